@@ -1,0 +1,304 @@
+//! Owns what is on its way into the audit log: entries that wait for the disk and entries that wait for
+//! their link in the chain.
+//!
+//! Group commit: while one write is under way, what arrives is collected and goes in the next one. An
+//! append is acknowledged when it is durable; the line is bounded by the write gate, and full means refused,
+//! never dropped. Entries that share a transaction with what they record are written by the graph store,
+//! which then asks for their link.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, ResponseFuture, WrapFuture};
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+use uuid::Uuid;
+
+use super::handle::{Access, ActorHandle, InFlight, Job, Request};
+use super::job;
+use crate::config::ActorSettings;
+use crate::domain::audit::{AuditEntry, ChainReport};
+use crate::domain::error::DomainError;
+use crate::store::{AuditFilter, Store};
+
+/// Most entries in one statement.
+const GROUP: usize = 500;
+
+/// Way to the audit log.
+pub type AuditHandle = ActorHandle<AuditWriter>;
+
+/// Writes one entry durably.
+#[derive(Debug)]
+pub struct Append(pub AuditEntry);
+
+impl Request for Append {
+    type Reply = ();
+    const NAME: &'static str = "append";
+    const ACCESS: Access = Access::Write;
+}
+
+/// Asks for the link of an entry that is already in the log; answered at once.
+#[derive(Debug)]
+pub struct Chain(pub AuditEntry);
+
+impl Request for Chain {
+    type Reply = ();
+    const NAME: &'static str = "chain";
+    const ACCESS: Access = Access::Read;
+}
+
+/// Lists entries of a workspace, newest first.
+#[derive(Debug)]
+pub struct ListEntries {
+    pub tenant: Uuid,
+    pub filter: AuditFilter,
+}
+
+impl Request for ListEntries {
+    type Reply = Vec<AuditEntry>;
+    const NAME: &'static str = "list_entries";
+    const ACCESS: Access = Access::Read;
+}
+
+/// Checks the chain of a workspace.
+#[derive(Debug)]
+pub struct VerifyChain {
+    pub tenant: Uuid,
+}
+
+impl Request for VerifyChain {
+    type Reply = ChainReport;
+    const NAME: &'static str = "verify_chain";
+    const ACCESS: Access = Access::Read;
+}
+
+/// Waits until everything that was accepted is written and linked.
+#[derive(Debug)]
+pub struct Drain;
+
+impl Request for Drain {
+    type Reply = ();
+    const NAME: &'static str = "drain";
+    const ACCESS: Access = Access::Read;
+}
+
+struct Pending {
+    entry: AuditEntry,
+    done: oneshot::Sender<Result<(), DomainError>>,
+    _guard: InFlight,
+}
+
+/// The actor.
+pub struct AuditWriter {
+    store: Arc<Store>,
+    runtime: Handle,
+    appends: Vec<Pending>,
+    unchained: HashMap<Uuid, Vec<AuditEntry>>,
+    writing: bool,
+    chaining: bool,
+    drained: Vec<oneshot::Sender<()>>,
+}
+
+impl AuditWriter {
+    /// Starts the writer and links what an earlier process left without a link.
+    pub fn start(store: Arc<Store>, runtime: Handle, settings: ActorSettings) -> AuditHandle {
+        let arbiter = actix::Arbiter::current();
+        ActorHandle::start(
+            "audit_writer",
+            settings,
+            Box::new(move || {
+                let (store, runtime) = (Arc::clone(&store), runtime.clone());
+                Self::start_in_arbiter(&arbiter, move |ctx| {
+                    ctx.set_mailbox_capacity(settings.mailbox.max(1));
+                    Self {
+                        store,
+                        runtime,
+                        appends: Vec::new(),
+                        unchained: HashMap::new(),
+                        writing: false,
+                        chaining: false,
+                        drained: Vec::new(),
+                    }
+                })
+            }),
+        )
+    }
+
+    fn write_next(&mut self, ctx: &mut Context<Self>) {
+        if self.writing || self.appends.is_empty() {
+            return;
+        }
+        self.writing = true;
+        let group: Vec<Pending> = self.appends.drain(..self.appends.len().min(GROUP)).collect();
+        let entries: Vec<AuditEntry> = group.iter().map(|pending| pending.entry.clone()).collect();
+        let store = Arc::clone(&self.store);
+        let task = self
+            .runtime
+            .spawn(async move { store.append_audit(&entries).await });
+        ctx.spawn(task.into_actor(self).map(move |result, writer, ctx| {
+            let result = result
+                .unwrap_or_else(|error| Err(DomainError::internal("writing the audit log failed", error)));
+            for pending in group {
+                if result.is_ok() {
+                    writer
+                        .unchained
+                        .entry(pending.entry.tenant_id)
+                        .or_default()
+                        .push(pending.entry);
+                }
+                // The caller may have gone away; the entry is written all the same.
+                pending.done.send(result.clone()).ok();
+            }
+            writer.writing = false;
+            writer.write_next(ctx);
+            writer.chain_next(ctx);
+        }));
+    }
+
+    fn chain_next(&mut self, ctx: &mut Context<Self>) {
+        if self.chaining {
+            return;
+        }
+        if self.unchained.is_empty() {
+            if !self.writing && self.appends.is_empty() {
+                for done in self.drained.drain(..) {
+                    done.send(()).ok();
+                }
+            }
+            return;
+        }
+        self.chaining = true;
+        let groups = std::mem::take(&mut self.unchained);
+        let store = Arc::clone(&self.store);
+        let task = self.runtime.spawn(async move {
+            for (tenant, entries) in &groups {
+                for entries in entries.chunks(GROUP) {
+                    if let Err(error) = store.chain_audit(*tenant, entries).await {
+                        // Not lost: entries without a link are found and linked at the next start.
+                        tracing::error!(%tenant, ?error, "linking audit entries failed");
+                    }
+                }
+            }
+        });
+        ctx.spawn(task.into_actor(self).map(|_, writer, ctx| {
+            writer.chaining = false;
+            writer.chain_next(ctx);
+        }));
+    }
+
+    fn idle(&self) -> bool {
+        !self.writing && !self.chaining && self.appends.is_empty() && self.unchained.is_empty()
+    }
+
+    /// Resolves when nothing is on its way any more.
+    fn when_idle(&mut self) -> oneshot::Receiver<()> {
+        let (done, wait) = oneshot::channel();
+        if self.idle() {
+            done.send(()).ok();
+        } else {
+            self.drained.push(done);
+        }
+        wait
+    }
+}
+
+impl Actor for AuditWriter {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        self.chaining = true;
+        let store = Arc::clone(&self.store);
+        let task = self.runtime.spawn(async move { link_leftovers(&store).await });
+        ctx.spawn(task.into_actor(self).map(|result, writer, ctx| {
+            if let Ok(Err(error)) = result {
+                tracing::error!(?error, "linking earlier audit entries failed");
+            }
+            writer.chaining = false;
+            writer.chain_next(ctx);
+        }));
+    }
+}
+
+/// Links the entries whose process was cut off before it could.
+async fn link_leftovers(store: &Store) -> Result<(), DomainError> {
+    for tenant in store.workspace_ids().await? {
+        let left = store.unchained_audit(tenant).await?;
+        if !left.is_empty() {
+            tracing::info!(%tenant, entries = left.len(), "linking audit entries of an earlier run");
+            store.chain_audit(tenant, &left).await?;
+        }
+    }
+    Ok(())
+}
+
+impl Handler<Job<Append>> for AuditWriter {
+    type Result = ResponseFuture<Result<(), DomainError>>;
+
+    fn handle(&mut self, job: Job<Append>, ctx: &mut Self::Context) -> Self::Result {
+        let (Append(entry), guard, _span) = job.open();
+        let (done, wait) = oneshot::channel();
+        self.appends.push(Pending {
+            entry,
+            done,
+            _guard: guard,
+        });
+        self.write_next(ctx);
+        Box::pin(async move {
+            wait.await.unwrap_or(Err(DomainError::Busy {
+                actor: "audit_writer",
+            }))
+        })
+    }
+}
+
+impl Handler<Job<Chain>> for AuditWriter {
+    type Result = Result<(), DomainError>;
+
+    fn handle(&mut self, job: Job<Chain>, ctx: &mut Self::Context) -> Self::Result {
+        let (Chain(entry), _guard, _span) = job.open();
+        self.unchained.entry(entry.tenant_id).or_default().push(entry);
+        self.chain_next(ctx);
+        Ok(())
+    }
+}
+
+impl Handler<Job<ListEntries>> for AuditWriter {
+    type Result = ResponseFuture<Result<Vec<AuditEntry>, DomainError>>;
+
+    fn handle(&mut self, job: Job<ListEntries>, _: &mut Self::Context) -> Self::Result {
+        let (ListEntries { tenant, filter }, guard, span) = job.open();
+        let store = Arc::clone(&self.store);
+        job::run(&self.runtime, guard, span, async move {
+            store.list_audit(tenant, &filter).await
+        })
+    }
+}
+
+impl Handler<Job<VerifyChain>> for AuditWriter {
+    type Result = ResponseFuture<Result<ChainReport, DomainError>>;
+
+    fn handle(&mut self, job: Job<VerifyChain>, _: &mut Self::Context) -> Self::Result {
+        let (VerifyChain { tenant }, guard, span) = job.open();
+        let store = Arc::clone(&self.store);
+        let settled = self.when_idle();
+        job::run(&self.runtime, guard, span, async move {
+            settled.await.ok();
+            store.verify_audit(tenant).await
+        })
+    }
+}
+
+impl Handler<Job<Drain>> for AuditWriter {
+    type Result = ResponseFuture<Result<(), DomainError>>;
+
+    fn handle(&mut self, job: Job<Drain>, _: &mut Self::Context) -> Self::Result {
+        let (Drain, guard, _span) = job.open();
+        let settled = self.when_idle();
+        Box::pin(async move {
+            let _guard = guard;
+            settled.await.map_err(|_| DomainError::Busy {
+                actor: "audit_writer",
+            })
+        })
+    }
+}

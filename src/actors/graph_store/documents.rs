@@ -1,0 +1,122 @@
+//! From a node to what the search index keeps of it.
+
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use crate::domain::node::{NodeStatus, NodeType};
+use crate::domain::stix::ingest::StixNode;
+use crate::domain::tlp::Tlp;
+use crate::search::{IndexDoc, SearchIndex, embedding_text};
+use crate::store::StoredNode;
+
+/// Properties whose values name exactly this node.
+const IDENTIFIERS: [&str; 3] = ["stix_id", "external_ids", "value"];
+/// Properties whose values are worth searching.
+const SEARCHED: [&str; 6] = [
+    "labels",
+    "kill_chain_phases",
+    "pattern",
+    "indicator_types",
+    "malware_types",
+    "x_mitre_platforms",
+];
+
+/// The document of a stored node.
+pub(super) fn of_stored(stored: &StoredNode) -> IndexDoc {
+    let node = &stored.node;
+    let facts = Facts {
+        id: node.id,
+        rev: stored.rev,
+        node_type: node.node_type,
+        status: node.status,
+        tlp: node.tlp,
+        name: &node.name,
+        description: &node.description,
+        properties: &node.properties,
+    };
+    facts.into_doc()
+}
+
+/// The document of a STIX object that was just written.
+pub(super) fn of_stix(id: Uuid, rev: u64, node: &StixNode) -> IndexDoc {
+    let facts = Facts {
+        id,
+        rev,
+        node_type: node.node_type,
+        status: node.status,
+        tlp: node.tlp,
+        name: &node.name,
+        description: &node.description,
+        properties: &node.properties,
+    };
+    facts.into_doc()
+}
+
+/// Gives every document its vector. Where the model can't be reached they are found by words only until
+/// the index is next rebuilt.
+pub(super) fn embed(index: &SearchIndex, docs: &mut [IndexDoc]) {
+    let texts: Vec<String> = docs
+        .iter()
+        .map(|doc| embedding_text(&doc.name, &doc.aliases, &doc.body))
+        .collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    match index.embed_texts(&texts) {
+        Ok(vectors) => {
+            for (doc, vector) in docs.iter_mut().zip(vectors) {
+                doc.vector = Some(vector);
+            }
+        }
+        Err(error) => tracing::warn!(%error, "embedding failed; nodes are found by words only"),
+    }
+}
+
+struct Facts<'a> {
+    id: Uuid,
+    rev: u64,
+    node_type: NodeType,
+    status: NodeStatus,
+    tlp: Tlp,
+    name: &'a str,
+    description: &'a str,
+    properties: &'a Map<String, Value>,
+}
+
+impl Facts<'_> {
+    fn into_doc(self) -> IndexDoc {
+        let mut identifiers = Vec::new();
+        for key in IDENTIFIERS {
+            collect(self.properties.get(key), &mut identifiers);
+        }
+        let mut aliases = Vec::new();
+        collect(self.properties.get("aliases"), &mut aliases);
+        let mut words = Vec::new();
+        for key in SEARCHED {
+            collect(self.properties.get(key), &mut words);
+        }
+        let mut body = self.description.to_owned();
+        for word in words {
+            body.push('\n');
+            body.push_str(&word);
+        }
+        IndexDoc {
+            node_id: self.id,
+            rev: self.rev,
+            node_type: self.node_type,
+            status: self.status,
+            tlp: self.tlp,
+            name: self.name.to_owned(),
+            aliases,
+            identifiers,
+            body,
+            vector: None,
+        }
+    }
+}
+
+fn collect(value: Option<&Value>, into: &mut Vec<String>) {
+    match value {
+        Some(Value::String(text)) => into.push(text.clone()),
+        Some(Value::Array(items)) => items.iter().for_each(|item| collect(Some(item), into)),
+        Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) | None => {}
+    }
+}

@@ -1,0 +1,131 @@
+//! STIX out: every check is made again, on the rows as they are now.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::ExportSession;
+use super::core::GraphCore;
+use crate::actors::audit_writer::Append;
+use crate::actors::job::blocking;
+use crate::clock;
+use crate::domain::audit::{AuditEntry, Outcome};
+use crate::domain::error::DomainError;
+use crate::domain::principal::Principal;
+use crate::domain::stix::export::{self, ExportObject, ExportParts};
+use crate::domain::tlp::Tlp;
+use crate::store::StoredNode;
+
+/// Source redistribution state that lets an object leave.
+const ALLOWED: &str = "allowed";
+
+impl GraphCore {
+    /// Builds the bundle of a session.
+    pub(super) async fn export_session(&self, message: ExportSession) -> Result<Value, DomainError> {
+        let ExportSession { by, session } = message;
+        let ws = by.workspace.id;
+        let record = self
+            .store
+            .session(ws, session)
+            .await?
+            .ok_or(DomainError::NotFound("session"))?;
+        let include_rejected = record.include_rejected && by.may_see_rejected();
+        let highest = by.workspace.clearance().highest();
+        let nodes = self
+            .store
+            .nodes_by_id(ws, &record.session.node_ids, highest, include_rejected)
+            .await?;
+        if let Some(reason) = refusal(&by, &nodes) {
+            // The denial is in the log before the answer leaves.
+            let entry = AuditEntry::by(
+                &by,
+                "recall.export_denied",
+                "recall_session",
+                Outcome::Denied,
+                clock::now(),
+            )
+            .on(session)
+            .with("reason", reason.as_str());
+            self.audit().call(Append(entry)).await?;
+            return Err(DomainError::Forbidden(reason));
+        }
+        let parts = self.parts(ws, &record.session.node_ids, nodes, highest).await?;
+        let exported = parts.nodes.len() as u64;
+        let built = blocking(move || Ok(export::bundle(parts, Uuid::new_v4()))).await?;
+        let outcome = if built.is_ok() {
+            Outcome::Success
+        } else {
+            Outcome::Failure
+        };
+        let entry = AuditEntry::by(&by, "recall.export", "recall_session", outcome, clock::now())
+            .on(session)
+            .with("nodes", exported);
+        self.audit().call(Append(entry)).await?;
+        built.map_err(|violations| DomainError::InvalidBundle {
+            details: export::summary(&violations),
+        })
+    }
+
+    /// Everything the bundle is made of, in the order of the session.
+    async fn parts(
+        &self,
+        ws: Uuid,
+        order: &[Uuid],
+        nodes: Vec<StoredNode>,
+        highest: Tlp,
+    ) -> Result<ExportParts, DomainError> {
+        let ids: Vec<Uuid> = nodes.iter().map(|stored| stored.node.id).collect();
+        let evidence: Vec<Uuid> = nodes.iter().filter_map(|stored| stored.stix_evidence).collect();
+        let mut originals: HashMap<Uuid, _> =
+            self.store.originals(ws, &evidence).await?.into_iter().collect();
+        let mut by_id: HashMap<Uuid, StoredNode> =
+            nodes.into_iter().map(|stored| (stored.node.id, stored)).collect();
+        let mut parts = ExportParts::default();
+        for id in order {
+            let Some(stored) = by_id.remove(id) else { continue };
+            let raw = stored
+                .stix_evidence
+                .and_then(|evidence| originals.remove(&evidence));
+            let raw = raw.ok_or_else(|| DomainError::internal("the node's original is missing", id))?;
+            let (tlp, confidence) = (stored.node.tlp, Some(stored.node.confidence));
+            parts.nodes.push(ExportObject { raw, tlp, confidence });
+        }
+        parts.relationships = self.store.relationships_among(ws, &ids, highest).await?;
+        self.add_supporting(ws, &mut parts, highest).await?;
+        Ok(parts)
+    }
+
+    /// Adds what the parts refer to, and what that refers to, as far as the caller may see it.
+    async fn add_supporting(
+        &self,
+        ws: Uuid,
+        parts: &mut ExportParts,
+        highest: Tlp,
+    ) -> Result<(), DomainError> {
+        let mut asked: HashSet<String> = HashSet::new();
+        loop {
+            let missing = parts.missing_refs();
+            let wanted: Vec<&String> = missing.iter().filter(|id| !asked.contains(*id)).collect();
+            if wanted.is_empty() {
+                return Ok(());
+            }
+            let found = self
+                .store
+                .supporting(ws, wanted.iter().map(|id| id.as_str()), highest)
+                .await?;
+            asked.extend(missing);
+            parts.supporting.extend(found);
+        }
+    }
+}
+
+/// Why these rows must not leave, if they must not.
+fn refusal(by: &Principal, nodes: &[StoredNode]) -> Option<String> {
+    let red = nodes.iter().any(|stored| stored.node.tlp == Tlp::Red);
+    if red && !by.workspace.red_export_grant {
+        return Some("the session holds TLP:RED nodes and the workspace has no red_export_grant".into());
+    }
+    let held = nodes.iter().any(|stored| stored.redistribution != ALLOWED);
+    held.then(|| "a source of this session does not allow redistribution".into())
+}

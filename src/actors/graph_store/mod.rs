@@ -1,0 +1,167 @@
+//! Owns the graph: nodes, evidence, edges and sessions in the database, and the search index beside it.
+//!
+//! Promises: a write is acknowledged when its transaction is durable and the index shows it; writes of one
+//! workspace are ordered, reads never wait for them; whatever leaves has passed the caller's clearance.
+//! Talks to the audit writer only, to have entries linked that were written in its own transactions.
+
+mod core;
+mod documents;
+mod export;
+mod ingest;
+mod recall;
+
+use std::sync::Arc;
+
+use actix::{Actor, Context, Handler, ResponseFuture};
+use serde_json::Value;
+use tokio::runtime::Handle;
+use uuid::Uuid;
+
+pub use self::core::GraphCore;
+use super::handle::{Access, ActorHandle, Job, Request};
+use super::job;
+use crate::config::ActorSettings;
+use crate::domain::error::DomainError;
+use crate::domain::principal::Principal;
+use crate::domain::session::{RecallMode, RecallSession, ScoredNode, Visible};
+use crate::domain::stix::ingest::{Defaults, SkipReport};
+use crate::store::IngestResult;
+
+/// Way to the graph.
+pub type GraphHandle = ActorHandle<GraphStore>;
+
+/// Takes the objects of a STIX bundle in: all of them that are usable, or, on an error, none.
+#[derive(Debug)]
+pub struct IngestStix {
+    pub by: Principal,
+    pub objects: Vec<Value>,
+    pub defaults: Defaults,
+}
+
+/// What an ingest did.
+#[derive(Debug)]
+pub struct Ingested {
+    pub result: IngestResult,
+    pub skipped: SkipReport,
+}
+
+impl Request for IngestStix {
+    type Reply = Ingested;
+    const NAME: &'static str = "ingest_stix";
+    const ACCESS: Access = Access::Write;
+}
+
+/// Searches and remembers the result as a session.
+#[derive(Debug)]
+pub struct Recall {
+    pub by: Principal,
+    pub query: String,
+    pub mode: RecallMode,
+    pub limit: usize,
+    pub include_rejected: bool,
+}
+
+/// What a recall found.
+#[derive(Debug)]
+pub struct Recalled {
+    pub results: Visible<ScoredNode>,
+    pub session: RecallSession,
+}
+
+impl Request for Recall {
+    type Reply = Recalled;
+    const NAME: &'static str = "recall";
+    const ACCESS: Access = Access::Read;
+}
+
+/// Searches by meaning only.
+#[derive(Debug)]
+pub struct RecallSemantic {
+    pub by: Principal,
+    pub query: String,
+    pub limit: usize,
+    pub include_rejected: bool,
+}
+
+impl Request for RecallSemantic {
+    type Reply = Visible<ScoredNode>;
+    const NAME: &'static str = "recall_semantic";
+    const ACCESS: Access = Access::Read;
+}
+
+/// Reads a recall session.
+#[derive(Debug)]
+pub struct ReadSession {
+    pub by: Principal,
+    pub session: Uuid,
+}
+
+impl Request for ReadSession {
+    type Reply = RecallSession;
+    const NAME: &'static str = "read_session";
+    const ACCESS: Access = Access::Read;
+}
+
+/// Builds the STIX bundle of a session.
+#[derive(Debug)]
+pub struct ExportSession {
+    pub by: Principal,
+    pub session: Uuid,
+}
+
+impl Request for ExportSession {
+    type Reply = Value;
+    const NAME: &'static str = "export_session";
+    const ACCESS: Access = Access::Read;
+}
+
+/// The actor.
+pub struct GraphStore {
+    core: Arc<GraphCore>,
+    runtime: Handle,
+}
+
+impl GraphStore {
+    /// Starts the actor over an opened store and index.
+    pub fn start(core: Arc<GraphCore>, runtime: Handle, settings: ActorSettings) -> GraphHandle {
+        let arbiter = actix::Arbiter::current();
+        ActorHandle::start(
+            "graph_store",
+            settings,
+            Box::new(move || {
+                let (core, runtime) = (Arc::clone(&core), runtime.clone());
+                Self::start_in_arbiter(&arbiter, move |ctx| {
+                    ctx.set_mailbox_capacity(settings.mailbox.max(1));
+                    Self { core, runtime }
+                })
+            }),
+        )
+    }
+}
+
+impl Actor for GraphStore {
+    type Context = Context<Self>;
+}
+
+/// Handlers whose work is one async function of the core.
+macro_rules! delegate {
+    ($($message:ty => $method:ident),+ $(,)?) => { $(
+        impl Handler<Job<$message>> for GraphStore {
+            type Result = ResponseFuture<Result<<$message as Request>::Reply, DomainError>>;
+
+            fn handle(&mut self, job: Job<$message>, _: &mut Self::Context) -> Self::Result {
+                let (message, guard, span) = job.open();
+                let core = Arc::clone(&self.core);
+                job::run(&self.runtime, guard, span, async move { core.$method(message).await })
+            }
+        }
+    )+ };
+}
+
+delegate! {
+    IngestStix => ingest_stix,
+    Recall => recall,
+    RecallSemantic => recall_semantic,
+    ReadSession => read_session,
+    ExportSession => export_session,
+}

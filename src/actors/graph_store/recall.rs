@@ -1,0 +1,186 @@
+//! Questions.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use super::core::{GraphCore, index_failed};
+use super::{ReadSession, Recall, RecallSemantic, Recalled};
+use crate::actors::audit_writer::Append;
+use crate::actors::job::blocking;
+use crate::clock;
+use crate::domain::audit::{AuditEntry, Outcome};
+use crate::domain::error::DomainError;
+use crate::domain::extraction::question_filters;
+use crate::domain::principal::Principal;
+use crate::domain::session::{RecallMode, RecallSession, ScoredNode, Visible};
+use crate::domain::tlp::Tlp;
+use crate::search::{Filter, Hit, Mode, StructuredQuery};
+use crate::store::SessionRecord;
+
+/// How a question is put to the index.
+#[derive(Debug, Clone, Copy)]
+enum Ask {
+    Blended,
+    Structured,
+    Semantic,
+}
+
+impl GraphCore {
+    /// Searches, and writes the session with the audit entry of the search as one durable step.
+    pub(super) async fn recall(&self, message: Recall) -> Result<Recalled, DomainError> {
+        let Recall {
+            by,
+            query,
+            mode,
+            limit,
+            include_rejected,
+        } = message;
+        let include_rejected = include_rejected && by.may_see_rejected();
+        let ask = match mode {
+            RecallMode::Blended => Ask::Blended,
+            RecallMode::Structured => Ask::Structured,
+        };
+        let results = self.find(&by, &query, ask, limit, include_rejected).await?;
+        let now = clock::now();
+        let session = RecallSession {
+            id: Uuid::new_v4(),
+            query,
+            mode,
+            result_count: results.rows().len() as u64,
+            max_tlp: results.max_tlp(),
+            has_red_node: results.max_tlp() == Tlp::Red,
+            node_ids: results.rows().iter().map(|row| row.node.id).collect(),
+            created_at: now,
+        };
+        let entry = AuditEntry::by(&by, "recall.search", "recall_session", Outcome::Success, now)
+            .on(session.id)
+            .with("query", session.query.as_str())
+            .with("mode", mode.as_str())
+            .with("result_count", session.result_count)
+            .with("max_tlp", session.max_tlp.as_str())
+            .with("include_rejected", include_rejected);
+        let record = SessionRecord {
+            session,
+            user: by.user_id(),
+            include_rejected,
+        };
+        self.store.save_session(by.workspace.id, &record, &entry).await?;
+        self.chain(entry).await;
+        Ok(Recalled {
+            results,
+            session: record.session,
+        })
+    }
+
+    /// Searches by meaning; audited, but no session is made.
+    pub(super) async fn recall_semantic(
+        &self,
+        message: RecallSemantic,
+    ) -> Result<Visible<ScoredNode>, DomainError> {
+        let RecallSemantic {
+            by,
+            query,
+            limit,
+            include_rejected,
+        } = message;
+        let include_rejected = include_rejected && by.may_see_rejected();
+        let results = self
+            .find(&by, &query, Ask::Semantic, limit, include_rejected)
+            .await?;
+        let entry = AuditEntry::by(&by, "recall.semantic", "node", Outcome::Success, clock::now())
+            .with("query", query)
+            .with("result_count", results.rows().len() as u64)
+            .with("max_tlp", results.max_tlp().as_str());
+        self.audit().call(Append(entry)).await?;
+        Ok(results)
+    }
+
+    /// A session of the caller's workspace.
+    pub(super) async fn read_session(&self, message: ReadSession) -> Result<RecallSession, DomainError> {
+        let found = self
+            .store
+            .session(message.by.workspace.id, message.session)
+            .await?;
+        found
+            .map(|record| record.session)
+            .ok_or(DomainError::NotFound("session"))
+    }
+
+    async fn find(
+        &self,
+        by: &Principal,
+        query: &str,
+        ask: Ask,
+        limit: usize,
+        include_rejected: bool,
+    ) -> Result<Visible<ScoredNode>, DomainError> {
+        let ws = by.workspace.id;
+        let clearance = by.workspace.clearance();
+        let target = self.index_of(ws).await?;
+        let filter = Filter {
+            highest_tlp: clearance.highest(),
+            include_rejected,
+            node_types: None,
+        };
+        let (index, question) = (Arc::clone(&self.index), query.to_owned());
+        let hits: Vec<Hit> = blocking(move || match ask {
+            Ask::Structured => {
+                let found = question_filters(&question);
+                let mut keys = found.identifiers;
+                keys.extend(found.names);
+                let vector = index.embed_query(&found.text).ok();
+                let query = StructuredQuery {
+                    node_types: found.node_types,
+                    keys,
+                    text: found.text,
+                };
+                target
+                    .structured(&query, vector.as_deref(), &filter, limit)
+                    .map_err(index_failed)
+            }
+            Ask::Semantic => {
+                let vector = index.embed_query(&question).map_err(index_failed)?;
+                target
+                    .search(&question, Some(&vector), Mode::Vector, &filter, limit)
+                    .map_err(index_failed)
+            }
+            Ask::Blended => {
+                let vector = index.embed_query(&question);
+                if let Err(error) = &vector {
+                    tracing::warn!(%error, "embedding the query failed; searching by words only");
+                }
+                let vector = vector.ok();
+                let mode = if vector.is_some() {
+                    Mode::Blended
+                } else {
+                    Mode::Keyword
+                };
+                target
+                    .search(&question, vector.as_deref(), mode, &filter, limit)
+                    .map_err(index_failed)
+            }
+        })
+        .await?;
+        let ids: Vec<Uuid> = hits.iter().map(|hit| hit.node_id).collect();
+        let stored = self
+            .store
+            .nodes_by_id(ws, &ids, clearance.highest(), include_rejected)
+            .await?;
+        let mut by_id: HashMap<Uuid, _> = stored
+            .into_iter()
+            .map(|stored| (stored.node.id, stored.node))
+            .collect();
+        let rows = hits
+            .into_iter()
+            .filter_map(|hit| {
+                Some(ScoredNode {
+                    node: by_id.remove(&hit.node_id)?,
+                    score: hit.score,
+                })
+            })
+            .collect();
+        Ok(Visible::filter(rows, clearance))
+    }
+}

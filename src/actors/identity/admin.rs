@@ -1,0 +1,440 @@
+//! Administration of a workspace: users, API keys, settings; and, for the operator, new workspaces.
+
+use chrono::{DateTime, Utc};
+use secrecy::SecretString;
+use serde::Serialize;
+use uuid::Uuid;
+
+use super::IdentityCore;
+use crate::actors::handle::{Access, Request};
+use crate::actors::job::blocking;
+use crate::auth::{api_key, password};
+use crate::clock;
+use crate::domain::audit::{AuditEntry, Outcome};
+use crate::domain::error::DomainError;
+use crate::domain::permission::{Role, Scope, Tier};
+use crate::domain::principal::{KNOWLEDGE_GRAPH, Principal, Workspace};
+use crate::domain::tlp::Tlp;
+use crate::store::{ApiKeyRecord, UserRecord, WorkspaceChange};
+
+macro_rules! request {
+    ($message:ty, $reply:ty, $name:literal, $access:ident) => {
+        impl Request for $message {
+            type Reply = $reply;
+            const NAME: &'static str = $name;
+            const ACCESS: Access = Access::$access;
+        }
+    };
+}
+
+/// A user as administrators see it.
+#[derive(Debug, Clone, Serialize)]
+pub struct UserView {
+    pub id: Uuid,
+    pub email: String,
+    pub role: Role,
+    pub disabled: bool,
+    pub created_at: DateTime<Utc>,
+}
+
+impl From<UserRecord> for UserView {
+    fn from(user: UserRecord) -> Self {
+        let UserRecord {
+            id,
+            email,
+            role,
+            disabled,
+            created_at,
+            ..
+        } = user;
+        Self {
+            id,
+            email,
+            role,
+            disabled,
+            created_at,
+        }
+    }
+}
+
+/// An API key as administrators see it: never its secret.
+#[derive(Debug, Clone, Serialize)]
+pub struct ApiKeyView {
+    pub id: Uuid,
+    pub name: String,
+    pub scopes: Vec<Scope>,
+    pub owner: Uuid,
+    pub expires_at: Option<DateTime<Utc>>,
+    pub revoked_at: Option<DateTime<Utc>>,
+    pub created_at: DateTime<Utc>,
+}
+
+impl From<ApiKeyRecord> for ApiKeyView {
+    fn from(key: ApiKeyRecord) -> Self {
+        let ApiKeyRecord {
+            id,
+            name,
+            scopes,
+            owner,
+            expires_at,
+            revoked_at,
+            created_at,
+            ..
+        } = key;
+        Self {
+            id,
+            name,
+            scopes,
+            owner,
+            expires_at,
+            revoked_at,
+            created_at,
+        }
+    }
+}
+
+/// A key just made; the only time its secret is shown.
+#[derive(Debug)]
+pub struct NewApiKey {
+    pub view: ApiKeyView,
+    pub key: SecretString,
+}
+
+/// A workspace just made, with its first administrator.
+#[derive(Debug)]
+pub struct NewWorkspace {
+    pub workspace: Workspace,
+    pub admin: UserView,
+}
+
+#[derive(Debug)]
+pub struct ListUsers {
+    pub by: Principal,
+}
+request!(ListUsers, Vec<UserView>, "list_users", Read);
+
+#[derive(Debug)]
+pub struct CreateUser {
+    pub by: Principal,
+    pub email: String,
+    pub password: SecretString,
+    pub role: Role,
+}
+request!(CreateUser, UserView, "create_user", Write);
+
+/// Changes what is `Some`.
+#[derive(Debug)]
+pub struct ChangeUser {
+    pub by: Principal,
+    pub user: Uuid,
+    pub password: Option<SecretString>,
+    pub role: Option<Role>,
+    pub disabled: Option<bool>,
+}
+request!(ChangeUser, UserView, "change_user", Write);
+
+#[derive(Debug)]
+pub struct ListApiKeys {
+    pub by: Principal,
+}
+request!(ListApiKeys, Vec<ApiKeyView>, "list_api_keys", Read);
+
+#[derive(Debug)]
+pub struct CreateApiKey {
+    pub by: Principal,
+    pub name: String,
+    pub scopes: Vec<Scope>,
+    pub expires_at: Option<DateTime<Utc>>,
+}
+request!(CreateApiKey, NewApiKey, "create_api_key", Write);
+
+#[derive(Debug)]
+pub struct RevokeApiKey {
+    pub by: Principal,
+    pub key: Uuid,
+}
+request!(RevokeApiKey, (), "revoke_api_key", Write);
+
+#[derive(Debug)]
+pub struct ChangeWorkspace {
+    pub by: Principal,
+    pub change: WorkspaceChange,
+}
+request!(ChangeWorkspace, Workspace, "change_workspace", Write);
+
+#[derive(Debug)]
+pub struct CreateWorkspace {
+    pub by: Principal,
+    pub name: String,
+    pub admin_email: String,
+    pub admin_password: SecretString,
+}
+request!(CreateWorkspace, NewWorkspace, "create_workspace", Write);
+
+impl IdentityCore {
+    pub(super) async fn list_users(&self, message: ListUsers) -> Result<Vec<UserView>, DomainError> {
+        let users = self.store.users(message.by.workspace.id).await?;
+        Ok(users.into_iter().map(UserView::from).collect())
+    }
+
+    pub(super) async fn create_user(&self, message: CreateUser) -> Result<UserView, DomainError> {
+        let CreateUser {
+            by,
+            email,
+            password,
+            role,
+        } = message;
+        password::check_new("password", &password)?;
+        let user = new_user(by.workspace.id, "email", &email, password, role).await?;
+        let entry = AuditEntry::by(&by, "admin.user_create", "user", Outcome::Success, clock::now())
+            .on(user.id)
+            .with("email", user.email.as_str())
+            .with("role", role.as_str());
+        self.store.create_user(&user, &entry).await?;
+        self.chain(entry).await;
+        Ok(user.into())
+    }
+
+    pub(super) async fn change_user(&self, message: ChangeUser) -> Result<UserView, DomainError> {
+        let ChangeUser {
+            by,
+            user,
+            password,
+            role,
+            disabled,
+        } = message;
+        let found = self
+            .store
+            .user(user)
+            .await?
+            .filter(|found| found.ws == by.workspace.id);
+        let mut changed = found.ok_or(DomainError::NotFound("user"))?;
+        let own = changed.id == by.user_id();
+        if own && (disabled == Some(true) || role.is_some_and(|role| role != changed.role)) {
+            return Err(DomainError::Conflict(
+                "administrators can't disable or demote themselves".into(),
+            ));
+        }
+        let now = clock::now();
+        let mut entry =
+            AuditEntry::by(&by, "admin.user_change", "user", Outcome::Success, now).on(changed.id);
+        if let Some(role) = role {
+            changed.role = role;
+            entry = entry.with("role", role.as_str());
+        }
+        if let Some(disabled) = disabled {
+            changed.disabled = disabled;
+            entry = entry.with("disabled", disabled);
+        }
+        if let Some(password) = password {
+            password::check_new("password", &password)?;
+            changed.password_hash = Some(blocking(move || password::hash(&password)).await?);
+            // Whoever knew the old password must not stay signed in.
+            changed.tokens_after = now;
+            entry = entry.with("password", "changed");
+        }
+        self.store.update_user(&changed, &entry).await?;
+        self.chain(entry).await;
+        Ok(changed.into())
+    }
+
+    pub(super) async fn list_api_keys(&self, message: ListApiKeys) -> Result<Vec<ApiKeyView>, DomainError> {
+        let keys = self.store.api_keys(message.by.workspace.id).await?;
+        Ok(keys.into_iter().map(ApiKeyView::from).collect())
+    }
+
+    pub(super) async fn create_api_key(&self, message: CreateApiKey) -> Result<NewApiKey, DomainError> {
+        let CreateApiKey {
+            by,
+            name,
+            scopes,
+            expires_at,
+        } = message;
+        let now = clock::now();
+        if expires_at.is_some_and(|at| at <= now) {
+            return Err(DomainError::invalid("expires_at", "must be in the future"));
+        }
+        let key = api_key::generate()?;
+        let record = ApiKeyRecord {
+            id: Uuid::new_v4(),
+            ws: by.workspace.id,
+            owner: by.user_id(),
+            name,
+            key_hash: api_key::digest(&key),
+            scopes,
+            expires_at,
+            revoked_at: None,
+            created_at: now,
+        };
+        let entry = AuditEntry::by(&by, "admin.api_key_create", "api_key", Outcome::Success, now)
+            .on(record.id)
+            .with("name", record.name.as_str())
+            .with(
+                "scopes",
+                record
+                    .scopes
+                    .iter()
+                    .map(|scope| scope.as_str())
+                    .collect::<Vec<_>>(),
+            );
+        self.store.create_api_key(&record, &entry).await?;
+        self.chain(entry).await;
+        Ok(NewApiKey {
+            view: record.into(),
+            key,
+        })
+    }
+
+    pub(super) async fn revoke_api_key(&self, message: RevokeApiKey) -> Result<(), DomainError> {
+        let RevokeApiKey { by, key } = message;
+        let now = clock::now();
+        let entry = AuditEntry::by(&by, "admin.api_key_revoke", "api_key", Outcome::Success, now).on(key);
+        if !self
+            .store
+            .revoke_api_key(by.workspace.id, key, now, &entry)
+            .await?
+        {
+            return Err(DomainError::NotFound("API key"));
+        }
+        self.chain(entry).await;
+        Ok(())
+    }
+
+    pub(super) async fn change_workspace(&self, message: ChangeWorkspace) -> Result<Workspace, DomainError> {
+        let ChangeWorkspace { by, change } = message;
+        let ws = by.workspace.id;
+        let mut entry = AuditEntry::by(
+            &by,
+            "admin.workspace_change",
+            "workspace",
+            Outcome::Success,
+            clock::now(),
+        )
+        .on(ws);
+        if let Some(ceiling) = change.tlp_ceiling {
+            entry = entry.with("tlp_ceiling", ceiling.as_str());
+        }
+        if let Some(elevated) = change.elevated_clearance {
+            entry = entry.with("elevated_clearance", elevated);
+        }
+        if let Some(grant) = change.red_export_grant {
+            entry = entry.with("red_export_grant", grant);
+        }
+        if let Some(tier) = change.tier {
+            entry = entry.with("tier", tier.as_str());
+        }
+        if let Some(features) = &change.features {
+            entry = entry.with("features", features.clone());
+        }
+        self.store.change_workspace(ws, &change, &entry).await?;
+        self.chain(entry).await;
+        self.store
+            .workspace(ws)
+            .await?
+            .ok_or(DomainError::NotFound("workspace"))
+    }
+
+    pub(super) async fn create_workspace(
+        &self,
+        message: CreateWorkspace,
+    ) -> Result<NewWorkspace, DomainError> {
+        let CreateWorkspace {
+            by,
+            name,
+            admin_email,
+            admin_password,
+        } = message;
+        if !by.workspace.is_operator {
+            return Err(DomainError::Forbidden(
+                "only the operator's administrators create workspaces".into(),
+            ));
+        }
+        password::check_new("admin_password", &admin_password)?;
+        let workspace = new_workspace(name, Tier::Pilot, false);
+        let admin = new_user(
+            workspace.id,
+            "admin_email",
+            &admin_email,
+            admin_password,
+            Role::Admin,
+        )
+        .await?;
+        let now = clock::now();
+        let entry = AuditEntry::by(&by, "admin.workspace_create", "workspace", Outcome::Success, now)
+            .on(workspace.id)
+            .with("name", workspace.name.as_str());
+        self.store
+            .create_workspace(&workspace, false, Some(&admin), Some(&entry), now)
+            .await?;
+        self.chain(entry).await;
+        Ok(NewWorkspace {
+            workspace,
+            admin: admin.into(),
+        })
+    }
+}
+
+/// A workspace as it starts: ceiling AMBER, no clearance, no grant.
+pub(super) fn new_workspace(name: String, tier: Tier, is_operator: bool) -> Workspace {
+    Workspace {
+        id: Uuid::new_v4(),
+        name,
+        tier,
+        tlp_ceiling: Tlp::Amber,
+        elevated_clearance: false,
+        red_export_grant: false,
+        features: vec![KNOWLEDGE_GRAPH.to_owned()],
+        is_operator,
+    }
+}
+
+/// A user with a hashed password; `field` names the address in an error.
+pub(super) async fn new_user(
+    ws: Uuid,
+    field: &str,
+    email: &str,
+    password: SecretString,
+    role: Role,
+) -> Result<UserRecord, DomainError> {
+    let email = email.trim().to_lowercase();
+    if !is_email(&email) {
+        return Err(DomainError::invalid(field, "must be an e-mail address"));
+    }
+    let hash = blocking(move || password::hash(&password)).await?;
+    let now = clock::now();
+    Ok(UserRecord {
+        id: Uuid::new_v4(),
+        ws,
+        email,
+        password_hash: Some(hash),
+        role,
+        disabled: false,
+        tokens_after: now,
+        created_at: now,
+    })
+}
+
+/// One `@` with something on both sides, no spaces, at most 254 bytes (RFC 5321); more than that only the
+/// mail server knows.
+fn is_email(text: &str) -> bool {
+    let clean = !text.chars().any(|c| c.is_whitespace() || c.is_control());
+    let parts = text
+        .split_once('@')
+        .filter(|(user, host)| !user.is_empty() && !host.contains('@'));
+    clean && text.len() <= 254 && parts.is_some_and(|(_, host)| !host.is_empty() && !host.starts_with('.'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_email;
+
+    #[test]
+    fn addresses_are_checked_for_what_can_be_checked() {
+        for good in ["a@b", "first.last@example.com", "ü@bücher.example"] {
+            assert!(is_email(good), "{good}");
+        }
+        for bad in ["", "a", "@b", "a@", "a@b@c", "a b@c", "a@.c"] {
+            assert!(!is_email(bad), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Who is asking.
+
+use std::net::IpAddr;
+
+use secrecy::SecretString;
+use uuid::Uuid;
+
+use super::IdentityCore;
+use crate::actors::audit_writer::Append;
+use crate::actors::handle::{Access, Request};
+use crate::actors::job::blocking;
+use crate::actors::rate_limiter::{BeginLogin, ClearLogin, LoginGate};
+use crate::auth::{api_key, password};
+use crate::clock;
+use crate::domain::audit::{AuditEntry, Outcome};
+use crate::domain::error::DomainError;
+use crate::domain::principal::{Credential, Principal, Workspace};
+use crate::store::UserRecord;
+
+const REFUSED: DomainError = DomainError::Unauthenticated("invalid or missing credentials");
+const WRONG_LOGIN: DomainError = DomainError::Unauthenticated("wrong e-mail address or password");
+/// Longest e-mail address (RFC 5321 section 4.5.3.1).
+const MAX_EMAIL: usize = 254;
+
+/// What the caller shows.
+#[derive(Debug, Clone)]
+pub enum Presented {
+    Token(SecretString),
+    ApiKey(SecretString),
+}
+
+/// Finds out who the caller is.
+#[derive(Debug)]
+pub struct Authenticate {
+    pub presented: Presented,
+    pub ip: IpAddr,
+}
+
+impl Request for Authenticate {
+    type Reply = Principal;
+    const NAME: &'static str = "authenticate";
+    const ACCESS: Access = Access::Read;
+}
+
+/// Exchanges e-mail address and password for a token.
+#[derive(Debug)]
+pub struct Login {
+    pub email: String,
+    pub password: SecretString,
+    pub ip: IpAddr,
+}
+
+/// A successful sign-in.
+#[derive(Debug)]
+pub struct SignedIn {
+    pub token: String,
+    pub user: UserRecord,
+    pub workspace: Workspace,
+}
+
+impl Request for Login {
+    type Reply = SignedIn;
+    const NAME: &'static str = "login";
+    const ACCESS: Access = Access::Read;
+}
+
+impl IdentityCore {
+    pub(super) async fn authenticate(&self, message: Authenticate) -> Result<Principal, DomainError> {
+        use secrecy::ExposeSecret;
+        let Authenticate { presented, ip } = message;
+        let (ws, credential) = match presented {
+            Presented::Token(token) => {
+                let claims = self.tokens.read(token.expose_secret()).ok_or(REFUSED)?;
+                let user = self.store.user(claims.sub).await?.ok_or(REFUSED)?;
+                let stale = claims.iat < user.tokens_after.timestamp();
+                if user.disabled || stale || user.ws != claims.ws {
+                    return Err(REFUSED);
+                }
+                (
+                    user.ws,
+                    Credential::User {
+                        id: user.id,
+                        email: user.email,
+                        role: user.role,
+                    },
+                )
+            }
+            Presented::ApiKey(key) => {
+                let digest = api_key::digest(&key);
+                let found = self.store.api_key_by_hash(&digest).await?.ok_or(REFUSED)?;
+                let expired = found.expires_at.is_some_and(|at| at <= clock::now());
+                if !api_key::same(&digest, &found.key_hash) || found.revoked_at.is_some() || expired {
+                    return Err(REFUSED);
+                }
+                let owner = self.store.user(found.owner).await?.ok_or(REFUSED)?;
+                if owner.disabled || owner.ws != found.ws {
+                    return Err(REFUSED);
+                }
+                let credential = Credential::ApiKey {
+                    id: found.id,
+                    owner: owner.id,
+                    owner_email: owner.email,
+                    scopes: found.scopes,
+                };
+                (found.ws, credential)
+            }
+        };
+        let workspace = self.store.workspace(ws).await?.ok_or(REFUSED)?;
+        Ok(Principal {
+            workspace,
+            credential,
+            ip,
+        })
+    }
+
+    pub(super) async fn login(&self, message: Login) -> Result<SignedIn, DomainError> {
+        let Login { email, password, ip } = message;
+        let email = email.trim().to_lowercase();
+        if email.len() > MAX_EMAIL {
+            return Err(WRONG_LOGIN);
+        }
+        let key = format!("{ip} {email}");
+        let gate = self.limiter.call(BeginLogin { key: key.clone() }).await?;
+        if let LoginGate::Locked { retry_after } = gate {
+            return Err(DomainError::RateLimited { retry_after });
+        }
+        let user = self
+            .store
+            .user_by_email(&email)
+            .await?
+            .filter(|user| !user.disabled);
+        let stored = user.as_ref().and_then(|user| user.password_hash.clone());
+        let fits = blocking(move || Ok(password::verify(&password, stored.as_deref()))).await?;
+        match user {
+            Some(user) if fits => {
+                self.limiter.call(ClearLogin { key }).await?;
+                self.signed_in(user, ip).await
+            }
+            user => {
+                self.record_failure(user.map(|user| user.ws), &email, ip).await?;
+                match gate {
+                    LoginGate::LastTry { retry_after } => Err(DomainError::RateLimited { retry_after }),
+                    LoginGate::Open | LoginGate::Locked { .. } => Err(WRONG_LOGIN),
+                }
+            }
+        }
+    }
+
+    async fn signed_in(&self, user: UserRecord, ip: IpAddr) -> Result<SignedIn, DomainError> {
+        let workspace = self.store.workspace(user.ws).await?.ok_or(WRONG_LOGIN)?;
+        let now = clock::now();
+        let token = self.tokens.issue(user.id, user.ws, now)?;
+        let mut entry = AuditEntry::anonymous(user.ws, ip, "auth.login", "user", Outcome::Success, now);
+        entry.user_id = Some(user.id);
+        entry.user_email = Some(user.email.clone());
+        self.audit.call(Append(entry.on(user.id))).await?;
+        Ok(SignedIn {
+            token,
+            user,
+            workspace,
+        })
+    }
+
+    /// Failures of unknown accounts go to the operator's log: they belong to no other workspace.
+    async fn record_failure(&self, ws: Option<Uuid>, email: &str, ip: IpAddr) -> Result<(), DomainError> {
+        let tenant = match ws {
+            Some(ws) => ws,
+            None => match self.store.workspace_ids().await?.first() {
+                Some(first) => *first,
+                None => return Ok(()),
+            },
+        };
+        let mut entry =
+            AuditEntry::anonymous(tenant, ip, "auth.login", "user", Outcome::Failure, clock::now());
+        entry.user_email = Some(email.to_owned());
+        self.audit.call(Append(entry)).await
+    }
+}

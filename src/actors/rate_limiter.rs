@@ -1,0 +1,244 @@
+//! Owns the rate buckets and the failed sign-ins; all in memory, all synchronous.
+//!
+//! A bucket is a fixed window that opens with its first request. A sign-in counts as failed until it has
+//! succeeded, so parallel guesses can't slip past the limit.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use actix::{Actor, AsyncContext, Context, Handler};
+
+use super::handle::{Access, ActorHandle, Job, Request};
+use crate::domain::error::DomainError;
+
+const SWEEP: Duration = Duration::from_secs(60);
+const LOGIN_WINDOW: Duration = Duration::from_secs(15 * 60);
+/// The failure with this number is answered with 429.
+const LOGIN_FAILURES: u32 = 5;
+
+/// Way to the rate limiter.
+pub type RateLimiterHandle = ActorHandle<RateLimiter>;
+
+/// State of a bucket after a request, for the `RateLimit-*` headers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateState {
+    pub allowed: bool,
+    pub limit: u32,
+    pub remaining: u32,
+    /// Time until the window ends.
+    pub reset: Duration,
+}
+
+/// Takes one request out of a bucket.
+#[derive(Debug)]
+pub struct TakeRequest {
+    pub bucket: String,
+    pub limit: u32,
+    pub window: Duration,
+}
+
+impl Request for TakeRequest {
+    type Reply = RateState;
+    const NAME: &'static str = "take_request";
+    const ACCESS: Access = Access::Read;
+}
+
+/// Counts a sign-in attempt before its password is looked at.
+#[derive(Debug)]
+pub struct BeginLogin {
+    pub key: String,
+}
+
+/// What a sign-in attempt may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LoginGate {
+    /// Go on; a wrong password is an ordinary failure.
+    Open,
+    /// Go on; a wrong password is one too many.
+    LastTry { retry_after: Duration },
+    /// Refused whatever the password.
+    Locked { retry_after: Duration },
+}
+
+impl Request for BeginLogin {
+    type Reply = LoginGate;
+    const NAME: &'static str = "begin_login";
+    const ACCESS: Access = Access::Read;
+}
+
+/// Forgets the failures of an account that has signed in.
+#[derive(Debug)]
+pub struct ClearLogin {
+    pub key: String,
+}
+
+impl Request for ClearLogin {
+    type Reply = ();
+    const NAME: &'static str = "clear_login";
+    const ACCESS: Access = Access::Read;
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Bucket {
+    used: u32,
+    opened: Instant,
+    window: Duration,
+}
+
+/// The actor.
+#[derive(Debug, Default)]
+pub struct RateLimiter {
+    buckets: HashMap<String, Bucket>,
+    logins: HashMap<String, Bucket>,
+}
+
+impl Actor for RateLimiter {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.run_interval(SWEEP, |limiter, _| limiter.sweep(Instant::now()));
+    }
+}
+
+impl RateLimiter {
+    fn take(&mut self, request: TakeRequest, now: Instant) -> RateState {
+        let TakeRequest {
+            bucket,
+            limit,
+            window,
+        } = request;
+        let bucket = open_bucket(&mut self.buckets, bucket, window, now);
+        let allowed = bucket.used < limit;
+        if allowed {
+            bucket.used += 1;
+        }
+        let reset = bucket.window.saturating_sub(now.duration_since(bucket.opened));
+        RateState {
+            allowed,
+            limit,
+            remaining: limit.saturating_sub(bucket.used),
+            reset,
+        }
+    }
+
+    fn begin_login(&mut self, key: String, now: Instant) -> LoginGate {
+        let bucket = open_bucket(&mut self.logins, key, LOGIN_WINDOW, now);
+        let retry_after = bucket.window.saturating_sub(now.duration_since(bucket.opened));
+        bucket.used = bucket.used.saturating_add(1);
+        match bucket.used {
+            tries if tries < LOGIN_FAILURES => LoginGate::Open,
+            LOGIN_FAILURES => LoginGate::LastTry { retry_after },
+            _ => LoginGate::Locked { retry_after },
+        }
+    }
+
+    fn sweep(&mut self, now: Instant) {
+        for buckets in [&mut self.buckets, &mut self.logins] {
+            buckets.retain(|_, bucket| now.duration_since(bucket.opened) < bucket.window);
+        }
+    }
+}
+
+fn open_bucket(
+    buckets: &mut HashMap<String, Bucket>,
+    key: String,
+    window: Duration,
+    now: Instant,
+) -> &mut Bucket {
+    let bucket = buckets.entry(key).or_insert(Bucket {
+        used: 0,
+        opened: now,
+        window,
+    });
+    if now.duration_since(bucket.opened) >= bucket.window {
+        *bucket = Bucket {
+            used: 0,
+            opened: now,
+            window,
+        };
+    }
+    bucket
+}
+
+impl Handler<Job<TakeRequest>> for RateLimiter {
+    type Result = Result<RateState, DomainError>;
+
+    fn handle(&mut self, job: Job<TakeRequest>, _: &mut Self::Context) -> Self::Result {
+        let (request, _guard, _span) = job.open();
+        Ok(self.take(request, Instant::now()))
+    }
+}
+
+impl Handler<Job<BeginLogin>> for RateLimiter {
+    type Result = Result<LoginGate, DomainError>;
+
+    fn handle(&mut self, job: Job<BeginLogin>, _: &mut Self::Context) -> Self::Result {
+        let (request, _guard, _span) = job.open();
+        Ok(self.begin_login(request.key, Instant::now()))
+    }
+}
+
+impl Handler<Job<ClearLogin>> for RateLimiter {
+    type Result = Result<(), DomainError>;
+
+    fn handle(&mut self, job: Job<ClearLogin>, _: &mut Self::Context) -> Self::Result {
+        let (request, _guard, _span) = job.open();
+        self.logins.remove(&request.key);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(limit: u32) -> TakeRequest {
+        TakeRequest {
+            bucket: "a".into(),
+            limit,
+            window: Duration::from_secs(60),
+        }
+    }
+
+    #[test]
+    fn a_bucket_counts_down_refuses_and_opens_again() {
+        let mut limiter = RateLimiter::default();
+        let start = Instant::now();
+        let remaining: Vec<_> = (0..3).map(|_| limiter.take(request(2), start)).collect();
+        assert_eq!(
+            remaining.iter().map(|s| s.remaining).collect::<Vec<_>>(),
+            [1, 0, 0]
+        );
+        assert_eq!(
+            remaining.iter().map(|s| s.allowed).collect::<Vec<_>>(),
+            [true, true, false]
+        );
+        assert_eq!(remaining[2].reset, Duration::from_secs(60));
+        let later = start + Duration::from_secs(60);
+        assert!(limiter.take(request(2), later).allowed);
+        limiter.sweep(later + Duration::from_secs(60));
+        assert!(limiter.buckets.is_empty());
+    }
+
+    #[test]
+    fn the_fifth_try_is_the_last_one_and_success_clears() {
+        let mut limiter = RateLimiter::default();
+        let now = Instant::now();
+        for _ in 0..4 {
+            assert_eq!(limiter.begin_login("a".into(), now), LoginGate::Open);
+        }
+        assert!(matches!(
+            limiter.begin_login("a".into(), now),
+            LoginGate::LastTry { .. }
+        ));
+        assert!(matches!(
+            limiter.begin_login("a".into(), now),
+            LoginGate::Locked { .. }
+        ));
+        assert_eq!(limiter.begin_login("b".into(), now), LoginGate::Open);
+        assert_eq!(
+            limiter.begin_login("a".into(), now + LOGIN_WINDOW),
+            LoginGate::Open
+        );
+    }
+}

@@ -1,0 +1,93 @@
+//! Passwords: argon2id (RFC 9106) with the crate's recommended parameters. Slow on purpose: never call it on
+//! an async thread.
+
+use std::sync::LazyLock;
+
+use argon2::Argon2;
+use argon2::password_hash::{PasswordHash, PasswordHasher, PasswordVerifier, SaltString};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use secrecy::{ExposeSecret, SecretString};
+
+use super::random_bytes;
+use crate::domain::error::DomainError;
+
+const MIN_CHARS: usize = 12;
+const MAX_BYTES: usize = 1024;
+
+/// Checks a new password against the rules; `field` names it in the error.
+///
+/// # Errors
+/// `Invalid` with the rule that is broken.
+pub fn check_new(field: &str, password: &SecretString) -> Result<(), DomainError> {
+    let text = password.expose_secret();
+    if text.chars().count() < MIN_CHARS {
+        return Err(DomainError::invalid(
+            field,
+            format!("must have at least {MIN_CHARS} characters"),
+        ));
+    }
+    if text.len() > MAX_BYTES {
+        return Err(DomainError::invalid(
+            field,
+            format!("must have at most {MAX_BYTES} bytes"),
+        ));
+    }
+    Ok(())
+}
+
+/// Hashes a password for storage.
+pub fn hash(password: &SecretString) -> Result<String, DomainError> {
+    let failed =
+        |error: argon2::password_hash::Error| DomainError::internal("hashing the password failed", error);
+    let salt = SaltString::encode_b64(&random_bytes::<16>()?).map_err(failed)?;
+    let hash = Argon2::default().hash_password(password.expose_secret().as_bytes(), &salt);
+    Ok(hash.map_err(failed)?.to_string())
+}
+
+/// Whether the password fits the stored hash. Without a hash the same work is done against another one, so
+/// that an unknown account takes as long as a wrong password.
+pub fn verify(password: &SecretString, stored: Option<&str>) -> bool {
+    static STAND_IN: LazyLock<Option<String>> = LazyLock::new(|| hash(&SecretString::from("")).ok());
+    let known = stored.is_some();
+    let Some(text) = stored.or(STAND_IN.as_deref()) else {
+        return false;
+    };
+    let Ok(parsed) = PasswordHash::new(text) else {
+        return false;
+    };
+    let fits = Argon2::default()
+        .verify_password(password.expose_secret().as_bytes(), &parsed)
+        .is_ok();
+    fits && known
+}
+
+/// A password for the first administrator when none is given: 18 random bytes.
+pub fn generate() -> Result<SecretString, DomainError> {
+    Ok(SecretString::from(URL_SAFE_NO_PAD.encode(random_bytes::<18>()?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_right_password_of_a_known_account_fits() {
+        let right = SecretString::from("correct horse battery");
+        let stored = hash(&right).unwrap();
+        assert!(stored.starts_with("$argon2id$"));
+        assert!(verify(&right, Some(&stored)));
+        assert!(!verify(&SecretString::from("wrong"), Some(&stored)));
+        assert!(!verify(&SecretString::from(""), None));
+    }
+
+    #[test]
+    fn short_and_huge_passwords_are_refused_by_name() {
+        let error = check_new("admin_password", &SecretString::from("short")).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "admin_password: must have at least 12 characters"
+        );
+        assert!(check_new("p", &SecretString::from("x".repeat(1025))).is_err());
+    }
+}

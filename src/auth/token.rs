@@ -1,0 +1,161 @@
+//! Access tokens: JWT (RFC 7519), HS256, workspace-scoped, 24 hours.
+
+use std::path::Path;
+
+use chrono::{DateTime, Utc};
+use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
+use secrecy::{ExposeSecret, SecretString};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::random_bytes;
+use crate::domain::error::DomainError;
+
+/// Life of a token in seconds.
+pub const LIFETIME: i64 = 86_400;
+const ISSUER: &str = "threat-memory";
+
+/// What a token says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claims {
+    pub sub: Uuid,
+    /// The workspace.
+    pub ws: Uuid,
+    pub iss: String,
+    pub iat: i64,
+    pub exp: i64,
+}
+
+/// Signs and checks tokens.
+#[derive(Clone)]
+pub struct Tokens {
+    encoding: EncodingKey,
+    decoding: DecodingKey,
+}
+
+impl Tokens {
+    /// Tokens signed with this secret.
+    pub fn new(secret: &SecretString) -> Self {
+        let bytes = secret.expose_secret().as_bytes();
+        Self {
+            encoding: EncodingKey::from_secret(bytes),
+            decoding: DecodingKey::from_secret(bytes),
+        }
+    }
+
+    /// A token for a user of a workspace.
+    pub fn issue(&self, user: Uuid, ws: Uuid, now: DateTime<Utc>) -> Result<String, DomainError> {
+        let iat = now.timestamp();
+        let claims = Claims {
+            sub: user,
+            ws,
+            iss: ISSUER.into(),
+            iat,
+            exp: iat + LIFETIME,
+        };
+        jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims, &self.encoding)
+            .map_err(|error| DomainError::internal("signing the token failed", error))
+    }
+
+    /// The claims of a token, if it is ours and has not expired.
+    pub fn read(&self, token: &str) -> Option<Claims> {
+        let mut validation = Validation::new(Algorithm::HS256);
+        validation.set_issuer(&[ISSUER]);
+        validation.set_required_spec_claims(&["exp", "iss", "sub"]);
+        validation.leeway = 0;
+        jsonwebtoken::decode(token, &self.decoding, &validation)
+            .ok()
+            .map(|data| data.claims)
+    }
+}
+
+/// The secret of a data directory: read, or made once and kept with mode 0600.
+///
+/// # Errors
+/// When the file can't be read, written or is shorter than 32 bytes.
+pub fn secret_of(data_dir: Option<&Path>) -> Result<SecretString, std::io::Error> {
+    let fresh = || -> Result<SecretString, std::io::Error> {
+        let bytes: [u8; 48] = random_bytes().map_err(std::io::Error::other)?;
+        Ok(SecretString::from(hex::encode(bytes)))
+    };
+    let Some(dir) = data_dir else { return fresh() };
+    std::fs::create_dir_all(dir)?;
+    let path = dir.join("jwt.secret");
+    match std::fs::read_to_string(&path) {
+        Ok(text) if text.trim().len() >= 32 => Ok(SecretString::from(text.trim().to_owned())),
+        Ok(_) => Err(std::io::Error::other(format!(
+            "{} is shorter than 32 bytes",
+            path.display()
+        ))),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let secret = fresh()?;
+            write_private(&path, secret.expose_secret())?;
+            Ok(secret)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Writes a file that only its owner may read, whole or not at all.
+fn write_private(path: &Path, text: &str) -> Result<(), std::io::Error> {
+    use std::io::Write;
+    let part = path.with_extension("part");
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(&part)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    std::fs::rename(&part, path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokens() -> Tokens {
+        Tokens::new(&SecretString::from("0123456789abcdef0123456789abcdef"))
+    }
+
+    #[test]
+    fn a_token_says_who_and_expires() {
+        let (user, ws, now) = (Uuid::new_v4(), Uuid::new_v4(), crate::clock::now());
+        let token = tokens().issue(user, ws, now).unwrap();
+        let claims = tokens().read(&token).unwrap();
+        assert_eq!(
+            (claims.sub, claims.ws, claims.exp - claims.iat),
+            (user, ws, LIFETIME)
+        );
+        let old = tokens()
+            .issue(user, ws, now - chrono::Duration::hours(25))
+            .unwrap();
+        assert_eq!(tokens().read(&old), None);
+        let other = Tokens::new(&SecretString::from("another secret of at least 32 bytes!"));
+        assert_eq!(other.read(&token), None);
+    }
+
+    #[test]
+    fn an_unsigned_token_is_refused() {
+        let header = "eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0";
+        let token = tokens()
+            .issue(Uuid::new_v4(), Uuid::new_v4(), crate::clock::now())
+            .unwrap();
+        let payload = token.split('.').nth(1).unwrap();
+        assert_eq!(tokens().read(&format!("{header}.{payload}.")), None);
+    }
+
+    #[test]
+    fn the_secret_file_is_made_once_and_private() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let first = secret_of(Some(dir.path())).unwrap();
+        let again = secret_of(Some(dir.path())).unwrap();
+        assert_eq!(first.expose_secret(), again.expose_secret());
+        let mode = std::fs::metadata(dir.path().join("jwt.secret"))
+            .unwrap()
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+}

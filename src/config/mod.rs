@@ -1,0 +1,297 @@
+//! Settings: built-in defaults < config file < environment < flags, checked before anything starts.
+//!
+//! The defaults are `config/hosted.toml` itself, compiled in, so that the file can't say anything untrue.
+
+mod validate;
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use figment::Figment;
+use figment::providers::{Env, Format, Serialized, Toml};
+use secrecy::SecretString;
+use serde::Deserialize;
+
+use crate::domain::permission::Tier;
+
+/// The settings of the hosted service as they ship.
+pub const HOSTED_DEFAULTS: &str = include_str!("../../config/hosted.toml");
+const PREFIX: &str = "THREAT_MEMORY_";
+/// Secrets: environment only, so that they never stand in a file.
+const SECRETS: [&str; 6] = [
+    "jwt_secret",
+    "admin_email",
+    "admin_password",
+    "storage_user",
+    "storage_password",
+    "embedding_api_key",
+];
+
+/// A setting that can't be used; the message names the key and the rule.
+#[derive(Debug, thiserror::Error)]
+#[error("configuration: {0}")]
+pub struct ConfigError(String);
+
+/// Everything the hosted service can be told.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Settings {
+    pub server: ServerSettings,
+    pub storage: StorageSettings,
+    pub limits: LimitSettings,
+    pub search: SearchSettings,
+    pub embedding: EmbeddingSettings,
+    pub log: LogSettings,
+    pub keeper: KeeperSettings,
+    pub actors: ActorsSettings,
+    #[serde(default)]
+    pub jwt_secret: Option<SecretString>,
+    #[serde(default)]
+    pub admin_email: Option<String>,
+    #[serde(default)]
+    pub admin_password: Option<SecretString>,
+    #[serde(default)]
+    pub storage_user: Option<String>,
+    #[serde(default)]
+    pub storage_password: Option<SecretString>,
+    #[serde(default)]
+    pub embedding_api_key: Option<SecretString>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ServerSettings {
+    pub bind: SocketAddr,
+    pub admin_bind: SocketAddr,
+    pub workers: usize,
+    /// Bytes.
+    pub body_limit: usize,
+    pub trusted_proxies: Vec<IpAddr>,
+    pub drain_seconds: u64,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StorageSettings {
+    pub url: String,
+    pub data_dir: PathBuf,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LimitSettings {
+    /// Requests per hour and caller.
+    pub tiers: BTreeMap<String, u32>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SearchSettings {
+    pub exact_scan_limit: usize,
+    pub idle_writer_seconds: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EmbeddingProvider {
+    Builtin,
+    Openai,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EmbeddingSettings {
+    pub provider: EmbeddingProvider,
+    pub base_url: String,
+    pub model: String,
+    pub dimension: usize,
+    pub timeout_ms: u64,
+    pub batch: usize,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LogSettings {
+    pub filter: String,
+    pub file: bool,
+    pub keep_files: usize,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeeperSettings {
+    pub max_restarts_per_minute: u32,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ActorsSettings {
+    pub graph_store: ActorSettings,
+    pub audit_writer: ActorSettings,
+    pub identity: ActorSettings,
+    pub rate_limiter: ActorSettings,
+}
+
+/// How much one actor takes on at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ActorSettings {
+    /// Reads that may wait for the gate.
+    pub mailbox: usize,
+    /// Reads at a time.
+    pub gate: usize,
+    /// Writes at a time; one more is refused.
+    pub write_gate: usize,
+    pub timeout_ms: u64,
+    pub write_timeout_ms: u64,
+}
+
+/// What the command line may override.
+#[derive(Debug, Clone, Default)]
+pub struct Flags {
+    pub bind: Option<String>,
+    pub storage: Option<String>,
+}
+
+impl Settings {
+    /// Reads and checks the settings.
+    ///
+    /// # Errors
+    /// Names the key, its value's rule and, where there is one, the file.
+    pub fn load(file: Option<&Path>, flags: &Flags) -> Result<Self, ConfigError> {
+        let mut figment = Figment::from(Toml::string(HOSTED_DEFAULTS));
+        if let Some(path) = file {
+            if !path.is_file() {
+                return Err(ConfigError(format!("--config: {} is not a file", path.display())));
+            }
+            figment = figment.merge(Toml::file(path));
+        }
+        figment = figment.merge(environment());
+        if let Some(bind) = &flags.bind {
+            figment = figment.merge(Serialized::default("server.bind", bind));
+        }
+        if let Some(url) = &flags.storage {
+            figment = figment.merge(Serialized::default("storage.url", url));
+        }
+        let settings: Settings = figment.extract().map_err(|error| ConfigError(describe(error)))?;
+        settings.validate()?;
+        Ok(settings)
+    }
+
+    /// Requests per hour of a tier.
+    pub fn tier_limit(&self, tier: Tier) -> u32 {
+        self.limits.tiers.get(tier.as_str()).copied().unwrap_or(100)
+    }
+
+    /// The directory for everything on disk, `None` for a store in memory.
+    pub fn data_dir(&self) -> Option<PathBuf> {
+        match self.storage.url.split_once("://") {
+            Some(("mem", _)) => None,
+            Some(("surrealkv", path)) => {
+                Some(PathBuf::from(path.split_once('?').map_or(path, |(path, _)| path)))
+            }
+            _ => Some(self.storage.data_dir.clone()),
+        }
+    }
+
+    /// The address of the database itself: a folder inside the data directory when it is embedded.
+    pub fn engine_url(&self) -> String {
+        match self.storage.url.split_once("://") {
+            Some(("surrealkv", path)) => {
+                let (path, query) = path
+                    .split_once('?')
+                    .map_or((path, ""), |(path, query)| (path, query));
+                let query = if query.is_empty() {
+                    String::new()
+                } else {
+                    format!("?{query}")
+                };
+                format!("surrealkv://{}/store{query}", path.trim_end_matches('/'))
+            }
+            _ => self.storage.url.clone(),
+        }
+    }
+}
+
+/// `THREAT_MEMORY_SERVER__BIND` is `server.bind`; other names of the prefix belong to other things.
+fn environment() -> Env {
+    Env::prefixed(PREFIX)
+        .filter(|key| {
+            let key = key.as_str().to_ascii_lowercase();
+            key.contains("__") || SECRETS.contains(&key.as_str())
+        })
+        .split("__")
+}
+
+fn describe(error: figment::Error) -> String {
+    let mut lines = Vec::new();
+    for error in error {
+        let source = error.metadata.as_ref().map_or_else(String::new, |metadata| {
+            metadata.source.as_ref().map_or_else(
+                || format!(" (from {})", metadata.name),
+                |source| format!(" (from {source})"),
+            )
+        });
+        let path = error.path.join(".");
+        let path = if path.is_empty() {
+            String::new()
+        } else {
+            format!("{path}: ")
+        };
+        lines.push(format!("{path}{}{source}", error.kind));
+    }
+    lines.join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shipped_file_is_valid_and_flags_win() {
+        let flags = Flags {
+            bind: Some("127.0.0.1:0".into()),
+            storage: Some("mem://".into()),
+        };
+        let settings = Settings::load(None, &flags).unwrap();
+        assert_eq!(settings.server.bind.port(), 0);
+        assert_eq!(settings.data_dir(), None);
+        assert_eq!(settings.tier_limit(Tier::Team), 1000);
+    }
+
+    #[test]
+    fn a_bad_value_is_named_with_its_key() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("c.toml");
+        for (text, want) in [
+            ("[server]\nbind = \"nowhere\"", "server.bind"),
+            ("[server]\nworkers = -1", "server.workers"),
+            ("[server]\nworkers = 0", "server.workers: must be from 1 to 64"),
+            ("[server]\nportt = 1", "portt"),
+            ("[storage]\nurl = \"file://x\"", "storage.url: must begin with"),
+            (
+                "[actors.graph_store]\ngate = 0",
+                "actors.graph_store.gate: must be from 1",
+            ),
+            ("[limits.tiers]\npilot = 0", "limits.tiers.pilot: must be from 1"),
+        ] {
+            std::fs::write(&file, text).unwrap();
+            let error = Settings::load(Some(&file), &Flags::default())
+                .unwrap_err()
+                .to_string();
+            assert!(error.contains(want), "{text} gave {error}");
+        }
+    }
+
+    #[test]
+    fn the_engine_lives_inside_the_data_directory() {
+        let flags = Flags {
+            bind: None,
+            storage: Some("surrealkv://some/where?sync=every".into()),
+        };
+        let settings = Settings::load(None, &flags).unwrap();
+        assert_eq!(settings.data_dir(), Some(PathBuf::from("some/where")));
+        assert_eq!(settings.engine_url(), "surrealkv://some/where/store?sync=every");
+    }
+}

@@ -1,0 +1,129 @@
+//! The rules that types can't say.
+
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+
+use secrecy::ExposeSecret;
+
+use super::{ActorSettings, ConfigError, EmbeddingProvider, Settings};
+use crate::domain::permission::Tier;
+
+/// A shorter HMAC key than the digest weakens HS256 (RFC 7518 section 3.2).
+const SECRET_BYTES: usize = 32;
+
+impl Settings {
+    pub(super) fn validate(&self) -> Result<(), ConfigError> {
+        within("server.workers", self.server.workers, 1..=64)?;
+        within("server.body_limit", self.server.body_limit, 1024..=(1 << 30))?;
+        within("server.drain_seconds", self.server.drain_seconds, 1..=600)?;
+        within(
+            "search.exact_scan_limit",
+            self.search.exact_scan_limit,
+            1..=10_000_000,
+        )?;
+        within(
+            "search.idle_writer_seconds",
+            self.search.idle_writer_seconds,
+            1..=86_400,
+        )?;
+        within("log.keep_files", self.log.keep_files, 1..=1000)?;
+        within(
+            "keeper.max_restarts_per_minute",
+            self.keeper.max_restarts_per_minute,
+            1..=1000,
+        )?;
+        self.storage_rules()?;
+        self.embedding_rules()?;
+        for tier in Tier::ALL {
+            let limit = self.limits.tiers.get(tier.as_str());
+            let limit = limit.ok_or_else(|| ConfigError(format!("limits.tiers.{tier}: is required")))?;
+            within(&format!("limits.tiers.{tier}"), *limit, 1..=u32::MAX)?;
+        }
+        if let Some(unknown) = self
+            .limits
+            .tiers
+            .keys()
+            .find(|name| name.parse::<Tier>().is_err())
+        {
+            return Err(ConfigError(format!(
+                "limits.tiers.{unknown}: is not a tier (pilot, team, enterprise)"
+            )));
+        }
+        for (name, actor) in [
+            ("graph_store", self.actors.graph_store),
+            ("audit_writer", self.actors.audit_writer),
+            ("identity", self.actors.identity),
+            ("rate_limiter", self.actors.rate_limiter),
+        ] {
+            actor_rules(name, actor)?;
+        }
+        if let Some(secret) = &self.jwt_secret
+            && secret.expose_secret().len() < SECRET_BYTES
+        {
+            return Err(ConfigError(format!(
+                "THREAT_MEMORY_JWT_SECRET: must have at least {SECRET_BYTES} bytes"
+            )));
+        }
+        Ok(())
+    }
+
+    fn storage_rules(&self) -> Result<(), ConfigError> {
+        let url = &self.storage.url;
+        let rest = ["surrealkv://", "mem://", "ws://", "wss://"]
+            .iter()
+            .find_map(|scheme| url.strip_prefix(scheme).map(|rest| (*scheme, rest)));
+        match rest {
+            None => Err(ConfigError(
+                "storage.url: must begin with surrealkv://, mem://, ws:// or wss://".into(),
+            )),
+            Some(("mem://", _)) => Ok(()),
+            Some((scheme, "")) => Err(ConfigError(format!("storage.url: {scheme} needs what follows it"))),
+            Some(("ws://" | "wss://", _)) if self.storage_user.is_none() || self.storage_password.is_none() => {
+                Err(ConfigError(
+                    "storage.url: an external SurrealDB needs THREAT_MEMORY_STORAGE_USER and THREAT_MEMORY_STORAGE_PASSWORD".into(),
+                ))
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
+    fn embedding_rules(&self) -> Result<(), ConfigError> {
+        if self.embedding.provider == EmbeddingProvider::Builtin {
+            return Ok(());
+        }
+        let url = &self.embedding.base_url;
+        if !(url.starts_with("http://") || url.starts_with("https://")) {
+            return Err(ConfigError(
+                "embedding.base_url: must begin with http:// or https://".into(),
+            ));
+        }
+        if self.embedding.model.is_empty() {
+            return Err(ConfigError(
+                "embedding.model: is required with provider \"openai\"".into(),
+            ));
+        }
+        within("embedding.dimension", self.embedding.dimension, 1..=8192)?;
+        within("embedding.batch", self.embedding.batch, 1..=2048)?;
+        within("embedding.timeout_ms", self.embedding.timeout_ms, 100..=600_000)
+    }
+}
+
+fn actor_rules(name: &str, actor: ActorSettings) -> Result<(), ConfigError> {
+    let key = |key: &str| format!("actors.{name}.{key}");
+    within(&key("mailbox"), actor.mailbox, 0..=1_000_000)?;
+    within(&key("gate"), actor.gate, 1..=10_000)?;
+    within(&key("write_gate"), actor.write_gate, 1..=10_000)?;
+    within(&key("timeout_ms"), actor.timeout_ms, 10..=3_600_000)?;
+    within(&key("write_timeout_ms"), actor.write_timeout_ms, 10..=3_600_000)
+}
+
+fn within<T: PartialOrd + Display>(key: &str, value: T, range: RangeInclusive<T>) -> Result<(), ConfigError> {
+    if range.contains(&value) {
+        return Ok(());
+    }
+    Err(ConfigError(format!(
+        "{key}: must be from {} to {}, is {value}",
+        range.start(),
+        range.end()
+    )))
+}

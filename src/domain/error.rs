@@ -1,0 +1,83 @@
+//! The one error type of the core. Each API maps [`ErrorKind`] to a status in one exhaustive match.
+
+use std::time::Duration;
+
+/// What went wrong, in words a client may read; [`DomainError::kind`] is what code decides by.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum DomainError {
+    /// A value in the request breaks a rule; `field` is its dotted path.
+    #[error("{field}: {rule}")]
+    Invalid { field: String, rule: String },
+    #[error("{0}")]
+    Unauthenticated(&'static str),
+    #[error("{0}")]
+    Forbidden(String),
+    #[error("{0} not found")]
+    NotFound(&'static str),
+    #[error("{0}")]
+    Conflict(String),
+    #[error("body exceeds the limit of {limit} bytes")]
+    TooLarge { limit: usize },
+    /// What was built for export breaks a STIX rule, so none of it leaves.
+    #[error("STIX bundle failed validation")]
+    InvalidBundle { details: String },
+    #[error("rate limit exceeded")]
+    RateLimited { retry_after: Duration },
+    /// The gate of an actor is full, or the actor is being restarted.
+    #[error("{actor} is busy; retry shortly")]
+    Busy { actor: &'static str },
+    #[error("{actor} did not answer in time")]
+    Timeout { actor: &'static str },
+    /// For the log only: the client reads `what` and nothing of `cause`.
+    #[error("{what}")]
+    Internal { what: &'static str, cause: String },
+}
+
+/// The closed set of failure kinds every API has a status for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ErrorKind {
+    Invalid,
+    Unauthenticated,
+    Forbidden,
+    NotFound,
+    Conflict,
+    TooLarge,
+    InvalidBundle,
+    RateLimited,
+    Unavailable,
+    Internal,
+}
+
+impl DomainError {
+    /// A 400-class error that names the field and the rule it breaks.
+    pub fn invalid(field: impl Into<String>, rule: impl Into<String>) -> Self {
+        Self::Invalid {
+            field: field.into(),
+            rule: rule.into(),
+        }
+    }
+
+    /// A failure on our side; `cause` goes to the log and never to the client.
+    pub fn internal(what: &'static str, cause: impl std::fmt::Display) -> Self {
+        Self::Internal {
+            what,
+            cause: cause.to_string(),
+        }
+    }
+
+    /// The kind that decides the status.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Invalid { .. } => ErrorKind::Invalid,
+            Self::Unauthenticated(_) => ErrorKind::Unauthenticated,
+            Self::Forbidden(_) => ErrorKind::Forbidden,
+            Self::NotFound(_) => ErrorKind::NotFound,
+            Self::Conflict(_) => ErrorKind::Conflict,
+            Self::TooLarge { .. } => ErrorKind::TooLarge,
+            Self::InvalidBundle { .. } => ErrorKind::InvalidBundle,
+            Self::RateLimited { .. } => ErrorKind::RateLimited,
+            Self::Busy { .. } | Self::Timeout { .. } => ErrorKind::Unavailable,
+            Self::Internal { .. } => ErrorKind::Internal,
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! Names with dots: a domain, a file, or neither.
+//!
+//! A domain ends in a suffix of the public-suffix list (compiled in) and has a label before it.
+//! Many file extensions are top-level domains too (`.zip`, `.sh`, `.py`, `.rs`, `.md`); for those
+//! the words around decide, and without any the file wins. Code (`obj.name`, `System.IO`), glued
+//! sentences (`done.It`) and products (`ASP.NET`) are neither. A defanged name is always a domain.
+
+use super::files;
+use super::kind::EntityKind;
+use super::scan::{AT, Token};
+use super::source::{Source, is_one_of};
+
+/// Top-level domains that are file extensions first.
+const FILE_TLDS: &[&str] = &[
+    "zip", "sh", "py", "rs", "md", "so", "mov", "cab", "inc", "dot", "map", "pub", "java", "ps", "bin", "tf",
+    "vi", "pm", "mm", "mk", "docs", "prof", "ini", "cpp", "csh", "bat", "ax", "cmd", "hiv",
+];
+/// Services under those top-level domains that reports do name.
+const KNOWN_HOSTS: &[&str] = &[
+    "transfer.sh",
+    "bashupload.sh",
+    "docs.rs",
+    "notion.so",
+    "starship.rs",
+    "raw.sh",
+    "get.sh",
+    "temp.sh",
+    "oshi.at",
+];
+/// Words that make the name after (or before) them a domain.
+const HOST_WORDS: &[&str] = &[
+    "domain",
+    "domains",
+    "site",
+    "sites",
+    "website",
+    "host",
+    "hosts",
+    "hosted",
+    "c2",
+    "c&c",
+    "server",
+    "servers",
+    "resolves",
+    "resolved",
+    "visit",
+    "hostname",
+    "subdomain",
+    "dns",
+    "registered",
+    "fqdn",
+    "beacons",
+    "beaconed",
+    "contacts",
+];
+/// Top-level domains that sources end in when a directory stands before them (`src/demo.cc`).
+const SOURCE_TLDS: &[&str] = &["cc", "in", "am", "ml", "la", "st", "ps", "fun", "rs", "is", "pl"];
+/// What code calls its objects.
+const RECEIVERS: &[&str] = &[
+    "self",
+    "this",
+    "obj",
+    "object",
+    "os",
+    "sys",
+    "window",
+    "document",
+    "event",
+    "ctx",
+    "config",
+    "request",
+    "req",
+    "res",
+    "response",
+    "user",
+    "process",
+    "console",
+    "string",
+    "math",
+    "json",
+    "date",
+    "socket",
+    "args",
+    "params",
+    "std",
+    "java",
+    "system",
+    "array",
+    "element",
+    "node",
+    "file",
+    "item",
+    "data",
+    "client",
+    "super",
+    "module",
+    "exports",
+    "subprocess",
+    "re",
+    "logging",
+    "kernel32",
+    "ntdll",
+    "wscript",
+    "activexobject",
+    "shell",
+    "foo",
+    "bar",
+    "e",
+    "i",
+    "s",
+    "f",
+    "x",
+];
+/// Products and abbreviations.
+const NOT_A_HOST: &[&str] = &[
+    "asp.net",
+    "vb.net",
+    "ado.net",
+    "ml.net",
+    "et.al",
+    "command.com",
+    "socket.io",
+    "paint.net",
+];
+/// Names that stand for a host in documentation (RFC 2606), or live outside the DNS.
+const SPECIAL_TLDS: &[&str] = &["example", "bit", "bazar", "i2p"];
+
+/// Decides on a part with dots; true when it is a host.
+pub(super) fn dotted(source: &mut Source<'_>, part: &Token<'_>) -> bool {
+    let defanged = source.is_defanged(&part.span());
+    let lower = part.text.to_lowercase();
+    let extension = lower.rsplit('.').next().unwrap_or_default();
+    let domain = suffix_confidence(&lower, defanged);
+    if !defanged && let Some(confidence) = files::confidence(source, part, extension, domain.is_some()) {
+        files::push(source, part, confidence);
+        return false;
+    }
+    let Some(confidence) = domain else { return false };
+    let glued_word = !defanged && (is_glued(part.text) || is_code(source, part, &lower));
+    if glued_word {
+        return false;
+    }
+    source.push(EntityKind::Domain, lower, part.span(), "domain", confidence);
+    true
+}
+
+/// Whether a top-level domain is a file extension first, and nothing says that this is a host.
+pub(super) fn is_file_first(source: &Source<'_>, part: &Token<'_>, extension: &str) -> bool {
+    if !FILE_TLDS.contains(&extension) || is_one_of(part.text, KNOWN_HOSTS) {
+        return false;
+    }
+    let labels = part.text.split('.').count();
+    // `www.gov.md` has more labels than a file has extensions.
+    let deep = labels > 2
+        && (part.text.starts_with("www.")
+            || !part.text.contains(".tar.") && is_public_second_level(part.text));
+    let named = source
+        .previous_words(part.start)
+        .take(2)
+        .any(|word| is_one_of(word, HOST_WORDS))
+        || source
+            .after(part.end(), 24)
+            .split_whitespace()
+            .next()
+            .is_some_and(|word| is_one_of(word.trim_end_matches(['.', ',']), HOST_WORDS));
+    !(deep || named)
+}
+
+fn is_public_second_level(text: &str) -> bool {
+    psl::suffix_str(&text.to_lowercase()).is_some_and(|suffix| suffix.contains('.'))
+}
+
+/// Whether a name can be registered under a public suffix.
+pub(super) fn is_registrable(name: &str) -> bool {
+    suffix_confidence(&name.to_lowercase(), true).is_some()
+}
+
+fn suffix_confidence(lower: &str, defanged: bool) -> Option<f32> {
+    if lower.len() > 253 || !lower.split('.').all(is_label) {
+        return None;
+    }
+    let (rest, tld) = lower.rsplit_once('.')?;
+    if SPECIAL_TLDS.contains(&tld) || (defanged && matches!(tld, "test" | "invalid" | "local")) {
+        return Some(0.6);
+    }
+    let suffix = psl::suffix(lower.as_bytes()).filter(psl::Suffix::is_known)?;
+    let private = suffix.typ() == Some(psl::Type::Private);
+    let whole = suffix.as_bytes().len() == lower.len();
+    let registrable = rest.rsplit('.').next().is_some_and(|label| !label.contains('_'));
+    // Dynamic-DNS and hosting suffixes (duckdns.org) are named in reports for themselves.
+    if whole {
+        return (private && lower.contains('.')).then_some(0.7);
+    }
+    // Long and personal ones are hardly ever used for attacks, and often for code.
+    let rare = tld == "name" || (tld.len() > 6 && !tld.starts_with("xn--"));
+    registrable.then_some(if rare { 0.6 } else { 0.9 })
+}
+
+fn is_label(label: &str) -> bool {
+    let bytes = label.len();
+    (1..=63).contains(&bytes)
+        && !label.starts_with('-')
+        && !label.ends_with('-')
+        && label.chars().all(|c| c.is_alphanumeric() || c == '-' || c == '_')
+}
+
+/// `attack.It`: a sentence that ends without a space.
+fn is_glued(text: &str) -> bool {
+    let Some((_, tld)) = text.rsplit_once('.') else {
+        return false;
+    };
+    let capital = tld.starts_with(|c: char| c.is_uppercase());
+    let shouted = !text.chars().any(char::is_lowercase);
+    capital && !shouted
+}
+
+fn is_code(source: &Source<'_>, part: &Token<'_>, lower: &str) -> bool {
+    let (first, rest) = lower.split_once('.').unwrap_or((lower, ""));
+    let labels = lower.split('.').count();
+    let tld = lower.rsplit('.').next().unwrap_or_default();
+    let called = source.after(part.end(), 1).starts_with('(')
+        || source.before(part.start, 1) == "$"
+        || source.before(part.start, 2) == "->";
+    let after = source.after(part.end(), 3);
+    let compared = after.starts_with("::") || after.starts_with(" ==") || after.starts_with(" !=");
+    let in_directory = SOURCE_TLDS.contains(&tld) && source.before(part.start, 1) == "/";
+    let common = matches!(
+        tld,
+        "com" | "net" | "org" | "info" | "biz" | "ru" | "cn" | "xyz" | "top"
+    );
+    let receiver = RECEIVERS.contains(&first) && labels == 2 && !common;
+    // `com.example.app`: a package, unless it also ends like a site.
+    let package = matches!(first, "com" | "org" | "net" | "io" | "edu" | "gov") && labels > 2 && !common;
+    // `Foo.Bar.name`: members are capitalised, hosts are not.
+    let member = labels > 2
+        && rest.len() > 3
+        && part
+            .text
+            .split('.')
+            .filter(|label| label.starts_with(|c: char| c.is_ascii_uppercase()))
+            .count()
+            > 1
+        && part.text.chars().any(char::is_lowercase);
+    NOT_A_HOST.contains(&lower)
+        || (called && !common)
+        || compared
+        || in_directory
+        || receiver
+        || package
+        || member
+        || part.has(AT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_below_a_public_suffix_are_registrable() {
+        for name in [
+            "evil.com",
+            "a.b.co.uk",
+            "xn--bcher-kva.example",
+            "bücher.de",
+            "x.duckdns.org",
+            "duckdns.org",
+        ] {
+            assert!(is_registrable(name), "{name}");
+        }
+        for name in [
+            "co.uk",
+            "com",
+            "setup.exe",
+            "a..com",
+            "-a.com",
+            "a_b.com",
+            "1.2.3.4",
+            "",
+        ] {
+            assert!(!is_registrable(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! The rules extractor: indicators, identifiers and names in a text, without a model.
+//!
+//! The built-in default of both services, and the fall-back of the language-model extractor. It is
+//! pure: no clock, no I/O, the same text gives the same hits in the order of their spans.
+//!
+//! Invariants: spans are byte ranges of the text as given, on char boundaries, and do not overlap;
+//! values are refanged and canonical; time is linear in the text, whatever it holds. A URL is one
+//! hit, its host and file name are not reported again.
+//!
+//! It does not judge: a private address or a well-known host is reported with its confidence, and
+//! what stands together in a sentence is related only if the sentence says so ([`stated_relations`]).
+
+mod bitcoin;
+mod files;
+mod gazetteer;
+mod hash;
+mod host;
+mod identifiers;
+mod kind;
+mod names;
+mod network;
+mod overlap;
+mod paths;
+mod phrases;
+mod question;
+mod refang;
+mod relations;
+mod rule_names;
+mod scan;
+mod source;
+mod url;
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::LazyLock;
+
+pub use gazetteer::{Entry, Gazetteer, canonical_name};
+pub use kind::{EntityKind, Hit};
+pub use question::{QuestionFilters, question_filters};
+pub use refang::{defang, refang};
+pub use relations::{StatedRelation, Verb, stated_relations};
+
+use names::NameFinder;
+use refang::Refanged;
+use source::Source;
+
+/// The compiled rules; build once, use from any thread.
+#[derive(Debug)]
+pub struct Extractor {
+    gazetteer: &'static Gazetteer,
+    names: NameFinder,
+}
+
+static SHARED: LazyLock<Extractor> = LazyLock::new(|| {
+    let gazetteer = Gazetteer::shared();
+    Extractor {
+        gazetteer,
+        names: NameFinder::new(gazetteer),
+    }
+});
+
+impl Extractor {
+    /// The extractor with the built-in gazetteer, compiled on first use.
+    pub fn shared() -> &'static Extractor {
+        &SHARED
+    }
+
+    /// Everything the rules find, in order, without overlaps.
+    pub fn extract(&self, text: &str) -> Vec<Hit> {
+        let refanged = Refanged::new(text);
+        let mut source = Source::new(&refanged);
+        scan::scan(&mut source);
+        self.names.find(&mut source, self.gazetteer);
+        let mut hits = overlap::resolve(source.hits);
+        for hit in &mut hits {
+            hit.span = refanged.original(&hit.span);
+        }
+        hits
+    }
+}

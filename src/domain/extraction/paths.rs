@@ -1,0 +1,337 @@
+//! Windows and Unix paths, and registry keys.
+//!
+//! Windows names may hold spaces. A space belongs to the path only when every word up to the next
+//! backslash is capitalised (`Program Files`, `Windows NT`), or when a capitalised name ends in a
+//! known extension; prose after a path does not look like that.
+
+use super::files;
+use super::kind::EntityKind;
+use super::scan::Token;
+use super::source::Source;
+
+/// Hives by name and abbreviation.
+const HIVES: &[(&str, &str)] = &[
+    ("HKEY_LOCAL_MACHINE", "HKEY_LOCAL_MACHINE"),
+    ("HKEY_CURRENT_USER", "HKEY_CURRENT_USER"),
+    ("HKEY_CLASSES_ROOT", "HKEY_CLASSES_ROOT"),
+    ("HKEY_CURRENT_CONFIG", "HKEY_CURRENT_CONFIG"),
+    ("HKEY_USERS", "HKEY_USERS"),
+    ("HKLM", "HKEY_LOCAL_MACHINE"),
+    ("HKCU", "HKEY_CURRENT_USER"),
+    ("HKCR", "HKEY_CLASSES_ROOT"),
+    ("HKCC", "HKEY_CURRENT_CONFIG"),
+    ("HKU", "HKEY_USERS"),
+];
+/// Keys that reports write without their hive.
+const BARE_KEYS: &[&str] = &[
+    "software\\microsoft\\",
+    "software\\classes\\",
+    "software\\policies\\",
+    "system\\currentcontrolset\\",
+];
+/// First components of an absolute Unix path.
+const UNIX_ROOTS: &[&str] = &[
+    "bin",
+    "boot",
+    "dev",
+    "etc",
+    "home",
+    "lib",
+    "lib64",
+    "media",
+    "mnt",
+    "opt",
+    "proc",
+    "root",
+    "run",
+    "sbin",
+    "srv",
+    "sys",
+    "tmp",
+    "usr",
+    "var",
+    "Users",
+    "Library",
+    "System",
+    "Applications",
+    "private",
+    "Volumes",
+    "data",
+    "sdcard",
+    "storage",
+    "vendor",
+];
+const LONGEST_PATH: usize = 1024;
+
+/// A path or key with backslashes; returns where it ends.
+pub(super) fn windows(source: &mut Source<'_>, token: &Token<'_>) -> Option<usize> {
+    let text = token
+        .text
+        .get(..token.text.len().min(LONGEST_PATH))
+        .unwrap_or(token.text);
+    if let Some((at, hive)) = hive_start(text) {
+        return key(source, token.start + at, hive);
+    }
+    let lower = text.to_ascii_lowercase();
+    if BARE_KEYS
+        .iter()
+        .any(|key| lower.replace("\\\\", "\\").starts_with(key))
+    {
+        let end = path_end(source, token.start);
+        return emit(
+            source,
+            EntityKind::RegistryKey,
+            token.start..end,
+            "registry-key-without-hive",
+            0.8,
+        );
+    }
+    let at = path_start(text)?;
+    let start = token.start + at;
+    let end = path_end(source, start + prefix_len(source.after(start, LONGEST_PATH)));
+    let value = source.text.get(start..end)?;
+    let absolute = is_absolute(value);
+    let named = value.rsplit('\\').next().and_then(|name| name.rsplit_once('.'));
+    let file = named.is_some_and(|(_, extension)| files::is_known(&extension.to_ascii_lowercase()));
+    if !absolute && !file {
+        return None;
+    }
+    let confidence = if absolute { 0.95 } else { 0.75 };
+    emit(
+        source,
+        EntityKind::FilePath,
+        start..end,
+        "windows-path",
+        confidence,
+    )
+}
+
+fn emit(
+    source: &mut Source<'_>,
+    kind: EntityKind,
+    span: std::ops::Range<usize>,
+    rule: &'static str,
+    confidence: f32,
+) -> Option<usize> {
+    let text = source.text.get(span.clone())?;
+    // Escaped backslashes come from code and JSON; a share keeps its two at the front.
+    let body = text.trim_start_matches('\\');
+    let lead = if text.starts_with('\\') { "\\\\" } else { "" };
+    let value = format!("{lead}{}", collapsed(body));
+    let components = value
+        .trim_start_matches('\\')
+        .split('\\')
+        .filter(|part| !part.is_empty())
+        .count();
+    if components < 2 {
+        return None;
+    }
+    let end = span.end;
+    source.push(kind, value, span, rule, confidence);
+    Some(end)
+}
+
+fn collapsed(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c != '\\' || !out.ends_with('\\') {
+            out.push(c);
+        }
+    }
+    out
+}
+
+fn hive_start(text: &str) -> Option<(usize, (usize, &'static str))> {
+    let at = text.find("HK").or_else(|| text.find("hk"))?;
+    let rest = text.get(at..)?;
+    let alone = text
+        .get(..at)?
+        .bytes()
+        .next_back()
+        .is_none_or(|b| !b.is_ascii_alphanumeric());
+    let (name, hive) = HIVES.iter().find(|(name, _)| {
+        let after = rest.get(name.len()..).unwrap_or_default();
+        rest.get(..name.len())
+            .is_some_and(|head| head.eq_ignore_ascii_case(name))
+            && (after.starts_with('\\') || after.starts_with(":\\"))
+    })?;
+    alone.then_some((at, (name.len(), hive)))
+}
+
+fn key(source: &mut Source<'_>, start: usize, (hive_len, hive): (usize, &'static str)) -> Option<usize> {
+    let colon = usize::from(source.after(start + hive_len, 1) == ":");
+    let body = start + hive_len + colon;
+    let end = path_end(source, body);
+    let path = collapsed(source.text.get(body..end)?);
+    if path.trim_matches('\\').is_empty() {
+        return None;
+    }
+    source.push(
+        EntityKind::RegistryKey,
+        format!("{hive}{path}"),
+        start..end,
+        "registry-key",
+        0.97,
+    );
+    Some(end)
+}
+
+/// Where a path starts in a token that may have a label before it (`path:C:\x`).
+fn path_start(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let drive = text.find(":\\").filter(|colon| {
+        let letter = colon.checked_sub(1).and_then(|at| bytes.get(at));
+        let before = colon.checked_sub(2).and_then(|at| bytes.get(at));
+        // `(?-u:\b)` is a regular expression.
+        letter.is_some_and(u8::is_ascii_alphabetic)
+            && before.is_none_or(|b| !b.is_ascii_alphanumeric() && *b != b'-')
+    });
+    if let Some(colon) = drive {
+        return colon.checked_sub(1);
+    }
+    let starts = text.starts_with(['%', '.', '\\', '$']) || text.starts_with(|c: char| c.is_alphanumeric());
+    starts.then_some(0)
+}
+
+/// Length of the drive (`C:`) or `$env:TEMP` before the first backslash, where a colon is allowed.
+fn prefix_len(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    if bytes.first().is_some_and(u8::is_ascii_alphabetic) && bytes.get(1) == Some(&b':') {
+        return 2;
+    }
+    if text
+        .get(..5)
+        .is_some_and(|head| head.eq_ignore_ascii_case("$env:"))
+    {
+        5
+    } else {
+        0
+    }
+}
+
+fn is_absolute(value: &str) -> bool {
+    let drive = prefix_len(value) == 2
+        && value.as_bytes().get(2) == Some(&b'\\')
+        && !is_escape(value.get(3..).unwrap_or_default());
+    let share = value
+        .strip_prefix("\\\\")
+        .is_some_and(|rest| rest.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '.' | '?')));
+    let variable = value.strip_prefix('%').is_some_and(|rest| {
+        rest.split_once("%\\")
+            .is_some_and(|(name, _)| !name.contains('\\'))
+    });
+    drive || share || variable || value.to_ascii_lowercase().starts_with("$env:")
+}
+
+/// `u:\b`, `0:\n{`: an escape in a string or a regular expression.
+fn is_escape(rest: &str) -> bool {
+    let mut chars = rest.chars();
+    chars.next().is_some_and(|c| c.is_ascii_alphabetic())
+        && !chars
+            .next()
+            .is_some_and(|c| c.is_alphanumeric() || "\\.-_ $".contains(c))
+}
+
+/// The end of a path with backslashes that starts at `start`.
+fn path_end(source: &Source<'_>, start: usize) -> usize {
+    let text = source.after(start, LONGEST_PATH);
+    let mut component = 0;
+    let mut open = 0i32;
+    let mut at = 0;
+    while let Some(c) = text.get(at..).and_then(|rest| rest.chars().next()) {
+        match c {
+            '\\' => component = at + 1,
+            '(' => open += 1,
+            ')' if open > 0 => open -= 1,
+            ' ' => match spaced(text.get(component..).unwrap_or_default(), at - component) {
+                Some(len) => {
+                    at = component + len;
+                    continue;
+                }
+                None => break,
+            },
+            _ if !is_name_char(c) => break,
+            _ => {}
+        }
+        at += c.len_utf8();
+    }
+    let path = text.get(..at).unwrap_or_default();
+    start
+        + path
+            .trim_end_matches(['.', '\\', '-', ':', '&', '+', '=', '!', '~'])
+            .len()
+}
+
+fn is_name_char(c: char) -> bool {
+    let ascii = c.is_ascii_graphic()
+        && !matches!(
+            c,
+            '<' | '>' | '"' | '|' | '?' | '*' | '/' | ',' | ';' | '\'' | '`' | ':' | '[' | ']' | ')' | '^'
+        );
+    ascii || (!c.is_ascii() && c.is_alphanumeric())
+}
+
+/// How far a component with a space at `space` reaches, or nothing when the path ends there.
+fn spaced(component: &str, space: usize) -> Option<usize> {
+    let first = component.get(..space)?;
+    if first.is_empty() || extension_known(first) {
+        return None;
+    }
+    let window_end = component
+        .char_indices()
+        .nth(64)
+        .map_or(component.len(), |(at, _)| at);
+    let window = component.get(..window_end)?;
+    let stop = window
+        .find(|c: char| !(is_name_char(c) || c == ' ' || c == ')'))
+        .unwrap_or(window.len())
+        .min(window.find('\\').unwrap_or(window.len()));
+    let name = window.get(..stop)?;
+    if window.get(stop..).is_some_and(|rest| rest.starts_with('\\')) {
+        let documents = name.eq_ignore_ascii_case("Documents and Settings");
+        return (documents || is_titled(name)).then_some(stop);
+    }
+    let mut end = 0;
+    for word in name.split(' ').take(5) {
+        end += word.len();
+        if extension_known(word.trim_end_matches('.')) {
+            let full = name.get(..end)?.trim_end_matches('.');
+            return is_titled(full).then_some(full.len());
+        }
+        end += 1;
+    }
+    None
+}
+
+fn is_titled(name: &str) -> bool {
+    let words = name.split(' ');
+    name.split(' ').count() <= 5
+        && words.into_iter().all(|word| {
+            word.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit() || matches!(c, '(' | '{' | '-'))
+                && !word.starts_with("HK")
+        })
+}
+
+fn extension_known(name: &str) -> bool {
+    name.rsplit_once('.')
+        .is_some_and(|(base, extension)| !base.is_empty() && files::is_known(&extension.to_ascii_lowercase()))
+}
+
+/// An absolute or home-relative Unix path that is the whole token.
+pub(super) fn unix(source: &mut Source<'_>, token: &Token<'_>) -> bool {
+    let text = token.text.split(':').next().unwrap_or_default();
+    let text = text.trim_end_matches(['.', '-', '/', '~', '%', '$', '+', '@']);
+    let mut components = text.split('/');
+    let lead = components.next().unwrap_or_default();
+    let first = components.next().unwrap_or_default();
+    let home = lead.starts_with('~') && !first.is_empty();
+    let rooted = lead.is_empty()
+        && UNIX_ROOTS.contains(&first)
+        && components.next().is_some_and(|part| !part.is_empty());
+    if text.len() > LONGEST_PATH || !(home || rooted) {
+        return false;
+    }
+    let span = token.start..token.start + text.len();
+    source.push(EntityKind::FilePath, text.to_owned(), span, "unix-path", 0.9);
+    true
+}

@@ -1,0 +1,135 @@
+//! The English phrases by which reports state a relation between two names.
+//!
+//! Every pattern is anchored at both ends: it must explain all the words between the names.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::relations::Verb;
+
+/// Active forms, and the participle of the passive "… by".
+const VERBS: &[(Verb, &str, &str)] = &[
+    (
+        Verb::Uses,
+        "uses|use|used|using|deploys|deployed|deploy|employs|employed|leverages|leveraged|utilizes|utilized|utilises|utilised|wields|wielded",
+        "used|deployed|employed|leveraged|utilized|utilised|wielded|operated",
+    ),
+    (
+        Verb::Exploits,
+        "exploits|exploited|exploit|exploiting|weaponized|weaponizes",
+        "exploited|weaponized",
+    ),
+    (Verb::Targets, "targets|targeted|targeting", "targeted"),
+    (
+        Verb::Drops,
+        "drops|dropped|drop|dropping|installs|installed",
+        "dropped|installed",
+    ),
+    (
+        Verb::Downloads,
+        "downloads|downloaded|downloading|fetches|fetched|retrieves|retrieved",
+        "downloaded|fetched|retrieved",
+    ),
+    (
+        Verb::CommunicatesWith,
+        "communicates with|communicated with|communicating with|connects to|connected to|beacons to|beaconed to|contacts|contacted|calls back to",
+        "contacted",
+    ),
+    (Verb::Mitigates, "mitigates|mitigate", "mitigated"),
+];
+
+/// Words that may follow the subject's name or stand before the object's.
+const LABEL: &str = r"(?:threat |ransomware |hacking |hacker |espionage )?(?:group|gang|actors?|operators?|affiliates?|hackers|ransomware|malware|backdoor|trojan|loader|implant|campaign|collective|team|vulnerability|flaw|tool|framework|botnet|wiper|dropper)";
+const AUX: &str = r"(?:(?:has|have|had|is|are|was|were|been|also|often|frequently|commonly|recently|then|subsequently|primarily|actively|typically|previously|repeatedly|observed|seen|known|to) )*";
+const FILLER: &str = r"(?:(?:the|a|an|its|their|both|custom|new|known|popular|modular|malicious|public|publicly available|open-source|commercial|legitimate|critical|zero-day|command-and-control|c2|malware|tools?|backdoors?|ransomware|trojan|loader|implant|wiper|server|servers|at|domain|address|ip|host|vulnerability|flaw|technique|techniques|framework|payload|file|called|named|dubbed|known as|such as|including|like|tracked as|group|actor|threat|credential|dumping|dumper|variant|of|post-exploitation|remote access|infostealer|stealer) )*";
+/// Words that turn a statement into something else.
+const DOUBT: &str = r"(?i)\b(?:not|no|never|neither|nor|without|may|might|could|would|should|can|if|whether|unlikely|unclear|allegedly|reportedly|possibly|perhaps|suspected|suspects|likely|unconfirmed|denied|denies|deny|cannot|unrelated|rather than|instead of|claims|claimed|hypothetical|false|similar)\b|n't\b";
+
+/// Words before a name that make it something else than the subject of the verb behind it.
+pub(super) const NOT_A_SUBJECT: &[&str] = &[
+    "unlike",
+    "against",
+    "like",
+    "than",
+    "by",
+    "with",
+    "from",
+    "behind",
+    "about",
+    "to",
+    "for",
+    "on",
+    "of",
+    "versus",
+    "as",
+    "at",
+    "found",
+    "saw",
+    "identified",
+    "track",
+    "tracks",
+    "tracked",
+    "analyzed",
+    "analysed",
+    "mimic",
+    "into",
+    "via",
+    "through",
+];
+/// Whose deeds count as those of the name behind "of".
+pub(super) const MEMBERS: &[&str] = &[
+    "operators",
+    "members",
+    "affiliates",
+    "actors",
+    "hackers",
+    "operator",
+];
+
+pub(super) struct Pattern {
+    pub verb: Verb,
+    pub regex: Regex,
+    pub passive: bool,
+}
+
+pub(super) static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
+    let mut patterns = Vec::new();
+    for (verb, active, passive) in VERBS {
+        let active = format!(
+            r#"(?i)^["')]?,?(?:[ -]{LABEL})?,?(?: (?:which|that|who))? {AUX}(?:{active}) {FILLER}["'(]?$"#
+        );
+        let passive = format!(
+            r#"(?i)^["')]?(?:[ -]{LABEL})?,?(?: (?:which|that))? {AUX}(?:{passive}) by (?:the )?{FILLER}["'(]?$"#
+        );
+        for (text, is_passive) in [(active, false), (passive, true)] {
+            patterns.extend(Regex::new(&text).map(|regex| Pattern {
+                verb: *verb,
+                regex,
+                passive: is_passive,
+            }));
+        }
+    }
+    let attributed =
+        format!(r#"(?i)^["')]?(?:[ -]{LABEL})?,?(?: (?:which|that))? {AUX}attributed to {FILLER}["'(]?$"#);
+    patterns.extend(Regex::new(&attributed).map(|regex| Pattern {
+        verb: Verb::AttributedTo,
+        regex,
+        passive: false,
+    }));
+    patterns
+});
+pub(super) static DOUBTFUL: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(DOUBT).ok());
+pub(super) static LISTED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r#"(?i)^["')]?(?:,|,? and|,? or|, as well as)(?: also)? (?:the )?["'(]?$"#).ok()
+});
+/// What follows a name that starts a clause of its own.
+pub(super) static CLAUSE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(&format!(
+        r#"(?i)^["')\]]?(?:[ -]{LABEL})? (?:was|were|is|are|has|have|had|will|then|also|later)\b"#
+    ))
+    .ok()
+});
+pub(super) static ALIAS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r#"(?i)^["']?,? ?\(?(?:aka |a\.k\.a\. |also known as |also tracked as |tracked as |or |formerly )?["']?$"#).ok()
+});

@@ -1,0 +1,287 @@
+//! Defanged text to plain text and back, keeping track of where every byte came from.
+//!
+//! Reports write `hxxp://evil[.]com` so that nobody clicks by accident. All rules of the extractor
+//! work on the refanged text; [`Refanged::original`] maps their spans back. Typographic hyphens and
+//! zero-width characters that PDF readers leave in indicators are normalised here too.
+//! Markers are replaced only between characters that can belong to an indicator, so regular
+//! expressions and footnotes stay as they are.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use aho_corasick::{AhoCorasick, MatchKind};
+
+#[derive(Clone, Copy, PartialEq)]
+enum Need {
+    /// An alphanumeric on both sides, one space allowed in between.
+    Joined,
+    /// An alphanumeric on both sides, nothing in between.
+    Tight,
+    /// A scheme: not inside a word, and a colon follows.
+    Scheme,
+    /// Nothing: the marker is always replaced.
+    Always,
+}
+
+/// Marker, replacement, condition. Longer markers win.
+const MARKERS: &[(&str, &str, Need)] = &[
+    ("[.]", ".", Need::Joined),
+    ("(.)", ".", Need::Joined),
+    ("{.}", ".", Need::Joined),
+    ("<.>", ".", Need::Joined),
+    ("[dot]", ".", Need::Joined),
+    ("(dot)", ".", Need::Joined),
+    ("{dot}", ".", Need::Joined),
+    ("<dot>", ".", Need::Joined),
+    ("[.", ".", Need::Tight),
+    (".]", ".", Need::Tight),
+    ("[at]", "@", Need::Joined),
+    ("(at)", "@", Need::Joined),
+    ("{at}", "@", Need::Joined),
+    ("<at>", "@", Need::Joined),
+    ("[@]", "@", Need::Joined),
+    ("(@)", "@", Need::Joined),
+    ("{@}", "@", Need::Joined),
+    ("[://]", "://", Need::Tight),
+    ("(://)", "://", Need::Tight),
+    ("[:]//", "://", Need::Tight),
+    ("(:)//", "://", Need::Tight),
+    ("[:]", ":", Need::Tight),
+    ("[/]", "/", Need::Tight),
+    ("hxxp", "http", Need::Scheme),
+    ("h**p", "http", Need::Scheme),
+    ("hxtp", "http", Need::Scheme),
+    ("htxp", "http", Need::Scheme),
+    ("h__p", "http", Need::Scheme),
+    ("fxp", "ftp", Need::Scheme),
+    ("\u{2010}", "-", Need::Always),
+    ("\u{2011}", "-", Need::Always),
+    ("\u{200b}", "", Need::Always),
+    ("\u{200d}", "", Need::Always),
+    ("\u{2060}", "", Need::Always),
+    ("\u{feff}", "", Need::Always),
+    ("\u{ad}", "", Need::Always),
+];
+
+static FINDER: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
+    AhoCorasick::builder()
+        .ascii_case_insensitive(true)
+        .match_kind(MatchKind::LeftmostLongest)
+        .build(MARKERS.iter().map(|(marker, ..)| marker))
+        .ok()
+});
+
+/// One replaced stretch of the original.
+#[derive(Debug, Clone)]
+struct Replaced {
+    from: Range<usize>,
+    to: Range<usize>,
+    /// Somebody defanged this on purpose (unlike a typographic hyphen).
+    deliberate: bool,
+}
+
+/// A text with its defanged forms undone.
+#[derive(Debug, Clone)]
+pub(super) struct Refanged<'t> {
+    pub text: Cow<'t, str>,
+    replaced: Vec<Replaced>,
+}
+
+impl<'t> Refanged<'t> {
+    pub fn new(original: &'t str) -> Self {
+        let mut replaced = Vec::new();
+        let mut text = String::new();
+        let mut copied = 0;
+        for found in FINDER.iter().flat_map(|finder| finder.find_iter(original)) {
+            let Some((_, with, need)) = MARKERS.get(found.pattern().as_usize()) else {
+                continue;
+            };
+            let Some(from) = widened(original, found.range(), *need, copied) else {
+                continue;
+            };
+            text.push_str(original.get(copied..from.start).unwrap_or_default());
+            let at = text.len();
+            text.push_str(with);
+            copied = from.end;
+            let deliberate = *need != Need::Always;
+            replaced.push(Replaced {
+                from,
+                to: at..text.len(),
+                deliberate,
+            });
+        }
+        if replaced.is_empty() {
+            return Refanged {
+                text: Cow::Borrowed(original),
+                replaced,
+            };
+        }
+        text.push_str(original.get(copied..).unwrap_or_default());
+        Refanged {
+            text: Cow::Owned(text),
+            replaced,
+        }
+    }
+
+    /// Where a non-empty span of the refanged text stands in the original.
+    pub fn original(&self, span: &Range<usize>) -> Range<usize> {
+        let start = match self.last_starting_at_or_before(span.start) {
+            Some(run) if run.to.contains(&span.start) => run.from.start,
+            Some(run) => run.from.end + (span.start - run.to.end.min(span.start)),
+            None => span.start,
+        };
+        let last = span.end.saturating_sub(1);
+        let end = match self.last_starting_at_or_before(last) {
+            Some(run) if run.to.contains(&last) => run.from.end,
+            Some(run) => run.from.end + (span.end - run.to.end.min(span.end)),
+            None => span.end,
+        };
+        start..end.max(start)
+    }
+
+    /// Whether somebody defanged a part of this span of the refanged text.
+    pub fn is_deliberate(&self, span: &Range<usize>) -> bool {
+        let first = self.replaced.partition_point(|run| run.to.end <= span.start);
+        self.replaced
+            .iter()
+            .skip(first)
+            .take_while(|run| run.to.start < span.end)
+            .any(|run| run.deliberate)
+    }
+
+    fn last_starting_at_or_before(&self, at: usize) -> Option<&Replaced> {
+        let after = self.replaced.partition_point(|run| run.to.start <= at);
+        self.replaced.get(after.checked_sub(1)?)
+    }
+}
+
+/// The stretch to replace, with the spaces that belong to it, or nothing when the condition fails.
+fn widened(text: &str, at: Range<usize>, need: Need, floor: usize) -> Option<Range<usize>> {
+    let before = text.get(floor..at.start)?;
+    let after = text.get(at.end..)?;
+    match need {
+        Need::Always => Some(at),
+        Need::Tight => {
+            let left = before
+                .chars()
+                .next_back()
+                .map_or(floor > 0, char::is_alphanumeric);
+            let right = after
+                .chars()
+                .next()
+                .is_some_and(|c| c.is_alphanumeric() || c == '/' || c == '[');
+            (left && right).then_some(at)
+        }
+        Need::Scheme => {
+            let inside = before.chars().next_back().is_some_and(char::is_alphanumeric);
+            let rest = after.strip_prefix(['s', 'S']).unwrap_or(after);
+            (!inside && rest.starts_with([':', '[', '('])).then_some(at)
+        }
+        Need::Joined => {
+            let left = before.strip_suffix(' ').unwrap_or(before);
+            let right = after.strip_prefix(' ').unwrap_or(after);
+            let joined = left.chars().next_back().is_some_and(char::is_alphanumeric)
+                && right.chars().next().is_some_and(char::is_alphanumeric);
+            joined.then(|| floor + left.len()..text.len() - right.len())
+        }
+    }
+}
+
+/// The text with its defanged indicators made whole.
+pub fn refang(text: &str) -> Cow<'_, str> {
+    Refanged::new(text).text
+}
+
+/// An indicator written so that nobody follows it by accident: `hxxp`, `[.]`, `[at]`.
+pub fn defang(value: &str) -> String {
+    let mut out = String::with_capacity(value.len() + 16);
+    let mut previous = None;
+    let mut rest = value;
+    while let Some(c) = rest.chars().next() {
+        let after = rest.get(c.len_utf8()..).unwrap_or_default();
+        let between = previous.is_some_and(char::is_alphanumeric)
+            && after.chars().next().is_some_and(char::is_alphanumeric);
+        match c {
+            'h' if !previous.is_some_and(char::is_alphanumeric) && is_web_scheme(rest) => {
+                out.push_str("hxxp");
+                previous = Some('p');
+                rest = rest.get(4..).unwrap_or_default();
+                continue;
+            }
+            '.' if between => out.push_str("[.]"),
+            '@' if between => out.push_str("[at]"),
+            _ => out.push(c),
+        }
+        previous = Some(c);
+        rest = after;
+    }
+    out
+}
+
+fn is_web_scheme(text: &str) -> bool {
+    text.starts_with("http://") || text.starts_with("https://")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_usual_way_of_defanging_is_undone() {
+        for (defanged, plain) in [
+            ("hxxp://evil[.]com/a", "http://evil.com/a"),
+            ("hXXps[:]//evil(.)com", "https://evil.com"),
+            ("hxxps[://]evil{.}com", "https://evil.com"),
+            ("evil [dot] com", "evil.com"),
+            ("evil(DOT)com", "evil.com"),
+            ("bob[at]evil[.]com", "bob@evil.com"),
+            ("bob (at) evil (dot) com", "bob@evil.com"),
+            ("1.2.3[.4", "1.2.3.4"),
+            ("10.0.0[.]1[:]443", "10.0.0.1:443"),
+            ("CVE\u{2011}2021\u{2011}44228", "CVE-2021-44228"),
+            ("fxp://evil[.]com", "ftp://evil.com"),
+        ] {
+            assert_eq!(refang(defanged), plain, "{defanged}");
+        }
+    }
+
+    #[test]
+    fn ordinary_brackets_stay() {
+        for text in [
+            "a[.]+b",
+            "[1]",
+            "look at it",
+            "x[..]",
+            "array[.]",
+            "a hxxp b",
+            "(at) noon",
+        ] {
+            assert_eq!(refang(text), text);
+        }
+    }
+
+    #[test]
+    fn spans_point_into_the_original() {
+        let text = "go to hxxp://evil[.]com now";
+        let refanged = Refanged::new(text);
+        let at = refanged.text.find("http://evil.com").unwrap();
+        let span = refanged.original(&(at..at + "http://evil.com".len()));
+        assert_eq!(&text[span], "hxxp://evil[.]com");
+        let now = refanged.text.find("now").unwrap();
+        assert_eq!(&text[refanged.original(&(now..now + 3))], "now");
+    }
+
+    #[test]
+    fn defanging_is_undone() {
+        for value in [
+            "http://evil.com/a.php",
+            "bob@evil.com",
+            "1.2.3.4",
+            "https://a.b/c?d=e.f",
+        ] {
+            assert_eq!(refang(&defang(value)), value);
+            assert_ne!(defang(value), value);
+        }
+    }
+}

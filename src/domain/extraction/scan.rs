@@ -1,0 +1,221 @@
+//! One pass over the text: cuts it into tokens and hands each interesting one to its rules.
+//!
+//! Tokens end at white space and at the punctuation that surrounds indicators in prose, CSV, JSON
+//! and Markdown. Words of letters only, nine tenths of prose, are skipped after one table look-up
+//! a byte. A rule may consume more than its token (a URL, a path with spaces); the pass goes on
+//! behind it, so the work is linear in the text.
+
+use super::source::Source;
+use super::{bitcoin, hash, host, identifiers, network, paths, rule_names, url};
+
+pub(super) const HEX: u16 = 1;
+pub(super) const ALPHA: u16 = 1 << 1;
+pub(super) const DIGIT: u16 = 1 << 2;
+pub(super) const DOT: u16 = 1 << 3;
+pub(super) const DASH: u16 = 1 << 4;
+pub(super) const UNDER: u16 = 1 << 5;
+pub(super) const SLASH: u16 = 1 << 6;
+pub(super) const BACKSLASH: u16 = 1 << 7;
+pub(super) const COLON: u16 = 1 << 8;
+pub(super) const AT: u16 = 1 << 9;
+pub(super) const OTHER: u16 = 1 << 10;
+pub(super) const HIGH: u16 = 1 << 11;
+
+/// Tokens longer than this hold no indicator but a URL or path at their start.
+const LONGEST_TOKEN: usize = 2048;
+
+const CLASS: [u16; 256] = classes();
+
+const fn classes() -> [u16; 256] {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = match byte as u8 {
+            b'a'..=b'f' | b'A'..=b'F' => HEX,
+            b'g'..=b'z' | b'G'..=b'Z' => ALPHA,
+            b'0'..=b'9' => DIGIT,
+            b'.' => DOT,
+            b'-' => DASH,
+            b'_' => UNDER,
+            b'/' => SLASH,
+            b'\\' => BACKSLASH,
+            b':' => COLON,
+            b'@' => AT,
+            b'%' | b'+' | b'~' | b'$' => OTHER,
+            128.. => HIGH,
+            _ => 0,
+        };
+        byte += 1;
+    }
+    table
+}
+
+/// A stretch of the text without delimiters, and the classes of the bytes in it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Token<'t> {
+    pub text: &'t str,
+    pub start: usize,
+    pub classes: u16,
+}
+
+impl<'t> Token<'t> {
+    pub fn new(text: &'t str, start: usize) -> Self {
+        let classes = text.bytes().fold(0, |all, byte| all | CLASS[usize::from(byte)]);
+        Token { text, start, classes }
+    }
+
+    pub fn end(&self) -> usize {
+        self.start + self.text.len()
+    }
+
+    pub fn span(&self) -> std::ops::Range<usize> {
+        self.start..self.end()
+    }
+
+    pub fn has(&self, class: u16) -> bool {
+        self.classes & class != 0
+    }
+
+    /// Whether all bytes are of these classes.
+    pub fn is_only(&self, classes: u16) -> bool {
+        self.classes & !classes == 0
+    }
+
+    /// Without the punctuation that ends a sentence or starts an extension.
+    fn trimmed(&self) -> Token<'t> {
+        let from_left = self.text.trim_start_matches(['.', '-', ':', '+', '@', '_']);
+        let start = self.start + self.text.len() - from_left.len();
+        let text = from_left.trim_end_matches(['.', '-', ':', '+', '@', '_', '/', '\\', '~', '%', '$']);
+        Token::new(text, start)
+    }
+}
+
+/// Finds everything but names.
+pub(super) fn scan(source: &mut Source<'_>) {
+    let mut at = 0;
+    while let Some(token) = next_token(source.text, at) {
+        at = token.end();
+        if token.is_only(HEX | ALPHA | HIGH | DASH) || token.classes == DOT {
+            continue;
+        }
+        at = at.max(inspect(source, &token));
+    }
+}
+
+fn next_token(text: &str, from: usize) -> Option<Token<'_>> {
+    let bytes = text.as_bytes();
+    let mut start = None;
+    let mut seen = 0;
+    let mut at = from;
+    while let Some(byte) = bytes.get(at) {
+        let class = CLASS[usize::from(*byte)];
+        let (class, width) = if class == HIGH { wide(text, at) } else { (class, 1) };
+        match (class, start) {
+            (0, Some(_)) => break,
+            (0, None) => {}
+            (_, None) => {
+                start = Some(at);
+                seen = class;
+            }
+            (_, Some(_)) => seen |= class,
+        }
+        at += width;
+    }
+    let start = start?;
+    Some(Token {
+        text: text.get(start..at)?,
+        start,
+        classes: seen,
+    })
+}
+
+/// Letters and digits of other scripts belong to tokens, their punctuation does not.
+fn wide(text: &str, at: usize) -> (u16, usize) {
+    match text.get(at..).and_then(|rest| rest.chars().next()) {
+        Some(c) if c.is_alphanumeric() => (HIGH, c.len_utf8()),
+        Some(c) => (0, c.len_utf8()),
+        None => (0, 1),
+    }
+}
+
+/// Runs the rules on one token; returns where the pass goes on.
+fn inspect(source: &mut Source<'_>, token: &Token<'_>) -> usize {
+    if token.has(BACKSLASH)
+        && let Some(end) = paths::windows(source, token)
+    {
+        return end;
+    }
+    if token.has(COLON)
+        && token.has(SLASH)
+        && let Some(end) = url::find(source, token)
+    {
+        return end;
+    }
+    if token.text.len() > LONGEST_TOKEN {
+        return token.end();
+    }
+    if token.text.starts_with(['/', '~']) && paths::unix(source, token) {
+        return token.end();
+    }
+    let ipv6 = token.has(COLON) && token.is_only(HEX | ALPHA | DIGIT | DOT | SLASH | COLON | OTHER | DASH);
+    if ipv6 && network::ipv6(source, token) {
+        return token.end();
+    }
+    let token = token.trimmed();
+    if token.is_only(HEX | ALPHA | HIGH | DASH) {
+        return token.end();
+    }
+    if token.has(SLASH) && network::cidr(source, &token) {
+        return token.end();
+    }
+    pieces(source, &token);
+    token.end()
+}
+
+/// The parts between colons, slashes and backslashes; a path behind a host is not looked at.
+fn pieces(source: &mut Source<'_>, token: &Token<'_>) {
+    let mut start = 0;
+    let mut host = false;
+    let mut before = "";
+    let is_separator = |c| matches!(c, ':' | '/' | '\\');
+    for text in token.text.split(is_separator) {
+        let separator = token.text.as_bytes().get(start.max(1) - 1).copied();
+        if host && separator == Some(b'/') {
+            return;
+        }
+        let part = Token::new(text, token.start + start).trimmed();
+        host = piece(source, &part, before);
+        before = if token.text.as_bytes().get(start + text.len()) == Some(&b'/') {
+            text
+        } else {
+            ""
+        };
+        start += text.len() + 1;
+    }
+}
+
+/// Runs the rules on one part; true when it is a host.
+fn piece(source: &mut Source<'_>, part: &Token<'_>, before: &str) -> bool {
+    if part.text.is_empty() || part.is_only(HEX | ALPHA | HIGH | DASH) {
+        return false;
+    }
+    if part.has(AT) {
+        return url::email(source, part);
+    }
+    if part.is_only(DIGIT | DOT | DASH) {
+        return identifiers::numbers(source, part) || network::ipv4(source, part, before);
+    }
+    if part.has(DIGIT) {
+        let ascii = part.is_only(HEX | ALPHA | DIGIT);
+        if identifiers::find(source, part)
+            || (part.is_only(HEX | DIGIT) && hash::find(source, part))
+            || (ascii && bitcoin::find(source, part))
+        {
+            return false;
+        }
+    }
+    if part.has(UNDER) && rule_names::sigma_name(source, part) {
+        return false;
+    }
+    part.has(DOT) && host::dotted(source, part)
+}

@@ -1,0 +1,190 @@
+//! URLs (RFC 3986, as far as reports write them) and mail addresses (RFC 5321).
+//!
+//! A URL swallows everything in it: its host and file name are not reported again.
+
+use super::kind::EntityKind;
+use super::scan::Token;
+use super::source::Source;
+use super::{host, network};
+
+const SCHEMES: &[&str] = &[
+    "http", "https", "ftp", "ftps", "sftp", "tftp", "tcp", "udp", "ws", "wss", "ssh", "smb", "ldap", "ldaps",
+    "rtsp", "socks4", "socks5", "git", "irc", "rmi", "telnet", "mqtt", "rdp", "vnc",
+];
+/// No server and no browser takes more.
+const LONGEST_URL: usize = 8192;
+
+/// Finds the first URL of the token; returns where it ends.
+pub(super) fn find(source: &mut Source<'_>, token: &Token<'_>) -> Option<usize> {
+    let colon = token.text.find("://")?;
+    let scheme_len = token
+        .text
+        .as_bytes()
+        .get(..colon)?
+        .iter()
+        .rev()
+        .take_while(|b| b.is_ascii_alphanumeric())
+        .count();
+    let start = token.start + colon - scheme_len;
+    let after_scheme = token.start + colon + 3;
+    let scheme = source.text.get(start..token.start + colon)?.to_ascii_lowercase();
+    if !SCHEMES.contains(&scheme.as_str()) {
+        return None;
+    }
+    let rest = source.after(after_scheme, LONGEST_URL);
+    let authority_len = rest.find(is_authority_end).unwrap_or(rest.len());
+    let authority = rest
+        .get(..authority_len)?
+        .trim_end_matches(['.', ',', ':', '-', '_', '*']);
+    let confidence = confidence(authority)?;
+    let path_len = path_len(rest.get(authority.len()..)?);
+    let len = authority.len() + path_len;
+    let path = rest.get(authority.len()..len)?;
+    let value = format!("{scheme}://{}{path}", lower_host(authority));
+    let end = after_scheme + len;
+    source.push(EntityKind::Url, value, start..end, "url", confidence);
+    Some(end)
+}
+
+fn is_authority_end(c: char) -> bool {
+    c.is_whitespace()
+        || matches!(
+            c,
+            '/' | '?'
+                | '#'
+                | '"'
+                | '\''
+                | '<'
+                | '>'
+                | ','
+                | ';'
+                | '|'
+                | '('
+                | ')'
+                | '`'
+                | '{'
+                | '}'
+                | '\\'
+                | '^'
+                | '“'
+                | '”'
+                | '’'
+                | '»'
+                | '…'
+        )
+}
+
+/// How sure this is a URL, or nothing when the authority is not a host at all.
+fn confidence(authority: &str) -> Option<f32> {
+    let host = authority.rsplit('@').next()?;
+    if host.starts_with('[') {
+        let inner = host.split(']').next()?;
+        return network::is_address(&format!("{inner}]")).then_some(0.95);
+    }
+    let (name, port) = host
+        .split_once(':')
+        .map_or((host, None), |(name, port)| (name, Some(port)));
+    let port_ok =
+        port.is_none_or(|port| (1..=5).contains(&port.len()) && port.bytes().all(|b| b.is_ascii_digit()));
+    if !port_ok || name.is_empty() {
+        return None;
+    }
+    if network::is_address(name) || host::is_registrable(name) {
+        return Some(0.97);
+    }
+    let plain = name
+        .chars()
+        .all(|c| c.is_alphanumeric() || matches!(c, '.' | '-' | '_'));
+    let local = matches!(name, "localhost" | "127.0.0.1" | "example");
+    let named =
+        name.starts_with(|c: char| c.is_alphanumeric()) && name.ends_with(|c: char| c.is_alphanumeric());
+    (plain && named).then_some(if local { 0.3 } else { 0.5 })
+}
+
+fn lower_host(authority: &str) -> String {
+    match authority.rsplit_once('@') {
+        Some((user, host)) => format!("{user}@{}", host.to_lowercase()),
+        None => authority.to_lowercase(),
+    }
+}
+
+/// Length of path, query and fragment without the punctuation of the sentence around.
+fn path_len(rest: &str) -> usize {
+    if !rest.starts_with(['/', '?', '#']) {
+        return 0;
+    }
+    let mut end = rest.len();
+    let mut depth = 0i32;
+    for (at, c) in rest.char_indices() {
+        match c {
+            '(' => depth += 1,
+            ')' => depth -= 1,
+            _ => {}
+        }
+        let next_url = matches!(c, ',' | ';') && starts_url(rest.get(at + 1..).unwrap_or_default());
+        if depth < 0 || next_url || is_url_end(c) {
+            end = at;
+            break;
+        }
+    }
+    let path = rest.get(..end).unwrap_or_default();
+    path.trim_end_matches(['.', ',', ';', ':', '!', '?', '*', '~', '_'])
+        .len()
+}
+
+fn is_url_end(c: char) -> bool {
+    c.is_whitespace()
+        || matches!(
+            c,
+            '"' | '\''
+                | '<'
+                | '>'
+                | '|'
+                | '`'
+                | '{'
+                | '}'
+                | '['
+                | ']'
+                | '\\'
+                | '^'
+                | '“'
+                | '”'
+                | '‘'
+                | '’'
+                | '«'
+                | '»'
+                | '…'
+        )
+}
+
+fn starts_url(text: &str) -> bool {
+    text.get(..4)
+        .is_some_and(|head| head.eq_ignore_ascii_case("http"))
+}
+
+/// A mail address, or the host behind an `@`; true when something was found.
+pub(super) fn email(source: &mut Source<'_>, part: &Token<'_>) -> bool {
+    let Some((local, domain)) = part.text.rsplit_once('@') else {
+        return false;
+    };
+    let domain_start = part.end() - domain.len();
+    if network::is_address(domain) {
+        let piece = Token::new(domain, domain_start);
+        return network::ipv4(source, &piece, "");
+    }
+    let local_ok = (1..=64).contains(&local.len())
+        && local
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b".!#$%&'*+-/=?^_`{|}~".contains(&b));
+    if !local_ok || !host::is_registrable(domain) {
+        return false;
+    }
+    source.push(
+        EntityKind::Email,
+        part.text.to_lowercase(),
+        part.span(),
+        "email",
+        0.95,
+    );
+    true
+}

@@ -1,0 +1,11 @@
+//! The rules of the service, pure: no actors, no database, no clock (`now` is passed in).
+
+pub mod audit;
+pub mod error;
+pub mod extraction;
+pub mod node;
+pub mod permission;
+pub mod principal;
+pub mod session;
+pub mod stix;
+pub mod tlp;

@@ -1,0 +1,83 @@
+//! The knowledge-graph node, its evidence and its edges: the shapes every way in and out shares.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use super::tlp::Tlp;
+
+macro_rules! wire_enum {
+    ($(#[$meta:meta])* $name:ident, $list:literal { $($variant:ident = $text:literal),+ $(,)? }) => {
+        $(#[$meta])*
+        #[derive(
+            Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+        )]
+        pub enum $name { $(#[serde(rename = $text)] $variant),+ }
+
+        impl $name {
+            /// Every value, in the order of the specification.
+            pub const ALL: &'static [$name] = &[$($name::$variant),+];
+
+            /// The wire name.
+            pub fn as_str(self) -> &'static str {
+                match self { $($name::$variant => $text),+ }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = &'static str;
+
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                match text { $($text => Ok($name::$variant),)+ _ => Err(concat!("must be one of ", $list)) }
+            }
+        }
+    };
+}
+pub(crate) use wire_enum;
+
+wire_enum! {
+    /// What a node is about.
+    NodeType, "actor, cve, ioc, attck, osint, tool, vulnerability" {
+        Actor = "actor",
+        Cve = "cve",
+        Ioc = "ioc",
+        Attck = "attck",
+        Osint = "osint",
+        Tool = "tool",
+        Vulnerability = "vulnerability",
+    }
+}
+
+wire_enum! {
+    /// Whether a node takes part in search: only active ones do, unless rejected ones are asked for.
+    NodeStatus, "active, rejected, merged" {
+        Active = "active",
+        Rejected = "rejected",
+        Merged = "merged",
+    }
+}
+
+/// One node as the API shows it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct KgNode {
+    pub id: Uuid,
+    pub node_type: NodeType,
+    pub name: String,
+    pub description: String,
+    pub source: String,
+    pub source_type: String,
+    pub tlp: Tlp,
+    /// 0 to 1.
+    pub confidence: f64,
+    pub properties: Map<String, Value>,
+    pub ingested_at: DateTime<Utc>,
+    pub linked_evidence_ids: Vec<Uuid>,
+    pub status: NodeStatus,
+}

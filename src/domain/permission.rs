@@ -1,0 +1,66 @@
+//! Roles, permissions and scopes: who may do what.
+
+use super::node::wire_enum;
+
+wire_enum! {
+    /// Role of a user in its workspace.
+    Role, "admin, analyst, audit, viewer" {
+        Admin = "admin",
+        Analyst = "analyst",
+        Audit = "audit",
+        Viewer = "viewer",
+    }
+}
+
+wire_enum! {
+    /// What an API key may be used for.
+    Scope, "ingest, read" {
+        Ingest = "ingest",
+        Read = "read",
+    }
+}
+
+wire_enum! {
+    /// A named right; every guarded route asks for exactly one.
+    Permission, "recall:read, recall:write, audit:read, audit:export, admin" {
+        RecallRead = "recall:read",
+        RecallWrite = "recall:write",
+        AuditRead = "audit:read",
+        AuditExport = "audit:export",
+        Admin = "admin",
+    }
+}
+
+wire_enum! {
+    /// Rate tier of a workspace.
+    Tier, "pilot, team, enterprise" {
+        Pilot = "pilot",
+        Team = "team",
+        Enterprise = "enterprise",
+    }
+}
+
+impl Role {
+    /// Whether a user with this role holds `permission`.
+    pub fn grants(self, permission: Permission) -> bool {
+        match self {
+            Role::Admin => true,
+            Role::Analyst => matches!(permission, Permission::RecallRead | Permission::RecallWrite),
+            Role::Audit => matches!(
+                permission,
+                Permission::RecallRead | Permission::AuditRead | Permission::AuditExport
+            ),
+            Role::Viewer => permission == Permission::RecallRead,
+        }
+    }
+}
+
+impl Scope {
+    /// Whether an API key with this scope holds `permission`; keys never administer or read the audit log.
+    pub fn grants(self, permission: Permission) -> bool {
+        match self {
+            Scope::Ingest => permission == Permission::RecallWrite,
+            Scope::Read => permission == Permission::RecallRead,
+        }
+    }
+}

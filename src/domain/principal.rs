@@ -1,0 +1,131 @@
+//! Who is asking: the caller of one request with the rights it has at this moment.
+
+use std::net::IpAddr;
+
+use serde::Serialize;
+use uuid::Uuid;
+
+use super::error::DomainError;
+use super::permission::{Permission, Role, Scope, Tier};
+use super::tlp::{Clearance, Tlp};
+
+/// The feature a workspace needs for the ingest routes.
+pub const KNOWLEDGE_GRAPH: &str = "knowledge_graph";
+
+/// Settings of a workspace, read anew for every request so that a change acts at once.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Workspace {
+    pub id: Uuid,
+    pub name: String,
+    pub tier: Tier,
+    pub tlp_ceiling: Tlp,
+    pub elevated_clearance: bool,
+    pub red_export_grant: bool,
+    pub features: Vec<String>,
+    #[serde(skip)]
+    pub is_operator: bool,
+}
+
+impl Workspace {
+    /// What the callers of this workspace may see.
+    pub fn clearance(&self) -> Clearance {
+        Clearance {
+            ceiling: self.tlp_ceiling,
+            elevated: self.elevated_clearance,
+        }
+    }
+}
+
+/// How the caller proved who it is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Credential {
+    /// A signed-in user, by token.
+    User { id: Uuid, email: String, role: Role },
+    /// An API key; `owner` is the user who made it.
+    ApiKey {
+        id: Uuid,
+        owner: Uuid,
+        owner_email: String,
+        scopes: Vec<Scope>,
+    },
+}
+
+/// The authenticated caller of one request.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Principal {
+    pub workspace: Workspace,
+    pub credential: Credential,
+    pub ip: IpAddr,
+}
+
+impl Principal {
+    /// Id of the user who acts, also behind an API key.
+    pub fn user_id(&self) -> Uuid {
+        match &self.credential {
+            Credential::User { id, .. } => *id,
+            Credential::ApiKey { owner, .. } => *owner,
+        }
+    }
+
+    /// E-mail address of the user who acts.
+    pub fn email(&self) -> &str {
+        match &self.credential {
+            Credential::User { email, .. } => email,
+            Credential::ApiKey { owner_email, .. } => owner_email,
+        }
+    }
+
+    /// Key of the caller's rate bucket.
+    pub fn rate_key(&self) -> Uuid {
+        match &self.credential {
+            Credential::User { id, .. } | Credential::ApiKey { id, .. } => *id,
+        }
+    }
+
+    /// Id of the API key, when one was used.
+    pub fn api_key_id(&self) -> Option<Uuid> {
+        match &self.credential {
+            Credential::User { .. } => None,
+            Credential::ApiKey { id, .. } => Some(*id),
+        }
+    }
+
+    /// Whether the caller holds `permission`.
+    pub fn holds(&self, permission: Permission) -> bool {
+        match &self.credential {
+            Credential::User { role, .. } => role.grants(permission),
+            Credential::ApiKey { scopes, .. } => scopes.iter().any(|scope| scope.grants(permission)),
+        }
+    }
+
+    /// Fails with 403 naming the permission that is missing.
+    pub fn require(&self, permission: Permission) -> Result<(), DomainError> {
+        if self.holds(permission) {
+            return Ok(());
+        }
+        Err(DomainError::Forbidden(format!(
+            "permission {permission} required"
+        )))
+    }
+
+    /// Fails with 403 when the workspace lacks a feature.
+    pub fn require_feature(&self, feature: &str) -> Result<(), DomainError> {
+        if self.workspace.features.iter().any(|have| have == feature) {
+            return Ok(());
+        }
+        Err(DomainError::Forbidden(format!(
+            "feature {feature} is not available in this workspace"
+        )))
+    }
+
+    /// Whether `include_rejected` has an effect: admins and analysts only.
+    pub fn may_see_rejected(&self) -> bool {
+        matches!(
+            &self.credential,
+            Credential::User {
+                role: Role::Admin | Role::Analyst,
+                ..
+            }
+        )
+    }
+}

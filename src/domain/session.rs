@@ -1,0 +1,83 @@
+//! Recall: what is asked, how, and the session that remembers what was found.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use uuid::Uuid;
+
+use super::node::{KgNode, wire_enum};
+use super::tlp::{Clearance, Tlp};
+
+wire_enum! {
+    /// How a recall searches.
+    RecallMode, "blended, structured" {
+        Blended = "blended",
+        Structured = "structured",
+    }
+}
+
+/// A recall session: what was found, kept for export.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RecallSession {
+    pub id: Uuid,
+    pub query: String,
+    pub mode: RecallMode,
+    pub result_count: u64,
+    pub max_tlp: Tlp,
+    pub has_red_node: bool,
+    pub node_ids: Vec<Uuid>,
+    pub created_at: DateTime<Utc>,
+}
+
+/// A node with its place in a result list.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ScoredNode {
+    #[serde(flatten)]
+    pub node: KgNode,
+    /// 0 to 1, falling with the rank.
+    pub score: f32,
+}
+
+/// Proof that every row in it passed the caller's clearance: only [`Visible::filter`] makes one, and
+/// only a `Visible` is serialised into an answer.
+#[derive(Debug, Clone, Serialize)]
+#[serde(transparent)]
+pub struct Visible<T>(Vec<T>);
+
+/// A row that carries a marking.
+pub trait Marked {
+    /// The marking that decides who sees the row.
+    fn tlp(&self) -> Tlp;
+}
+
+impl Marked for ScoredNode {
+    fn tlp(&self) -> Tlp {
+        self.node.tlp
+    }
+}
+
+impl Marked for KgNode {
+    fn tlp(&self) -> Tlp {
+        self.tlp
+    }
+}
+
+impl<T: Marked> Visible<T> {
+    /// Keeps the rows that `clearance` permits.
+    pub fn filter(rows: Vec<T>, clearance: Clearance) -> Self {
+        Self(
+            rows.into_iter()
+                .filter(|row| clearance.permits(row.tlp()))
+                .collect(),
+        )
+    }
+
+    /// The rows.
+    pub fn rows(&self) -> &[T] {
+        &self.0
+    }
+
+    /// Highest marking among the rows; WHITE when there is none.
+    pub fn max_tlp(&self) -> Tlp {
+        self.0.iter().map(Marked::tlp).max().unwrap_or(Tlp::White)
+    }
+}

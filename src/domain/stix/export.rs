@@ -1,0 +1,139 @@
+//! STIX out: puts stored objects back together into a bundle that is valid and closed.
+//!
+//! Invariants: an object that came in as STIX leaves with every field it had (a TLP marking and a
+//! confidence are added when it carries none); no reference dangles; what fails validation never leaves.
+
+use std::collections::{BTreeMap, HashSet};
+
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::marking;
+use super::object::{retain_refs, text, texts, visit_refs};
+use super::schema::{StixValidator, Violation};
+use crate::domain::tlp::Tlp;
+
+/// A stored object with the marking and confidence its row has now.
+#[derive(Debug, Clone)]
+pub struct ExportObject {
+    pub raw: Map<String, Value>,
+    pub tlp: Tlp,
+    /// 0 to 1; `None` for objects that have no confidence, such as markings.
+    pub confidence: Option<f64>,
+}
+
+/// What one export is made of; everything in it has passed the caller's clearance.
+#[derive(Debug, Default)]
+pub struct ExportParts {
+    pub nodes: Vec<ExportObject>,
+    pub relationships: Vec<ExportObject>,
+    pub supporting: Vec<ExportObject>,
+}
+
+impl ExportParts {
+    /// Ids that the parts refer to and that are neither among them nor built in.
+    pub fn missing_refs(&self) -> HashSet<String> {
+        let mut missing = HashSet::new();
+        let own: HashSet<&str> = self
+            .objects()
+            .filter_map(|object| text(&object.raw, "id"))
+            .collect();
+        for object in self.objects() {
+            visit_refs(&object.raw, &mut |id| {
+                if !own.contains(id) && !marking::is_built_in(id) {
+                    missing.insert(id.to_owned());
+                }
+            });
+        }
+        missing
+    }
+
+    fn objects(&self) -> impl Iterator<Item = &ExportObject> {
+        self.nodes
+            .iter()
+            .chain(&self.relationships)
+            .chain(&self.supporting)
+    }
+}
+
+/// Builds and validates the bundle.
+///
+/// # Errors
+/// Every rule of STIX 2.1 that the bundle would break; then nothing may leave.
+pub fn bundle(parts: ExportParts, id: Uuid) -> Result<Value, Vec<Violation>> {
+    let mut objects: Vec<Map<String, Value>> = Vec::new();
+    for object in parts
+        .supporting
+        .into_iter()
+        .chain(parts.nodes)
+        .chain(parts.relationships)
+    {
+        objects.push(marked(object));
+    }
+    let included: HashSet<String> = objects
+        .iter()
+        .filter_map(|o| text(o, "id"))
+        .map(str::to_owned)
+        .collect();
+    let keep = |id: &str| included.contains(id) || marking::is_built_in(id);
+    let mut markings: BTreeMap<String, Value> = BTreeMap::new();
+    for object in &mut objects {
+        retain_refs(object, &keep);
+        visit_refs(object, &mut |id| {
+            if !included.contains(id)
+                && let Some(definition) = marking::built_in(id)
+            {
+                markings.insert(id.to_owned(), definition);
+            }
+        });
+    }
+    let objects: Vec<Value> = markings
+        .into_values()
+        .chain(objects.into_iter().map(Value::Object))
+        .collect();
+    let bundle = json!({
+        "type": "bundle", "id": format!("bundle--{id}"), "spec_version": "2.1", "objects": objects,
+    });
+    StixValidator::shared().bundle(&bundle)?;
+    Ok(bundle)
+}
+
+/// The object with the marking and confidence of its row, where it states none or a weaker one.
+fn marked(object: ExportObject) -> Map<String, Value> {
+    let ExportObject {
+        mut raw,
+        tlp,
+        confidence,
+    } = object;
+    if text(&raw, "type") == Some("marking-definition") {
+        return raw;
+    }
+    let own = texts(&raw, "object_marking_refs")
+        .filter_map(marking::well_known)
+        .max();
+    if own.is_none_or(|own| own < tlp) {
+        let refs = raw
+            .entry("object_marking_refs")
+            .or_insert_with(|| Value::Array(Vec::new()));
+        if let Value::Array(refs) = refs {
+            refs.extend(marking::refs_for(tlp).iter().map(|id| Value::from(*id)));
+        }
+    }
+    if let Some(confidence) = confidence {
+        let percent = (confidence * 100.0).round().clamp(0.0, 100.0) as u8;
+        raw.entry("confidence").or_insert_with(|| percent.into());
+    }
+    raw
+}
+
+/// The violations as one line of text for an error body.
+pub fn summary(violations: &[Violation]) -> String {
+    let shown: Vec<String> = violations.iter().take(5).map(ToString::to_string).collect();
+    let more = violations.len().saturating_sub(shown.len());
+    let tail = if more > 0 {
+        format!(" (and {more} more)")
+    } else {
+        String::new()
+    };
+    format!("{}{tail}", shown.join("; "))
+}

@@ -1,0 +1,166 @@
+//! TLP and STIX marking-definitions: which marking says which level, and the objects that go out.
+//!
+//! Sources: STIX 2.1 section 7.2.1.4 (the four TLP 1.x objects), OASIS extension-definition--60a3c5c5
+//! (the TLP 2.0 objects).
+
+use serde_json::{Value, json};
+
+use crate::domain::tlp::Tlp;
+
+const TLP1: [(&str, Tlp, &str); 4] = [
+    (
+        "marking-definition--613f2e26-407d-48c7-9eca-b8e91df99dc9",
+        Tlp::White,
+        "white",
+    ),
+    (
+        "marking-definition--34098fce-860f-48ae-8e50-ebd3cc5e41da",
+        Tlp::Green,
+        "green",
+    ),
+    (
+        "marking-definition--f88d31f6-486f-44da-b317-01333bde0b82",
+        Tlp::Amber,
+        "amber",
+    ),
+    (
+        "marking-definition--5e57c739-391a-4eb3-b6be-7d15ca92d5ed",
+        Tlp::Red,
+        "red",
+    ),
+];
+
+const TLP2: [(&str, Tlp, &str); 5] = [
+    (
+        "marking-definition--94868c89-83c2-464b-929b-a1a8aa3c8487",
+        Tlp::White,
+        "clear",
+    ),
+    (
+        "marking-definition--bab4a63c-aed9-4cf5-a766-dfca5abac2bb",
+        Tlp::Green,
+        "green",
+    ),
+    (
+        "marking-definition--55d920b0-5e8b-4f79-9ee9-91f868d9b421",
+        Tlp::Amber,
+        "amber",
+    ),
+    (AMBER_STRICT_ID, Tlp::AmberPk, "amber+strict"),
+    (
+        "marking-definition--e828b379-4e03-4974-9ac4-e53a884c97c1",
+        Tlp::Red,
+        "red",
+    ),
+];
+
+const TLP2_EXTENSION: &str = "extension-definition--60a3c5c5-0d10-413e-aab3-9e08dde9e88d";
+const AMBER_STRICT_ID: &str = "marking-definition--939a9414-2ddd-4d32-a0cd-375ea402b003";
+/// The statement that tells AMBER+PK from AMBER+STRICT; the id is ours and fixed.
+const AMBER_PK_ID: &str = "marking-definition--6c1f4e0a-5b0d-4c7e-9a55-3f6d1e8b7a42";
+
+/// The level of one of the well-known TLP 1.x or 2.0 marking-definition ids.
+pub fn well_known(id: &str) -> Option<Tlp> {
+    TLP1.iter()
+        .chain(&TLP2)
+        .find(|(known, ..)| *known == id)
+        .map(|(_, tlp, _)| *tlp)
+}
+
+/// Whether `id` names a marking this service can write out without having received it.
+pub fn is_built_in(id: &str) -> bool {
+    id == AMBER_PK_ID || well_known(id).is_some()
+}
+
+/// The level that a marking-definition object states, `None` for a statement and the like.
+///
+/// # Errors
+/// Names the property when the object states a TLP level that does not exist.
+pub fn level_of(definition: &Value) -> Result<Option<Tlp>, String> {
+    let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
+    if let Some(id) = definition.get("id").and_then(Value::as_str)
+        && let Some(tlp) = well_known(id)
+    {
+        return Ok(Some(tlp));
+    }
+    let extension = text(definition.pointer(&format!("/extensions/{TLP2_EXTENSION}/tlp_2_0")));
+    let classic = (definition.get("definition_type").and_then(Value::as_str) == Some("tlp"))
+        .then(|| text(definition.pointer("/definition/tlp")).unwrap_or_default());
+    match classic.or(extension) {
+        None => Ok(None),
+        Some(level) => level
+            .parse()
+            .map(Some)
+            .map_err(|rule| format!("definition.tlp: {rule}")),
+    }
+}
+
+/// The ids that mark an exported object with `tlp`.
+pub fn refs_for(tlp: Tlp) -> &'static [&'static str] {
+    match tlp {
+        Tlp::White => &[TLP1[0].0],
+        Tlp::Green => &[TLP1[1].0],
+        Tlp::Amber => &[TLP1[2].0],
+        // Both: AMBER+STRICT so that no receiver reads it as weaker, the statement so that it comes back.
+        Tlp::AmberPk => &[AMBER_STRICT_ID, AMBER_PK_ID],
+        Tlp::Red => &[TLP1[3].0],
+    }
+}
+
+/// The marking-definition object of a built-in id.
+pub fn built_in(id: &str) -> Option<Value> {
+    if id == AMBER_PK_ID {
+        return Some(json!({
+            "type": "marking-definition", "spec_version": "2.1", "id": AMBER_PK_ID,
+            "created": "2026-01-01T00:00:00.000Z", "name": "TLP:AMBER+PK",
+            "definition_type": "statement",
+            "definition": {"statement": "TLP:AMBER+PK: as TLP:AMBER+STRICT, for holders of elevated clearance only"},
+        }));
+    }
+    if let Some((id, tlp, level)) = TLP1.iter().find(|(known, ..)| *known == id) {
+        return Some(json!({
+            "type": "marking-definition", "spec_version": "2.1", "id": id,
+            "created": "2017-01-20T00:00:00.000Z", "name": tlp.as_str(),
+            "definition_type": "tlp", "definition": {"tlp": level},
+        }));
+    }
+    TLP2.iter()
+        .find(|(known, ..)| *known == id)
+        .map(|(id, _, level)| {
+            json!({
+                "type": "marking-definition", "spec_version": "2.1", "id": id,
+                "created": "2022-10-01T00:00:00.000Z", "name": format!("TLP:{}", level.to_uppercase()),
+                "extensions": {TLP2_EXTENSION: {"extension_type": "property-extension", "tlp_2_0": level}},
+            })
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_marks_a_level_reads_back_as_that_level() {
+        for tlp in Tlp::ALL {
+            let levels = refs_for(tlp)
+                .iter()
+                .filter_map(|id| level_of(&built_in(id).unwrap()).unwrap());
+            assert_eq!(levels.max(), Some(tlp));
+        }
+    }
+
+    #[test]
+    fn a_definition_with_its_own_id_is_read_by_its_content() {
+        let own = json!({"id": "marking-definition--11111111-1111-4111-8111-111111111111",
+            "definition_type": "tlp", "definition": {"tlp": "amber"}});
+        assert_eq!(level_of(&own), Ok(Some(Tlp::Amber)));
+        let statement = json!({"definition_type": "statement", "definition": {"statement": "x"}});
+        assert_eq!(level_of(&statement), Ok(None));
+        let unknown = json!({"definition_type": "tlp", "definition": {"tlp": "pink"}});
+        assert!(
+            level_of(&unknown)
+                .unwrap_err()
+                .starts_with("definition.tlp: must be one of")
+        );
+    }
+}

@@ -1,0 +1,11 @@
+//! STIX 2.1: reading bundles, writing bundles, and the rules both must meet.
+
+pub mod complete;
+pub mod export;
+pub mod ingest;
+pub mod marking;
+pub mod object;
+pub mod pattern;
+pub mod properties;
+pub mod schema;
+pub mod sco;

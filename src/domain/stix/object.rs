@@ -1,0 +1,194 @@
+//! Small readers for STIX objects held as JSON: ids, times, references.
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+/// The string property `key`, if there is one.
+pub fn text<'a>(object: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
+    object.get(key).and_then(Value::as_str)
+}
+
+/// The strings of the list property `key`.
+pub fn texts<'a>(object: &'a Map<String, Value>, key: &str) -> impl Iterator<Item = &'a str> {
+    object
+        .get(key)
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+}
+
+/// The boolean property `key`; absent is false.
+pub fn flag(object: &Map<String, Value>, key: &str) -> bool {
+    object.get(key).and_then(Value::as_bool).unwrap_or(false)
+}
+
+/// The type part of an identifier, if the identifier is well-formed (STIX 2.1 section 2.9).
+pub fn type_of_id(id: &str) -> Option<&str> {
+    let (kind, uuid) = id.split_once("--")?;
+    let lower = kind
+        .bytes()
+        .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-');
+    (!kind.is_empty() && lower && uuid.len() == 36 && Uuid::parse_str(uuid).is_ok()).then_some(kind)
+}
+
+/// A STIX timestamp (section 2.16), which is RFC 3339 in UTC.
+pub fn timestamp(text: &str) -> Option<DateTime<Utc>> {
+    DateTime::parse_from_rfc3339(text)
+        .ok()
+        .map(|time| time.with_timezone(&Utc))
+}
+
+/// Writes a time as STIX wants `created` and `modified`: milliseconds and `Z`.
+pub fn format_timestamp(time: DateTime<Utc>) -> String {
+    time.to_rfc3339_opts(SecondsFormat::Millis, true)
+}
+
+/// Calls `visit` with every identifier that `object` refers to, at any depth.
+pub fn visit_refs<'a>(object: &'a Map<String, Value>, visit: &mut impl FnMut(&'a str)) {
+    for (key, value) in object {
+        match value {
+            Value::String(id) if is_ref_key(key) => visit(id),
+            Value::Array(items) if key.ends_with("_refs") => {
+                items.iter().filter_map(Value::as_str).for_each(&mut *visit);
+            }
+            Value::Array(items) => {
+                items
+                    .iter()
+                    .filter_map(Value::as_object)
+                    .for_each(|inner| visit_refs(inner, visit));
+            }
+            Value::Object(inner) => visit_refs(inner, visit),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+}
+
+/// Removes every reference that `keep` refuses, with lists and properties that become empty.
+pub fn retain_refs(object: &mut Map<String, Value>, keep: &impl Fn(&str) -> bool) {
+    object.retain(|key, value| match value {
+        Value::String(id) if is_ref_key(key) => type_of_id(id).is_none() || keep(id),
+        Value::Array(items) if key.ends_with("_refs") => {
+            items.retain(|item| {
+                item.as_str()
+                    .is_none_or(|id| type_of_id(id).is_none() || keep(id))
+            });
+            !items.is_empty()
+        }
+        Value::Array(items) => {
+            items.retain_mut(|item| retain_in_item(key, item, keep));
+            !items.is_empty()
+        }
+        Value::Object(inner) => {
+            retain_refs(inner, keep);
+            !inner.is_empty()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+    });
+}
+
+fn retain_in_item(key: &str, item: &mut Value, keep: &impl Fn(&str) -> bool) -> bool {
+    let Some(inner) = item.as_object_mut() else {
+        return true;
+    };
+    retain_refs(inner, keep);
+    // A granular marking without its marking says nothing (STIX 2.1 section 7.2.3.1).
+    key != "granular_markings" || inner.contains_key("marking_ref") || inner.contains_key("lang")
+}
+
+fn is_ref_key(key: &str) -> bool {
+    key.ends_with("_ref")
+}
+
+/// The property with a NUL character in it, as a dotted path, or the one that is longer than `limit` bytes.
+pub fn unfit_text(value: &Value, path: &str, limit: usize) -> Option<String> {
+    match value {
+        Value::String(text) if text.contains('\0') => Some(format!("{path}: holds a NUL character")),
+        Value::String(text) if text.len() > limit => Some(format!("{path}: longer than {limit} bytes")),
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .find_map(|(i, item)| unfit_text(item, &format!("{path}[{i}]"), limit)),
+        Value::Object(map) => map.iter().find_map(|(key, item)| {
+            if key.contains('\0') {
+                return Some(format!("{path}: a property name holds a NUL character"));
+            }
+            unfit_text(
+                item,
+                &if path.is_empty() {
+                    key.clone()
+                } else {
+                    format!("{path}.{key}")
+                },
+                limit,
+            )
+        }),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn map(value: Value) -> Map<String, Value> {
+        value.as_object().unwrap().clone()
+    }
+
+    #[test]
+    fn references_are_found_and_dropped_at_any_depth() {
+        let known = "identity--11111111-1111-4111-8111-111111111111";
+        let gone = "identity--22222222-2222-4222-8222-222222222222";
+        let mut object = map(json!({
+            "created_by_ref": gone,
+            "object_marking_refs": [known, gone],
+            "sample_refs": [gone],
+            "granular_markings": [{"marking_ref": gone, "selectors": ["name"]}],
+            "extensions": {"x": {"inner_ref": known}},
+            "odd_ref": "not an id",
+        }));
+        let mut seen = Vec::new();
+        visit_refs(&object, &mut |id| seen.push(id.to_owned()));
+        assert_eq!(seen.iter().filter(|id| *id == gone).count(), 4);
+        assert_eq!(seen.iter().filter(|id| *id == known).count(), 2);
+        retain_refs(&mut object, &|id| id == known);
+        assert_eq!(
+            Value::Object(object),
+            json!({"object_marking_refs": [known], "extensions": {"x": {"inner_ref": known}}, "odd_ref": "not an id"})
+        );
+    }
+
+    #[test]
+    fn unfit_text_is_named_by_its_path() {
+        let value = json!({"a": {"b": ["ok", "x\u{0}y"]}});
+        assert_eq!(
+            unfit_text(&value, "", 10),
+            Some("a.b[1]: holds a NUL character".into())
+        );
+        assert_eq!(
+            unfit_text(&json!({"a": "0123456789x"}), "", 10),
+            Some("a: longer than 10 bytes".into())
+        );
+    }
+
+    #[test]
+    fn ids_and_times_are_parsed_strictly() {
+        assert_eq!(
+            type_of_id("malware--31b940d4-6f7f-459a-80ea-9c1f17b58abc"),
+            Some("malware")
+        );
+        for bad in [
+            "malware",
+            "malware--",
+            "Malware--31b940d4-6f7f-459a-80ea-9c1f17b58abc",
+            "a--b",
+        ] {
+            assert_eq!(type_of_id(bad), None, "{bad}");
+        }
+        let time = timestamp("2017-05-31T21:32:05.217Z").unwrap();
+        assert_eq!(format_timestamp(time), "2017-05-31T21:32:05.217Z");
+    }
+}

@@ -1,0 +1,196 @@
+//! The grammar of STIX patterns (STIX 2.1 section 9): a recogniser by recursive descent over a small lexer.
+//!
+//! It keeps nothing of what it reads. Nesting is bounded, so a pattern of a million brackets costs an error, not the
+//! stack.
+
+use super::lexer::{Keyword, Lexer, Token};
+
+/// Deeper nesting than any published pattern by an order of magnitude.
+const MAX_DEPTH: usize = 64;
+
+/// Whether a text is one whole pattern: observation expressions with their qualifiers and nothing after them.
+pub fn well_formed(pattern: &str) -> bool {
+    let Some(tokens) = Lexer::new(pattern).tokens() else {
+        return false;
+    };
+    let mut parser = Parser {
+        tokens: &tokens,
+        next: 0,
+        depth: 0,
+    };
+    parser.observations().is_some() && parser.next == tokens.len()
+}
+
+struct Parser<'t> {
+    tokens: &'t [Token],
+    next: usize,
+    depth: usize,
+}
+
+/// `None` is "does not parse": there is one answer, so there is one error.
+type Parsed = Option<()>;
+
+impl Parser<'_> {
+    fn peek(&self) -> Option<&Token> {
+        self.tokens.get(self.next)
+    }
+
+    fn accept(&mut self, token: &Token) -> bool {
+        let found = self.peek() == Some(token);
+        self.next += usize::from(found);
+        found
+    }
+
+    fn keyword(&mut self, keyword: Keyword) -> bool {
+        self.accept(&Token::Keyword(keyword))
+    }
+
+    fn expect(&mut self, token: &Token) -> Parsed {
+        self.accept(token).then_some(())
+    }
+
+    fn take(&mut self, wanted: impl Fn(&Token) -> bool) -> Parsed {
+        let found = self.peek().is_some_and(wanted);
+        self.next += usize::from(found);
+        found.then_some(())
+    }
+
+    fn nested(&mut self, inner: impl Fn(&mut Self) -> Parsed) -> Parsed {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return None;
+        }
+        inner(self)?;
+        self.depth -= 1;
+        self.expect(&Token::RightParen)
+    }
+
+    /// Section 9.5: observations joined by AND, OR and FOLLOWEDBY. Precedence does not change what is well-formed.
+    fn observations(&mut self) -> Parsed {
+        self.observation()?;
+        while self.keyword(Keyword::And) || self.keyword(Keyword::Or) || self.keyword(Keyword::FollowedBy) {
+            self.observation()?;
+        }
+        Some(())
+    }
+
+    fn observation(&mut self) -> Parsed {
+        if self.accept(&Token::LeftParen) {
+            self.nested(Self::observations)?;
+        } else {
+            self.expect(&Token::LeftBracket)?;
+            self.comparisons()?;
+            self.expect(&Token::RightBracket)?;
+        }
+        self.qualifiers()
+    }
+
+    /// Section 9.5.1: each kind of qualifier at most once on one observation.
+    fn qualifiers(&mut self) -> Parsed {
+        let (mut within, mut repeats, mut start) = (false, false, false);
+        loop {
+            if self.keyword(Keyword::Within) {
+                self.take(|token| {
+                    matches!(
+                        token,
+                        Token::Integer { positive: true } | Token::Float { positive: true }
+                    )
+                })?;
+                self.expect(&Token::Keyword(Keyword::Seconds))?;
+                once(&mut within)?;
+            } else if self.keyword(Keyword::Repeats) {
+                self.take(|token| matches!(token, Token::Integer { positive: true }))?;
+                self.expect(&Token::Keyword(Keyword::Times))?;
+                once(&mut repeats)?;
+            } else if self.keyword(Keyword::Start) {
+                self.expect(&Token::Timestamp)?;
+                self.expect(&Token::Keyword(Keyword::Stop))?;
+                self.expect(&Token::Timestamp)?;
+                once(&mut start)?;
+            } else {
+                return Some(());
+            }
+        }
+    }
+
+    /// Section 9.6: comparisons joined by AND and OR.
+    fn comparisons(&mut self) -> Parsed {
+        self.comparison()?;
+        while self.keyword(Keyword::And) || self.keyword(Keyword::Or) {
+            self.comparison()?;
+        }
+        Some(())
+    }
+
+    fn comparison(&mut self) -> Parsed {
+        if self.accept(&Token::LeftParen) {
+            return self.nested(Self::comparisons);
+        }
+        if self.keyword(Keyword::Exists) {
+            return self.object_path();
+        }
+        self.object_path()?;
+        self.keyword(Keyword::Not);
+        self.operator_and_operand()
+    }
+
+    fn operator_and_operand(&mut self) -> Parsed {
+        if self.accept(&Token::Equality) {
+            return self.take(Token::is_literal);
+        }
+        if self.accept(&Token::Ordering) {
+            return self.take(|token| token.is_literal() && *token != Token::Boolean);
+        }
+        if self.keyword(Keyword::In) {
+            return self.set();
+        }
+        let textual = [
+            Keyword::Like,
+            Keyword::Matches,
+            Keyword::IsSubset,
+            Keyword::IsSuperset,
+        ];
+        if textual.into_iter().any(|keyword| self.keyword(keyword)) {
+            return self.take(|token| matches!(token, Token::Text(_)));
+        }
+        None
+    }
+
+    /// Section 9.2: a set holds at least one literal.
+    fn set(&mut self) -> Parsed {
+        self.expect(&Token::LeftParen)?;
+        self.take(Token::is_literal)?;
+        while self.accept(&Token::Comma) {
+            self.take(Token::is_literal)?;
+        }
+        self.expect(&Token::RightParen)
+    }
+
+    /// Section 9.7: `type:property`, then `.property`, `.'quoted'`, `[0]` or `[*]`.
+    fn object_path(&mut self) -> Parsed {
+        self.take(|token| matches!(token, Token::Name(name) if name.object_type))?;
+        self.expect(&Token::Colon)?;
+        self.take(|token| matches!(token, Token::Name(name) | Token::Text(name) if name.property))?;
+        loop {
+            if self.accept(&Token::Dot) {
+                self.path_name()?;
+            } else if self.accept(&Token::LeftBracket) {
+                self.take(|token| matches!(token, Token::Integer { .. } | Token::Asterisk))?;
+                self.expect(&Token::RightBracket)?;
+            } else {
+                return Some(());
+            }
+        }
+    }
+
+    /// A name inside a property: a key of a dictionary may be any text, in quotes.
+    fn path_name(&mut self) -> Parsed {
+        self.take(|token| {
+            matches!(token, Token::Name(name) if !name.hyphen) || matches!(token, Token::Text(_))
+        })
+    }
+}
+
+fn once(seen: &mut bool) -> Parsed {
+    (!std::mem::replace(seen, true)).then_some(())
+}

@@ -1,0 +1,141 @@
+//! Which node a STIX object becomes and what of it shows in `properties`.
+
+use serde_json::{Map, Value};
+
+use super::object::{text, texts};
+use crate::domain::node::NodeType;
+
+/// Properties copied from the object under their own names.
+const COPIED: &[&str] = &[
+    "created",
+    "modified",
+    "revoked",
+    "labels",
+    "pattern",
+    "pattern_type",
+    "valid_from",
+    "valid_until",
+    "indicator_types",
+    "malware_types",
+    "threat_actor_types",
+    "tool_types",
+    "is_family",
+    "first_seen",
+    "last_seen",
+    "primary_motivation",
+    "goals",
+    "sophistication",
+    "x_mitre_platforms",
+    "x_mitre_deprecated",
+    "x_mitre_is_subtechnique",
+];
+
+/// The node type of an object whose STIX type is supported.
+pub fn node_type(stix_type: &str, object: &Map<String, Value>) -> NodeType {
+    match stix_type {
+        "threat-actor" | "intrusion-set" | "campaign" => NodeType::Actor,
+        "malware" | "tool" => NodeType::Tool,
+        "vulnerability" if carries_cve(object) => NodeType::Cve,
+        "vulnerability" => NodeType::Vulnerability,
+        "indicator" => NodeType::Ioc,
+        _ => NodeType::Attck,
+    }
+}
+
+/// What the node shows of the object: its id, aliases, external ids and the usual fields.
+pub fn of_node(object: &Map<String, Value>) -> Map<String, Value> {
+    let mut shown = Map::new();
+    for (from, to) in [("id", "stix_id"), ("type", "stix_type")] {
+        if let Some(value) = object.get(from) {
+            shown.insert(to.into(), value.clone());
+        }
+    }
+    let name = text(object, "name");
+    let mut aliases: Vec<&str> = Vec::new();
+    for key in ["aliases", "x_mitre_aliases"] {
+        for alias in texts(object, key) {
+            if Some(alias) != name && !aliases.contains(&alias) {
+                aliases.push(alias);
+            }
+        }
+    }
+    if !aliases.is_empty() {
+        shown.insert("aliases".into(), aliases.into());
+    }
+    let ids: Vec<Value> = references(object)
+        .filter_map(|r| r.get("external_id"))
+        .cloned()
+        .collect();
+    if !ids.is_empty() {
+        shown.insert("external_ids".into(), ids.into());
+    }
+    let phases = object
+        .get("kill_chain_phases")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    let phases: Vec<Value> = phases
+        .filter_map(|phase| phase.get("phase_name"))
+        .cloned()
+        .collect();
+    if !phases.is_empty() {
+        shown.insert("kill_chain_phases".into(), phases.into());
+    }
+    for key in COPIED {
+        if let Some(value) = object.get(*key) {
+            shown.insert((*key).into(), value.clone());
+        }
+    }
+    shown
+}
+
+fn references(object: &Map<String, Value>) -> impl Iterator<Item = &Map<String, Value>> {
+    let list = object.get("external_references").and_then(Value::as_array);
+    list.into_iter().flatten().filter_map(Value::as_object)
+}
+
+fn carries_cve(object: &Map<String, Value>) -> bool {
+    let referenced = references(object)
+        .filter_map(|r| text(r, "external_id"))
+        .any(is_cve);
+    referenced || text(object, "name").is_some_and(is_cve)
+}
+
+/// Whether the text is one CVE id (CVE-YYYY-NNNN and longer).
+pub fn is_cve(text: &str) -> bool {
+    let mut parts = text.trim().splitn(3, '-');
+    let cve = parts.next().is_some_and(|part| part.eq_ignore_ascii_case("cve"));
+    let digits = |part: Option<&str>, least: usize| {
+        part.is_some_and(|part| part.len() >= least && part.bytes().all(|b| b.is_ascii_digit()))
+    };
+    cve && digits(parts.next(), 4) && digits(parts.next(), 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_vulnerability_with_a_cve_id_is_a_cve() {
+        for (object, want) in [
+            (json!({"name": "CVE-2024-3094"}), NodeType::Cve),
+            (
+                json!({"name": "xz", "external_references": [{"source_name": "cve", "external_id": "CVE-2024-3094"}]}),
+                NodeType::Cve,
+            ),
+            (json!({"name": "CVE-2024"}), NodeType::Vulnerability),
+            (
+                json!({"name": "a CVE-2024-3094 variant"}),
+                NodeType::Vulnerability,
+            ),
+        ] {
+            assert_eq!(
+                node_type("vulnerability", object.as_object().unwrap()),
+                want,
+                "{object}"
+            );
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! The JSON Schemas of STIX 2.1, compiled into the binary.
+//!
+//! They are read from `schemas/stix-2.1/` at build time: the service validates the same on every machine and
+//! never looks for a schema on disk or on the network.
+
+/// Where the schemas say they live; `.invalid` can never be fetched (RFC 2606).
+pub(super) const BASE_URI: &str = "https://threat-memory.invalid/schemas/stix-2.1/";
+
+/// The definitions every schema refers to; not a schema of an object type.
+pub(super) const COMMON: &str = "common";
+
+/// The schema of object types named `x-…` (STIX 2.1 section 11.2).
+pub(super) const CUSTOM: &str = "custom";
+
+/// The schema of the bundle's own properties (STIX 2.1 section 8).
+pub(super) const BUNDLE: &str = "bundle";
+
+macro_rules! embedded {
+    ($($name:literal),+ $(,)?) => {
+        &[$(($name, include_str!(concat!("../../../../schemas/stix-2.1/", $name, ".json")))),+]
+    };
+}
+
+/// Every schema file: its name without `.json`, and its text. The name of an object type's schema is the type.
+pub(super) const SCHEMAS: &[(&str, &str)] = embedded![
+    "common",
+    "custom",
+    "bundle",
+    "artifact",
+    "attack-pattern",
+    "autonomous-system",
+    "campaign",
+    "course-of-action",
+    "directory",
+    "domain-name",
+    "email-addr",
+    "email-message",
+    "extension-definition",
+    "file",
+    "grouping",
+    "identity",
+    "incident",
+    "indicator",
+    "infrastructure",
+    "intrusion-set",
+    "ipv4-addr",
+    "ipv6-addr",
+    "language-content",
+    "location",
+    "mac-addr",
+    "malware-analysis",
+    "malware",
+    "marking-definition",
+    "mutex",
+    "network-traffic",
+    "note",
+    "observed-data",
+    "opinion",
+    "process",
+    "relationship",
+    "report",
+    "sighting",
+    "software",
+    "threat-actor",
+    "tool",
+    "url",
+    "user-account",
+    "vulnerability",
+    "windows-registry-key",
+    "x509-certificate",
+];

@@ -1,0 +1,18 @@
+//! The admin listener: figures for operators, on an address of its own.
+
+use actix_web::{HttpResponse, web};
+use metrics_exporter_prometheus::PrometheusHandle;
+
+use super::error::no_route;
+
+/// Registers the routes of the admin listener.
+pub fn configure(cfg: &mut web::ServiceConfig) {
+    cfg.route("/metrics", web::get().to(metrics));
+    cfg.default_service(web::route().to(no_route));
+}
+
+async fn metrics(recorder: web::Data<PrometheusHandle>) -> HttpResponse {
+    HttpResponse::Ok()
+        .content_type("text/plain; version=0.0.4; charset=utf-8")
+        .body(recorder.render())
+}

@@ -1,0 +1,108 @@
+//! The hosted API's errors: `{error, details?}` and the status of each kind, in one match.
+
+use std::fmt;
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{HeaderValue, RETRY_AFTER};
+use actix_web::{HttpResponse, ResponseError};
+use serde::Serialize;
+
+use crate::domain::error::{DomainError, ErrorKind};
+
+/// Seconds a client should wait after a 503.
+const RETRY_SECONDS: u64 = 1;
+
+/// Body of every non-2xx answer of the hosted API.
+#[derive(Debug, Serialize)]
+pub struct ErrorBody {
+    pub error: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub details: Option<String>,
+}
+
+/// A [`DomainError`] on its way to a client of the hosted API.
+#[derive(Debug)]
+pub struct HostedError(pub DomainError);
+
+impl From<DomainError> for HostedError {
+    fn from(error: DomainError) -> Self {
+        Self(error)
+    }
+}
+
+impl fmt::Display for HostedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl ResponseError for HostedError {
+    fn status_code(&self) -> StatusCode {
+        match self.0.kind() {
+            ErrorKind::Invalid => StatusCode::BAD_REQUEST,
+            ErrorKind::Unauthenticated => StatusCode::UNAUTHORIZED,
+            ErrorKind::Forbidden => StatusCode::FORBIDDEN,
+            ErrorKind::NotFound => StatusCode::NOT_FOUND,
+            ErrorKind::Conflict => StatusCode::CONFLICT,
+            ErrorKind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            ErrorKind::InvalidBundle => StatusCode::UNPROCESSABLE_ENTITY,
+            ErrorKind::RateLimited => StatusCode::TOO_MANY_REQUESTS,
+            ErrorKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+            ErrorKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        if let DomainError::Internal { what, cause } = &self.0 {
+            tracing::error!(what, cause, "request failed");
+        }
+        let details = match &self.0 {
+            DomainError::InvalidBundle { details } => Some(details.clone()),
+            _ => None,
+        };
+        let mut response = HttpResponse::build(self.status_code()).json(ErrorBody {
+            error: self.0.to_string(),
+            details,
+        });
+        if let Some(seconds) = self.retry_after() {
+            response
+                .headers_mut()
+                .insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response
+    }
+}
+
+impl HostedError {
+    fn retry_after(&self) -> Option<u64> {
+        match &self.0 {
+            // Rounded up: who comes back a moment too early is refused again.
+            DomainError::RateLimited { retry_after } => Some(retry_after.as_secs() + 1),
+            DomainError::Busy { .. } | DomainError::Timeout { .. } => Some(RETRY_SECONDS),
+            DomainError::Invalid { .. }
+            | DomainError::Unauthenticated(_)
+            | DomainError::Forbidden(_)
+            | DomainError::NotFound(_)
+            | DomainError::Conflict(_)
+            | DomainError::TooLarge { .. }
+            | DomainError::InvalidBundle { .. }
+            | DomainError::Internal { .. } => None,
+        }
+    }
+}
+
+/// Answer to a path that does not exist.
+pub async fn no_route() -> HttpResponse {
+    HttpResponse::NotFound().json(ErrorBody {
+        error: "no such route".into(),
+        details: None,
+    })
+}
+
+/// Answer to a method that a path does not have.
+pub async fn no_method() -> HttpResponse {
+    HttpResponse::MethodNotAllowed().json(ErrorBody {
+        error: "method not allowed".into(),
+        details: None,
+    })
+}

@@ -1,0 +1,145 @@
+//! Permission as an extractor type: a handler that takes `Guarded<RecallRead>` can't forget to ask.
+
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::time::Duration;
+
+use actix_web::dev::Payload;
+use actix_web::http::header::AUTHORIZATION;
+use actix_web::{FromRequest, HttpMessage, HttpRequest, web};
+use secrecy::{ExposeSecret, SecretString};
+
+use super::AppState;
+use super::client_ip::client_ip;
+use super::error::HostedError;
+use crate::actors::identity::{Authenticate, Presented};
+use crate::actors::rate_limiter::TakeRequest;
+use crate::auth::api_key;
+use crate::domain::error::DomainError;
+use crate::domain::permission::Permission;
+use crate::domain::principal::{KNOWLEDGE_GRAPH, Principal};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// What a route needs of its caller.
+pub trait Needs: 'static {
+    /// The permission, if the route needs one beyond being signed in.
+    const PERMISSION: Option<Permission>;
+    /// The workspace feature, if the route needs one.
+    const FEATURE: Option<&'static str>;
+}
+
+macro_rules! needs {
+    ($($(#[$meta:meta])* $name:ident: $permission:expr, $feature:expr;)+) => { $(
+        $(#[$meta])*
+        pub struct $name;
+        impl Needs for $name {
+            const PERMISSION: Option<Permission> = $permission;
+            const FEATURE: Option<&'static str> = $feature;
+        }
+    )+ };
+}
+
+needs! {
+    /// Any valid credential.
+    SignedInOnly: None, None;
+    /// Search, sessions, export.
+    RecallRead: Some(Permission::RecallRead), None;
+    /// Ingest.
+    RecallWrite: Some(Permission::RecallWrite), Some(KNOWLEDGE_GRAPH);
+    /// Reading the audit log.
+    AuditRead: Some(Permission::AuditRead), None;
+    /// Exporting the audit log.
+    AuditExport: Some(Permission::AuditExport), None;
+    /// Administration of the workspace.
+    Admin: Some(Permission::Admin), None;
+}
+
+/// The caller, authenticated, inside its rate limit and permitted.
+pub struct Guarded<N> {
+    pub by: Principal,
+    _needs: PhantomData<N>,
+}
+
+impl<N: Needs> FromRequest for Guarded<N> {
+    type Error = HostedError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self, HostedError>>>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let request = request.clone();
+        Box::pin(async move {
+            let by = admit(&request).await?;
+            if let Some(permission) = N::PERMISSION {
+                by.require(permission)?;
+            }
+            if let Some(feature) = N::FEATURE {
+                by.require_feature(feature)?;
+            }
+            Ok(Self {
+                by,
+                _needs: PhantomData,
+            })
+        })
+    }
+}
+
+/// Authenticates the caller and takes one request out of its bucket.
+async fn admit(request: &HttpRequest) -> Result<Principal, DomainError> {
+    let state = request
+        .app_data::<web::Data<AppState>>()
+        .ok_or_else(|| DomainError::internal("the request failed unexpectedly", "no application state"))?;
+    let ip = client_ip(request, &state.settings.server.trusted_proxies);
+    let presented = presented(request)?;
+    let by = state.identity.call(Authenticate { presented, ip }).await?;
+    let take = TakeRequest {
+        bucket: by.rate_key().to_string(),
+        limit: state.settings.tier_limit(by.workspace.tier),
+        window: HOUR,
+    };
+    let rate = state.limiter.call(take).await?;
+    // The middleware writes the RateLimit headers from this, whatever the answer becomes.
+    request.extensions_mut().insert(rate);
+    if !rate.allowed {
+        return Err(DomainError::RateLimited {
+            retry_after: rate.reset,
+        });
+    }
+    Ok(by)
+}
+
+/// The credential of the request: a bearer token, an API key in either header, not two different ones.
+fn presented(request: &HttpRequest) -> Result<Presented, DomainError> {
+    const MISSING: DomainError = DomainError::Unauthenticated("invalid or missing credentials");
+    let header = |name: &str| -> Result<Option<SecretString>, DomainError> {
+        let mut values = request.headers().get_all(name);
+        let Some(value) = values.next() else {
+            return Ok(None);
+        };
+        if values.next().is_some() {
+            return Err(MISSING);
+        }
+        Ok(Some(SecretString::from(
+            value.to_str().map_err(|_| MISSING)?.trim().to_owned(),
+        )))
+    };
+    let bearer = match header(AUTHORIZATION.as_str())? {
+        None => None,
+        Some(value) => match value.expose_secret().split_once(' ') {
+            Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => {
+                Some(SecretString::from(token.trim().to_owned()))
+            }
+            _ => return Err(MISSING),
+        },
+    };
+    match (bearer, header("x-api-key")?) {
+        (None, None) => Err(MISSING),
+        (Some(token), Some(key)) if !api_key::same(token.expose_secret(), key.expose_secret()) => {
+            Err(DomainError::Unauthenticated("Authorization and X-API-Key differ"))
+        }
+        (Some(token), None) if !token.expose_secret().starts_with(api_key::PREFIX) => {
+            Ok(Presented::Token(token))
+        }
+        (Some(key), _) | (None, Some(key)) => Ok(Presented::ApiKey(key)),
+    }
+}

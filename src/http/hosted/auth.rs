@@ -1,0 +1,118 @@
+//! Sign-in.
+
+use actix_web::{HttpRequest, HttpResponse, web};
+use secrecy::SecretString;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::resource;
+use crate::actors::identity::{Login, SignedIn};
+use crate::auth::token;
+use crate::domain::permission::{Role, Scope, Tier};
+use crate::domain::principal::Credential;
+use crate::http::AppState;
+use crate::http::body;
+use crate::http::client_ip::client_ip;
+use crate::http::error::HostedError;
+use crate::http::guard::{Guarded, SignedInOnly};
+
+/// A sign-in body is small; a larger one is refused unread.
+const BODY_LIMIT: usize = 16 * 1024;
+
+#[derive(Deserialize)]
+struct LoginBody {
+    email: String,
+    password: SecretString,
+}
+
+#[derive(Serialize)]
+struct LoginAnswer {
+    access_token: String,
+    token_type: &'static str,
+    expires_in: i64,
+    user: UserAnswer,
+    workspace: WorkspaceAnswer,
+}
+
+#[derive(Serialize)]
+struct UserAnswer {
+    id: Uuid,
+    email: String,
+    role: Role,
+}
+
+#[derive(Serialize)]
+struct WorkspaceAnswer {
+    id: Uuid,
+    name: String,
+    tier: Tier,
+}
+
+#[derive(Serialize)]
+struct MeAnswer {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user: Option<UserAnswer>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    api_key: Option<ApiKeyAnswer>,
+    workspace: WorkspaceAnswer,
+}
+
+#[derive(Serialize)]
+struct ApiKeyAnswer {
+    id: Uuid,
+    scopes: Vec<Scope>,
+}
+
+pub(super) fn configure(cfg: &mut web::ServiceConfig) {
+    cfg.service(resource("/api/auth/login").route(web::post().to(login)));
+    cfg.service(resource("/api/auth/me").route(web::get().to(me)));
+}
+
+/// Exchanges e-mail address and password for a token.
+async fn login(
+    request: HttpRequest,
+    state: web::Data<AppState>,
+    payload: web::Payload,
+) -> Result<HttpResponse, HostedError> {
+    let LoginBody { email, password } = body::json(payload, BODY_LIMIT).await?;
+    let ip = client_ip(&request, &state.settings.server.trusted_proxies);
+    let SignedIn {
+        token,
+        user,
+        workspace,
+    } = state.identity.call(Login { email, password, ip }).await?;
+    Ok(HttpResponse::Ok().json(LoginAnswer {
+        access_token: token,
+        token_type: "Bearer",
+        expires_in: token::LIFETIME,
+        user: UserAnswer {
+            id: user.id,
+            email: user.email,
+            role: user.role,
+        },
+        workspace: WorkspaceAnswer {
+            id: workspace.id,
+            name: workspace.name,
+            tier: workspace.tier,
+        },
+    }))
+}
+
+/// Who the caller is.
+async fn me(caller: Guarded<SignedInOnly>) -> HttpResponse {
+    let by = caller.by;
+    let workspace = WorkspaceAnswer {
+        id: by.workspace.id,
+        name: by.workspace.name,
+        tier: by.workspace.tier,
+    };
+    let (user, api_key) = match by.credential {
+        Credential::User { id, email, role } => (Some(UserAnswer { id, email, role }), None),
+        Credential::ApiKey { id, scopes, .. } => (None, Some(ApiKeyAnswer { id, scopes })),
+    };
+    HttpResponse::Ok().json(MeAnswer {
+        user,
+        api_key,
+        workspace,
+    })
+}

@@ -1,0 +1,296 @@
+//! Administration of the caller's own workspace.
+
+use actix_web::{HttpResponse, web};
+use chrono::{DateTime, Utc};
+use secrecy::{ExposeSecret, SecretString};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::resource;
+use crate::actors::identity::{
+    ApiKeyView, ChangeUser, ChangeWorkspace, CreateApiKey, CreateUser, CreateWorkspace, ListApiKeys,
+    ListUsers, RevokeApiKey, UserView,
+};
+use crate::domain::error::DomainError;
+use crate::domain::permission::{Role, Scope, Tier};
+use crate::domain::principal::Workspace;
+use crate::domain::tlp::Tlp;
+use crate::http::AppState;
+use crate::http::body;
+use crate::http::error::HostedError;
+use crate::http::guard::{Admin, Guarded};
+use crate::store::WorkspaceChange;
+
+const BODY_LIMIT: usize = 64 * 1024;
+const MAX_NAME: usize = 200;
+
+#[derive(Deserialize)]
+struct NewUserBody {
+    email: String,
+    password: SecretString,
+    role: Role,
+}
+
+#[derive(Deserialize)]
+struct ChangeUserBody {
+    password: Option<SecretString>,
+    role: Option<Role>,
+    disabled: Option<bool>,
+}
+
+#[derive(Deserialize)]
+struct NewKeyBody {
+    name: String,
+    scopes: Vec<Scope>,
+    expires_at: Option<DateTime<Utc>>,
+}
+
+#[derive(Deserialize)]
+struct ChangeWorkspaceBody {
+    tlp_ceiling: Option<Tlp>,
+    elevated_clearance: Option<bool>,
+    red_export_grant: Option<bool>,
+    tier: Option<Tier>,
+    features: Option<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+struct NewWorkspaceBody {
+    name: String,
+    admin_email: String,
+    admin_password: SecretString,
+}
+
+#[derive(Serialize)]
+struct NewKeyAnswer {
+    key: String,
+    #[serde(flatten)]
+    view: ApiKeyView,
+}
+
+#[derive(Serialize)]
+struct UserAnswer {
+    user: UserView,
+}
+
+#[derive(Serialize)]
+struct UsersAnswer {
+    users: Vec<UserView>,
+    count: usize,
+}
+
+#[derive(Serialize)]
+struct KeysAnswer {
+    api_keys: Vec<ApiKeyView>,
+    count: usize,
+}
+
+#[derive(Serialize)]
+struct WorkspaceAnswer {
+    workspace: Workspace,
+}
+
+#[derive(Serialize)]
+struct NewWorkspaceAnswer {
+    workspace: Workspace,
+    admin: UserView,
+}
+
+pub(super) fn configure(cfg: &mut web::ServiceConfig) {
+    cfg.service(
+        resource("/api/admin/users")
+            .route(web::get().to(list_users))
+            .route(web::post().to(create_user)),
+    );
+    cfg.service(resource("/api/admin/users/{id}").route(web::patch().to(change_user)));
+    cfg.service(
+        resource("/api/admin/api-keys")
+            .route(web::get().to(list_keys))
+            .route(web::post().to(create_key)),
+    );
+    cfg.service(resource("/api/admin/api-keys/{id}").route(web::delete().to(revoke_key)));
+    cfg.service(
+        resource("/api/admin/workspace")
+            .route(web::get().to(read_workspace))
+            .route(web::patch().to(change_workspace)),
+    );
+    cfg.service(resource("/api/admin/workspaces").route(web::post().to(create_workspace)));
+}
+
+async fn list_users(caller: Guarded<Admin>, state: web::Data<AppState>) -> Result<HttpResponse, HostedError> {
+    let users = state.identity.call(ListUsers { by: caller.by }).await?;
+    Ok(HttpResponse::Ok().json(UsersAnswer {
+        count: users.len(),
+        users,
+    }))
+}
+
+async fn create_user(
+    caller: Guarded<Admin>,
+    state: web::Data<AppState>,
+    payload: web::Payload,
+) -> Result<HttpResponse, HostedError> {
+    let NewUserBody {
+        email,
+        password,
+        role,
+    } = body::json(payload, BODY_LIMIT).await?;
+    let user = state
+        .identity
+        .call(CreateUser {
+            by: caller.by,
+            email,
+            password,
+            role,
+        })
+        .await?;
+    Ok(HttpResponse::Created().json(UserAnswer { user }))
+}
+
+async fn change_user(
+    caller: Guarded<Admin>,
+    state: web::Data<AppState>,
+    id: web::Path<String>,
+    payload: web::Payload,
+) -> Result<HttpResponse, HostedError> {
+    let user = id_of(&id, "user")?;
+    let ChangeUserBody {
+        password,
+        role,
+        disabled,
+    } = body::json(payload, BODY_LIMIT).await?;
+    let change = ChangeUser {
+        by: caller.by,
+        user,
+        password,
+        role,
+        disabled,
+    };
+    Ok(HttpResponse::Ok().json(UserAnswer {
+        user: state.identity.call(change).await?,
+    }))
+}
+
+async fn list_keys(caller: Guarded<Admin>, state: web::Data<AppState>) -> Result<HttpResponse, HostedError> {
+    let api_keys = state.identity.call(ListApiKeys { by: caller.by }).await?;
+    Ok(HttpResponse::Ok().json(KeysAnswer {
+        count: api_keys.len(),
+        api_keys,
+    }))
+}
+
+async fn create_key(
+    caller: Guarded<Admin>,
+    state: web::Data<AppState>,
+    payload: web::Payload,
+) -> Result<HttpResponse, HostedError> {
+    let NewKeyBody {
+        name,
+        mut scopes,
+        expires_at,
+    } = body::json(payload, BODY_LIMIT).await?;
+    let name = name_of("name", &name)?;
+    scopes.sort_unstable();
+    scopes.dedup();
+    if scopes.is_empty() {
+        return Err(DomainError::invalid("scopes", "must hold at least one of ingest, read").into());
+    }
+    let made = state
+        .identity
+        .call(CreateApiKey {
+            by: caller.by,
+            name,
+            scopes,
+            expires_at,
+        })
+        .await?;
+    let key = made.key.expose_secret().to_owned();
+    Ok(HttpResponse::Created().json(NewKeyAnswer { key, view: made.view }))
+}
+
+async fn revoke_key(
+    caller: Guarded<Admin>,
+    state: web::Data<AppState>,
+    id: web::Path<String>,
+) -> Result<HttpResponse, HostedError> {
+    let key = id_of(&id, "API key")?;
+    state.identity.call(RevokeApiKey { by: caller.by, key }).await?;
+    Ok(HttpResponse::NoContent().finish())
+}
+
+async fn read_workspace(caller: Guarded<Admin>) -> HttpResponse {
+    HttpResponse::Ok().json(WorkspaceAnswer {
+        workspace: caller.by.workspace,
+    })
+}
+
+async fn change_workspace(
+    caller: Guarded<Admin>,
+    state: web::Data<AppState>,
+    payload: web::Payload,
+) -> Result<HttpResponse, HostedError> {
+    let body: ChangeWorkspaceBody = body::json(payload, BODY_LIMIT).await?;
+    let too_long = |feature: &String| feature.is_empty() || feature.len() > MAX_NAME;
+    if body
+        .features
+        .as_ref()
+        .is_some_and(|features| features.len() > 100 || features.iter().any(too_long))
+    {
+        return Err(DomainError::invalid("features", "must hold at most 100 names of 1 to 200 bytes").into());
+    }
+    let change = WorkspaceChange {
+        tlp_ceiling: body.tlp_ceiling,
+        elevated_clearance: body.elevated_clearance,
+        red_export_grant: body.red_export_grant,
+        tier: body.tier,
+        features: body.features,
+    };
+    let workspace = state
+        .identity
+        .call(ChangeWorkspace {
+            by: caller.by,
+            change,
+        })
+        .await?;
+    Ok(HttpResponse::Ok().json(WorkspaceAnswer { workspace }))
+}
+
+async fn create_workspace(
+    caller: Guarded<Admin>,
+    state: web::Data<AppState>,
+    payload: web::Payload,
+) -> Result<HttpResponse, HostedError> {
+    let NewWorkspaceBody {
+        name,
+        admin_email,
+        admin_password,
+    } = body::json(payload, BODY_LIMIT).await?;
+    let name = name_of("name", &name)?;
+    let message = CreateWorkspace {
+        by: caller.by,
+        name,
+        admin_email,
+        admin_password,
+    };
+    let made = state.identity.call(message).await?;
+    Ok(HttpResponse::Created().json(NewWorkspaceAnswer {
+        workspace: made.workspace,
+        admin: made.admin,
+    }))
+}
+
+/// An id in a path; one that is no id names nothing, like one that is unknown.
+fn id_of(text: &str, what: &'static str) -> Result<Uuid, DomainError> {
+    text.parse().map_err(|_| DomainError::NotFound(what))
+}
+
+fn name_of(field: &str, text: &str) -> Result<String, DomainError> {
+    let text = text.trim();
+    if text.is_empty() || text.len() > MAX_NAME || text.contains('\0') {
+        return Err(DomainError::invalid(
+            field,
+            format!("must have 1 to {MAX_NAME} bytes and no NUL character"),
+        ));
+    }
+    Ok(text.to_owned())
+}

@@ -1,0 +1,31 @@
+//! The hosted API: one file per resource.
+
+mod audit;
+mod auth;
+mod health;
+mod ingest;
+mod manage;
+mod recall;
+
+use actix_web::{Resource, web};
+
+use super::error::{no_method, no_route};
+
+/// Media type of an exported bundle.
+pub const STIX_JSON: &str = "application/stix+json;version=2.1";
+
+/// Registers every route of the hosted API.
+pub fn configure(cfg: &mut web::ServiceConfig) {
+    health::configure(cfg);
+    auth::configure(cfg);
+    manage::configure(cfg);
+    ingest::configure(cfg);
+    recall::configure(cfg);
+    audit::configure(cfg);
+    cfg.default_service(web::route().to(no_route));
+}
+
+/// A resource that answers 405 in JSON to methods it does not have.
+fn resource(path: &str) -> Resource {
+    web::resource(path).default_service(web::route().to(no_method))
+}

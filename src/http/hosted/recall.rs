@@ -1,0 +1,144 @@
+//! Recall: search, sessions, export.
+
+use actix_web::{HttpRequest, HttpResponse, web};
+use serde::Serialize;
+use uuid::Uuid;
+
+use super::{STIX_JSON, resource};
+use crate::actors::graph_store::{ExportSession, ReadSession, Recall, RecallSemantic};
+use crate::domain::error::DomainError;
+use crate::domain::session::{RecallMode, ScoredNode, Visible};
+use crate::domain::tlp::Tlp;
+use crate::http::AppState;
+use crate::http::error::HostedError;
+use crate::http::guard::{Guarded, RecallRead};
+use crate::http::query::Params;
+
+const DEFAULT_LIMIT: u32 = 20;
+const MAX_LIMIT: u32 = 100;
+/// Longest query in characters: more only costs time.
+const MAX_QUERY: usize = 4000;
+
+#[derive(Serialize)]
+struct SearchAnswer {
+    results: Visible<ScoredNode>,
+    count: usize,
+    query: String,
+    mode: RecallMode,
+    include_rejected: bool,
+    recall_id: Uuid,
+    max_tlp: Tlp,
+}
+
+#[derive(Serialize)]
+struct SemanticAnswer {
+    results: Visible<ScoredNode>,
+    count: usize,
+}
+
+pub(super) fn configure(cfg: &mut web::ServiceConfig) {
+    cfg.service(resource("/api/recall/search").route(web::get().to(search)));
+    cfg.service(resource("/api/recall/semantic").route(web::get().to(semantic)));
+    cfg.service(resource("/api/recall/sessions/{id}").route(web::get().to(session)));
+    cfg.service(resource("/api/recall/sessions/{id}/export.stix").route(web::get().to(export)));
+}
+
+/// Blended or structured search; makes a session.
+async fn search(
+    caller: Guarded<RecallRead>,
+    request: HttpRequest,
+    state: web::Data<AppState>,
+) -> Result<HttpResponse, HostedError> {
+    let params = Params::of(&request)?;
+    let include_rejected = params.flag("include_rejected", false)?;
+    let effective = include_rejected && caller.by.may_see_rejected();
+    let message = Recall {
+        query: query_of(&params)?,
+        mode: params.parsed("mode")?.unwrap_or(RecallMode::Blended),
+        limit: params.number("limit", DEFAULT_LIMIT, 1, MAX_LIMIT)? as usize,
+        include_rejected,
+        by: caller.by,
+    };
+    let found = state.graph.call(message).await?;
+    Ok(HttpResponse::Ok().json(SearchAnswer {
+        count: found.results.rows().len(),
+        results: found.results,
+        query: found.session.query,
+        mode: found.session.mode,
+        include_rejected: effective,
+        recall_id: found.session.id,
+        max_tlp: found.session.max_tlp,
+    }))
+}
+
+/// Pure vector search; makes no session.
+async fn semantic(
+    caller: Guarded<RecallRead>,
+    request: HttpRequest,
+    state: web::Data<AppState>,
+) -> Result<HttpResponse, HostedError> {
+    let params = Params::of(&request)?;
+    let message = RecallSemantic {
+        query: query_of(&params)?,
+        limit: params.number("limit", DEFAULT_LIMIT, 1, MAX_LIMIT)? as usize,
+        include_rejected: params.flag("include_rejected", false)?,
+        by: caller.by,
+    };
+    let results = state.graph.call(message).await?;
+    Ok(HttpResponse::Ok().json(SemanticAnswer {
+        count: results.rows().len(),
+        results,
+    }))
+}
+
+/// A recall session.
+async fn session(
+    caller: Guarded<RecallRead>,
+    state: web::Data<AppState>,
+    id: web::Path<String>,
+) -> Result<HttpResponse, HostedError> {
+    let session = session_id(&id)?;
+    let found = state
+        .graph
+        .call(ReadSession {
+            by: caller.by,
+            session,
+        })
+        .await?;
+    Ok(HttpResponse::Ok().json(found))
+}
+
+/// The session as a STIX 2.1 bundle.
+async fn export(
+    caller: Guarded<RecallRead>,
+    state: web::Data<AppState>,
+    id: web::Path<String>,
+) -> Result<HttpResponse, HostedError> {
+    let session = session_id(&id)?;
+    let bundle = state
+        .graph
+        .call(ExportSession {
+            by: caller.by,
+            session,
+        })
+        .await?;
+    Ok(HttpResponse::Ok()
+        .content_type(STIX_JSON)
+        .body(bundle.to_string()))
+}
+
+fn query_of(params: &Params) -> Result<String, DomainError> {
+    let query = params.text("q")?;
+    if query.chars().count() > MAX_QUERY {
+        return Err(DomainError::invalid(
+            "q",
+            format!("must have at most {MAX_QUERY} characters"),
+        ));
+    }
+    Ok(query)
+}
+
+/// What is no UUID names no session.
+fn session_id(text: &str) -> Result<Uuid, DomainError> {
+    text.parse().map_err(|_| DomainError::NotFound("session"))
+}

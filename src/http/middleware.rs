@@ -1,0 +1,83 @@
+//! Around every request: its id, its span, its figures, and the rate headers of its answer.
+
+use std::time::Instant;
+
+use actix_web::body::MessageBody;
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
+use actix_web::middleware::Next;
+use actix_web::{Error, HttpMessage};
+use metrics::{counter, histogram};
+use tracing::Instrument;
+use uuid::Uuid;
+
+use crate::actors::rate_limiter::RateState;
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Gives the request an id, logs it, counts it and completes the headers of its answer.
+pub async fn observe(
+    request: ServiceRequest,
+    next: Next<impl MessageBody>,
+) -> Result<ServiceResponse<impl MessageBody>, Error> {
+    let id = request_id(request.headers());
+    let method = request.method().clone();
+    // The pattern, not the path: ids in paths would make a time series each.
+    let route = request.match_pattern().unwrap_or_else(|| "unmatched".to_owned());
+    let span = tracing::info_span!("request", request_id = %id, %method, %route);
+    let since = Instant::now();
+    let mut response = next.call(request).instrument(span.clone()).await?;
+    let status = response.status().as_u16();
+    let seconds = since.elapsed().as_secs_f64();
+    let labels = [("method", method.to_string()), ("route", route)];
+    histogram!("http_request_seconds", &labels).record(seconds);
+    let labels = [
+        labels[0].clone(),
+        labels[1].clone(),
+        ("status", status.to_string()),
+    ];
+    counter!("http_requests_total", &labels).increment(1);
+    span.in_scope(|| tracing::info!(status, milliseconds = seconds * 1000.0, "request answered"));
+    let rate = response.request().extensions().get::<RateState>().copied();
+    let headers = response.headers_mut();
+    if let Ok(value) = HeaderValue::from_str(&id) {
+        headers.insert(REQUEST_ID, value);
+    }
+    headers.insert(
+        HeaderName::from_static("x-content-type-options"),
+        HeaderValue::from_static("nosniff"),
+    );
+    // Answers hold intelligence: no cache on the way may keep them.
+    headers.insert(
+        HeaderName::from_static("cache-control"),
+        HeaderValue::from_static("no-store"),
+    );
+    if let Some(rate) = rate {
+        rate_headers(headers, rate);
+    }
+    Ok(response)
+}
+
+/// The client's id when it is a harmless one, so that logs on both sides meet; else a new one.
+fn request_id(headers: &HeaderMap) -> String {
+    let given = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
+    let harmless = |id: &&str| {
+        (1..=64).contains(&id.len())
+            && id
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
+    };
+    given
+        .filter(harmless)
+        .map_or_else(|| Uuid::now_v7().to_string(), str::to_owned)
+}
+
+fn rate_headers(headers: &mut HeaderMap, rate: RateState) {
+    for (name, value) in [
+        ("ratelimit-limit", u64::from(rate.limit)),
+        ("ratelimit-remaining", u64::from(rate.remaining)),
+        ("ratelimit-reset", rate.reset.as_secs()),
+    ] {
+        headers.insert(HeaderName::from_static(name), HeaderValue::from(value));
+    }
+}

@@ -1,0 +1,29 @@
+//! HTTP: two APIs over one core. Handlers extract, authorise, parse, call one handle and serialise.
+
+pub mod admin;
+mod body;
+mod client_ip;
+mod error;
+mod guard;
+pub mod hosted;
+mod middleware;
+pub use middleware::observe;
+mod query;
+
+use std::sync::Arc;
+
+use crate::actors::audit_writer::AuditHandle;
+use crate::actors::graph_store::GraphHandle;
+use crate::actors::identity::IdentityHandle;
+use crate::actors::rate_limiter::RateLimiterHandle;
+use crate::config::Settings;
+
+/// What every handler reaches.
+#[derive(Clone)]
+pub struct AppState {
+    pub settings: Arc<Settings>,
+    pub graph: GraphHandle,
+    pub identity: IdentityHandle,
+    pub audit: AuditHandle,
+    pub limiter: RateLimiterHandle,
+}

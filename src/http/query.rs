@@ -1,0 +1,86 @@
+//! Query strings, read so that an error names the parameter and the rule.
+
+use std::collections::HashMap;
+use std::str::FromStr;
+
+use actix_web::{HttpRequest, web};
+use chrono::{DateTime, Utc};
+
+use crate::domain::error::DomainError;
+
+/// The parameters of one request.
+#[derive(Debug)]
+pub struct Params(HashMap<String, String>);
+
+impl Params {
+    /// Reads the query string.
+    pub fn of(request: &HttpRequest) -> Result<Self, DomainError> {
+        web::Query::<HashMap<String, String>>::from_query(request.query_string())
+            .map(|query| Self(query.into_inner()))
+            .map_err(|_| DomainError::invalid("query string", "is not well-formed"))
+    }
+
+    /// A text that must be there and must not be empty.
+    pub fn text(&self, name: &str) -> Result<String, DomainError> {
+        match self.0.get(name).map(|text| text.trim()) {
+            None | Some("") => Err(DomainError::invalid(name, "is required and must not be empty")),
+            Some(text) if text.contains('\0') => {
+                Err(DomainError::invalid(name, "must not hold a NUL character"))
+            }
+            Some(text) => Ok(text.to_owned()),
+        }
+    }
+
+    /// A number inside a range, or its default.
+    pub fn number(&self, name: &str, default: u32, least: u32, most: u32) -> Result<u32, DomainError> {
+        let Some(text) = self.0.get(name) else {
+            return Ok(default);
+        };
+        let number = text
+            .parse::<u32>()
+            .ok()
+            .filter(|number| (least..=most).contains(number));
+        number.ok_or_else(|| {
+            DomainError::invalid(name, format!("must be a whole number from {least} to {most}"))
+        })
+    }
+
+    /// `true` or `false`, or its default.
+    pub fn flag(&self, name: &str, default: bool) -> Result<bool, DomainError> {
+        match self.0.get(name).map(String::as_str) {
+            None => Ok(default),
+            Some("true") => Ok(true),
+            Some("false") => Ok(false),
+            Some(_) => Err(DomainError::invalid(name, "must be true or false")),
+        }
+    }
+
+    /// A value of a type that names its own rule.
+    pub fn parsed<T: FromStr<Err: ToString>>(&self, name: &str) -> Result<Option<T>, DomainError> {
+        let parse = |text: &String| {
+            text.parse::<T>()
+                .map_err(|rule| DomainError::invalid(name, rule.to_string()))
+        };
+        self.0.get(name).map(parse).transpose()
+    }
+
+    /// A UUID.
+    pub fn uuid(&self, name: &str) -> Result<Option<uuid::Uuid>, DomainError> {
+        let parse = |text: &String| {
+            text.parse()
+                .map_err(|_| DomainError::invalid(name, "must be a UUID"))
+        };
+        self.0.get(name).map(parse).transpose()
+    }
+
+    /// An RFC 3339 time.
+    pub fn time(&self, name: &str) -> Result<Option<DateTime<Utc>>, DomainError> {
+        let parse = |text: &String| {
+            // A `+` that was not escaped arrives as a space.
+            DateTime::parse_from_rfc3339(&text.replace(' ', "+"))
+                .map(|time| time.with_timezone(&Utc))
+                .map_err(|_| DomainError::invalid(name, "must be an RFC 3339 date-time"))
+        };
+        self.0.get(name).map(parse).transpose()
+    }
+}

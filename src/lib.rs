@@ -1,0 +1,33 @@
+//! threat-memory: a memory for cyber threat intelligence.
+//!
+//! ```text
+//!  HTTP workers ──► Guarded<…> ──► IdentityHandle ──► Identity ──┐
+//!       │                └───────► RateLimiterHandle ► RateLimiter
+//!       ├──► GraphHandle ──► GraphStore ──► store (SurrealDB) + search (derived index)
+//!       │                        └──► AuditHandle ──► AuditWriter ──► audit tables
+//!       └──► AuditHandle                 (every arrow is a message; no cycle)
+//! ```
+//!
+//! - [`domain`]: pure rules. No actors, no database, no clock.
+//! - [`store`]: SurrealQL behind small functions; the source of truth.
+//! - [`search`]: the derived index: words, vectors, fusion.
+//! - [`actors`]: one owner per state, reached through typed handles with gates.
+//! - [`http`]: the APIs; thin handlers.
+//! - [`auth`]: passwords, tokens, API keys.
+//! - [`config`]: settings and their rules.
+//! - [`app`]: the only place that starts actors and wires handles.
+//! - [`demo`]: the main job in one command.
+//! - [`telemetry`]: logs and figures. [`clock`]: the only reader of the time.
+
+pub mod actors;
+pub mod app;
+pub mod auth;
+pub mod clock;
+pub mod config;
+pub mod demo;
+pub mod domain;
+pub mod embedding;
+pub mod http;
+pub mod search;
+pub mod store;
+pub mod telemetry;

@@ -1,0 +1,100 @@
+//! Text to vectors: the [`Embedder`] interface, the built-in static model, and quantisation.
+//!
+//! Vectors are kept as signed bytes scaled by their own largest component and compared by cosine,
+//! so the scale cancels out and all eight bits carry information.
+
+use std::sync::Arc;
+
+use model2vec_rs::model::StaticModel;
+
+use super::error::EmbedError;
+
+/// Turns texts into vectors. Implementations may block (HTTP); no index lock is held meanwhile.
+pub trait Embedder: Send + Sync {
+    /// Names the model and its version; an index made with another one is rebuilt.
+    fn id(&self) -> String;
+    /// Length of every vector.
+    fn dimension(&self) -> usize;
+    /// One vector per text, in order.
+    fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError>;
+}
+
+/// The static model that is compiled into the program.
+pub struct BuiltinEmbedder {
+    model: StaticModel,
+    id: String,
+}
+
+const TOKENIZER: &[u8] = include_bytes!("../../assets/embedding/tokenizer.json");
+const WEIGHTS: &[u8] = include_bytes!("../../assets/embedding/model.safetensors");
+const CONFIG: &[u8] = include_bytes!("../../assets/embedding/config.json");
+
+/// Tokens of a text that count; the rest of a long report adds time, not meaning.
+const MAX_TOKENS: usize = 512;
+
+impl BuiltinEmbedder {
+    /// Loads the model, about 20 ms.
+    pub fn load() -> Result<Self, EmbedError> {
+        let model = StaticModel::from_bytes(TOKENIZER, WEIGHTS, CONFIG, Some(true))
+            .map_err(|err| EmbedError(Arc::from(err.to_string())))?;
+        // Every 61st byte tells two builds of the weights apart for a sixtieth of the time.
+        let print = super::text::fnv1a(WEIGHTS.iter().step_by(61).chain(CONFIG).copied());
+        let id = format!("minilm-static-{}/{}-{print:016x}", model.dim(), WEIGHTS.len());
+        Ok(BuiltinEmbedder { model, id })
+    }
+}
+
+impl Embedder for BuiltinEmbedder {
+    fn id(&self) -> String {
+        self.id.clone()
+    }
+
+    fn dimension(&self) -> usize {
+        self.model.dim()
+    }
+
+    fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError> {
+        let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
+        // One text at a time stays off the thread pool of the tokenizer crate.
+        Ok(texts
+            .iter()
+            .flat_map(|text| {
+                self.model
+                    .encode_with_args(std::slice::from_ref(text), Some(MAX_TOKENS), 1)
+            })
+            .collect())
+    }
+}
+
+/// Signed bytes in place of floats, scaled so that the largest component becomes 127. A zero or
+/// non-finite vector becomes all zeroes, which no vector search ever returns.
+pub fn quantize(vector: &[f32]) -> Vec<i8> {
+    let largest = vector.iter().fold(0f32, |max, x| max.max(x.abs()));
+    if !largest.is_normal() || vector.iter().any(|x| !x.is_finite()) {
+        return vec![0; vector.len()];
+    }
+    // The cast saturates and the quotient is within ±127.
+    vector
+        .iter()
+        .map(|x| (x / largest * 127.0).round() as i8)
+        .collect()
+}
+
+/// The text of a node that is embedded.
+pub fn embedding_text(name: &str, aliases: &[String], body: &str) -> String {
+    let mut text = String::with_capacity(name.len() + body.len() + 64);
+    text.push_str(name);
+    for alias in aliases
+        .iter()
+        .filter(|alias| !alias.eq_ignore_ascii_case(name))
+        .take(8)
+    {
+        text.push_str(", ");
+        text.push_str(alias);
+    }
+    // The name again: it says more about the node than any other sentence of a long description.
+    for part in [". ", name, ". ", body] {
+        text.push_str(part);
+    }
+    text
+}

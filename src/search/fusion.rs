@@ -1,0 +1,201 @@
+//! One list out of the keyword list, the vector list and the exact matches.
+//!
+//! Each leg's scores over all candidates are brought to one scale (z-scores) and added. A candidate
+//! the keyword leg did not list takes that list's lowest score; its cosine is looked up.
+//!
+//! The final score is 0 to 1 and falls with the rank, in bands: 0.95–1 the query is the node's name
+//! or identifier; 0.90–0.95 it is an alias; 0.80–0.90 a name makes up much of the query; below
+//! 0.80 the fused score through a logistic curve. It orders one answer; it is no probability.
+
+use std::collections::HashMap;
+
+use uuid::Uuid;
+
+use super::document::{Hit, KeyKind};
+use super::phrases::{Exact, Named};
+
+/// A name that makes up this much of the query is what the query is about.
+const MAIN_SHARE: f32 = 0.4;
+/// What a name that is the whole query would add, in standard deviations; parts add their share.
+const NAME_BONUS: f32 = 5.0;
+/// A node the query names scores at least this part of the best.
+const NAMED_FLOOR: f32 = 0.7;
+/// Weight of the vector leg against the keyword leg. Keyword scores have the longer tail, so at
+/// equal weight their best would overrule the vectors.
+const VECTOR_WEIGHT: f32 = 1.3;
+/// The BM25 score that maps to one half.
+const HALF_BM25: f32 = 10.0;
+
+/// Lower end and width of the band of the final score.
+fn band(exact: Exact) -> (f32, f32) {
+    match exact.whole {
+        Some(KeyKind::Identifier | KeyKind::Name) => (0.95, 0.05),
+        Some(KeyKind::Alias) => (0.90, 0.05),
+        None if exact.share >= MAIN_SHARE => (0.80, 0.10),
+        None => (0.0, 0.80),
+    }
+}
+
+/// Fuses both legs, each cut off after `depth`; `cosine` gives the vector score of any node.
+pub(super) fn blend(
+    keyword: &[(Uuid, f32)],
+    vector: &[(Uuid, f32)],
+    named: &Named,
+    depth: usize,
+    cosine: impl Fn(Uuid) -> Option<f32>,
+) -> Vec<Hit> {
+    let nodes = candidates(keyword.iter().chain(vector), named);
+    let words = leg_scores(&nodes, keyword, depth, |_| None);
+    let meaning = leg_scores(&nodes, vector, depth, cosine);
+    let scored = nodes
+        .iter()
+        .zip(words.iter().zip(&meaning))
+        .map(|(&node, (word, meaning))| {
+            let exact = named.nodes.get(&node).copied().unwrap_or_default();
+            let fused = (word + VECTOR_WEIGHT * meaning) / (1.0 + VECTOR_WEIGHT);
+            (node, exact, fused + NAME_BONUS * exact.share)
+        });
+    ranked(scored.collect(), |z| 1.0 / (1.0 + (-z / 2.0).exp()))
+}
+
+/// The keyword list alone, with the nodes the query names.
+pub(super) fn keyword_only(keyword: &[(Uuid, f32)], named: &Named) -> Vec<Hit> {
+    let listed: HashMap<Uuid, f32> = keyword.iter().copied().collect();
+    let scored = candidates(keyword.iter(), named).into_iter().map(|node| {
+        let exact = named.nodes.get(&node).copied().unwrap_or_default();
+        (node, exact, listed.get(&node).copied().unwrap_or(0.0))
+    });
+    ranked(scored.collect(), |score| score / (score + HALF_BM25))
+}
+
+/// Every node of the lists and every named one, once, in a fixed order.
+fn candidates<'a>(listed: impl Iterator<Item = &'a (Uuid, f32)>, named: &Named) -> Vec<Uuid> {
+    let mut nodes: Vec<Uuid> = listed
+        .map(|(node, _)| *node)
+        .chain(named.nodes.keys().copied())
+        .collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    nodes
+}
+
+/// Orders by band, then score, then id, and maps all three into 0..1.
+fn ranked(mut scored: Vec<(Uuid, Exact, f32)>, unit: impl Fn(f32) -> f32) -> Vec<Hit> {
+    let best = scored.iter().map(|(.., score)| *score).fold(0.0, f32::max);
+    for (_, exact, score) in &mut scored {
+        if exact.share > 0.0 {
+            *score = score.max(best * NAMED_FLOOR);
+        }
+    }
+    scored.sort_unstable_by(|(node, exact, score), (other, other_exact, other_score)| {
+        let by_band = band(*other_exact).0.total_cmp(&band(*exact).0);
+        by_band
+            .then_with(|| other_score.total_cmp(score))
+            .then_with(|| node.cmp(other))
+    });
+    let hit = |(node_id, exact, score): (Uuid, Exact, f32)| {
+        let (low, width) = band(exact);
+        Hit {
+            node_id,
+            score: low + width * unit(score).clamp(0.0, 1.0),
+        }
+    };
+    scored.into_iter().map(hit).collect()
+}
+
+/// The z-score of every node in one leg. A node the leg did not list gets the score `known` gives,
+/// else the lowest listed one, or 0 if the list holds every match there is.
+fn leg_scores(
+    nodes: &[Uuid],
+    list: &[(Uuid, f32)],
+    depth: usize,
+    known: impl Fn(Uuid) -> Option<f32>,
+) -> Vec<f32> {
+    let listed: HashMap<Uuid, f32> = list.iter().copied().collect();
+    let lowest = list
+        .last()
+        .filter(|_| list.len() >= depth)
+        .map_or(0.0, |(_, score)| *score);
+    let score = |node: &Uuid| {
+        listed
+            .get(node)
+            .copied()
+            .or_else(|| known(*node))
+            .unwrap_or(lowest)
+    };
+    z_scores(nodes.iter().map(score).collect())
+}
+
+fn z_scores(scores: Vec<f32>) -> Vec<f32> {
+    let count = scores.len().max(1) as f32;
+    let mean = scores.iter().sum::<f32>() / count;
+    let variance = scores.iter().map(|score| (score - mean).powi(2)).sum::<f32>() / count;
+    let deviation = variance.sqrt();
+    let z = |score: f32| {
+        if deviation > 1e-6 {
+            (score - mean) / deviation
+        } else {
+            0.0
+        }
+    };
+    scores.into_iter().map(z).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(number: u128) -> Uuid {
+        Uuid::from_u128(number)
+    }
+
+    #[test]
+    fn being_first_in_both_legs_is_best() {
+        let keyword = [(id(1), 9.0), (id(2), 8.0), (id(3), 1.0)];
+        let vector = [(id(1), 0.9), (id(3), 0.8), (id(2), 0.1)];
+        let hits = blend(&keyword, &vector, &Named::default(), 3, |_| None);
+        assert_eq!(hits.first().map(|hit| hit.node_id), Some(id(1)));
+    }
+
+    #[test]
+    fn the_only_keyword_match_counts() {
+        let vector: Vec<(Uuid, f32)> = (1..=50u8)
+            .map(|n| (id(u128::from(n)), 0.5 - f32::from(n) / 500.0))
+            .collect();
+        let hits = blend(&[(id(40), 7.0)], &vector, &Named::default(), 100, |_| None);
+        assert_eq!(hits.first().map(|hit| hit.node_id), Some(id(40)));
+    }
+
+    #[test]
+    fn bands_are_in_order_and_scores_fall() {
+        let mut named = Named::default();
+        named.nodes.insert(
+            id(1),
+            Exact {
+                share: 0.5,
+                ..Exact::default()
+            },
+        );
+        named.nodes.insert(
+            id(2),
+            Exact {
+                whole: Some(KeyKind::Alias),
+                share: 1.0,
+                mention: false,
+            },
+        );
+        named.nodes.insert(
+            id(3),
+            Exact {
+                whole: Some(KeyKind::Name),
+                share: 1.0,
+                mention: false,
+            },
+        );
+        let hits = blend(&[(id(4), 99.0)], &[(id(5), 1.0)], &named, 100, |_| None);
+        let order: Vec<Uuid> = hits.iter().map(|hit| hit.node_id).collect();
+        assert_eq!(order.get(..3), Some([id(3), id(2), id(1)].as_slice()));
+        assert!(hits.is_sorted_by(|a, b| a.score >= b.score));
+        assert!(hits.iter().all(|hit| (0.0..=1.0).contains(&hit.score)));
+    }
+}

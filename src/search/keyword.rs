@@ -1,0 +1,232 @@
+//! The keyword leg: BM25 over title and body, and exact look-up of canonical keys.
+//!
+//! Rows the caller may not see are passed over while the best are being collected, so `limit`
+//! counts visible rows only, and block-max pruning still works. Term statistics are those of the
+//! whole workspace: they say how common a word is there, never in which row.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use tantivy::columnar::ColumnValues;
+use tantivy::query::{BooleanQuery, BoostQuery, EnableScoring, Occur, Query, TermQuery, Weight};
+use tantivy::schema::IndexRecordOption;
+use tantivy::{DocId, DocSet, InvertedIndexReader, Searcher, SegmentReader, TERMINATED, Term};
+use uuid::Uuid;
+
+use super::analyzer::tokenize;
+use super::document::{GONE, KeyKind, Mask};
+use super::error::SearchError;
+use super::schema::{CLASS, Fields, HIGH, LOW, any_kind, node_of};
+use super::top::Top;
+
+/// Weight of a word of a name that is only mentioned.
+const MENTION_WEIGHT: f32 = 0.1;
+/// Distinct words of a query that count; of a longer one the rarest are taken.
+const MAX_TERMS: usize = 48;
+/// Nodes taken for one key; more than a handful share only very common names.
+const MAX_PER_KEY: usize = 100;
+
+/// One segment with the columns that tell whose document it is and who may see it.
+struct Rows<'a> {
+    reader: &'a SegmentReader,
+    high: Arc<dyn ColumnValues<u64>>,
+    low: Arc<dyn ColumnValues<u64>>,
+    class: Arc<dyn ColumnValues<u64>>,
+    keys: Arc<InvertedIndexReader>,
+}
+
+impl<'a> Rows<'a> {
+    fn open(reader: &'a SegmentReader, fields: &Fields) -> Result<Self, SearchError> {
+        let column = |name| reader.fast_fields().column_first_or_default::<u64>(name);
+        Ok(Rows {
+            reader,
+            high: column(HIGH)?,
+            low: column(LOW)?,
+            class: column(CLASS)?,
+            keys: reader.inverted_index(fields.key)?,
+        })
+    }
+
+    fn shows(&self, doc: DocId, mask: Mask) -> bool {
+        !self.reader.is_deleted(doc) && mask.allows(self.class(doc))
+    }
+
+    fn class(&self, doc: DocId) -> u8 {
+        u8::try_from(self.class.get_val(doc)).unwrap_or(GONE)
+    }
+
+    fn node(&self, doc: DocId) -> Uuid {
+        node_of(self.high.get_val(doc), self.low.get_val(doc))
+    }
+}
+
+/// A document that carries a key.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Keyed {
+    pub(super) node: Uuid,
+    pub(super) kind: KeyKind,
+    pub(super) class: u8,
+}
+
+/// A view of the text index at one moment.
+pub(super) struct Keywords<'a> {
+    searcher: &'a Searcher,
+    fields: &'a Fields,
+    segments: Vec<Rows<'a>>,
+}
+
+impl<'a> Keywords<'a> {
+    pub(super) fn new(searcher: &'a Searcher, fields: &'a Fields) -> Result<Self, SearchError> {
+        let segments = searcher
+            .segment_readers()
+            .iter()
+            .map(|reader| Rows::open(reader, fields))
+            .collect::<Result<_, _>>()?;
+        Ok(Keywords {
+            searcher,
+            fields,
+            segments,
+        })
+    }
+
+    /// The best visible nodes by BM25.
+    /// Words of names the query only mentions count little.
+    pub(super) fn best(
+        &self,
+        query: &str,
+        mentions: &HashSet<String>,
+        mask: Mask,
+        limit: usize,
+    ) -> Result<Vec<(Uuid, f32)>, SearchError> {
+        let Some(weight) = self.weight(query, mentions)? else {
+            return Ok(Vec::new());
+        };
+        let mut top = Top::new(limit);
+        for rows in &self.segments {
+            let threshold = top.threshold();
+            weight.for_each_pruning(threshold, rows.reader, &mut |doc, score| {
+                if rows.shows(doc, mask) {
+                    top.offer(rows.node(doc), score);
+                }
+                top.threshold()
+            })?;
+        }
+        Ok(top.into_sorted())
+    }
+
+    /// The words of the query as one scored disjunction, or nothing if none of them is indexed.
+    fn weight(
+        &self,
+        query: &str,
+        mentions: &HashSet<String>,
+    ) -> Result<Option<Box<dyn Weight>>, SearchError> {
+        let mut clauses: Vec<(Occur, Box<dyn Query>)> = Vec::new();
+        for (word, count) in self.terms(query)? {
+            let repeated = 1.0 + (count as f32).ln();
+            let times = if mentions.contains(&word) {
+                MENTION_WEIGHT * repeated
+            } else {
+                repeated
+            };
+            for field in [self.fields.title, self.fields.body] {
+                let term = TermQuery::new(Term::from_field_text(field, &word), IndexRecordOption::WithFreqs);
+                clauses.push((Occur::Should, Box::new(BoostQuery::new(Box::new(term), times))));
+            }
+        }
+        if clauses.is_empty() {
+            return Ok(None);
+        }
+        let query = BooleanQuery::new(clauses);
+        Ok(Some(
+            query.weight(EnableScoring::enabled_from_searcher(self.searcher))?,
+        ))
+    }
+
+    /// The distinct words of the query with their counts, rarest first when there are too many.
+    fn terms(&self, query: &str) -> Result<Vec<(String, usize)>, SearchError> {
+        let mut counts: HashMap<String, usize> = HashMap::new();
+        for word in tokenize(query) {
+            *counts.entry(word).or_default() += 1;
+        }
+        let mut terms: Vec<(String, usize)> = counts.into_iter().collect();
+        if terms.len() > MAX_TERMS {
+            let mut ranked = Vec::with_capacity(terms.len());
+            for (word, count) in terms {
+                let found = self
+                    .searcher
+                    .doc_freq(&Term::from_field_text(self.fields.body, &word))?;
+                ranked.push((found, word, count));
+            }
+            ranked.sort_unstable();
+            terms = ranked
+                .into_iter()
+                .filter(|(found, ..)| *found > 0)
+                .take(MAX_TERMS)
+                .map(|(_, w, c)| (w, c))
+                .collect();
+        }
+        // A fixed order makes the sums, and so the ranking, the same every time.
+        terms.sort_unstable();
+        Ok(terms)
+    }
+
+    /// The visible nodes that carry this canonical key, each with the strongest way it does.
+    pub(super) fn with_key(&self, key: &str, mask: Mask) -> Result<Vec<Keyed>, SearchError> {
+        let mut found: Vec<Keyed> = Vec::new();
+        let known = any_kind(key);
+        for rows in &self.segments {
+            let index = &rows.keys;
+            if key.is_empty() || index.terms().get(&known)?.is_none() {
+                continue;
+            }
+            for kind in KeyKind::ALL {
+                let Some(info) = index.terms().get(kind.term(key))? else {
+                    continue;
+                };
+                let mut docs = index.read_postings_from_terminfo(&info, IndexRecordOption::Basic)?;
+                let mut doc = docs.doc();
+                while doc != TERMINATED && found.len() < MAX_PER_KEY {
+                    let node = rows.node(doc);
+                    if rows.shows(doc, mask) && found.iter().all(|found| found.node != node) {
+                        found.push(Keyed {
+                            node,
+                            kind,
+                            class: rows.class(doc),
+                        });
+                    }
+                    doc = docs.advance();
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// The visible nodes with an identifier or name that begins with this key, at most `limit`.
+    pub(super) fn with_prefix(
+        &self,
+        prefix: &str,
+        mask: Mask,
+        limit: usize,
+    ) -> Result<Vec<Uuid>, SearchError> {
+        let mut found = Vec::new();
+        for kind in [KeyKind::Identifier, KeyKind::Name] {
+            let from = kind.term(prefix);
+            for rows in &self.segments {
+                let index = &rows.keys;
+                let mut keys = index.terms().range().ge(&from).into_stream()?;
+                while found.len() < limit && keys.advance() && keys.key().starts_with(&from) {
+                    let mut docs =
+                        index.read_postings_from_terminfo(keys.value(), IndexRecordOption::Basic)?;
+                    let mut doc = docs.doc();
+                    while doc != TERMINATED && found.len() < limit {
+                        if rows.shows(doc, mask) && !found.contains(&rows.node(doc)) {
+                            found.push(rows.node(doc));
+                        }
+                        doc = docs.advance();
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+}

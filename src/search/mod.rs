@@ -1,0 +1,210 @@
+//! The search index: a derived copy of the nodes, made to be asked.
+//!
+//! The database is the source of truth. This index can be thrown away at any time and is rebuilt
+//! by applying every row again; after a crash the owner applies the rows above `checkpoint()`.
+//!
+//! - One index per workspace ([`WorkspaceIndex`]): text (tantivy, BM25) and vectors (a matrix in
+//!   memory, with an HNSW graph above it when it is large) under one commit. Nothing of one
+//!   workspace, not even how common a word is in it, reaches another.
+//! - What a caller may not see is left out while candidates are collected, so `limit` counts
+//!   visible rows. The rows loaded for the answer must still pass `Visible::filter`.
+//! - All calls block and none is async; the owner runs them on blocking threads.
+//!
+//! It does not read the database, decide who may see what, or know about graph neighbours.
+
+mod analyzer;
+mod directory;
+mod document;
+mod embed;
+mod error;
+mod fusion;
+mod graph;
+mod keyword;
+mod phrases;
+mod query;
+mod schema;
+mod storage;
+mod table;
+#[cfg(test)]
+mod tests;
+mod text;
+mod top;
+mod vectors;
+mod workspace;
+mod writers;
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use uuid::Uuid;
+
+pub use analyzer::tokenize;
+pub use document::{Filter, Hit, IndexDoc, KeyHit, KeyKind, Mode, StructuredQuery};
+pub use embed::{BuiltinEmbedder, Embedder, embedding_text, quantize};
+pub use error::{EmbedError, SearchError};
+pub use text::canonical_key;
+pub use workspace::WorkspaceIndex;
+use writers::Writers;
+
+/// What the workspaces of a process share.
+#[derive(Clone)]
+struct Shared {
+    /// Held while a vector graph is built: one build at a time.
+    turn: Arc<Mutex<()>>,
+    writers: Arc<Writers>,
+}
+
+/// Sizes that an operator may change.
+#[derive(Debug, Clone)]
+pub struct IndexSettings {
+    /// Rows up to which every vector is compared; above, a graph is built in the background.
+    pub exact_scan_limit: usize,
+    /// Memory a workspace may buffer while it is being written, at least 15 MB.
+    pub writer_heap_bytes: usize,
+    /// Workspaces kept open for writing, about 4 MB each.
+    pub open_writers: usize,
+}
+
+impl Default for IndexSettings {
+    fn default() -> Self {
+        IndexSettings {
+            exact_scan_limit: 50_000,
+            writer_heap_bytes: 20_000_000,
+            open_writers: 8,
+        }
+    }
+}
+
+/// A workspace's place in the map; its own lock, so that a slow opening delays only itself.
+type Slot = Arc<Mutex<Option<Arc<WorkspaceIndex>>>>;
+
+/// The indexes of all workspaces, opened when first asked for.
+pub struct SearchIndex {
+    dir: Option<PathBuf>,
+    embedder: Arc<dyn Embedder>,
+    fingerprint: String,
+    settings: IndexSettings,
+    slots: Mutex<HashMap<Uuid, Slot>>,
+    shared: Shared,
+}
+
+impl SearchIndex {
+    /// Indexes under the directory, or in memory without one. Opens no workspace yet.
+    pub fn open(
+        dir: Option<&Path>,
+        embedder: Arc<dyn Embedder>,
+        settings: IndexSettings,
+    ) -> Result<Self, SearchError> {
+        if let Some(dir) = dir {
+            fs::create_dir_all(dir)?;
+        }
+        let fingerprint = format!(
+            "schema {}\nembedder {}\ndimension {}\n",
+            schema::SCHEMA_VERSION,
+            embedder.id(),
+            embedder.dimension()
+        );
+        Ok(SearchIndex {
+            dir: dir.map(Path::to_owned),
+            embedder,
+            fingerprint,
+            shared: Shared {
+                turn: Arc::default(),
+                writers: Arc::new(Writers::new(settings.open_writers)),
+            },
+            settings,
+            slots: Mutex::new(HashMap::new()),
+        })
+    }
+
+    /// The index of a workspace, opened if need be.
+    pub fn workspace(&self, workspace: Uuid) -> Result<Arc<WorkspaceIndex>, SearchError> {
+        let slot = lock(&self.slots).entry(workspace).or_default().clone();
+        let mut open = lock(&slot);
+        if let Some(index) = &*open {
+            return Ok(index.clone());
+        }
+        let dir = self.dir_of(workspace);
+        let dimension = self.embedder.dimension();
+        let index = WorkspaceIndex::open(
+            dir.as_deref(),
+            &self.fingerprint,
+            dimension,
+            &self.settings,
+            self.shared.clone(),
+        )?;
+        let index = Arc::new(index);
+        *open = Some(index.clone());
+        Ok(index)
+    }
+
+    /// Removes a workspace's index. The next use begins an empty one, with checkpoint 0; calls on
+    /// the old one must have ended.
+    pub fn discard(&self, workspace: Uuid) -> Result<(), SearchError> {
+        let slot = lock(&self.slots).entry(workspace).or_default().clone();
+        let mut open = lock(&slot);
+        *open = None;
+        match self.dir_of(workspace) {
+            Some(dir) if dir.exists() => Ok(fs::remove_dir_all(dir)?),
+            _ => Ok(()),
+        }
+    }
+
+    /// The model that makes the vectors of this index.
+    pub fn embedder(&self) -> &Arc<dyn Embedder> {
+        &self.embedder
+    }
+
+    /// The quantised vector of a query.
+    pub fn embed_query(&self, query: &str) -> Result<Vec<i8>, SearchError> {
+        let vectors = self.embedder.embed(&[query])?;
+        let vector = vectors
+            .first()
+            .ok_or(EmbedError("no vector for the query".into()))?;
+        Ok(quantize(vector))
+    }
+
+    /// The quantised vectors of many texts, in order.
+    pub fn embed_texts(&self, texts: &[&str]) -> Result<Vec<Vec<i8>>, SearchError> {
+        let vectors = self.embedder.embed(texts)?;
+        if vectors.len() != texts.len() {
+            return Err(EmbedError("one vector per text expected".into()).into());
+        }
+        Ok(vectors.iter().map(|vector| quantize(vector)).collect())
+    }
+
+    /// Closes the writers not used for that long and, of the workspaces kept on disk, those nobody
+    /// asked for in that time.
+    pub fn close_idle(&self, idle: Duration) -> Result<(), SearchError> {
+        let slots: Vec<(Uuid, Slot)> = lock(&self.slots)
+            .iter()
+            .map(|(id, slot)| (*id, slot.clone()))
+            .collect();
+        for (_, slot) in slots {
+            let mut open = lock(&slot);
+            let Some(index) = &*open else { continue };
+            index.close_idle(idle)?;
+            // Nobody else holds it and nobody can get it while its slot is locked.
+            if self.dir.is_some() && Arc::strong_count(index) == 1 && index.idle_for() >= idle {
+                *open = None;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends all writing; the last commits are already on disk.
+    pub fn close(&self) -> Result<(), SearchError> {
+        self.close_idle(Duration::ZERO)
+    }
+
+    fn dir_of(&self, workspace: Uuid) -> Option<PathBuf> {
+        self.dir.as_ref().map(|dir| dir.join(workspace.to_string()))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

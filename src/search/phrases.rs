@@ -1,0 +1,151 @@
+//! Which nodes a query names: by the whole of it, or by phrases in it.
+//!
+//! A name that makes up much of the query is what is asked for. A name in passing ("Mimikatz was
+//! used to read credentials from the memory of …") is a *mention*: the node belongs in the answer,
+//! but the other words say what else the text is about, so both legs then look past the name.
+
+use std::collections::{HashMap, HashSet};
+
+use uuid::Uuid;
+
+use super::analyzer::tokenize;
+use super::document::{KeyKind, Mask, is_entity};
+use super::error::SearchError;
+use super::keyword::Keywords;
+use super::text::{canonical_key, host, refang, words};
+
+/// Longest phrase looked up as a key, in words.
+const MAX_PHRASE: usize = 5;
+/// Words of a query in which phrases are looked for.
+const MAX_WORDS: usize = 64;
+/// Beginning of a hash that is worth completing, and how many completions are taken.
+const MIN_PREFIX: usize = 8;
+const MAX_COMPLETIONS: usize = 100;
+/// From this many words on (stop words aside) a query is a text, and names in it may be mentions.
+const TEXT_WORDS: usize = 10;
+/// Up to this share of a text a name is a mention.
+const MENTION_SHARE: f32 = 0.25;
+
+/// How a node matched exactly.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Exact {
+    /// The whole query is a key of the node, of this kind.
+    pub(super) whole: Option<KeyKind>,
+    /// Share of the query's words that lie in phrases which are keys of the node, 0 to 1.
+    pub(super) share: f32,
+    /// It is only mentioned.
+    pub(super) mention: bool,
+}
+
+/// What the query names.
+#[derive(Debug, Default)]
+pub(super) struct Named {
+    pub(super) nodes: HashMap<Uuid, Exact>,
+    /// The tokens of the names that are mentions.
+    pub(super) mentions: HashSet<String>,
+}
+
+/// Finds the visible nodes a query names.
+pub(super) fn named(text: &str, mask: Mask, keywords: &Keywords<'_>) -> Result<Named, SearchError> {
+    let mut named = Named::default();
+    for found in keywords.with_key(&canonical_key(text), mask)? {
+        named.nodes.insert(
+            found.node,
+            Exact {
+                whole: Some(found.kind),
+                share: 1.0,
+                mention: false,
+            },
+        );
+    }
+    let refanged = refang(text);
+    let words: Vec<&str> = words(&refanged).take(MAX_WORDS).collect();
+    let weights: Vec<f32> = words.iter().map(|word| weight(word)).collect();
+    let total = weights.iter().sum::<f32>().max(1.0);
+    let mut taken = HashSet::new();
+    for length in (1..=MAX_PHRASE.min(words.len())).rev() {
+        for (start, (phrase, weights)) in words.windows(length).zip(weights.windows(length)).enumerate() {
+            let inside = (start..start + length).all(|word| taken.contains(&word));
+            let weight = weights.iter().sum::<f32>();
+            if inside || weight == 0.0 || (length == 1 && phrase.iter().all(|word| word.chars().count() < 2))
+            {
+                continue;
+            }
+            if named.add_phrase(phrase, weight / total, total, mask, keywords)? {
+                taken.extend(start..start + length);
+            }
+        }
+    }
+    for word in words {
+        named.add_part(word, 1.0 / total, mask, keywords)?;
+    }
+    Ok(named)
+}
+
+impl Named {
+    /// Looks one phrase up; true if it is a key of some node.
+    fn add_phrase(
+        &mut self,
+        phrase: &[&str],
+        share: f32,
+        total: f32,
+        mask: Mask,
+        keywords: &Keywords<'_>,
+    ) -> Result<bool, SearchError> {
+        let found = keywords.with_key(&canonical_key(&phrase.join(" ")), mask)?;
+        // A technique or a vulnerability named in a text is what the text is about, not who did it.
+        let mention = total >= TEXT_WORDS as f32
+            && share <= MENTION_SHARE
+            && found.iter().all(|found| is_entity(found.class));
+        for found in &found {
+            let exact = self.nodes.entry(found.node).or_default();
+            exact.share = (exact.share + share).min(1.0);
+            exact.mention |= mention;
+        }
+        if mention && !found.is_empty() {
+            self.mentions
+                .extend(phrase.iter().flat_map(|word| tokenize(word)));
+        }
+        Ok(!found.is_empty())
+    }
+}
+
+impl Named {
+    /// Looks up what a word contains or begins: the host of a URL, the start of a hash.
+    fn add_part(
+        &mut self,
+        word: &str,
+        share: f32,
+        mask: Mask,
+        keywords: &Keywords<'_>,
+    ) -> Result<(), SearchError> {
+        let mut found = Vec::new();
+        if let Some(host) = host(word) {
+            found.extend(
+                keywords
+                    .with_key(&canonical_key(host), mask)?
+                    .into_iter()
+                    .map(|found| found.node),
+            );
+        }
+        if is_hash_beginning(word) {
+            found.extend(keywords.with_prefix(&canonical_key(word), mask, MAX_COMPLETIONS)?);
+        }
+        for node in found {
+            let exact = self.nodes.entry(node).or_default();
+            exact.share = exact.share.max(share);
+        }
+        Ok(())
+    }
+}
+
+/// Stop words do not count when it is asked how much of a query a phrase makes up.
+fn weight(word: &str) -> f32 {
+    if tokenize(word).is_empty() { 0.0 } else { 1.0 }
+}
+
+fn is_hash_beginning(word: &str) -> bool {
+    (MIN_PREFIX..=128).contains(&word.len())
+        && word.bytes().all(|b| b.is_ascii_hexdigit())
+        && word.bytes().any(|b| b.is_ascii_digit())
+}

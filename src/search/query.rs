@@ -1,0 +1,112 @@
+//! One search over one workspace: what the query names, the two legs, and their order.
+
+use std::collections::{HashMap, HashSet};
+
+use uuid::Uuid;
+
+use super::document::{Hit, KeyHit, KeyKind, Mask, Mode};
+use super::error::SearchError;
+use super::fusion;
+use super::keyword::Keywords;
+use super::phrases::named;
+use super::table::scale_of;
+use super::vectors::Vectors;
+
+/// Candidates each leg contributes to a blended search.
+const DEPTH: usize = 100;
+
+/// What is asked.
+pub(super) struct Question<'a> {
+    pub(super) text: &'a str,
+    pub(super) vector: Option<&'a [i8]>,
+    pub(super) mode: Mode,
+    pub(super) mask: Mask,
+    pub(super) limit: usize,
+}
+
+/// Answers a question, best first.
+pub(super) fn answer(
+    asked: &Question<'_>,
+    keywords: &Keywords<'_>,
+    vectors: &Vectors,
+) -> Result<Vec<Hit>, SearchError> {
+    if asked.limit == 0 {
+        return Ok(Vec::new());
+    }
+    let mut hits = match (asked.mode, asked.vector) {
+        (Mode::Vector, None) => return Err(SearchError::NoQueryVector),
+        (Mode::Vector, Some(vector)) => by_vector(vector, asked, vectors),
+        (Mode::Keyword, _) | (Mode::Blended, None) => by_words(asked, keywords)?,
+        (Mode::Blended, Some(vector)) => by_both(vector, asked, keywords, vectors)?,
+    };
+    hits.truncate(asked.limit);
+    Ok(hits)
+}
+
+fn by_vector(vector: &[i8], asked: &Question<'_>, vectors: &Vectors) -> Vec<Hit> {
+    let near = vectors.read().nearest(vector, asked.mask, asked.limit);
+    near.into_iter()
+        .map(|(node_id, cosine)| Hit {
+            node_id,
+            score: cosine.clamp(0.0, 1.0),
+        })
+        .collect()
+}
+
+fn by_words(asked: &Question<'_>, keywords: &Keywords<'_>) -> Result<Vec<Hit>, SearchError> {
+    let named = named(asked.text, asked.mask, keywords)?;
+    let found = keywords.best(asked.text, &named.mentions, asked.mask, asked.limit)?;
+    Ok(fusion::keyword_only(&found, &named))
+}
+
+fn by_both(
+    vector: &[i8],
+    asked: &Question<'_>,
+    keywords: &Keywords<'_>,
+    vectors: &Vectors,
+) -> Result<Vec<Hit>, SearchError> {
+    let depth = DEPTH.max(asked.limit);
+    let named = named(asked.text, asked.mask, keywords)?;
+    let found = keywords.best(asked.text, &named.mentions, asked.mask, depth)?;
+    let table = vectors.read();
+    let mentioned = named
+        .nodes
+        .iter()
+        .filter(|(_, exact)| exact.mention)
+        .map(|(node, _)| *node);
+    let vector = table.without(vector, mentioned);
+    let near = table.nearest(&vector, asked.mask, depth);
+    let scale = scale_of(&vector);
+    Ok(fusion::blend(&found, &near, &named, depth, |node| {
+        table.cosine(node, &vector, scale)
+    }))
+}
+
+/// Nodes found by key, those that carry more of the keys, and more strongly, first.
+pub(super) fn by_keys(found: Vec<KeyHit>) -> Vec<Hit> {
+    let keys = found
+        .iter()
+        .map(|hit| hit.key)
+        .collect::<HashSet<_>>()
+        .len()
+        .max(1) as f32;
+    let mut scores: HashMap<Uuid, f32> = HashMap::new();
+    for hit in found {
+        let strength = match hit.kind {
+            KeyKind::Identifier | KeyKind::Name => 1.0,
+            KeyKind::Alias => 0.9,
+        };
+        *scores.entry(hit.node_id).or_default() += strength / keys;
+    }
+    let hit = |(node_id, score): (Uuid, f32)| Hit {
+        node_id,
+        score: score.min(1.0),
+    };
+    let mut hits: Vec<Hit> = scores.into_iter().map(hit).collect();
+    hits.sort_unstable_by(|a, b| {
+        b.score
+            .total_cmp(&a.score)
+            .then_with(|| a.node_id.cmp(&b.node_id))
+    });
+    hits
+}

@@ -1,0 +1,349 @@
+//! The index of one workspace: writes in groups, searches at any time.
+//!
+//! Promises: `apply` returns when a search sees its documents; a document never replaces a newer
+//! version of the same node; applying anything twice changes nothing; the checkpoint is stored in
+//! the same commit as the documents it covers, and never goes back.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use tantivy::indexer::IndexWriterOptions;
+use tantivy::{Index, IndexReader, IndexWriter, Searcher, Term};
+use uuid::Uuid;
+
+use super::document::{Filter, Hit, IndexDoc, KeyHit, Mask, Mode, StructuredQuery, class_of};
+use super::error::SearchError;
+use super::keyword::Keywords;
+use super::query::{self, Question};
+use super::schema::{Fields, document};
+use super::storage;
+use super::text::canonical_key;
+use super::vectors::Vectors;
+use super::writers::{Writers, Writing};
+use super::{IndexSettings, Shared};
+use crate::domain::node::NodeStatus;
+
+/// One call of `apply` that waits for its commit.
+struct Job {
+    docs: Vec<IndexDoc>,
+    checkpoint: u64,
+    outcome: OnceLock<Result<(), SearchError>>,
+}
+
+/// The index of one workspace. All methods block; call them off the async threads.
+pub struct WorkspaceIndex {
+    index: Index,
+    reader: IndexReader,
+    fields: Fields,
+    vectors: Vectors,
+    dimension: usize,
+    writer_heap: usize,
+    checkpoint: AtomicU64,
+    queue: Mutex<Vec<Arc<Job>>>,
+    writing: Arc<Mutex<Writing>>,
+    writers: Arc<Writers>,
+    born: Instant,
+    /// Milliseconds from `born` to the last call.
+    used: AtomicU64,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl WorkspaceIndex {
+    pub(super) fn open(
+        dir: Option<&Path>,
+        fingerprint: &str,
+        dimension: usize,
+        settings: &IndexSettings,
+        shared: Shared,
+    ) -> Result<Self, SearchError> {
+        let opened = storage::open(dir, fingerprint, dimension)?;
+        let vectors = Vectors::new(
+            opened.table,
+            dimension,
+            dir,
+            settings.exact_scan_limit,
+            shared.turn,
+        );
+        vectors.maintain();
+        Ok(WorkspaceIndex {
+            index: opened.index,
+            reader: opened.reader,
+            fields: opened.fields,
+            vectors,
+            dimension,
+            writer_heap: settings.writer_heap_bytes,
+            checkpoint: AtomicU64::new(opened.checkpoint),
+            queue: Mutex::new(Vec::new()),
+            writing: Arc::new(Mutex::new(Writing::new())),
+            writers: shared.writers,
+            born: Instant::now(),
+            used: AtomicU64::new(0),
+        })
+    }
+
+    /// Indexes the documents and stores the checkpoint: every row with a rev up to it is in the
+    /// index once this returns. Calls that arrive while a commit is under way share the next one,
+    /// and its outcome. A checkpoint lower than the stored one leaves that in place.
+    pub fn apply(&self, docs: Vec<IndexDoc>, checkpoint: u64) -> Result<(), SearchError> {
+        self.touch();
+        for vector in docs.iter().filter_map(|doc| doc.vector.as_ref()) {
+            self.check(vector)?;
+        }
+        let job = Arc::new(Job {
+            docs,
+            checkpoint,
+            outcome: OnceLock::new(),
+        });
+        lock(&self.queue).push(job.clone());
+        let mut writing = lock(&self.writing);
+        if let Some(outcome) = job.outcome.get() {
+            return outcome.clone();
+        }
+        let jobs = std::mem::take(&mut *lock(&self.queue));
+        if !jobs.iter().any(|other| Arc::ptr_eq(other, &job)) {
+            return Err(SearchError::Index(
+                "the commit this write was part of did not end".into(),
+            ));
+        }
+        let outcome = self.commit(&mut writing, &jobs);
+        for job in &jobs {
+            // Only the holder of the write lock sets outcomes, so none is set twice.
+            let _ = job.outcome.set(outcome.clone());
+        }
+        drop(writing);
+        self.vectors.maintain();
+        outcome
+    }
+
+    fn commit(&self, writing: &mut Writing, jobs: &[Arc<Job>]) -> Result<(), SearchError> {
+        writing.used = Instant::now();
+        let docs = self.newest(jobs);
+        let stored = self.checkpoint();
+        let checkpoint = jobs.iter().map(|job| job.checkpoint).fold(stored, u64::max);
+        if docs.is_empty() && checkpoint == stored {
+            return Ok(());
+        }
+        if let Err(err) = self.write(writing, &docs, checkpoint) {
+            // Dropping the writer takes back what was not committed.
+            writing.writer = None;
+            writing.suspect = true;
+            return Err(err);
+        }
+        let mut table = self.vectors.write();
+        for doc in docs {
+            let vector = doc.vector.as_deref().filter(|_| doc.status != NodeStatus::Merged);
+            table.put(
+                doc.node_id,
+                doc.rev,
+                class_of(doc.node_type, doc.status, doc.tlp),
+                vector,
+            );
+        }
+        self.checkpoint.store(checkpoint, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// The documents that are newer than what is indexed, the newest of each node.
+    fn newest<'a>(&self, jobs: &'a [Arc<Job>]) -> Vec<&'a IndexDoc> {
+        let table = self.vectors.read();
+        let mut newest: HashMap<Uuid, &IndexDoc> = HashMap::new();
+        for doc in jobs.iter().flat_map(|job| &job.docs) {
+            let known = table.node(doc.node_id);
+            if known.is_some_and(|state| !state.is_replaced_by(doc.rev, doc.vector.is_some())) {
+                continue;
+            }
+            newest
+                .entry(doc.node_id)
+                .and_modify(|held| {
+                    if (doc.rev, doc.vector.is_some()) >= (held.rev, held.vector.is_some()) {
+                        *held = doc;
+                    }
+                })
+                .or_insert(doc);
+        }
+        newest.into_values().collect()
+    }
+
+    fn write(&self, writing: &mut Writing, docs: &[&IndexDoc], checkpoint: u64) -> Result<(), SearchError> {
+        let writer = match &mut writing.writer {
+            Some(writer) => writer,
+            none => none.insert(self.open_writer()?),
+        };
+        {
+            let table = self.vectors.read();
+            for doc in docs {
+                if writing.suspect || table.node(doc.node_id).is_some() {
+                    writer.delete_term(Term::from_field_bytes(self.fields.node, doc.node_id.as_bytes()));
+                }
+                writer.add_document(document(&self.fields, doc))?;
+            }
+        }
+        let t0 = Instant::now();
+        let mut prepared = writer.prepare_commit()?;
+        prepared.set_payload(&checkpoint.to_string());
+        let t1 = Instant::now();
+        prepared.commit()?;
+        let t2 = Instant::now();
+        self.reader.reload()?;
+        if std::env::var("PROF").is_ok() {
+            eprintln!(
+                "{} prepare {:?} commit {:?} reload {:?} segs {}",
+                docs.len(),
+                t1 - t0,
+                t2 - t1,
+                t2.elapsed(),
+                self.reader.searcher().segment_readers().len()
+            );
+        }
+        Ok(())
+    }
+
+    fn open_writer(&self) -> Result<IndexWriter, SearchError> {
+        self.writers.admit(&self.writing);
+        let options = IndexWriterOptions::builder()
+            .memory_budget_per_thread(self.writer_heap)
+            .num_worker_threads(1)
+            .num_merge_threads(1)
+            .build();
+        Ok(self.index.writer_with_options(options)?)
+    }
+
+    /// The nodes that answer the query best among those the filter lets through. A blended search
+    /// without a query vector is a keyword search.
+    pub fn search(
+        &self,
+        query: &str,
+        query_vector: Option<&[i8]>,
+        mode: Mode,
+        filter: &Filter,
+        limit: usize,
+    ) -> Result<Vec<Hit>, SearchError> {
+        self.touch();
+        if let Some(vector) = query_vector {
+            self.check(vector)?;
+        }
+        let searcher = self.reader.searcher();
+        let question = Question {
+            text: query,
+            vector: query_vector,
+            mode,
+            mask: Mask::of(filter),
+            limit,
+        };
+        query::answer(&question, &self.keywords(&searcher)?, &self.vectors)
+    }
+
+    /// The nodes that carry one of the keys as name, alias or identifier, in any spelling
+    /// [`canonical_key`] treats alike.
+    pub fn lookup(&self, keys: &[&str], filter: &Filter) -> Result<Vec<KeyHit>, SearchError> {
+        self.touch();
+        let searcher = self.reader.searcher();
+        let keywords = self.keywords(&searcher)?;
+        let mut hits = Vec::new();
+        for (key, text) in keys.iter().enumerate() {
+            let found = keywords.with_key(&canonical_key(text), Mask::of(filter))?;
+            hits.extend(found.into_iter().map(|found| KeyHit {
+                key,
+                node_id: found.node,
+                kind: found.kind,
+            }));
+        }
+        Ok(hits)
+    }
+
+    /// Nodes of the given types that carry one of the keys; when no key is given or known, those
+    /// that match the text.
+    pub fn structured(
+        &self,
+        query: &StructuredQuery,
+        query_vector: Option<&[i8]>,
+        filter: &Filter,
+        limit: usize,
+    ) -> Result<Vec<Hit>, SearchError> {
+        let filter = filter.narrowed(&query.node_types);
+        let keys: Vec<&str> = query.keys.iter().map(String::as_str).collect();
+        let mut hits = query::by_keys(self.lookup(&keys, &filter)?);
+        if hits.is_empty() && !query.text.trim().is_empty() {
+            return self.search(&query.text, query_vector, Mode::Blended, &filter, limit);
+        }
+        hits.truncate(limit);
+        Ok(hits)
+    }
+
+    /// The mark stored with the last commit; rows with a higher rev must be applied again.
+    pub fn checkpoint(&self) -> u64 {
+        self.checkpoint.load(Ordering::SeqCst)
+    }
+
+    /// Number of nodes indexed, merged ones included.
+    pub fn len(&self) -> usize {
+        self.vectors.read().len()
+    }
+
+    /// Whether no node is indexed.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether this version of the node, or a newer one, is indexed.
+    pub fn contains(&self, node: Uuid, rev: u64) -> bool {
+        self.vectors
+            .read()
+            .node(node)
+            .is_some_and(|state| state.rev >= rev)
+    }
+
+    /// Drops the writer, its thread and its buffers, if it was not used for that long.
+    pub fn close_idle(&self, idle: Duration) -> Result<(), SearchError> {
+        let Ok(mut writing) = self.writing.try_lock() else {
+            return Ok(());
+        };
+        if writing.used.elapsed() < idle {
+            return Ok(());
+        }
+        let Some(writer) = writing.writer.take() else {
+            return Ok(());
+        };
+        writer.wait_merging_threads()?;
+        // Lets go of the segments that were merged.
+        self.reader.reload()?;
+        Ok(())
+    }
+
+    /// Waits for a graph build that is under way; for tests, benches and an orderly end.
+    pub fn settle(&self) {
+        self.vectors.settle();
+    }
+
+    /// Time since the last call.
+    pub(super) fn idle_for(&self) -> Duration {
+        self.born
+            .elapsed()
+            .saturating_sub(Duration::from_millis(self.used.load(Ordering::Relaxed)))
+    }
+
+    fn touch(&self) {
+        let now = u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.used.store(now, Ordering::Relaxed);
+    }
+
+    fn check(&self, vector: &[i8]) -> Result<(), SearchError> {
+        if vector.len() == self.dimension {
+            return Ok(());
+        }
+        Err(SearchError::Dimension {
+            expected: self.dimension,
+            found: vector.len(),
+        })
+    }
+
+    fn keywords<'a>(&'a self, searcher: &'a Searcher) -> Result<Keywords<'a>, SearchError> {
+        Keywords::new(searcher, &self.fields)
+    }
+}

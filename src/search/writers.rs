@@ -1,0 +1,79 @@
+//! How many workspaces may be open for writing at once.
+//!
+//! An open writer costs a few megabytes and three threads, so only the last few used stay open;
+//! opening one more closes the one that was idle longest. One in use is never closed, so the limit
+//! may be passed for as long as that many workspaces are written at the same moment.
+
+use std::sync::{Arc, Mutex, PoisonError, TryLockError, Weak};
+use std::time::Instant;
+
+use tantivy::IndexWriter;
+
+/// The writing side of a workspace, used by one thread at a time.
+pub(super) struct Writing {
+    /// Opened by the first write, dropped when idle or after a failure.
+    pub(super) writer: Option<IndexWriter>,
+    /// Set by a failed commit, which may have left documents the table does not know.
+    pub(super) suspect: bool,
+    pub(super) used: Instant,
+}
+
+impl Writing {
+    pub(super) fn new() -> Self {
+        Writing {
+            writer: None,
+            suspect: false,
+            used: Instant::now(),
+        }
+    }
+}
+
+/// The open writers of the process.
+pub(super) struct Writers {
+    limit: usize,
+    open: Mutex<Vec<Weak<Mutex<Writing>>>>,
+}
+
+impl Writers {
+    pub(super) fn new(limit: usize) -> Self {
+        Writers {
+            limit: limit.max(1),
+            open: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// Makes room for, and takes note of, one more open writer.
+    pub(super) fn admit(&self, opening: &Arc<Mutex<Writing>>) {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let itself = Arc::downgrade(opening);
+        open.retain(|other| other.strong_count() > 0 && !other.ptr_eq(&itself));
+        let mut idle: Vec<(Instant, Arc<Mutex<Writing>>)> = Vec::new();
+        let mut busy = 0;
+        open.retain(|other| {
+            let Some(other) = other.upgrade() else {
+                return false;
+            };
+            let used = match other.try_lock() {
+                Ok(writing) => writing.writer.is_some().then_some(writing.used),
+                Err(TryLockError::Poisoned(held)) => {
+                    held.into_inner().writer.is_some().then_some(Instant::now())
+                }
+                Err(TryLockError::WouldBlock) => {
+                    busy += 1;
+                    return true;
+                }
+            };
+            idle.extend(used.map(|used| (used, other)));
+            used.is_some()
+        });
+        idle.sort_unstable_by_key(|(used, _)| *used);
+        let excess = (busy + idle.len() + 1).saturating_sub(self.limit);
+        for (_, other) in idle.into_iter().take(excess) {
+            // Never waits: a workspace that began to write again keeps its writer.
+            if let Ok(mut writing) = other.try_lock() {
+                writing.writer = None;
+            }
+        }
+        open.push(itself);
+    }
+}

@@ -1,0 +1,214 @@
+//! The audit log: there is a way in and a way to read, and no other (see `schemas/0001_core.surql`).
+
+use chrono::{DateTime, Utc};
+use surrealdb::types::{RecordId, SurrealValue};
+use uuid::Uuid;
+
+use super::connect::StoreError;
+use super::retry::with_retry;
+use super::rows::{AuditRow, ChainRow, key, record};
+use super::{Store, failed};
+use crate::domain::audit::{AuditEntry, ChainCheck, ChainLink, ChainReport};
+use crate::domain::error::DomainError;
+
+const PAGE: u32 = 1000;
+/// The year 9999: the latest time that RFC 3339 can write.
+const FAR_FUTURE: DateTime<Utc> = DateTime::from_timestamp(253_402_300_799, 0).unwrap();
+
+/// Which entries to list, newest first.
+#[derive(Debug, Clone, Default)]
+pub struct AuditFilter {
+    pub user: Option<Uuid>,
+    /// First moment that is included.
+    pub from: Option<DateTime<Utc>>,
+    /// First moment that is not included.
+    pub to: Option<DateTime<Utc>>,
+    pub limit: u32,
+    pub offset: u32,
+}
+
+#[derive(Debug, SurrealValue)]
+struct Head {
+    seq: i64,
+    hash: String,
+    entry_time: DateTime<Utc>,
+}
+
+impl Store {
+    /// Writes entries durably, in one statement.
+    pub async fn append_audit(&self, entries: &[AuditEntry]) -> Result<(), DomainError> {
+        let what = "writing the audit log failed";
+        let rows: Vec<AuditRow> = entries.iter().map(AuditRow::from).collect();
+        with_retry(|| async {
+            // IGNORE: a retry after an unknown outcome must not fail on what is there already.
+            self.db
+                .query("INSERT IGNORE INTO audit $rows RETURN NONE")
+                .bind(("rows", rows.clone()))
+                .await?
+                .check()?;
+            Ok(())
+        })
+        .await
+        .map_err(|error: StoreError| error.into_domain(what))
+    }
+
+    /// Puts entries of one workspace at the end of its chain, in the given order.
+    pub async fn chain_audit(&self, tenant: Uuid, entries: &[AuditEntry]) -> Result<(), DomainError> {
+        with_retry(|| async {
+            let head = self.chain_head(tenant).await?;
+            let mut last = head.map(|head| (u64::try_from(head.seq).unwrap_or(0), head.hash));
+            let mut rows = Vec::with_capacity(entries.len());
+            for entry in entries {
+                let prev = last.as_ref().map(|(seq, hash)| (*seq, hash.as_str()));
+                let link = ChainLink::after(tenant, prev, entry.id, entry.digest());
+                rows.push(ChainRow::new(entry, &link));
+                last = Some((link.seq, link.hash));
+            }
+            self.db
+                .query("INSERT INTO audit_chain $rows RETURN NONE")
+                .bind(("rows", rows))
+                .await?
+                .check()?;
+            Ok(())
+        })
+        .await
+        .map_err(|error: StoreError| error.into_domain("writing the audit chain failed"))
+    }
+
+    async fn chain_head(&self, tenant: Uuid) -> Result<Option<Head>, StoreError> {
+        let mut response = self
+            .db
+            .query(
+                "SELECT seq, hash, entry_time FROM audit_chain WHERE tenant_id = $t ORDER BY seq DESC LIMIT 1",
+            )
+            .bind(("t", tenant))
+            .await?;
+        Ok(response.take(0)?)
+    }
+
+    /// Entries without a link: those written just before the process was cut off.
+    pub async fn unchained_audit(&self, tenant: Uuid) -> Result<Vec<AuditEntry>, DomainError> {
+        let what = "reading the audit chain failed";
+        let head = self
+            .chain_head(tenant)
+            .await
+            .map_err(|error| error.into_domain(what))?;
+        // Entries get their time before they are written, so a slow transaction may land behind the head.
+        let since = head.map_or(DateTime::UNIX_EPOCH, |head| {
+            head.entry_time - chrono::Duration::hours(1)
+        });
+        let mut response = self
+            .db
+            .query("SELECT * FROM audit WHERE tenant_id = $t AND created_at >= $since ORDER BY created_at")
+            .bind(("t", tenant))
+            .bind(("since", since))
+            .await
+            .map_err(failed(what))?;
+        let rows: Vec<AuditRow> = response.take(0).map_err(failed(what))?;
+        let entries: Vec<AuditEntry> = rows
+            .into_iter()
+            .map(AuditRow::into_entry)
+            .collect::<Result<_, _>>()?;
+        let ids: Vec<_> = entries
+            .iter()
+            .map(|entry| record("audit_chain", entry.id))
+            .collect();
+        let mut response = self
+            .db
+            .query("SELECT VALUE id FROM $ids")
+            .bind(("ids", ids))
+            .await
+            .map_err(failed(what))?;
+        let linked: Vec<RecordId> = response.take(0).map_err(failed(what))?;
+        let linked: std::collections::HashSet<Uuid> = linked.iter().map(key).collect::<Result<_, _>>()?;
+        Ok(entries
+            .into_iter()
+            .filter(|entry| !linked.contains(&entry.id))
+            .collect())
+    }
+
+    /// The entries of a workspace, newest first.
+    pub async fn list_audit(
+        &self,
+        tenant: Uuid,
+        filter: &AuditFilter,
+    ) -> Result<Vec<AuditEntry>, DomainError> {
+        let what = "reading the audit log failed";
+        // LIMIT and START are validated numbers and stand in the text: a parameter would sort everything.
+        let user = if filter.user.is_some() {
+            "AND user_id = $user"
+        } else {
+            ""
+        };
+        let (limit, offset) = (filter.limit, filter.offset);
+        let mut response = self
+            .db
+            .query(format!(
+                "SELECT * FROM audit WHERE tenant_id = $t {user} AND created_at < $to AND created_at >= $from \
+                 ORDER BY created_at DESC LIMIT {limit} START {offset}"
+            ))
+            .bind(("t", tenant))
+            .bind(("user", filter.user))
+            .bind(("from", filter.from.unwrap_or(DateTime::UNIX_EPOCH)))
+            .bind(("to", filter.to.unwrap_or(FAR_FUTURE)))
+            .await
+            .map_err(failed(what))?;
+        let rows: Vec<AuditRow> = response.take(0).map_err(failed(what))?;
+        rows.into_iter().map(AuditRow::into_entry).collect()
+    }
+
+    /// Checks the whole chain of a workspace, page by page.
+    pub async fn verify_audit(&self, tenant: Uuid) -> Result<ChainReport, DomainError> {
+        let what = "reading the audit chain failed";
+        let mut check = ChainCheck::new(tenant);
+        let mut last = 0i64;
+        let mut links = 0u64;
+        loop {
+            let mut response = self
+                .db
+                .query(format!(
+                    "SELECT * FROM audit_chain WHERE tenant_id = $t AND seq > $last ORDER BY seq LIMIT {PAGE}"
+                ))
+                .bind(("t", tenant))
+                .bind(("last", last))
+                .await
+                .map_err(failed(what))?;
+            let rows: Vec<ChainRow> = response.take(0).map_err(failed(what))?;
+            let Some(end) = rows.last() else { break };
+            last = end.seq;
+            links += rows.len() as u64;
+            self.check_page(rows, &mut check).await?;
+        }
+        let mut response = self
+            .db
+            .query("SELECT VALUE count FROM (SELECT count() FROM audit WHERE tenant_id = $t GROUP ALL)")
+            .bind(("t", tenant))
+            .await
+            .map_err(failed(what))?;
+        let entries: Option<i64> = response.take(0).map_err(failed(what))?;
+        let entries = u64::try_from(entries.unwrap_or(0)).unwrap_or(0);
+        Ok(check.finish(entries.saturating_sub(links)))
+    }
+
+    async fn check_page(&self, rows: Vec<ChainRow>, check: &mut ChainCheck) -> Result<(), DomainError> {
+        let what = "reading the audit log failed";
+        let ids: Vec<_> = rows.iter().map(|row| record("audit", row.entry)).collect();
+        let mut response = self
+            .db
+            .query("SELECT * FROM $ids")
+            .bind(("ids", ids))
+            .await
+            .map_err(failed(what))?;
+        let entries: Vec<AuditRow> = response.take(0).map_err(failed(what))?;
+        let mut found = std::collections::HashMap::new();
+        for row in entries {
+            let entry = row.into_entry()?;
+            found.insert(entry.id, entry);
+        }
+        for row in rows {
+            let link = row.into_link();
+            check.link(&link, found.get(&link.entry));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,64 @@
+//! Schema migrations: numbered files under `schemas/`, each applied once, in order, by the owner session.
+
+use surrealdb::Surreal;
+use surrealdb::engine::any::Any;
+
+use super::connect::StoreError;
+
+/// Every migration, oldest first; the version of a store is the number of the last one applied.
+const MIGRATIONS: &[(i64, &str)] = &[(1, include_str!("../../schemas/0001_core.surql"))];
+
+/// Selects the database, applies what is missing and defines the service user.
+pub(super) async fn run(
+    admin: &Surreal<Any>,
+    namespace: &str,
+    database: &str,
+    user: &str,
+    password: &str,
+) -> Result<(), StoreError> {
+    admin
+        .query(format!("DEFINE NAMESPACE IF NOT EXISTS {namespace}"))
+        .await?
+        .check()?;
+    admin.use_ns(namespace).await?;
+    admin
+        .query(format!("DEFINE DATABASE IF NOT EXISTS {database}"))
+        .await?
+        .check()?;
+    admin.use_ns(namespace).use_db(database).await?;
+    admin
+        .query(
+            "DEFINE TABLE IF NOT EXISTS schema_version TYPE NORMAL SCHEMAFULL PERMISSIONS NONE;
+                DEFINE FIELD IF NOT EXISTS applied_at ON schema_version TYPE datetime",
+        )
+        .await?
+        .check()?;
+    let mut found = admin
+        .query("SELECT VALUE record::id(id) FROM schema_version")
+        .await?
+        .check()?;
+    let applied: Vec<i64> = found.take(0)?;
+    let version = applied.into_iter().max().unwrap_or(0);
+    let known = MIGRATIONS.last().map_or(0, |(number, _)| *number);
+    if version > known {
+        return Err(StoreError::TooNew {
+            found: version,
+            known,
+        });
+    }
+    for (number, script) in MIGRATIONS.iter().filter(|(number, _)| *number > version) {
+        // One transaction: a migration that is cut off has not happened.
+        let whole =
+            format!("BEGIN; {script} CREATE schema_version:{number} SET applied_at = time::now(); COMMIT;");
+        admin.query(whole).await?.check()?;
+    }
+    // The password is hexadecimal, so it needs no escaping in DDL, which takes no parameters.
+    admin
+        .query(format!(
+            "DEFINE USER OVERWRITE {user} ON DATABASE PASSWORD '{password}' ROLES VIEWER \
+             DURATION FOR TOKEN 12h, FOR SESSION NONE"
+        ))
+        .await?
+        .check()?;
+    Ok(())
+}

@@ -1,0 +1,54 @@
+//! SurrealQL behind small functions: the source of truth. No actors, no HTTP.
+//!
+//! Invariants: every statement that reads or writes tenant data carries the workspace; every write that
+//! can conflict is retried with jitter inside a budget; what must exist together is one transaction.
+
+mod audit;
+mod connect;
+mod identity;
+mod migrate;
+mod nodes;
+mod retry;
+mod rows;
+mod sessions;
+mod stix;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use surrealdb::Surreal;
+use surrealdb::engine::any::Any;
+
+pub use audit::AuditFilter;
+pub use connect::{StorageCredentials, StoreError};
+pub use identity::{ApiKeyRecord, UserRecord, WorkspaceChange};
+pub use nodes::StoredNode;
+pub use sessions::SessionRecord;
+pub use stix::{IngestResult, StixIngested, node_id};
+
+use crate::domain::error::DomainError;
+
+/// The database as the service sees it: a user without DDL rights.
+#[derive(Debug)]
+pub struct Store {
+    db: Surreal<Any>,
+    clock: AtomicU64,
+}
+
+impl Store {
+    /// The next value of the hybrid logical clock: microseconds since 1970, always growing.
+    pub fn next_rev(&self) -> u64 {
+        let now = u64::try_from(chrono::Utc::now().timestamp_micros()).unwrap_or(0);
+        let last = self
+            .clock
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |last| {
+                Some(now.max(last + 1))
+            })
+            .unwrap_or(now);
+        now.max(last + 1)
+    }
+}
+
+/// Turns a database failure into the error of the core; the cause goes to the log only.
+fn failed(what: &'static str) -> impl Fn(surrealdb::Error) -> DomainError {
+    move |error| DomainError::internal(what, error)
+}

@@ -1,0 +1,108 @@
+//! Reading nodes: by id for answers, by revision for the search index.
+
+use uuid::Uuid;
+
+use super::rows::{NodeRow, record};
+use super::{Store, failed};
+use crate::domain::error::DomainError;
+use crate::domain::node::KgNode;
+use crate::domain::tlp::Tlp;
+
+/// A node with what only this program needs to know of it.
+#[derive(Debug, Clone)]
+pub struct StoredNode {
+    pub node: KgNode,
+    /// Hybrid logical clock of its last write.
+    pub rev: u64,
+    /// The evidence record that holds its STIX object.
+    pub stix_evidence: Option<Uuid>,
+    /// Redistribution state of the source it came from.
+    pub redistribution: String,
+}
+
+impl StoredNode {
+    fn from_row(row: NodeRow) -> Result<Self, DomainError> {
+        Ok(Self {
+            rev: u64::try_from(row.rev).unwrap_or(0),
+            stix_evidence: row.stix_evidence,
+            redistribution: row.redistribution.clone(),
+            node: row.into_node()?,
+        })
+    }
+}
+
+impl Store {
+    /// The nodes with these ids that belong to the workspace, are marked no higher than `highest` and have
+    /// one of the statuses; in no particular order.
+    pub async fn nodes_by_id(
+        &self,
+        ws: Uuid,
+        ids: &[Uuid],
+        highest: Tlp,
+        include_rejected: bool,
+    ) -> Result<Vec<StoredNode>, DomainError> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let ids: Vec<_> = ids.iter().map(|id| record("node", *id)).collect();
+        let statuses: &[&str] = if include_rejected {
+            &["active", "rejected"]
+        } else {
+            &["active"]
+        };
+        let mut response = self
+            .db
+            .query("SELECT * FROM $ids WHERE ws = $ws AND tlp_rank <= $highest AND status IN $statuses")
+            .bind(("ids", ids))
+            .bind(("ws", ws))
+            .bind(("highest", i64::from(highest.rank())))
+            .bind((
+                "statuses",
+                statuses.iter().map(|s| (*s).to_owned()).collect::<Vec<String>>(),
+            ))
+            .await
+            .map_err(failed("reading nodes failed"))?;
+        let rows: Vec<NodeRow> = response.take(0).map_err(failed("reading nodes failed"))?;
+        rows.into_iter().map(StoredNode::from_row).collect()
+    }
+
+    /// The nodes of a workspace written after `rev`, oldest write first, at most `limit` of them plus the
+    /// rest of the last write, so that a page never ends inside one.
+    pub async fn nodes_after(&self, ws: Uuid, rev: u64, limit: u32) -> Result<Vec<StoredNode>, DomainError> {
+        let what = "reading nodes for the index failed";
+        let after = i64::try_from(rev).unwrap_or(i64::MAX);
+        let mut response = self
+            .db
+            .query(format!(
+                "SELECT VALUE rev FROM node WHERE ws = $ws AND rev > $rev ORDER BY rev LIMIT 1 START {limit}"
+            ))
+            .bind(("ws", ws))
+            .bind(("rev", after))
+            .await
+            .map_err(failed(what))?;
+        let next: Option<i64> = response.take(0).map_err(failed(what))?;
+        let mut response = self
+            .db
+            .query("SELECT * FROM node WHERE ws = $ws AND rev > $rev AND rev <= $last ORDER BY rev")
+            .bind(("ws", ws))
+            .bind(("rev", after))
+            .bind(("last", next.unwrap_or(i64::MAX)))
+            .await
+            .map_err(failed(what))?;
+        let rows: Vec<NodeRow> = response.take(0).map_err(failed(what))?;
+        rows.into_iter().map(StoredNode::from_row).collect()
+    }
+
+    /// Number of nodes of a workspace.
+    pub async fn count_nodes(&self, ws: Uuid) -> Result<u64, DomainError> {
+        let what = "counting nodes failed";
+        let mut response = self
+            .db
+            .query("SELECT VALUE count FROM (SELECT count() FROM node WHERE ws = $ws GROUP ALL)")
+            .bind(("ws", ws))
+            .await
+            .map_err(failed(what))?;
+        let count: Option<i64> = response.take(0).map_err(failed(what))?;
+        Ok(u64::try_from(count.unwrap_or(0)).unwrap_or(0))
+    }
+}

@@ -1,0 +1,40 @@
+//! Retries a transaction that lost a race, with jitter and a budget.
+
+use std::future::Future;
+use std::time::Duration;
+
+use rand::Rng;
+use surrealdb::types::QueryError;
+
+use super::connect::StoreError;
+
+const TRIES: u32 = 10;
+
+/// Runs `attempt` until it succeeds, fails for another reason than a conflict, or the budget is used up.
+pub(super) async fn with_retry<T, F>(mut attempt: impl FnMut() -> F) -> Result<T, StoreError>
+where
+    F: Future<Output = Result<T, StoreError>>,
+{
+    let mut tries = 0;
+    loop {
+        match attempt().await {
+            Err(StoreError::Database(error)) if is_conflict(&error) && tries + 1 < TRIES => {
+                tries += 1;
+                let ceiling = (2u64 << tries.min(6)).min(100);
+                let pause = rand::rng().random_range(1..=ceiling);
+                tokio::time::sleep(Duration::from_millis(pause)).await;
+            }
+            other => return other,
+        }
+    }
+}
+
+/// Whether the transaction lost a race. A client transaction's commit reports it as plain text only.
+fn is_conflict(error: &surrealdb::Error) -> bool {
+    matches!(error.query_details(), Some(QueryError::TransactionConflict)) || error.is_already_exists() || {
+        let text = error.message();
+        text.contains("can be retried")
+            || text.contains("retry required")
+            || text.contains("already contains")
+    }
+}

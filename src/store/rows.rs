@@ -1,0 +1,221 @@
+//! The rows as they are stored, and their way to and from the domain.
+
+use chrono::{DateTime, Utc};
+use serde_json::{Map, Value};
+use surrealdb::types::{Bytes, RecordId, RecordIdKey, SurrealValue};
+use uuid::Uuid;
+
+use crate::domain::audit::{AuditEntry, ChainLink};
+use crate::domain::error::DomainError;
+use crate::domain::node::KgNode;
+use crate::domain::tlp::Tlp;
+
+#[derive(Debug, Clone, SurrealValue)]
+pub(super) struct NodeRow {
+    pub id: RecordId,
+    pub ws: Uuid,
+    pub node_type: String,
+    pub name: String,
+    pub description: String,
+    pub source: String,
+    pub source_type: String,
+    pub tlp_rank: i64,
+    pub confidence: f64,
+    pub properties: String,
+    pub status: String,
+    pub evidence: Vec<Uuid>,
+    pub stix_evidence: Option<Uuid>,
+    pub modified: Option<DateTime<Utc>>,
+    pub redistribution: String,
+    pub rev: i64,
+    pub ingested_at: DateTime<Utc>,
+}
+
+#[derive(Debug, Clone, SurrealValue)]
+pub(super) struct EvidenceRow {
+    pub id: RecordId,
+    pub ws: Uuid,
+    pub kind: String,
+    pub ext_id: Option<String>,
+    pub title: String,
+    pub source: String,
+    pub tlp_rank: i64,
+    pub raw: Option<Bytes>,
+    pub created_at: DateTime<Utc>,
+}
+
+#[derive(Debug, Clone, SurrealValue)]
+pub(super) struct EdgeRow {
+    pub id: RecordId,
+    #[surreal(rename = "in")]
+    pub source: RecordId,
+    #[surreal(rename = "out")]
+    pub target: RecordId,
+    pub ws: Uuid,
+    pub relationship: String,
+    pub tlp_rank: i64,
+    pub confidence: f64,
+    pub active: bool,
+    pub modified: Option<DateTime<Utc>>,
+    pub raw: Option<Bytes>,
+    pub created_at: DateTime<Utc>,
+}
+
+#[derive(Debug, Clone, SurrealValue)]
+pub(super) struct SupportRow {
+    pub id: RecordId,
+    pub ws: Uuid,
+    pub stix_id: String,
+    pub tlp_rank: i64,
+    pub states: Option<i64>,
+    pub modified: DateTime<Utc>,
+    pub raw: Bytes,
+}
+
+#[derive(Debug, Clone, SurrealValue)]
+pub(super) struct AuditRow {
+    pub id: RecordId,
+    pub tenant_id: Uuid,
+    pub user_id: Option<Uuid>,
+    pub user_email: Option<String>,
+    pub action: String,
+    pub resource: String,
+    pub resource_id: Option<String>,
+    pub outcome: String,
+    pub ip_address: Option<String>,
+    pub metadata: String,
+    pub created_at: DateTime<Utc>,
+}
+
+#[derive(Debug, Clone, SurrealValue)]
+pub(super) struct ChainRow {
+    pub id: RecordId,
+    pub tenant_id: Uuid,
+    pub seq: i64,
+    pub entry: Uuid,
+    pub entry_time: DateTime<Utc>,
+    pub entry_hash: String,
+    pub prev_hash: String,
+    pub hash: String,
+}
+
+/// A record id with a UUID key.
+pub(super) fn record(table: &'static str, id: Uuid) -> RecordId {
+    RecordId::new(table, surrealdb::types::Uuid::from(id))
+}
+
+/// The UUID key of a record id.
+pub(super) fn key(id: &RecordId) -> Result<Uuid, DomainError> {
+    match &id.key {
+        RecordIdKey::Uuid(uuid) => Ok(uuid.into_inner()),
+        other => Err(corrupt(format!("{other:?} is not a UUID key"))),
+    }
+}
+
+/// A stored value that this program would never have written.
+pub(super) fn corrupt(cause: impl std::fmt::Display) -> DomainError {
+    DomainError::internal("a stored row is damaged", cause)
+}
+
+/// The level of a stored rank.
+pub(super) fn tlp(rank: i64) -> Result<Tlp, DomainError> {
+    let level = u8::try_from(rank).ok().and_then(Tlp::from_rank);
+    level.ok_or_else(|| corrupt(format!("tlp_rank {rank}")))
+}
+
+/// Parses a stored enum value.
+pub(super) fn parse<T: std::str::FromStr>(text: &str) -> Result<T, DomainError> {
+    text.parse().map_err(|_| corrupt(text))
+}
+
+/// Compresses an original for storage.
+pub(super) fn pack(object: &Map<String, Value>) -> Bytes {
+    let text = serde_json::to_vec(object).unwrap_or_default();
+    Bytes::from(lz4_flex::compress_prepend_size(&text))
+}
+
+/// Reads back what [`pack`] wrote.
+pub(super) fn unpack(bytes: &Bytes) -> Result<Map<String, Value>, DomainError> {
+    let text = lz4_flex::decompress_size_prepended(bytes).map_err(corrupt)?;
+    serde_json::from_slice(&text).map_err(corrupt)
+}
+
+impl NodeRow {
+    pub(super) fn into_node(self) -> Result<KgNode, DomainError> {
+        Ok(KgNode {
+            id: key(&self.id)?,
+            node_type: parse(&self.node_type)?,
+            name: self.name,
+            description: self.description,
+            source: self.source,
+            source_type: self.source_type,
+            tlp: tlp(self.tlp_rank)?,
+            confidence: self.confidence,
+            properties: serde_json::from_str(&self.properties).map_err(corrupt)?,
+            ingested_at: self.ingested_at,
+            linked_evidence_ids: self.evidence,
+            status: parse(&self.status)?,
+        })
+    }
+}
+
+impl From<&AuditEntry> for AuditRow {
+    fn from(entry: &AuditEntry) -> Self {
+        Self {
+            id: record("audit", entry.id),
+            tenant_id: entry.tenant_id,
+            user_id: entry.user_id,
+            user_email: entry.user_email.clone(),
+            action: entry.action.clone(),
+            resource: entry.resource.clone(),
+            resource_id: entry.resource_id.clone(),
+            outcome: entry.outcome.as_str().to_owned(),
+            ip_address: entry.ip_address.clone(),
+            metadata: Value::Object(entry.metadata.clone()).to_string(),
+            created_at: entry.created_at,
+        }
+    }
+}
+
+impl AuditRow {
+    pub(super) fn into_entry(self) -> Result<AuditEntry, DomainError> {
+        Ok(AuditEntry {
+            id: key(&self.id)?,
+            tenant_id: self.tenant_id,
+            user_id: self.user_id,
+            user_email: self.user_email,
+            action: self.action,
+            resource: self.resource,
+            resource_id: self.resource_id,
+            outcome: parse(&self.outcome)?,
+            ip_address: self.ip_address,
+            metadata: serde_json::from_str(&self.metadata).map_err(corrupt)?,
+            created_at: self.created_at,
+        })
+    }
+}
+
+impl ChainRow {
+    pub(super) fn new(entry: &AuditEntry, link: &ChainLink) -> Self {
+        Self {
+            id: record("audit_chain", entry.id),
+            tenant_id: entry.tenant_id,
+            seq: i64::try_from(link.seq).unwrap_or(i64::MAX),
+            entry: link.entry,
+            entry_time: entry.created_at,
+            entry_hash: link.entry_hash.clone(),
+            prev_hash: link.prev_hash.clone(),
+            hash: link.hash.clone(),
+        }
+    }
+
+    pub(super) fn into_link(self) -> ChainLink {
+        ChainLink {
+            seq: u64::try_from(self.seq).unwrap_or(0),
+            entry: self.entry,
+            entry_hash: self.entry_hash,
+            prev_hash: self.prev_hash,
+            hash: self.hash,
+        }
+    }
+}

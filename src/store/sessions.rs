@@ -1,0 +1,248 @@
+//! Recall sessions, and what an export reads.
+
+use std::collections::HashSet;
+
+use chrono::{DateTime, Utc};
+use serde_json::{Map, Value};
+use surrealdb::types::{Bytes, RecordId, SurrealValue};
+use uuid::Uuid;
+
+use super::rows::{AuditRow, corrupt, key, parse, record, tlp, unpack};
+use super::stix::support_id;
+use super::{Store, failed};
+use crate::domain::audit::AuditEntry;
+use crate::domain::error::DomainError;
+use crate::domain::session::RecallSession;
+use crate::domain::stix::export::ExportObject;
+use crate::domain::tlp::Tlp;
+
+/// A recall session with what only this program needs to know of it.
+#[derive(Debug, Clone)]
+pub struct SessionRecord {
+    pub session: RecallSession,
+    pub user: Uuid,
+    pub include_rejected: bool,
+}
+
+#[derive(Debug, Clone, SurrealValue)]
+struct SessionRow {
+    id: RecordId,
+    ws: Uuid,
+    user: Uuid,
+    query: String,
+    mode: String,
+    include_rejected: bool,
+    result_count: i64,
+    max_tlp: i64,
+    has_red_node: bool,
+    node_ids: Vec<Uuid>,
+    created_at: DateTime<Utc>,
+}
+
+#[derive(Debug, SurrealValue)]
+struct RawRow {
+    id: RecordId,
+    raw: Option<Bytes>,
+}
+
+#[derive(Debug, SurrealValue)]
+struct EdgeEnds {
+    id: RecordId,
+    target: RecordId,
+}
+
+#[derive(Debug, SurrealValue)]
+struct EdgeRaw {
+    tlp_rank: i64,
+    confidence: f64,
+    raw: Option<Bytes>,
+}
+
+#[derive(Debug, SurrealValue)]
+struct SupportRaw {
+    tlp_rank: i64,
+    raw: Bytes,
+}
+
+impl Store {
+    /// Writes a session and the audit entry of its search as one durable step.
+    pub async fn save_session(
+        &self,
+        ws: Uuid,
+        record_of: &SessionRecord,
+        audit: &AuditEntry,
+    ) -> Result<(), DomainError> {
+        let session = &record_of.session;
+        let row = SessionRow {
+            id: record("recall_session", session.id),
+            ws,
+            user: record_of.user,
+            query: session.query.clone(),
+            mode: session.mode.as_str().to_owned(),
+            include_rejected: record_of.include_rejected,
+            result_count: i64::try_from(session.result_count).unwrap_or(i64::MAX),
+            max_tlp: i64::from(session.max_tlp.rank()),
+            has_red_node: session.has_red_node,
+            node_ids: session.node_ids.clone(),
+            created_at: session.created_at,
+        };
+        let what = "saving the recall session failed";
+        self.db
+            .query(
+                "{ INSERT INTO recall_session $recall RETURN NONE; INSERT INTO audit $audit RETURN NONE; }",
+            )
+            .bind(("recall", row))
+            .bind(("audit", AuditRow::from(audit)))
+            .await
+            .and_then(surrealdb::IndexedResults::check)
+            .map_err(failed(what))?;
+        Ok(())
+    }
+
+    /// The session with this id, if it belongs to the workspace.
+    pub async fn session(&self, ws: Uuid, id: Uuid) -> Result<Option<SessionRecord>, DomainError> {
+        let what = "reading the recall session failed";
+        let mut response = self
+            .db
+            .query("SELECT * FROM $id WHERE ws = $ws")
+            .bind(("id", record("recall_session", id)))
+            .bind(("ws", ws))
+            .await
+            .map_err(failed(what))?;
+        let row: Option<SessionRow> = response.take(0).map_err(failed(what))?;
+        row.map(SessionRow::into_record).transpose()
+    }
+
+    /// The STIX objects held by these evidence records of the workspace.
+    pub async fn originals(
+        &self,
+        ws: Uuid,
+        evidence: &[Uuid],
+    ) -> Result<Vec<(Uuid, Map<String, Value>)>, DomainError> {
+        if evidence.is_empty() {
+            return Ok(Vec::new());
+        }
+        let what = "reading the originals failed";
+        let ids: Vec<_> = evidence.iter().map(|id| record("evidence", *id)).collect();
+        let mut response = self
+            .db
+            .query("SELECT id, raw FROM $ids WHERE ws = $ws")
+            .bind(("ids", ids))
+            .bind(("ws", ws))
+            .await
+            .map_err(failed(what))?;
+        let rows: Vec<RawRow> = response.take(0).map_err(failed(what))?;
+        rows.into_iter()
+            .map(|row| {
+                let raw = row.raw.ok_or_else(|| corrupt("evidence without its original"))?;
+                Ok((key(&row.id)?, unpack(&raw)?))
+            })
+            .collect()
+    }
+
+    /// The active relationships among these nodes of the workspace that are marked no higher than `highest`.
+    pub async fn relationships_among(
+        &self,
+        ws: Uuid,
+        nodes: &[Uuid],
+        highest: Tlp,
+    ) -> Result<Vec<ExportObject>, DomainError> {
+        let what = "reading relationships failed";
+        let highest = i64::from(highest.rank());
+        let ids: Vec<_> = nodes.iter().map(|id| record("node", *id)).collect();
+        let mut response = self
+            .db
+            .query(
+                "SELECT id, out AS target FROM $ids->edge \
+                 WHERE ws = $ws AND active = true AND tlp_rank <= $highest",
+            )
+            .bind(("ids", ids.clone()))
+            .bind(("ws", ws))
+            .bind(("highest", highest))
+            .await
+            .map_err(failed(what))?;
+        let ends: Vec<EdgeEnds> = response.take(0).map_err(failed(what))?;
+        let among: HashSet<&RecordId> = ids.iter().collect();
+        let inner: Vec<RecordId> = ends
+            .into_iter()
+            .filter(|edge| among.contains(&edge.target))
+            .map(|edge| edge.id)
+            .collect();
+        if inner.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut response = self
+            .db
+            .query("SELECT tlp_rank, confidence, raw FROM $ids WHERE ws = $ws AND tlp_rank <= $highest")
+            .bind(("ids", inner))
+            .bind(("ws", ws))
+            .bind(("highest", highest))
+            .await
+            .map_err(failed(what))?;
+        let rows: Vec<EdgeRaw> = response.take(0).map_err(failed(what))?;
+        let mut edges = Vec::with_capacity(rows.len());
+        for row in rows {
+            let Some(raw) = row.raw else { continue };
+            edges.push(ExportObject {
+                raw: unpack(&raw)?,
+                tlp: tlp(row.tlp_rank)?,
+                confidence: Some(row.confidence),
+            });
+        }
+        Ok(edges)
+    }
+
+    /// The supporting objects with these STIX ids that are marked no higher than `highest`.
+    pub async fn supporting(
+        &self,
+        ws: Uuid,
+        stix_ids: impl IntoIterator<Item = &str>,
+        highest: Tlp,
+    ) -> Result<Vec<ExportObject>, DomainError> {
+        let ids: Vec<_> = stix_ids
+            .into_iter()
+            .map(|id| record("stix_support", support_id(ws, id)))
+            .collect();
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let what = "reading supporting objects failed";
+        let mut response = self
+            .db
+            .query("SELECT tlp_rank, raw FROM $ids WHERE ws = $ws AND tlp_rank <= $highest")
+            .bind(("ids", ids))
+            .bind(("ws", ws))
+            .bind(("highest", i64::from(highest.rank())))
+            .await
+            .map_err(failed(what))?;
+        let rows: Vec<SupportRaw> = response.take(0).map_err(failed(what))?;
+        rows.into_iter()
+            .map(|row| {
+                Ok(ExportObject {
+                    raw: unpack(&row.raw)?,
+                    tlp: tlp(row.tlp_rank)?,
+                    confidence: None,
+                })
+            })
+            .collect()
+    }
+}
+
+impl SessionRow {
+    fn into_record(self) -> Result<SessionRecord, DomainError> {
+        Ok(SessionRecord {
+            user: self.user,
+            include_rejected: self.include_rejected,
+            session: RecallSession {
+                id: key(&self.id)?,
+                query: self.query,
+                mode: parse(&self.mode)?,
+                result_count: u64::try_from(self.result_count).unwrap_or(0),
+                max_tlp: tlp(self.max_tlp)?,
+                has_red_node: self.has_red_node,
+                node_ids: self.node_ids,
+                created_at: self.created_at,
+            },
+        })
+    }
+}

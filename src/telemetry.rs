@@ -1,0 +1,78 @@
+//! Logs and figures: readable on the terminal, JSON lines in the log file, Prometheus on the admin listener.
+
+use std::path::Path;
+
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use tracing_appender::non_blocking::WorkerGuard;
+use tracing_appender::rolling::{RollingFileAppender, Rotation};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer, fmt};
+
+use crate::config::LogSettings;
+
+/// Upper bounds of the latency buckets, in seconds.
+const BUCKETS: [f64; 14] = [
+    0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0,
+];
+
+/// Installs the log subscriber; the guard flushes the file when it is dropped.
+///
+/// # Errors
+/// When the filter is malformed or the log directory can't be written.
+pub fn init_logs(settings: &LogSettings, data_dir: Option<&Path>) -> Result<Option<WorkerGuard>, String> {
+    let filter = |text: &str| EnvFilter::try_new(text).map_err(|error| format!("log.filter: {error}"));
+    // The database logs its own housekeeping at info; operators want this program's lines.
+    let directives = format!("warn,threat_memory={0},{0}", settings.filter);
+    let quiet = format!(
+        "{directives},surrealdb=warn,surrealdb_core=warn,surrealkv=warn,tantivy=warn,actix_server=warn"
+    );
+    let terminal = fmt::layer()
+        .with_target(false)
+        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
+        .with_writer(std::io::stderr)
+        .with_filter(filter(&quiet)?);
+    let (file, guard) = match data_dir.filter(|_| settings.file) {
+        None => (None, None),
+        Some(dir) => {
+            let appender = RollingFileAppender::builder()
+                .rotation(Rotation::DAILY)
+                .filename_prefix("threat-memory")
+                .filename_suffix("log")
+                .max_log_files(settings.keep_files)
+                .build(dir.join("logs"))
+                .map_err(|error| format!("log.file: {error}"))?;
+            let (writer, guard) = tracing_appender::non_blocking(appender);
+            let layer = fmt::layer()
+                .json()
+                .with_writer(writer)
+                .with_filter(filter(&quiet)?);
+            (Some(layer), Some(guard))
+        }
+    };
+    tracing_subscriber::registry()
+        .with(terminal)
+        .with(file)
+        .try_init()
+        .map_err(|error| error.to_string())?;
+    Ok(guard)
+}
+
+/// Installs the metrics recorder of the process, once; later calls get the same one.
+///
+/// # Errors
+/// When another recorder is installed already.
+pub fn init_metrics() -> Result<PrometheusHandle, String> {
+    use std::sync::{Mutex, PoisonError};
+    static HANDLE: Mutex<Option<PrometheusHandle>> = Mutex::new(None);
+    let mut handle = HANDLE.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(handle) = &*handle {
+        return Ok(handle.clone());
+    }
+    let installed = PrometheusBuilder::new()
+        .set_buckets(&BUCKETS)
+        .and_then(PrometheusBuilder::install_recorder)
+        .map_err(|error| error.to_string())?;
+    *handle = Some(installed.clone());
+    Ok(installed)
+}
