@@ -67,9 +67,11 @@ impl Directory for LazyDirectory {
             .write(true)
             .create_new(true)
             .open(self.root.join(path));
-        let file = opened.map_err(|err| match err.kind() {
-            io::ErrorKind::AlreadyExists => OpenWriteError::FileAlreadyExists(path.to_owned()),
-            _ => OpenWriteError::wrap_io_error(err, path.to_owned()),
+        let file = opened.map_err(|err| {
+            if err.kind() == io::ErrorKind::AlreadyExists {
+                return OpenWriteError::FileAlreadyExists(path.to_owned());
+            }
+            OpenWriteError::wrap_io_error(err, path.to_owned())
         })?;
         Ok(BufWriter::new(Box::new(LazyFile(file))))
     }

@@ -29,9 +29,6 @@ const TOKENIZER: &[u8] = include_bytes!("../../assets/embedding/tokenizer.json")
 const WEIGHTS: &[u8] = include_bytes!("../../assets/embedding/model.safetensors");
 const CONFIG: &[u8] = include_bytes!("../../assets/embedding/config.json");
 
-/// Tokens of a text that count; the rest of a long report adds time, not meaning.
-const MAX_TOKENS: usize = 512;
-
 impl BuiltinEmbedder {
     /// Loads the model, about 20 ms.
     pub fn load() -> Result<Self, EmbedError> {
@@ -54,15 +51,9 @@ impl Embedder for BuiltinEmbedder {
     }
 
     fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError> {
-        let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
-        // One text at a time stays off the thread pool of the tokenizer crate.
-        Ok(texts
-            .iter()
-            .flat_map(|text| {
-                self.model
-                    .encode_with_args(std::slice::from_ref(text), Some(MAX_TOKENS), 1)
-            })
-            .collect())
+        // One at a time, which stays off the thread pool of the tokenizer crate; the model reads the
+        // first 512 tokens of a text.
+        Ok(texts.iter().map(|text| self.model.encode_single(text)).collect())
     }
 }
 

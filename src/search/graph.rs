@@ -136,7 +136,7 @@ impl Graph {
             .read_to_end(&mut bytes)
             .ok()?;
         let (entries, rest) = bytes.as_chunks::<ROW_BYTES>();
-        let prints: Vec<RowPrint> = entries.iter().filter_map(|entry| print_of(entry)).collect();
+        let prints: Vec<RowPrint> = entries.iter().filter_map(print_of).collect();
         let path = dir.join(GRAPH_FILE);
         let path = path.to_str()?;
         let head = usearch::Index::metadata(path).ok()?;

@@ -311,6 +311,21 @@ mod tests {
         }
     }
 
+    #[test]
+    fn the_host_of_a_url_is_found() {
+        for (word, want) in [
+            ("https://evil.example/a?b", Some("evil.example")),
+            ("evil.example:8443", Some("evil.example")),
+            ("http://10.1.2.3:80/x", Some("10.1.2.3")),
+            ("user@mail.example.com", Some("mail.example.com")),
+            ("evil.example", None),
+            ("2001:db8::1", None),
+            ("and/or", None),
+        ] {
+            assert_eq!(host(word), want, "{word}");
+        }
+    }
+
     proptest! {
         #[test]
         fn any_text_is_read(text in "\\PC{0,80}") {

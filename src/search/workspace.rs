@@ -26,6 +26,9 @@ use super::writers::{Writers, Writing};
 use super::{IndexSettings, Shared};
 use crate::domain::node::NodeStatus;
 
+/// Less is refused by the text index.
+const MIN_WRITER_HEAP: usize = 15_000_000;
+
 /// One call of `apply` that waits for its commit.
 struct Job {
     docs: Vec<IndexDoc>,
@@ -77,7 +80,7 @@ impl WorkspaceIndex {
             fields: opened.fields,
             vectors,
             dimension,
-            writer_heap: settings.writer_heap_bytes,
+            writer_heap: settings.writer_heap_bytes.max(MIN_WRITER_HEAP),
             checkpoint: AtomicU64::new(opened.checkpoint),
             queue: Mutex::new(Vec::new()),
             writing: Arc::new(Mutex::new(Writing::new())),
@@ -167,7 +170,10 @@ impl WorkspaceIndex {
                 })
                 .or_insert(doc);
         }
-        newest.into_values().collect()
+        // In a fixed order, so that equal scores are cut off alike whenever the index is built.
+        let mut docs: Vec<&IndexDoc> = newest.into_values().collect();
+        docs.sort_unstable_by_key(|doc| doc.node_id);
+        docs
     }
 
     fn write(&self, writing: &mut Writing, docs: &[&IndexDoc], checkpoint: u64) -> Result<(), SearchError> {
@@ -184,23 +190,10 @@ impl WorkspaceIndex {
                 writer.add_document(document(&self.fields, doc))?;
             }
         }
-        let t0 = Instant::now();
         let mut prepared = writer.prepare_commit()?;
         prepared.set_payload(&checkpoint.to_string());
-        let t1 = Instant::now();
         prepared.commit()?;
-        let t2 = Instant::now();
         self.reader.reload()?;
-        if std::env::var("PROF").is_ok() {
-            eprintln!(
-                "{} prepare {:?} commit {:?} reload {:?} segs {}",
-                docs.len(),
-                t1 - t0,
-                t2 - t1,
-                t2.elapsed(),
-                self.reader.searcher().segment_readers().len()
-            );
-        }
         Ok(())
     }
 

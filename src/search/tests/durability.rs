@@ -182,6 +182,34 @@ fn idle_workspaces_are_closed_and_come_back() {
 }
 
 #[test]
+fn few_writers_stay_open_and_all_workspaces_stay_usable() {
+    let dir = tempfile::tempdir().unwrap();
+    let search = open_with(
+        Some(dir.path()),
+        "word-hash",
+        IndexSettings {
+            open_writers: 2,
+            ..IndexSettings::default()
+        },
+    );
+    let indexes: Vec<_> = (0..5).map(|n| search.workspace(id(n)).unwrap()).collect();
+    for round in 1..4u64 {
+        std::thread::scope(|scope| {
+            for index in &indexes {
+                scope.spawn(move || index.apply(groups(u128::from(round) * 3), round).unwrap());
+            }
+        });
+        for index in &indexes {
+            index.apply(Vec::new(), 10 + round).unwrap();
+        }
+    }
+    for index in &indexes {
+        assert_eq!((index.len(), index.checkpoint()), (9, 13));
+        assert!(found(index, "Group 8", Mode::Keyword, &all(), 1).contains(&id(8)));
+    }
+}
+
+#[test]
 fn a_checkpoint_alone_is_stored_and_never_goes_back() {
     let dir = tempfile::tempdir().unwrap();
     let index = open(Some(dir.path())).workspace(id(0)).unwrap();

@@ -1,0 +1,252 @@
+//! Starts the real application on a free port and speaks to it as a client would.
+
+use std::future::Future;
+use std::path::{Path, PathBuf};
+
+use reqwest::{Method, Response};
+use secrecy::SecretString;
+use serde_json::{Value, json};
+use threat_memory::app::Application;
+use threat_memory::config::{Flags, Settings};
+
+pub const ADMIN: &str = "admin@example.com";
+pub const PASSWORD: &str = "a long enough password";
+
+/// Runs one test inside an actix system over a multi-thread runtime, as the program does.
+pub fn run<F: Future<Output = ()>>(test: F) {
+    let system = actix::System::with_tokio_rt(|| {
+        tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .thread_stack_size(16 << 20)
+            .build()
+            .unwrap()
+    });
+    system.block_on(test);
+}
+
+/// Settings for a test: free ports, generous tiers.
+pub fn settings(storage: &str) -> Settings {
+    let flags = Flags {
+        bind: Some("127.0.0.1:0".into()),
+        storage: Some(storage.into()),
+    };
+    let mut settings = Settings::load(None, &flags).unwrap();
+    settings.server.admin_bind.set_port(0);
+    settings.admin_email = Some(ADMIN.into());
+    settings.admin_password = Some(SecretString::from(PASSWORD));
+    settings
+        .limits
+        .tiers
+        .values_mut()
+        .for_each(|limit| *limit = 1_000_000);
+    settings
+}
+
+/// The service under test with a signed-in administrator.
+pub struct TestApp {
+    pub app: Application,
+    pub admin: Client,
+}
+
+impl TestApp {
+    /// Over a store in memory.
+    pub async fn spawn() -> Self {
+        Self::with(settings("mem://")).await
+    }
+
+    /// Over a durable store in `dir`.
+    pub async fn durable(dir: &Path) -> Self {
+        Self::with(settings(&format!("surrealkv://{}", dir.display()))).await
+    }
+
+    pub async fn with(settings: Settings) -> Self {
+        let app = Application::start(settings).await.unwrap();
+        let admin = Client::anonymous(&app).sign_in(ADMIN, PASSWORD).await;
+        Self { app, admin }
+    }
+
+    pub async fn stop(self) {
+        self.app.stop().await;
+    }
+
+    /// A client without credentials.
+    pub fn anonymous(&self) -> Client {
+        Client::anonymous(&self.app)
+    }
+
+    /// Adds a user to the operator's workspace and signs it in.
+    pub async fn user(&self, role: &str) -> Client {
+        let email = format!("{role}-{}@example.com", uuid::Uuid::new_v4());
+        let body = json!({"email": email, "password": PASSWORD, "role": role});
+        self.admin.post("/api/admin/users", &body).await.expect(201).await;
+        self.anonymous().sign_in(&email, PASSWORD).await
+    }
+
+    /// Makes an API key in the operator's workspace.
+    pub async fn api_key(&self, scopes: &[&str]) -> Client {
+        let body = json!({"name": "test", "scopes": scopes});
+        let made = self
+            .admin
+            .post("/api/admin/api-keys", &body)
+            .await
+            .expect(201)
+            .await;
+        self.anonymous()
+            .with_header("x-api-key", made["key"].as_str().unwrap())
+    }
+
+    /// Makes another workspace and signs its administrator in.
+    pub async fn workspace(&self, name: &str) -> Client {
+        let email = format!("{}@example.com", uuid::Uuid::new_v4());
+        let body = json!({"name": name, "admin_email": email, "admin_password": PASSWORD});
+        self.admin
+            .post("/api/admin/workspaces", &body)
+            .await
+            .expect(201)
+            .await;
+        self.anonymous().sign_in(&email, PASSWORD).await
+    }
+}
+
+/// A REST client with or without a credential.
+#[derive(Clone)]
+pub struct Client {
+    pub http: reqwest::Client,
+    pub base: String,
+    pub admin_base: String,
+    headers: Vec<(String, String)>,
+}
+
+impl Client {
+    pub fn anonymous(app: &Application) -> Self {
+        Self {
+            http: reqwest::Client::builder().no_proxy().build().unwrap(),
+            base: format!("http://{}", app.address()),
+            admin_base: format!("http://{}", app.admin_address()),
+            headers: Vec::new(),
+        }
+    }
+
+    pub fn with_header(&self, name: &str, value: &str) -> Self {
+        let mut client = self.clone();
+        client.headers.push((name.into(), value.into()));
+        client
+    }
+
+    pub async fn sign_in(&self, email: &str, password: &str) -> Self {
+        let body = json!({"email": email, "password": password});
+        let answer = self.post("/api/auth/login", &body).await.expect(200).await;
+        self.with_header(
+            "authorization",
+            &format!("Bearer {}", answer["access_token"].as_str().unwrap()),
+        )
+    }
+
+    pub fn request(&self, method: Method, path: &str) -> reqwest::RequestBuilder {
+        let mut request = self.http.request(method, format!("{}{path}", self.base));
+        for (name, value) in &self.headers {
+            request = request.header(name, value);
+        }
+        request
+    }
+
+    pub async fn get(&self, path: &str) -> Answer {
+        Answer(self.request(Method::GET, path).send().await.unwrap())
+    }
+
+    pub async fn post(&self, path: &str, body: &Value) -> Answer {
+        Answer(self.request(Method::POST, path).json(body).send().await.unwrap())
+    }
+
+    pub async fn patch(&self, path: &str, body: &Value) -> Answer {
+        Answer(self.request(Method::PATCH, path).json(body).send().await.unwrap())
+    }
+
+    pub async fn delete(&self, path: &str) -> Answer {
+        Answer(self.request(Method::DELETE, path).send().await.unwrap())
+    }
+
+    /// Sends raw bytes as a JSON body.
+    pub async fn post_bytes(&self, path: &str, body: impl Into<reqwest::Body>) -> Answer {
+        let request = self
+            .request(Method::POST, path)
+            .header("content-type", "application/json");
+        Answer(request.body(body).send().await.unwrap())
+    }
+
+    /// Ingests STIX objects and returns `results`.
+    pub async fn ingest(&self, objects: Value) -> Value {
+        let bundle =
+            json!({"type": "bundle", "id": format!("bundle--{}", uuid::Uuid::new_v4()), "objects": objects});
+        let answer = self
+            .post("/api/ingest/stix", &json!({"bundle": bundle}))
+            .await
+            .expect(201)
+            .await;
+        answer["results"].clone()
+    }
+
+    /// Searches and returns the whole answer.
+    pub async fn search(&self, query: &str) -> Value {
+        self.get(&format!("/api/recall/search?{}", encode(&[("q", query)])))
+            .await
+            .expect(200)
+            .await
+    }
+
+    /// Exports a recall session, leaves the bundle for the conformance check, and returns it.
+    pub async fn export(&self, recall_id: &str) -> Value {
+        let path = format!("/api/recall/sessions/{recall_id}/export.stix");
+        let bundle = self.get(&path).await.expect(200).await;
+        keep_export(&bundle);
+        bundle
+    }
+}
+
+/// An answer whose status is still to be looked at.
+pub struct Answer(pub Response);
+
+impl Answer {
+    /// The JSON body, if the status is the expected one.
+    #[track_caller]
+    pub fn expect(self, status: u16) -> impl Future<Output = Value> {
+        let caller = std::panic::Location::caller();
+        async move {
+            let got = self.0.status().as_u16();
+            let text = self.0.text().await.unwrap();
+            assert_eq!(got, status, "at {caller}: {text}");
+            serde_json::from_str(&text).unwrap_or(Value::String(text))
+        }
+    }
+}
+
+/// A query string.
+pub fn encode(pairs: &[(&str, &str)]) -> String {
+    let mut url = reqwest::Url::parse("http://x").unwrap();
+    url.query_pairs_mut().extend_pairs(pairs);
+    url.query().unwrap_or_default().to_owned()
+}
+
+/// Real input that is not part of the project; `None` where it is absent, and the test skips.
+pub fn shared(path: &str) -> Option<PathBuf> {
+    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../shared")).join(path);
+    if path.exists() {
+        return Some(path);
+    }
+    eprintln!("skipped: {} is not there", path.display());
+    None
+}
+
+/// Reads a JSON file.
+pub fn read_json(path: &Path) -> Value {
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+/// Leaves a bundle for the conformance check when it is asked for.
+pub fn keep_export(bundle: &Value) {
+    if let Some(dir) = std::env::var_os("THREAT_MEMORY_EXPORT_DIR") {
+        let name = format!("{}.json", uuid::Uuid::new_v4());
+        std::fs::write(Path::new(&dir).join(name), bundle.to_string()).unwrap();
+    }
+}
