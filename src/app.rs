@@ -1,7 +1,8 @@
 //! The only place that starts actors and wires handles; owns start order and shutdown.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use actix_web::dev::ServerHandle;
@@ -12,13 +13,13 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use crate::actors::audit_writer::{AuditHandle, AuditWriter, Drain};
-use crate::actors::graph_store::{GraphCore, GraphStore, IngestStix};
+use crate::actors::graph_store::{GraphCore, GraphStore, IngestStix, Surroundings};
 use crate::actors::handle::{ActorHandle, Kept};
 use crate::actors::identity::{FirstAdmin, Identity, IdentityCore, bootstrap, demo_bundle};
 use crate::actors::keeper;
 use crate::actors::rate_limiter::RateLimiter;
 use crate::auth::token::{self, Tokens};
-use crate::config::Settings;
+use crate::config::{EmbeddingProvider, Settings};
 use crate::domain::error::DomainError;
 use crate::domain::stix::ingest::Defaults;
 use crate::domain::tlp::Tlp;
@@ -29,6 +30,12 @@ use crate::{clock, embedding, telemetry};
 
 /// Exit code when an actor dies again and again (sysexits.h, EX_SOFTWARE).
 const GAVE_UP: i32 = 70;
+/// How often nodes without a vector are looked for.
+const FILL_INTERVAL: Duration = Duration::from_secs(5);
+/// How often the writes of other processes are looked for, where the database is shared.
+const FOLLOW_INTERVAL: Duration = Duration::from_secs(1);
+const CLOSING_PAUSE: Duration = Duration::from_millis(10);
+const CLOSING_TRIES: u32 = 500;
 
 /// Why the service did not start.
 #[derive(Debug, thiserror::Error)]
@@ -81,6 +88,10 @@ impl Application {
             settings.admin_password.as_ref(),
         )
         .await?;
+        let surroundings = Surroundings {
+            remote_model: settings.embedding.provider != EmbeddingProvider::Builtin,
+            shared_store: settings.storage.url.starts_with("ws"),
+        };
         let embedder = embedding::embedder_of(&settings, &runtime)?;
         let index_settings = IndexSettings {
             exact_scan_limit: settings.search.exact_scan_limit,
@@ -99,7 +110,12 @@ impl Application {
             Box::new(move || actix::Actor::start_in_arbiter(&arbiter, |_| RateLimiter::default())),
         );
         let audit = AuditWriter::start(Arc::clone(&store), runtime.clone(), actors.audit_writer);
-        let core = Arc::new(GraphCore::new(Arc::clone(&store), Arc::new(index), audit.clone()));
+        let core = Arc::new(GraphCore::new(
+            Arc::clone(&store),
+            Arc::new(index),
+            audit.clone(),
+            surroundings,
+        ));
         let graph = GraphStore::start(Arc::clone(&core), runtime.clone(), actors.graph_store);
         let tokens = Tokens::new(&secret);
         let identity = IdentityCore::new(Arc::clone(&store), tokens, audit.clone(), limiter.clone());
@@ -164,7 +180,27 @@ impl Application {
         }
         self.serving.abort();
         self.core.close_idle_indexes(Duration::ZERO).await;
+        let core = Arc::downgrade(&self.core);
+        let engine_lock = self.state.settings.engine_lock();
+        drop(self);
+        closed(&core, engine_lock.as_deref()).await;
     }
+}
+
+/// Waits, a moment at most, until the store has let go of its files: it does so in the background once the
+/// last handle is gone.
+async fn closed(core: &Weak<GraphCore>, lock: Option<&Path>) {
+    let released = || {
+        let Some(path) = lock else { return true };
+        std::fs::File::open(path).is_ok_and(|file| file.try_lock().is_ok())
+    };
+    for _ in 0..CLOSING_TRIES {
+        if core.strong_count() == 0 && released() {
+            return;
+        }
+        tokio::time::sleep(CLOSING_PAUSE).await;
+    }
+    tracing::warn!("the store was still closing at exit; it recovers at the next start");
 }
 
 async fn drain(audit: &AuditHandle, deadline: Duration) {
@@ -242,6 +278,22 @@ fn background(state: &AppState, core: &Arc<GraphCore>, settings: &Settings) -> V
     ));
     let warm = Arc::clone(core);
     let warm_up = tokio::spawn(async move { warm.warm_up().await });
+    let follow = Arc::clone(core);
+    let following = tokio::spawn(async move {
+        let mut ticks = tokio::time::interval(FOLLOW_INTERVAL);
+        loop {
+            ticks.tick().await;
+            follow.follow().await;
+        }
+    });
+    let fill = Arc::clone(core);
+    let filling = tokio::spawn(async move {
+        let mut ticks = tokio::time::interval(FILL_INTERVAL);
+        loop {
+            ticks.tick().await;
+            fill.fill_vectors().await;
+        }
+    });
     let (core, idle) = (
         Arc::clone(core),
         Duration::from_secs(settings.search.idle_writer_seconds),
@@ -253,7 +305,7 @@ fn background(state: &AppState, core: &Arc<GraphCore>, settings: &Settings) -> V
             core.close_idle_indexes(idle).await;
         }
     });
-    vec![keeper, warm_up, upkeep]
+    vec![keeper, warm_up, upkeep, filling, following]
 }
 
 type Listening = (

@@ -35,12 +35,14 @@ pub fn init_logs(settings: &LogSettings, data_dir: Option<&Path>) -> Result<Opti
     let (file, guard) = match data_dir.filter(|_| settings.file) {
         None => (None, None),
         Some(dir) => {
+            let logs = dir.join("logs");
+            std::fs::create_dir_all(&logs).map_err(|error| format!("{}: {error}", logs.display()))?;
             let appender = RollingFileAppender::builder()
                 .rotation(Rotation::DAILY)
                 .filename_prefix("threat-memory")
                 .filename_suffix("log")
                 .max_log_files(settings.keep_files)
-                .build(dir.join("logs"))
+                .build(logs)
                 .map_err(|error| format!("log.file: {error}"))?;
             let (writer, guard) = tracing_appender::non_blocking(appender);
             let layer = fmt::layer()
@@ -73,6 +75,28 @@ pub fn init_metrics() -> Result<PrometheusHandle, String> {
         .set_buckets(&BUCKETS)
         .and_then(PrometheusBuilder::install_recorder)
         .map_err(|error| error.to_string())?;
+    describe();
     *handle = Some(installed.clone());
     Ok(installed)
+}
+
+/// What each figure means, for whoever reads `/metrics`.
+fn describe() {
+    use metrics::{describe_counter, describe_gauge, describe_histogram};
+    describe_counter!(
+        "http_requests_total",
+        "Requests answered, by method, route and status"
+    );
+    describe_histogram!("http_request_seconds", "Time to answer a request");
+    describe_gauge!("actor_mailbox_depth", "Reads that wait for the actor's gate");
+    describe_gauge!("actor_in_flight", "Requests the actor works on");
+    describe_counter!(
+        "actor_rejected_total",
+        "Requests refused: gate or waiting line full, or timed out"
+    );
+    describe_counter!("actor_restarts_total", "Times the keeper started the actor again");
+    describe_histogram!(
+        "actor_latency_seconds",
+        "Time from the gate to the reply, by request"
+    );
 }

@@ -195,6 +195,13 @@ impl Settings {
         }
     }
 
+    /// The file an embedded database holds locked while it is open.
+    pub fn engine_lock(&self) -> Option<PathBuf> {
+        self.engine_url()
+            .strip_prefix("surrealkv://")
+            .map(|rest| PathBuf::from(rest.split_once('?').map_or(rest, |(path, _)| path)).join("LOCK"))
+    }
+
     /// The address of the database itself: a folder inside the data directory when it is embedded.
     pub fn engine_url(&self) -> String {
         match self.storage.url.split_once("://") {

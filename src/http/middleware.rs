@@ -37,7 +37,7 @@ pub async fn observe(
         ("status", status.to_string()),
     ];
     counter!("http_requests_total", &labels).increment(1);
-    span.in_scope(|| tracing::info!(status, milliseconds = seconds * 1000.0, "request answered"));
+    span.in_scope(|| tracing::info!(status, microseconds = (seconds * 1e6) as u64, "request answered"));
     let rate = response.request().extensions().get::<RateState>().copied();
     let headers = response.headers_mut();
     if let Ok(value) = HeaderValue::from_str(&id) {

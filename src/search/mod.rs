@@ -60,7 +60,8 @@ struct Shared {
 /// Sizes that an operator may change.
 #[derive(Debug, Clone)]
 pub struct IndexSettings {
-    /// Rows up to which every vector is compared; above, a graph is built in the background.
+    /// Rows up to which every vector is compared, about 1 ms per 100,000; above, a graph is built in
+    /// the background.
     pub exact_scan_limit: usize,
     /// Memory a workspace may buffer while it is being written, at least 15 MB.
     pub writer_heap_bytes: usize,
@@ -71,7 +72,7 @@ pub struct IndexSettings {
 impl Default for IndexSettings {
     fn default() -> Self {
         IndexSettings {
-            exact_scan_limit: 50_000,
+            exact_scan_limit: 200_000,
             writer_heap_bytes: 20_000_000,
             open_writers: 8,
         }

@@ -50,6 +50,8 @@ pub(super) struct Table {
     graph: Option<Arc<Graph>>,
     /// Changes whenever row numbers lose their meaning.
     epoch: u64,
+    /// So few visible rows are compared one by one even where there is a graph.
+    scan_limit: usize,
 }
 
 impl Table {
@@ -64,7 +66,12 @@ impl Table {
             counts: [0; CLASS_SLOTS],
             graph: None,
             epoch: 0,
+            scan_limit: 0,
         }
+    }
+
+    pub(super) fn set_scan_limit(&mut self, rows: usize) {
+        self.scan_limit = rows;
     }
 
     pub(super) fn node(&self, node: Uuid) -> Option<NodeState> {
@@ -213,6 +220,7 @@ impl Table {
     pub(super) fn compact(&mut self) {
         let mut fresh = Table::new(self.dimension);
         fresh.epoch = self.epoch + 1;
+        fresh.scan_limit = self.scan_limit;
         for row in 0..self.rows() {
             let (Some(node), Some(vector)) = (self.owner(row), self.vector(row)) else {
                 continue;
@@ -272,7 +280,7 @@ impl Table {
         let graph = self
             .graph
             .as_ref()
-            .filter(|graph| allowed > graph.rows() / SCAN_SHARE);
+            .filter(|graph| allowed > self.scan_limit.max(graph.rows() / SCAN_SHARE));
         let found = graph.and_then(|graph| {
             graph.search(query, limit, |row| {
                 self.class(row).is_some_and(|c| mask.allows(c))

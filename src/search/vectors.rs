@@ -35,12 +35,13 @@ pub(super) struct Vectors {
 
 impl Vectors {
     pub(super) fn new(
-        table: Table,
+        mut table: Table,
         dimension: usize,
         dir: Option<&Path>,
         exact_scan_limit: usize,
         turn: Arc<Mutex<()>>,
     ) -> Self {
+        table.set_scan_limit(exact_scan_limit);
         let shared = Shared {
             table: RwLock::new(table),
             dimension,

@@ -1,5 +1,8 @@
 //! The audit log: there is a way in and a way to read, and no other (see `schemas/0001_core.surql`).
 
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use chrono::{DateTime, Utc};
 use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
@@ -54,7 +57,15 @@ impl Store {
 
     /// Puts entries of one workspace at the end of its chain, in the given order.
     pub async fn chain_audit(&self, tenant: Uuid, entries: &[AuditEntry]) -> Result<(), DomainError> {
+        let what = "writing the audit chain failed";
+        let lost_races = AtomicU32::new(0);
         with_retry(|| async {
+            let mut entries: Vec<&AuditEntry> = entries.iter().collect();
+            if lost_races.fetch_add(1, Ordering::Relaxed) > 0 {
+                // Another process may have linked some of them meanwhile.
+                let linked = self.linked(&entries).await?;
+                entries.retain(|entry| !linked.contains(&entry.id));
+            }
             let head = self.chain_head(tenant).await?;
             let mut last = head.map(|head| (u64::try_from(head.seq).unwrap_or(0), head.hash));
             let mut rows = Vec::with_capacity(entries.len());
@@ -64,15 +75,27 @@ impl Store {
                 rows.push(ChainRow::new(entry, &link));
                 last = Some((link.seq, link.hash));
             }
-            self.db
-                .query("INSERT INTO audit_chain $rows RETURN NONE")
-                .bind(("rows", rows))
-                .await?
-                .check()?;
+            let insert = "INSERT INTO audit_chain $rows RETURN NONE";
+            self.db.query(insert).bind(("rows", rows)).await?.check()?;
             Ok(())
         })
         .await
-        .map_err(|error: StoreError| error.into_domain("writing the audit chain failed"))
+        .map_err(|error: StoreError| error.into_domain(what))
+    }
+
+    /// Ids of those of the entries that have a link.
+    async fn linked(&self, entries: &[&AuditEntry]) -> Result<HashSet<Uuid>, StoreError> {
+        let ids: Vec<_> = entries
+            .iter()
+            .map(|entry| record("audit_chain", entry.id))
+            .collect();
+        let mut response = self
+            .db
+            .query("SELECT VALUE id FROM $ids")
+            .bind(("ids", ids))
+            .await?;
+        let linked: Vec<RecordId> = response.take(0)?;
+        Ok(linked.iter().map(key).collect::<Result<_, _>>()?)
     }
 
     async fn chain_head(&self, tenant: Uuid) -> Result<Option<Head>, StoreError> {
@@ -109,18 +132,8 @@ impl Store {
             .into_iter()
             .map(AuditRow::into_entry)
             .collect::<Result<_, _>>()?;
-        let ids: Vec<_> = entries
-            .iter()
-            .map(|entry| record("audit_chain", entry.id))
-            .collect();
-        let mut response = self
-            .db
-            .query("SELECT VALUE id FROM $ids")
-            .bind(("ids", ids))
-            .await
-            .map_err(failed(what))?;
-        let linked: Vec<RecordId> = response.take(0).map_err(failed(what))?;
-        let linked: std::collections::HashSet<Uuid> = linked.iter().map(key).collect::<Result<_, _>>()?;
+        let all: Vec<&AuditEntry> = entries.iter().collect();
+        let linked = self.linked(&all).await.map_err(|error| error.into_domain(what))?;
         Ok(entries
             .into_iter()
             .filter(|entry| !linked.contains(&entry.id))

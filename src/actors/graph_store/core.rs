@@ -1,7 +1,7 @@
 //! What all requests to the graph share: the store, the index, and the order of each workspace's writes.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::OnceCell;
@@ -17,12 +17,24 @@ use crate::store::Store;
 
 /// Nodes read and indexed at a time while an index catches up.
 const PAGE: u32 = 2000;
+/// Microseconds that a transaction of another process, or the difference of two clocks, may take.
+const OVERLAP: u64 = 30_000_000;
+
+/// What is not in this process.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Surroundings {
+    /// The model is elsewhere and slow: an index that catches up is searchable by words first.
+    pub remote_model: bool,
+    /// Other processes write to the same database.
+    pub shared_store: bool,
+}
 
 /// The graph behind the actor.
 pub struct GraphCore {
     pub(super) store: Arc<Store>,
     pub(super) index: Arc<SearchIndex>,
     audit: AuditHandle,
+    surroundings: Surroundings,
     workspaces: Mutex<HashMap<Uuid, Arc<WorkspaceState>>>,
 }
 
@@ -35,20 +47,52 @@ pub(super) struct WorkspaceState {
     unindexed: Mutex<Unindexed>,
 }
 
-/// Revisions that are durable and not in the index yet.
+/// Revisions that are durable and not, or not completely, in the index yet.
 #[derive(Default)]
 struct Unindexed {
     revs: BTreeSet<u64>,
     highest: u64,
+    /// First revision with nodes that have no vector yet.
+    without_vectors: Option<u64>,
+    /// Where the vectors are being filled in at this moment.
+    filling: Option<u64>,
+}
+
+impl Unindexed {
+    /// The revision up to which the index is complete once `own` is in it too.
+    fn mark(&self, own: u64) -> u64 {
+        let first = self.revs.iter().copied().find(|rev| *rev != own);
+        let open = [first, self.without_vectors, self.filling]
+            .into_iter()
+            .flatten()
+            .min();
+        open.map_or(self.highest, |open| open.saturating_sub(1))
+    }
+
+    fn lacks_vectors_from(&mut self, rev: u64) {
+        self.without_vectors = Some(self.without_vectors.map_or(rev, |earlier| earlier.min(rev)));
+    }
+}
+
+impl WorkspaceState {
+    fn unindexed(&self) -> MutexGuard<'_, Unindexed> {
+        self.unindexed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl GraphCore {
     /// The graph over an opened store and index.
-    pub fn new(store: Arc<Store>, index: Arc<SearchIndex>, audit: AuditHandle) -> Self {
+    pub fn new(
+        store: Arc<Store>,
+        index: Arc<SearchIndex>,
+        audit: AuditHandle,
+        surroundings: Surroundings,
+    ) -> Self {
         Self {
             store,
             index,
             audit,
+            surroundings,
             workspaces: Mutex::default(),
         }
     }
@@ -76,7 +120,8 @@ impl GraphCore {
         let state = self.state(ws);
         let _writing = state.writing.lock().await;
         let target = self.open_index(ws).await?;
-        let mut after = target.checkpoint();
+        let complete = self.settled(target.checkpoint());
+        let mut after = complete;
         let mut indexed = 0usize;
         loop {
             let nodes = self.store.nodes_after(ws, after, PAGE).await?;
@@ -85,33 +130,99 @@ impl GraphCore {
             };
             indexed += nodes.len();
             let docs = nodes.iter().map(documents::of_stored).collect();
-            self.apply(&target, docs, last).await?;
+            let mark = if self.surroundings.remote_model {
+                complete
+            } else {
+                last
+            };
+            if !self
+                .apply(&target, docs, mark, !self.surroundings.remote_model)
+                .await?
+            {
+                state.unindexed().lacks_vectors_from(after.saturating_add(1));
+            }
             after = last;
         }
+        let mut unindexed = state.unindexed();
+        unindexed.highest = unindexed.highest.max(after);
         if indexed > 0 {
             tracing::info!(workspace = %ws, nodes = indexed, "search index caught up with the store");
         }
         Ok(())
     }
 
-    /// Embeds and indexes; returns when a search sees the nodes.
+    /// The revision below which no other process has a transaction under way any more.
+    fn settled(&self, rev: u64) -> u64 {
+        if self.surroundings.shared_store {
+            rev.saturating_sub(OVERLAP)
+        } else {
+            rev
+        }
+    }
+
+    /// Indexes what other processes wrote to a shared database.
+    pub async fn follow(&self) {
+        for (ws, state) in self.states() {
+            // An index nobody has asked for yet catches up when it is opened.
+            if self.surroundings.shared_store
+                && state.caught_up.initialized()
+                && let Err(error) = self.follow_workspace(ws, &state).await
+            {
+                tracing::warn!(workspace = %ws, ?error, "following the other processes failed");
+            }
+        }
+    }
+
+    async fn follow_workspace(&self, ws: Uuid, state: &WorkspaceState) -> Result<(), DomainError> {
+        let target = self.open_index(ws).await?;
+        let mut after = self.settled(state.unindexed().highest);
+        loop {
+            let nodes = self.store.nodes_after(ws, after, PAGE).await?;
+            let Some(last) = nodes.iter().map(|node| node.rev).max() else {
+                return Ok(());
+            };
+            let new = nodes
+                .iter()
+                .filter(|node| !target.contains(node.node.id, node.rev));
+            let docs: Vec<IndexDoc> = new.map(documents::of_stored).collect();
+            if !docs.is_empty() && !self.apply(&target, docs, target.checkpoint(), true).await? {
+                state.unindexed().lacks_vectors_from(after.saturating_add(1));
+            }
+            let mut unindexed = state.unindexed();
+            unindexed.highest = unindexed.highest.max(last);
+            after = last;
+        }
+    }
+
+    fn states(&self) -> Vec<(Uuid, Arc<WorkspaceState>)> {
+        let workspaces = self.workspaces.lock().unwrap_or_else(PoisonError::into_inner);
+        workspaces
+            .iter()
+            .map(|(ws, state)| (*ws, Arc::clone(state)))
+            .collect()
+    }
+
+    /// Indexes, embedding first if asked to; returns when a search sees the nodes. False when they have no
+    /// vectors yet.
     async fn apply(
         &self,
         target: &Arc<WorkspaceIndex>,
         mut docs: Vec<IndexDoc>,
         checkpoint: u64,
-    ) -> Result<(), DomainError> {
+        embed: bool,
+    ) -> Result<bool, DomainError> {
         let (index, target) = (Arc::clone(&self.index), Arc::clone(target));
         blocking(move || {
-            documents::embed(&index, &mut docs);
-            target.apply(docs, checkpoint).map_err(index_failed)
+            let embedded = embed && documents::embed(&index, &mut docs);
+            target.apply(docs, checkpoint).map_err(index_failed)?;
+            Ok(embedded)
         })
         .await
     }
 
     /// Notes that a revision is durable; to be called before the workspace's write lock is given back.
     pub(super) fn committed(state: &WorkspaceState, rev: u64) {
-        let mut unindexed = state.unindexed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unindexed = state.unindexed();
         unindexed.revs.insert(rev);
         unindexed.highest = unindexed.highest.max(rev);
     }
@@ -125,21 +236,66 @@ impl GraphCore {
         rev: u64,
         docs: Vec<IndexDoc>,
     ) {
-        let mark = {
-            let unindexed = state.unindexed.lock().unwrap_or_else(PoisonError::into_inner);
-            let other = unindexed.revs.iter().find(|other| **other != rev);
-            other.map_or(unindexed.highest, |other| other.saturating_sub(1))
-        };
+        let mark = state.unindexed().mark(rev);
         let applied = async {
             let target = self.open_index(ws).await?;
-            self.apply(&target, docs, mark).await
+            self.apply(&target, docs, mark, true).await
         };
         match applied.await {
-            Ok(()) => {
-                let mut unindexed = state.unindexed.lock().unwrap_or_else(PoisonError::into_inner);
+            Ok(embedded) => {
+                let mut unindexed = state.unindexed();
                 unindexed.revs.remove(&rev);
+                if !embedded {
+                    unindexed.lacks_vectors_from(rev);
+                }
             }
             Err(error) => tracing::error!(workspace = %ws, rev, ?error, "indexing failed"),
+        }
+    }
+
+    /// Gives nodes their vectors that were indexed without: after a change of model, or while the model
+    /// could not be reached.
+    pub async fn fill_vectors(&self) {
+        for (ws, state) in self.states() {
+            let from = {
+                let mut unindexed = state.unindexed();
+                unindexed.filling = unindexed.without_vectors.take();
+                unindexed.filling
+            };
+            let Some(from) = from else { continue };
+            let stopped_at = self.fill_workspace(ws, from.saturating_sub(1)).await;
+            let mut unindexed = state.unindexed();
+            unindexed.filling = None;
+            if let Some(after) = stopped_at {
+                unindexed.lacks_vectors_from(after.saturating_add(1));
+            }
+        }
+    }
+
+    /// Fills in the vectors of everything written after a revision; where it had to stop, if it had to.
+    async fn fill_workspace(&self, ws: Uuid, mut after: u64) -> Option<u64> {
+        loop {
+            let page = async {
+                let nodes = self.store.nodes_after(ws, after, PAGE).await?;
+                let last = nodes.iter().map(|node| node.rev).max();
+                let docs: Vec<IndexDoc> = nodes.iter().map(documents::of_stored).collect();
+                let target = self.open_index(ws).await?;
+                // The mark of this moment stays: other revisions may still be on their way.
+                let mark = target.checkpoint();
+                Ok::<_, DomainError>((last, self.apply(&target, docs, mark, true).await?))
+            };
+            match page.await {
+                Ok((None, _)) => {
+                    tracing::info!(workspace = %ws, "all nodes have their vectors");
+                    return None;
+                }
+                Ok((Some(last), true)) => after = last,
+                Ok((Some(_), false)) => return Some(after),
+                Err(error) => {
+                    tracing::error!(workspace = %ws, ?error, "filling in vectors failed");
+                    return Some(after);
+                }
+            }
         }
     }
 

@@ -52,9 +52,12 @@ pub(super) fn of_stix(id: Uuid, rev: u64, node: &StixNode) -> IndexDoc {
     facts.into_doc()
 }
 
-/// Gives every document its vector. Where the model can't be reached they are found by words only until
-/// the index is next rebuilt.
-pub(super) fn embed(index: &SearchIndex, docs: &mut [IndexDoc]) {
+/// Gives every document its vector; false when the model can't be reached: then they are found by words
+/// only until the vectors have been filled in.
+pub(super) fn embed(index: &SearchIndex, docs: &mut [IndexDoc]) -> bool {
+    if docs.is_empty() {
+        return true;
+    }
     let texts: Vec<String> = docs
         .iter()
         .map(|doc| embedding_text(&doc.name, &doc.aliases, &doc.body))
@@ -65,8 +68,12 @@ pub(super) fn embed(index: &SearchIndex, docs: &mut [IndexDoc]) {
             for (doc, vector) in docs.iter_mut().zip(vectors) {
                 doc.vector = Some(vector);
             }
+            true
         }
-        Err(error) => tracing::warn!(%error, "embedding failed; nodes are found by words only"),
+        Err(error) => {
+            tracing::warn!(%error, nodes = docs.len(), "embedding failed; found by words only for now");
+            false
+        }
     }
 }
 

@@ -17,7 +17,7 @@ use serde_json::Value;
 use tokio::runtime::Handle;
 use uuid::Uuid;
 
-pub use self::core::GraphCore;
+pub use self::core::{GraphCore, Surroundings};
 use super::handle::{Access, ActorHandle, Job, Request};
 use super::job;
 use crate::config::ActorSettings;

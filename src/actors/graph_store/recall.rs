@@ -12,12 +12,15 @@ use crate::actors::job::blocking;
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
-use crate::domain::extraction::question_filters;
+use crate::domain::extraction::{Gazetteer, question_filters};
 use crate::domain::principal::Principal;
 use crate::domain::session::{RecallMode, RecallSession, ScoredNode, Visible};
 use crate::domain::tlp::Tlp;
-use crate::search::{Filter, Hit, Mode, StructuredQuery};
+use crate::search::{Filter, Hit, Mode, StructuredQuery, WorkspaceIndex};
 use crate::store::SessionRecord;
+
+/// From this score on the query is the node's own name, identifier or alias (`search::fusion`).
+const EXACT: f32 = 0.9;
 
 /// How a question is put to the index.
 #[derive(Debug, Clone, Copy)]
@@ -127,7 +130,11 @@ impl GraphCore {
         let (index, question) = (Arc::clone(&self.index), query.to_owned());
         let hits: Vec<Hit> = blocking(move || match ask {
             Ask::Structured => {
-                let found = question_filters(&question);
+                let mut found = question_filters(&question);
+                if found.text.is_empty() && found.names.is_empty() && found.identifiers.is_empty() {
+                    // "malware" names a type and nothing to look for: rank the nodes of that type by the word.
+                    found.text.clone_from(&question);
+                }
                 let mut keys = found.identifiers;
                 keys.extend(found.names);
                 let vector = index.embed_query(&found.text).ok();
@@ -157,9 +164,11 @@ impl GraphCore {
                 } else {
                     Mode::Keyword
                 };
-                target
+                let hits = target
                     .search(&question, vector.as_deref(), mode, &filter, limit)
-                    .map_err(index_failed)
+                    .map_err(index_failed)?;
+                let named = named_elsewhere(&target, &question, &filter)?;
+                Ok(lead_with(named, hits, limit))
             }
         })
         .await?;
@@ -183,4 +192,43 @@ impl GraphCore {
             .collect();
         Ok(Visible::filter(rows, clearance))
     }
+}
+
+/// The nodes that carry another name of what the whole question names: "Fancy Bear" finds APT28 also where
+/// nobody recorded that alias.
+fn named_elsewhere(
+    target: &WorkspaceIndex,
+    question: &str,
+    filter: &Filter,
+) -> Result<Vec<Uuid>, DomainError> {
+    let Some(entry) = Gazetteer::shared().resolve(question) else {
+        return Ok(Vec::new());
+    };
+    let names: Vec<&str> = entry.names().collect();
+    let found = target.lookup(&names, filter).map_err(index_failed)?;
+    Ok(found.into_iter().map(|hit| hit.node_id).collect())
+}
+
+/// Puts these nodes before the others, unless an exact match leads already.
+fn lead_with(named: Vec<Uuid>, hits: Vec<Hit>, limit: usize) -> Vec<Hit> {
+    let mut led: Vec<Hit> = hits
+        .iter()
+        .copied()
+        .take_while(|hit| hit.score >= EXACT)
+        .collect();
+    for node_id in named {
+        if !led.iter().any(|hit| hit.node_id == node_id) {
+            led.push(Hit {
+                node_id,
+                score: EXACT,
+            });
+        }
+    }
+    for hit in hits {
+        if !led.iter().any(|other| other.node_id == hit.node_id) {
+            led.push(hit);
+        }
+    }
+    led.truncate(limit);
+    led
 }

@@ -261,6 +261,12 @@ impl Planner {
             return;
         }
         let id = text(&object, "id").unwrap_or_default().to_owned();
+        if kind == "relationship"
+            && let Some(reason) = outside_the_graph(&object)
+        {
+            self.plan.skipped.count(&kind, &reason);
+            return;
+        }
         let taken = if kind == "relationship" {
             self.relationship(object)
                 .map(|edge| self.plan.relationships.push(edge))
@@ -300,14 +306,6 @@ impl Planner {
     }
 
     fn relationship(&self, raw: Map<String, Value>) -> Result<StixRelationship, String> {
-        for end in ["source_ref", "target_ref"] {
-            let kind = text(&raw, end)
-                .and_then(type_of_id)
-                .ok_or_else(|| format!("{end}: must be a STIX id"))?;
-            if !is_node_type(kind) {
-                return Err(format!("{end}: {kind} objects are not nodes"));
-            }
-        }
         let (raw, tlp, confidence) = self.checked(raw)?;
         let part = |key: &str| text(&raw, key).unwrap_or_default().to_owned();
         Ok(StixRelationship {
@@ -398,13 +396,23 @@ impl Planner {
         })
     }
 
-    /// Keeps the unsupported objects that what was taken refers to, directly or through each other.
+    /// Keeps the markings and identities, and the unsupported objects that what was taken refers to, directly or
+    /// through each other.
     fn keep_referenced(&mut self) {
         let mut waiting: HashMap<String, Map<String, Value>> = HashMap::new();
         for object in std::mem::take(&mut self.unsupported) {
             waiting.insert(text(&object, "id").unwrap_or_default().to_owned(), object);
         }
-        let mut queue: Vec<String> = Vec::new();
+        // Later bundles, such as the next page of a feed, may refer to these without sending them again.
+        let ahead = |object: &&Map<String, Value>| {
+            matches!(text(object, "type"), Some("marking-definition" | "identity"))
+        };
+        let mut queue: Vec<String> = waiting
+            .values()
+            .filter(ahead)
+            .filter_map(|object| text(object, "id"))
+            .map(str::to_owned)
+            .collect();
         let nodes = self.plan.nodes.iter().map(|node| &node.raw);
         for raw in nodes.chain(self.plan.relationships.iter().map(|edge| &edge.raw)) {
             visit_refs(raw, &mut |id| queue.push(id.to_owned()));
@@ -436,6 +444,14 @@ impl Planner {
             );
         }
     }
+}
+
+/// Why a relationship can't be an edge although nothing is wrong with it: an end is of a type that is no node.
+fn outside_the_graph(relationship: &Map<String, Value>) -> Option<String> {
+    ["source_ref", "target_ref"].into_iter().find_map(|end| {
+        let kind = text(relationship, end).and_then(type_of_id)?;
+        (!is_node_type(kind)).then(|| format!("{end}: {kind} objects are not nodes"))
+    })
 }
 
 /// `modified`, or `created` for objects that have no versions.
