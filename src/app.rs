@@ -30,8 +30,6 @@ use crate::{clock, embedding, telemetry};
 
 /// Exit code when an actor dies again and again (sysexits.h, EX_SOFTWARE).
 const GAVE_UP: i32 = 70;
-/// How often nodes without a vector are looked for.
-const FILL_INTERVAL: Duration = Duration::from_secs(5);
 /// How often the writes of other processes are looked for, where the database is shared.
 const FOLLOW_INTERVAL: Duration = Duration::from_secs(1);
 const CLOSING_PAUSE: Duration = Duration::from_millis(10);
@@ -287,8 +285,9 @@ fn background(state: &AppState, core: &Arc<GraphCore>, settings: &Settings) -> V
         }
     });
     let fill = Arc::clone(core);
+    let fill_interval = Duration::from_secs(settings.embedding.fill_seconds);
     let filling = tokio::spawn(async move {
-        let mut ticks = tokio::time::interval(FILL_INTERVAL);
+        let mut ticks = tokio::time::interval(fill_interval);
         loop {
             ticks.tick().await;
             fill.fill_vectors().await;

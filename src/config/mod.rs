@@ -108,6 +108,7 @@ pub struct EmbeddingSettings {
     pub dimension: usize,
     pub timeout_ms: u64,
     pub batch: usize,
+    pub fill_seconds: u64,
 }
 
 #[derive(Debug, Clone, Deserialize)]

@@ -88,6 +88,7 @@ impl Settings {
     }
 
     fn embedding_rules(&self) -> Result<(), ConfigError> {
+        within("embedding.fill_seconds", self.embedding.fill_seconds, 1..=3600)?;
         if self.embedding.provider == EmbeddingProvider::Builtin {
             return Ok(());
         }

@@ -1,6 +1,7 @@
 //! The rules of the service, pure: no actors, no database, no clock (`now` is passed in).
 
 pub mod audit;
+pub mod draft;
 pub mod error;
 pub mod extraction;
 pub mod node;

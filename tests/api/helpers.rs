@@ -250,3 +250,102 @@ pub fn keep_export(bundle: &Value) {
         std::fs::write(Path::new(&dir).join(name), bundle.to_string()).unwrap();
     }
 }
+
+impl Answer {
+    pub fn status(&self) -> u16 {
+        self.0.status().as_u16()
+    }
+
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.0.headers().get(name).and_then(|value| value.to_str().ok())
+    }
+
+    /// Status and body as text.
+    pub async fn whole(self) -> (u16, String) {
+        (self.status(), self.0.text().await.unwrap())
+    }
+
+    /// The text of the error, if the status is the expected one and the body is the error object.
+    #[track_caller]
+    pub fn refused(self, status: u16) -> impl Future<Output = String> {
+        let body = self.expect(status);
+        async move {
+            let body = body.await;
+            let keys = keys_of(&body);
+            assert!(keys.iter().all(|key| ["error", "details"].contains(key)), "{body}");
+            body["error"].as_str().unwrap().to_owned()
+        }
+    }
+}
+
+impl Client {
+    /// A client of a service that runs elsewhere, such as in a process of its own.
+    pub fn at(base: &str) -> Self {
+        Self {
+            http: reqwest::Client::builder().no_proxy().build().unwrap(),
+            base: base.to_owned(),
+            admin_base: String::new(),
+            headers: Vec::new(),
+        }
+    }
+
+    /// The same client with this bearer credential in place of its own.
+    pub fn bearer(&self, credential: &str) -> Self {
+        let mut client = self.clone();
+        client.headers.clear();
+        client.with_header("authorization", &format!("Bearer {credential}"))
+    }
+
+    /// The value of a header this client sends.
+    pub fn sends(&self, name: &str) -> &str {
+        let header = self.headers.iter().find(|(own, _)| own == name);
+        header.map(|(_, value)| value.as_str()).unwrap()
+    }
+
+    pub async fn login(&self, email: &str, password: &str) -> Answer {
+        self.post("/api/auth/login", &json!({"email": email, "password": password}))
+            .await
+    }
+
+    /// Changes settings of the caller's workspace.
+    pub async fn settings(&self, change: Value) -> Value {
+        let answer = self.patch("/api/admin/workspace", &change).await;
+        answer.expect(200).await["workspace"].clone()
+    }
+
+    /// Adds a user to the caller's workspace, and returns its id and e-mail address.
+    pub async fn add_user(&self, role: &str) -> (String, String) {
+        let email = format!("{role}-{}@example.com", uuid::Uuid::new_v4());
+        let body = json!({"email": email, "password": PASSWORD, "role": role});
+        let made = self.post("/api/admin/users", &body).await.expect(201).await;
+        (made["user"]["id"].as_str().unwrap().to_owned(), email)
+    }
+
+    /// Makes an API key in the caller's workspace: its id and its secret.
+    pub async fn add_key(&self, scopes: &[&str]) -> (String, String) {
+        let body = json!({"name": "test", "scopes": scopes});
+        let made = self.post("/api/admin/api-keys", &body).await.expect(201).await;
+        let part = |key: &str| made[key].as_str().unwrap().to_owned();
+        (part("id"), part("key"))
+    }
+
+    /// The newest thousand audit entries of the caller's workspace.
+    pub async fn audit_logs(&self) -> Vec<Value> {
+        let answer = self.get("/api/audit/logs?limit=1000").await.expect(200).await;
+        answer["logs"].as_array().unwrap().clone()
+    }
+
+    /// The audit entries with this action, newest first.
+    pub async fn audited(&self, action: &str) -> Vec<Value> {
+        let mut logs = self.audit_logs().await;
+        logs.retain(|entry| entry["action"] == action);
+        logs
+    }
+}
+
+/// The names of an object's fields, sorted.
+pub fn keys_of(object: &Value) -> Vec<&str> {
+    let mut keys: Vec<&str> = object.as_object().unwrap().keys().map(String::as_str).collect();
+    keys.sort_unstable();
+    keys
+}

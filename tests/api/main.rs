@@ -2,7 +2,12 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods)]
 
 mod attack;
+mod auth_matrix;
+mod bad_input;
+mod embedding;
 mod helpers;
+mod ingest_rules;
 mod round_trip;
+mod sign_in;
 mod smoke;
 mod stix;

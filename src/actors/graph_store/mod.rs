@@ -9,6 +9,8 @@ mod documents;
 mod export;
 mod ingest;
 mod recall;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 

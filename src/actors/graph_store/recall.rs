@@ -148,7 +148,10 @@ impl GraphCore {
                     .map_err(index_failed)
             }
             Ask::Semantic => {
-                let vector = index.embed_query(&question).map_err(index_failed)?;
+                let vector = index.embed_query(&question).map_err(|error| {
+                    tracing::warn!(%error, "embedding the query failed");
+                    DomainError::Busy { actor: "embedding model" }
+                })?;
                 target
                     .search(&question, Some(&vector), Mode::Vector, &filter, limit)
                     .map_err(index_failed)

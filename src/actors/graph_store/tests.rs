@@ -1,0 +1,79 @@
+//! Several processes on one database: each keeps its own index.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use secrecy::SecretString;
+use serde_json::json;
+use tokio::runtime::Handle;
+use uuid::Uuid;
+
+use super::core::{GraphCore, Surroundings};
+use super::{IngestStix, Recall};
+use crate::actors::audit_writer::AuditWriter;
+use crate::clock;
+use crate::config::{Flags, Settings};
+use crate::domain::permission::{Role, Tier};
+use crate::domain::principal::{Credential, Principal, Workspace};
+use crate::domain::session::RecallMode;
+use crate::domain::stix::ingest::Defaults;
+use crate::domain::tlp::Tlp;
+use crate::search::{BuiltinEmbedder, IndexSettings, SearchIndex};
+use crate::store::Store;
+
+fn analyst() -> Principal {
+    let workspace = Workspace {
+        id: Uuid::new_v4(),
+        name: "w".into(),
+        tier: Tier::Team,
+        tlp_ceiling: Tlp::Amber,
+        elevated_clearance: false,
+        red_export_grant: false,
+        features: vec![],
+        is_operator: false,
+    };
+    let credential = Credential::User { id: Uuid::new_v4(), email: "a@b".into(), role: Role::Analyst };
+    Principal { workspace, credential, ip: IpAddr::from([127, 0, 0, 1]) }
+}
+
+async fn names(core: &GraphCore, by: &Principal, query: &str) -> Vec<String> {
+    let message = Recall {
+        by: by.clone(),
+        query: query.into(),
+        mode: RecallMode::Blended,
+        limit: 10,
+        include_rejected: false,
+    };
+    let found = core.recall(message).await.unwrap();
+    found.results.rows().iter().map(|row| row.node.name.clone()).collect()
+}
+
+#[test]
+fn a_second_process_finds_what_the_first_one_wrote() {
+    let system = actix::System::with_tokio_rt(|| {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        builder.worker_threads(2).thread_stack_size(16 << 20).enable_all().build().unwrap()
+    });
+    system.block_on(async {
+        let secret = SecretString::from("0123456789abcdef0123456789abcdef");
+        let store = Arc::new(Store::open("mem://", "hosted", None, &secret).await.unwrap());
+        let actors = Settings::load(None, &Flags::default()).unwrap().actors;
+        let audit = AuditWriter::start(Arc::clone(&store), Handle::current(), actors.audit_writer);
+        let process = || {
+            let embedder = Arc::new(BuiltinEmbedder::load().unwrap());
+            let index = SearchIndex::open(None, embedder, IndexSettings::default()).unwrap();
+            let surroundings = Surroundings { remote_model: false, shared_store: true };
+            GraphCore::new(Arc::clone(&store), Arc::new(index), audit.clone(), surroundings)
+        };
+        let (one, two) = (process(), process());
+        let by = analyst();
+        assert!(names(&two, &by, "Quiet Heron").await.is_empty());
+        let objects = vec![json!({"type": "campaign", "name": "Quiet Heron",
+            "id": "campaign--31b940d4-6f7f-459a-80ea-9c1f17b58abc"})];
+        let defaults = Defaults { tlp: Tlp::Green, confidence: 0.5, now: clock::now() };
+        one.ingest_stix(IngestStix { by: by.clone(), objects, defaults }).await.unwrap();
+        assert_eq!(names(&one, &by, "Quiet Heron").await, ["Quiet Heron"]);
+        two.follow().await;
+        assert_eq!(names(&two, &by, "Quiet Heron").await, ["Quiet Heron"]);
+    });
+}

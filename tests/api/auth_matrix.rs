@@ -1,0 +1,287 @@
+//! Every route with every kind of caller, and a check that no route is missing here.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use regex::Regex;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::helpers::{Answer, Client, PASSWORD, TestApp, run};
+use crate::stix;
+
+/// What a route asks of its caller.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Needs {
+    Nothing,
+    SignIn,
+    RecallRead,
+    /// `recall:write` and the feature `knowledge_graph`.
+    RecallWrite,
+    AuditRead,
+    AuditExport,
+    Admin,
+    /// An administrator of the operator's workspace.
+    Operator,
+}
+
+const CALLERS: [&str; 13] = [
+    "nobody",
+    "garbage token",
+    "revoked key",
+    "expired key",
+    "viewer",
+    "analyst",
+    "audit",
+    "admin",
+    "key[read]",
+    "key[ingest]",
+    "key[read,ingest]",
+    "foreign admin",
+    "foreign admin without features",
+];
+
+impl Needs {
+    /// One letter per caller: `1` is 401, `3` is 403, `+` the route's success, `f` what a stranger gets.
+    fn verdicts(self) -> &'static str {
+        //  nobody, garbage, revoked, expired | viewer, analyst, audit, admin | r, i, ri | foreign, no features
+        match self {
+            Needs::Nothing => "+++++++++++++",
+            Needs::SignIn => "1111+++++++++",
+            Needs::RecallRead => "1111+++++3+ff",
+            Needs::RecallWrite => "11113+3+3++f3",
+            Needs::AuditRead => "111133++333ff",
+            Needs::AuditExport => "111133++333ff",
+            Needs::Admin => "1111333+333ff",
+            Needs::Operator => "1111333+33333",
+        }
+    }
+}
+
+/// One route: success status for a permitted caller, status for a permitted caller of another workspace.
+struct Route {
+    method: Method,
+    path: &'static str,
+    needs: Needs,
+    success: u16,
+    foreign: u16,
+    body: fn() -> Value,
+}
+
+fn route(method: Method, path: &'static str, needs: Needs, success: u16, foreign: u16) -> Route {
+    Route {
+        method,
+        path,
+        needs,
+        success,
+        foreign,
+        body: || json!({}),
+    }
+}
+
+fn with_body(mut route: Route, body: fn() -> Value) -> Route {
+    route.body = body;
+    route
+}
+
+fn new_email() -> String {
+    format!("{}@example.com", uuid::Uuid::new_v4())
+}
+
+fn routes() -> Vec<Route> {
+    use Needs::{Admin, AuditExport, AuditRead, Nothing, Operator, RecallRead, RecallWrite, SignIn};
+    let (get, post) = (Method::GET, Method::POST);
+    let (patch, delete) = (Method::PATCH, Method::DELETE);
+    vec![
+        route(get.clone(), "/health", Nothing, 200, 200),
+        route(get.clone(), "/api/health", Nothing, 200, 200),
+        with_body(
+            route(post.clone(), "/api/auth/login", Nothing, 200, 200),
+            || json!({"email": crate::helpers::ADMIN, "password": PASSWORD}),
+        ),
+        route(get.clone(), "/api/auth/me", SignIn, 200, 200),
+        route(get.clone(), "/api/recall/search", RecallRead, 200, 200),
+        route(get.clone(), "/api/recall/semantic", RecallRead, 200, 200),
+        route(get.clone(), "/api/recall/sessions/{id}", RecallRead, 200, 404),
+        route(
+            get.clone(),
+            "/api/recall/sessions/{id}/export.stix",
+            RecallRead,
+            200,
+            404,
+        ),
+        with_body(
+            route(post.clone(), "/api/ingest/stix", RecallWrite, 201, 201),
+            || json!({"bundle": [stix::object("tool", "Matrix Tool")]}),
+        ),
+        route(get.clone(), "/api/audit/logs", AuditRead, 200, 200),
+        route(get.clone(), "/api/audit/verify", AuditRead, 200, 200),
+        route(get.clone(), "/api/audit/export", AuditExport, 200, 200),
+        route(get.clone(), "/api/admin/users", Admin, 200, 200),
+        with_body(
+            route(post.clone(), "/api/admin/users", Admin, 201, 201),
+            || json!({"email": new_email(), "password": PASSWORD, "role": "viewer"}),
+        ),
+        route(patch.clone(), "/api/admin/users/{id}", Admin, 200, 404),
+        route(get.clone(), "/api/admin/api-keys", Admin, 200, 200),
+        with_body(
+            route(post.clone(), "/api/admin/api-keys", Admin, 201, 201),
+            || json!({"name": "matrix", "scopes": ["read"]}),
+        ),
+        route(delete, "/api/admin/api-keys/{id}", Admin, 204, 404),
+        route(get, "/api/admin/workspace", Admin, 200, 200),
+        route(patch, "/api/admin/workspace", Admin, 200, 200),
+        with_body(
+            route(post, "/api/admin/workspaces", Operator, 201, 403),
+            || json!({"name": "matrix", "admin_email": new_email(), "admin_password": PASSWORD}),
+        ),
+    ]
+}
+
+/// The callers, in the order of [`CALLERS`].
+async fn callers(app: &TestApp) -> Vec<Client> {
+    let nobody = app.anonymous();
+    let soon = chrono::Utc::now() + chrono::Duration::milliseconds(500);
+    let body = json!({"name": "short-lived", "scopes": ["read", "ingest"], "expires_at": soon});
+    let made = app.admin.post("/api/admin/api-keys", &body).await;
+    let made = made.expect(201).await;
+    let expired = nobody.with_header("x-api-key", made["key"].as_str().unwrap());
+    let (id, key) = app.admin.add_key(&["read", "ingest"]).await;
+    let revoked = nobody.with_header("x-api-key", &key);
+    revoked.get("/api/auth/me").await.expect(200).await;
+    let revoke = format!("/api/admin/api-keys/{id}");
+    app.admin.delete(&revoke).await.expect(204).await;
+    let bare = app.workspace("without features").await;
+    bare.settings(json!({"features": []})).await;
+    let callers = vec![
+        nobody.clone(),
+        nobody.bearer("eyJhbGciOiJIUzI1NiJ9.e30.garbage"),
+        revoked,
+        expired.clone(),
+        app.user("viewer").await,
+        app.user("analyst").await,
+        app.user("audit").await,
+        app.admin.clone(),
+        app.api_key(&["read"]).await,
+        app.api_key(&["ingest"]).await,
+        app.api_key(&["read", "ingest"]).await,
+        app.workspace("foreign").await,
+        bare,
+    ];
+    // Most of the half second has passed with the sign-ins above.
+    while expired.get("/api/auth/me").await.status() != 401 {
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    callers
+}
+
+async fn send(client: &Client, route: &Route, ids: &[(&str, String)]) -> Answer {
+    let id = ids.iter().find(|(prefix, _)| route.path.starts_with(prefix));
+    let mut path = id.map_or(route.path.to_owned(), |(_, id)| route.path.replace("{id}", id));
+    if route.path.ends_with("/search") || route.path.ends_with("/semantic") {
+        path.push_str("?q=matrix+tool");
+    }
+    let request = client.request(route.method.clone(), &path);
+    let request = match route.method {
+        Method::POST | Method::PATCH => request.json(&(route.body)()),
+        _ => request,
+    };
+    Answer(request.send().await.unwrap())
+}
+
+#[test]
+fn every_route_answers_every_caller_as_the_table_says() {
+    run(async {
+        let app = TestApp::spawn().await;
+        app.admin
+            .ingest(json!([stix::object("tool", "Matrix Tool")]))
+            .await;
+        let found = app.admin.search("Matrix Tool").await;
+        let ids = [
+            (
+                "/api/recall/sessions/",
+                found["recall_id"].as_str().unwrap().to_owned(),
+            ),
+            ("/api/admin/users/", app.admin.add_user("viewer").await.0),
+            ("/api/admin/api-keys/", app.admin.add_key(&["read"]).await.0),
+        ];
+        let callers = callers(&app).await;
+        let mut wrong = Vec::new();
+        for route in routes() {
+            assert_eq!(route.needs.verdicts().len(), CALLERS.len(), "{:?}", route.needs);
+            for ((name, client), verdict) in CALLERS.iter().zip(&callers).zip(route.needs.verdicts().chars()) {
+                let want = match verdict {
+                    '1' => 401,
+                    '3' => 403,
+                    'f' => route.foreign,
+                    _ => route.success,
+                };
+                let (status, body) = send(client, &route, &ids).await.whole().await;
+                let error = serde_json::from_str::<Value>(&body).is_ok_and(|body| body["error"].is_string());
+                if status != want || (status >= 400) != error {
+                    wrong.push(format!(
+                        "{} {} as {name}: {status}, not {want}: {body}",
+                        route.method, route.path
+                    ));
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        app.stop().await;
+    });
+}
+
+#[test]
+fn the_table_names_every_route_of_the_source() {
+    let table: BTreeSet<(String, String)> = routes()
+        .iter()
+        .map(|route| (route.method.to_string(), route.path.to_owned()))
+        .collect();
+    let mut source = BTreeSet::new();
+    collect(
+        Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src/http/hosted")),
+        &mut source,
+    );
+    let missing: Vec<_> = source.difference(&table).collect();
+    let gone: Vec<_> = table.difference(&source).collect();
+    assert!(missing.is_empty(), "not in the table of this test: {missing:?}");
+    assert!(gone.is_empty(), "in the table, but no route: {gone:?}");
+}
+
+/// Every `resource("…")` under a folder with the methods of its `.route(…)` calls.
+fn collect(folder: &Path, into: &mut BTreeSet<(String, String)>) {
+    let part =
+        Regex::new(r#"\bresource\(\s*"([^"]+)"|\.route\(\s*web::(\w+)\(\)|\.route\(|web::scope\("#).unwrap();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let file = entry.unwrap().path();
+        if file.is_dir() {
+            collect(&file, into);
+            continue;
+        }
+        let text = std::fs::read_to_string(&file).unwrap();
+        let mut path = None;
+        for found in part.captures_iter(&text) {
+            match (found.get(1), found.get(2), path) {
+                (Some(resource), ..) => path = Some(resource.as_str()),
+                (None, Some(method), Some(path)) => {
+                    into.insert((method.as_str().to_uppercase(), path.to_owned()));
+                }
+                _ => panic!("{}: {} is a way this test does not read", file.display(), &found[0]),
+            }
+        }
+    }
+}
+
+#[test]
+fn unknown_paths_and_methods_answer_in_json_whoever_asks() {
+    run(async {
+        let app = TestApp::spawn().await;
+        for client in [app.anonymous(), app.admin.clone()] {
+            let error = client.get("/api/admin/nothing").await.refused(404).await;
+            assert_eq!(error, "no such route");
+            let error = client.delete("/api/recall/search").await.refused(405).await;
+            assert_eq!(error, "method not allowed");
+        }
+        app.stop().await;
+    });
+}

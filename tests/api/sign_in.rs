@@ -1,0 +1,452 @@
+//! Who a caller is: passwords, tokens, API keys, and what must never be written down.
+
+use std::io::BufRead;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use jsonwebtoken::{Algorithm, EncodingKey, Header};
+use secrecy::SecretString;
+use serde_json::{Value, json};
+
+use crate::helpers::{ADMIN, Client, PASSWORD, TestApp, keys_of, run, settings};
+
+const SECRET: &str = "a token secret of more than 32 bytes";
+const WRONG: &str = "wrong e-mail address or password";
+const REFUSED: &str = "invalid or missing credentials";
+
+/// The payload of a client's token.
+fn claims(client: &Client) -> Value {
+    use base64::Engine;
+    let payload = client.sends("authorization").split('.').nth(1).unwrap();
+    let bytes = base64::engine::general_purpose::URL_SAFE_NO_PAD
+        .decode(payload)
+        .unwrap();
+    serde_json::from_slice(&bytes).unwrap()
+}
+
+async fn known_secret() -> TestApp {
+    let mut settings = settings("mem://");
+    settings.jwt_secret = Some(SecretString::from(SECRET));
+    TestApp::with(settings).await
+}
+
+#[test]
+fn the_login_body_is_as_documented_and_the_token_lives_24_hours() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let body = app.anonymous().login(" Admin@Example.COM ", PASSWORD).await;
+        let body = body.expect(200).await;
+        assert_eq!(
+            keys_of(&body),
+            ["access_token", "expires_in", "token_type", "user", "workspace"]
+        );
+        assert_eq!(
+            (body["token_type"].clone(), body["expires_in"].clone()),
+            (json!("Bearer"), json!(86400))
+        );
+        assert_eq!(keys_of(&body["user"]), ["email", "id", "role"]);
+        assert_eq!(keys_of(&body["workspace"]), ["id", "name", "tier"]);
+        assert_eq!(
+            (body["user"]["email"].clone(), body["user"]["role"].clone()),
+            (json!(ADMIN), json!("admin"))
+        );
+        let claims = claims(&app.admin);
+        let life = claims["exp"].as_i64().unwrap() - claims["iat"].as_i64().unwrap();
+        assert_eq!(life, 86400);
+        assert_eq!(claims["ws"], body["workspace"]["id"]);
+
+        let me = app.admin.get("/api/auth/me").await.expect(200).await;
+        assert_eq!(
+            (me["user"].clone(), me["workspace"].clone()),
+            (body["user"].clone(), body["workspace"].clone())
+        );
+        app.stop().await;
+    });
+}
+
+#[test]
+fn a_malformed_login_is_400_and_names_the_field() {
+    run(async {
+        let app = TestApp::spawn().await;
+        for (body, want) in [
+            (json!({}), "email: is required"),
+            (json!({"email": "a@b"}), "password: is required"),
+            (
+                json!({"email": 1, "password": "x"}),
+                "email: invalid type: integer",
+            ),
+            (
+                json!({"email": "a@b", "password": null}),
+                "password: invalid type: null",
+            ),
+        ] {
+            let error = app.anonymous().post("/api/auth/login", &body).await;
+            let error = error.refused(400).await;
+            assert!(error.starts_with(want), "{error}");
+        }
+        let text = app.anonymous().post_bytes("/api/auth/login", "{").await;
+        assert!(
+            text.refused(400)
+                .await
+                .starts_with("body: is not valid JSON")
+        );
+        let long = format!(r#"{{"email":"a@b","password":"{}"}}"#, "x".repeat(20_000));
+        let long = app.anonymous().post_bytes("/api/auth/login", long).await;
+        long.refused(413).await;
+        app.stop().await;
+    });
+}
+
+#[test]
+fn a_wrong_password_an_unknown_a_disabled_and_an_odd_account_answer_alike() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let (disabled, disabled_email) = app.admin.add_user("viewer").await;
+        let path = format!("/api/admin/users/{disabled}");
+        app.admin
+            .patch(&path, &json!({"disabled": true}))
+            .await
+            .expect(200)
+            .await;
+        let long = format!("{}@example.com", "x".repeat(300));
+        for (email, password) in [
+            (ADMIN, "not the password"),
+            ("nobody@example.com", PASSWORD),
+            (disabled_email.as_str(), PASSWORD),
+            ("", ""),
+            ("nul\0@example.com", PASSWORD),
+            (long.as_str(), PASSWORD),
+        ] {
+            let error = app.anonymous().login(email, password).await.refused(401).await;
+            assert_eq!(error, WRONG, "{email}");
+        }
+        app.stop().await;
+    });
+}
+
+#[test]
+fn an_unknown_account_costs_as_much_work_as_a_wrong_password() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let mut quickest = [Duration::MAX; 2];
+        for _ in 0..3 {
+            for (email, best) in [ADMIN, "nobody@example.com"].into_iter().zip(&mut quickest) {
+                let since = Instant::now();
+                app.anonymous().login(email, "not the password").await.refused(401).await;
+                *best = (*best).min(since.elapsed());
+            }
+        }
+        // Without the password work an answer takes a small part of the time; the factor allows for load.
+        assert!(quickest[1] * 4 > quickest[0], "{quickest:?}");
+        app.stop().await;
+    });
+}
+
+#[test]
+fn the_fifth_failure_is_429_and_then_not_even_the_right_password_helps() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let (_, email) = app.admin.add_user("viewer").await;
+        for _ in 0..4 {
+            app.anonymous().login(&email, "wrong").await.refused(401).await;
+        }
+        for password in ["wrong", PASSWORD] {
+            // The address in another case is the same account.
+            let answer = app.anonymous().login(&email.to_uppercase(), password).await;
+            let wait: u64 = answer.header("retry-after").unwrap().parse().unwrap();
+            assert!((1..=901).contains(&wait), "{wait}");
+            assert_eq!(answer.refused(429).await, "rate limit exceeded");
+        }
+        // Another account from the same address is not held up.
+        app.anonymous().login(ADMIN, PASSWORD).await.expect(200).await;
+        app.stop().await;
+    });
+}
+
+#[test]
+fn parallel_guesses_do_not_slip_past_the_lockout() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let (_, email) = app.admin.add_user("viewer").await;
+        let client = app.anonymous();
+        let guesses = (0..16).map(|_| client.login(&email, "a guess"));
+        let mut statuses: Vec<u16> = join_all(guesses).await.iter().map(|a| a.status()).collect();
+        statuses.sort_unstable();
+        assert_eq!(statuses[..4], [401; 4]);
+        assert_eq!(statuses[4..], [429; 12]);
+        app.stop().await;
+    });
+}
+
+#[test]
+fn a_success_clears_the_failures() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let (_, email) = app.admin.add_user("viewer").await;
+        for _ in 0..2 {
+            for _ in 0..4 {
+                app.anonymous().login(&email, "wrong").await.refused(401).await;
+            }
+            app.anonymous().login(&email, PASSWORD).await.expect(200).await;
+        }
+        app.stop().await;
+    });
+}
+
+#[test]
+fn disabling_a_user_kills_its_token_and_its_keys_at_once() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let (id, email) = app.admin.add_user("admin").await;
+        let second = app.anonymous().sign_in(&email, PASSWORD).await;
+        let (_, key) = second.add_key(&["read"]).await;
+        let key = app.anonymous().with_header("x-api-key", &key);
+        for client in [&second, &key] {
+            client.get("/api/auth/me").await.expect(200).await;
+        }
+        let path = format!("/api/admin/users/{id}");
+        app.admin
+            .patch(&path, &json!({"disabled": true}))
+            .await
+            .expect(200)
+            .await;
+        for client in [&second, &key] {
+            assert_eq!(client.get("/api/auth/me").await.refused(401).await, REFUSED);
+        }
+        app.stop().await;
+    });
+}
+
+#[test]
+fn a_changed_password_kills_every_older_token_also_one_of_the_same_second() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let (id, email) = app.admin.add_user("viewer").await;
+        let path = format!("/api/admin/users/{id}");
+        let mut password = PASSWORD.to_owned();
+        // Several rounds: at least one falls into one second of the clock.
+        for round in 0..3 {
+            let old = app.anonymous().sign_in(&email, &password).await;
+            password = format!("{PASSWORD} {round}");
+            let change = app.admin.patch(&path, &json!({"password": password})).await;
+            change.expect(200).await;
+            assert_eq!(old.get("/api/auth/me").await.refused(401).await, REFUSED);
+            let new = app.anonymous().sign_in(&email, &password).await;
+            new.get("/api/auth/me").await.expect(200).await;
+        }
+        app.anonymous().login(&email, PASSWORD).await.refused(401).await;
+        app.stop().await;
+    });
+}
+
+#[test]
+fn a_changed_role_counts_for_tokens_that_are_out_already() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let (id, email) = app.admin.add_user("analyst").await;
+        let user = app.anonymous().sign_in(&email, PASSWORD).await;
+        user.get("/api/audit/logs").await.refused(403).await;
+        let path = format!("/api/admin/users/{id}");
+        app.admin
+            .patch(&path, &json!({"role": "audit"}))
+            .await
+            .expect(200)
+            .await;
+        user.get("/api/audit/logs").await.expect(200).await;
+        let ingest = user.post("/api/ingest/stix", &json!({"bundle": []})).await;
+        assert_eq!(ingest.refused(403).await, "permission recall:write required");
+        app.stop().await;
+    });
+}
+
+#[test]
+fn forged_expired_and_foreign_tokens_are_refused() {
+    run(async {
+        let app = known_secret().await;
+        let good = claims(&app.admin);
+        let sign = |claims: &Value, algorithm, secret: &str| {
+            let key = EncodingKey::from_secret(secret.as_bytes());
+            jsonwebtoken::encode(&Header::new(algorithm), claims, &key).unwrap()
+        };
+        let changed = |key: &str, value: Value| {
+            let mut claims = good.clone();
+            claims[key] = value;
+            sign(&claims, Algorithm::HS256, SECRET)
+        };
+        let works = app.anonymous().bearer(&sign(&good, Algorithm::HS256, SECRET));
+        works.get("/api/auth/me").await.expect(200).await;
+
+        let own = app.admin.sends("authorization").strip_prefix("Bearer ").unwrap();
+        let parts: Vec<&str> = own.split('.').collect();
+        let none = |header: &str| {
+            use base64::Engine;
+            let header = base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(header);
+            format!("{header}.{}.", parts[1])
+        };
+        let mut headless = good.clone();
+        headless.as_object_mut().unwrap().remove("exp");
+        let now = chrono::Utc::now().timestamp();
+        for (what, token) in [
+            ("another secret", sign(&good, Algorithm::HS256, "another secret of 32 bytes or more")),
+            ("another algorithm", sign(&good, Algorithm::HS512, SECRET)),
+            ("alg none", none(r#"{"alg":"none","typ":"JWT"}"#)),
+            ("alg None", none(r#"{"alg":"None"}"#)),
+            ("no signature", format!("{}.{}.", parts[0], parts[1])),
+            ("no expiry", sign(&headless, Algorithm::HS256, SECRET)),
+            ("expired", changed("exp", json!(now - 1))),
+            ("another issuer", changed("iss", json!("somebody"))),
+            ("another workspace", changed("ws", json!(uuid::Uuid::new_v4()))),
+            ("another user", changed("sub", json!(uuid::Uuid::new_v4()))),
+            ("empty", String::new()),
+        ] {
+            let answer = app.anonymous().bearer(&token).get("/api/auth/me").await;
+            assert_eq!(answer.refused(401).await, REFUSED, "{what}");
+        }
+        app.stop().await;
+    });
+}
+
+#[test]
+fn both_headers_may_say_the_same_and_nothing_else() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let (_, key) = app.admin.add_key(&["read"]).await;
+        let (_, other) = app.admin.add_key(&["read"]).await;
+        let nobody = app.anonymous();
+        let me = nobody.bearer(&key).get("/api/auth/me").await.expect(200).await;
+        assert_eq!(keys_of(&me), ["api_key", "workspace"]);
+        let both = nobody.bearer(&key).with_header("x-api-key", &key);
+        both.get("/api/auth/me").await.expect(200).await;
+        for client in [
+            nobody.bearer(&other).with_header("x-api-key", &key),
+            app.admin.with_header("x-api-key", &key),
+        ] {
+            let error = client.get("/api/auth/me").await.refused(401).await;
+            assert_eq!(error, "Authorization and X-API-Key differ");
+        }
+        let token = app.admin.sends("authorization").to_owned();
+        for (name, value) in [
+            ("authorization", "Basic YTpi"),
+            ("authorization", key.as_str()),
+            ("authorization", "Bearer"),
+            ("x-api-key", ""),
+            ("x-api-key", "tm_made-up"),
+            ("x-api-key", token.as_str()),
+        ] {
+            let answer = nobody.with_header(name, value).get("/api/auth/me").await;
+            assert_eq!(answer.refused(401).await, REFUSED, "{name}: {value}");
+        }
+        let twice = nobody.bearer(&key).with_header("authorization", &token);
+        twice.get("/api/auth/me").await.refused(401).await;
+        app.stop().await;
+    });
+}
+
+#[test]
+fn each_caller_has_its_own_rate_and_a_429_says_when_to_come_back() {
+    run(async {
+        let mut settings = settings("mem://");
+        settings.limits.tiers.insert("pilot".into(), 3);
+        let app = TestApp::with(settings).await;
+        let pilot = app.workspace("pilot").await;
+        let answer = pilot.get("/api/auth/me").await;
+        let figures = ["ratelimit-limit", "ratelimit-remaining", "ratelimit-reset"];
+        assert_eq!(figures.map(|name| answer.header(name).is_some()), [true; 3]);
+        assert_eq!(
+            (answer.header(figures[0]), answer.header(figures[1])),
+            (Some("3"), Some("2"))
+        );
+        let (_, key) = pilot.add_key(&["read"]).await;
+        // A refusal counts as well.
+        pilot.get("/api/recall/search").await.refused(400).await;
+        let answer = pilot.get("/api/auth/me").await;
+        assert_eq!(answer.header("ratelimit-remaining"), Some("0"));
+        let wait: u64 = answer.header("retry-after").unwrap().parse().unwrap();
+        assert!((1..=3601).contains(&wait));
+        assert_eq!(answer.refused(429).await, "rate limit exceeded");
+        let key = app.anonymous().with_header("x-api-key", &key);
+        key.get("/api/auth/me").await.expect(200).await;
+        app.admin.get("/api/auth/me").await.expect(200).await;
+        app.stop().await;
+    });
+}
+
+/// Kills the process when a test ends early.
+struct Process(std::process::Child);
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+#[test]
+fn no_secret_ever_stands_in_the_log_and_sigterm_ends_with_0() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let child = Command::new(env!("CARGO_BIN_EXE_threat-memory"))
+        .args(["hosted", "--bind", "127.0.0.1:0", "--storage"])
+        .arg(format!("surrealkv://{}", data.display()))
+        .envs([
+            ("THREAT_MEMORY_ADMIN_EMAIL", ADMIN),
+            ("THREAT_MEMORY_ADMIN_PASSWORD", PASSWORD),
+            ("THREAT_MEMORY_JWT_SECRET", SECRET),
+            ("THREAT_MEMORY_SERVER__ADMIN_BIND", "127.0.0.1:0"),
+            ("THREAT_MEMORY_LOG__FILTER", "trace"),
+        ])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut process = Process(child);
+    let mut lines = std::io::BufReader::new(process.0.stderr.take().unwrap()).lines();
+    let mut terminal = String::new();
+    let base = loop {
+        let line = lines.next().unwrap().unwrap();
+        terminal.push_str(&line);
+        if let Some(rest) = line.strip_prefix("API on ") {
+            break rest.split(',').next().unwrap().to_owned();
+        }
+    };
+    let rest = std::thread::spawn(move || lines.map_while(Result::ok).collect::<String>());
+    let mut secrets = vec![PASSWORD.to_owned(), SECRET.to_owned()];
+    run(async {
+        let nobody = Client::at(&base);
+        let admin = nobody.sign_in(ADMIN, PASSWORD).await;
+        secrets.push(admin.sends("authorization").replace("Bearer ", ""));
+        let (id, email) = admin.add_user("viewer").await;
+        let change = json!({"password": "another long password"});
+        let path = format!("/api/admin/users/{id}");
+        admin.patch(&path, &change).await.expect(200).await;
+        nobody.login(&email, "a mistyped password").await.refused(401).await;
+        let (_, key) = admin.add_key(&["read", "ingest"]).await;
+        let client = nobody.with_header("x-api-key", &key);
+        client.search("anything").await;
+        client.get("/api/audit/logs").await.refused(403).await;
+        nobody.bearer("made.up.token-abc").get("/api/auth/me").await.refused(401).await;
+        secrets.extend([
+            key,
+            "another long password".into(),
+            "a mistyped password".into(),
+            "made.up.token-abc".into(),
+        ]);
+    });
+    let pid = process.0.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    assert_eq!(process.0.wait().unwrap().code(), Some(0));
+    terminal.push_str(&rest.join().unwrap());
+    let mut logs = String::new();
+    for file in std::fs::read_dir(data.join("logs")).unwrap() {
+        logs.push_str(&std::fs::read_to_string(file.unwrap().path()).unwrap());
+    }
+    assert!(logs.contains("request answered"), "{logs}");
+    for text in [&logs, &terminal] {
+        for secret in &secrets {
+            assert!(!text.contains(secret.as_str()), "{secret} is in the log");
+        }
+        assert!(!text.contains("$argon2"), "a password hash is in the log");
+    }
+}
