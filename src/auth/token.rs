@@ -21,6 +21,9 @@ pub struct Claims {
     pub sub: Uuid,
     /// The workspace.
     pub ws: Uuid,
+    /// The moment, in microseconds, before which the user's tokens are void, as it was at sign-in: a token is
+    /// good only while it has not moved. `iat` has whole seconds, too few to tell before from after.
+    pub horizon: i64,
     pub iss: String,
     pub iat: i64,
     pub exp: i64,
@@ -43,12 +46,19 @@ impl Tokens {
         }
     }
 
-    /// A token for a user of a workspace.
-    pub fn issue(&self, user: Uuid, ws: Uuid, now: DateTime<Utc>) -> Result<String, DomainError> {
+    /// A token for a user of a workspace whose tokens count from `horizon` on.
+    pub fn issue(
+        &self,
+        user: Uuid,
+        ws: Uuid,
+        horizon: DateTime<Utc>,
+        now: DateTime<Utc>,
+    ) -> Result<String, DomainError> {
         let iat = now.timestamp();
         let claims = Claims {
             sub: user,
             ws,
+            horizon: horizon.timestamp_micros(),
             iss: ISSUER.into(),
             iat,
             exp: iat + LIFETIME,
@@ -121,14 +131,14 @@ mod tests {
     #[test]
     fn a_token_says_who_and_expires() {
         let (user, ws, now) = (Uuid::new_v4(), Uuid::new_v4(), crate::clock::now());
-        let token = tokens().issue(user, ws, now).unwrap();
+        let token = tokens().issue(user, ws, now, now).unwrap();
         let claims = tokens().read(&token).unwrap();
         assert_eq!(
             (claims.sub, claims.ws, claims.exp - claims.iat),
             (user, ws, LIFETIME)
         );
         let old = tokens()
-            .issue(user, ws, now - chrono::Duration::hours(25))
+            .issue(user, ws, now, now - chrono::Duration::hours(25))
             .unwrap();
         assert_eq!(tokens().read(&old), None);
         let other = Tokens::new(&SecretString::from("another secret of at least 32 bytes!"));
@@ -138,9 +148,8 @@ mod tests {
     #[test]
     fn an_unsigned_token_is_refused() {
         let header = "eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0";
-        let token = tokens()
-            .issue(Uuid::new_v4(), Uuid::new_v4(), crate::clock::now())
-            .unwrap();
+        let now = crate::clock::now();
+        let token = tokens().issue(Uuid::new_v4(), Uuid::new_v4(), now, now).unwrap();
         let payload = token.split('.').nth(1).unwrap();
         assert_eq!(tokens().read(&format!("{header}.{payload}.")), None);
     }

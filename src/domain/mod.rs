@@ -8,5 +8,6 @@ pub mod node;
 pub mod permission;
 pub mod principal;
 pub mod session;
+pub mod staging;
 pub mod stix;
 pub mod tlp;

@@ -1,5 +1,7 @@
 //! Recall: what is asked, how, and the session that remembers what was found.
 
+use std::collections::HashSet;
+
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use uuid::Uuid;
@@ -26,6 +28,19 @@ pub struct RecallSession {
     pub has_red_node: bool,
     pub node_ids: Vec<Uuid>,
     pub created_at: DateTime<Utc>,
+}
+
+impl RecallSession {
+    /// The session as a caller may see it now: rows hidden since the search leave no trace in its figures.
+    #[must_use]
+    pub fn limited_to(mut self, rows: &Visible<KgNode>) -> Self {
+        let visible: HashSet<Uuid> = rows.rows().iter().map(|node| node.id).collect();
+        self.node_ids.retain(|id| visible.contains(id));
+        self.result_count = self.node_ids.len() as u64;
+        self.max_tlp = rows.max_tlp();
+        self.has_red_node = self.max_tlp == Tlp::Red;
+        self
+    }
 }
 
 /// A node with its place in a result list.

@@ -111,9 +111,9 @@ async fn connect_retrying(url: &str) -> Result<Surreal<Any>, StoreError> {
     }
 }
 
+/// The engine has no error of its own for this; a mere "lock" would also fit "corrupted block".
 fn is_lock_error(text: &str) -> bool {
-    let text = text.to_ascii_lowercase();
-    text.contains("lock")
+    text.contains("already locked by another process")
 }
 
 /// Password of the service user: a digest of the service's secret, so every process that shares the

@@ -1,10 +1,14 @@
 //! Workspaces, users and API keys.
 
 use chrono::{DateTime, Utc};
+use surrealdb::engine::any::Any;
+use surrealdb::method::Query;
 use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
-use super::rows::{AuditRow, key, parse, record, tlp};
+use super::connect::StoreError;
+use super::retry::with_race_retry;
+use super::rows::{AuditRow, corrupt, key, parse, record, tlp};
 use super::{Store, failed};
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
@@ -48,6 +52,15 @@ pub struct WorkspaceChange {
     pub red_export_grant: Option<bool>,
     pub tier: Option<Tier>,
     pub features: Option<Vec<String>>,
+}
+
+/// What changes of a user; `None` leaves a part as it is.
+#[derive(Debug, Clone, Default)]
+pub struct UserChange {
+    pub role: Option<Role>,
+    pub disabled: Option<bool>,
+    pub password_hash: Option<String>,
+    pub tokens_after: Option<DateTime<Utc>>,
 }
 
 #[derive(Debug, Clone, SurrealValue)]
@@ -140,19 +153,18 @@ impl Store {
         };
         let users: Vec<UserRow> = admin.map(UserRow::from).into_iter().collect();
         let entries: Vec<AuditRow> = audit.map(AuditRow::from).into_iter().collect();
-        self.db
-            .query(
-                "{ INSERT INTO workspace $row RETURN NONE; \
-                   IF array::len($users) > 0 { INSERT INTO user $users RETURN NONE }; \
-                   IF array::len($audit) > 0 { INSERT INTO audit $audit RETURN NONE }; }",
-            )
-            .bind(("row", row))
-            .bind(("users", users))
-            .bind(("audit", entries))
-            .await
-            .and_then(surrealdb::IndexedResults::check)
-            .map_err(email_taken)?;
-        Ok(())
+        self.write(|| {
+            self.db
+                .query(
+                    "{ INSERT INTO workspace $row RETURN NONE; \
+                       IF array::len($users) > 0 { INSERT INTO user $users RETURN NONE }; \
+                       IF array::len($audit) > 0 { INSERT INTO audit $audit RETURN NONE }; }",
+                )
+                .bind(("row", row.clone()))
+                .bind(("users", users.clone()))
+                .bind(("audit", entries.clone()))
+        })
+        .await
     }
 
     /// Changes settings of a workspace, with the audit entry of the change.
@@ -162,26 +174,25 @@ impl Store {
         change: &WorkspaceChange,
         audit: &AuditEntry,
     ) -> Result<(), DomainError> {
-        self.db
-            .query(
-                "{ LET $done = (UPDATE $id SET tlp_ceiling = $ceiling ?? tlp_ceiling, \
-                     elevated_clearance = $elevated ?? elevated_clearance, \
-                     red_export_grant = $grant ?? red_export_grant, \
-                     tier = $tier ?? tier, features = $features ?? features RETURN id); \
-                   IF array::len($done) != 1 { THROW 'workspace was not changed' }; \
-                   INSERT INTO audit $audit RETURN NONE; }",
-            )
-            .bind(("id", record("workspace", id)))
-            .bind(("ceiling", change.tlp_ceiling.map(|tlp| i64::from(tlp.rank()))))
-            .bind(("elevated", change.elevated_clearance))
-            .bind(("grant", change.red_export_grant))
-            .bind(("tier", change.tier.map(|tier| tier.as_str().to_owned())))
-            .bind(("features", change.features.clone()))
-            .bind(("audit", AuditRow::from(audit)))
-            .await
-            .and_then(surrealdb::IndexedResults::check)
-            .map_err(failed(WRITE))?;
-        Ok(())
+        self.write(|| {
+            self.db
+                .query(
+                    "{ LET $done = (UPDATE $id SET tlp_ceiling = $ceiling ?? tlp_ceiling, \
+                         elevated_clearance = $elevated ?? elevated_clearance, \
+                         red_export_grant = $grant ?? red_export_grant, \
+                         tier = $tier ?? tier, features = $features ?? features RETURN id); \
+                       IF array::len($done) != 1 { THROW 'workspace was not changed' }; \
+                       INSERT INTO audit $audit RETURN NONE; }",
+                )
+                .bind(("id", record("workspace", id)))
+                .bind(("ceiling", change.tlp_ceiling.map(|tlp| i64::from(tlp.rank()))))
+                .bind(("elevated", change.elevated_clearance))
+                .bind(("grant", change.red_export_grant))
+                .bind(("tier", change.tier.map(|tier| tier.as_str().to_owned())))
+                .bind(("features", change.features.clone()))
+                .bind(("audit", AuditRow::from(audit)))
+        })
+        .await
     }
 
     /// The user with this e-mail address (compared in lower case).
@@ -215,31 +226,45 @@ impl Store {
     /// # Errors
     /// `Conflict` when the e-mail address is taken, in whichever workspace: the answer says no more.
     pub async fn create_user(&self, user: &UserRecord, audit: &AuditEntry) -> Result<(), DomainError> {
-        self.db
-            .query("{ INSERT INTO user $row RETURN NONE; INSERT INTO audit $audit RETURN NONE; }")
-            .bind(("row", UserRow::from(user)))
-            .bind(("audit", AuditRow::from(audit)))
-            .await
-            .and_then(surrealdb::IndexedResults::check)
-            .map_err(email_taken)?;
-        Ok(())
+        self.write(|| {
+            self.db
+                .query("{ INSERT INTO user $row RETURN NONE; INSERT INTO audit $audit RETURN NONE; }")
+                .bind(("row", UserRow::from(user)))
+                .bind(("audit", AuditRow::from(audit)))
+        })
+        .await
     }
 
-    /// Replaces role, password, state and token horizon of a user, with the audit entry.
-    pub async fn update_user(&self, user: &UserRecord, audit: &AuditEntry) -> Result<(), DomainError> {
-        self.db
-            .query(
-                "{ LET $done = (UPDATE $id CONTENT $row RETURN id); \
-                   IF array::len($done) != 1 { THROW 'user was not changed' }; \
-                   INSERT INTO audit $audit RETURN NONE; }",
-            )
-            .bind(("id", record("user", user.id)))
-            .bind(("row", UserRow::from(user)))
-            .bind(("audit", AuditRow::from(audit)))
-            .await
-            .and_then(surrealdb::IndexedResults::check)
-            .map_err(failed(WRITE))?;
-        Ok(())
+    /// Changes parts of a user, with the audit entry; returns the user as it is then. Parts that do not change
+    /// are not written, so that two changes at a time do not undo each other.
+    pub async fn change_user(
+        &self,
+        id: Uuid,
+        change: &UserChange,
+        audit: &AuditEntry,
+    ) -> Result<UserRecord, DomainError> {
+        let row: Option<UserRow> = with_race_retry(|| async {
+            let mut response = self
+                .db
+                .query(
+                    "{ LET $done = (UPDATE $id SET role = $role ?? role, disabled = $disabled ?? disabled, \
+                         password_hash = $hash ?? password_hash, tokens_after = $after ?? tokens_after); \
+                       IF array::len($done) != 1 { THROW 'user was not changed' }; \
+                       INSERT INTO audit $audit RETURN NONE; \
+                       RETURN $done; }",
+                )
+                .bind(("id", record("user", id)))
+                .bind(("role", change.role.map(|role| role.as_str().to_owned())))
+                .bind(("disabled", change.disabled))
+                .bind(("hash", change.password_hash.clone()))
+                .bind(("after", change.tokens_after))
+                .bind(("audit", AuditRow::from(audit)))
+                .await?;
+            Ok(response.take(0)?)
+        })
+        .await
+        .map_err(|error: StoreError| error.into_domain(WRITE))?;
+        row.ok_or_else(|| corrupt("the changed user is gone"))?.try_into()
     }
 
     /// The API key whose secret has this digest.
@@ -268,14 +293,13 @@ impl Store {
         api_key: &ApiKeyRecord,
         audit: &AuditEntry,
     ) -> Result<(), DomainError> {
-        self.db
-            .query("{ INSERT INTO api_key $row RETURN NONE; INSERT INTO audit $audit RETURN NONE; }")
-            .bind(("row", ApiKeyRow::from(api_key)))
-            .bind(("audit", AuditRow::from(audit)))
-            .await
-            .and_then(surrealdb::IndexedResults::check)
-            .map_err(failed(WRITE))?;
-        Ok(())
+        self.write(|| {
+            self.db
+                .query("{ INSERT INTO api_key $row RETURN NONE; INSERT INTO audit $audit RETURN NONE; }")
+                .bind(("row", ApiKeyRow::from(api_key)))
+                .bind(("audit", AuditRow::from(audit)))
+        })
+        .await
     }
 
     /// Revokes an API key of the workspace, with the audit entry; false when there is no such key.
@@ -286,21 +310,39 @@ impl Store {
         now: DateTime<Utc>,
         audit: &AuditEntry,
     ) -> Result<bool, DomainError> {
-        let mut response = self
-            .db
-            .query(
-                "{ LET $done = (UPDATE $id SET revoked_at = revoked_at ?? $now WHERE ws = $ws RETURN id); \
-                   IF array::len($done) = 1 { INSERT INTO audit $audit RETURN NONE }; \
-                   RETURN array::len($done); }",
-            )
-            .bind(("id", record("api_key", id)))
-            .bind(("ws", ws))
-            .bind(("now", now))
-            .bind(("audit", AuditRow::from(audit)))
-            .await
-            .map_err(failed(WRITE))?;
-        let changed: Option<i64> = response.take(0).map_err(failed(WRITE))?;
+        let changed: Option<i64> = with_race_retry(|| async {
+            let mut response = self
+                .db
+                .query(
+                    "{ LET $done = (UPDATE $id SET revoked_at = revoked_at ?? $now WHERE ws = $ws RETURN id); \
+                       IF array::len($done) = 1 { INSERT INTO audit $audit RETURN NONE }; \
+                       RETURN array::len($done); }",
+                )
+                .bind(("id", record("api_key", id)))
+                .bind(("ws", ws))
+                .bind(("now", now))
+                .bind(("audit", AuditRow::from(audit)))
+                .await?;
+            Ok(response.take(0)?)
+        })
+        .await
+        .map_err(|error: StoreError| error.into_domain(WRITE))?;
         Ok(changed == Some(1))
+    }
+
+    /// Runs one write statement, again when it lost a race.
+    async fn write<'a>(&self, query: impl Fn() -> Query<'a, Any>) -> Result<(), DomainError> {
+        with_race_retry(|| async {
+            query().await?.check()?;
+            Ok(())
+        })
+        .await
+        .map_err(|error: StoreError| match &error {
+            StoreError::Database(cause) if cause.message().contains("user_email") => {
+                DomainError::Conflict("email: is already in use".into())
+            }
+            _ => error.into_domain(WRITE),
+        })
     }
 
     async fn select<T: SurrealValue>(
@@ -316,13 +358,6 @@ impl Store {
             .map_err(failed(READ))?;
         response.take(0).map_err(failed(READ))
     }
-}
-
-fn email_taken(error: surrealdb::Error) -> DomainError {
-    if error.message().contains("user_email") {
-        return DomainError::Conflict("email: is already in use".into());
-    }
-    DomainError::internal(WRITE, error)
 }
 
 impl TryFrom<WorkspaceRow> for Workspace {

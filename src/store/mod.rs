@@ -5,13 +5,20 @@
 
 mod audit;
 mod connect;
+mod drafts;
 mod identity;
 mod migrate;
 mod nodes;
 mod retry;
 mod rows;
 mod sessions;
+mod staging;
+mod staging_rows;
 mod stix;
+mod tx;
+
+#[cfg(test)]
+mod tests;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -20,9 +27,11 @@ use surrealdb::engine::any::Any;
 
 pub use audit::AuditFilter;
 pub use connect::{StorageCredentials, StoreError};
-pub use identity::{ApiKeyRecord, UserRecord, WorkspaceChange};
+pub use drafts::{DraftsIngested, DraftsWrite};
+pub use identity::{ApiKeyRecord, UserChange, UserRecord, WorkspaceChange};
 pub use nodes::StoredNode;
 pub use sessions::SessionRecord;
+pub use staging::{Committed, Decision, NewBatch};
 pub use stix::{IngestResult, StixIngested, node_id};
 
 use crate::domain::error::DomainError;

@@ -21,12 +21,12 @@ pub struct StoredNode {
 }
 
 impl StoredNode {
-    fn from_row(row: NodeRow) -> Result<Self, DomainError> {
+    pub(super) fn from_row(row: NodeRow, highest: Tlp) -> Result<Self, DomainError> {
         Ok(Self {
             rev: u64::try_from(row.rev).unwrap_or(0),
             stix_evidence: row.stix_evidence,
             redistribution: row.redistribution.clone(),
-            node: row.into_node()?,
+            node: row.into_node(highest)?,
         })
     }
 }
@@ -63,7 +63,7 @@ impl Store {
             .await
             .map_err(failed("reading nodes failed"))?;
         let rows: Vec<NodeRow> = response.take(0).map_err(failed("reading nodes failed"))?;
-        rows.into_iter().map(StoredNode::from_row).collect()
+        rows.into_iter().map(|row| StoredNode::from_row(row, highest)).collect()
     }
 
     /// The nodes of a workspace written after `rev`, oldest write first, at most `limit` of them plus the
@@ -90,7 +90,7 @@ impl Store {
             .await
             .map_err(failed(what))?;
         let rows: Vec<NodeRow> = response.take(0).map_err(failed(what))?;
-        rows.into_iter().map(StoredNode::from_row).collect()
+        rows.into_iter().map(|row| StoredNode::from_row(row, Tlp::Red)).collect()
     }
 
     /// Number of nodes of a workspace.

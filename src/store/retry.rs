@@ -10,15 +10,34 @@ use super::connect::StoreError;
 
 const TRIES: u32 = 10;
 
-/// Runs `attempt` until it succeeds, fails for another reason than a conflict, or the budget is used up.
-pub(super) async fn with_retry<T, F>(mut attempt: impl FnMut() -> F) -> Result<T, StoreError>
+/// Runs `attempt` until it succeeds, fails for another reason than a conflict, or the budget is used up. For
+/// writes whose attempts look first at what is there: a row that exists already is a lost race to them.
+pub(super) async fn with_retry<T, F>(attempt: impl FnMut() -> F) -> Result<T, StoreError>
+where
+    F: Future<Output = Result<T, StoreError>>,
+{
+    retry_when(is_conflict, attempt).await
+}
+
+/// As [`with_retry`], for writes that report to the caller that a row exists already.
+pub(super) async fn with_race_retry<T, F>(attempt: impl FnMut() -> F) -> Result<T, StoreError>
+where
+    F: Future<Output = Result<T, StoreError>>,
+{
+    retry_when(lost_race, attempt).await
+}
+
+async fn retry_when<T, F>(
+    again: impl Fn(&surrealdb::Error) -> bool,
+    mut attempt: impl FnMut() -> F,
+) -> Result<T, StoreError>
 where
     F: Future<Output = Result<T, StoreError>>,
 {
     let mut tries = 0;
     loop {
         match attempt().await {
-            Err(StoreError::Database(error)) if is_conflict(&error) && tries + 1 < TRIES => {
+            Err(StoreError::Database(error)) if again(&error) && tries + 1 < TRIES => {
                 tries += 1;
                 let ceiling = (2u64 << tries.min(6)).min(100);
                 let pause = rand::rng().random_range(1..=ceiling);
@@ -29,12 +48,15 @@ where
     }
 }
 
-/// Whether the transaction lost a race. A client transaction's commit reports it as plain text only.
+/// Whether the transaction lost a race, or found a row that another one wrote in the meantime.
 fn is_conflict(error: &surrealdb::Error) -> bool {
-    matches!(error.query_details(), Some(QueryError::TransactionConflict)) || error.is_already_exists() || {
+    lost_race(error) || error.is_already_exists() || error.message().contains("already contains")
+}
+
+/// Whether the transaction lost a race. A client transaction's commit reports it as plain text only.
+fn lost_race(error: &surrealdb::Error) -> bool {
+    matches!(error.query_details(), Some(QueryError::TransactionConflict)) || {
         let text = error.message();
-        text.contains("can be retried")
-            || text.contains("retry required")
-            || text.contains("already contains")
+        text.contains("can be retried") || text.contains("retry required")
     }
 }

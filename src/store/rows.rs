@@ -24,6 +24,7 @@ pub(super) struct NodeRow {
     pub properties: String,
     pub status: String,
     pub evidence: Vec<Uuid>,
+    pub evidence_tlp: Vec<i64>,
     pub stix_evidence: Option<Uuid>,
     pub modified: Option<DateTime<Utc>>,
     pub redistribution: String,
@@ -58,6 +59,8 @@ pub(super) struct EdgeRow {
     pub active: bool,
     pub modified: Option<DateTime<Utc>>,
     pub raw: Option<Bytes>,
+    pub proof: Option<String>,
+    pub evidence: Option<Uuid>,
     pub created_at: DateTime<Utc>,
 }
 
@@ -141,7 +144,18 @@ pub(super) fn unpack(bytes: &Bytes) -> Result<Map<String, Value>, DomainError> {
 }
 
 impl NodeRow {
-    pub(super) fn into_node(self) -> Result<KgNode, DomainError> {
+    /// Links one more evidence record, unless it is linked already.
+    pub(super) fn link(&mut self, evidence: Uuid, tlp: Tlp) {
+        if !self.evidence.contains(&evidence) {
+            self.evidence.push(evidence);
+            self.evidence_tlp.push(i64::from(tlp.rank()));
+        }
+    }
+
+    /// The node as a caller sees it who may see rows up to `highest`.
+    pub(super) fn into_node(self, highest: Tlp) -> Result<KgNode, DomainError> {
+        let highest = i64::from(highest.rank());
+        let evidence = self.evidence.into_iter().zip(self.evidence_tlp);
         Ok(KgNode {
             id: key(&self.id)?,
             node_type: parse(&self.node_type)?,
@@ -153,7 +167,7 @@ impl NodeRow {
             confidence: self.confidence,
             properties: serde_json::from_str(&self.properties).map_err(corrupt)?,
             ingested_at: self.ingested_at,
-            linked_evidence_ids: self.evidence,
+            linked_evidence_ids: evidence.filter(|(_, tlp)| *tlp <= highest).map(|(id, _)| id).collect(),
             status: parse(&self.status)?,
         })
     }

@@ -4,22 +4,19 @@ use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
-use surrealdb::engine::any::Any;
-use surrealdb::method::Transaction;
 use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
 use super::connect::StoreError;
 use super::retry::with_retry;
 use super::rows::{AuditRow, EdgeRow, EvidenceRow, NodeRow, SupportRow, key, pack, record, tlp};
+use super::tx::WriteTx;
 use super::{Store, failed};
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
 use crate::domain::stix::ingest::{Markings, SkipReport, StixNode, StixPlan, StixRelationship, StixSupport};
 use crate::domain::stix::marking;
 
-/// Rows per statement: large enough to be fast, small enough to keep a statement's memory bounded.
-const CHUNK: usize = 1000;
 const OLD: &str = "not newer than the stored version";
 const NO_END: &str = "an end of the relationship is not in the workspace";
 
@@ -53,6 +50,7 @@ struct ExistingNode {
     id: RecordId,
     modified: Option<DateTime<Utc>>,
     evidence: Vec<Uuid>,
+    evidence_tlp: Vec<i64>,
 }
 
 #[derive(Debug, SurrealValue)]
@@ -111,7 +109,7 @@ impl Store {
         audit: impl Fn(&IngestResult, &SkipReport) -> AuditEntry,
     ) -> Result<StixIngested, DomainError> {
         with_retry(|| async {
-            let tx = self.db.clone().begin().await?;
+            let tx = self.begin().await?;
             let mut ingest = Ingest {
                 tx: &tx,
                 ws,
@@ -126,22 +124,13 @@ impl Store {
                 skipped,
                 touched,
             } = ingest.done;
-            match outcome {
-                Ok(()) => {
-                    tx.commit().await?;
-                    Ok(StixIngested {
-                        result,
-                        skipped,
-                        touched,
-                        rev,
-                    })
-                }
-                Err(error) => {
-                    // The statement's own error says more than what cancelling could add.
-                    tx.cancel().await.ok();
-                    Err(error)
-                }
-            }
+            tx.finish(outcome).await?;
+            Ok(StixIngested {
+                result,
+                skipped,
+                touched,
+                rev,
+            })
         })
         .await
         .map_err(|error: StoreError| error.into_domain("STIX ingest failed"))
@@ -165,7 +154,7 @@ impl Outcome {
 }
 
 struct Ingest<'a> {
-    tx: &'a Transaction<Any>,
+    tx: &'a WriteTx,
     ws: Uuid,
     now: DateTime<Utc>,
     rev: u64,
@@ -182,7 +171,7 @@ impl Ingest<'_> {
         self.edges(&plan.relationships).await?;
         self.support(&plan.supporting).await?;
         let entry = audit(&self.done.result, &self.done.skipped);
-        self.insert(
+        self.tx.write(
             "INSERT INTO audit $rows RETURN NONE",
             vec![AuditRow::from(&entry)],
         )
@@ -194,7 +183,7 @@ impl Ingest<'_> {
             .iter()
             .map(|n| record("node", node_id(self.ws, &n.stix_id)))
             .collect();
-        let found: Vec<ExistingNode> = self.find("SELECT id, modified, evidence FROM $ids", ids).await?;
+        let found: Vec<ExistingNode> = self.tx.find("SELECT id, modified, evidence, evidence_tlp FROM $ids", ids).await?;
         let mut stored: HashMap<Uuid, ExistingNode> = HashMap::new();
         for row in found {
             stored.insert(key(&row.id)?, row);
@@ -208,12 +197,13 @@ impl Ingest<'_> {
                 continue;
             }
             let source = self.evidence_row(node);
-            let mut linked = known.map(|row| row.evidence.clone()).unwrap_or_default();
             let source_id = key(&source.id)?;
-            if !linked.contains(&source_id) {
-                linked.push(source_id);
+            let mut row = self.node_row(id, node, source_id);
+            if let Some(known) = known {
+                row.evidence.clone_from(&known.evidence);
+                row.evidence_tlp.clone_from(&known.evidence_tlp);
             }
-            let row = self.node_row(id, node, linked, source_id);
+            row.link(source_id, node.tlp);
             self.done.touched.push(id);
             evidence.push(source);
             if known.is_some() {
@@ -225,10 +215,10 @@ impl Ingest<'_> {
         self.done.result.nodes_created = created.len() as u64;
         self.done.result.nodes_updated = updated.len() as u64;
         self.done.result.evidence_created = evidence.len() as u64;
-        self.insert("INSERT INTO evidence $rows RETURN NONE", evidence)
+        self.tx.write("INSERT INTO evidence $rows RETURN NONE", evidence)
             .await?;
-        self.insert("INSERT INTO node $rows RETURN NONE", created).await?;
-        self.insert(
+        self.tx.write("INSERT INTO node $rows RETURN NONE", created).await?;
+        self.tx.write(
             "FOR $row IN $rows { UPDATE $row.id CONTENT $row RETURN NONE }",
             updated,
         )
@@ -249,7 +239,7 @@ impl Ingest<'_> {
         }
     }
 
-    fn node_row(&self, id: Uuid, node: &StixNode, evidence: Vec<Uuid>, source: Uuid) -> NodeRow {
+    fn node_row(&self, id: Uuid, node: &StixNode, source: Uuid) -> NodeRow {
         NodeRow {
             id: record("node", id),
             ws: self.ws,
@@ -262,7 +252,8 @@ impl Ingest<'_> {
             confidence: node.confidence,
             properties: Value::Object(node.properties.clone()).to_string(),
             status: node.status.as_str().into(),
-            evidence,
+            evidence: Vec::new(),
+            evidence_tlp: Vec::new(),
             stix_evidence: Some(source),
             modified: Some(node.modified),
             redistribution: "allowed".into(),
@@ -275,7 +266,7 @@ impl Ingest<'_> {
         let ends = self.known_ends(edges).await?;
         let ids: Vec<_> = edges.iter().map(|e| record("edge", self.edge_id(e))).collect();
         let stored: HashMap<Uuid, Option<DateTime<Utc>>> =
-            by_key(self.find("SELECT id, modified FROM $ids", ids).await?)?;
+            by_key(self.tx.find("SELECT id, modified FROM $ids", ids).await?)?;
         let (mut rows, mut replaced) = (Vec::new(), Vec::new());
         for edge in edges {
             let id = self.edge_id(edge);
@@ -308,14 +299,16 @@ impl Ingest<'_> {
                 active: edge.active,
                 modified: Some(edge.modified),
                 raw: Some(pack(&edge.raw)),
+                proof: None,
+                evidence: None,
                 created_at: self.now,
             });
         }
         self.done.result.edges_updated = replaced.len() as u64;
         self.done.result.edges_created = (rows.len() - replaced.len()) as u64;
         // A relation's ends can't be changed in place, so a newer version replaces the edge.
-        self.insert("DELETE $rows RETURN NONE", replaced).await?;
-        self.insert("INSERT RELATION INTO edge $rows RETURN NONE", rows)
+        self.tx.write("DELETE $rows RETURN NONE", replaced).await?;
+        self.tx.write("INSERT RELATION INTO edge $rows RETURN NONE", rows)
             .await
     }
 
@@ -331,7 +324,7 @@ impl Ingest<'_> {
             ends.insert(node_id(self.ws, &edge.target_ref));
         }
         let ids: Vec<_> = ends.into_iter().map(|id| record("node", id)).collect();
-        let found: HashMap<Uuid, _> = by_key(self.find("SELECT id, modified FROM $ids", ids).await?)?;
+        let found: HashMap<Uuid, _> = by_key(self.tx.find("SELECT id, modified FROM $ids", ids).await?)?;
         Ok(found.into_keys().collect())
     }
 
@@ -339,7 +332,7 @@ impl Ingest<'_> {
         let id_of = |object: &StixSupport| support_id(self.ws, &object.stix_id);
         let ids: Vec<_> = objects.iter().map(|o| record("stix_support", id_of(o))).collect();
         let stored: HashMap<Uuid, Option<DateTime<Utc>>> =
-            by_key(self.find("SELECT id, modified FROM $ids", ids).await?)?;
+            by_key(self.tx.find("SELECT id, modified FROM $ids", ids).await?)?;
         let mut rows = Vec::new();
         for object in objects {
             let id = id_of(object);
@@ -362,38 +355,11 @@ impl Ingest<'_> {
                 raw: pack(&object.raw),
             });
         }
-        self.insert(
+        self.tx.write(
             "FOR $row IN $rows { UPSERT $row.id CONTENT $row RETURN NONE }",
             rows,
         )
         .await
-    }
-
-    /// Reads the rows that exist among these ids.
-    async fn find<T: SurrealValue>(&self, query: &str, ids: Vec<RecordId>) -> Result<Vec<T>, StoreError> {
-        let mut found = Vec::new();
-        for chunk in ids.chunks(CHUNK) {
-            let mut response = self.tx.query(query).bind(("ids", chunk.to_vec())).await?;
-            let rows: Vec<T> = response.take(0)?;
-            found.extend(rows);
-        }
-        Ok(found)
-    }
-
-    /// Runs a write statement over `rows`, chunk by chunk, inside the transaction.
-    async fn insert<T: SurrealValue + Clone + 'static>(
-        &self,
-        query: &str,
-        rows: Vec<T>,
-    ) -> Result<(), StoreError> {
-        for chunk in rows.chunks(CHUNK) {
-            self.tx
-                .query(query)
-                .bind(("rows", chunk.to_vec()))
-                .await?
-                .check()?;
-        }
-        Ok(())
     }
 }
 

@@ -349,3 +349,12 @@ pub fn keys_of(object: &Value) -> Vec<&str> {
     keys.sort_unstable();
     keys
 }
+
+impl Client {
+    /// The figures on the admin listener.
+    pub async fn metrics(&self) -> String {
+        let answer = self.http.get(format!("{}/metrics", self.admin_base)).send().await.unwrap();
+        assert_eq!(answer.status(), 200);
+        answer.text().await.unwrap()
+    }
+}

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::OnceCell;
+use tokio::sync::{Notify, OnceCell};
 use uuid::Uuid;
 
 use super::documents;
@@ -19,6 +19,9 @@ use crate::store::Store;
 const PAGE: u32 = 2000;
 /// Microseconds that a transaction of another process, or the difference of two clocks, may take.
 const OVERLAP: u64 = 30_000_000;
+
+/// Longest wait for the index to show what was committed just before.
+const SETTLING: Duration = Duration::from_secs(5);
 
 /// What is not in this process.
 #[derive(Debug, Clone, Copy, Default)]
@@ -45,6 +48,8 @@ pub(super) struct WorkspaceState {
     pub(super) writing: tokio::sync::Mutex<()>,
     caught_up: OnceCell<()>,
     unindexed: Mutex<Unindexed>,
+    /// Told whenever a revision has reached the index.
+    indexed: Notify,
 }
 
 /// Revisions that are durable and not, or not completely, in the index yet.
@@ -75,6 +80,21 @@ impl Unindexed {
 }
 
 impl WorkspaceState {
+    /// Waits until the index shows everything that is durable; to be called under the write lock, where
+    /// nothing new becomes durable.
+    pub(super) async fn settled(&self) {
+        loop {
+            let indexed = self.indexed.notified();
+            if self.unindexed().revs.is_empty() {
+                return;
+            }
+            // A revision that failed to be indexed stays open until the next start: don't wait for it.
+            if tokio::time::timeout(SETTLING, indexed).await.is_err() {
+                return;
+            }
+        }
+    }
+
     fn unindexed(&self) -> MutexGuard<'_, Unindexed> {
         self.unindexed.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -248,6 +268,7 @@ impl GraphCore {
                 if !embedded {
                     unindexed.lacks_vectors_from(rev);
                 }
+                state.indexed.notify_waiters();
             }
             Err(error) => tracing::error!(workspace = %ws, rev, ?error, "indexing failed"),
         }

@@ -50,6 +50,12 @@ impl GraphCore {
             self.audit().call(Append(entry)).await?;
             return Err(DomainError::Forbidden(reason));
         }
+        // Without the grant no RED object leaves, be it a result, a relationship or an author.
+        let highest = if by.workspace.red_export_grant {
+            highest
+        } else {
+            highest.min(Tlp::AmberPk)
+        };
         let parts = self.parts(ws, &record.session.node_ids, nodes, highest).await?;
         let exported = parts.nodes.len() as u64;
         let built = blocking(move || Ok(export::bundle(parts, Uuid::new_v4()))).await?;

@@ -6,6 +6,7 @@
 
 mod core;
 mod documents;
+mod drafts;
 mod export;
 mod ingest;
 mod recall;
@@ -23,9 +24,11 @@ pub use self::core::{GraphCore, Surroundings};
 use super::handle::{Access, ActorHandle, Job, Request};
 use super::job;
 use crate::config::ActorSettings;
+use crate::domain::draft::Drafts;
 use crate::domain::error::DomainError;
 use crate::domain::principal::Principal;
 use crate::domain::session::{RecallMode, RecallSession, ScoredNode, Visible};
+use crate::domain::staging::{CommitResult, DuplicateCandidate, ExtractedEntity};
 use crate::domain::stix::ingest::{Defaults, SkipReport};
 use crate::store::IngestResult;
 
@@ -50,6 +53,57 @@ pub struct Ingested {
 impl Request for IngestStix {
     type Reply = Ingested;
     const NAME: &'static str = "ingest_stix";
+    const ACCESS: Access = Access::Write;
+}
+
+/// Takes drafts in: all of them, or, on an error, none.
+#[derive(Debug)]
+pub struct IngestDrafts {
+    pub by: Principal,
+    pub drafts: Drafts,
+    /// Redistribution state of the source.
+    pub redistribution: String,
+    /// Name of the action in the audit log.
+    pub action: &'static str,
+}
+
+/// What an ingest of drafts did.
+#[derive(Debug)]
+pub struct DraftsDone {
+    pub result: IngestResult,
+    /// The node each draft became, in the order of the drafts.
+    pub ids: Vec<Uuid>,
+}
+
+impl Request for IngestDrafts {
+    type Reply = DraftsDone;
+    const NAME: &'static str = "ingest_drafts";
+    const ACCESS: Access = Access::Write;
+}
+
+/// Looks for stored nodes that extracted entities may be.
+#[derive(Debug)]
+pub struct FindDuplicates {
+    pub by: Principal,
+    pub entities: Vec<ExtractedEntity>,
+}
+
+impl Request for FindDuplicates {
+    type Reply = Vec<Vec<DuplicateCandidate>>;
+    const NAME: &'static str = "find_duplicates";
+    const ACCESS: Access = Access::Read;
+}
+
+/// Asks for the decided entities of one batch to become nodes, all or nothing.
+#[derive(Debug)]
+pub struct CommitStaged {
+    pub by: Principal,
+    pub batch: Uuid,
+}
+
+impl Request for CommitStaged {
+    type Reply = CommitResult;
+    const NAME: &'static str = "commit_staged";
     const ACCESS: Access = Access::Write;
 }
 
@@ -162,6 +216,9 @@ macro_rules! delegate {
 
 delegate! {
     IngestStix => ingest_stix,
+    IngestDrafts => ingest_drafts,
+    FindDuplicates => find_duplicates,
+    CommitStaged => commit_staged,
     Recall => recall,
     RecallSemantic => recall_semantic,
     ReadSession => read_session,

@@ -100,15 +100,20 @@ impl GraphCore {
         Ok(results)
     }
 
-    /// A session of the caller's workspace.
+    /// A session of the caller's workspace, with what the caller may see of it now.
     pub(super) async fn read_session(&self, message: ReadSession) -> Result<RecallSession, DomainError> {
-        let found = self
+        let ReadSession { by, session } = message;
+        let ws = by.workspace.id;
+        let found = self.store.session(ws, session).await?;
+        let record = found.ok_or(DomainError::NotFound("session"))?;
+        let include_rejected = record.include_rejected && by.may_see_rejected();
+        let clearance = by.workspace.clearance();
+        let stored = self
             .store
-            .session(message.by.workspace.id, message.session)
+            .nodes_by_id(ws, &record.session.node_ids, clearance.highest(), include_rejected)
             .await?;
-        found
-            .map(|record| record.session)
-            .ok_or(DomainError::NotFound("session"))
+        let rows = stored.into_iter().map(|stored| stored.node).collect();
+        Ok(record.session.limited_to(&Visible::filter(rows, clearance)))
     }
 
     async fn find(

@@ -15,7 +15,7 @@ use crate::domain::error::DomainError;
 use crate::domain::permission::{Role, Scope, Tier};
 use crate::domain::principal::{KNOWLEDGE_GRAPH, Principal, Workspace};
 use crate::domain::tlp::Tlp;
-use crate::store::{ApiKeyRecord, UserRecord, WorkspaceChange};
+use crate::store::{ApiKeyRecord, UserChange, UserRecord, WorkspaceChange};
 
 macro_rules! request {
     ($message:ty, $reply:ty, $name:literal, $access:ident) => {
@@ -208,32 +208,37 @@ impl IdentityCore {
             .user(user)
             .await?
             .filter(|found| found.ws == by.workspace.id);
-        let mut changed = found.ok_or(DomainError::NotFound("user"))?;
-        let own = changed.id == by.user_id();
-        if own && (disabled == Some(true) || role.is_some_and(|role| role != changed.role)) {
+        let found = found.ok_or(DomainError::NotFound("user"))?;
+        let own = found.id == by.user_id();
+        if own && (disabled == Some(true) || role.is_some_and(|role| role != found.role)) {
             return Err(DomainError::Conflict(
                 "administrators can't disable or demote themselves".into(),
             ));
         }
         let now = clock::now();
         let mut entry =
-            AuditEntry::by(&by, "admin.user_change", "user", Outcome::Success, now).on(changed.id);
+            AuditEntry::by(&by, "admin.user_change", "user", Outcome::Success, now).on(found.id);
+        let mut change = UserChange {
+            role,
+            disabled,
+            ..UserChange::default()
+        };
         if let Some(role) = role {
-            changed.role = role;
             entry = entry.with("role", role.as_str());
         }
         if let Some(disabled) = disabled {
-            changed.disabled = disabled;
             entry = entry.with("disabled", disabled);
+            // Tokens of before do not come back when the user does.
+            change.tokens_after = disabled.then_some(now);
         }
         if let Some(password) = password {
             password::check_new("password", &password)?;
-            changed.password_hash = Some(blocking(move || password::hash(&password)).await?);
+            change.password_hash = Some(blocking(move || password::hash(&password)).await?);
             // Whoever knew the old password must not stay signed in.
-            changed.tokens_after = now;
+            change.tokens_after = Some(now);
             entry = entry.with("password", "changed");
         }
-        self.store.update_user(&changed, &entry).await?;
+        let changed = self.store.change_user(found.id, &change, &entry).await?;
         self.chain(entry).await;
         Ok(changed.into())
     }
@@ -365,7 +370,11 @@ impl IdentityCore {
             .with("name", workspace.name.as_str());
         self.store
             .create_workspace(&workspace, false, Some(&admin), Some(&entry), now)
-            .await?;
+            .await
+            .map_err(|error| match error {
+                DomainError::Conflict(rule) => DomainError::Conflict(format!("admin_{rule}")),
+                other => other,
+            })?;
         self.chain(entry).await;
         Ok(NewWorkspace {
             workspace,

@@ -72,7 +72,7 @@ impl IdentityCore {
             Presented::Token(token) => {
                 let claims = self.tokens.read(token.expose_secret()).ok_or(REFUSED)?;
                 let user = self.store.user(claims.sub).await?.ok_or(REFUSED)?;
-                let stale = claims.iat < user.tokens_after.timestamp();
+                let stale = claims.horizon != user.tokens_after.timestamp_micros();
                 if user.disabled || stale || user.ws != claims.ws {
                     return Err(REFUSED);
                 }
@@ -149,7 +149,7 @@ impl IdentityCore {
     async fn signed_in(&self, user: UserRecord, ip: IpAddr) -> Result<SignedIn, DomainError> {
         let workspace = self.store.workspace(user.ws).await?.ok_or(WRONG_LOGIN)?;
         let now = clock::now();
-        let token = self.tokens.issue(user.id, user.ws, now)?;
+        let token = self.tokens.issue(user.id, user.ws, user.tokens_after, now)?;
         let mut entry = AuditEntry::anonymous(user.ws, ip, "auth.login", "user", Outcome::Success, now);
         entry.user_id = Some(user.id);
         entry.user_email = Some(user.email.clone());

@@ -116,7 +116,11 @@ fn marked(object: ExportObject) -> Map<String, Value> {
             .entry("object_marking_refs")
             .or_insert_with(|| Value::Array(Vec::new()));
         if let Value::Array(refs) = refs {
-            refs.extend(marking::refs_for(tlp).iter().map(|id| Value::from(*id)));
+            for id in marking::refs_for(tlp).iter().map(|id| Value::from(*id)) {
+                if !refs.contains(&id) {
+                    refs.push(id);
+                }
+            }
         }
     }
     if let Some(confidence) = confidence {

@@ -183,8 +183,8 @@ pub fn plan(objects: Vec<Value>, defaults: Defaults, known: Markings) -> StixPla
 struct Planner {
     defaults: Defaults,
     markings: Markings,
-    /// Names of the identities in the bundle.
-    sources: HashMap<String, String>,
+    /// Names of the identities in the bundle, with the marking each states for itself.
+    sources: HashMap<String, (String, Tlp)>,
     plan: StixPlan,
     unsupported: Vec<Map<String, Value>>,
 }
@@ -237,20 +237,22 @@ impl Planner {
 
     /// First pass: what objects later in the bundle say about the ones before them.
     fn learn(&mut self, objects: &[Map<String, Value>]) {
-        for object in objects {
-            let Some(id) = text(object, "id") else { continue };
-            match text(object, "type") {
-                Some("marking-definition") => {
-                    if let Ok(level) = marking::level_of(&Value::Object(object.clone())) {
-                        self.markings.insert(id.to_owned(), level);
-                    }
-                }
-                Some("identity") => {
-                    let name = text(object, "name").unwrap_or_default();
-                    self.sources.insert(id.to_owned(), name.to_owned());
-                }
-                _ => {}
+        let of_type = |kind: &'static str| {
+            objects.iter().filter_map(move |object| {
+                let id = text(object, "id")?;
+                (text(object, "type") == Some(kind)).then_some((id.to_owned(), object))
+            })
+        };
+        for (id, definition) in of_type("marking-definition") {
+            if let Ok(level) = marking::level_of(&Value::Object(definition.clone())) {
+                self.markings.insert(id, level);
             }
+        }
+        for (id, identity) in of_type("identity") {
+            // A marking that can't be read hides the name from everything below the top.
+            let level = self.own_tlp(identity).unwrap_or(Some(Tlp::Red));
+            let name = text(identity, "name").unwrap_or_default().to_owned();
+            self.sources.insert(id, (name, level.unwrap_or(Tlp::White)));
         }
     }
 
@@ -291,7 +293,7 @@ impl Planner {
             modified: modified_of(&raw).unwrap_or(self.defaults.now),
             node_type: properties::node_type(kind, &raw),
             description: text(&raw, "description").unwrap_or_default().to_owned(),
-            source: self.source_of(&raw),
+            source: self.source_of(&raw, tlp),
             status: if inactive {
                 NodeStatus::Rejected
             } else {
@@ -344,9 +346,14 @@ impl Planner {
 
     /// The marking of an object: `x_mitre_tlp`, TLP labels, marking references, then the default.
     fn tlp_of(&self, raw: &Map<String, Value>) -> Result<Tlp, String> {
+        Ok(self.own_tlp(raw)?.unwrap_or(self.defaults.tlp))
+    }
+
+    /// The marking that an object states for itself, if it states one.
+    fn own_tlp(&self, raw: &Map<String, Value>) -> Result<Option<Tlp>, String> {
         if let Some(own) = raw.get("x_mitre_tlp") {
             let own = own.as_str().ok_or("x_mitre_tlp: must be a string")?;
-            return own.parse().map_err(|rule| format!("x_mitre_tlp: {rule}"));
+            return own.parse().map(Some).map_err(|rule| format!("x_mitre_tlp: {rule}"));
         }
         let mut labelled = None;
         for label in texts(raw, "labels").filter(|label| is_tlp_label(label)) {
@@ -354,7 +361,7 @@ impl Planner {
             labelled = labelled.max(Some(level));
         }
         let referenced = self.referenced_tlp(raw)?;
-        Ok(labelled.or(referenced).unwrap_or(self.defaults.tlp))
+        Ok(labelled.or(referenced))
     }
 
     /// The most restrictive level among the markings referred to; a marking nobody defined is refused,
@@ -368,10 +375,9 @@ impl Planner {
         let granular = granular.filter_map(|marking| marking.get("marking_ref")?.as_str());
         let mut level = None;
         for id in texts(raw, "object_marking_refs").chain(granular) {
-            let stated = match (marking::well_known(id), self.markings.get(id)) {
+            let stated = match (marking::stated_by(id), self.markings.get(id)) {
                 (Some(tlp), _) => Some(tlp),
                 (None, Some(stated)) => *stated,
-                (None, None) if marking::is_built_in(id) => None,
                 (None, None) => {
                     return Err(format!(
                         "object_marking_refs: names a marking that is not defined ({id})"
@@ -383,11 +389,12 @@ impl Planner {
         Ok(level)
     }
 
-    fn source_of(&self, raw: &Map<String, Value>) -> String {
+    /// The name of who made the object, unless it is marked higher than the object itself.
+    fn source_of(&self, raw: &Map<String, Value>, tlp: Tlp) -> String {
         let creator = text(raw, "created_by_ref")
             .and_then(|id| self.sources.get(id))
-            .cloned();
-        creator.filter(|name| !name.is_empty()).unwrap_or_else(|| {
+            .filter(|(name, level)| !name.is_empty() && *level <= tlp);
+        creator.map(|(name, _)| name.clone()).unwrap_or_else(|| {
             let first = raw.get("external_references").and_then(|refs| refs.get(0));
             first
                 .and_then(|r| r.get("source_name")?.as_str())

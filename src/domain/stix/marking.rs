@@ -67,6 +67,12 @@ pub fn well_known(id: &str) -> Option<Tlp> {
         .map(|(_, tlp, _)| *tlp)
 }
 
+/// The level that a reference to this id states, whatever object comes with it: the well-known ones, and our
+/// own statement, which must not be read as the default where a sender cut off the rest.
+pub fn stated_by(id: &str) -> Option<Tlp> {
+    well_known(id).or((id == AMBER_PK_ID).then_some(Tlp::AmberPk))
+}
+
 /// Whether `id` names a marking this service can write out without having received it.
 pub fn is_built_in(id: &str) -> bool {
     id == AMBER_PK_ID || well_known(id).is_some()
@@ -79,7 +85,7 @@ pub fn is_built_in(id: &str) -> bool {
 pub fn level_of(definition: &Value) -> Result<Option<Tlp>, String> {
     let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
     if let Some(id) = definition.get("id").and_then(Value::as_str)
-        && let Some(tlp) = well_known(id)
+        && let Some(tlp) = stated_by(id)
     {
         return Ok(Some(tlp));
     }

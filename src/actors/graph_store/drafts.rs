@@ -1,0 +1,217 @@
+//! Every other way in: drafts, and the commit of staged ones.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use super::core::{GraphCore, WorkspaceState, index_failed};
+use super::{CommitStaged, DraftsDone, FindDuplicates, IngestDrafts, documents};
+use crate::actors::job::blocking;
+use crate::clock;
+use crate::domain::audit::{AuditEntry, Outcome};
+use crate::domain::draft::NodeDraft;
+use crate::domain::error::DomainError;
+use crate::domain::node::NodeType;
+use crate::domain::staging::{CommitResult, DuplicateCandidate, ExtractedEntity, MatchKind};
+use crate::domain::tlp::Tlp;
+use crate::search::{Filter, Hit, KeyKind, Mode, SearchIndex, WorkspaceIndex, embedding_text};
+use crate::store::{DraftsWrite, IngestResult, StoredNode};
+
+/// Cosine from which two nodes may mean the same.
+const SAME_MEANING: f32 = 0.8;
+/// Most candidates that are shown per entity.
+const CANDIDATES: usize = 5;
+/// Properties that name exactly one thing.
+const IDENTIFIERS: [&str; 2] = ["value", "external_ids"];
+
+impl GraphCore {
+    /// Writes and indexes drafts.
+    pub(super) async fn ingest_drafts(&self, message: IngestDrafts) -> Result<DraftsDone, DomainError> {
+        let IngestDrafts { by, drafts, redistribution, action } = message;
+        let ws = by.workspace.id;
+        let target = self.index_of(ws).await?;
+        let entry = AuditEntry::by(&by, action, "node", Outcome::Success, clock::now());
+        let audit = |result: &IngestResult| {
+            entry
+                .clone()
+                .with("nodes_created", result.nodes_created)
+                .with("nodes_updated", result.nodes_updated)
+                .with("evidence_created", result.evidence_created)
+                .with("edges_created", result.edges_created)
+        };
+        let state = self.state(ws);
+        let done = {
+            let _writing = state.writing.lock().await;
+            // The names of what was committed just before must be known, or a node would be doubled.
+            state.settled().await;
+            let merges = same_nodes(&target, &drafts.nodes)?;
+            let write = DraftsWrite {
+                ws,
+                drafts: &drafts,
+                merges: &merges,
+                redistribution: &redistribution,
+                now: clock::now(),
+            };
+            let done = self.store.ingest_drafts(&write, audit).await?;
+            Self::committed(&state, done.rev);
+            done
+        };
+        self.index_stored(ws, &state, done.rev, &done.touched).await;
+        self.chain(audit(&done.result)).await;
+        Ok(DraftsDone { result: done.result, ids: done.ids })
+    }
+
+    /// Commits what was decided in a staging batch.
+    pub(super) async fn commit_staged(&self, message: CommitStaged) -> Result<CommitResult, DomainError> {
+        let CommitStaged { by, batch } = message;
+        let ws = by.workspace.id;
+        let target = self.index_of(ws).await?;
+        let entry = AuditEntry::by(&by, "ingest.batch_commit", "staging_batch", Outcome::Success, clock::now())
+            .on(batch);
+        let audit = |result: &CommitResult| {
+            entry
+                .clone()
+                .with("nodes_created", result.nodes_created)
+                .with("nodes_updated", result.nodes_updated)
+                .with("merged", result.merged)
+                .with("discarded", result.discarded)
+                .with("remaining", result.remaining)
+        };
+        let state = self.state(ws);
+        let done = {
+            let _writing = state.writing.lock().await;
+            state.settled().await;
+            let staged = self.store.staged_drafts(ws, batch).await?;
+            let (ids, drafts): (Vec<Uuid>, Vec<NodeDraft>) = staged.into_iter().unzip();
+            let known = same_nodes(&target, &drafts)?;
+            let known: HashMap<Uuid, Uuid> =
+                known.into_iter().filter_map(|(place, node)| Some((*ids.get(place)?, node))).collect();
+            let done = self.store.commit_batch(ws, batch, &known, clock::now(), audit).await?;
+            Self::committed(&state, done.rev);
+            done
+        };
+        self.index_stored(ws, &state, done.rev, &done.touched).await;
+        self.chain(audit(&done.result)).await;
+        Ok(done.result)
+    }
+
+    /// Stored nodes that extracted entities may be, as far as the caller may see them.
+    pub(super) async fn find_duplicates(
+        &self,
+        message: FindDuplicates,
+    ) -> Result<Vec<Vec<DuplicateCandidate>>, DomainError> {
+        let FindDuplicates { by, entities } = message;
+        let ws = by.workspace.id;
+        let target = self.index_of(ws).await?;
+        let highest = by.workspace.clearance().highest();
+        let index = Arc::clone(&self.index);
+        let found = blocking(move || {
+            entities.iter().map(|entity| candidates(&index, &target, entity, highest)).collect::<Result<Vec<_>, _>>()
+        })
+        .await?;
+        let ids: Vec<Uuid> = found.iter().flatten().map(|(id, ..)| *id).collect();
+        let stored = self.store.nodes_by_id(ws, &ids, highest, false).await?;
+        let by_id: HashMap<Uuid, _> =
+            stored.into_iter().map(|stored| (stored.node.id, stored.node)).collect();
+        let shown = |(id, matched, score): (Uuid, MatchKind, f32)| {
+            let node = by_id.get(&id)?;
+            let (node_type, name) = (node.node_type, node.name.clone());
+            Some(DuplicateCandidate { node_id: id, node_type, name, score, matched })
+        };
+        Ok(found.into_iter().map(|list| list.into_iter().filter_map(shown).collect()).collect())
+    }
+
+    async fn index_stored(&self, ws: Uuid, state: &WorkspaceState, rev: u64, touched: &[StoredNode]) {
+        let docs = touched.iter().map(documents::of_stored).collect();
+        self.index_revision(ws, state, rev, docs).await;
+    }
+}
+
+/// The stored nodes that drafts are: those of the same type that carry the draft's name or external id.
+fn same_nodes(target: &WorkspaceIndex, drafts: &[NodeDraft]) -> Result<HashMap<usize, Uuid>, DomainError> {
+    let mut same = HashMap::new();
+    for (place, draft) in drafts.iter().enumerate().filter(|(_, draft)| draft.merge_by_name) {
+        let mut keys = vec![draft.name.as_str()];
+        keys.extend(strings(draft.properties.get("external_ids")));
+        let filter = Filter { node_types: Some(alike(draft.node_type)), ..Filter::up_to(Tlp::Red) };
+        let found = target.lookup(&keys, &filter).map_err(index_failed)?;
+        // An identifier says more than a name, and a name more than an alias.
+        if let Some(best) = found.into_iter().max_by_key(|hit| hit.kind) {
+            same.insert(place, best.node_id);
+        }
+    }
+    Ok(same)
+}
+
+/// A CVE is a vulnerability under another name.
+fn alike(node_type: NodeType) -> Vec<NodeType> {
+    match node_type {
+        NodeType::Cve | NodeType::Vulnerability => vec![NodeType::Cve, NodeType::Vulnerability],
+        other => vec![other],
+    }
+}
+
+type Candidate = (Uuid, MatchKind, f32);
+
+fn candidates(
+    index: &SearchIndex,
+    target: &WorkspaceIndex,
+    entity: &ExtractedEntity,
+    highest: Tlp,
+) -> Result<Vec<Candidate>, DomainError> {
+    let filter = Filter { node_types: Some(alike(entity.node_type)), ..Filter::up_to(highest) };
+    let mut keys = vec![entity.name.as_str()];
+    for key in IDENTIFIERS {
+        keys.extend(strings(entity.properties.get(key)));
+    }
+    let mut found: Vec<Candidate> = Vec::new();
+    for hit in target.lookup(&keys, &filter).map_err(index_failed)? {
+        let (matched, score) = match hit.kind {
+            KeyKind::Identifier => (MatchKind::Id, 1.0),
+            KeyKind::Name => (MatchKind::Name, 0.95),
+            KeyKind::Alias => (MatchKind::Alias, 0.9),
+        };
+        match found.iter_mut().find(|(id, ..)| *id == hit.node_id) {
+            Some(known) if known.1 > matched => *known = (hit.node_id, matched, score),
+            Some(_) => {}
+            None => found.push((hit.node_id, matched, score)),
+        }
+    }
+    // Indicators that look alike are different indicators.
+    if entity.node_type != NodeType::Ioc {
+        for hit in alike_in_meaning(index, target, entity, &filter)? {
+            if !found.iter().any(|(id, ..)| *id == hit.node_id) {
+                found.push((hit.node_id, MatchKind::Semantic, hit.score));
+            }
+        }
+    }
+    found.sort_by(|a, b| a.1.cmp(&b.1).then(b.2.total_cmp(&a.2)));
+    found.truncate(CANDIDATES);
+    Ok(found)
+}
+
+fn alike_in_meaning(
+    index: &SearchIndex,
+    target: &WorkspaceIndex,
+    entity: &ExtractedEntity,
+    filter: &Filter,
+) -> Result<Vec<Hit>, DomainError> {
+    let aliases: Vec<String> =
+        strings(entity.properties.get("aliases")).map(str::to_owned).collect();
+    let text = embedding_text(&entity.name, &aliases, &entity.description);
+    // Without the model there are no candidates by meaning; those by name are there all the same.
+    let Ok(vector) = index.embed_query(&text) else { return Ok(Vec::new()) };
+    let hits = target.search(&text, Some(&vector), Mode::Vector, filter, CANDIDATES).map_err(index_failed)?;
+    Ok(hits.into_iter().filter(|hit| hit.score >= SAME_MEANING).collect())
+}
+
+fn strings(value: Option<&serde_json::Value>) -> impl Iterator<Item = &str> {
+    use serde_json::Value;
+    let (one, many) = match value {
+        Some(Value::String(text)) => (Some(text.as_str()), None),
+        Some(Value::Array(items)) => (None, Some(items.iter().filter_map(Value::as_str))),
+        Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_)) | None => (None, None),
+    };
+    one.into_iter().chain(many.into_iter().flatten())
+}

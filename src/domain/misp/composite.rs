@@ -1,0 +1,103 @@
+//! Composite types: two values in one attribute, `filename|sha256`, `ip-dst|port`.
+//!
+//! A value that stands for itself (a file name, a digest, a domain, an address) becomes a node of its own, and the
+//! attribute states how the two belong together. A port or a registry value means nothing alone: it is kept as a
+//! property of what it belongs to.
+
+use serde_json::Value;
+
+use super::value::{Part, part};
+
+/// An attribute's value taken apart.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Split {
+    /// At least one; what the attribute is mainly about comes first.
+    pub parts: Vec<Part>,
+    /// The stated relationship from the first part to the second.
+    pub relation: Option<&'static str>,
+    /// A property that qualifies the first part: its key (a list), and the value to add.
+    pub detail: Option<(&'static str, Value)>,
+}
+
+enum Shape {
+    /// Types of the two values, and the relationship from left to right.
+    Two(&'static str, String, &'static str),
+    /// Type of the first value, and the property that the second one is.
+    Detail(&'static str, &'static str),
+}
+
+fn shape(misp_type: &str) -> Option<Shape> {
+    Some(match misp_type {
+        "malware-sample" => Shape::Two("filename", "md5".into(), "related-to"),
+        "domain|ip" => Shape::Two("domain", "ip-dst".into(), "resolves-to"),
+        "ip-dst|port" | "ip-src|port" => Shape::Detail("ip-dst", "ports"),
+        "hostname|port" | "domain|port" => Shape::Detail("hostname", "ports"),
+        "regkey|value" => Shape::Detail("regkey", "registry_values"),
+        _ => {
+            let digest = misp_type.strip_prefix("filename|")?;
+            Shape::Two("filename", digest.to_owned(), "related-to")
+        }
+    })
+}
+
+/// Takes a value apart; a value without its separator is the half that it looks like.
+pub(super) fn split(misp_type: &str, value: &str) -> Split {
+    let Some(shape) = shape(misp_type) else {
+        return single(part(misp_type, value));
+    };
+    match shape {
+        Shape::Two(left, right, relation) => two(left, &right, relation, value),
+        Shape::Detail(main, key) => detail(main, key, value),
+    }
+}
+
+fn single(part: Part) -> Split {
+    Split {
+        parts: vec![part],
+        relation: None,
+        detail: None,
+    }
+}
+
+fn two(left: &str, right: &str, relation: &'static str, value: &str) -> Split {
+    // A file name may hold the separator, a digest or an address can't.
+    let Some((first, second)) = value.rsplit_once('|') else {
+        let digest = value.len() >= 32 && value.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let address = value.parse::<std::net::IpAddr>().is_ok();
+        let second = if right == "ip-dst" { address } else { digest };
+        return single(part(if second { right } else { left }, value));
+    };
+    match (first.trim().is_empty(), second.trim().is_empty()) {
+        (false, true) => single(part(left, first)),
+        (true, false) => single(part(right, second)),
+        _ => Split {
+            parts: vec![part(left, first), part(right, second)],
+            relation: Some(relation),
+            detail: None,
+        },
+    }
+}
+
+fn detail(main: &str, key: &'static str, value: &str) -> Split {
+    let halves = if key == "ports" { with_port(value) } else { value.split_once('|') };
+    let Some((first, second)) = halves.filter(|(first, _)| !first.trim().is_empty()) else {
+        return single(part(main, value));
+    };
+    let second = second.trim();
+    let added = match second.parse::<u16>() {
+        Ok(port) if key == "ports" => Value::from(port),
+        _ => Value::from(second),
+    };
+    Split {
+        detail: (!second.is_empty()).then_some((key, added)),
+        ..single(part(main, first))
+    }
+}
+
+/// `host|port`, and `host:port` as some feeds write it.
+fn with_port(value: &str) -> Option<(&str, &str)> {
+    value.rsplit_once('|').or_else(|| {
+        let (host, port) = value.rsplit_once(':')?;
+        (!host.contains(':') && port.parse::<u16>().is_ok()).then_some((host, port))
+    })
+}

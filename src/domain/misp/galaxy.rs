@@ -1,0 +1,202 @@
+//! Galaxy clusters: which are actors, tools, techniques or vulnerabilities, and what is known about them.
+//!
+//! Clusters come as `Galaxy` with everything about them, or only as a `misp-galaxy:type="value"` tag, as most feeds
+//! write them; the same cluster in both forms is one. Clusters of other galaxies (sectors, countries) are tags.
+//!
+//! ATT&CK clusters are called `Name - ID`. Actors and tools lose the id: their names are unique. Techniques keep it,
+//! because different techniques share a name (`Server - T1583.004`, `Server - T1584.004`) and names are merged by.
+
+use serde_json::{Map, Value};
+
+use super::lenient::{meta_texts, scrubbed_map};
+use super::marking::ClusterTag;
+use super::wire::{Cluster, Distribution, Galaxy};
+use crate::domain::draft::identity;
+use crate::domain::extraction::canonical_name;
+use crate::domain::node::NodeType;
+use crate::domain::tlp::Tlp;
+
+/// Most references of a cluster that are kept.
+const MAX_REFERENCES: usize = 50;
+
+/// A cluster that is a node.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ClusterNode {
+    pub identity: String,
+    pub node_type: NodeType,
+    pub name: String,
+    pub description: String,
+    pub properties: Map<String, Value>,
+    /// What its own distribution asks for.
+    pub tlp: Option<Tlp>,
+    /// How the carrier is related to it, if that is stated.
+    pub relationship: Option<String>,
+}
+
+/// What the galaxies and galaxy tags of one carrier amount to.
+#[derive(Debug, Default)]
+pub(super) struct Clusters {
+    pub nodes: Vec<ClusterNode>,
+    /// Tags of the clusters that are no nodes.
+    pub labels: Vec<String>,
+}
+
+/// Reads the galaxies of an event or attribute together with its galaxy tags.
+pub(super) fn read(galaxies: &[Galaxy], tags: &[ClusterTag]) -> Clusters {
+    let mut read = Clusters::default();
+    let mut described: Vec<&str> = Vec::new();
+    for (galaxy, cluster) in galaxies
+        .iter()
+        .flat_map(|galaxy| galaxy.clusters.iter().map(move |cluster| (galaxy, cluster)))
+        .filter(|(_, cluster)| !cluster.deleted)
+    {
+        described.extend(cluster.tag_name.as_deref());
+        let kind = cluster.kind.as_deref().or(galaxy.kind.as_deref()).unwrap_or_default();
+        read.add(kind, cluster);
+    }
+    for tag in tags.iter().filter(|tag| !described.contains(&tag.tag.as_str())) {
+        let cluster = Cluster {
+            value: Some(tag.value.clone()),
+            tag_name: Some(tag.tag.clone()),
+            ..Cluster::default()
+        };
+        read.add(&tag.kind, &cluster);
+    }
+    read
+}
+
+impl Clusters {
+    fn add(&mut self, kind: &str, cluster: &Cluster) {
+        let Some(value) = cluster.value.as_deref() else { return };
+        match node_type(kind) {
+            Some(node_type) => {
+                let node = node(kind, node_type, value, cluster);
+                if !self.nodes.iter().any(|known| known.identity == node.identity) {
+                    self.nodes.push(node);
+                }
+            }
+            None => {
+                let tag = cluster.tag_name.clone();
+                self.labels
+                    .push(tag.unwrap_or_else(|| format!("misp-galaxy:{kind}=\"{value}\"")));
+            }
+        }
+    }
+}
+
+/// The node type of a galaxy's clusters, by the galaxy's `type` (misp-galaxy repository).
+fn node_type(kind: &str) -> Option<NodeType> {
+    let has = |parts: &[&str]| parts.iter().any(|part| kind.contains(part));
+    let is = |names: &[&str]| names.contains(&kind);
+    if has(&["threat-actor", "intrusion-set", "activity-group", "360net", "campaign"])
+        || is(&["mitre-ics-groups", "tidal-groups"])
+    {
+        return Some(NodeType::Actor);
+    }
+    if has(&["attack-pattern", "course-of-action", "-techniques", "-technique", "-tactic"])
+        || is(&["attck4fraud", "mitre-fight-mitigations"])
+    {
+        return Some(NodeType::Attck);
+    }
+    if has(&["branded-vulnerability", "branded_vulnerability"]) {
+        return Some(NodeType::Vulnerability);
+    }
+    let tool = has(&["malware", "malpedia", "ransomware", "-software", "-tool"])
+        || is(&[
+            "tool", "rat", "banker", "stealer", "botnet", "exploit-kit", "backdoor", "android", "cryptominers",
+            "tds", "stalkerware", "wiper", "loader",
+        ]);
+    tool.then_some(NodeType::Tool)
+}
+
+fn node(kind: &str, node_type: NodeType, value: &str, cluster: &Cluster) -> ClusterNode {
+    let (bare, suffix) = match value.rsplit_once(" - ") {
+        Some((bare, id)) if fits(id, kind, node_type) => (bare.trim(), Some(id)),
+        Some(_) | None => (value, None),
+    };
+    let listed = meta_texts(&cluster.meta, "external_id");
+    let mut ids: Vec<String> = suffix.map(str::to_owned).into_iter().collect();
+    for id in listed.into_iter().filter(|id| fits(id, kind, node_type)) {
+        if !ids.contains(&id) {
+            ids.push(id);
+        }
+    }
+    let named_by_id = node_type == NodeType::Attck;
+    let name = if named_by_id { value } else { bare };
+    let by_id = ids.first().filter(|_| named_by_id).map(|id| identity(["attck", id]));
+    ClusterNode {
+        identity: by_id.unwrap_or_else(|| named_identity(node_type, name)),
+        node_type,
+        name: name.to_owned(),
+        description: cluster.description.clone().unwrap_or_default(),
+        tlp: match cluster.distribution {
+            Distribution::Level(0) | Distribution::Unreadable => Some(Tlp::Red),
+            Distribution::Level(1) => Some(Tlp::Amber),
+            Distribution::Level(_) | Distribution::Absent => None,
+        },
+        relationship: cluster.relationship_type.clone(),
+        properties: properties(kind, name, ids, cluster),
+    }
+}
+
+/// The identity of what is known by its name: actors, tools, vulnerabilities.
+pub(super) fn named_identity(node_type: NodeType, name: &str) -> String {
+    let canonical = canonical_name(name);
+    // A name of symbols only has no canonical form.
+    let key = if canonical.is_empty() { name.to_lowercase() } else { canonical };
+    identity([node_type.as_str(), key.as_str()])
+}
+
+fn properties(kind: &str, name: &str, ids: Vec<String>, cluster: &Cluster) -> Map<String, Value> {
+    let mut shown = Map::new();
+    let mut aliases = Vec::new();
+    for alias in meta_texts(&cluster.meta, "synonyms") {
+        if alias != name && !aliases.contains(&alias) {
+            aliases.push(alias);
+        }
+    }
+    let mut references = meta_texts(&cluster.meta, "refs");
+    references.truncate(MAX_REFERENCES);
+    for (key, texts) in [
+        ("aliases", aliases),
+        ("external_ids", ids),
+        ("references", references),
+        ("kill_chain", meta_texts(&cluster.meta, "kill_chain")),
+    ] {
+        if !texts.is_empty() {
+            shown.insert(key.to_owned(), texts.into());
+        }
+    }
+    shown.insert("galaxy_type".to_owned(), kind.into());
+    for (key, text) in [("cluster_uuid", &cluster.uuid), ("galaxy_tag", &cluster.tag_name)] {
+        if let Some(text) = text {
+            shown.insert(key.to_owned(), text.as_str().into());
+        }
+    }
+    let meta = scrubbed_map(&cluster.meta, &["synonyms", "refs", "kill_chain"]);
+    if !meta.is_empty() {
+        shown.insert("meta".to_owned(), meta.into());
+    }
+    shown
+}
+
+/// Whether a text is an ATT&CK id of what the galaxy holds. Old mitigations carry the id of their technique, which
+/// is not theirs.
+fn fits(id: &str, kind: &str, node_type: NodeType) -> bool {
+    let prefixes: &[&str] = match node_type {
+        NodeType::Actor => &["G", "C"],
+        NodeType::Tool => &["S"],
+        NodeType::Attck if kind.contains("course-of-action") || kind.contains("mitigation") => &["M"],
+        NodeType::Attck => &["T", "TA"],
+        NodeType::Cve | NodeType::Ioc | NodeType::Osint | NodeType::Vulnerability => &[],
+    };
+    let is_number = |text: &str, least: usize| {
+        text.len() >= least && text.len() <= 5 && text.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    prefixes.iter().any(|prefix| {
+        id.strip_prefix(prefix).is_some_and(|number| match number.split_once('.') {
+            Some((number, sub)) => *prefix == "T" && is_number(number, 4) && is_number(sub, 3),
+            None => is_number(number, 4),
+        })
+    })
+}

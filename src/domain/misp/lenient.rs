@@ -1,0 +1,102 @@
+//! Reading what MISP instances and feeds really send: numbers as strings, nulls, one thing where a list belongs.
+//!
+//! Nothing here fails: what can't be read is absent, except a distribution, where "unreadable" and "absent"
+//! lead to different decisions. No text keeps a NUL character, which the storage cannot hold.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Map, Value};
+
+/// A text, or a number in its place; empty is none.
+pub(super) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Ok(as_text(&Value::deserialize(deserializer)?))
+}
+
+/// A text, or a number in its place.
+pub(super) fn as_text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(without_nul(text.trim())),
+        Value::Number(number) => Some(number.to_string()),
+        Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,
+    }
+    .filter(|text| !text.is_empty())
+}
+
+/// `true`, `1`, `"1"` and `"true"`.
+pub(super) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    Ok(match Value::deserialize(deserializer)? {
+        Value::Bool(flag) => flag,
+        Value::Number(number) => number.as_f64().is_some_and(|number| number != 0.0),
+        Value::String(text) => matches!(text.trim().to_ascii_lowercase().as_str(), "1" | "true"),
+        Value::Null | Value::Array(_) | Value::Object(_) => false,
+    })
+}
+
+/// The readable items of a list; one item in place of the list is a list of one.
+pub(super) fn list<'de, T: DeserializeOwned, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<T>, D::Error> {
+    let items = match Value::deserialize(deserializer)? {
+        Value::Array(items) => items,
+        one @ (Value::Object(_) | Value::String(_)) => vec![one],
+        Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
+    };
+    Ok(items
+        .into_iter()
+        .filter_map(|item| serde_json::from_value(item).ok())
+        .collect())
+}
+
+/// An object; anything else is an empty one (PHP writes an empty map as `[]`).
+pub(super) fn object<'de, T: DeserializeOwned + Default, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    let value = Value::deserialize(deserializer)?;
+    Ok(if value.is_object() {
+        serde_json::from_value(value).unwrap_or_default()
+    } else {
+        T::default()
+    })
+}
+
+/// Texts under a key of a galaxy cluster's `meta`: a list, or one text.
+pub(super) fn meta_texts(meta: &Map<String, Value>, key: &str) -> Vec<String> {
+    match meta.get(key) {
+        Some(Value::Array(items)) => items.iter().filter_map(as_text).collect(),
+        Some(one) => as_text(one).into_iter().collect(),
+        None => Vec::new(),
+    }
+}
+
+/// The text without NUL characters.
+pub(super) fn without_nul(text: &str) -> String {
+    text.replace('\0', "")
+}
+
+/// A copy of JSON without NUL characters, nulls, empty texts and empty lists: what is worth keeping.
+pub(super) fn scrubbed(value: &Value) -> Option<Value> {
+    match value {
+        Value::Null => None,
+        Value::Bool(_) | Value::Number(_) => Some(value.clone()),
+        Value::String(text) => Some(without_nul(text))
+            .filter(|text| !text.is_empty())
+            .map(Value::String),
+        Value::Array(items) => {
+            let kept: Vec<Value> = items.iter().filter_map(scrubbed).collect();
+            (!kept.is_empty()).then_some(Value::Array(kept))
+        }
+        Value::Object(members) => {
+            let kept = scrubbed_map(members, &[]);
+            (!kept.is_empty()).then_some(Value::Object(kept))
+        }
+    }
+}
+
+/// [`scrubbed`] for an object, without the members named.
+pub(super) fn scrubbed_map(members: &Map<String, Value>, without: &[&str]) -> Map<String, Value> {
+    members
+        .iter()
+        .filter(|(key, _)| !without.contains(&key.as_str()))
+        .filter_map(|(key, value)| Some((without_nul(key), scrubbed(value)?)))
+        .collect()
+}

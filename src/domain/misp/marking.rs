@@ -1,0 +1,117 @@
+//! What an event says about sharing: distribution and TLP tags, and how sure it is: confidence tags.
+//!
+//! Invariant: the marking of anything is the most restrictive of what its distribution and its TLP tags say, those
+//! of the event and of its object included. A marking that nobody defined is refused, never replaced by a default.
+
+use super::wire::{Distribution, Tag};
+use crate::domain::tlp::Tlp;
+
+/// What the tags of one thing say.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Tags {
+    pub tlp: Option<Tlp>,
+    pub confidence: Option<f64>,
+    /// Tags that are neither a marking nor a galaxy cluster.
+    pub labels: Vec<String>,
+    /// Galaxy clusters named by a tag: type and value, and the tag itself.
+    pub clusters: Vec<ClusterTag>,
+}
+
+/// `misp-galaxy:threat-actor="Sofacy"`.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ClusterTag {
+    pub kind: String,
+    pub value: String,
+    pub tag: String,
+}
+
+/// A tag that starts with `tlp:` and names no level of TLP.
+#[derive(Debug, PartialEq)]
+pub(super) struct UnknownMarking(pub String);
+
+/// Reads tags.
+///
+/// # Errors
+/// The first TLP tag that nobody defined.
+pub(super) fn read_tags<'t>(tags: impl IntoIterator<Item = &'t Tag>) -> Result<Tags, UnknownMarking> {
+    let mut read = Tags::default();
+    for Tag(name) in tags {
+        if let Some(level) = tlp_of(name)? {
+            read.tlp = read.tlp.max(Some(level));
+        } else if let Some(cluster) = cluster_of(name) {
+            read.clusters.push(cluster);
+        } else {
+            if let Some(confidence) = confidence_of(name) {
+                read.confidence = Some(read.confidence.map_or(confidence, |known| known.max(confidence)));
+            }
+            if !read.labels.contains(name) {
+                read.labels.push(name.clone());
+            }
+        }
+    }
+    Ok(read)
+}
+
+/// The level of a tag of the `tlp` taxonomy; none for other tags.
+fn tlp_of(tag: &str) -> Result<Option<Tlp>, UnknownMarking> {
+    let unquoted = tag.trim().trim_matches('"');
+    let Some((namespace, level)) = unquoted.split_once(':') else {
+        return Ok(None);
+    };
+    if !namespace.trim().eq_ignore_ascii_case("tlp") {
+        return Ok(None);
+    }
+    let level = level.trim().trim_matches('"').to_ascii_lowercase();
+    // In the taxonomy, but not levels: nobody knows who may see it, or who must not be named. RED loses nothing.
+    if level == "unclear" || level.starts_with("ex:") {
+        return Ok(Some(Tlp::Red));
+    }
+    level.parse().map(Some).map_err(|_| {
+        let shown: String = tag.chars().take(60).collect();
+        UnknownMarking(shown)
+    })
+}
+
+fn cluster_of(tag: &str) -> Option<ClusterTag> {
+    let (kind, value) = tag.strip_prefix("misp-galaxy:")?.split_once('=')?;
+    let value = value.trim().trim_matches('"').trim();
+    (!kind.trim().is_empty() && !value.is_empty()).then(|| ClusterTag {
+        kind: kind.trim().to_owned(),
+        value: value.to_owned(),
+        tag: tag.to_owned(),
+    })
+}
+
+/// The numerical values of the MISP taxonomy's `confidence-level`.
+fn confidence_of(tag: &str) -> Option<f64> {
+    let level = tag.trim().strip_prefix("misp:confidence-level=")?;
+    match level.trim().trim_matches('"') {
+        "completely-confident" => Some(1.0),
+        "usually-confident" => Some(0.75),
+        "fairly-confident" => Some(0.5),
+        "rarely-confident" => Some(0.25),
+        "unconfident" => Some(0.0),
+        _ => None,
+    }
+}
+
+/// The level of a distribution along its chain, innermost first: attribute, object, event. 5 and nothing inherit;
+/// 0 is RED, 1 is AMBER, all others (2, 3, 4, and 5 with nothing to inherit from) are the default.
+///
+/// # Errors
+/// A distribution that has to be read and can't.
+pub(super) fn of_distribution(
+    chain: impl IntoIterator<Item = Distribution>,
+    default: Tlp,
+) -> Result<Tlp, &'static str> {
+    for distribution in chain {
+        match distribution {
+            Distribution::Absent | Distribution::Level(5) => {}
+            Distribution::Level(0) => return Ok(Tlp::Red),
+            Distribution::Level(1) => return Ok(Tlp::Amber),
+            Distribution::Level(_) => return Ok(default),
+            Distribution::Unreadable => return Err("must be a number from 0 to 5"),
+        }
+    }
+    Ok(default)
+}

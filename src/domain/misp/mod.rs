@@ -1,0 +1,113 @@
+//! MISP in: one event becomes drafts of nodes, edges and one evidence record. Pure.
+//!
+//! - Every attribute becomes a node, those inside objects too, metadata included: vulnerabilities become cve or
+//!   vulnerability nodes, threat actors actor nodes, everything else ioc nodes. Composite types are split
+//!   ([`composite`]); galaxies become actor, tool, attck and vulnerability nodes ([`galaxy`]).
+//! - The identity of an indicator is `("ioc", kind, normalised value)`, without the event: the same value from
+//!   another event is the same node. Within one event it is one node whose marking is the most restrictive of all its
+//!   attributes.
+//! - All nodes are linked to one evidence record, the event without its attributes; what each attribute said is
+//!   in `properties` of its node, the bytes of attachments excepted: this is no store for samples.
+//! - Edges are stated relationships only: an object reference, a galaxy on an attribute, the two values of a
+//!   composite attribute. Attributes of one object are not related by that alone.
+//! - What the event says is shown on a node only if the event's own marking allows those who see the node.
+//! - One broken attribute costs itself only and is counted with its reason.
+
+mod composite;
+mod edges;
+mod galaxy;
+mod lenient;
+mod marking;
+mod node;
+mod planner;
+#[cfg(test)]
+mod tests;
+mod value;
+mod wire;
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::draft::Drafts;
+use super::tlp::Tlp;
+
+/// What an attribute without its own marking or confidence gets.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MispDefaults {
+    pub tlp: Tlp,
+    /// 0 to 1.
+    pub confidence: f64,
+}
+
+/// What an event contains, ready for the store.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct MispPlan {
+    pub drafts: Drafts,
+    /// What was not taken, by reason.
+    pub skipped: BTreeMap<String, u64>,
+}
+
+/// The field of a request that is wrong, and the rule it breaks.
+pub type FieldError = (String, String);
+
+fn error<T>(field: &str, rule: impl Into<String>) -> Result<T, FieldError> {
+    Err((field.to_owned(), rule.into()))
+}
+
+/// The event inside the wrappers that MISP and its clients put around it: bare, `{Event}`, `{response: […]}`, a list
+/// of one.
+///
+/// # Errors
+/// When there is no event, or more than one.
+pub fn unwrap_event(event: Value) -> Result<Map<String, Value>, FieldError> {
+    let mut inner = event;
+    loop {
+        inner = match inner {
+            Value::Object(mut members) => {
+                let wrapped = !members.contains_key("uuid");
+                let inside = ["Event", "response"]
+                    .into_iter()
+                    .filter(|_| wrapped)
+                    .find_map(|key| members.remove(key));
+                match inside {
+                    Some(inside) => inside,
+                    None => return Ok(members),
+                }
+            }
+            Value::Array(items) if items.len() > 1 => return error("event", several(&items)),
+            Value::Array(mut items) => match items.pop() {
+                Some(only) => only,
+                None => return error("event", "holds no event"),
+            },
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
+                return error("event", "must be an object");
+            }
+        };
+    }
+}
+
+/// The rule with the events that are too many.
+fn several(items: &[Value]) -> String {
+    let named: Vec<&str> = items
+        .iter()
+        .filter_map(|item| item.pointer("/Event/uuid").or_else(|| item.get("uuid"))?.as_str())
+        .filter(|uuid| uuid.len() <= 36)
+        .take(3)
+        .collect();
+    let count = items.len();
+    match named.is_empty() {
+        true => format!("must hold one event, holds {count}"),
+        false => format!("must hold one event, holds {count}: {}", named.join(", ")),
+    }
+}
+
+/// Turns an event into drafts.
+///
+/// # Errors
+/// The field of the event that is missing or wrong; then nothing of it can be taken.
+pub fn plan(event: &Map<String, Value>, defaults: MispDefaults) -> Result<MispPlan, FieldError> {
+    let mut planner = planner::Planner::new(event, defaults)?;
+    planner.run()?;
+    Ok(planner.finish())
+}

@@ -1,0 +1,279 @@
+//! Walks the event: evidence, event-level clusters, attributes, objects, then the references between them.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::edges::{Edges, Ends};
+use super::galaxy::{self, ClusterNode};
+use super::lenient::{scrubbed_map, without_nul};
+use super::marking::{Tags, of_distribution, read_tags};
+use super::node::{Carrier, EventFacts};
+use super::wire::{Attribute, Event, Object};
+use super::{FieldError, MispDefaults, MispPlan, composite, error, node};
+use crate::domain::draft::{Drafts, EvidenceDraft, NodeDraft, identity};
+use crate::domain::tlp::Tlp;
+
+/// Longest value of an attribute, in bytes.
+const MAX_VALUE: usize = 1 << 20;
+
+pub(super) struct Planner<'e> {
+    raw: &'e Map<String, Value>,
+    event: Event,
+    facts: EventFacts,
+    defaults: MispDefaults,
+    tags: Tags,
+    drafts: Drafts,
+    by_identity: HashMap<String, usize>,
+    edges: Edges,
+    skipped: BTreeMap<String, u64>,
+}
+
+impl<'e> Planner<'e> {
+    pub(super) fn new(raw: &'e Map<String, Value>, defaults: MispDefaults) -> Result<Self, FieldError> {
+        let uuid = uuid_of(raw)?;
+        let event = Event::deserialize(raw).unwrap_or_default();
+        let tags = match read_tags(event.tags.iter().chain(&event.old_tags)) {
+            Ok(tags) => tags,
+            Err(unknown) => {
+                let rule = crate::domain::tlp::UnknownTlp;
+                return error("event.Tag", format!("{}: a TLP tag {rule}", unknown.0));
+            }
+        };
+        let stated = match of_distribution([event.distribution], defaults.tlp) {
+            Ok(tlp) => tlp,
+            Err(rule) => return error("event.distribution", rule),
+        };
+        let owner = event.creator.name.as_ref().or(event.owner.name.as_ref());
+        let facts = EventFacts {
+            uuid,
+            info: event.info.clone().unwrap_or_default(),
+            source: owner.map_or("misp", String::as_str).to_owned(),
+            tlp: stated.max(tags.tlp.unwrap_or(Tlp::White)),
+            labels: tags.labels.clone(),
+        };
+        Ok(Planner {
+            raw,
+            event,
+            facts,
+            defaults,
+            tags,
+            drafts: Drafts::default(),
+            by_identity: HashMap::new(),
+            edges: Edges::default(),
+            skipped: BTreeMap::new(),
+        })
+    }
+
+    pub(super) fn run(&mut self) -> Result<(), FieldError> {
+        let raw = self.raw;
+        let objects = list(raw, "Object")?;
+        let attributes = list(raw, "Attribute")?;
+        if attributes.is_none() && objects.is_none_or(<[Value]>::is_empty) {
+            return error("event.Attribute", "is required");
+        }
+        let (attributes, objects) = (attributes.unwrap_or_default(), objects.unwrap_or_default());
+        self.evidence(attributes.len(), objects);
+        self.event_clusters();
+        for attribute in attributes {
+            self.attribute(attribute, None);
+        }
+        for object in objects {
+            self.object(object);
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(mut self) -> MispPlan {
+        self.edges.resolve_references(&mut self.drafts, &mut self.skipped);
+        MispPlan {
+            drafts: self.drafts,
+            skipped: self.skipped,
+        }
+    }
+
+    fn skip(&mut self, reason: &str, count: usize) {
+        if count > 0 {
+            *self.skipped.entry(reason.to_owned()).or_default() += count as u64;
+        }
+    }
+
+    fn evidence(&mut self, attributes: usize, objects: &[Value]) {
+        let inside: usize = objects.iter().map(|object| attributes_of(object).len()).sum();
+        let mut raw = scrubbed_map(self.raw, &["Attribute", "Object", "ShadowAttribute"]);
+        raw.insert("attributes_received".to_owned(), (attributes + inside).into());
+        raw.insert("objects_received".to_owned(), objects.len().into());
+        self.drafts.evidence.push(EvidenceDraft {
+            identity: identity(["misp", &self.facts.uuid]),
+            kind: "misp",
+            ext_id: Some(self.facts.uuid.clone()),
+            title: match self.facts.info.is_empty() {
+                true => format!("MISP event {}", self.facts.uuid),
+                false => self.facts.info.clone(),
+            },
+            source: self.facts.source.clone(),
+            tlp: self.facts.tlp,
+            raw,
+        });
+    }
+
+    fn event_clusters(&mut self) {
+        let read = galaxy::read(&self.event.galaxies, &self.tags.clusters);
+        self.facts.labels.extend(read.labels);
+        let confidence = self.tags.confidence.unwrap_or(self.defaults.confidence);
+        for cluster in read.nodes {
+            self.cluster(cluster, self.facts.tlp, confidence);
+        }
+    }
+
+    fn cluster(&mut self, cluster: ClusterNode, carrier: Tlp, confidence: f64) -> usize {
+        let tlp = cluster.tlp.map_or(carrier, |own| own.max(carrier));
+        self.put(node::of_cluster(cluster, &self.facts, tlp, confidence))
+    }
+
+    fn object(&mut self, raw: &Value) {
+        let attributes = attributes_of(raw);
+        let Some(object) = raw.is_object().then(|| Object::deserialize(raw).ok()).flatten() else {
+            return self.skip("object is not an object", 1);
+        };
+        if object.deleted {
+            return self.skip("object is deleted", attributes.len());
+        }
+        let Ok(tags) = read_tags(&object.tags) else {
+            return self.skip("object has an unknown TLP tag", attributes.len());
+        };
+        for attribute in attributes {
+            self.attribute(attribute, Some((&object, &tags)));
+        }
+        self.edges.refer(&object);
+    }
+
+    fn attribute(&mut self, raw: &Value, object: Option<(&Object, &Tags)>) {
+        if let Err(reason) = self.taken(raw, object) {
+            self.skip(reason, 1);
+        }
+    }
+
+    fn taken(&mut self, raw: &Value, object: Option<(&Object, &Tags)>) -> Result<(), &'static str> {
+        let original = raw.as_object().ok_or("attribute is not an object")?;
+        let attribute = Attribute::deserialize(original).map_err(|_| "attribute is not an object")?;
+        if attribute.deleted {
+            return Err("attribute is deleted");
+        }
+        let value = value_of(original)?;
+        let tags = read_tags(attribute.tags.iter().chain(&attribute.old_tags))
+            .map_err(|_| "attribute has an unknown TLP tag")?;
+        let clusters = galaxy::read(&attribute.galaxies, &tags.clusters);
+        let tlp = self.tlp(&attribute, object, &tags)?;
+        let confidence = [Some(&tags), object.map(|(_, tags)| tags), Some(&self.tags)]
+            .into_iter()
+            .flatten()
+            .find_map(|tags| tags.confidence)
+            .unwrap_or(self.defaults.confidence);
+        let carrier = Carrier {
+            original,
+            attribute: &attribute,
+            object: object.map(|(object, _)| object),
+            labels: labels(&tags, object, &clusters.labels),
+            tlp,
+            confidence,
+        };
+        let split = composite::split(attribute.kind.as_deref().unwrap_or("other"), &value);
+        let ends: Ends = carrier
+            .drafts(split.parts, split.detail, &self.facts)
+            .into_iter()
+            .map(|draft| self.put(draft))
+            .collect();
+        self.edges.composite(&mut self.drafts, &ends, split.relation, &carrier);
+        for cluster in clusters.nodes {
+            let relationship = cluster.relationship.clone();
+            let target = self.cluster(cluster, tlp, confidence);
+            self.edges.galaxy(&mut self.drafts, &ends, target, relationship, &carrier);
+        }
+        self.edges.learn(&self.drafts, &attribute, carrier.object, &ends);
+        Ok(())
+    }
+
+    /// The most restrictive of the distribution and all TLP tags that apply.
+    fn tlp(
+        &self,
+        attribute: &Attribute,
+        object: Option<(&Object, &Tags)>,
+        tags: &Tags,
+    ) -> Result<Tlp, &'static str> {
+        let inherited = object.map(|(object, _)| object.distribution);
+        let chain = [Some(attribute.distribution), inherited, Some(self.event.distribution)];
+        let stated = of_distribution(chain.into_iter().flatten(), self.defaults.tlp)
+            .map_err(|_| "distribution is not a number")?;
+        let tagged = [tags.tlp, object.and_then(|(_, tags)| tags.tlp), self.tags.tlp];
+        Ok(tagged.into_iter().flatten().fold(stated, Tlp::max))
+    }
+
+    /// Adds a node, or adds what the draft knows to the node that it is.
+    fn put(&mut self, draft: NodeDraft) -> usize {
+        if let Some(&at) = self.by_identity.get(&draft.identity)
+            && let Some(known) = self.drafts.nodes.get_mut(at)
+        {
+            node::absorb(known, draft);
+            return at;
+        }
+        let at = self.drafts.nodes.len();
+        self.by_identity.insert(draft.identity.clone(), at);
+        self.drafts.nodes.push(draft);
+        at
+    }
+}
+
+fn uuid_of(event: &Map<String, Value>) -> Result<String, FieldError> {
+    match event.get("uuid") {
+        Some(Value::String(uuid)) if uuid.trim().is_empty() => error("event.uuid", "must not be empty"),
+        Some(Value::String(uuid)) => Ok(without_nul(uuid.trim())),
+        Some(Value::Null) | None => error("event.uuid", "is required"),
+        Some(Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+            error("event.uuid", "must be a string")
+        }
+    }
+}
+
+fn list<'e>(event: &'e Map<String, Value>, key: &str) -> Result<Option<&'e [Value]>, FieldError> {
+    match event.get(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Array(items)) => Ok(Some(items)),
+        Some(Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Object(_)) => {
+            error(&format!("event.{key}"), "must be an array")
+        }
+    }
+}
+
+fn attributes_of(object: &Value) -> &[Value] {
+    let list = object.get("Attribute").and_then(Value::as_array);
+    list.map(Vec::as_slice).unwrap_or_default()
+}
+
+fn value_of(attribute: &Map<String, Value>) -> Result<String, &'static str> {
+    let text = match attribute.get("value") {
+        Some(Value::String(text)) => without_nul(text),
+        Some(Value::Null) | None => return Err("value is empty"),
+        Some(Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+            return Err("value is not a string");
+        }
+    };
+    match text.trim() {
+        "" => Err("value is empty"),
+        value if value.len() > MAX_VALUE => Err("value is longer than 1 MiB"),
+        value => Ok(value.to_owned()),
+    }
+}
+
+fn labels(own: &Tags, object: Option<(&Object, &Tags)>, galaxies: &[String]) -> Vec<String> {
+    let inherited = object.map(|(_, tags)| tags.labels.as_slice()).unwrap_or_default();
+    let all = own.labels.iter().chain(inherited).chain(galaxies);
+    let mut labels: Vec<String> = Vec::new();
+    for label in all {
+        if !labels.contains(label) {
+            labels.push(label.clone());
+        }
+    }
+    labels
+}

@@ -1,0 +1,242 @@
+//! One value of one attribute type: what kind it is, how it is written canonically, which STIX pattern finds it.
+//!
+//! Kinds are those of the text extractor where both have them, so that an address from a report and the same address
+//! from MISP are one node. A type without a kind of its own keeps its MISP name. Case is folded only where it means
+//! nothing: hosts, hexadecimal digests, MAC addresses.
+
+use std::borrow::Cow;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use crate::domain::extraction::refang;
+use crate::domain::node::NodeType;
+use crate::domain::stix::pattern::{Observable, literal, pattern};
+use crate::domain::stix::properties::is_cve;
+
+/// A value on its own.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Part {
+    pub node_type: NodeType,
+    pub kind: Cow<'static, str>,
+    pub value: String,
+    pub pattern: Option<String>,
+    /// The language of the pattern; a rule (`yara`, `sigma`, `snort`) is its own pattern.
+    pub pattern_type: Option<&'static str>,
+}
+
+impl Part {
+    fn new(kind: impl Into<Cow<'static, str>>, value: impl Into<String>) -> Part {
+        Part {
+            node_type: NodeType::Ioc,
+            kind: kind.into(),
+            value: value.into(),
+            pattern: None,
+            pattern_type: None,
+        }
+    }
+
+    fn with_pattern(mut self, pattern: Option<String>) -> Part {
+        self.pattern_type = pattern.is_some().then_some("stix");
+        self.pattern = pattern;
+        self
+    }
+
+    fn seen_as(self, observable: Observable) -> Part {
+        let found = pattern(observable, &self.value);
+        self.with_pattern(found)
+    }
+
+    fn with_type(mut self, node_type: NodeType) -> Part {
+        self.node_type = node_type;
+        self
+    }
+
+    fn rule(misp_type: &'static str, value: &str) -> Part {
+        let mut part = Part::new(misp_type, value);
+        part.pattern_type = Some(misp_type);
+        part
+    }
+}
+
+/// The value of an attribute of a simple (not composite) type.
+pub(super) fn part(misp_type: &str, value: &str) -> Part {
+    let value = value.trim();
+    match misp_type {
+        "ip-src" | "ip-dst" | "ip" => address(value),
+        "domain" | "hostname" => host(value),
+        "url" => Part::new("url", web_address(value)).seen_as(Observable::Url),
+        // A reference to a report: exported as an indicator it would flag the publisher.
+        "link" => Part::new("link", web_address(value)),
+        "uri" if value.contains("://") => Part::new("url", web_address(value)).seen_as(Observable::Url),
+        "email" | "email-src" | "email-dst" | "email-reply-to" | "dns-soa-email" | "whois-registrant-email" => {
+            Part::new("email", refang(value).to_lowercase()).seen_as(Observable::Email)
+        }
+        "filename" | "email-attachment" => file(value),
+        "regkey" => Part::new("registry-key", registry_key(value)).seen_as(Observable::RegistryKey),
+        "mutex" => Part::new("mutex", value).seen_as(Observable::Mutex),
+        "user-agent" => Part::new("user-agent", value).seen_as(Observable::UserAgent),
+        "AS" => autonomous_system(value),
+        "mac-address" => Part::new("mac-address", mac(value)).seen_as(Observable::Mac),
+        "btc" => Part::new("bitcoin", bitcoin(value)),
+        "email-subject" => text_of("email-subject", "email-message:subject", value),
+        "email-message-id" => text_of("email-message-id", "email-message:message_id", value),
+        "yara" => Part::rule("yara", value),
+        "sigma" => Part::rule("sigma", value),
+        "snort" => Part::rule("snort", value),
+        "stix2-pattern" => stix_pattern(value),
+        "vulnerability" => vulnerability(value),
+        "threat-actor" => Part::new("threat-actor", value).with_type(NodeType::Actor),
+        _ => digest(misp_type, value).unwrap_or_else(|| Part::new(misp_type.to_owned(), value)),
+    }
+}
+
+fn digest(misp_type: &str, value: &str) -> Option<Part> {
+    let lower = value.to_ascii_lowercase();
+    let (kind, observable) = match misp_type {
+        "md5" => ("md5", Observable::Md5),
+        "sha1" => ("sha1", Observable::Sha1),
+        "sha256" => ("sha256", Observable::Sha256),
+        "sha512" => ("sha512", Observable::Sha512),
+        "tlsh" => ("tlsh", Observable::Tlsh),
+        "x509-fingerprint-md5" => ("x509-fingerprint-md5", Observable::CertificateMd5),
+        "x509-fingerprint-sha1" => ("x509-fingerprint-sha1", Observable::CertificateSha1),
+        "x509-fingerprint-sha256" => ("x509-fingerprint-sha256", Observable::CertificateSha256),
+        // Base64 inside: case means something.
+        "ssdeep" => return Some(Part::new("ssdeep", value).seen_as(Observable::Ssdeep)),
+        "sha224" | "sha384" | "sha512/224" | "sha512/256" | "sha3-224" | "sha3-256" | "sha3-384" | "sha3-512"
+        | "authentihash" | "imphash" | "pehash" | "cdhash" | "telfhash" | "jarm-fingerprint"
+        | "ja3-fingerprint-md5" | "hassh-md5" | "hasshserver-md5" | "git-commit-id" | "mac-eui-64" => {
+            return Some(Part::new(misp_type.to_owned(), lower));
+        }
+        _ => return None,
+    };
+    // Certificates' digests are often written with colons.
+    let lower = if kind.starts_with("x509") { lower.replace(':', "") } else { lower };
+    Some(Part::new(kind, lower).seen_as(observable))
+}
+
+/// An address or a network; what is neither keeps its text and gets no pattern.
+fn address(value: &str) -> Part {
+    let plain = refang(value);
+    let plain = plain.trim_matches(['[', ']']);
+    let (host, prefix) = match plain.split_once('/') {
+        Some((host, prefix)) => (host, Some(prefix)),
+        None => (plain, None),
+    };
+    let (text, observable) = if let Ok(v4) = host.parse::<Ipv4Addr>() {
+        (v4.to_string(), Observable::Ipv4)
+    } else if let Ok(v6) = host.parse::<Ipv6Addr>() {
+        (v6.to_string(), Observable::Ipv6)
+    } else {
+        return Part::new("ip", plain);
+    };
+    match (prefix, observable) {
+        (Some(prefix), _) => Part::new("cidr", format!("{text}/{prefix}")).seen_as(observable),
+        (None, Observable::Ipv4) => Part::new("ipv4", text).seen_as(observable),
+        (None, _) => Part::new("ipv6", text).seen_as(observable),
+    }
+}
+
+/// A host name; sensors also put addresses here.
+fn host(value: &str) -> Part {
+    let plain = refang(value).to_lowercase();
+    let plain = plain.trim_end_matches('.');
+    if plain.parse::<Ipv4Addr>().is_ok() || plain.parse::<Ipv6Addr>().is_ok() {
+        return address(plain);
+    }
+    Part::new("domain", plain).seen_as(Observable::Domain)
+}
+
+/// A URL with scheme and host in lower case; path and query keep theirs.
+fn web_address(value: &str) -> String {
+    let plain = refang(value);
+    let Some((scheme, rest)) = plain.split_once("://") else {
+        return plain.into_owned();
+    };
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    let authority = match authority.rsplit_once('@') {
+        Some((user, host)) => format!("{user}@{}", host.to_lowercase()),
+        None => authority.to_lowercase(),
+    };
+    format!("{}://{authority}{path}", scheme.to_ascii_lowercase())
+}
+
+/// A file name, or a path: in STIX the name and its directory are two properties (section 6.7).
+fn file(value: &str) -> Part {
+    let Some(at) = value.rfind(['/', '\\']) else {
+        return Part::new("file-name", value).seen_as(Observable::FileName);
+    };
+    let (directory, name) = value.split_at(at);
+    let name = name.trim_start_matches(['/', '\\']);
+    let part = Part::new("file-path", value);
+    if name.is_empty() {
+        return part.seen_as(Observable::DirectoryPath);
+    }
+    // "/x" lies in "/" and "C:\x" in "C:\": there the separator is a part of the directory.
+    let root = directory.is_empty() || directory.ends_with(':');
+    let directory = if root { value.get(..=at).unwrap_or(directory) } else { directory };
+    let fits = !value.chars().any(char::is_control);
+    part.with_pattern(fits.then(|| {
+        let (name, directory) = (literal(name), literal(directory));
+        format!("[file:name = {name} AND file:parent_directory_ref.path = {directory}]")
+    }))
+}
+
+/// STIX 2.1 section 6.17: the hive of a key is written out.
+const HIVES: [(&str, &str); 5] = [
+    ("HKLM", "HKEY_LOCAL_MACHINE"),
+    ("HKCU", "HKEY_CURRENT_USER"),
+    ("HKCR", "HKEY_CLASSES_ROOT"),
+    ("HKU", "HKEY_USERS"),
+    ("HKCC", "HKEY_CURRENT_CONFIG"),
+];
+
+fn registry_key(value: &str) -> String {
+    let (hive, rest) = match value.split_once('\\') {
+        Some((hive, rest)) => (hive, Some(rest)),
+        None => (value, None),
+    };
+    let short = hive.trim_end_matches(':').to_ascii_uppercase();
+    let full = HIVES.iter().find(|(from, to)| *from == short || *to == short);
+    match (full, rest) {
+        (Some((_, full)), Some(rest)) => format!("{full}\\{rest}"),
+        _ => value.to_owned(),
+    }
+}
+
+fn autonomous_system(value: &str) -> Part {
+    let digits = value.trim_start_matches(['A', 'S', 'a', 's']).trim();
+    match digits.parse::<u32>() {
+        Ok(number) => Part::new("asn", format!("AS{number}")).seen_as(Observable::AutonomousSystem),
+        Err(_) => Part::new("asn", value),
+    }
+}
+
+fn mac(value: &str) -> String {
+    value.to_ascii_lowercase().replace('-', ":")
+}
+
+/// Bech32 addresses have no case, the older ones do.
+fn bitcoin(value: &str) -> String {
+    match value.get(..3) {
+        Some(start) if start.eq_ignore_ascii_case("bc1") => value.to_ascii_lowercase(),
+        Some(_) | None => value.to_owned(),
+    }
+}
+
+fn text_of(kind: &'static str, path: &str, value: &str) -> Part {
+    let fits = !value.is_empty() && !value.chars().any(char::is_control);
+    Part::new(kind, value).with_pattern(fits.then(|| format!("[{path} = {}]", literal(value))))
+}
+
+fn stix_pattern(value: &str) -> Part {
+    let fits = crate::domain::stix::pattern::well_formed(value);
+    Part::new("stix2-pattern", value).with_pattern(fits.then(|| value.to_owned()))
+}
+
+fn vulnerability(value: &str) -> Part {
+    match is_cve(value) {
+        true => Part::new("cve", value.to_ascii_uppercase()).with_type(NodeType::Cve),
+        false => Part::new("vulnerability", value).with_type(NodeType::Vulnerability),
+    }
+}

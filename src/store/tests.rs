@@ -1,0 +1,396 @@
+//! What the storage itself promises: append-only tables, one owner per directory, conflicts that heal.
+
+use std::future::Future;
+use std::net::IpAddr;
+
+use chrono::{DateTime, Utc};
+use secrecy::SecretString;
+use serde_json::{Value, json};
+use surrealdb::Surreal;
+use surrealdb::engine::any::{Any, connect};
+use surrealdb::opt::Config;
+use uuid::Uuid;
+
+use super::{SessionRecord, Store, StoreError};
+use crate::clock;
+use crate::domain::audit::{AuditEntry, Outcome};
+use crate::domain::session::{RecallMode, RecallSession};
+use crate::domain::stix::ingest::{self, Defaults, Markings, StixPlan};
+use crate::domain::tlp::Tlp;
+
+/// The tables that only grow.
+const APPEND_ONLY: [&str; 4] = ["audit", "audit_chain", "evidence", "recall_session"];
+
+/// Runs a test on threads whose stack fits the engine.
+fn run<F: Future<Output = ()> + Send + 'static>(test: F) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_stack_size(16 << 20)
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(runtime.spawn(test)).unwrap();
+}
+
+/// Runs a test on a store in memory and on one on disk.
+fn run_on_both<F: Future<Output = ()> + Send + 'static>(test: impl Fn(String) -> F) {
+    run(test("mem://".into()));
+    let dir = tempfile::tempdir().unwrap();
+    run(test(format!("surrealkv://{}", dir.path().display())));
+}
+
+async fn open(url: &str) -> Store {
+    let secret = SecretString::from("a secret of at least 32 bytes for tests");
+    Store::open(url, "hosted", None, &secret).await.unwrap()
+}
+
+fn entry(tenant: Uuid, action: &str) -> AuditEntry {
+    let ip = IpAddr::from([127, 0, 0, 1]);
+    AuditEntry::anonymous(tenant, ip, action, "test", Outcome::Success, clock::now())
+}
+
+fn plan(objects: usize) -> StixPlan {
+    let time = "2020-01-01T00:00:00.000Z";
+    let id = |kind: &str, at: usize| format!("{kind}--00000000-0000-4000-8000-{at:012}");
+    let mut all: Vec<Value> = (0..objects)
+        .map(|at| {
+            json!({"type": "tool", "id": id("tool", at), "spec_version": "2.1", "name": format!("Tool {at}"),
+                "created": time, "modified": time})
+        })
+        .collect();
+    all.extend((1..objects).map(|at| {
+        json!({"type": "relationship", "id": id("relationship", at), "spec_version": "2.1", "created": time,
+            "modified": time, "relationship_type": "related-to", "source_ref": id("tool", 0),
+            "target_ref": id("tool", at)})
+    }));
+    let defaults = Defaults {
+        tlp: Tlp::Green,
+        confidence: 0.5,
+        now: DateTime::<Utc>::UNIX_EPOCH,
+    };
+    ingest::plan(all, defaults, Markings::new())
+}
+
+/// Everything in a table, as text.
+async fn rows(db: &Surreal<Any>, table: &str) -> Vec<String> {
+    let mut answer = db.query(format!("SELECT * FROM {table} ORDER BY id")).await.unwrap();
+    let value: surrealdb::types::Value = answer.take(0).unwrap();
+    match value {
+        surrealdb::types::Value::Array(rows) => rows.into_iter().map(|row| format!("{row:?}")).collect(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A store with something in each table that only grows.
+async fn filled(url: &str) -> (Store, Uuid) {
+    let (store, tenant) = (open(url).await, Uuid::new_v4());
+    let (plan, ingested) = (plan(3), entry(tenant, "ingest"));
+    let done = store.ingest_stix(tenant, &plan, clock::now(), |_, _| ingested.clone());
+    done.await.unwrap();
+    let session = SessionRecord {
+        session: RecallSession {
+            id: Uuid::new_v4(),
+            query: "q".into(),
+            mode: RecallMode::Blended,
+            result_count: 0,
+            max_tlp: Tlp::White,
+            has_red_node: false,
+            node_ids: Vec::new(),
+            created_at: clock::now(),
+        },
+        user: Uuid::new_v4(),
+        include_rejected: false,
+    };
+    let searched = entry(tenant, "search");
+    store.save_session(tenant, &session, &searched).await.unwrap();
+    let left = store.unchained_audit(tenant).await.unwrap();
+    store.chain_audit(tenant, &left).await.unwrap();
+    (store, tenant)
+}
+
+/// Statements that would change or remove rows of a table.
+fn attacks(table: &str) -> Vec<String> {
+    let field = match table {
+        "audit" => "action = 'forged'",
+        "audit_chain" => "hash = 'forged'",
+        "evidence" => "title = 'forged'",
+        _ => "query = 'forged'",
+    };
+    let one = format!("(SELECT VALUE id FROM {table})");
+    let mut attacks = vec![
+        format!("UPDATE {table} SET {field}"),
+        format!("UPDATE {table} MERGE {{ x: 1 }}"),
+        format!("UPDATE {one} SET {field}"),
+        format!("UPSERT {table} SET {field}"),
+        format!("FOR $id IN {one} {{ UPSERT $id SET {field} }}"),
+        format!("FOR $row IN (SELECT * FROM {table}) {{ INSERT INTO {table} $row ON DUPLICATE KEY UPDATE {field} }}"),
+        format!("DELETE {table}"),
+        format!("DELETE {one} RETURN BEFORE"),
+        format!("BEGIN; DELETE {table}; COMMIT"),
+        format!("{{ UPDATE {table} SET {field}; DELETE {table}; }}"),
+    ];
+    let import: Vec<String> = attacks.iter().map(|attack| format!("OPTION IMPORT; {attack}")).collect();
+    attacks.extend(import);
+    attacks
+}
+
+#[test]
+fn append_only_tables_refuse_change_and_removal_to_the_service_and_its_clones() {
+    run_on_both(|url| async move {
+        let (store, _) = filled(&url).await;
+        let clone = store.db.clone();
+        let handles = [store.db.clone(), clone.clone(), clone];
+        for table in APPEND_ONLY {
+            let before = rows(&store.db, table).await;
+            assert!(!before.is_empty(), "{table}");
+            for db in std::iter::once(&store.db).chain(&handles) {
+                for attack in attacks(table) {
+                    // Refused aloud or silently: what counts is that nothing changed.
+                    db.query(&attack).await.and_then(|answer| answer.check()).ok();
+                    assert_eq!(rows(db, table).await, before, "{attack}");
+                }
+            }
+            for attack in attacks(table) {
+                let tx = store.db.clone().begin().await.unwrap();
+                tx.query(&attack).await.and_then(|answer| answer.check()).ok();
+                // Also a caller that commits what failed.
+                tx.commit().await.ok();
+                assert_eq!(rows(&store.db, table).await, before, "{attack} in a transaction");
+            }
+        }
+    });
+}
+
+#[test]
+fn the_service_can_not_change_the_schema_nor_its_own_rights() {
+    run_on_both(|url| async move {
+        let (store, tenant) = filled(&url).await;
+        for statement in [
+            "REMOVE TABLE audit",
+            "REMOVE TABLE node",
+            "REMOVE EVENT audit_append_only ON audit",
+            "REMOVE FIELD action ON audit",
+            "REMOVE INDEX audit_time ON audit",
+            "REMOVE USER service ON DATABASE",
+            "REMOVE DATABASE hosted",
+            "REMOVE NAMESPACE threat_memory",
+            "DEFINE TABLE OVERWRITE audit SCHEMALESS PERMISSIONS FULL",
+            "DEFINE EVENT OVERWRITE audit_append_only ON audit WHEN false THEN {}",
+            "DEFINE FIELD OVERWRITE action ON audit TYPE string",
+            "DEFINE TABLE mine PERMISSIONS FULL",
+            "DEFINE USER mine ON DATABASE PASSWORD 'x' ROLES OWNER",
+            "DEFINE USER mine ON ROOT PASSWORD 'x' ROLES OWNER",
+            "DEFINE ACCESS mine ON DATABASE TYPE RECORD",
+            "DEFINE FUNCTION fn::mine() { DELETE audit }",
+            "ALTER TABLE audit PERMISSIONS FULL",
+            "OPTION IMPORT; RETURN 1",
+            "OPTION IMPORT; REMOVE TABLE audit",
+            "REBUILD INDEX audit_time ON audit",
+        ] {
+            for db in [&store.db, &store.db.clone()] {
+                let answer = db.query(statement).await.and_then(|answer| answer.check());
+                assert!(answer.is_err(), "{statement} was accepted");
+            }
+        }
+        let script = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(script.path(), "OPTION IMPORT; DELETE audit;").unwrap();
+        store.db.import(script.path()).await.ok();
+        assert_eq!(rows(&store.db, "audit").await.len(), 2);
+        assert!(store.verify_audit(tenant).await.unwrap().valid);
+    });
+}
+
+/// The database with the rights of whoever owns the directory.
+async fn owner(url: &str) -> Surreal<Any> {
+    let mut tries = 0;
+    loop {
+        match connect((url, Config::new())).await {
+            Ok(db) => {
+                db.use_ns("threat_memory").use_db("hosted").await.unwrap();
+                return db;
+            }
+            // The engine lets go of the directory in the background.
+            Err(error) => {
+                tries += 1;
+                assert!(tries < 100, "{error}");
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            }
+        }
+    }
+}
+
+/// Tampers as the owner of the directory and returns what the check says then.
+async fn first_error_after(tampering: &str) -> (Vec<AuditEntry>, Option<String>) {
+    let dir = tempfile::tempdir().unwrap();
+    let url = format!("surrealkv://{}", dir.path().display());
+    let tenant = Uuid::new_v4();
+    let entries: Vec<AuditEntry> = (0..4).map(|at| entry(tenant, &format!("test.{at}"))).collect();
+    let store = open(&url).await;
+    store.append_audit(&entries).await.unwrap();
+    store.chain_audit(tenant, &entries).await.unwrap();
+    let report = store.verify_audit(tenant).await.unwrap();
+    assert_eq!((report.valid, report.entries, report.unchained), (true, 4, 0));
+    drop(store);
+
+    let db = owner(&url).await;
+    let script = format!(
+        "REMOVE EVENT audit_append_only ON audit; REMOVE EVENT audit_chain_append_only ON audit_chain; \
+         DEFINE FIELD OVERWRITE action ON audit TYPE string; \
+         DEFINE FIELD OVERWRITE hash ON audit_chain TYPE string; \
+         LET $second = u'{}'; LET $third = u'{}'; {tampering}",
+        entries[1].id, entries[2].id
+    );
+    db.query(script).await.unwrap().check().unwrap();
+    drop(db);
+
+    let report = open_again(&url).await.verify_audit(tenant).await.unwrap();
+    assert_eq!(report.valid, report.first_error.is_none());
+    (entries, report.first_error)
+}
+
+/// Opens a directory that was closed a moment ago.
+async fn open_again(url: &str) -> Store {
+    drop(owner(url).await);
+    open(url).await
+}
+
+#[test]
+fn a_tampered_log_is_reported_with_the_first_bad_link() {
+    run(async {
+        let (_, error) = first_error_after("RETURN 1").await;
+        assert_eq!(error, None);
+        let (entries, error) = first_error_after(
+            "UPDATE type::record('audit', $second) SET action = 'x'; UPDATE type::record('audit', $third) SET action = 'x'",
+        )
+        .await;
+        let id = entries[1].id;
+        assert_eq!(error, Some(format!("entry {id} of link 2 was changed")));
+        let (entries, error) = first_error_after("DELETE type::record('audit', $third)").await;
+        let id = entries[2].id;
+        assert_eq!(error, Some(format!("entry {id} of link 3 is missing")));
+        let (_, error) = first_error_after("UPDATE type::record('audit_chain', $second) SET hash = 'x'").await;
+        assert_eq!(error.as_deref(), Some("link 2 does not follow the one before it"));
+        let both = "DELETE type::record('audit', $second); DELETE type::record('audit_chain', $second)";
+        let (_, error) = first_error_after(both).await;
+        assert_eq!(error.as_deref(), Some("link 3 does not follow the one before it"));
+    });
+}
+
+#[test]
+fn entries_without_a_link_are_found_and_linking_one_twice_is_harmless() {
+    run_on_both(|url| async move {
+        let (store, tenant) = (open(&url).await, Uuid::new_v4());
+        let entries: Vec<AuditEntry> = (0..3).map(|at| entry(tenant, &format!("test.{at}"))).collect();
+        store.append_audit(&entries).await.unwrap();
+        // Writing again what is there already changes nothing.
+        store.append_audit(&entries).await.unwrap();
+        store.chain_audit(tenant, &entries[..1]).await.unwrap();
+        let left = store.unchained_audit(tenant).await.unwrap();
+        assert_eq!(left, entries[1..]);
+        let report = store.verify_audit(tenant).await.unwrap();
+        assert_eq!((report.valid, report.entries, report.unchained), (true, 1, 2));
+        for _ in 0..2 {
+            store.chain_audit(tenant, &entries).await.unwrap();
+            let report = store.verify_audit(tenant).await.unwrap();
+            assert_eq!((report.valid, report.entries, report.unchained), (true, 3, 0));
+        }
+        assert!(store.unchained_audit(tenant).await.unwrap().is_empty());
+    });
+}
+
+#[test]
+fn an_entry_in_the_log_can_not_be_replaced_by_writing_its_id_again() {
+    run_on_both(|url| async move {
+        let (store, tenant) = (open(&url).await, Uuid::new_v4());
+        let first = entry(tenant, "test.first");
+        store.append_audit(std::slice::from_ref(&first)).await.unwrap();
+        let mut forged = first.clone();
+        forged.action = "test.forged".into();
+        store.append_audit(&[forged]).await.ok();
+        let filter = super::AuditFilter {
+            limit: 10,
+            ..super::AuditFilter::default()
+        };
+        assert_eq!(store.list_audit(tenant, &filter).await.unwrap(), [first]);
+    });
+}
+
+#[test]
+fn a_second_store_on_the_same_directory_says_that_it_is_in_use() {
+    run(async {
+        let dir = tempfile::tempdir().unwrap();
+        let url = format!("surrealkv://{}", dir.path().display());
+        let first = open(&url).await;
+        let secret = SecretString::from("another secret of at least 32 bytes");
+        let error = Store::open(&url, "hosted", None, &secret).await.unwrap_err();
+        assert!(matches!(error, StoreError::InUse(_)), "{error:?}");
+        let text = error.to_string();
+        let place = dir.path().display().to_string();
+        assert!(text.contains(&place) && text.contains("in use by another process"), "{text}");
+        assert!(!text.contains("surrealkv"), "{text}");
+        // The refused one did no harm.
+        let tenant = Uuid::new_v4();
+        first.append_audit(&[entry(tenant, "test")]).await.unwrap();
+    });
+}
+
+#[test]
+fn a_store_that_is_broken_is_not_said_to_be_in_use() {
+    run(async {
+        let dir = tempfile::tempdir().unwrap();
+        // The name must not decide either.
+        let path = dir.path().join("locked");
+        std::fs::write(&path, "a file where a directory belongs").unwrap();
+        let secret = SecretString::from("a secret of at least 32 bytes for tests");
+        let url = format!("surrealkv://{}", path.display());
+        let error = Store::open(&url, "hosted", None, &secret).await.unwrap_err();
+        assert!(matches!(error, StoreError::Open { .. }), "{error:?}");
+    });
+}
+
+#[test]
+fn a_new_secret_opens_an_old_store() {
+    run(async {
+        let dir = tempfile::tempdir().unwrap();
+        let url = format!("surrealkv://{}", dir.path().display());
+        let (store, tenant) = filled(&url).await;
+        drop(store);
+        drop(owner(&url).await);
+        let secret = SecretString::from("another secret of at least 32 bytes");
+        let store = Store::open(&url, "hosted", None, &secret).await.unwrap();
+        assert!(store.verify_audit(tenant).await.unwrap().valid);
+        store.append_audit(&[entry(tenant, "test")]).await.unwrap();
+    });
+}
+
+#[test]
+fn parallel_ingests_of_one_plan_end_with_one_set_of_rows() {
+    run_on_both(|url| async move {
+        let store = std::sync::Arc::new(open(&url).await);
+        let (tenant, plan) = (Uuid::new_v4(), std::sync::Arc::new(plan(40)));
+        let tasks: Vec<_> = (0..20)
+            .map(|_| {
+                let (store, plan) = (std::sync::Arc::clone(&store), std::sync::Arc::clone(&plan));
+                tokio::spawn(async move {
+                    let entry = entry(tenant, "ingest");
+                    store
+                        .ingest_stix(tenant, &plan, clock::now(), |_, _| entry.clone())
+                        .await
+                })
+            })
+            .collect();
+        let mut created = (0, 0, 0);
+        for task in tasks {
+            let result = task.await.unwrap().unwrap().result;
+            created.0 += result.nodes_created;
+            created.1 += result.evidence_created;
+            created.2 += result.edges_created;
+            assert_eq!((result.nodes_updated, result.edges_updated), (0, 0));
+        }
+        assert_eq!(created, (40, 40, 39));
+        for (table, want) in [("node", 40), ("evidence", 40), ("edge", 39), ("audit", 20)] {
+            assert_eq!(rows(&store.db, table).await.len(), want, "{table}");
+        }
+        assert_eq!(store.count_nodes(tenant).await.unwrap(), 40);
+    });
+}

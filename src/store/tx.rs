@@ -1,0 +1,92 @@
+//! A write transaction: statements in chunks, then all of it or nothing.
+
+use std::collections::HashSet;
+
+use surrealdb::engine::any::Any;
+use surrealdb::method::Transaction;
+use surrealdb::types::{RecordId, SurrealValue};
+use uuid::Uuid;
+
+use super::Store;
+use super::connect::StoreError;
+use super::rows::{key, record};
+use super::staging_rows::EntityRow;
+
+/// Rows per statement: large enough to be fast, small enough to keep a statement's memory bounded.
+const CHUNK: usize = 1000;
+
+/// A transaction that must be ended with [`WriteTx::finish`].
+pub(super) struct WriteTx {
+    tx: Transaction<Any>,
+}
+
+impl Store {
+    /// Begins a write transaction.
+    pub(super) async fn begin(&self) -> Result<WriteTx, StoreError> {
+        Ok(WriteTx { tx: self.db.clone().begin().await? })
+    }
+}
+
+impl WriteTx {
+    /// Reads the rows that exist among these ids; the query names them `$ids`.
+    pub(super) async fn find<T: SurrealValue>(
+        &self,
+        query: &str,
+        ids: Vec<RecordId>,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut found = Vec::new();
+        for chunk in ids.chunks(CHUNK) {
+            let mut response = self.tx.query(query).bind(("ids", chunk.to_vec())).await?;
+            let rows: Vec<T> = response.take(0)?;
+            found.extend(rows);
+        }
+        Ok(found)
+    }
+
+    /// The entities of a staging batch, in the order of the text.
+    pub(super) async fn entities_of(&self, ws: Uuid, batch: Uuid) -> Result<Vec<EntityRow>, StoreError> {
+        let query = "SELECT * FROM staged_entity WHERE batch = $batch AND ws = $ws ORDER BY ord";
+        let mut response = self.tx.query(query).bind(("batch", batch)).bind(("ws", ws)).await?;
+        Ok(response.take(0)?)
+    }
+
+    /// Those of the nodes that are active nodes of the workspace.
+    pub(super) async fn active_nodes(&self, ws: Uuid, nodes: &[Uuid]) -> Result<HashSet<Uuid>, StoreError> {
+        if nodes.is_empty() {
+            return Ok(HashSet::new());
+        }
+        let ids: Vec<_> = nodes.iter().map(|id| record("node", *id)).collect();
+        let query = "SELECT VALUE id FROM $ids WHERE ws = $ws AND status = 'active'";
+        let mut response = self.tx.query(query).bind(("ids", ids)).bind(("ws", ws)).await?;
+        let active: Vec<RecordId> = response.take(0)?;
+        Ok(active.iter().map(key).collect::<Result<_, _>>()?)
+    }
+
+    /// Runs a write statement over `rows`, which it names `$rows`, chunk by chunk.
+    pub(super) async fn write<T: SurrealValue + Clone + 'static>(
+        &self,
+        query: &str,
+        rows: Vec<T>,
+    ) -> Result<(), StoreError> {
+        for chunk in rows.chunks(CHUNK) {
+            self.tx.query(query).bind(("rows", chunk.to_vec())).await?.check()?;
+        }
+        Ok(())
+    }
+
+    /// Commits what succeeded, takes back what failed. A failed statement is never committed: the engine
+    /// would keep what it had done up to the failure.
+    pub(super) async fn finish<T>(self, outcome: Result<T, StoreError>) -> Result<T, StoreError> {
+        match outcome {
+            Ok(value) => {
+                self.tx.commit().await?;
+                Ok(value)
+            }
+            Err(error) => {
+                // The statement's own error says more than what cancelling could add.
+                self.tx.cancel().await.ok();
+                Err(error)
+            }
+        }
+    }
+}

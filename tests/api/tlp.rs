@@ -1,0 +1,451 @@
+//! Traffic Light Protocol: nothing above what a caller may see leaves, by any way out.
+
+use std::collections::HashMap;
+
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
+use serde_json::{Value, json};
+
+use crate::helpers::{Client, TestApp, encode, run};
+use crate::stix;
+
+const LEVELS: [&str; 5] = ["TLP:WHITE", "TLP:GREEN", "TLP:AMBER", "TLP:AMBER+PK", "TLP:RED"];
+const RED: usize = 4;
+const CASES: usize = 24;
+
+fn level(name: &Value) -> usize {
+    LEVELS.iter().position(|known| name == known).unwrap()
+}
+
+/// What a workspace allows.
+#[derive(Debug, Clone, Copy)]
+struct Policy {
+    ceiling: usize,
+    elevated: bool,
+    grant: bool,
+}
+
+impl Policy {
+    fn permits(self, level: usize) -> bool {
+        level <= self.ceiling && (level <= 2 || self.elevated)
+    }
+
+    async fn apply(self, admin: &Client) {
+        let change = json!({"tlp_ceiling": LEVELS[self.ceiling], "elevated_clearance": self.elevated,
+            "red_export_grant": self.grant});
+        admin.settings(change).await;
+    }
+}
+
+/// One random case: the markings of what is ingested, the settings, the caller, and the settings later.
+#[derive(Debug, Clone)]
+struct Case {
+    /// Level and whether revoked, per node.
+    nodes: Vec<(usize, bool)>,
+    identity: usize,
+    edge: usize,
+    policies: [Policy; 2],
+    caller: usize,
+    mode: usize,
+    include_rejected: bool,
+}
+
+fn cases() -> impl Strategy<Value = Case> {
+    let policy = (0..5usize, any::<bool>(), any::<bool>());
+    let policy = policy.prop_map(|(ceiling, elevated, grant)| Policy {
+        ceiling,
+        elevated,
+        grant,
+    });
+    let nodes = prop::collection::vec((0..5usize, prop::bool::weighted(0.3)), 2..6);
+    let marks = (nodes, 0..5usize, 0..5usize);
+    (marks, [policy.clone(), policy], 0..5usize, 0..2usize, any::<bool>()).prop_map(
+        |((nodes, identity, edge), policies, caller, mode, include_rejected)| Case {
+            nodes,
+            identity,
+            edge,
+            policies,
+            caller,
+            mode,
+            include_rejected,
+        },
+    )
+}
+
+/// Everything ever ingested, by the word that stands in it and in nothing else.
+#[derive(Debug, Default)]
+struct World(HashMap<String, (usize, bool)>);
+
+impl World {
+    /// Fails when `text` holds a word of something that must not be seen.
+    #[track_caller]
+    fn check(&self, text: &str, policy: Policy, rejected: bool, what: &str) {
+        for (word, (level, revoked)) in &self.0 {
+            if text.contains(word.as_str()) {
+                assert!(
+                    policy.permits(*level) && (rejected || !revoked),
+                    "{what}: {word} ({}, revoked {revoked}) leaks under {policy:?}: {text}",
+                    LEVELS[*level]
+                );
+            }
+        }
+    }
+}
+
+/// The objects of a case; each carries a word of its own.
+fn objects(case: &Case, number: usize, world: &mut World) -> Value {
+    let mut word = |what: String, level: usize, revoked: bool| {
+        let word = format!("{what}x{number}x");
+        world.0.insert(word.clone(), (level, revoked));
+        word
+    };
+    let identity = word("desk".into(), case.identity, false);
+    let identity = json!({"type": "identity", "id": stix::id("identity"), "spec_version": "2.1", "name": identity,
+        "created": "2020-01-01T00:00:00.000Z", "modified": "2020-01-01T00:00:00.000Z",
+        "labels": [LEVELS[case.identity]]});
+    let mut objects = vec![identity.clone()];
+    for (at, (level, revoked)) in case.nodes.iter().enumerate() {
+        let name = format!("Harbour {}", word(format!("node{at}"), *level, *revoked));
+        let changes = json!({"labels": [LEVELS[*level]], "revoked": revoked, "created_by_ref": identity["id"]});
+        objects.push(stix::with(stix::object("intrusion-set", &name), changes));
+    }
+    // The source's name stands in the node too, so it must not be more than the node in this respect.
+    let edge = word("edge".into(), case.edge, false);
+    let changes = json!({"labels": [LEVELS[case.edge]], "description": edge});
+    let relationship = stix::relationship(&objects[1], "related-to", &objects[2]);
+    objects.push(stix::with(relationship, changes));
+    Value::from(objects)
+}
+
+#[test]
+fn nothing_above_the_callers_clearance_leaves_by_any_way() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let admin = app.admin.clone();
+        // Of the five callers only the first two may see rejected nodes.
+        let callers = [
+            admin.clone(),
+            app.user("analyst").await,
+            app.user("audit").await,
+            app.user("viewer").await,
+            app.api_key(&["read", "ingest"]).await,
+        ];
+        let mut world = World::default();
+        let mut runner = TestRunner::deterministic();
+        for number in 0..CASES {
+            let case = cases().new_tree(&mut runner).unwrap().current();
+            let policy = case.policies[0];
+            policy.apply(&admin).await;
+            admin.ingest(objects(&case, number, &mut world)).await;
+            let caller = &callers[case.caller];
+            let rejected = case.include_rejected && case.caller < 2;
+            let question = format!("Harbour node0x{number}x");
+            let query = [
+                ("q", question.as_str()),
+                ("limit", "100"),
+                ("mode", ["blended", "structured"][case.mode]),
+                ("include_rejected", if case.include_rejected { "true" } else { "false" }),
+            ];
+            let found = caller.get(&format!("/api/recall/search?{}", encode(&query))).await;
+            let found = found.expect(200).await;
+            let results = found["results"].as_array().unwrap();
+            // The query itself is echoed; everything else counts.
+            let mut said = found.clone();
+            said["query"] = Value::Null;
+            world.check(&said.to_string(), policy, rejected, "search");
+            assert_eq!(found["include_rejected"], json!(rejected));
+            assert_eq!(found["count"], json!(results.len()));
+            let highest = results.iter().map(|node| level(&node["tlp"])).max().unwrap_or(0);
+            assert_eq!(level(&found["max_tlp"]), highest);
+            // What may be seen and carries the very word is found.
+            let (first, revoked) = case.nodes[0];
+            if policy.permits(first) && (rejected || !revoked) {
+                assert!(said.to_string().contains(&format!("node0x{number}x")), "{case:?}: {found}");
+            }
+            let semantic = caller.get(&format!("/api/recall/semantic?{}", encode(&query))).await;
+            let semantic = semantic.expect(200).await;
+            world.check(&semantic.to_string(), policy, rejected, "semantic");
+
+            // Once under the settings of the search, once under settings that came later.
+            let recall = stix::text(&found, "recall_id");
+            for policy in case.policies {
+                policy.apply(&admin).await;
+                check_session(caller, recall, policy, rejected, results, &world).await;
+            }
+        }
+        app.stop().await;
+    });
+}
+
+/// Reads and exports a session, and checks both against the settings of now.
+async fn check_session(
+    caller: &Client,
+    recall: &str,
+    policy: Policy,
+    rejected: bool,
+    results: &[Value],
+    world: &World,
+) {
+    let path = format!("/api/recall/sessions/{recall}");
+    let session = caller.get(&path).await.expect(200).await;
+    let visible: Vec<&Value> = results
+        .iter()
+        .filter(|node| policy.permits(level(&node["tlp"])))
+        .collect();
+    let ids: Vec<&Value> = visible.iter().map(|node| &node["id"]).collect();
+    let highest = visible.iter().map(|node| level(&node["tlp"])).max().unwrap_or(0);
+    assert_eq!(session["node_ids"].as_array().unwrap().iter().collect::<Vec<_>>(), ids);
+    assert_eq!(session["result_count"], json!(ids.len()));
+    assert_eq!(level(&session["max_tlp"]), highest);
+    assert_eq!(session["has_red_node"], json!(highest == RED));
+
+    let export = caller.get(&format!("{path}/export.stix")).await;
+    let (status, text) = export.whole().await;
+    world.check(&text, policy, rejected, "export");
+    let want = match (highest == RED && !policy.grant, ids.is_empty()) {
+        (true, _) => 403,
+        (false, true) => 422,
+        (false, false) => 200,
+    };
+    assert_eq!(status, want, "{policy:?}: {text}");
+    if status == 200 {
+        let bundle: Value = serde_json::from_str(&text).unwrap();
+        crate::helpers::keep_export(&bundle);
+        let red = |word: &str| world.0.get(word).is_some_and(|(level, _)| *level == RED);
+        if !policy.grant {
+            let words = world.0.keys().filter(|word| text.contains(word.as_str()));
+            let leaked: Vec<_> = words.filter(|word| red(word)).collect();
+            assert!(leaked.is_empty(), "{leaked:?} left without a grant: {text}");
+        }
+    }
+}
+
+async fn open(admin: &Client, grant: bool) {
+    let open = json!({"tlp_ceiling": "RED", "elevated_clearance": true, "red_export_grant": grant});
+    admin.settings(open).await;
+}
+
+#[test]
+fn export_of_a_red_session_without_grant_is_403_and_audited() {
+    run(async {
+        let app = TestApp::spawn().await;
+        open(&app.admin, false).await;
+        let secret = stix::with(stix::object("tool", "Heron"), json!({"labels": ["tlp:red"]}));
+        app.admin.ingest(json!([secret])).await;
+        let found = app.admin.search("Heron").await;
+        let recall = stix::text(&found, "recall_id");
+        let path = format!("/api/recall/sessions/{recall}/export.stix");
+        let viewer = app.user("viewer").await;
+        let error = viewer.get(&path).await.refused(403).await;
+        assert!(error.contains("red_export_grant"), "{error}");
+        let denied = app.admin.audited("recall.export_denied").await;
+        assert_eq!(denied.len(), 1);
+        assert_eq!(
+            (&denied[0]["outcome"], &denied[0]["resource_id"]),
+            (&json!("denied"), &json!(recall))
+        );
+        assert!(denied[0]["user_email"].as_str().unwrap().starts_with("viewer-"));
+        assert!(app.admin.audited("recall.export").await.is_empty());
+        // The grant counts at the export, not at the search; and so does its withdrawal.
+        app.admin.settings(json!({"red_export_grant": true})).await;
+        viewer.export(recall).await;
+        app.admin.settings(json!({"red_export_grant": false})).await;
+        viewer.get(&path).await.refused(403).await;
+        assert_eq!(app.admin.audited("recall.export_denied").await.len(), 2);
+        assert_eq!(app.admin.audited("recall.export").await.len(), 1);
+        app.stop().await;
+    });
+}
+
+#[test]
+fn a_row_that_became_red_after_the_search_is_red_at_the_export() {
+    run(async {
+        let app = TestApp::spawn().await;
+        open(&app.admin, false).await;
+        let tool = stix::with(stix::object("tool", "Heron"), json!({"labels": ["tlp:green"]}));
+        app.admin.ingest(json!([tool])).await;
+        let found = app.admin.search("Heron").await;
+        assert_eq!(found["max_tlp"], "TLP:GREEN");
+        let newer = json!({"modified": "2021-01-01T00:00:00.000Z", "labels": ["tlp:red"]});
+        app.admin.ingest(json!([stix::with(tool, newer)])).await;
+        let path = format!("/api/recall/sessions/{}", stix::text(&found, "recall_id"));
+        let session = app.admin.get(&path).await.expect(200).await;
+        assert_eq!(
+            (&session["max_tlp"], &session["has_red_node"]),
+            (&json!("TLP:RED"), &json!(true))
+        );
+        let export = format!("{path}/export.stix");
+        app.admin.get(&export).await.refused(403).await;
+        app.admin.settings(json!({"tlp_ceiling": "AMBER"})).await;
+        app.admin.get(&export).await.refused(422).await;
+        let session = app.admin.get(&path).await.expect(200).await;
+        assert_eq!(
+            (&session["max_tlp"], &session["node_ids"]),
+            (&json!("TLP:WHITE"), &json!([]))
+        );
+        app.stop().await;
+    });
+}
+
+#[test]
+fn a_red_relationship_or_author_does_not_leave_without_a_grant() {
+    run(async {
+        let app = TestApp::spawn().await;
+        open(&app.admin, false).await;
+        let author = json!({"type": "identity", "id": stix::id("identity"), "spec_version": "2.1",
+            "created": "2020-01-01T00:00:00.000Z", "modified": "2020-01-01T00:00:00.000Z",
+            "name": "Secret Desk", "labels": ["tlp:red"]});
+        let green = json!({"labels": ["tlp:green"], "created_by_ref": author["id"]});
+        let actor = stix::with(stix::object("intrusion-set", "Harbour Heron"), green.clone());
+        let tool = stix::with(stix::object("tool", "Harbour Hook"), green);
+        let uses = stix::with(
+            stix::relationship(&actor, "uses", &tool),
+            json!({"labels": ["tlp:red"], "description": "secret link"}),
+        );
+        app.admin.ingest(json!([author, actor, tool, uses])).await;
+        let found = app.admin.search("Harbour").await;
+        assert_eq!(found["count"], 2);
+        let recall = stix::text(&found, "recall_id");
+        let bundle = app.admin.export(recall).await.to_string();
+        assert!(!bundle.contains("secret link") && !bundle.contains("Secret Desk"), "{bundle}");
+        open(&app.admin, true).await;
+        let bundle = app.admin.export(recall).await.to_string();
+        assert!(bundle.contains("secret link") && bundle.contains("Secret Desk"), "{bundle}");
+        app.stop().await;
+    });
+}
+
+#[test]
+fn the_marking_of_an_object_is_resolved_in_the_documented_order() {
+    run(async {
+        let app = TestApp::spawn().await;
+        open(&app.admin, true).await;
+        let well_known = |uuid: &str| format!("marking-definition--{uuid}");
+        let (white1, amber1, red1) = (
+            well_known("613f2e26-407d-48c7-9eca-b8e91df99dc9"),
+            well_known("f88d31f6-486f-44da-b317-01333bde0b82"),
+            well_known("5e57c739-391a-4eb3-b6be-7d15ca92d5ed"),
+        );
+        let strict2 = well_known("939a9414-2ddd-4d32-a0cd-375ea402b003");
+        let own = stix::with(
+            stix::statement("x"),
+            json!({"definition_type": "tlp", "definition": {"tlp": "amber"}}),
+        );
+        let statement = stix::statement("a licence");
+        let granular = |id: &str| json!([{"marking_ref": id, "selectors": ["name"]}]);
+        let mut wanted = HashMap::new();
+        let mut objects = vec![own.clone(), statement.clone()];
+        for (at, (changes, want)) in [
+            (json!({"x_mitre_tlp": "TLP:GREEN", "labels": ["tlp:red"], "object_marking_refs": [red1]}), 1),
+            (json!({"x_mitre_tlp": "clear"}), 0),
+            (json!({"labels": ["tlp:amber"], "object_marking_refs": [red1]}), 2),
+            (json!({"labels": ["tlp:green", "TLP:AMBER+STRICT", "other"]}), 3),
+            (json!({"object_marking_refs": [white1, amber1]}), 2),
+            (json!({"object_marking_refs": [strict2]}), 3),
+            (json!({"object_marking_refs": [own["id"]]}), 2),
+            (json!({"object_marking_refs": [white1], "granular_markings": granular(&red1)}), 4),
+            (json!({"object_marking_refs": [statement["id"]]}), 3),
+            (json!({"labels": ["phishing"]}), 3),
+            (json!({}), 3),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let object = stix::with(stix::object("tool", &format!("Heron {at}")), changes);
+            wanted.insert(stix::text(&object, "id").to_owned(), want);
+            objects.push(object);
+        }
+        let body = json!({"bundle": objects, "default_tlp": "amber+strict"});
+        let done = app.admin.post("/api/ingest/stix", &body).await.expect(201).await;
+        assert_eq!(done["results"]["nodes_created"], json!(wanted.len()), "{done}");
+        let found = app.admin.search_with("Heron", &[]).await;
+        for node in found["results"].as_array().unwrap() {
+            let id = node["properties"]["stix_id"].as_str().unwrap();
+            let want = wanted.remove(id).unwrap();
+            assert_eq!(node["tlp"], LEVELS[want], "{node}");
+        }
+        assert!(wanted.is_empty(), "not found: {wanted:?}");
+        app.stop().await;
+    });
+}
+
+#[test]
+fn an_unknown_marking_is_never_taken_for_the_default() {
+    run(async {
+        let app = TestApp::spawn().await;
+        for name in ["PINK", "", "TLP:", "TLP:AMBER+"] {
+            let body = json!({"bundle": [stix::object("tool", "Heron")], "default_tlp": name});
+            let error = app.admin.post("/api/ingest/stix", &body).await.refused(400).await;
+            assert!(error.starts_with("default_tlp: must be one of"), "{error}");
+        }
+        let stranger = stix::id("marking-definition");
+        let pink = stix::with(
+            stix::statement("x"),
+            json!({"definition_type": "tlp", "definition": {"tlp": "pink"}}),
+        );
+        let bad = [
+            json!({"x_mitre_tlp": "TLP:PINK"}),
+            json!({"x_mitre_tlp": 4}),
+            json!({"labels": ["tlp:pink"]}),
+            json!({"object_marking_refs": [stranger]}),
+            json!({"granular_markings": [{"marking_ref": stranger, "selectors": ["name"]}]}),
+            json!({"object_marking_refs": [pink["id"]]}),
+        ];
+        let mut objects = vec![pink];
+        objects.extend(bad.iter().map(|changes| stix::with(stix::object("tool", "Heron"), changes.clone())));
+        let done = app.admin.ingest(Value::from(objects)).await;
+        assert_eq!(done["nodes_created"], 0, "{done}");
+        let skipped = done["skipped_objects"].as_array().unwrap();
+        assert!(skipped.len() >= bad.len(), "{done}");
+        assert_eq!(app.admin.search("Heron").await["count"], 0);
+        app.stop().await;
+    });
+}
+
+#[test]
+fn amber_pk_comes_back_from_a_round_trip_as_amber_pk() {
+    run(async {
+        let app = TestApp::spawn().await;
+        open(&app.admin, false).await;
+        let tool = stix::object("tool", "Heron");
+        for default in ["TLP:AMBER+PK", "AMBER+STRICT"] {
+            let tool = stix::with(tool.clone(), json!({"id": stix::id("tool")}));
+            let body = json!({"bundle": [tool], "default_tlp": default});
+            app.admin.post("/api/ingest/stix", &body).await.expect(201).await;
+        }
+        let found = app.admin.search("Heron").await;
+        assert_eq!((&found["max_tlp"], &found["count"]), (&json!("TLP:AMBER+PK"), &json!(2)));
+        let bundle = app.admin.export(stix::text(&found, "recall_id")).await;
+        assert!(bundle.to_string().contains("TLP:AMBER+PK"));
+
+        let other = app.workspace("receiver").await;
+        open(&other, false).await;
+        let taken = other.post("/api/ingest/stix", &json!({"bundle": bundle})).await;
+        assert_eq!(taken.expect(201).await["results"]["nodes_created"], 2);
+        let again = other.search("Heron").await;
+        assert_eq!((&again["max_tlp"], &again["count"]), (&json!("TLP:AMBER+PK"), &json!(2)));
+        assert!(again["results"].as_array().unwrap().iter().all(|n| n["tlp"] == "TLP:AMBER+PK"));
+        other.settings(json!({"elevated_clearance": false})).await;
+        assert_eq!(other.search("Heron").await["count"], 0);
+
+        // Where the strict marking was cut off, the statement alone still says what it says.
+        let mut cut: Value = bundle["objects"].clone();
+        let objects = cut.as_array_mut().unwrap();
+        objects.retain(|object| object["type"] == "tool");
+        for object in objects.iter_mut() {
+            let refs = object["object_marking_refs"].as_array_mut().unwrap();
+            refs.retain(|id| *id == "marking-definition--6c1f4e0a-5b0d-4c7e-9a55-3f6d1e8b7a42");
+            assert_eq!(refs.len(), 1);
+        }
+        let third = app.workspace("third").await;
+        third.ingest(cut).await;
+        assert_eq!(third.search("Heron").await["count"], 0);
+        open(&third, false).await;
+        let found = third.search("Heron").await;
+        assert_eq!((&found["max_tlp"], &found["count"]), (&json!("TLP:AMBER+PK"), &json!(2)));
+        let bundle = third.export(stix::text(&found, "recall_id")).await.to_string();
+        assert!(bundle.contains("939a9414-2ddd-4d32-a0cd-375ea402b003"), "{bundle}");
+        app.stop().await;
+    });
+}
