@@ -8,16 +8,19 @@ use std::time::Duration;
 use actix_web::dev::ServerHandle;
 use actix_web::middleware::from_fn;
 use actix_web::{App, HttpServer, web};
+use metrics_exporter_prometheus::PrometheusHandle;
 use secrecy::SecretString;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use crate::actors::audit_writer::{AuditHandle, AuditWriter, Drain};
+use crate::actors::extractor::{Extractor, ExtractorCore, ExtractorHandle};
 use crate::actors::graph_store::{GraphCore, GraphStore, IngestStix, Surroundings};
 use crate::actors::handle::{ActorHandle, Kept};
 use crate::actors::identity::{FirstAdmin, Identity, IdentityCore, bootstrap, demo_bundle};
 use crate::actors::keeper;
 use crate::actors::rate_limiter::RateLimiter;
+use crate::actors::staging::{StagingBatches, StagingCore};
 use crate::auth::token::{self, Tokens};
 use crate::config::{EmbeddingProvider, Settings};
 use crate::domain::error::DomainError;
@@ -26,12 +29,13 @@ use crate::domain::tlp::Tlp;
 use crate::http::{AppState, admin, hosted};
 use crate::search::{IndexSettings, SearchIndex};
 use crate::store::{StorageCredentials, Store, StoreError};
-use crate::{clock, embedding, telemetry};
+use crate::{clock, embedding, llm, telemetry};
 
 /// Exit code when an actor dies again and again (sysexits.h, EX_SOFTWARE).
 const GAVE_UP: i32 = 70;
 /// How often the writes of other processes are looked for, where the database is shared.
 const FOLLOW_INTERVAL: Duration = Duration::from_secs(1);
+const FIGURES_INTERVAL: Duration = Duration::from_secs(5);
 const CLOSING_PAUSE: Duration = Duration::from_millis(10);
 const CLOSING_TRIES: u32 = 500;
 
@@ -75,6 +79,8 @@ impl Application {
     /// # Errors
     /// Whatever keeps the service from starting, in words an operator can act on.
     pub async fn start(settings: Settings) -> Result<Self, StartError> {
+        // Before the actors: each announces its figures when it starts.
+        let recorder = telemetry::init_metrics().map_err(StartError::Setup)?;
         let runtime = Handle::current();
         let settings = Arc::new(settings);
         let data_dir = settings.data_dir();
@@ -116,19 +122,38 @@ impl Application {
         ));
         let graph = GraphStore::start(Arc::clone(&core), runtime.clone(), actors.graph_store);
         let tokens = Tokens::new(&secret);
-        let identity = IdentityCore::new(Arc::clone(&store), tokens, audit.clone(), limiter.clone());
+        let identity = IdentityCore::new(
+            Arc::clone(&store),
+            tokens,
+            audit.clone(),
+            limiter.clone(),
+            actors.identity.gate,
+        );
         let identity = Identity::start(Arc::new(identity), runtime.clone(), actors.identity);
+
+        let model = llm::model_of(&settings)?;
+        let extractor = ExtractorCore::new(model, actors.extractor);
+        let extractor = Extractor::start(Arc::new(extractor), runtime.clone(), actors.extractor);
+        let staging = StagingCore::new(
+            Arc::clone(&store),
+            extractor.clone(),
+            graph.clone(),
+            audit.clone(),
+        );
+        let staging = StagingBatches::start(Arc::new(staging), runtime.clone(), actors.staging_batches);
 
         let state = AppState {
             settings: Arc::clone(&settings),
             graph,
+            staging,
             identity,
             audit,
             limiter,
         };
         load_demo(&store, &state).await?;
-        let background = background(&state, &core, &settings);
-        let (server, admin_server, address, admin_address, serving) = listen(&state)?;
+        let mut background = background(&state, &extractor, &core, &settings);
+        background.push(tokio::spawn(tidy_figures(recorder.clone())));
+        let (server, admin_server, address, admin_address, serving) = listen(&state, recorder)?;
         Ok(Self {
             state,
             core,
@@ -258,9 +283,16 @@ async fn load_demo(store: &Store, state: &AppState) -> Result<(), StartError> {
 }
 
 /// The keeper, and the upkeep of the indexes.
-fn background(state: &AppState, core: &Arc<GraphCore>, settings: &Settings) -> Vec<JoinHandle<()>> {
+fn background(
+    state: &AppState,
+    extractor: &ExtractorHandle,
+    core: &Arc<GraphCore>,
+    settings: &Settings,
+) -> Vec<JoinHandle<()>> {
     let kept: Vec<Box<dyn Kept>> = vec![
         Box::new(state.graph.clone()),
+        Box::new(state.staging.clone()),
+        Box::new(extractor.clone()),
         Box::new(state.audit.clone()),
         Box::new(state.identity.clone()),
         Box::new(state.limiter.clone()),
@@ -307,6 +339,15 @@ fn background(state: &AppState, core: &Arc<GraphCore>, settings: &Settings) -> V
     vec![keeper, warm_up, upkeep, filling, following]
 }
 
+/// Folds the recorded latencies into their buckets: without it they pile up until somebody reads them.
+async fn tidy_figures(recorder: PrometheusHandle) {
+    let mut ticks = tokio::time::interval(FIGURES_INTERVAL);
+    loop {
+        ticks.tick().await;
+        recorder.run_upkeep();
+    }
+}
+
 type Listening = (
     ServerHandle,
     ServerHandle,
@@ -316,7 +357,7 @@ type Listening = (
 );
 
 /// Binds both listeners and starts serving.
-fn listen(state: &AppState) -> Result<Listening, StartError> {
+fn listen(state: &AppState, recorder: PrometheusHandle) -> Result<Listening, StartError> {
     let settings = &state.settings.server;
     let data = web::Data::new(state.clone());
     let server = HttpServer::new(move || {
@@ -331,7 +372,7 @@ fn listen(state: &AppState) -> Result<Listening, StartError> {
     .bind(settings.bind)
     .map_err(|error| StartError::Io(format!("server.bind {}", settings.bind), error))?;
     let address = first(server.addrs())?;
-    let recorder = web::Data::new(telemetry::init_metrics().map_err(StartError::Setup)?);
+    let recorder = web::Data::new(recorder);
     let admin_server =
         HttpServer::new(move || App::new().app_data(recorder.clone()).configure(admin::configure))
             .workers(1)

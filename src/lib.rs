@@ -12,6 +12,7 @@
 //! - [`store`]: SurrealQL behind small functions; the source of truth.
 //! - [`search`]: the derived index: words, vectors, fusion.
 //! - [`actors`]: one owner per state, reached through typed handles with gates.
+//! - [`llm`]: reading texts with a language model, over any OpenAI-compatible endpoint.
 //! - [`http`]: the APIs; thin handlers.
 //! - [`auth`]: passwords, tokens, API keys.
 //! - [`config`]: settings and their rules.
@@ -28,6 +29,7 @@ pub mod demo;
 pub mod domain;
 pub mod embedding;
 pub mod http;
+pub mod llm;
 pub mod search;
 pub mod store;
 pub mod telemetry;

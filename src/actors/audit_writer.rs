@@ -6,8 +6,9 @@
 //! never dropped. Entries that share a transaction with what they record are written by the graph store,
 //! which then asks for their link.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, ResponseFuture, WrapFuture};
 use tokio::runtime::Handle;
@@ -23,6 +24,8 @@ use crate::store::{AuditFilter, Store};
 
 /// Most entries in one statement.
 const GROUP: usize = 500;
+/// How long an entry may wait for its link, so that many are linked in one write.
+const LINK_DELAY: Duration = Duration::from_millis(20);
 
 /// Way to the audit log.
 pub type AuditHandle = ActorHandle<AuditWriter>;
@@ -72,7 +75,7 @@ impl Request for VerifyChain {
     const ACCESS: Access = Access::Read;
 }
 
-/// Waits until everything that was accepted is written and linked.
+/// Waits until everything that was accepted before is written and linked.
 #[derive(Debug)]
 pub struct Drain;
 
@@ -83,6 +86,7 @@ impl Request for Drain {
 }
 
 struct Pending {
+    number: u64,
     entry: AuditEntry,
     done: oneshot::Sender<Result<(), DomainError>>,
     _guard: InFlight,
@@ -93,10 +97,16 @@ pub struct AuditWriter {
     store: Arc<Store>,
     runtime: Handle,
     appends: Vec<Pending>,
-    unchained: HashMap<Uuid, Vec<AuditEntry>>,
+    unchained: HashMap<Uuid, Vec<(u64, AuditEntry)>>,
     writing: bool,
     chaining: bool,
-    drained: Vec<oneshot::Sender<()>>,
+    linking_planned: bool,
+    /// Entries are numbered as they arrive.
+    arrived: u64,
+    /// The entries that are not linked yet.
+    open: BTreeSet<u64>,
+    /// Who waits until everything up to a number is linked: new arrivals don't make the wait longer.
+    waiting: Vec<(u64, oneshot::Sender<()>)>,
 }
 
 impl AuditWriter {
@@ -117,7 +127,10 @@ impl AuditWriter {
                         unchained: HashMap::new(),
                         writing: false,
                         chaining: false,
-                        drained: Vec::new(),
+                        linking_planned: false,
+                        arrived: 0,
+                        open: BTreeSet::new(),
+                        waiting: Vec::new(),
                     }
                 })
             }),
@@ -140,35 +153,45 @@ impl AuditWriter {
                 .unwrap_or_else(|error| Err(DomainError::internal("writing the audit log failed", error)));
             for pending in group {
                 if result.is_ok() {
-                    writer
-                        .unchained
-                        .entry(pending.entry.tenant_id)
-                        .or_default()
-                        .push(pending.entry);
+                    writer.to_chain(pending.number, pending.entry);
+                } else {
+                    writer.settle([pending.number]);
                 }
                 // The caller may have gone away; the entry is written all the same.
                 pending.done.send(result.clone()).ok();
             }
             writer.writing = false;
             writer.write_next(ctx);
-            writer.chain_next(ctx);
+            writer.chain_soon(ctx);
         }));
     }
 
-    fn chain_next(&mut self, ctx: &mut Context<Self>) {
-        if self.chaining {
-            return;
+    /// Links what waits for it in a moment, together with what arrives until then: a link of its own for
+    /// each entry would make every request pay for a second write to disk.
+    fn chain_soon(&mut self, ctx: &mut Context<Self>) {
+        if !self.waiting.is_empty() {
+            self.chain_next(ctx);
+        } else if !self.linking_planned && !self.unchained.is_empty() {
+            self.linking_planned = true;
+            ctx.run_later(LINK_DELAY, |writer, ctx| {
+                writer.linking_planned = false;
+                writer.chain_next(ctx);
+            });
         }
-        if self.unchained.is_empty() {
-            if !self.writing && self.appends.is_empty() {
-                for done in self.drained.drain(..) {
-                    done.send(()).ok();
-                }
-            }
+    }
+
+    fn chain_next(&mut self, ctx: &mut Context<Self>) {
+        if self.chaining || self.unchained.is_empty() {
             return;
         }
         self.chaining = true;
-        let groups = std::mem::take(&mut self.unchained);
+        let mut numbers = Vec::new();
+        let mut groups = Vec::new();
+        for (tenant, group) in std::mem::take(&mut self.unchained) {
+            let (own, entries): (Vec<u64>, Vec<AuditEntry>) = group.into_iter().unzip();
+            numbers.extend(own);
+            groups.push((tenant, entries));
+        }
         let store = Arc::clone(&self.store);
         let task = self.runtime.spawn(async move {
             for (tenant, entries) in &groups {
@@ -180,24 +203,41 @@ impl AuditWriter {
                 }
             }
         });
-        ctx.spawn(task.into_actor(self).map(|_, writer, ctx| {
+        ctx.spawn(task.into_actor(self).map(move |_, writer, ctx| {
             writer.chaining = false;
-            writer.chain_next(ctx);
+            writer.settle(numbers);
+            writer.chain_soon(ctx);
         }));
     }
 
-    fn idle(&self) -> bool {
-        !self.writing && !self.chaining && self.appends.is_empty() && self.unchained.is_empty()
+    fn arrive(&mut self) -> u64 {
+        self.arrived += 1;
+        self.open.insert(self.arrived);
+        self.arrived
     }
 
-    /// Resolves when nothing is on its way any more.
-    fn when_idle(&mut self) -> oneshot::Receiver<()> {
-        let (done, wait) = oneshot::channel();
-        if self.idle() {
-            done.send(()).ok();
-        } else {
-            self.drained.push(done);
+    fn to_chain(&mut self, number: u64, entry: AuditEntry) {
+        let group = self.unchained.entry(entry.tenant_id).or_default();
+        group.push((number, entry));
+    }
+
+    /// Notes that these entries are linked, or never will be, and wakes who waited for the last of theirs.
+    fn settle(&mut self, numbers: impl IntoIterator<Item = u64>) {
+        for number in numbers {
+            self.open.remove(&number);
         }
+        let first = self.open.first().copied().unwrap_or(u64::MAX);
+        for (_, done) in self.waiting.extract_if(.., |(last, _)| *last < first) {
+            done.send(()).ok();
+        }
+    }
+
+    /// Resolves when everything that arrived before is linked.
+    fn when_settled(&mut self, ctx: &mut Context<Self>) -> oneshot::Receiver<()> {
+        let (done, wait) = oneshot::channel();
+        self.waiting.push((self.arrived, done));
+        self.settle([]);
+        self.chain_next(ctx);
         wait
     }
 }
@@ -207,13 +247,15 @@ impl Actor for AuditWriter {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         self.chaining = true;
+        let leftovers = self.arrive();
         let store = Arc::clone(&self.store);
         let task = self.runtime.spawn(async move { link_leftovers(&store).await });
-        ctx.spawn(task.into_actor(self).map(|result, writer, ctx| {
+        ctx.spawn(task.into_actor(self).map(move |result, writer, ctx| {
             if let Ok(Err(error)) = result {
                 tracing::error!(?error, "linking earlier audit entries failed");
             }
             writer.chaining = false;
+            writer.settle([leftovers]);
             writer.chain_next(ctx);
         }));
     }
@@ -237,7 +279,9 @@ impl Handler<Job<Append>> for AuditWriter {
     fn handle(&mut self, job: Job<Append>, ctx: &mut Self::Context) -> Self::Result {
         let (Append(entry), guard, _span) = job.open();
         let (done, wait) = oneshot::channel();
+        let number = self.arrive();
         self.appends.push(Pending {
+            number,
             entry,
             done,
             _guard: guard,
@@ -256,8 +300,9 @@ impl Handler<Job<Chain>> for AuditWriter {
 
     fn handle(&mut self, job: Job<Chain>, ctx: &mut Self::Context) -> Self::Result {
         let (Chain(entry), _guard, _span) = job.open();
-        self.unchained.entry(entry.tenant_id).or_default().push(entry);
-        self.chain_next(ctx);
+        let number = self.arrive();
+        self.to_chain(number, entry);
+        self.chain_soon(ctx);
         Ok(())
     }
 }
@@ -277,10 +322,10 @@ impl Handler<Job<ListEntries>> for AuditWriter {
 impl Handler<Job<VerifyChain>> for AuditWriter {
     type Result = ResponseFuture<Result<ChainReport, DomainError>>;
 
-    fn handle(&mut self, job: Job<VerifyChain>, _: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, job: Job<VerifyChain>, ctx: &mut Self::Context) -> Self::Result {
         let (VerifyChain { tenant }, guard, span) = job.open();
         let store = Arc::clone(&self.store);
-        let settled = self.when_idle();
+        let settled = self.when_settled(ctx);
         job::run(&self.runtime, guard, span, async move {
             settled.await.ok();
             store.verify_audit(tenant).await
@@ -291,9 +336,9 @@ impl Handler<Job<VerifyChain>> for AuditWriter {
 impl Handler<Job<Drain>> for AuditWriter {
     type Result = ResponseFuture<Result<(), DomainError>>;
 
-    fn handle(&mut self, job: Job<Drain>, _: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, job: Job<Drain>, ctx: &mut Self::Context) -> Self::Result {
         let (Drain, guard, _span) = job.open();
-        let settled = self.when_idle();
+        let settled = self.when_settled(ctx);
         Box::pin(async move {
             let _guard = guard;
             settled.await.map_err(|_| DomainError::Busy {
@@ -302,3 +347,6 @@ impl Handler<Job<Drain>> for AuditWriter {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

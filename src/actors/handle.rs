@@ -256,3 +256,6 @@ impl<A: Actor<Context = Context<A>>> Kept for ActorHandle<A> {
         true
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,9 +1,11 @@
 //! The owners: one file or folder per actor, reached through its typed handle only.
 
 pub mod audit_writer;
+pub mod extractor;
 pub mod graph_store;
 pub mod handle;
 pub mod identity;
 mod job;
 pub mod keeper;
 pub mod rate_limiter;
+pub mod staging;

@@ -19,13 +19,14 @@ use crate::domain::permission::Tier;
 pub const HOSTED_DEFAULTS: &str = include_str!("../../config/hosted.toml");
 const PREFIX: &str = "THREAT_MEMORY_";
 /// Secrets: environment only, so that they never stand in a file.
-const SECRETS: [&str; 6] = [
+const SECRETS: [&str; 7] = [
     "jwt_secret",
     "admin_email",
     "admin_password",
     "storage_user",
     "storage_password",
     "embedding_api_key",
+    "llm_api_key",
 ];
 
 /// A setting that can't be used; the message names the key and the rule.
@@ -42,6 +43,7 @@ pub struct Settings {
     pub limits: LimitSettings,
     pub search: SearchSettings,
     pub embedding: EmbeddingSettings,
+    pub llm: LlmSettings,
     pub log: LogSettings,
     pub keeper: KeeperSettings,
     pub actors: ActorsSettings,
@@ -57,6 +59,8 @@ pub struct Settings {
     pub storage_password: Option<SecretString>,
     #[serde(default)]
     pub embedding_api_key: Option<SecretString>,
+    #[serde(default)]
+    pub llm_api_key: Option<SecretString>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -111,6 +115,28 @@ pub struct EmbeddingSettings {
     pub fill_seconds: u64,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LlmProvider {
+    /// No model: the rules extractor.
+    None,
+    Openai,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LlmSettings {
+    pub provider: LlmProvider,
+    pub base_url: String,
+    pub model: String,
+    /// One request, without its repetitions.
+    pub timeout_ms: u64,
+    pub retries: u32,
+    pub max_chunk_chars: usize,
+    pub overlap_chars: usize,
+    pub max_tokens: u32,
+}
+
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LogSettings {
@@ -132,6 +158,8 @@ pub struct ActorsSettings {
     pub audit_writer: ActorSettings,
     pub identity: ActorSettings,
     pub rate_limiter: ActorSettings,
+    pub extractor: ActorSettings,
+    pub staging_batches: ActorSettings,
 }
 
 /// How much one actor takes on at a time.
@@ -283,6 +311,15 @@ mod tests {
                 "actors.graph_store.gate: must be from 1",
             ),
             ("[limits.tiers]\npilot = 0", "limits.tiers.pilot: must be from 1"),
+            ("[llm]\nprovider = \"openai\"", "llm.model: is required"),
+            (
+                "[llm]\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"ftp://x\"",
+                "llm.base_url: must begin with",
+            ),
+            (
+                "[llm]\nprovider = \"openai\"\nmodel = \"m\"\noverlap_chars = 7000",
+                "llm.overlap_chars: must be from 0 to 4000",
+            ),
         ] {
             std::fs::write(&file, text).unwrap();
             let error = Settings::load(Some(&file), &Flags::default())

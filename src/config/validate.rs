@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use secrecy::ExposeSecret;
 
-use super::{ActorSettings, ConfigError, EmbeddingProvider, Settings};
+use super::{ActorSettings, ConfigError, EmbeddingProvider, LlmProvider, Settings};
 use crate::domain::permission::Tier;
 
 /// A shorter HMAC key than the digest weakens HS256 (RFC 7518 section 3.2).
@@ -34,6 +34,7 @@ impl Settings {
         )?;
         self.storage_rules()?;
         self.embedding_rules()?;
+        self.llm_rules()?;
         for tier in Tier::ALL {
             let limit = self.limits.tiers.get(tier.as_str());
             let limit = limit.ok_or_else(|| ConfigError(format!("limits.tiers.{tier}: is required")))?;
@@ -54,6 +55,8 @@ impl Settings {
             ("audit_writer", self.actors.audit_writer),
             ("identity", self.actors.identity),
             ("rate_limiter", self.actors.rate_limiter),
+            ("staging_batches", self.actors.staging_batches),
+            ("extractor", self.actors.extractor),
         ] {
             actor_rules(name, actor)?;
         }
@@ -106,6 +109,33 @@ impl Settings {
         within("embedding.dimension", self.embedding.dimension, 1..=8192)?;
         within("embedding.batch", self.embedding.batch, 1..=2048)?;
         within("embedding.timeout_ms", self.embedding.timeout_ms, 100..=600_000)
+    }
+
+    fn llm_rules(&self) -> Result<(), ConfigError> {
+        let llm = &self.llm;
+        if llm.provider == LlmProvider::None {
+            return Ok(());
+        }
+        if !(llm.base_url.starts_with("http://") || llm.base_url.starts_with("https://")) {
+            return Err(ConfigError(
+                "llm.base_url: must begin with http:// or https://".into(),
+            ));
+        }
+        if llm.model.is_empty() {
+            return Err(ConfigError(
+                "llm.model: is required with provider \"openai\"".into(),
+            ));
+        }
+        within("llm.timeout_ms", llm.timeout_ms, 100..=600_000)?;
+        within("llm.retries", llm.retries, 0..=10)?;
+        within("llm.max_chunk_chars", llm.max_chunk_chars, 500..=200_000)?;
+        // More would read most of a text twice.
+        within(
+            "llm.overlap_chars",
+            llm.overlap_chars,
+            0..=llm.max_chunk_chars / 2,
+        )?;
+        within("llm.max_tokens", llm.max_tokens, 64..=131_072)
     }
 }
 

@@ -1,9 +1,13 @@
 //! The rules of the service, pure: no actors, no database, no clock (`now` is passed in).
 
 pub mod audit;
+pub mod confidence;
 pub mod draft;
 pub mod error;
 pub mod extraction;
+pub mod items;
+pub mod misp;
+pub mod naming;
 pub mod node;
 pub mod permission;
 pub mod principal;

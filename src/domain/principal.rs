@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use chrono::{DateTime, Utc};
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -22,6 +23,7 @@ pub struct Workspace {
     pub elevated_clearance: bool,
     pub red_export_grant: bool,
     pub features: Vec<String>,
+    pub created_at: DateTime<Utc>,
     #[serde(skip)]
     pub is_operator: bool,
 }

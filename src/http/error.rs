@@ -3,7 +3,7 @@
 use std::fmt;
 
 use actix_web::http::StatusCode;
-use actix_web::http::header::{HeaderValue, RETRY_AFTER};
+use actix_web::http::header::{HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use actix_web::{HttpResponse, ResponseError};
 use serde::Serialize;
 
@@ -64,6 +64,12 @@ impl ResponseError for HostedError {
             error: self.0.to_string(),
             details,
         });
+        if self.0.kind() == ErrorKind::Unauthenticated {
+            // A 401 must say how to do better (RFC 9110 section 15.5.2).
+            response
+                .headers_mut()
+                .insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
         if let Some(seconds) = self.retry_after() {
             response
                 .headers_mut()

@@ -16,6 +16,7 @@ use crate::actors::audit_writer::AuditHandle;
 use crate::actors::graph_store::GraphHandle;
 use crate::actors::identity::IdentityHandle;
 use crate::actors::rate_limiter::RateLimiterHandle;
+use crate::actors::staging::StagingHandle;
 use crate::config::Settings;
 
 /// What every handler reaches.
@@ -23,6 +24,7 @@ use crate::config::Settings;
 pub struct AppState {
     pub settings: Arc<Settings>,
     pub graph: GraphHandle,
+    pub staging: StagingHandle,
     pub identity: IdentityHandle,
     pub audit: AuditHandle,
     pub limiter: RateLimiterHandle,

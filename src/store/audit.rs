@@ -1,7 +1,8 @@
 //! The audit log: there is a way in and a way to read, and no other (see `schemas/0001_core.surql`).
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{MutexGuard, PoisonError};
 
 use chrono::{DateTime, Utc};
 use surrealdb::types::{RecordId, SurrealValue};
@@ -9,7 +10,7 @@ use uuid::Uuid;
 
 use super::connect::StoreError;
 use super::retry::with_retry;
-use super::rows::{AuditRow, ChainRow, key, record};
+use super::rows::{AuditRow, ChainRow, key, newest_first, record};
 use super::{Store, failed};
 use crate::domain::audit::{AuditEntry, ChainCheck, ChainLink, ChainReport};
 use crate::domain::error::DomainError;
@@ -31,8 +32,16 @@ pub struct AuditFilter {
 }
 
 #[derive(Debug, SurrealValue)]
-struct Head {
+struct HeadRow {
     seq: i64,
+    hash: String,
+    entry_time: DateTime<Utc>,
+}
+
+/// The last link of a workspace's chain.
+#[derive(Debug, Clone)]
+pub(super) struct ChainHead {
+    seq: u64,
     hash: String,
     entry_time: DateTime<Utc>,
 }
@@ -61,26 +70,41 @@ impl Store {
         let lost_races = AtomicU32::new(0);
         with_retry(|| async {
             let mut entries: Vec<&AuditEntry> = entries.iter().collect();
+            // Taken out for the time of the write: after a failure the head is read again.
+            let mut head = self.chain_heads().remove(&tenant);
             if lost_races.fetch_add(1, Ordering::Relaxed) > 0 {
                 // Another process may have linked some of them meanwhile.
                 let linked = self.linked(&entries).await?;
                 entries.retain(|entry| !linked.contains(&entry.id));
+                head = None;
             }
-            let head = self.chain_head(tenant).await?;
-            let mut last = head.map(|head| (u64::try_from(head.seq).unwrap_or(0), head.hash));
+            if head.is_none() {
+                head = self.chain_head(tenant).await?;
+            }
             let mut rows = Vec::with_capacity(entries.len());
             for entry in entries {
-                let prev = last.as_ref().map(|(seq, hash)| (*seq, hash.as_str()));
+                let prev = head.as_ref().map(|head| (head.seq, head.hash.as_str()));
                 let link = ChainLink::after(tenant, prev, entry.id, entry.digest());
                 rows.push(ChainRow::new(entry, &link));
-                last = Some((link.seq, link.hash));
+                head = Some(ChainHead {
+                    seq: link.seq,
+                    hash: link.hash,
+                    entry_time: entry.created_at,
+                });
             }
             let insert = "INSERT INTO audit_chain $rows RETURN NONE";
             self.db.query(insert).bind(("rows", rows)).await?.check()?;
+            if let Some(head) = head {
+                self.chain_heads().insert(tenant, head);
+            }
             Ok(())
         })
         .await
         .map_err(|error: StoreError| error.into_domain(what))
+    }
+
+    fn chain_heads(&self) -> MutexGuard<'_, HashMap<Uuid, ChainHead>> {
+        self.chain_heads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ids of those of the entries that have a link.
@@ -98,15 +122,25 @@ impl Store {
         Ok(linked.iter().map(key).collect::<Result<_, _>>()?)
     }
 
-    async fn chain_head(&self, tenant: Uuid) -> Result<Option<Head>, StoreError> {
+    /// The last link of a workspace. A backward scan is slow, so it is remembered between writes.
+    async fn chain_head(&self, tenant: Uuid) -> Result<Option<ChainHead>, StoreError> {
         let mut response = self
             .db
-            .query(
-                "SELECT seq, hash, entry_time FROM audit_chain WHERE tenant_id = $t ORDER BY seq DESC LIMIT 1",
-            )
+            .query("SELECT seq, hash, entry_time FROM audit_chain WHERE tenant_id = $t ORDER BY seq DESC LIMIT 1")
             .bind(("t", tenant))
             .await?;
-        Ok(response.take(0)?)
+        let row: Option<HeadRow> = response.take(0)?;
+        Ok(row.map(
+            |HeadRow {
+                 seq,
+                 hash,
+                 entry_time,
+             }| ChainHead {
+                seq: u64::try_from(seq).unwrap_or(0),
+                hash,
+                entry_time,
+            },
+        ))
     }
 
     /// Entries without a link: those written just before the process was cut off.
@@ -122,14 +156,16 @@ impl Store {
         });
         let mut response = self
             .db
-            .query("SELECT * FROM audit WHERE tenant_id = $t AND created_at >= $since ORDER BY created_at")
+            .query("SELECT * FROM audit WHERE tenant_id = $t AND ord <= $since ORDER BY ord")
             .bind(("t", tenant))
-            .bind(("since", since))
+            .bind(("since", newest_first(since)))
             .await
             .map_err(failed(what))?;
         let rows: Vec<AuditRow> = response.take(0).map_err(failed(what))?;
+        // Stored newest first, linked oldest first.
         let entries: Vec<AuditEntry> = rows
             .into_iter()
+            .rev()
             .map(AuditRow::into_entry)
             .collect::<Result<_, _>>()?;
         let all: Vec<&AuditEntry> = entries.iter().collect();
@@ -157,13 +193,13 @@ impl Store {
         let mut response = self
             .db
             .query(format!(
-                "SELECT * FROM audit WHERE tenant_id = $t {user} AND created_at < $to AND created_at >= $from \
-                 ORDER BY created_at DESC LIMIT {limit} START {offset}"
+                "SELECT * FROM audit WHERE tenant_id = $t {user} AND ord > $to AND ord <= $from \
+                 ORDER BY ord LIMIT {limit} START {offset}"
             ))
             .bind(("t", tenant))
             .bind(("user", filter.user))
-            .bind(("from", filter.from.unwrap_or(DateTime::UNIX_EPOCH)))
-            .bind(("to", filter.to.unwrap_or(FAR_FUTURE)))
+            .bind(("from", newest_first(filter.from.unwrap_or(DateTime::UNIX_EPOCH))))
+            .bind(("to", newest_first(filter.to.unwrap_or(FAR_FUTURE))))
             .await
             .map_err(failed(what))?;
         let rows: Vec<AuditRow> = response.take(0).map_err(failed(what))?;

@@ -1,5 +1,6 @@
 //! Opens the database, brings its schema up to date and signs in as the user without DDL rights.
 
+use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
@@ -80,6 +81,7 @@ impl Store {
         Ok(Self {
             db: service,
             clock: AtomicU64::new(0),
+            chain_heads: Mutex::default(),
         })
     }
 }

@@ -7,13 +7,13 @@ use serde_json::{Map, Value};
 use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
+use super::Store;
 use super::connect::StoreError;
 use super::nodes::StoredNode;
 use super::retry::with_retry;
 use super::rows::{AuditRow, EdgeRow, EvidenceRow, NodeRow, corrupt, key, pack, record, tlp};
 use super::stix::{IngestResult, node_id};
 use super::tx::WriteTx;
-use super::Store;
 use crate::domain::audit::AuditEntry;
 use crate::domain::draft::{Drafts, EdgeDraft, EvidenceDraft, NodeDraft};
 use crate::domain::error::DomainError;
@@ -80,14 +80,28 @@ pub(super) async fn write_drafts(
     rev: u64,
     audit: &impl Fn(&IngestResult) -> AuditEntry,
 ) -> Result<DraftsIngested, StoreError> {
-    let mut work = Work { tx, write, rev, result: IngestResult::default() };
+    let mut work = Work {
+        tx,
+        write,
+        rev,
+        result: IngestResult::default(),
+    };
     work.evidence().await?;
     let (ids, touched) = work.nodes().await?;
     work.edges(&ids).await?;
     let result = work.result;
     let entry = audit(&result);
-    tx.write("INSERT INTO audit $rows RETURN NONE", vec![AuditRow::from(&entry)]).await?;
-    Ok(DraftsIngested { result, touched, ids, rev })
+    tx.write(
+        "INSERT INTO audit $rows RETURN NONE",
+        vec![AuditRow::from(&entry)],
+    )
+    .await?;
+    Ok(DraftsIngested {
+        result,
+        touched,
+        ids,
+        rev,
+    })
 }
 
 struct Work<'a> {
@@ -101,7 +115,10 @@ impl Work<'_> {
     async fn evidence(&mut self) -> Result<(), StoreError> {
         let drafts = &self.write.drafts.evidence;
         let id_of = |draft: &EvidenceDraft| record("evidence", evidence_id(self.write.ws, &draft.identity));
-        let found: Vec<IdRow> = self.tx.find("SELECT id FROM $ids", drafts.iter().map(id_of).collect()).await?;
+        let found: Vec<IdRow> = self
+            .tx
+            .find("SELECT id FROM $ids", drafts.iter().map(id_of).collect())
+            .await?;
         let mut known: HashSet<RecordId> = found.into_iter().map(|row| row.id).collect();
         let mut rows = Vec::new();
         for draft in drafts {
@@ -111,7 +128,9 @@ impl Work<'_> {
             }
         }
         self.result.evidence_created = rows.len() as u64;
-        self.tx.write("INSERT INTO evidence $rows RETURN NONE", rows).await
+        self.tx
+            .write("INSERT INTO evidence $rows RETURN NONE", rows)
+            .await
     }
 
     fn evidence_row(&self, id: RecordId, draft: &EvidenceDraft) -> EvidenceRow {
@@ -182,8 +201,15 @@ impl Work<'_> {
         }
         self.result.nodes_created = created.len() as u64;
         self.result.nodes_updated = updated.len() as u64;
-        self.tx.write("INSERT INTO node $rows RETURN NONE", created).await?;
-        self.tx.write("FOR $row IN $rows { UPDATE $row.id CONTENT $row RETURN NONE }", updated).await?;
+        self.tx
+            .write("INSERT INTO node $rows RETURN NONE", created)
+            .await?;
+        self.tx
+            .write(
+                "FOR $row IN $rows { UPDATE $row.id CONTENT $row RETURN NONE }",
+                updated,
+            )
+            .await?;
         Ok(touched)
     }
 
@@ -213,7 +239,11 @@ impl Work<'_> {
     }
 
     fn link(&self, row: &mut NodeRow, draft: &NodeDraft) {
-        for evidence in draft.evidence.iter().filter_map(|&i| self.write.drafts.evidence.get(i)) {
+        for evidence in draft
+            .evidence
+            .iter()
+            .filter_map(|&i| self.write.drafts.evidence.get(i))
+        {
             row.link(evidence_id(self.write.ws, &evidence.identity), evidence.tlp);
         }
     }
@@ -229,8 +259,7 @@ impl Work<'_> {
         if row.description.is_empty() {
             row.description.clone_from(&draft.description);
         }
-        let mut properties: Map<String, Value> =
-            serde_json::from_str(&row.properties).map_err(corrupt)?;
+        let mut properties: Map<String, Value> = serde_json::from_str(&row.properties).map_err(corrupt)?;
         unite(&mut properties, draft, &row.name);
         row.properties = Value::Object(properties).to_string();
         Ok(())
@@ -255,7 +284,12 @@ impl Work<'_> {
             rows.remove(&key(&row.id)?);
         }
         self.result.edges_created = rows.len() as u64;
-        self.tx.write("INSERT RELATION INTO edge $rows RETURN NONE", rows.into_values().collect()).await
+        self.tx
+            .write(
+                "INSERT RELATION INTO edge $rows RETURN NONE",
+                rows.into_values().collect(),
+            )
+            .await
     }
 
     fn edge_row(&self, draft: &EdgeDraft, source: Uuid, target: Uuid) -> EdgeRow {
@@ -312,7 +346,9 @@ fn unite(properties: &mut Map<String, Value>, draft: &NodeDraft, name: &str) {
         }
     }
     if draft.merge_by_name && !draft.name.eq_ignore_ascii_case(name) {
-        let aliases = properties.entry("aliases").or_insert_with(|| Value::Array(Vec::new()));
+        let aliases = properties
+            .entry("aliases")
+            .or_insert_with(|| Value::Array(Vec::new()));
         let alias = Value::from(draft.name.as_str());
         if let Value::Array(aliases) = aliases
             && !aliases.contains(&alias)

@@ -372,6 +372,7 @@ impl TryFrom<WorkspaceRow> for Workspace {
             elevated_clearance: row.elevated_clearance,
             red_export_grant: row.red_export_grant,
             features: row.features,
+            created_at: row.created_at,
             is_operator: row.is_operator,
         })
     }

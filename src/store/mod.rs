@@ -20,17 +20,21 @@ mod tx;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use surrealdb::Surreal;
 use surrealdb::engine::any::Any;
+use uuid::Uuid;
 
 pub use audit::AuditFilter;
+use audit::ChainHead;
 pub use connect::{StorageCredentials, StoreError};
 pub use drafts::{DraftsIngested, DraftsWrite};
 pub use identity::{ApiKeyRecord, UserChange, UserRecord, WorkspaceChange};
 pub use nodes::StoredNode;
-pub use sessions::SessionRecord;
+pub use sessions::{EdgeRecord, SessionRecord};
 pub use staging::{Committed, Decision, NewBatch};
 pub use stix::{IngestResult, StixIngested, node_id};
 
@@ -41,6 +45,8 @@ use crate::domain::error::DomainError;
 pub struct Store {
     db: Surreal<Any>,
     clock: AtomicU64,
+    /// The last link of each workspace's audit chain, as this process knows it.
+    chain_heads: Mutex<HashMap<Uuid, ChainHead>>,
 }
 
 impl Store {

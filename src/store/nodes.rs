@@ -63,7 +63,9 @@ impl Store {
             .await
             .map_err(failed("reading nodes failed"))?;
         let rows: Vec<NodeRow> = response.take(0).map_err(failed("reading nodes failed"))?;
-        rows.into_iter().map(|row| StoredNode::from_row(row, highest)).collect()
+        rows.into_iter()
+            .map(|row| StoredNode::from_row(row, highest))
+            .collect()
     }
 
     /// The nodes of a workspace written after `rev`, oldest write first, at most `limit` of them plus the
@@ -90,7 +92,9 @@ impl Store {
             .await
             .map_err(failed(what))?;
         let rows: Vec<NodeRow> = response.take(0).map_err(failed(what))?;
-        rows.into_iter().map(|row| StoredNode::from_row(row, Tlp::Red)).collect()
+        rows.into_iter()
+            .map(|row| StoredNode::from_row(row, Tlp::Red))
+            .collect()
     }
 
     /// Number of nodes of a workspace.

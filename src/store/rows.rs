@@ -88,6 +88,7 @@ pub(super) struct AuditRow {
     pub ip_address: Option<String>,
     pub metadata: String,
     pub created_at: DateTime<Utc>,
+    pub ord: i64,
 }
 
 #[derive(Debug, Clone, SurrealValue)]
@@ -100,6 +101,11 @@ pub(super) struct ChainRow {
     pub entry_hash: String,
     pub prev_hash: String,
     pub hash: String,
+}
+
+/// What sorts newest first: minus the microseconds since 1970.
+pub(super) fn newest_first(time: DateTime<Utc>) -> i64 {
+    -time.timestamp_micros()
 }
 
 /// A record id with a UUID key.
@@ -167,7 +173,10 @@ impl NodeRow {
             confidence: self.confidence,
             properties: serde_json::from_str(&self.properties).map_err(corrupt)?,
             ingested_at: self.ingested_at,
-            linked_evidence_ids: evidence.filter(|(_, tlp)| *tlp <= highest).map(|(id, _)| id).collect(),
+            linked_evidence_ids: evidence
+                .filter(|(_, tlp)| *tlp <= highest)
+                .map(|(id, _)| id)
+                .collect(),
             status: parse(&self.status)?,
         })
     }
@@ -187,6 +196,7 @@ impl From<&AuditEntry> for AuditRow {
             ip_address: entry.ip_address.clone(),
             metadata: Value::Object(entry.metadata.clone()).to_string(),
             created_at: entry.created_at,
+            ord: newest_first(entry.created_at),
         }
     }
 }

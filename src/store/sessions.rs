@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use surrealdb::types::{Bytes, RecordId, SurrealValue};
 use uuid::Uuid;
 
-use super::rows::{AuditRow, corrupt, key, parse, record, tlp, unpack};
+use super::rows::{AuditRow, EdgeRow, corrupt, key, parse, record, tlp, unpack};
 use super::stix::support_id;
 use super::{Store, failed};
 use crate::domain::audit::AuditEntry;
@@ -51,11 +51,20 @@ struct EdgeEnds {
     target: RecordId,
 }
 
-#[derive(Debug, SurrealValue)]
-struct EdgeRaw {
-    tlp_rank: i64,
-    confidence: f64,
-    raw: Option<Bytes>,
+/// A relationship between two exported nodes.
+#[derive(Debug, Clone)]
+pub struct EdgeRecord {
+    pub id: Uuid,
+    pub source: Uuid,
+    pub target: Uuid,
+    pub relationship: String,
+    pub tlp: Tlp,
+    pub confidence: f64,
+    /// What states it, for an edge that did not come in as STIX.
+    pub proof: Option<String>,
+    pub created_at: DateTime<Utc>,
+    /// The original, for an edge that came in as STIX.
+    pub raw: Option<Map<String, Value>>,
 }
 
 #[derive(Debug, SurrealValue)]
@@ -146,7 +155,7 @@ impl Store {
         ws: Uuid,
         nodes: &[Uuid],
         highest: Tlp,
-    ) -> Result<Vec<ExportObject>, DomainError> {
+    ) -> Result<Vec<EdgeRecord>, DomainError> {
         let what = "reading relationships failed";
         let highest = i64::from(highest.rank());
         let ids: Vec<_> = nodes.iter().map(|id| record("node", *id)).collect();
@@ -173,23 +182,28 @@ impl Store {
         }
         let mut response = self
             .db
-            .query("SELECT tlp_rank, confidence, raw FROM $ids WHERE ws = $ws AND tlp_rank <= $highest")
+            .query("SELECT * FROM $ids WHERE ws = $ws AND tlp_rank <= $highest")
             .bind(("ids", inner))
             .bind(("ws", ws))
             .bind(("highest", highest))
             .await
             .map_err(failed(what))?;
-        let rows: Vec<EdgeRaw> = response.take(0).map_err(failed(what))?;
-        let mut edges = Vec::with_capacity(rows.len());
-        for row in rows {
-            let Some(raw) = row.raw else { continue };
-            edges.push(ExportObject {
-                raw: unpack(&raw)?,
-                tlp: tlp(row.tlp_rank)?,
-                confidence: Some(row.confidence),
-            });
-        }
-        Ok(edges)
+        let rows: Vec<EdgeRow> = response.take(0).map_err(failed(what))?;
+        rows.into_iter()
+            .map(|row| {
+                Ok(EdgeRecord {
+                    id: key(&row.id)?,
+                    source: key(&row.source)?,
+                    target: key(&row.target)?,
+                    relationship: row.relationship,
+                    tlp: tlp(row.tlp_rank)?,
+                    confidence: row.confidence,
+                    proof: row.proof,
+                    created_at: row.created_at,
+                    raw: row.raw.as_ref().map(unpack).transpose()?,
+                })
+            })
+            .collect()
     }
 
     /// The supporting objects with these STIX ids that are marked no higher than `highest`.

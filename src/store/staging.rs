@@ -70,9 +70,12 @@ impl Store {
         with_retry(|| async {
             let tx = self.begin().await?;
             let outcome = async {
-                tx.write("INSERT INTO staging_batch $rows RETURN NONE", vec![batch.clone()]).await?;
-                tx.write("INSERT INTO staged_entity $rows RETURN NONE", rows.clone()).await?;
-                tx.write("INSERT INTO audit $rows RETURN NONE", vec![AuditRow::from(audit)]).await
+                tx.write("INSERT INTO staging_batch $rows RETURN NONE", vec![batch.clone()])
+                    .await?;
+                tx.write("INSERT INTO staged_entity $rows RETURN NONE", rows.clone())
+                    .await?;
+                tx.write("INSERT INTO audit $rows RETURN NONE", vec![AuditRow::from(audit)])
+                    .await
             };
             let outcome = outcome.await;
             tx.finish(outcome).await
@@ -98,7 +101,10 @@ impl Store {
         let batch: Option<BatchRow> = response.take(0).map_err(failed(READ))?;
         let rows: Vec<EntityRow> = response.take(1).map_err(failed(READ))?;
         let Some(batch) = batch else { return Ok(None) };
-        let entities = rows.into_iter().map(EntityRow::into_entity).collect::<Result<_, _>>()?;
+        let entities = rows
+            .into_iter()
+            .map(EntityRow::into_entity)
+            .collect::<Result<_, _>>()?;
         Ok(Some((batch.into_batch()?, entities)))
     }
 
@@ -145,7 +151,14 @@ impl Store {
         with_retry(|| async {
             let tx = self.begin().await?;
             let rev = self.next_rev();
-            let commit = Commit { tx: &tx, ws, batch: id, known, now, rev };
+            let commit = Commit {
+                tx: &tx,
+                ws,
+                batch: id,
+                known,
+                now,
+                rev,
+            };
             let outcome = commit.run(&audit).await;
             tx.finish(outcome).await
         })
@@ -161,7 +174,9 @@ async fn decide(
     decision: Decision,
     audit: &AuditEntry,
 ) -> Result<StagedEntity, StoreError> {
-    let found: Vec<EntityRow> = tx.find("SELECT * FROM $ids", vec![record("staged_entity", id)]).await?;
+    let found: Vec<EntityRow> = tx
+        .find("SELECT * FROM $ids", vec![record("staged_entity", id)])
+        .await?;
     let mut row = found
         .into_iter()
         .find(|row| row.ws == ws)
@@ -181,8 +196,13 @@ async fn decide(
     } else {
         row.merge_target = None;
     }
-    tx.write("FOR $row IN $rows { UPDATE $row.id CONTENT $row RETURN NONE }", vec![row.clone()]).await?;
-    tx.write("INSERT INTO audit $rows RETURN NONE", vec![AuditRow::from(audit)]).await?;
+    tx.write(
+        "FOR $row IN $rows { UPDATE $row.id CONTENT $row RETURN NONE }",
+        vec![row.clone()],
+    )
+    .await?;
+    tx.write("INSERT INTO audit $rows RETURN NONE", vec![AuditRow::from(audit)])
+        .await?;
     Ok(row.into_entity()?)
 }
 
@@ -196,9 +216,14 @@ struct Commit<'a> {
 }
 
 impl Commit<'_> {
-    async fn run(&self, audit: &(impl Fn(&CommitResult) -> AuditEntry + Send + Sync)) -> Result<Committed, StoreError> {
-        let batches: Vec<BatchRow> =
-            self.tx.find("SELECT * FROM $ids", vec![record("staging_batch", self.batch)]).await?;
+    async fn run(
+        &self,
+        audit: &(impl Fn(&CommitResult) -> AuditEntry + Send + Sync),
+    ) -> Result<Committed, StoreError> {
+        let batches: Vec<BatchRow> = self
+            .tx
+            .find("SELECT * FROM $ids", vec![record("staging_batch", self.batch)])
+            .await?;
         let batch = batches.into_iter().find(|row| row.ws == self.ws);
         let mut batch = batch.ok_or(DomainError::NotFound("batch"))?;
         // One more read of the batch's entities, inside the transaction: what was decided up to now.
@@ -212,26 +237,48 @@ impl Commit<'_> {
                 StagedStatus::Pending | StagedStatus::Uncertain => decided.remaining += 1,
             }
         }
-        let merged = decided.taken.iter().filter(|row| row.merge_target.is_some()).count() as u64;
+        let merged = decided
+            .taken
+            .iter()
+            .filter(|row| row.merge_target.is_some())
+            .count() as u64;
         let mut result = CommitResult {
             merged,
             discarded: decided.rejected.len() as u64,
             remaining: decided.remaining,
             ..CommitResult::default()
         };
-        let written = self.write(&batch, &decided.taken, &done, &mut result, audit).await?;
+        let written = self
+            .write(&batch, &decided.taken, &done, &mut result, audit)
+            .await?;
         let mut taken = decided.taken;
         for (row, id) in taken.iter_mut().zip(&written.ids) {
             row.node = Some(*id);
         }
-        self.tx.write("FOR $row IN $rows { UPDATE $row.id CONTENT $row RETURN NONE }", taken).await?;
-        self.tx.write("DELETE $rows RETURN NONE", decided.rejected).await?;
+        self.tx
+            .write(
+                "FOR $row IN $rows { UPDATE $row.id CONTENT $row RETURN NONE }",
+                taken,
+            )
+            .await?;
+        self.tx
+            .write("DELETE $rows RETURN NONE", decided.rejected)
+            .await?;
         if result.remaining == 0 && batch.status != "committed" {
             batch.status = "committed".into();
             batch.committed_at = Some(self.now);
-            self.tx.write("FOR $row IN $rows { UPDATE $row.id CONTENT $row RETURN NONE }", vec![batch]).await?;
+            self.tx
+                .write(
+                    "FOR $row IN $rows { UPDATE $row.id CONTENT $row RETURN NONE }",
+                    vec![batch],
+                )
+                .await?;
         }
-        Ok(Committed { result, touched: written.touched, rev: self.rev })
+        Ok(Committed {
+            result,
+            touched: written.touched,
+            rev: self.rev,
+        })
     }
 
     /// Writes the nodes, the evidence and the stated relationships among what is committed now or was before.
@@ -251,7 +298,10 @@ impl Commit<'_> {
         }
         for row in taken.iter().chain(done).filter(|_| !taken.is_empty()) {
             let place = drafts.nodes.len();
-            let known = row.node.or(row.merge_target).or_else(|| self.known.get(&key(&row.id).ok()?).copied());
+            let known = row
+                .node
+                .or(row.merge_target)
+                .or_else(|| self.known.get(&key(&row.id).ok()?).copied());
             if let Some(node) = known {
                 merges.insert(place, node);
             }
@@ -261,7 +311,11 @@ impl Commit<'_> {
         self.check_targets(taken).await?;
         for relation in batch.relations()? {
             if let (Some(&source), Some(&target)) = (places.get(&relation.0), places.get(&relation.1)) {
-                drafts.edges.push(EdgeDraft { source, target, ..relation.2 });
+                drafts.edges.push(EdgeDraft {
+                    source,
+                    target,
+                    ..relation.2
+                });
             }
         }
         let write = DraftsWrite {
@@ -290,9 +344,10 @@ impl Commit<'_> {
         let active = self.tx.active_nodes(self.ws, &targets).await?;
         match targets.iter().find(|target| !active.contains(target)) {
             None => Ok(()),
-            Some(gone) => {
-                Err(DomainError::Conflict(format!("merge_target_id {gone} is no active node any more")).into())
-            }
+            Some(gone) => Err(DomainError::Conflict(format!(
+                "merge_target_id {gone} is no active node any more"
+            ))
+            .into()),
         }
     }
 }

@@ -74,13 +74,21 @@ impl BatchRow {
         let relations: Vec<KeptRelation> = new
             .relations
             .iter()
-            .map(|ExtractedRelation { source, target, relationship, proof, confidence }| KeptRelation {
-                source: place(*source),
-                target: place(*target),
-                relationship: relationship.clone(),
-                proof: proof.clone(),
-                confidence: *confidence,
-            })
+            .map(
+                |ExtractedRelation {
+                     source,
+                     target,
+                     relationship,
+                     proof,
+                     confidence,
+                 }| KeptRelation {
+                    source: place(*source),
+                    target: place(*target),
+                    relationship: relationship.clone(),
+                    proof: proof.clone(),
+                    confidence: *confidence,
+                },
+            )
             .collect();
         Ok(Self {
             id: record("staging_batch", batch.id),
@@ -121,8 +129,15 @@ impl BatchRow {
             identity: identity(["staged", &id]),
             kind: "staged",
             ext_id: Some(id),
-            title: format!("{} of {}", self.source_type, self.created_at.format("%Y-%m-%d %H:%M")),
-            source: self.session_id.clone().unwrap_or_else(|| self.source_type.clone()),
+            title: format!(
+                "{} of {}",
+                self.source_type,
+                self.created_at.format("%Y-%m-%d %H:%M")
+            ),
+            source: self
+                .session_id
+                .clone()
+                .unwrap_or_else(|| self.source_type.clone()),
             tlp: tlp(self.tlp_rank)?,
             raw: unpack(&self.source)?,
         })
@@ -133,9 +148,22 @@ impl BatchRow {
         let kept: Vec<KeptRelation> = serde_json::from_str(&self.relations).map_err(corrupt)?;
         let marking = tlp(self.tlp_rank)?;
         let edge = |relation: KeptRelation| {
-            let KeptRelation { source, target, relationship, proof, confidence } = relation;
-            let edge =
-                EdgeDraft { source: 0, target: 0, relationship, tlp: marking, confidence, proof, evidence: 0 };
+            let KeptRelation {
+                source,
+                target,
+                relationship,
+                proof,
+                confidence,
+            } = relation;
+            let edge = EdgeDraft {
+                source: 0,
+                target: 0,
+                relationship,
+                tlp: marking,
+                confidence,
+                proof,
+                evidence: 0,
+            };
             (source, target, edge)
         };
         Ok(kept.into_iter().map(edge).collect())

@@ -171,11 +171,12 @@ impl Ingest<'_> {
         self.edges(&plan.relationships).await?;
         self.support(&plan.supporting).await?;
         let entry = audit(&self.done.result, &self.done.skipped);
-        self.tx.write(
-            "INSERT INTO audit $rows RETURN NONE",
-            vec![AuditRow::from(&entry)],
-        )
-        .await
+        self.tx
+            .write(
+                "INSERT INTO audit $rows RETURN NONE",
+                vec![AuditRow::from(&entry)],
+            )
+            .await
     }
 
     async fn nodes(&mut self, nodes: &[StixNode]) -> Result<(), StoreError> {
@@ -183,7 +184,10 @@ impl Ingest<'_> {
             .iter()
             .map(|n| record("node", node_id(self.ws, &n.stix_id)))
             .collect();
-        let found: Vec<ExistingNode> = self.tx.find("SELECT id, modified, evidence, evidence_tlp FROM $ids", ids).await?;
+        let found: Vec<ExistingNode> = self
+            .tx
+            .find("SELECT id, modified, evidence, evidence_tlp FROM $ids", ids)
+            .await?;
         let mut stored: HashMap<Uuid, ExistingNode> = HashMap::new();
         for row in found {
             stored.insert(key(&row.id)?, row);
@@ -215,14 +219,18 @@ impl Ingest<'_> {
         self.done.result.nodes_created = created.len() as u64;
         self.done.result.nodes_updated = updated.len() as u64;
         self.done.result.evidence_created = evidence.len() as u64;
-        self.tx.write("INSERT INTO evidence $rows RETURN NONE", evidence)
+        self.tx
+            .write("INSERT INTO evidence $rows RETURN NONE", evidence)
             .await?;
-        self.tx.write("INSERT INTO node $rows RETURN NONE", created).await?;
-        self.tx.write(
-            "FOR $row IN $rows { UPDATE $row.id CONTENT $row RETURN NONE }",
-            updated,
-        )
-        .await
+        self.tx
+            .write("INSERT INTO node $rows RETURN NONE", created)
+            .await?;
+        self.tx
+            .write(
+                "FOR $row IN $rows { UPDATE $row.id CONTENT $row RETURN NONE }",
+                updated,
+            )
+            .await
     }
 
     fn evidence_row(&self, node: &StixNode) -> EvidenceRow {
@@ -308,7 +316,8 @@ impl Ingest<'_> {
         self.done.result.edges_created = (rows.len() - replaced.len()) as u64;
         // A relation's ends can't be changed in place, so a newer version replaces the edge.
         self.tx.write("DELETE $rows RETURN NONE", replaced).await?;
-        self.tx.write("INSERT RELATION INTO edge $rows RETURN NONE", rows)
+        self.tx
+            .write("INSERT RELATION INTO edge $rows RETURN NONE", rows)
             .await
     }
 
@@ -355,11 +364,12 @@ impl Ingest<'_> {
                 raw: pack(&object.raw),
             });
         }
-        self.tx.write(
-            "FOR $row IN $rows { UPSERT $row.id CONTENT $row RETURN NONE }",
-            rows,
-        )
-        .await
+        self.tx
+            .write(
+                "FOR $row IN $rows { UPSERT $row.id CONTENT $row RETURN NONE }",
+                rows,
+            )
+            .await
     }
 }
 

@@ -23,7 +23,9 @@ pub(super) struct WriteTx {
 impl Store {
     /// Begins a write transaction.
     pub(super) async fn begin(&self) -> Result<WriteTx, StoreError> {
-        Ok(WriteTx { tx: self.db.clone().begin().await? })
+        Ok(WriteTx {
+            tx: self.db.clone().begin().await?,
+        })
     }
 }
 
@@ -46,7 +48,12 @@ impl WriteTx {
     /// The entities of a staging batch, in the order of the text.
     pub(super) async fn entities_of(&self, ws: Uuid, batch: Uuid) -> Result<Vec<EntityRow>, StoreError> {
         let query = "SELECT * FROM staged_entity WHERE batch = $batch AND ws = $ws ORDER BY ord";
-        let mut response = self.tx.query(query).bind(("batch", batch)).bind(("ws", ws)).await?;
+        let mut response = self
+            .tx
+            .query(query)
+            .bind(("batch", batch))
+            .bind(("ws", ws))
+            .await?;
         Ok(response.take(0)?)
     }
 
@@ -69,7 +76,11 @@ impl WriteTx {
         rows: Vec<T>,
     ) -> Result<(), StoreError> {
         for chunk in rows.chunks(CHUNK) {
-            self.tx.query(query).bind(("rows", chunk.to_vec())).await?.check()?;
+            self.tx
+                .query(query)
+                .bind(("rows", chunk.to_vec()))
+                .await?
+                .check()?;
         }
         Ok(())
     }

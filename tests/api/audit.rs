@@ -53,7 +53,11 @@ fn everything_that_must_be_audited_is_and_with_the_eleven_fields() {
             .await;
         let (_, email) = admin.add_user("viewer").await;
         app.anonymous().login(&email, "wrong").await.refused(401).await;
-        app.anonymous().login("nobody@example.com", "wrong").await.refused(401).await;
+        app.anonymous()
+            .login("nobody@example.com", "wrong")
+            .await
+            .refused(401)
+            .await;
         let secret = stix::with(stix::object("tool", "Heron"), json!({"labels": ["tlp:red"]}));
         admin.ingest(json!([secret, stix::object("tool", "Hook")])).await;
         let (key_id, key) = admin.add_key(&["read"]).await;
@@ -96,7 +100,10 @@ fn everything_that_must_be_audited_is_and_with_the_eleven_fields() {
         }
         // A key acts for its owner, and says which key it was.
         let search = &logs[5];
-        assert_eq!((&search["user_id"], &search["user_email"]), (&me["user"]["id"], &json!(ADMIN)));
+        assert_eq!(
+            (&search["user_id"], &search["user_email"]),
+            (&me["user"]["id"], &json!(ADMIN))
+        );
         assert_eq!(search["metadata"]["api_key_id"], json!(key_id));
         assert_eq!(search["metadata"]["query"], "Hook, \"Heron\"");
         assert_eq!(search["metadata"]["max_tlp"], "TLP:RED");
@@ -126,7 +133,11 @@ fn a_refused_ingest_writes_neither_rows_nor_an_entry() {
         let reader = app.api_key(&["read"]).await;
         let body = json!({"bundle": [stix::object("tool", "Heron")]});
         reader.post("/api/ingest/stix", &body).await.refused(403).await;
-        app.admin.post("/api/ingest/stix", &json!({})).await.refused(400).await;
+        app.admin
+            .post("/api/ingest/stix", &json!({}))
+            .await
+            .refused(400)
+            .await;
         assert!(app.admin.audited("ingest.stix").await.is_empty());
         assert_eq!(app.admin.search("Heron").await["count"], 0);
         app.stop().await;
@@ -150,7 +161,11 @@ fn entries_are_newest_first_and_filters_take_the_right_ones() {
         let of_viewer = logs(admin, &[("user_id", &id)]).await;
         assert_eq!(of_viewer.len(), 5);
         assert!(of_viewer.iter().all(|entry| entry["user_id"] == json!(id)));
-        assert!(logs(admin, &[("user_id", &uuid::Uuid::new_v4().to_string())]).await.is_empty());
+        assert!(
+            logs(admin, &[("user_id", &uuid::Uuid::new_v4().to_string())])
+                .await
+                .is_empty()
+        );
 
         let mut paged = Vec::new();
         for offset in (0..all.len()).step_by(3) {
@@ -171,7 +186,11 @@ fn entries_are_newest_first_and_filters_take_the_right_ones() {
         let path = format!("/api/audit/logs?from={east}");
         let since = admin.get(&path).await.expect(200).await;
         assert_eq!(since["logs"].as_array().unwrap()[..], all[..=6]);
-        let both = [("from", text(oldest)), ("user_id", id.clone()), ("limit", "1".into())];
+        let both = [
+            ("from", text(oldest)),
+            ("user_id", id.clone()),
+            ("limit", "1".into()),
+        ];
         let both: Vec<(&str, &str)> = both.iter().map(|(key, value)| (*key, value.as_str())).collect();
         assert_eq!(logs(admin, &both).await[0], of_viewer[0]);
         for far in ["0000-01-01T00:00:00Z", "9999-12-31T23:59:59Z"] {
@@ -198,7 +217,10 @@ fn parameters_out_of_range_are_400_and_named() {
             for value in values {
                 let path = format!("{path}?{}", encode(&[(name, value)]));
                 let error = app.admin.get(&path).await.refused(400).await;
-                assert!(error.starts_with(&format!("{name}: must be")), "{path} gave {error}");
+                assert!(
+                    error.starts_with(&format!("{name}: must be")),
+                    "{path} gave {error}"
+                );
             }
         }
         for path in ["/api/audit/logs?limit=1000", "/api/audit/export?limit=5000"] {
@@ -214,7 +236,13 @@ fn parameters_out_of_range_are_400_and_named() {
 fn the_csv_is_rfc_4180_and_defuses_formulas() {
     run(async {
         let app = TestApp::spawn().await;
-        for account in ["=1+1@example.com", "+1", "-1", "@sum(a1)", "plain \"quoted\", text"] {
+        for account in [
+            "=1+1@example.com",
+            "+1",
+            "-1",
+            "@sum(a1)",
+            "plain \"quoted\", text",
+        ] {
             app.anonymous().login(account, "x").await.refused(401).await;
         }
         app.admin.search("line one\nline two, \"quoted\"").await;
@@ -260,7 +288,11 @@ fn a_csv_export_takes_its_bounds_and_leaves_an_entry_with_its_size() {
         let all = logs(admin, &[]).await;
         let (from, to) = (time_of(&all[2]).to_rfc3339(), time_of(&all[0]).to_rfc3339());
         let query = encode(&[("from", &from), ("to", &to), ("limit", "1")]);
-        let (status, text) = admin.get(&format!("/api/audit/export?{query}")).await.whole().await;
+        let (status, text) = admin
+            .get(&format!("/api/audit/export?{query}"))
+            .await
+            .whole()
+            .await;
         assert_eq!((status, text.lines().count()), (200, 2));
         assert!(text.contains(stix::text(&all[1], "id")), "{text}");
         let exports = admin.audited("audit.export").await;

@@ -209,7 +209,8 @@ fn every_route_answers_every_caller_as_the_table_says() {
         let mut wrong = Vec::new();
         for route in routes() {
             assert_eq!(route.needs.verdicts().len(), CALLERS.len(), "{:?}", route.needs);
-            for ((name, client), verdict) in CALLERS.iter().zip(&callers).zip(route.needs.verdicts().chars()) {
+            for ((name, client), verdict) in CALLERS.iter().zip(&callers).zip(route.needs.verdicts().chars())
+            {
                 let want = match verdict {
                     '1' => 401,
                     '3' => 403,
@@ -239,7 +240,7 @@ fn the_table_names_every_route_of_the_source() {
         .collect();
     let mut source = BTreeSet::new();
     collect(
-        Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src/http/hosted")),
+        Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src/http/hosted/mod.rs")),
         &mut source,
     );
     let missing: Vec<_> = source.difference(&table).collect();
@@ -248,26 +249,33 @@ fn the_table_names_every_route_of_the_source() {
     assert!(gone.is_empty(), "in the table, but no route: {gone:?}");
 }
 
-/// Every `resource("…")` under a folder with the methods of its `.route(…)` calls.
-fn collect(folder: &Path, into: &mut BTreeSet<(String, String)>) {
-    let part =
-        Regex::new(r#"\bresource\(\s*"([^"]+)"|\.route\(\s*web::(\w+)\(\)|\.route\(|web::scope\("#).unwrap();
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let file = entry.unwrap().path();
-        if file.is_dir() {
-            collect(&file, into);
-            continue;
-        }
-        let text = std::fs::read_to_string(&file).unwrap();
-        let mut path = None;
-        for found in part.captures_iter(&text) {
-            match (found.get(1), found.get(2), path) {
-                (Some(resource), ..) => path = Some(resource.as_str()),
-                (None, Some(method), Some(path)) => {
-                    into.insert((method.as_str().to_uppercase(), path.to_owned()));
-                }
-                _ => panic!("{}: {} is a way this test does not read", file.display(), &found[0]),
+/// Every `resource("…")` of a module and the modules it declares, with the methods of its `.route(…)` calls.
+fn collect(file: &Path, into: &mut BTreeSet<(String, String)>) {
+    let part = Regex::new(concat!(
+        r#"(?m)\bresource\(\s*"([^"]+)"|\.route\(\s*web::(\w+)\(\)"#,
+        r"|^(?:pub(?:\(\w+\))? )?mod (\w+);|\.route\(|web::scope\("
+    ))
+    .unwrap();
+    let text = std::fs::read_to_string(file).unwrap();
+    let mut path = None;
+    for found in part.captures_iter(&text) {
+        let group = |at| found.get(at).map(|part| part.as_str());
+        match (group(1), group(2), group(3), path) {
+            (Some(resource), ..) => path = Some(resource),
+            (None, Some(method), None, Some(path)) => {
+                into.insert((method.to_uppercase(), path.to_owned()));
             }
+            (None, None, Some(module), _) => {
+                let folder = file.parent().unwrap();
+                let nested = folder.join(module).join("mod.rs");
+                let beside = folder.join(module).with_extension("rs");
+                collect(if nested.exists() { &nested } else { &beside }, into);
+            }
+            _ => panic!(
+                "{}: {} is a way this test does not read",
+                file.display(),
+                &found[0]
+            ),
         }
     }
 }

@@ -1,25 +1,11 @@
 //! Bad input: a clear error that names the field, and nothing else is lost.
 
-use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::helpers::{Answer, Client, TestApp, encode, run, settings};
-use crate::stix::{id, names, object, relationship, text, with, without};
+use crate::helpers::{Client, TestApp, run, settings};
+use crate::stix::{id, names, object, refusal, relationship, text, with, without};
 
 const STIX: &str = "/api/ingest/stix";
-
-/// The error text of an answer, after checking its status and that the body is `{error, details?}`.
-async fn refusal(answer: Answer, status: u16, what: &str) -> String {
-    let got = answer.0.status().as_u16();
-    let kind = answer.0.headers().get("content-type").cloned();
-    let body = answer.0.text().await.unwrap();
-    assert_eq!(got, status, "{what}: {body}");
-    assert!(kind.is_some_and(|kind| kind.to_str().unwrap().starts_with("application/json")), "{what}");
-    let value: Value = serde_json::from_str(&body).unwrap_or_else(|error| panic!("{what}: {error} in {body}"));
-    let map = value.as_object().unwrap();
-    assert!(map.keys().all(|key| key == "error" || key == "details"), "{what}: {body}");
-    value["error"].as_str().unwrap_or_else(|| panic!("{what}: {body}")).to_owned()
-}
 
 async fn assert_refused(client: &Client, body: impl Into<Vec<u8>>, names_field: &str) {
     let body: Vec<u8> = body.into();
@@ -52,32 +38,73 @@ fn a_body_that_is_no_request_is_400_and_names_the_field() {
             ("{\"bundle\":\"text\"}", "bundle: must be"),
             ("{\"bundle\":true}", "bundle: must be"),
             ("{\"bundle\":{}}", "bundle.type: must be"),
-            ("{\"bundle\":{\"type\":\"report\",\"objects\":[]}}", "bundle.type: must be"),
+            (
+                "{\"bundle\":{\"type\":\"report\",\"objects\":[]}}",
+                "bundle.type: must be",
+            ),
             ("{\"bundle\":{\"type\":7,\"objects\":[]}}", "bundle.type: must be"),
-            ("{\"bundle\":{\"type\":\"bundle\"}}", "bundle.objects: is required"),
-            ("{\"bundle\":{\"type\":\"bundle\",\"objects\":{}}}", "bundle.objects: must be an array"),
-            ("{\"bundle\":{\"type\":\"bundle\",\"objects\":[]}}", "bundle.objects: must hold at least 1"),
+            (
+                "{\"bundle\":{\"type\":\"bundle\"}}",
+                "bundle.objects: is required",
+            ),
+            (
+                "{\"bundle\":{\"type\":\"bundle\",\"objects\":{}}}",
+                "bundle.objects: must be an array",
+            ),
+            (
+                "{\"bundle\":{\"type\":\"bundle\",\"objects\":[]}}",
+                "bundle.objects: must hold at least 1",
+            ),
             ("{\"bundle\":[]}", "bundle: must hold at least 1"),
             ("[]", "bundle: must hold at least 1"),
         ] {
             assert_refused(&app.admin, body, field).await;
         }
-        assert_refused(&app.admin, vec![b'"', 0xff, 0xfe, b'"'], "body: is not valid JSON").await;
+        assert_refused(
+            &app.admin,
+            vec![b'"', 0xff, 0xfe, b'"'],
+            "body: is not valid JSON",
+        )
+        .await;
         for (key, value, field) in [
             ("default_tlp", json!("TLP:PINK"), "default_tlp: must be one of"),
             ("default_tlp", json!(""), "default_tlp: must be one of"),
             ("default_tlp", json!(3), "default_tlp: must be a string"),
             ("default_tlp", json!(["TLP:RED"]), "default_tlp: must be a string"),
-            ("default_confidence", json!(1.5), "default_confidence: must be a number from 0 to 1"),
-            ("default_confidence", json!(-1), "default_confidence: must be a number from 0 to 1"),
-            ("default_confidence", json!(-0.0001), "default_confidence: must be a number from 0 to 1"),
-            ("default_confidence", json!("high"), "default_confidence: must be a number from 0 to 1"),
-            ("default_confidence", json!({}), "default_confidence: must be a number from 0 to 1"),
+            (
+                "default_confidence",
+                json!(1.5),
+                "default_confidence: must be a number from 0 to 1",
+            ),
+            (
+                "default_confidence",
+                json!(-1),
+                "default_confidence: must be a number from 0 to 1",
+            ),
+            (
+                "default_confidence",
+                json!(-0.0001),
+                "default_confidence: must be a number from 0 to 1",
+            ),
+            (
+                "default_confidence",
+                json!("high"),
+                "default_confidence: must be a number from 0 to 1",
+            ),
+            (
+                "default_confidence",
+                json!({}),
+                "default_confidence: must be a number from 0 to 1",
+            ),
         ] {
             let body = with(json!({"bundle": [tool]}), json!({key: value}));
             assert_refused(&app.admin, body.to_string(), field).await;
         }
-        assert_eq!(names(&app.admin.search("t").await), Vec::<&str>::new(), "a refused body left something");
+        assert_eq!(
+            names(&app.admin.search("t").await),
+            Vec::<&str>::new(),
+            "a refused body left something"
+        );
         app.stop().await;
     });
 }
@@ -88,17 +115,29 @@ fn a_body_over_the_limit_is_413_and_the_connection_survives_for_others() {
         let mut small = settings("mem://");
         small.server.body_limit = 4096;
         let app = TestApp::with(small).await;
-        let fits = json!({"bundle": [with(object("tool", "fits"), json!({"description": "x".repeat(3000)}))]});
+        let fits =
+            json!({"bundle": [with(object("tool", "fits"), json!({"description": "x".repeat(3000)}))]});
         app.admin.post(STIX, &fits).await.expect(201).await;
-        let large = json!({"bundle": [with(object("tool", "large"), json!({"description": "x".repeat(4096)}))]});
+        let large =
+            json!({"bundle": [with(object("tool", "large"), json!({"description": "x".repeat(4096)}))]});
         let error = refusal(app.admin.post(STIX, &large).await, 413, "4 KiB").await;
         assert!(error.contains("4096"), "{error}");
         for _ in 0..10 {
-            let error = refusal(app.admin.post_bytes(STIX, vec![b' '; 30 << 20]).await, 413, "30 MiB").await;
+            let error = refusal(
+                app.admin.post_bytes(STIX, vec![b' '; 30 << 20]).await,
+                413,
+                "30 MiB",
+            )
+            .await;
             assert!(error.contains("4096"), "{error}");
         }
         let login = json!({"email": "a".repeat(100_000), "password": "x"});
-        refusal(app.anonymous().post("/api/auth/login", &login).await, 413, "login").await;
+        refusal(
+            app.anonymous().post("/api/auth/login", &login).await,
+            413,
+            "login",
+        )
+        .await;
         app.stop().await;
 
         let app = TestApp::spawn().await;
@@ -107,7 +146,10 @@ fn a_body_over_the_limit_is_413_and_the_connection_survives_for_others() {
         body.push_str("\"}]}");
         let error = refusal(app.admin.post_bytes(STIX, body).await, 413, "65 MiB").await;
         assert!(error.contains("67108864"), "{error}");
-        assert_eq!(app.admin.ingest(json!([object("tool", "after")])).await["nodes_created"], 1);
+        assert_eq!(
+            app.admin.ingest(json!([object("tool", "after")])).await["nodes_created"],
+            1
+        );
         app.stop().await;
     });
 }
@@ -129,7 +171,10 @@ fn deep_nesting_is_refused_or_kept_but_never_harms() {
         let tool = with(object("tool", "Deep Well"), json!({"x_nested": nested}));
         let results = app.admin.ingest(json!([tool])).await;
         assert_eq!(results["nodes_created"], 1, "{results}");
-        let exported = app.admin.export_of("Deep Well", std::slice::from_ref(&tool)).await;
+        let exported = app
+            .admin
+            .export_of("Deep Well", std::slice::from_ref(&tool))
+            .await;
         assert_eq!(exported[text(&tool, "id")]["x_nested"], tool["x_nested"]);
         app.stop().await;
     });
@@ -143,12 +188,27 @@ fn one_bad_object_is_skipped_with_its_reason_and_loses_nothing_else() {
         let long = "x".repeat(10_000_000);
         for (bad, reason) in [
             (with(tool(), json!({"name": "a\u{0}b"})), "name: holds a NUL"),
-            (with(tool(), json!({"x_deep": {"list": ["a\u{0}b"]}})), "x_deep.list[0]: holds a NUL"),
+            (
+                with(tool(), json!({"x_deep": {"list": ["a\u{0}b"]}})),
+                "x_deep.list[0]: holds a NUL",
+            ),
             (with(tool(), json!({"x_\u{0}": 1})), "a property name holds a NUL"),
-            (with(tool(), json!({"description": long})), "description: longer than"),
-            (with(tool(), json!({"labels": ["tlp:pink"]})), "labels: must be one of TLP:WHITE"),
-            (with(tool(), json!({"x_mitre_tlp": "PINK"})), "x_mitre_tlp: must be one of TLP:WHITE"),
-            (with(tool(), json!({"x_mitre_tlp": 4})), "x_mitre_tlp: must be a string"),
+            (
+                with(tool(), json!({"description": long})),
+                "description: longer than",
+            ),
+            (
+                with(tool(), json!({"labels": ["tlp:pink"]})),
+                "labels: must be one of TLP:WHITE",
+            ),
+            (
+                with(tool(), json!({"x_mitre_tlp": "PINK"})),
+                "x_mitre_tlp: must be one of TLP:WHITE",
+            ),
+            (
+                with(tool(), json!({"x_mitre_tlp": 4})),
+                "x_mitre_tlp: must be a string",
+            ),
             (with(tool(), json!({"confidence": 101})), "confidence"),
             (with(tool(), json!({"confidence": -1})), "confidence"),
             (with(tool(), json!({"confidence": "high"})), "confidence"),
@@ -156,19 +216,40 @@ fn one_bad_object_is_skipped_with_its_reason_and_loses_nothing_else() {
             (with(tool(), json!({"name": " "})), "name"),
             (without(tool(), "name"), "name"),
             (with(tool(), json!({"modified": "yesterday"})), "modified"),
-            (with(tool(), json!({"created": "2021-01-01T00:00:00.000Z"})), "modified"),
+            (
+                with(tool(), json!({"created": "2021-01-01T00:00:00.000Z"})),
+                "modified",
+            ),
             (with(tool(), json!({"revoked": "no"})), "revoked"),
             (with(tool(), json!({"labels": "one"})), "labels"),
-            (with(tool(), json!({"object_marking_refs": [id("marking-definition")]})), "object_marking_refs"),
-            (with(tool(), json!({"external_references": [{"source_name": 1}]})), "external_references"),
+            (
+                with(tool(), json!({"object_marking_refs": [id("marking-definition")]})),
+                "object_marking_refs",
+            ),
+            (
+                with(tool(), json!({"external_references": [{"source_name": 1}]})),
+                "external_references",
+            ),
             (without(tool(), "id"), "id: is required"),
             (with(tool(), json!({"id": 5})), "id: is required"),
-            (with(tool(), json!({"id": "tool--not-a-uuid"})), "id: must be tool--UUID"),
-            (with(tool(), json!({"id": id("malware")})), "id: must be tool--UUID"),
-            (with(tool(), json!({"id": format!("{}x", id("tool"))})), "id: must be tool--UUID"),
+            (
+                with(tool(), json!({"id": "tool--not-a-uuid"})),
+                "id: must be tool--UUID",
+            ),
+            (
+                with(tool(), json!({"id": id("malware")})),
+                "id: must be tool--UUID",
+            ),
+            (
+                with(tool(), json!({"id": format!("{}x", id("tool"))})),
+                "id: must be tool--UUID",
+            ),
             (with(tool(), json!({"type": "Tool"})), "id: must be Tool--UUID"),
             (without(tool(), "type"), "id: must be unknown--UUID"),
-            (with(object("indicator", "bad"), json!({"pattern": "[not a pattern"})), "pattern"),
+            (
+                with(object("indicator", "bad"), json!({"pattern": "[not a pattern"})),
+                "pattern",
+            ),
             (without(object("indicator", "bad"), "pattern"), "pattern"),
             (json!("a text"), "must be an object"),
             (json!(5), "must be an object"),
@@ -203,11 +284,21 @@ fn unsupported_types_are_counted_with_their_reason() {
             relationship(&tool, "located-at", &location),
         ]);
         let results = app.admin.ingest(objects).await;
-        assert_eq!((&results["nodes_created"], &results["skipped"]), (&json!(1), &json!(4)), "{results}");
+        assert_eq!(
+            (&results["nodes_created"], &results["skipped"]),
+            (&json!(1), &json!(4)),
+            "{results}"
+        );
         let types = &results["skipped_by_type"];
-        assert_eq!(types["x-own-thing"], json!({"count": 2, "reasons": {"type is not supported": 2}}));
+        assert_eq!(
+            types["x-own-thing"],
+            json!({"count": 2, "reasons": {"type is not supported": 2}})
+        );
         assert_eq!(types["location"]["count"], 1);
-        assert_eq!(types["relationship"]["reasons"], json!({"target_ref: location objects are not nodes": 1}));
+        assert_eq!(
+            types["relationship"]["reasons"],
+            json!({"target_ref: location objects are not nodes": 1})
+        );
         assert_eq!(types.as_object().unwrap().len(), 3);
         app.stop().await;
     });
@@ -224,7 +315,11 @@ fn the_newest_of_duplicate_ids_wins_whatever_the_order() {
                 .collect();
             let sent: Vec<&Value> = order.iter().map(|i| &versions[*i]).collect();
             let results = app.admin.ingest(json!(sent)).await;
-            assert_eq!((&results["nodes_created"], &results["skipped"]), (&json!(1), &json!(2)), "{results}");
+            assert_eq!(
+                (&results["nodes_created"], &results["skipped"]),
+                (&json!(1), &json!(2)),
+                "{results}"
+            );
             let node = app.admin.node("Version", text(&base, "id")).await.unwrap();
             assert_eq!(node["name"], "Version 2");
         }
@@ -245,88 +340,11 @@ fn lists_in_place_of_bundles_are_taken_and_unknown_fields_ignored() {
         ];
         for body in bodies {
             let answer = app.admin.post(STIX, &body).await.expect(201).await;
-            assert_eq!((&answer["success"], &answer["results"]["nodes_created"]), (&json!(true), &json!(1)));
+            assert_eq!(
+                (&answer["success"], &answer["results"]["nodes_created"]),
+                (&json!(true), &json!(1))
+            );
         }
-        app.stop().await;
-    });
-}
-
-#[test]
-fn query_parameters_are_checked_and_named() {
-    run(async {
-        let app = TestApp::spawn().await;
-        let long = "x".repeat(4001);
-        for route in ["search", "semantic"] {
-            for (pairs, field) in [
-                (vec![], "q: is required"),
-                (vec![("q", "")], "q: is required"),
-                (vec![("q", "   ")], "q: is required"),
-                (vec![("q", "a\u{0}b")], "q: must not hold a NUL"),
-                (vec![("q", long.as_str())], "q: must have at most"),
-                (vec![("q", "x"), ("limit", "0")], "limit: must be a whole number from 1 to 100"),
-                (vec![("q", "x"), ("limit", "101")], "limit: must be a whole number from 1 to 100"),
-                (vec![("q", "x"), ("limit", "x")], "limit: must be a whole number from 1 to 100"),
-                (vec![("q", "x"), ("limit", "-1")], "limit: must be"),
-                (vec![("q", "x"), ("limit", "1.5")], "limit: must be"),
-                (vec![("q", "x"), ("limit", "99999999999999999999")], "limit: must be"),
-                (vec![("q", "x"), ("limit", "")], "limit: must be"),
-                (vec![("q", "x"), ("include_rejected", "maybe")], "include_rejected: must be true or false"),
-            ] {
-                let path = format!("/api/recall/{route}?{}", encode(&pairs));
-                let error = refusal(app.admin.get(&path).await, 400, &path).await;
-                assert!(error.starts_with(field), "{path}: {error}");
-            }
-        }
-        let error = refusal(app.admin.get("/api/recall/search?q=x&mode=x").await, 400, "mode").await;
-        assert!(error.starts_with("mode: must be one of blended, structured"), "{error}");
-        // Characters that mean something to query parsers are only characters here.
-        for query in ["\"", "(((", "a AND", "name:[* TO *]", "\\", "-", "*", "'; DROP TABLE node; --", "🦊", "%", "\u{202e}"] {
-            for mode in ["blended", "structured"] {
-                app.admin.search_with(query, &[("mode", mode)]).await;
-            }
-        }
-        app.admin.search_with(&"T1059 ".repeat(600), &[]).await;
-        app.stop().await;
-    });
-}
-
-#[test]
-fn unknown_routes_methods_and_odd_urls_are_answered_in_json() {
-    run(async {
-        let app = TestApp::spawn().await;
-        for path in ["/", "/api", "/api/nothing", "/api/ingest/stix/", "/api/%zz", "/api/%ff%fe", "/..%2f..%2fetc/passwd"] {
-            refusal(app.admin.get(path).await, 404, path).await;
-        }
-        let session = uuid::Uuid::new_v4();
-        for path in [
-            format!("/api/recall/sessions/{session}"),
-            format!("/api/recall/sessions/{session}/export.stix"),
-            "/api/recall/sessions/%zz".into(),
-            "/api/recall/sessions/%00".into(),
-            "/api/recall/sessions/not-a-uuid/export.stix".into(),
-        ] {
-            let error = refusal(app.admin.get(&path).await, 404, &path).await;
-            assert_eq!(error, "session not found", "{path}");
-        }
-        for (method, path) in [
-            (Method::GET, STIX),
-            (Method::PUT, STIX),
-            (Method::POST, "/api/recall/search"),
-            (Method::DELETE, "/health"),
-            (Method::PATCH, "/api/audit/logs"),
-            (Method::from_bytes(b"BREW").unwrap(), "/api/health"),
-        ] {
-            let answer = Answer(app.admin.request(method.clone(), path).send().await.unwrap());
-            refusal(answer, 405, &format!("{method} {path}")).await;
-        }
-        for query in ["q=%", "q=%zz", "q=%ff", "q=a&q=b", "q=x&=y&&", "q=a+b%20c"] {
-            let answer = app.admin.get(&format!("/api/recall/search?{query}")).await;
-            let status = answer.0.status().as_u16();
-            assert!([200, 400].contains(&status), "{query}: {status}");
-            answer.expect(status).await.as_object().unwrap();
-        }
-        refusal(app.anonymous().get("/api/recall/search?q=x").await, 401, "anonymous").await;
-        refusal(app.anonymous().post_bytes(STIX, "not json").await, 401, "anonymous").await;
         app.stop().await;
     });
 }

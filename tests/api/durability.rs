@@ -23,10 +23,19 @@ struct Sent {
 
 fn bundle() -> Sent {
     let word = format!("w{}", uuid::Uuid::new_v4().simple());
-    let mut objects: Vec<Value> = (0..NODES).map(|i| object("tool", &format!("{word} part {i}"))).collect();
-    let edges: Vec<Value> = objects.windows(2).map(|pair| relationship(&pair[0], "uses", &pair[1])).collect();
+    let mut objects: Vec<Value> = (0..NODES)
+        .map(|i| object("tool", &format!("{word} part {i}")))
+        .collect();
+    let edges: Vec<Value> = objects
+        .windows(2)
+        .map(|pair| relationship(&pair[0], "uses", &pair[1]))
+        .collect();
     objects.extend(edges);
-    Sent { word, objects, acknowledged: false }
+    Sent {
+        word,
+        objects,
+        acknowledged: false,
+    }
 }
 
 /// Ingests and searches until the service is gone, and remembers what was acknowledged.
@@ -35,10 +44,18 @@ async fn stream(client: Client, stop: Arc<AtomicBool>) -> Vec<Sent> {
     while !stop.load(Ordering::Relaxed) {
         let mut sent = bundle();
         let body = json!({"bundle": sent.objects});
-        let answer = client.request(reqwest::Method::POST, STIX).json(&body).send().await;
+        let answer = client
+            .request(reqwest::Method::POST, STIX)
+            .json(&body)
+            .send()
+            .await;
         sent.acknowledged = matches!(&answer, Ok(answer) if answer.status() == 201);
         if let Ok(answer) = &answer {
-            assert!([201, 503].contains(&answer.status().as_u16()), "{}", answer.status());
+            assert!(
+                [201, 503].contains(&answer.status().as_u16()),
+                "{}",
+                answer.status()
+            );
         }
         let path = format!("/api/recall/search?q={}", sent.word);
         all.push(sent);
@@ -52,7 +69,11 @@ async fn stream(client: Client, stop: Arc<AtomicBool>) -> Vec<Sent> {
 /// The objects of a bundle that an export of its word holds.
 async fn found(client: &Client, sent: &Sent) -> usize {
     let pairs = [("q", sent.word.as_str()), ("limit", "100")];
-    let answer = client.get(&format!("/api/recall/search?{}", encode(&pairs))).await.expect(200).await;
+    let answer = client
+        .get(&format!("/api/recall/search?{}", encode(&pairs)))
+        .await
+        .expect(200)
+        .await;
     let ours = |node: &&Value| text(node, "name").starts_with(&sent.word);
     let hits = answer["results"].as_array().unwrap().iter().filter(ours).count();
     if hits == 0 {
@@ -60,7 +81,11 @@ async fn found(client: &Client, sent: &Sent) -> usize {
     }
     let bundle = client.export(text(&answer, "recall_id")).await;
     let exported = by_id(bundle["objects"].as_array().unwrap());
-    let there = sent.objects.iter().filter(|object| exported.contains_key(text(object, "id"))).count();
+    let there = sent
+        .objects
+        .iter()
+        .filter(|object| exported.contains_key(text(object, "id")))
+        .count();
     assert_eq!(hits, NODES, "the index knows {hits} nodes of {}", sent.word);
     there
 }
@@ -71,7 +96,12 @@ async fn assert_whole(client: &Client, all: &[Sent]) -> (usize, usize) {
         match found(client, sent).await {
             0 if !sent.acknowledged => absent += 1,
             n if n == sent.objects.len() => whole += 1,
-            n => panic!("{} of {} objects, acknowledged: {}", n, sent.objects.len(), sent.acknowledged),
+            n => panic!(
+                "{} of {} objects, acknowledged: {}",
+                n,
+                sent.objects.len(),
+                sent.acknowledged
+            ),
         }
     }
     (whole, absent)
@@ -79,7 +109,11 @@ async fn assert_whole(client: &Client, all: &[Sent]) -> (usize, usize) {
 
 async fn assert_chain(client: &Client) {
     let chain = client.get("/api/audit/verify").await.expect(200).await;
-    assert_eq!((&chain["valid"], &chain["unchained"]), (&json!(true), &json!(0)), "{chain}");
+    assert_eq!(
+        (&chain["valid"], &chain["unchained"]),
+        (&json!(true), &json!(0)),
+        "{chain}"
+    );
 }
 
 #[test]
@@ -91,8 +125,9 @@ fn killed_at_any_moment_nothing_acknowledged_is_lost_and_nothing_is_half_there()
             let service = Service::start(hosted(dir.path()));
             let client = service.admin().await;
             let stop = Arc::new(AtomicBool::new(false));
-            let streams: Vec<_> =
-                (0..3).map(|_| tokio::spawn(stream(client.clone(), Arc::clone(&stop)))).collect();
+            let streams: Vec<_> = (0..3)
+                .map(|_| tokio::spawn(stream(client.clone(), Arc::clone(&stop))))
+                .collect();
             let moment = rand::rng().random_range(50..900);
             tokio::time::sleep(Duration::from_millis(moment)).await;
             service.kill();
@@ -125,10 +160,16 @@ fn killed_while_a_large_bundle_is_written_it_is_whole_or_absent() {
             let service = Service::start(hosted(dir.path()));
             let client = service.admin().await;
             let word = format!("w{}", uuid::Uuid::new_v4().simple());
-            let objects: Vec<Value> = (0..3000).map(|i| object("tool", &format!("{word} part {i}"))).collect();
+            let objects: Vec<Value> = (0..3000)
+                .map(|i| object("tool", &format!("{word} part {i}")))
+                .collect();
             let body = json!({"bundle": objects});
             let sending = tokio::spawn(async move {
-                let answer = client.request(reqwest::Method::POST, STIX).json(&body).send().await;
+                let answer = client
+                    .request(reqwest::Method::POST, STIX)
+                    .json(&body)
+                    .send()
+                    .await;
                 answer.is_ok_and(|answer| answer.status() == 201)
             });
             tokio::time::sleep(Duration::from_millis(moment)).await;
@@ -156,12 +197,21 @@ fn sigterm_lets_the_ingest_under_way_finish_and_the_exit_code_is_0() {
         let mut service = Service::start(hosted(dir.path()));
         let client = service.admin().await;
         let word = format!("w{}", uuid::Uuid::new_v4().simple());
-        let objects: Vec<Value> = (0..2000).map(|i| object("tool", &format!("{word} part {i}"))).collect();
+        let objects: Vec<Value> = (0..2000)
+            .map(|i| object("tool", &format!("{word} part {i}")))
+            .collect();
         let (sender, body) = (client.clone(), json!({"bundle": objects}));
         let sending = tokio::spawn(async move { sender.post(STIX, &body).await.expect(201).await });
         // The ingest is under way when the figures say so.
-        while !client.metrics().await.contains("actor_in_flight{actor=\"graph_store\"} 1") {
-            assert!(!sending.is_finished(), "the ingest was too quick to be interrupted");
+        while !client
+            .metrics()
+            .await
+            .contains("actor_in_flight{actor=\"graph_store\"} 1")
+        {
+            assert!(
+                !sending.is_finished(),
+                "the ingest was too quick to be interrupted"
+            );
             tokio::task::yield_now().await;
         }
         service.terminate();
@@ -172,7 +222,10 @@ fn sigterm_lets_the_ingest_under_way_finish_and_the_exit_code_is_0() {
         let service = Service::start(hosted(dir.path()));
         let client = service.admin().await;
         let again = client.ingest(json!(objects)).await;
-        assert_eq!((&again["nodes_created"], &again["nodes_updated"]), (&json!(0), &json!(0)));
+        assert_eq!(
+            (&again["nodes_created"], &again["nodes_updated"]),
+            (&json!(0), &json!(0))
+        );
         assert_chain(&client).await;
         service.kill();
     });
@@ -190,7 +243,11 @@ fn a_second_process_on_the_same_directory_says_so_and_ends() {
         assert_eq!(second.status.code(), Some(1), "{said}");
         assert!(said.contains("is in use by another process"), "{said}");
         assert!(said.contains(&dir.path().display().to_string()), "{said}");
-        assert_eq!(client.search("First Come").await["count"], 1, "the first one serves on");
+        assert_eq!(
+            client.search("First Come").await["count"],
+            1,
+            "the first one serves on"
+        );
         client.ingest(json!([object("tool", "Second Come")])).await;
         service.kill();
     });
@@ -214,7 +271,12 @@ fn a_lost_index_is_rebuilt_from_the_store() {
         // A file that was cut short is as good as lost.
         for file in files(&dir.path().join("index")) {
             let length = std::fs::metadata(&file).unwrap().len();
-            std::fs::OpenOptions::new().write(true).open(&file).unwrap().set_len(length / 2).unwrap();
+            std::fs::OpenOptions::new()
+                .write(true)
+                .open(&file)
+                .unwrap()
+                .set_len(length / 2)
+                .unwrap();
         }
         let service = Service::start(hosted(dir.path()));
         assert_eq!(found(&service.admin().await, &sent).await, sent.objects.len());
@@ -242,13 +304,26 @@ fn the_token_secret_is_private_and_tokens_outlive_a_restart() {
         let dir = tempfile::tempdir().unwrap();
         let app = TestApp::durable(dir.path()).await;
         let login = json!({"email": ADMIN, "password": PASSWORD});
-        let answer = app.anonymous().post("/api/auth/login", &login).await.expect(200).await;
+        let answer = app
+            .anonymous()
+            .post("/api/auth/login", &login)
+            .await
+            .expect(200)
+            .await;
         let bearer = format!("Bearer {}", text(&answer, "access_token"));
         app.stop().await;
-        let mode = std::fs::metadata(dir.path().join("jwt.secret")).unwrap().permissions().mode();
+        let mode = std::fs::metadata(dir.path().join("jwt.secret"))
+            .unwrap()
+            .permissions()
+            .mode();
         assert_eq!(mode & 0o777, 0o600);
         let app = TestApp::durable(dir.path()).await;
-        app.anonymous().with_header("authorization", &bearer).get("/api/auth/me").await.expect(200).await;
+        app.anonymous()
+            .with_header("authorization", &bearer)
+            .get("/api/auth/me")
+            .await
+            .expect(200)
+            .await;
         app.stop().await;
     });
 }
@@ -275,7 +350,13 @@ fn bad_configuration_ends_with_code_2_and_names_the_key() {
         ("this is no TOML", "settings.toml"),
     ] {
         std::fs::write(&file, content).unwrap();
-        refused(hosted(&dir.path().join("data")).arg("--config").arg(&file), names);
+        let storage = format!("surrealkv://{}", dir.path().join("data").display());
+        refused(
+            program()
+                .args(["hosted", "--storage", &storage, "--config"])
+                .arg(&file),
+            names,
+        );
     }
     for (name, value, names) in [
         ("THREAT_MEMORY_SERVER__WORKERS", "many", "server.workers"),
@@ -284,18 +365,27 @@ fn bad_configuration_ends_with_code_2_and_names_the_key() {
         ("THREAT_MEMORY_JWT_SECRET", "short", "THREAT_MEMORY_JWT_SECRET"),
         ("THREAT_MEMORY_EMBEDDING__PROVIDER", "magic", "embedding.provider"),
     ] {
-        refused(program().args(["hosted", "--storage", "mem://"]).env(name, value), names);
+        refused(
+            program().args(["hosted", "--storage", "mem://"]).env(name, value),
+            names,
+        );
     }
     for (arguments, names) in [
         (["hosted", "--bind", "nowhere"], "server.bind"),
         (["hosted", "--storage", "file://x"], "storage.url"),
-        (["hosted", "--storage", "ws://127.0.0.1:1"], "THREAT_MEMORY_STORAGE_USER"),
+        (
+            ["hosted", "--storage", "ws://127.0.0.1:1"],
+            "THREAT_MEMORY_STORAGE_USER",
+        ),
         (["hosted", "--config", "not-there.toml"], "not-there.toml"),
         (["hosted", "--surprise", "1"], "--surprise"),
     ] {
         refused(program().args(arguments), names);
     }
-    assert!(!dir.path().join("data").join("store").exists(), "a refused start left a store");
+    assert!(
+        !dir.path().join("data").join("store").exists(),
+        "a refused start left a store"
+    );
 }
 
 #[test]
@@ -303,12 +393,25 @@ fn help_tells_a_stranger_every_command_and_where_the_secrets_come_from() {
     let output = finish(program().arg("--help"));
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success());
-    for word in ["demo", "hosted", "--version", "THREAT_MEMORY_ADMIN_EMAIL", "THREAT_MEMORY_JWT_SECRET", "config/hosted.toml"] {
+    for word in [
+        "demo",
+        "hosted",
+        "--version",
+        "THREAT_MEMORY_ADMIN_EMAIL",
+        "THREAT_MEMORY_JWT_SECRET",
+        "config/hosted.toml",
+    ] {
         assert!(said.contains(word), "{word}: {said}");
     }
     let output = finish(program().args(["hosted", "--help"]));
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    for word in ["--config", "--bind", "--storage", "surrealkv://", "127.0.0.1:8080"] {
+    for word in [
+        "--config",
+        "--bind",
+        "--storage",
+        "surrealkv://",
+        "127.0.0.1:8080",
+    ] {
         assert!(said.contains(word), "{word}: {said}");
     }
 }

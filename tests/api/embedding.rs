@@ -26,7 +26,10 @@ async fn embeddings(stub: web::Data<Stub>, request: HttpRequest, body: web::Json
     if stub.broken.load(Ordering::SeqCst) {
         return HttpResponse::InternalServerError().finish();
     }
-    assert_eq!(request.headers().get("authorization").unwrap(), "Bearer secret-key");
+    assert_eq!(
+        request.headers().get("authorization").unwrap(),
+        "Bearer secret-key"
+    );
     assert_eq!(body["model"], "letters");
     let data: Vec<Value> = body["input"]
         .as_array()
@@ -35,7 +38,13 @@ async fn embeddings(stub: web::Data<Stub>, request: HttpRequest, body: web::Json
         .enumerate()
         .map(|(index, text)| {
             let mut counts = [0f32; DIMENSION];
-            for byte in text.as_str().unwrap().to_lowercase().bytes().filter(u8::is_ascii_lowercase) {
+            for byte in text
+                .as_str()
+                .unwrap()
+                .to_lowercase()
+                .bytes()
+                .filter(u8::is_ascii_lowercase)
+            {
                 counts[usize::from(byte - b'a')] += 1.0;
             }
             json!({"index": index, "embedding": counts})
@@ -47,7 +56,9 @@ async fn embeddings(stub: web::Data<Stub>, request: HttpRequest, body: web::Json
 fn serve(stub: Arc<Stub>) -> SocketAddr {
     let data = web::Data::from(stub);
     let server = HttpServer::new(move || {
-        App::new().app_data(data.clone()).route("/v1/embeddings", web::post().to(embeddings))
+        App::new()
+            .app_data(data.clone())
+            .route("/v1/embeddings", web::post().to(embeddings))
     })
     .workers(1)
     .disable_signals()
@@ -80,7 +91,9 @@ async fn semantic(app: &TestApp, query: &str, expected: usize) -> Vec<String> {
         let answer = app.admin.get(&format!("/api/recall/semantic?q={query}")).await;
         let found: Value = answer.0.json().await.unwrap();
         let names = found["results"].as_array().map_or(Vec::new(), |rows| {
-            rows.iter().map(|row| row["name"].as_str().unwrap().to_owned()).collect()
+            rows.iter()
+                .map(|row| row["name"].as_str().unwrap().to_owned())
+                .collect()
         });
         if names.len() >= expected {
             return names;
@@ -105,7 +118,11 @@ fn a_failing_endpoint_costs_no_node_and_vectors_are_filled_in_when_it_is_back() 
         assert_eq!(results["nodes_created"], 1);
         // By words it is found at once, without the model.
         assert_eq!(app.admin.search("qqq").await["results"][0]["name"], "qqq qqq");
-        app.admin.get("/api/recall/semantic?q=qqq").await.expect(503).await;
+        app.admin
+            .get("/api/recall/semantic?q=qqq")
+            .await
+            .expect(503)
+            .await;
 
         stub.broken.store(false, Ordering::SeqCst);
         assert_eq!(semantic(&app, "qqq", 2).await[0], "qqq qqq");
@@ -118,7 +135,10 @@ fn a_change_of_model_embeds_again_in_the_background() {
     run(async {
         let dir = tempfile::tempdir().unwrap();
         let built_in = TestApp::durable(dir.path()).await;
-        built_in.admin.ingest(json!([tool("xxx xxx"), tool("kkk kkk")])).await;
+        built_in
+            .admin
+            .ingest(json!([tool("xxx xxx"), tool("kkk kkk")]))
+            .await;
         built_in.stop().await;
 
         let stub = Arc::new(Stub::default());

@@ -272,7 +272,10 @@ impl Answer {
         async move {
             let body = body.await;
             let keys = keys_of(&body);
-            assert!(keys.iter().all(|key| ["error", "details"].contains(key)), "{body}");
+            assert!(
+                keys.iter().all(|key| ["error", "details"].contains(key)),
+                "{body}"
+            );
             body["error"].as_str().unwrap().to_owned()
         }
     }
@@ -353,7 +356,12 @@ pub fn keys_of(object: &Value) -> Vec<&str> {
 impl Client {
     /// The figures on the admin listener.
     pub async fn metrics(&self) -> String {
-        let answer = self.http.get(format!("{}/metrics", self.admin_base)).send().await.unwrap();
+        let answer = self
+            .http
+            .get(format!("{}/metrics", self.admin_base))
+            .send()
+            .await
+            .unwrap();
         assert_eq!(answer.status(), 200);
         answer.text().await.unwrap()
     }

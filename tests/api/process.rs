@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::helpers::{ADMIN, Client, PASSWORD};
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The program, ready to be given arguments, with no setting of this machine's in its environment.
 pub fn program() -> Command {
@@ -37,9 +37,21 @@ pub fn hosted(dir: &Path) -> Command {
     command
 }
 
-/// Runs a command to its end.
+/// Runs a command that is to end by itself; one that serves instead is ended, and its status says so.
 pub fn finish(command: &mut Command) -> Output {
-    command.stdout(Stdio::piped()).stderr(Stdio::piped()).output().unwrap()
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let until = Instant::now() + PATIENCE;
+    while child.try_wait().unwrap().is_none() {
+        if Instant::now() > until {
+            child.kill().unwrap();
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    child.wait_with_output().unwrap()
 }
 
 /// A running service.
@@ -64,9 +76,16 @@ impl Service {
         let until = Instant::now() + PATIENCE;
         let mut said = Vec::new();
         while let Ok(line) = address.recv_timeout(until.saturating_duration_since(Instant::now())) {
-            if let Some((api, metrics)) = line.strip_prefix("API on ").and_then(|rest| rest.split_once(", metrics on ")) {
+            if let Some((api, metrics)) = line
+                .strip_prefix("API on ")
+                .and_then(|rest| rest.split_once(", metrics on "))
+            {
                 let (base, admin_base) = (api.to_owned(), metrics.trim_end_matches("/metrics").to_owned());
-                return Self { child, base, admin_base };
+                return Self {
+                    child,
+                    base,
+                    admin_base,
+                };
             }
             said.push(line);
         }
@@ -94,7 +113,10 @@ impl Service {
 
     /// Sends SIGTERM.
     pub fn terminate(&self) {
-        let sent = Command::new("kill").arg(self.child.id().to_string()).status().unwrap();
+        let sent = Command::new("kill")
+            .arg(self.child.id().to_string())
+            .status()
+            .unwrap();
         assert!(sent.success());
     }
 

@@ -86,11 +86,7 @@ fn a_malformed_login_is_400_and_names_the_field() {
             assert!(error.starts_with(want), "{error}");
         }
         let text = app.anonymous().post_bytes("/api/auth/login", "{").await;
-        assert!(
-            text.refused(400)
-                .await
-                .starts_with("body: is not valid JSON")
-        );
+        assert!(text.refused(400).await.starts_with("body: is not valid JSON"));
         let long = format!(r#"{{"email":"a@b","password":"{}"}}"#, "x".repeat(20_000));
         let long = app.anonymous().post_bytes("/api/auth/login", long).await;
         long.refused(413).await;
@@ -133,7 +129,11 @@ fn an_unknown_account_costs_as_much_work_as_a_wrong_password() {
         for _ in 0..3 {
             for (email, best) in [ADMIN, "nobody@example.com"].into_iter().zip(&mut quickest) {
                 let since = Instant::now();
-                app.anonymous().login(email, "not the password").await.refused(401).await;
+                app.anonymous()
+                    .login(email, "not the password")
+                    .await
+                    .refused(401)
+                    .await;
                 *best = (*best).min(since.elapsed());
             }
         }
@@ -288,7 +288,10 @@ fn forged_expired_and_foreign_tokens_are_refused() {
         headless.as_object_mut().unwrap().remove("exp");
         let now = chrono::Utc::now().timestamp();
         for (what, token) in [
-            ("another secret", sign(&good, Algorithm::HS256, "another secret of 32 bytes or more")),
+            (
+                "another secret",
+                sign(&good, Algorithm::HS256, "another secret of 32 bytes or more"),
+            ),
             ("another algorithm", sign(&good, Algorithm::HS512, SECRET)),
             ("alg none", none(r#"{"alg":"none","typ":"JWT"}"#)),
             ("alg None", none(r#"{"alg":"None"}"#)),
@@ -335,6 +338,7 @@ fn both_headers_may_say_the_same_and_nothing_else() {
             ("x-api-key", token.as_str()),
         ] {
             let answer = nobody.with_header(name, value).get("/api/auth/me").await;
+            assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
             assert_eq!(answer.refused(401).await, REFUSED, "{name}: {value}");
         }
         let twice = nobody.bearer(&key).with_header("authorization", &token);
@@ -368,6 +372,37 @@ fn each_caller_has_its_own_rate_and_a_429_says_when_to_come_back() {
         let key = app.anonymous().with_header("x-api-key", &key);
         key.get("/api/auth/me").await.expect(200).await;
         app.admin.get("/api/auth/me").await.expect(200).await;
+        app.stop().await;
+    });
+}
+
+#[test]
+fn a_flood_of_sign_ins_does_not_hold_up_those_who_are_signed_in() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let nobody = app.anonymous();
+        let guess = |n| {
+            let client = nobody.clone();
+            tokio::spawn(async move {
+                let answer = client.login(&format!("{n}@example.com"), "a guess").await;
+                (answer.status(), answer.header("retry-after").is_some())
+            })
+        };
+        let flood: Vec<_> = (0..200).map(guess).collect();
+        while !flood.iter().all(|one| one.is_finished()) {
+            app.admin.get("/api/auth/me").await.expect(200).await;
+        }
+        let mut turned_away = 0;
+        for one in flood {
+            match one.await.unwrap() {
+                (401, false) => {}
+                (503, true) => turned_away += 1,
+                other => panic!("{other:?}"),
+            }
+        }
+        // What found no place was not kept waiting before the others.
+        assert!(turned_away > 50, "{turned_away}");
+        nobody.login(ADMIN, PASSWORD).await.expect(200).await;
         app.stop().await;
     });
 }
@@ -421,12 +456,21 @@ fn no_secret_ever_stands_in_the_log_and_sigterm_ends_with_0() {
         let change = json!({"password": "another long password"});
         let path = format!("/api/admin/users/{id}");
         admin.patch(&path, &change).await.expect(200).await;
-        nobody.login(&email, "a mistyped password").await.refused(401).await;
+        nobody
+            .login(&email, "a mistyped password")
+            .await
+            .refused(401)
+            .await;
         let (_, key) = admin.add_key(&["read", "ingest"]).await;
         let client = nobody.with_header("x-api-key", &key);
         client.search("anything").await;
         client.get("/api/audit/logs").await.refused(403).await;
-        nobody.bearer("made.up.token-abc").get("/api/auth/me").await.refused(401).await;
+        nobody
+            .bearer("made.up.token-abc")
+            .get("/api/auth/me")
+            .await
+            .refused(401)
+            .await;
         secrets.extend([
             key,
             "another long password".into(),
@@ -435,7 +479,13 @@ fn no_secret_ever_stands_in_the_log_and_sigterm_ends_with_0() {
         ]);
     });
     let pid = process.0.id().to_string();
-    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    assert!(
+        Command::new("kill")
+            .args(["-TERM", &pid])
+            .status()
+            .unwrap()
+            .success()
+    );
     assert_eq!(process.0.wait().unwrap().code(), Some(0));
     terminal.push_str(&rest.join().unwrap());
     let mut logs = String::new();

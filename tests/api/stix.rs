@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value, json};
 
-use crate::helpers::{Client, encode};
+use crate::helpers::{Answer, Client, encode};
 
 /// The types that become nodes.
 pub const NODE_TYPES: [&str; 9] = [
@@ -63,6 +63,17 @@ pub fn with(mut object: Value, changes: Value) -> Value {
 pub fn without(mut object: Value, key: &str) -> Value {
     object.as_object_mut().unwrap().remove(key);
     object
+}
+
+/// `object` as it was modified in this year.
+pub fn version(object: &Value, year: u32, changes: Value) -> Value {
+    let time = format!("{year}-01-01T00:00:00.000Z");
+    with(with(object.clone(), json!({"modified": time})), changes)
+}
+
+/// How many evidence records a node is linked to.
+pub fn evidence(node: &Value) -> usize {
+    node["linked_evidence_ids"].as_array().unwrap().len()
 }
 
 fn merge(object: &mut Value, changes: &Value) {
@@ -229,6 +240,29 @@ impl Client {
         let bundle = self.export(found["recall_id"].as_str().unwrap()).await;
         assert_faithful(&bundle, originals)
     }
+}
+
+/// The error text of an answer, after checking its status and that the body is `{error, details?}`.
+pub async fn refusal(answer: Answer, status: u16, what: &str) -> String {
+    let got = answer.0.status().as_u16();
+    let kind = answer.0.headers().get("content-type").cloned();
+    let body = answer.0.text().await.unwrap();
+    assert_eq!(got, status, "{what}: {body}");
+    assert!(
+        kind.is_some_and(|kind| kind.to_str().unwrap().starts_with("application/json")),
+        "{what}"
+    );
+    let value: Value =
+        serde_json::from_str(&body).unwrap_or_else(|error| panic!("{what}: {error} in {body}"));
+    let map = value.as_object().unwrap();
+    assert!(
+        map.keys().all(|key| key == "error" || key == "details"),
+        "{what}: {body}"
+    );
+    value["error"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{what}: {body}"))
+        .to_owned()
 }
 
 /// The names of the results, in order.

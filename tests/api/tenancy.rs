@@ -15,7 +15,10 @@ fn objects(ids: &[String; 5], word: &str) -> Value {
     let marking = stix::with(stix::statement(&format!("only {word}")), json!({"id": ids[1]}));
     let common = json!({"created_by_ref": ids[0], "object_marking_refs": [ids[1]]});
     let actor = stix::with(
-        stix::with(stix::object("intrusion-set", &format!("Actor {word}")), common.clone()),
+        stix::with(
+            stix::object("intrusion-set", &format!("Actor {word}")),
+            common.clone(),
+        ),
         json!({"id": ids[2], "description": format!("shared story {word}")}),
     );
     let tool = stix::with(
@@ -74,7 +77,14 @@ fn the_same_ids_in_two_workspaces_never_meet() {
             let other = words[1 - at];
             let mut seen = HashSet::new();
             // The other one's word, its exact names, the shared ids and texts.
-            for question in [own, other, "Actor heronword", "Tool ottersign", "shared story", ids[2].as_str()] {
+            for question in [
+                own,
+                other,
+                "Actor heronword",
+                "Tool ottersign",
+                "shared story",
+                ids[2].as_str(),
+            ] {
                 for mode in ["blended", "structured"] {
                     let more = [("mode", mode), ("include_rejected", "true")];
                     let found = tenant.search_with(question, &more).await;
@@ -123,7 +133,9 @@ fn an_export_holds_the_own_supporting_objects_and_not_those_of_the_same_id_elsew
             tenant.ingest(objects.clone()).await;
         }
         for (tenant, objects) in tenants.iter().zip(&objects) {
-            let exported = tenant.export_of("shared story", objects.as_array().unwrap()).await;
+            let exported = tenant
+                .export_of("shared story", objects.as_array().unwrap())
+                .await;
             assert!(ids.iter().all(|id| exported.contains_key(id)), "{exported:?}");
         }
         app.stop().await;
@@ -160,8 +172,13 @@ fn a_relationship_does_not_reach_nodes_of_another_workspace() {
         let (first, second) = (app.workspace("first").await, app.workspace("second").await);
         let (actor, tool) = (stix::object("intrusion-set", "A"), stix::object("tool", "T"));
         first.ingest(json!([actor, tool])).await;
-        let done = second.ingest(json!([actor, stix::relationship(&actor, "uses", &tool)])).await;
-        assert_eq!((&done["nodes_created"], &done["edges_created"]), (&json!(1), &json!(0)));
+        let done = second
+            .ingest(json!([actor, stix::relationship(&actor, "uses", &tool)]))
+            .await;
+        assert_eq!(
+            (&done["nodes_created"], &done["edges_created"]),
+            (&json!(1), &json!(0))
+        );
         app.stop().await;
     });
 }
@@ -190,7 +207,9 @@ fn a_foreign_session_answers_as_a_made_up_one() {
         // The attempt leaves nothing in the log of either that names the session as exported or denied.
         for tenant in [&first, &second] {
             let logs = tenant.audit_logs().await;
-            let exports = logs.iter().filter(|e| stix::text(e, "action").starts_with("recall.export"));
+            let exports = logs
+                .iter()
+                .filter(|e| stix::text(e, "action").starts_with("recall.export"));
             assert_eq!(exports.count(), 0);
         }
         app.stop().await;
@@ -217,10 +236,17 @@ fn the_audit_log_its_export_and_its_chain_hold_the_own_entries_only() {
             let (own, other) = (&people[at], &people[1 - at]);
             let logs = tenant.audit_logs().await;
             let actions: Vec<_> = logs.iter().map(|entry| stix::text(entry, "action")).collect();
-            assert_eq!(actions, ["auth.login", "recall.search", "ingest.stix", "auth.login"]);
+            assert_eq!(
+                actions,
+                ["auth.login", "recall.search", "ingest.stix", "auth.login"]
+            );
             assert!(logs.iter().all(|entry| entry["tenant_id"] == own.1));
             let query = format!("user_id={}", other.0.as_str().unwrap());
-            let of_other = tenant.get(&format!("/api/audit/logs?{query}")).await.expect(200).await;
+            let of_other = tenant
+                .get(&format!("/api/audit/logs?{query}"))
+                .await
+                .expect(200)
+                .await;
             assert_eq!(of_other["count"], 0);
             let csv = text_of(tenant, "/api/audit/export", 200).await;
             clean(&csv, words[1 - at]);
@@ -248,13 +274,19 @@ fn a_key_and_a_setting_count_in_their_own_workspace_only() {
         assert_eq!(first.search("Heronword").await["count"], 1);
         for client in [&second, &key, &app.admin] {
             let found = client.search("Heronword").await;
-            assert_eq!((&found["count"], &found["max_tlp"]), (&json!(0), &json!("TLP:WHITE")));
+            assert_eq!(
+                (&found["count"], &found["max_tlp"]),
+                (&json!(0), &json!("TLP:WHITE"))
+            );
         }
         // No parameter or header moves a caller into another workspace.
         let id = first.get("/api/auth/me").await.expect(200).await["workspace"]["id"].clone();
         let id = id.as_str().unwrap();
         for name in ["ws", "workspace", "workspace_id", "tenant_id"] {
-            let request = key.request(Method::GET, &format!("/api/recall/search?q=Heronword&{name}={id}"));
+            let request = key.request(
+                Method::GET,
+                &format!("/api/recall/search?q=Heronword&{name}={id}"),
+            );
             let answer = Answer(request.header(format!("x-{name}"), id).send().await.unwrap());
             assert_eq!(answer.expect(200).await["count"], 0);
         }

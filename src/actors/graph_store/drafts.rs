@@ -28,7 +28,12 @@ const IDENTIFIERS: [&str; 2] = ["value", "external_ids"];
 impl GraphCore {
     /// Writes and indexes drafts.
     pub(super) async fn ingest_drafts(&self, message: IngestDrafts) -> Result<DraftsDone, DomainError> {
-        let IngestDrafts { by, drafts, redistribution, action } = message;
+        let IngestDrafts {
+            by,
+            drafts,
+            redistribution,
+            action,
+        } = message;
         let ws = by.workspace.id;
         let target = self.index_of(ws).await?;
         let entry = AuditEntry::by(&by, action, "node", Outcome::Success, clock::now());
@@ -59,7 +64,10 @@ impl GraphCore {
         };
         self.index_stored(ws, &state, done.rev, &done.touched).await;
         self.chain(audit(&done.result)).await;
-        Ok(DraftsDone { result: done.result, ids: done.ids })
+        Ok(DraftsDone {
+            result: done.result,
+            ids: done.ids,
+        })
     }
 
     /// Commits what was decided in a staging batch.
@@ -67,8 +75,14 @@ impl GraphCore {
         let CommitStaged { by, batch } = message;
         let ws = by.workspace.id;
         let target = self.index_of(ws).await?;
-        let entry = AuditEntry::by(&by, "ingest.batch_commit", "staging_batch", Outcome::Success, clock::now())
-            .on(batch);
+        let entry = AuditEntry::by(
+            &by,
+            "ingest.batch_commit",
+            "staging_batch",
+            Outcome::Success,
+            clock::now(),
+        )
+        .on(batch);
         let audit = |result: &CommitResult| {
             entry
                 .clone()
@@ -85,9 +99,14 @@ impl GraphCore {
             let staged = self.store.staged_drafts(ws, batch).await?;
             let (ids, drafts): (Vec<Uuid>, Vec<NodeDraft>) = staged.into_iter().unzip();
             let known = same_nodes(&target, &drafts)?;
-            let known: HashMap<Uuid, Uuid> =
-                known.into_iter().filter_map(|(place, node)| Some((*ids.get(place)?, node))).collect();
-            let done = self.store.commit_batch(ws, batch, &known, clock::now(), audit).await?;
+            let known: HashMap<Uuid, Uuid> = known
+                .into_iter()
+                .filter_map(|(place, node)| Some((*ids.get(place)?, node)))
+                .collect();
+            let done = self
+                .store
+                .commit_batch(ws, batch, &known, clock::now(), audit)
+                .await?;
             Self::committed(&state, done.rev);
             done
         };
@@ -107,19 +126,33 @@ impl GraphCore {
         let highest = by.workspace.clearance().highest();
         let index = Arc::clone(&self.index);
         let found = blocking(move || {
-            entities.iter().map(|entity| candidates(&index, &target, entity, highest)).collect::<Result<Vec<_>, _>>()
+            entities
+                .iter()
+                .map(|entity| candidates(&index, &target, entity, highest))
+                .collect::<Result<Vec<_>, _>>()
         })
         .await?;
         let ids: Vec<Uuid> = found.iter().flatten().map(|(id, ..)| *id).collect();
         let stored = self.store.nodes_by_id(ws, &ids, highest, false).await?;
-        let by_id: HashMap<Uuid, _> =
-            stored.into_iter().map(|stored| (stored.node.id, stored.node)).collect();
+        let by_id: HashMap<Uuid, _> = stored
+            .into_iter()
+            .map(|stored| (stored.node.id, stored.node))
+            .collect();
         let shown = |(id, matched, score): (Uuid, MatchKind, f32)| {
             let node = by_id.get(&id)?;
             let (node_type, name) = (node.node_type, node.name.clone());
-            Some(DuplicateCandidate { node_id: id, node_type, name, score, matched })
+            Some(DuplicateCandidate {
+                node_id: id,
+                node_type,
+                name,
+                score,
+                matched,
+            })
         };
-        Ok(found.into_iter().map(|list| list.into_iter().filter_map(shown).collect()).collect())
+        Ok(found
+            .into_iter()
+            .map(|list| list.into_iter().filter_map(shown).collect())
+            .collect())
     }
 
     async fn index_stored(&self, ws: Uuid, state: &WorkspaceState, rev: u64, touched: &[StoredNode]) {
@@ -134,7 +167,10 @@ fn same_nodes(target: &WorkspaceIndex, drafts: &[NodeDraft]) -> Result<HashMap<u
     for (place, draft) in drafts.iter().enumerate().filter(|(_, draft)| draft.merge_by_name) {
         let mut keys = vec![draft.name.as_str()];
         keys.extend(strings(draft.properties.get("external_ids")));
-        let filter = Filter { node_types: Some(alike(draft.node_type)), ..Filter::up_to(Tlp::Red) };
+        let filter = Filter {
+            node_types: Some(alike(draft.node_type)),
+            ..Filter::up_to(Tlp::Red)
+        };
         let found = target.lookup(&keys, &filter).map_err(index_failed)?;
         // An identifier says more than a name, and a name more than an alias.
         if let Some(best) = found.into_iter().max_by_key(|hit| hit.kind) {
@@ -160,7 +196,10 @@ fn candidates(
     entity: &ExtractedEntity,
     highest: Tlp,
 ) -> Result<Vec<Candidate>, DomainError> {
-    let filter = Filter { node_types: Some(alike(entity.node_type)), ..Filter::up_to(highest) };
+    let filter = Filter {
+        node_types: Some(alike(entity.node_type)),
+        ..Filter::up_to(highest)
+    };
     let mut keys = vec![entity.name.as_str()];
     for key in IDENTIFIERS {
         keys.extend(strings(entity.properties.get(key)));
@@ -197,12 +236,17 @@ fn alike_in_meaning(
     entity: &ExtractedEntity,
     filter: &Filter,
 ) -> Result<Vec<Hit>, DomainError> {
-    let aliases: Vec<String> =
-        strings(entity.properties.get("aliases")).map(str::to_owned).collect();
+    let aliases: Vec<String> = strings(entity.properties.get("aliases"))
+        .map(str::to_owned)
+        .collect();
     let text = embedding_text(&entity.name, &aliases, &entity.description);
     // Without the model there are no candidates by meaning; those by name are there all the same.
-    let Ok(vector) = index.embed_query(&text) else { return Ok(Vec::new()) };
-    let hits = target.search(&text, Some(&vector), Mode::Vector, filter, CANDIDATES).map_err(index_failed)?;
+    let Ok(vector) = index.embed_query(&text) else {
+        return Ok(Vec::new());
+    };
+    let hits = target
+        .search(&text, Some(&vector), Mode::Vector, filter, CANDIDATES)
+        .map_err(index_failed)?;
     Ok(hits.into_iter().filter(|hit| hit.score >= SAME_MEANING).collect())
 }
 

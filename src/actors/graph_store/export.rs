@@ -14,8 +14,10 @@ use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
 use crate::domain::principal::Principal;
 use crate::domain::stix::export::{self, ExportObject, ExportParts};
+use crate::domain::stix::object;
+use crate::domain::stix::synthesize::{self, Facts};
 use crate::domain::tlp::Tlp;
-use crate::store::StoredNode;
+use crate::store::{EdgeRecord, StoredNode};
 
 /// Source redistribution state that lets an object leave.
 const ALLOWED: &str = "allowed";
@@ -56,7 +58,7 @@ impl GraphCore {
         } else {
             highest.min(Tlp::AmberPk)
         };
-        let parts = self.parts(ws, &record.session.node_ids, nodes, highest).await?;
+        let parts = self.parts(&by, &record.session.node_ids, nodes, highest).await?;
         let exported = parts.nodes.len() as u64;
         let built = blocking(move || Ok(export::bundle(parts, Uuid::new_v4()))).await?;
         let outcome = if built.is_ok() {
@@ -76,28 +78,50 @@ impl GraphCore {
     /// Everything the bundle is made of, in the order of the session.
     async fn parts(
         &self,
-        ws: Uuid,
+        by: &Principal,
         order: &[Uuid],
         nodes: Vec<StoredNode>,
         highest: Tlp,
     ) -> Result<ExportParts, DomainError> {
+        let ws = by.workspace.id;
         let ids: Vec<Uuid> = nodes.iter().map(|stored| stored.node.id).collect();
         let evidence: Vec<Uuid> = nodes.iter().filter_map(|stored| stored.stix_evidence).collect();
         let mut originals: HashMap<Uuid, _> =
             self.store.originals(ws, &evidence).await?.into_iter().collect();
         let mut by_id: HashMap<Uuid, StoredNode> =
             nodes.into_iter().map(|stored| (stored.node.id, stored)).collect();
+        let author = synthesize::workspace_identity(ws, &by.workspace.name, by.workspace.created_at);
+        let author_id = object::text(&author, "id").unwrap_or_default().to_owned();
         let mut parts = ExportParts::default();
+        let mut stix_ids: HashMap<Uuid, String> = HashMap::new();
         for id in order {
             let Some(stored) = by_id.remove(id) else { continue };
-            let raw = stored
-                .stix_evidence
-                .and_then(|evidence| originals.remove(&evidence));
-            let raw = raw.ok_or_else(|| DomainError::internal("the node's original is missing", id))?;
+            let raw = match stored.stix_evidence {
+                Some(evidence) => originals
+                    .remove(&evidence)
+                    .ok_or_else(|| DomainError::internal("the node's original is missing", id))?,
+                None => synthesize::object_of(&Facts {
+                    id: *id,
+                    node: &stored.node,
+                    identity_id: &author_id,
+                }),
+            };
+            stix_ids.insert(*id, object::text(&raw, "id").unwrap_or_default().to_owned());
             let (tlp, confidence) = (stored.node.tlp, Some(stored.node.confidence));
             parts.nodes.push(ExportObject { raw, tlp, confidence });
         }
-        parts.relationships = self.store.relationships_among(ws, &ids, highest).await?;
+        for edge in self.store.relationships_among(ws, &ids, highest).await? {
+            parts
+                .relationships
+                .extend(relationship(edge, &stix_ids, &author_id));
+        }
+        if parts.missing_refs().contains(&author_id) {
+            parts.supporting.push(ExportObject {
+                raw: author,
+                tlp: Tlp::White,
+                confidence: None,
+            });
+        }
         self.add_supporting(ws, &mut parts, highest).await?;
         Ok(parts)
     }
@@ -134,4 +158,25 @@ fn refusal(by: &Principal, nodes: &[StoredNode]) -> Option<String> {
     }
     let held = nodes.iter().any(|stored| stored.redistribution != ALLOWED);
     held.then(|| "a source of this session does not allow redistribution".into())
+}
+
+/// An edge as a STIX relationship: its original, or what we know of it.
+fn relationship(edge: EdgeRecord, stix_ids: &HashMap<Uuid, String>, author: &str) -> Option<ExportObject> {
+    let raw = match edge.raw {
+        Some(raw) => raw,
+        None => synthesize::relationship_of(
+            edge.id,
+            stix_ids.get(&edge.source)?,
+            stix_ids.get(&edge.target)?,
+            &edge.relationship,
+            edge.proof.as_deref().unwrap_or_default(),
+            author,
+            edge.created_at,
+        ),
+    };
+    Some(ExportObject {
+        raw,
+        tlp: edge.tlp,
+        confidence: Some(edge.confidence),
+    })
 }

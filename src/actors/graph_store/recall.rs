@@ -110,7 +110,12 @@ impl GraphCore {
         let clearance = by.workspace.clearance();
         let stored = self
             .store
-            .nodes_by_id(ws, &record.session.node_ids, clearance.highest(), include_rejected)
+            .nodes_by_id(
+                ws,
+                &record.session.node_ids,
+                clearance.highest(),
+                include_rejected,
+            )
             .await?;
         let rows = stored.into_iter().map(|stored| stored.node).collect();
         Ok(record.session.limited_to(&Visible::filter(rows, clearance)))
@@ -155,7 +160,9 @@ impl GraphCore {
             Ask::Semantic => {
                 let vector = index.embed_query(&question).map_err(|error| {
                     tracing::warn!(%error, "embedding the query failed");
-                    DomainError::Busy { actor: "embedding model" }
+                    DomainError::Busy {
+                        actor: "embedding model",
+                    }
                 })?;
                 target
                     .search(&question, Some(&vector), Mode::Vector, &filter, limit)

@@ -30,10 +30,19 @@ fn analyst() -> Principal {
         elevated_clearance: false,
         red_export_grant: false,
         features: vec![],
+        created_at: clock::now(),
         is_operator: false,
     };
-    let credential = Credential::User { id: Uuid::new_v4(), email: "a@b".into(), role: Role::Analyst };
-    Principal { workspace, credential, ip: IpAddr::from([127, 0, 0, 1]) }
+    let credential = Credential::User {
+        id: Uuid::new_v4(),
+        email: "a@b".into(),
+        role: Role::Analyst,
+    };
+    Principal {
+        workspace,
+        credential,
+        ip: IpAddr::from([127, 0, 0, 1]),
+    }
 }
 
 async fn names(core: &GraphCore, by: &Principal, query: &str) -> Vec<String> {
@@ -45,14 +54,24 @@ async fn names(core: &GraphCore, by: &Principal, query: &str) -> Vec<String> {
         include_rejected: false,
     };
     let found = core.recall(message).await.unwrap();
-    found.results.rows().iter().map(|row| row.node.name.clone()).collect()
+    found
+        .results
+        .rows()
+        .iter()
+        .map(|row| row.node.name.clone())
+        .collect()
 }
 
 #[test]
 fn a_second_process_finds_what_the_first_one_wrote() {
     let system = actix::System::with_tokio_rt(|| {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
-        builder.worker_threads(2).thread_stack_size(16 << 20).enable_all().build().unwrap()
+        builder
+            .worker_threads(2)
+            .thread_stack_size(16 << 20)
+            .enable_all()
+            .build()
+            .unwrap()
     });
     system.block_on(async {
         let secret = SecretString::from("0123456789abcdef0123456789abcdef");
@@ -62,7 +81,10 @@ fn a_second_process_finds_what_the_first_one_wrote() {
         let process = || {
             let embedder = Arc::new(BuiltinEmbedder::load().unwrap());
             let index = SearchIndex::open(None, embedder, IndexSettings::default()).unwrap();
-            let surroundings = Surroundings { remote_model: false, shared_store: true };
+            let surroundings = Surroundings {
+                remote_model: false,
+                shared_store: true,
+            };
             GraphCore::new(Arc::clone(&store), Arc::new(index), audit.clone(), surroundings)
         };
         let (one, two) = (process(), process());
@@ -70,8 +92,18 @@ fn a_second_process_finds_what_the_first_one_wrote() {
         assert!(names(&two, &by, "Quiet Heron").await.is_empty());
         let objects = vec![json!({"type": "campaign", "name": "Quiet Heron",
             "id": "campaign--31b940d4-6f7f-459a-80ea-9c1f17b58abc"})];
-        let defaults = Defaults { tlp: Tlp::Green, confidence: 0.5, now: clock::now() };
-        one.ingest_stix(IngestStix { by: by.clone(), objects, defaults }).await.unwrap();
+        let defaults = Defaults {
+            tlp: Tlp::Green,
+            confidence: 0.5,
+            now: clock::now(),
+        };
+        one.ingest_stix(IngestStix {
+            by: by.clone(),
+            objects,
+            defaults,
+        })
+        .await
+        .unwrap();
         assert_eq!(names(&one, &by, "Quiet Heron").await, ["Quiet Heron"]);
         two.follow().await;
         assert_eq!(names(&two, &by, "Quiet Heron").await, ["Quiet Heron"]);

@@ -5,9 +5,8 @@ use secrecy::SecretString;
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::IdentityCore;
+use super::{IdentityCore, hashing};
 use crate::actors::handle::{Access, Request};
-use crate::actors::job::blocking;
 use crate::auth::{api_key, password};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
@@ -216,8 +215,7 @@ impl IdentityCore {
             ));
         }
         let now = clock::now();
-        let mut entry =
-            AuditEntry::by(&by, "admin.user_change", "user", Outcome::Success, now).on(found.id);
+        let mut entry = AuditEntry::by(&by, "admin.user_change", "user", Outcome::Success, now).on(found.id);
         let mut change = UserChange {
             role,
             disabled,
@@ -233,7 +231,7 @@ impl IdentityCore {
         }
         if let Some(password) = password {
             password::check_new("password", &password)?;
-            change.password_hash = Some(blocking(move || password::hash(&password)).await?);
+            change.password_hash = Some(hashing(move || password::hash(&password)).await?);
             // Whoever knew the old password must not stay signed in.
             change.tokens_after = Some(now);
             entry = entry.with("password", "changed");
@@ -393,6 +391,7 @@ pub(super) fn new_workspace(name: String, tier: Tier, is_operator: bool) -> Work
         elevated_clearance: false,
         red_export_grant: false,
         features: vec![KNOWLEDGE_GRAPH.to_owned()],
+        created_at: clock::now(),
         is_operator,
     }
 }
@@ -409,7 +408,7 @@ pub(super) async fn new_user(
     if !is_email(&email) {
         return Err(DomainError::invalid(field, "must be an e-mail address"));
     }
-    let hash = blocking(move || password::hash(&password)).await?;
+    let hash = hashing(move || password::hash(&password)).await?;
     let now = clock::now();
     Ok(UserRecord {
         id: Uuid::new_v4(),

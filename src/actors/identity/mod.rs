@@ -1,16 +1,19 @@
 //! Owns sign-in, the credentials and the administration of users, API keys and workspaces.
 //!
 //! Promises: the caller's rights are read anew for every request, so a change acts at once; a foreign id
-//! answers as an unknown one; every change is written with its audit entry in one transaction.
+//! answers as an unknown one; every change is written with its audit entry in one transaction; sign-ins, which
+//! anybody can ask for, never take up more than half of what the actor does at a time.
 
 mod admin;
 mod bootstrap;
 mod sign_in;
 
-use std::sync::Arc;
+use std::num::NonZero;
+use std::sync::{Arc, LazyLock};
 
 use actix::{Actor, Context, Handler, ResponseFuture};
 use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
 
 pub use self::admin::{
     ApiKeyView, ChangeUser, ChangeWorkspace, CreateApiKey, CreateUser, CreateWorkspace, ListApiKeys,
@@ -37,16 +40,25 @@ pub struct IdentityCore {
     tokens: Tokens,
     audit: AuditHandle,
     limiter: RateLimiterHandle,
+    /// Places for sign-ins under way.
+    sign_ins: Semaphore,
 }
 
 impl IdentityCore {
-    /// The identities of a store.
-    pub fn new(store: Arc<Store>, tokens: Tokens, audit: AuditHandle, limiter: RateLimiterHandle) -> Self {
+    /// The identities of a store; `gate` is how many reads the actor does at a time.
+    pub fn new(
+        store: Arc<Store>,
+        tokens: Tokens,
+        audit: AuditHandle,
+        limiter: RateLimiterHandle,
+        gate: usize,
+    ) -> Self {
         Self {
             store,
             tokens,
             audit,
             limiter,
+            sign_ins: Semaphore::new((gate / 2).max(1)),
         }
     }
 
@@ -56,6 +68,17 @@ impl IdentityCore {
             tracing::warn!(?error, "audit entry waits for its link");
         }
     }
+}
+
+/// Runs password work beside the async threads, as much at a time as there are cores: each takes 19 MiB.
+async fn hashing<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, DomainError> + Send + 'static,
+) -> Result<T, DomainError> {
+    static TURNS: LazyLock<Semaphore> =
+        LazyLock::new(|| Semaphore::new(std::thread::available_parallelism().map_or(2, NonZero::get)));
+    let turn = TURNS.acquire().await;
+    let _turn = turn.map_err(|error| DomainError::internal("the request failed unexpectedly", error))?;
+    job::blocking(work).await
 }
 
 /// The actor.

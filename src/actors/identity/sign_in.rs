@@ -5,10 +5,9 @@ use std::net::IpAddr;
 use secrecy::SecretString;
 use uuid::Uuid;
 
-use super::IdentityCore;
+use super::{IdentityCore, hashing};
 use crate::actors::audit_writer::Append;
 use crate::actors::handle::{Access, Request};
-use crate::actors::job::blocking;
 use crate::actors::rate_limiter::{BeginLogin, ClearLogin, LoginGate};
 use crate::auth::{api_key, password};
 use crate::clock;
@@ -115,6 +114,9 @@ impl IdentityCore {
 
     pub(super) async fn login(&self, message: Login) -> Result<SignedIn, DomainError> {
         let Login { email, password, ip } = message;
+        // Before the attempt counts: who is turned away here has not guessed.
+        let place = self.sign_ins.try_acquire();
+        let _place = place.map_err(|_| DomainError::Busy { actor: "identity" })?;
         let email = email.trim().to_lowercase();
         if email.len() > MAX_EMAIL {
             return Err(WRONG_LOGIN);
@@ -130,7 +132,7 @@ impl IdentityCore {
             .await?
             .filter(|user| !user.disabled);
         let stored = user.as_ref().and_then(|user| user.password_hash.clone());
-        let fits = blocking(move || Ok(password::verify(&password, stored.as_deref()))).await?;
+        let fits = hashing(move || Ok(password::verify(&password, stored.as_deref()))).await?;
         match user {
             Some(user) if fits => {
                 self.limiter.call(ClearLogin { key }).await?;

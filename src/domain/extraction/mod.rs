@@ -11,12 +11,14 @@
 //! what stands together in a sentence is related only if the sentence says so ([`stated_relations`]).
 
 mod bitcoin;
+mod entities;
 mod files;
 mod gazetteer;
 mod hash;
 mod host;
 mod identifiers;
 mod kind;
+mod markings;
 mod names;
 mod network;
 mod overlap;
@@ -35,8 +37,10 @@ mod tests;
 
 use std::sync::LazyLock;
 
+pub use entities::{entities_of, entity_of_name, indicator_properties, stix_pattern};
 pub use gazetteer::{Entry, Gazetteer, canonical_name};
 pub use kind::{EntityKind, Hit};
+pub use markings::{sensitivity, tlp_hint};
 pub use question::{QuestionFilters, question_filters};
 pub use refang::{defang, refang};
 pub use relations::{StatedRelation, Verb, stated_relations};

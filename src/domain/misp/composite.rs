@@ -79,7 +79,11 @@ fn two(left: &str, right: &str, relation: &'static str, value: &str) -> Split {
 }
 
 fn detail(main: &str, key: &'static str, value: &str) -> Split {
-    let halves = if key == "ports" { with_port(value) } else { value.split_once('|') };
+    let halves = if key == "ports" {
+        with_port(value)
+    } else {
+        value.split_once('|')
+    };
     let Some((first, second)) = halves.filter(|(first, _)| !first.trim().is_empty()) else {
         return single(part(main, value));
     };

@@ -13,6 +13,7 @@ use super::marking::ClusterTag;
 use super::wire::{Cluster, Distribution, Galaxy};
 use crate::domain::draft::identity;
 use crate::domain::extraction::canonical_name;
+use crate::domain::naming::identity_of;
 use crate::domain::node::NodeType;
 use crate::domain::tlp::Tlp;
 
@@ -23,6 +24,7 @@ const MAX_REFERENCES: usize = 50;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ClusterNode {
     pub identity: String,
+    pub merge_by_name: bool,
     pub node_type: NodeType,
     pub name: String,
     pub description: String,
@@ -51,7 +53,11 @@ pub(super) fn read(galaxies: &[Galaxy], tags: &[ClusterTag]) -> Clusters {
         .filter(|(_, cluster)| !cluster.deleted)
     {
         described.extend(cluster.tag_name.as_deref());
-        let kind = cluster.kind.as_deref().or(galaxy.kind.as_deref()).unwrap_or_default();
+        let kind = cluster
+            .kind
+            .as_deref()
+            .or(galaxy.kind.as_deref())
+            .unwrap_or_default();
         read.add(kind, cluster);
     }
     for tag in tags.iter().filter(|tag| !described.contains(&tag.tag.as_str())) {
@@ -67,7 +73,9 @@ pub(super) fn read(galaxies: &[Galaxy], tags: &[ClusterTag]) -> Clusters {
 
 impl Clusters {
     fn add(&mut self, kind: &str, cluster: &Cluster) {
-        let Some(value) = cluster.value.as_deref() else { return };
+        let Some(value) = cluster.value.as_deref() else {
+            return;
+        };
         match node_type(kind) {
             Some(node_type) => {
                 let node = node(kind, node_type, value, cluster);
@@ -88,13 +96,23 @@ impl Clusters {
 fn node_type(kind: &str) -> Option<NodeType> {
     let has = |parts: &[&str]| parts.iter().any(|part| kind.contains(part));
     let is = |names: &[&str]| names.contains(&kind);
-    if has(&["threat-actor", "intrusion-set", "activity-group", "360net", "campaign"])
-        || is(&["mitre-ics-groups", "tidal-groups"])
+    if has(&[
+        "threat-actor",
+        "intrusion-set",
+        "activity-group",
+        "360net",
+        "campaign",
+    ]) || is(&["mitre-ics-groups", "tidal-groups"])
     {
         return Some(NodeType::Actor);
     }
-    if has(&["attack-pattern", "course-of-action", "-techniques", "-technique", "-tactic"])
-        || is(&["attck4fraud", "mitre-fight-mitigations"])
+    if has(&[
+        "attack-pattern",
+        "course-of-action",
+        "-techniques",
+        "-technique",
+        "-tactic",
+    ]) || is(&["attck4fraud", "mitre-fight-mitigations"])
     {
         return Some(NodeType::Attck);
     }
@@ -103,8 +121,19 @@ fn node_type(kind: &str) -> Option<NodeType> {
     }
     let tool = has(&["malware", "malpedia", "ransomware", "-software", "-tool"])
         || is(&[
-            "tool", "rat", "banker", "stealer", "botnet", "exploit-kit", "backdoor", "android", "cryptominers",
-            "tds", "stalkerware", "wiper", "loader",
+            "tool",
+            "rat",
+            "banker",
+            "stealer",
+            "botnet",
+            "exploit-kit",
+            "backdoor",
+            "android",
+            "cryptominers",
+            "tds",
+            "stalkerware",
+            "wiper",
+            "loader",
         ]);
     tool.then_some(NodeType::Tool)
 }
@@ -121,11 +150,16 @@ fn node(kind: &str, node_type: NodeType, value: &str, cluster: &Cluster) -> Clus
             ids.push(id);
         }
     }
-    let named_by_id = node_type == NodeType::Attck;
-    let name = if named_by_id { value } else { bare };
-    let by_id = ids.first().filter(|_| named_by_id).map(|id| identity(["attck", id]));
+    let name = if node_type == NodeType::Attck { value } else { bare };
+    let (identity, merge_by_name) = match (node_type, ids.first()) {
+        (NodeType::Attck, Some(id)) => identity_of(node_type, id),
+        // By its whole name: an id in it that is not its own must not count.
+        (NodeType::Attck, None) => (identity([node_type.as_str(), &canonical_name(name)]), true),
+        _ => identity_of(node_type, name),
+    };
     ClusterNode {
-        identity: by_id.unwrap_or_else(|| named_identity(node_type, name)),
+        identity,
+        merge_by_name,
         node_type,
         name: name.to_owned(),
         description: cluster.description.clone().unwrap_or_default(),
@@ -137,14 +171,6 @@ fn node(kind: &str, node_type: NodeType, value: &str, cluster: &Cluster) -> Clus
         relationship: cluster.relationship_type.clone(),
         properties: properties(kind, name, ids, cluster),
     }
-}
-
-/// The identity of what is known by its name: actors, tools, vulnerabilities.
-pub(super) fn named_identity(node_type: NodeType, name: &str) -> String {
-    let canonical = canonical_name(name);
-    // A name of symbols only has no canonical form.
-    let key = if canonical.is_empty() { name.to_lowercase() } else { canonical };
-    identity([node_type.as_str(), key.as_str()])
 }
 
 fn properties(kind: &str, name: &str, ids: Vec<String>, cluster: &Cluster) -> Map<String, Value> {
@@ -194,9 +220,10 @@ fn fits(id: &str, kind: &str, node_type: NodeType) -> bool {
         text.len() >= least && text.len() <= 5 && text.bytes().all(|byte| byte.is_ascii_digit())
     };
     prefixes.iter().any(|prefix| {
-        id.strip_prefix(prefix).is_some_and(|number| match number.split_once('.') {
-            Some((number, sub)) => *prefix == "T" && is_number(number, 4) && is_number(sub, 3),
-            None => is_number(number, 4),
-        })
+        id.strip_prefix(prefix)
+            .is_some_and(|number| match number.split_once('.') {
+                Some((number, sub)) => *prefix == "T" && is_number(number, 4) && is_number(sub, 3),
+                None => is_number(number, 4),
+            })
     })
 }

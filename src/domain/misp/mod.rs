@@ -3,8 +3,8 @@
 //! - Every attribute becomes a node, those inside objects too, metadata included: vulnerabilities become cve or
 //!   vulnerability nodes, threat actors actor nodes, everything else ioc nodes. Composite types are split
 //!   ([`composite`]); galaxies become actor, tool, attck and vulnerability nodes ([`galaxy`]).
-//! - The identity of an indicator is `("ioc", kind, normalised value)`, without the event: the same value from
-//!   another event is the same node. Within one event it is one node whose marking is the most restrictive of all its
+//! - The identity of an indicator is `("ioc", kind, normalised value)` ([`super::naming`]), without the event: the
+//!   same value from another event, or another way in, is the same node. Within one event it is one node whose marking is the most restrictive of all its
 //!   attributes.
 //! - All nodes are linked to one evidence record, the event without its attributes; what each attribute said is
 //!   in `properties` of its node, the bytes of attachments excepted: this is no store for samples.
@@ -32,6 +32,10 @@ use serde_json::{Map, Value};
 use super::draft::Drafts;
 use super::tlp::Tlp;
 
+/// The events beside the repository, for the tests of what events become later.
+#[cfg(test)]
+pub(in crate::domain) use tests::real::files as real_events;
+
 /// What an attribute without its own marking or confidence gets.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MispDefaults {
@@ -46,6 +50,27 @@ pub struct MispPlan {
     pub drafts: Drafts,
     /// What was not taken, by reason.
     pub skipped: BTreeMap<String, u64>,
+}
+
+/// The pattern that finds a value, with the language it is in, or none when the value can't be looked for. `kind` is a
+/// MISP attribute type or a kind of indicator as nodes show it; a wrong kind gives no pattern, never a wrong one.
+pub fn detection(kind: &str, value: &str) -> Option<(String, &'static str)> {
+    let misp_type = match kind {
+        "ipv4" | "ipv6" | "cidr" | "ipv4-addr" | "ipv6-addr" => "ip-dst",
+        "domain-name" => "domain",
+        "email-addr" => "email",
+        "file-name" | "file-path" | "file" => "filename",
+        "registry-key" | "windows-registry-key" => "regkey",
+        "asn" | "autonomous-system" => "AS",
+        "mac-addr" | "mac" => "mac-address",
+        "sha-1" => "sha1",
+        "sha-256" => "sha256",
+        "sha-512" => "sha512",
+        other => other,
+    };
+    let part = value::part(misp_type, value);
+    let language = part.pattern_type?;
+    Some((part.pattern.unwrap_or(part.value), language))
 }
 
 /// The field of a request that is wrong, and the rule it breaks.

@@ -146,7 +146,10 @@ impl<'e> Planner<'e> {
         for attribute in attributes {
             self.attribute(attribute, Some((&object, &tags)));
         }
-        self.edges.refer(&object);
+        let stated = of_distribution([object.distribution, self.event.distribution], self.defaults.tlp);
+        let tagged = tags.tlp.max(self.tags.tlp).unwrap_or(Tlp::White);
+        // One that can't be read has cost all attributes already; its references must not be weaker.
+        self.edges.refer(&object, stated.unwrap_or(Tlp::Red).max(tagged));
     }
 
     fn attribute(&mut self, raw: &Value, object: Option<(&Object, &Tags)>) {
@@ -185,11 +188,13 @@ impl<'e> Planner<'e> {
             .into_iter()
             .map(|draft| self.put(draft))
             .collect();
-        self.edges.composite(&mut self.drafts, &ends, split.relation, &carrier);
+        self.edges
+            .composite(&mut self.drafts, &ends, split.relation, &carrier);
         for cluster in clusters.nodes {
             let relationship = cluster.relationship.clone();
             let target = self.cluster(cluster, tlp, confidence);
-            self.edges.galaxy(&mut self.drafts, &ends, target, relationship, &carrier);
+            self.edges
+                .galaxy(&mut self.drafts, &ends, target, relationship, &carrier);
         }
         self.edges.learn(&self.drafts, &attribute, carrier.object, &ends);
         Ok(())
@@ -203,7 +208,11 @@ impl<'e> Planner<'e> {
         tags: &Tags,
     ) -> Result<Tlp, &'static str> {
         let inherited = object.map(|(object, _)| object.distribution);
-        let chain = [Some(attribute.distribution), inherited, Some(self.event.distribution)];
+        let chain = [
+            Some(attribute.distribution),
+            inherited,
+            Some(self.event.distribution),
+        ];
         let stated = of_distribution(chain.into_iter().flatten(), self.defaults.tlp)
             .map_err(|_| "distribution is not a number")?;
         let tagged = [tags.tlp, object.and_then(|(_, tags)| tags.tlp), self.tags.tlp];

@@ -57,9 +57,18 @@ impl Part {
     }
 }
 
-/// The value of an attribute of a simple (not composite) type.
+/// The value of an attribute of a simple (not composite) type; never empty when `value` is not blank.
 pub(super) fn part(misp_type: &str, value: &str) -> Part {
     let value = value.trim();
+    let part = normalised(misp_type, value);
+    match part.value.is_empty() {
+        // Of dots and zero-width characters only.
+        true => Part::new(misp_type.to_owned(), value),
+        false => part,
+    }
+}
+
+fn normalised(misp_type: &str, value: &str) -> Part {
     match misp_type {
         "ip-src" | "ip-dst" | "ip" => address(value),
         "domain" | "hostname" => host(value),
@@ -67,7 +76,12 @@ pub(super) fn part(misp_type: &str, value: &str) -> Part {
         // A reference to a report: exported as an indicator it would flag the publisher.
         "link" => Part::new("link", web_address(value)),
         "uri" if value.contains("://") => Part::new("url", web_address(value)).seen_as(Observable::Url),
-        "email" | "email-src" | "email-dst" | "email-reply-to" | "dns-soa-email" | "whois-registrant-email" => {
+        "email"
+        | "email-src"
+        | "email-dst"
+        | "email-reply-to"
+        | "dns-soa-email"
+        | "whois-registrant-email" => {
             Part::new("email", refang(value).to_lowercase()).seen_as(Observable::Email)
         }
         "filename" | "email-attachment" => file(value),
@@ -102,15 +116,35 @@ fn digest(misp_type: &str, value: &str) -> Option<Part> {
         "x509-fingerprint-sha256" => ("x509-fingerprint-sha256", Observable::CertificateSha256),
         // Base64 inside: case means something.
         "ssdeep" => return Some(Part::new("ssdeep", value).seen_as(Observable::Ssdeep)),
-        "sha224" | "sha384" | "sha512/224" | "sha512/256" | "sha3-224" | "sha3-256" | "sha3-384" | "sha3-512"
-        | "authentihash" | "imphash" | "pehash" | "cdhash" | "telfhash" | "jarm-fingerprint"
-        | "ja3-fingerprint-md5" | "hassh-md5" | "hasshserver-md5" | "git-commit-id" | "mac-eui-64" => {
+        "sha224"
+        | "sha384"
+        | "sha512/224"
+        | "sha512/256"
+        | "sha3-224"
+        | "sha3-256"
+        | "sha3-384"
+        | "sha3-512"
+        | "authentihash"
+        | "imphash"
+        | "pehash"
+        | "cdhash"
+        | "telfhash"
+        | "jarm-fingerprint"
+        | "ja3-fingerprint-md5"
+        | "hassh-md5"
+        | "hasshserver-md5"
+        | "git-commit-id"
+        | "mac-eui-64" => {
             return Some(Part::new(misp_type.to_owned(), lower));
         }
         _ => return None,
     };
     // Certificates' digests are often written with colons.
-    let lower = if kind.starts_with("x509") { lower.replace(':', "") } else { lower };
+    let lower = if kind.starts_with("x509") {
+        lower.replace(':', "")
+    } else {
+        lower
+    };
     Some(Part::new(kind, lower).seen_as(observable))
 }
 
@@ -174,7 +208,11 @@ fn file(value: &str) -> Part {
     }
     // "/x" lies in "/" and "C:\x" in "C:\": there the separator is a part of the directory.
     let root = directory.is_empty() || directory.ends_with(':');
-    let directory = if root { value.get(..=at).unwrap_or(directory) } else { directory };
+    let directory = if root {
+        value.get(..=at).unwrap_or(directory)
+    } else {
+        directory
+    };
     let fits = !value.chars().any(char::is_control);
     part.with_pattern(fits.then(|| {
         let (name, directory) = (literal(name), literal(directory));

@@ -353,7 +353,10 @@ impl Planner {
     fn own_tlp(&self, raw: &Map<String, Value>) -> Result<Option<Tlp>, String> {
         if let Some(own) = raw.get("x_mitre_tlp") {
             let own = own.as_str().ok_or("x_mitre_tlp: must be a string")?;
-            return own.parse().map(Some).map_err(|rule| format!("x_mitre_tlp: {rule}"));
+            return own
+                .parse()
+                .map(Some)
+                .map_err(|rule| format!("x_mitre_tlp: {rule}"));
         }
         let mut labelled = None;
         for label in texts(raw, "labels").filter(|label| is_tlp_label(label)) {

@@ -9,3 +9,4 @@ pub mod pattern;
 pub mod properties;
 pub mod schema;
 pub mod sco;
+pub mod synthesize;

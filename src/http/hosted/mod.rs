@@ -4,8 +4,10 @@ mod audit;
 mod auth;
 mod health;
 mod ingest;
+mod items;
 mod manage;
 mod recall;
+mod staging;
 
 use actix_web::{Resource, web};
 
@@ -20,6 +22,8 @@ pub fn configure(cfg: &mut web::ServiceConfig) {
     auth::configure(cfg);
     manage::configure(cfg);
     ingest::configure(cfg);
+    items::configure(cfg);
+    staging::configure(cfg);
     recall::configure(cfg);
     audit::configure(cfg);
     cfg.default_service(web::route().to(no_route));

@@ -1,0 +1,121 @@
+//! Owns the way to the language model: how many texts are read at a time, and for how long.
+//!
+//! Promises: an answer within the actor's time-out whatever the model does, the rules' findings in any case, and a
+//! warning whenever the model had no part in it. CPU-heavy work runs beside the async threads.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use actix::{Actor, Context, Handler, ResponseFuture};
+use tokio::runtime::Handle;
+
+use super::handle::{Access, ActorHandle, Job, Request};
+use super::job;
+use crate::config::ActorSettings;
+use crate::domain::error::DomainError;
+use crate::domain::extraction::entities_of;
+use crate::domain::staging::{Extraction, SourceType};
+use crate::llm::{LanguageModel, unite};
+
+/// Way to the extractor.
+pub type ExtractorHandle = ActorHandle<Extractor>;
+
+/// Finds the entities and relations in a text.
+#[derive(Debug)]
+pub struct Extract {
+    pub text: String,
+    pub source_type: SourceType,
+}
+
+impl Request for Extract {
+    type Reply = Extraction;
+    const NAME: &'static str = "extract";
+    const ACCESS: Access = Access::Read;
+}
+
+/// What all requests to the extractor share.
+pub struct ExtractorCore {
+    model: Option<LanguageModel>,
+    /// What the model may take of a request's time.
+    patience: Duration,
+}
+
+impl ExtractorCore {
+    /// `None`: the rules alone.
+    pub fn new(model: Option<LanguageModel>, settings: ActorSettings) -> Self {
+        // The rest is for waiting at the gate and for the rules.
+        let patience = Duration::from_millis(settings.timeout_ms) * 3 / 4;
+        Self { model, patience }
+    }
+
+    async fn extract(&self, request: Extract) -> Result<Extraction, DomainError> {
+        let Extract { text, source_type } = request;
+        let text: Arc<str> = text.into();
+        let until = Instant::now() + self.patience;
+        let of_rules = Arc::clone(&text);
+        let mut rules = job::blocking(move || Ok(entities_of(&of_rules))).await?;
+        let Some(model) = &self.model else {
+            rules
+                .warnings
+                .push("no language model is configured; rules extractor used".to_owned());
+            return Ok(rules);
+        };
+        match model.read(&text, source_type, until).await {
+            Ok(reading) => {
+                rules.warnings.extend(reading.warnings);
+                let (answers, covered) = (reading.answers, reading.covered);
+                job::blocking(move || Ok(unite(text.get(..covered).unwrap_or(&text), rules, answers))).await
+            }
+            Err(error) => {
+                tracing::warn!(%error, "language model unavailable");
+                rules.warnings.push(format!(
+                    "language model unavailable: {error}; rules extractor used"
+                ));
+                Ok(rules)
+            }
+        }
+    }
+}
+
+/// The actor.
+pub struct Extractor {
+    core: Arc<ExtractorCore>,
+    runtime: Handle,
+}
+
+impl Extractor {
+    /// Starts the actor.
+    pub fn start(core: Arc<ExtractorCore>, runtime: Handle, settings: ActorSettings) -> ExtractorHandle {
+        let arbiter = actix::Arbiter::current();
+        ActorHandle::start(
+            "extractor",
+            settings,
+            Box::new(move || {
+                let (core, runtime) = (Arc::clone(&core), runtime.clone());
+                Self::start_in_arbiter(&arbiter, move |ctx| {
+                    ctx.set_mailbox_capacity(settings.mailbox.max(1));
+                    Self { core, runtime }
+                })
+            }),
+        )
+    }
+}
+
+impl Actor for Extractor {
+    type Context = Context<Self>;
+}
+
+impl Handler<Job<Extract>> for Extractor {
+    type Result = ResponseFuture<Result<Extraction, DomainError>>;
+
+    fn handle(&mut self, job: Job<Extract>, _: &mut Self::Context) -> Self::Result {
+        let (request, guard, span) = job.open();
+        let core = Arc::clone(&self.core);
+        job::run(
+            &self.runtime,
+            guard,
+            span,
+            async move { core.extract(request).await },
+        )
+    }
+}

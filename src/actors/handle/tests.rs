@@ -1,0 +1,352 @@
+//! What a handle promises, with an actor that does as it is told.
+
+use std::future::Future;
+use std::sync::atomic::AtomicU32;
+
+use actix::ResponseFuture;
+use futures_util::future::join_all;
+use tokio::runtime::Handle;
+
+use super::*;
+use crate::actors::{job, keeper};
+
+/// What the actor is told to do.
+#[derive(Debug, Clone)]
+enum Task {
+    Echo(u32),
+    PanicInHandler,
+    PanicInWork,
+    /// Works until the semaphore is closed.
+    HoldUntilClosed(Arc<Semaphore>),
+}
+
+#[derive(Debug)]
+struct Look(Task);
+
+impl Request for Look {
+    type Reply = u32;
+    const NAME: &'static str = "look";
+    const ACCESS: Access = Access::Read;
+}
+
+#[derive(Debug)]
+struct Change(Task);
+
+impl Request for Change {
+    type Reply = u32;
+    const NAME: &'static str = "change";
+    const ACCESS: Access = Access::Write;
+}
+
+struct Probe {
+    runtime: Handle,
+}
+
+impl Actor for Probe {
+    type Context = Context<Self>;
+}
+
+impl Probe {
+    fn obey(&self, task: Task, guard: InFlight, span: Span) -> ResponseFuture<Result<u32, DomainError>> {
+        assert!(
+            !matches!(task, Task::PanicInHandler),
+            "told to panic in the handler"
+        );
+        job::run(&self.runtime, guard, span, async move {
+            match task {
+                Task::Echo(n) => Ok(n),
+                Task::HoldUntilClosed(gate) => {
+                    gate.acquire().await.ok();
+                    Ok(0)
+                }
+                Task::PanicInWork | Task::PanicInHandler => panic!("told to panic in the work"),
+            }
+        })
+    }
+}
+
+impl Handler<Job<Look>> for Probe {
+    type Result = ResponseFuture<Result<u32, DomainError>>;
+
+    fn handle(&mut self, job: Job<Look>, _: &mut Self::Context) -> Self::Result {
+        let (Look(task), guard, span) = job.open();
+        self.obey(task, guard, span)
+    }
+}
+
+impl Handler<Job<Change>> for Probe {
+    type Result = ResponseFuture<Result<u32, DomainError>>;
+
+    fn handle(&mut self, job: Job<Change>, _: &mut Self::Context) -> Self::Result {
+        let (Change(task), guard, span) = job.open();
+        self.obey(task, guard, span)
+    }
+}
+
+/// One read and one write at a time, one more read may wait.
+const NARROW: ActorSettings = ActorSettings {
+    mailbox: 1,
+    gate: 1,
+    write_gate: 1,
+    timeout_ms: 10_000,
+    write_timeout_ms: 10_000,
+};
+
+fn start(settings: ActorSettings) -> ActorHandle<Probe> {
+    let (arbiter, runtime) = (actix::Arbiter::current(), Handle::current());
+    ActorHandle::start(
+        "probe",
+        settings,
+        Box::new(move || {
+            let runtime = runtime.clone();
+            Probe::start_in_arbiter(&arbiter, move |_| Probe { runtime })
+        }),
+    )
+}
+
+/// Runs a test as the program runs: an actix system over a multi-thread runtime.
+fn run<F: Future<Output = ()>>(test: F) {
+    let system = actix::System::with_tokio_rt(|| {
+        tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap()
+    });
+    system.block_on(async {
+        tokio::time::timeout(Duration::from_secs(30), test)
+            .await
+            .expect("the test hangs");
+    });
+}
+
+/// A task that holds its permit until `release`.
+fn hold() -> (Task, Arc<Semaphore>) {
+    let gate = Arc::new(Semaphore::new(0));
+    (Task::HoldUntilClosed(Arc::clone(&gate)), gate)
+}
+
+/// Waits until `ready` says so; the test as a whole has a deadline.
+async fn until(ready: impl Fn() -> bool) {
+    while !ready() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+fn is_busy(result: &Result<u32, DomainError>) -> bool {
+    matches!(result, Err(DomainError::Busy { actor: "probe" }))
+}
+
+#[test]
+fn a_panic_in_the_handler_costs_one_request_and_revive_brings_the_actor_back() {
+    run(async {
+        let handle = start(NARROW);
+        for round in 0..3 {
+            assert_eq!(handle.call(Look(Task::Echo(round))).await.unwrap(), round);
+            assert!(!handle.revive(), "a living actor is left alone");
+            let result = if round % 2 == 0 {
+                handle.call(Look(Task::PanicInHandler)).await
+            } else {
+                handle.call(Change(Task::PanicInHandler)).await
+            };
+            assert!(is_busy(&result), "{result:?}");
+            until(|| !handle.addr().connected()).await;
+            assert!(
+                is_busy(&handle.call(Look(Task::Echo(1))).await),
+                "a dead actor refuses"
+            );
+            assert!(handle.revive());
+            assert!(!handle.revive());
+            // The permits that the dead actor held are free again: both gates let one through.
+            assert_eq!(handle.call(Change(Task::Echo(7))).await.unwrap(), 7);
+        }
+    });
+}
+
+#[test]
+fn a_panic_in_the_work_costs_only_its_own_reply() {
+    run(async {
+        let handle = start(NARROW);
+        for _ in 0..3 {
+            for result in [
+                handle.call(Look(Task::PanicInWork)).await,
+                handle.call(Change(Task::PanicInWork)).await,
+            ] {
+                assert!(matches!(result, Err(DomainError::Internal { .. })), "{result:?}");
+            }
+            assert!(!handle.revive(), "the actor lives on");
+            assert_eq!(handle.call(Change(Task::Echo(2))).await.unwrap(), 2);
+        }
+    });
+}
+
+#[test]
+fn a_full_write_gate_refuses_at_once_and_reads_go_on() {
+    run(async {
+        let handle = start(NARROW);
+        let (task, release) = hold();
+        let holder = tokio::spawn({
+            let handle = handle.clone();
+            async move { handle.call(Change(task)).await }
+        });
+        until(|| handle.inner.writes.available_permits() == 0).await;
+        let since = Instant::now();
+        assert!(is_busy(&handle.call(Change(Task::Echo(1))).await));
+        assert!(since.elapsed() < Duration::from_secs(1));
+        assert_eq!(handle.call(Look(Task::Echo(2))).await.unwrap(), 2);
+        release.close();
+        assert_eq!(holder.await.unwrap().unwrap(), 0);
+        assert_eq!(handle.call(Change(Task::Echo(3))).await.unwrap(), 3);
+    });
+}
+
+#[test]
+fn reads_wait_their_turn_and_the_line_is_bounded() {
+    run(async {
+        let handle = start(ActorSettings { mailbox: 3, ..NARROW });
+        let (task, release) = hold();
+        let call = |task: Task| {
+            let handle = handle.clone();
+            tokio::spawn(async move { handle.call(Look(task)).await })
+        };
+        let holder = call(task);
+        until(|| handle.inner.reads.available_permits() == 0).await;
+        let waiting: Vec<_> = (1..=3).map(|n| call(Task::Echo(n))).collect();
+        until(|| handle.inner.waiting.load(Ordering::Acquire) == 3).await;
+        assert!(
+            is_busy(&handle.call(Look(Task::Echo(9))).await),
+            "the line is full"
+        );
+        assert_eq!(
+            handle.call(Change(Task::Echo(4))).await.unwrap(),
+            4,
+            "writes have a gate of their own"
+        );
+        release.close();
+        holder.await.unwrap().unwrap();
+        for (n, waiting) in (1..).zip(waiting) {
+            assert_eq!(waiting.await.unwrap().unwrap(), n);
+        }
+        assert_eq!(handle.inner.waiting.load(Ordering::Acquire), 0);
+    });
+}
+
+#[test]
+fn a_caller_that_goes_away_gives_its_place_and_its_permit_back() {
+    run(async {
+        let handle = start(NARROW);
+        let (task, release) = hold();
+        let call = |task: Task| {
+            let handle = handle.clone();
+            tokio::spawn(async move { handle.call(Look(task)).await })
+        };
+        let holder = call(task);
+        until(|| handle.inner.reads.available_permits() == 0).await;
+        let waiting = call(Task::Echo(1));
+        until(|| handle.inner.waiting.load(Ordering::Acquire) == 1).await;
+        waiting.abort();
+        until(|| handle.inner.waiting.load(Ordering::Acquire) == 0).await;
+        // The work goes on without its caller and keeps its permit until it ends.
+        holder.abort();
+        assert!(holder.await.unwrap_err().is_cancelled());
+        assert_eq!(handle.inner.reads.available_permits(), 0);
+        release.close();
+        until(|| handle.inner.reads.available_permits() == 1).await;
+        assert_eq!(handle.call(Look(Task::Echo(5))).await.unwrap(), 5);
+    });
+}
+
+#[test]
+fn what_takes_too_long_is_a_timeout_and_its_permit_comes_back_when_the_work_ends() {
+    run(async {
+        let handle = start(ActorSettings {
+            timeout_ms: 20,
+            write_timeout_ms: 20,
+            ..NARROW
+        });
+        let (task, release) = hold();
+        for result in [
+            handle.call(Look(task.clone())).await,
+            handle.call(Change(task)).await,
+            // This one spends its time in the line.
+            handle.call(Look(Task::Echo(1))).await,
+        ] {
+            assert!(
+                matches!(result, Err(DomainError::Timeout { actor: "probe" })),
+                "{result:?}"
+            );
+        }
+        assert_eq!(handle.inner.waiting.load(Ordering::Acquire), 0);
+        assert!(
+            is_busy(&handle.call(Change(Task::Echo(1))).await),
+            "the work still holds the gate"
+        );
+        release.close();
+        until(|| handle.inner.reads.available_permits() == 1 && handle.inner.writes.available_permits() == 1)
+            .await;
+        assert_eq!(handle.call(Change(Task::Echo(6))).await.unwrap(), 6);
+    });
+}
+
+#[test]
+fn the_keeper_revives_a_dead_actor_and_gives_up_on_one_that_dies_too_often() {
+    run(async {
+        let handle = start(NARROW);
+        let given_up = Arc::new(AtomicU32::new(0));
+        let gave = Arc::clone(&given_up);
+        let keeper = tokio::spawn(keeper::watch(vec![Box::new(handle.clone())], 2, move |name| {
+            assert_eq!(name, "probe");
+            gave.fetch_add(1, Ordering::AcqRel);
+        }));
+        for death in 1..=3u32 {
+            assert_eq!(given_up.load(Ordering::Acquire), 0, "before death {death}");
+            assert!(is_busy(&handle.call(Look(Task::PanicInHandler)).await));
+            while handle.call(Look(Task::Echo(death))).await.is_err() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        }
+        until(|| given_up.load(Ordering::Acquire) == 1).await;
+        keeper.abort();
+    });
+}
+
+#[test]
+fn a_crowd_of_callers_is_answered_or_refused_and_leaves_every_permit_free() {
+    run(async {
+        let handle = start(ActorSettings {
+            mailbox: 20,
+            gate: 4,
+            write_gate: 4,
+            ..NARROW
+        });
+        let calls = (0..200u32).map(|n| {
+            let handle = handle.clone();
+            async move {
+                let task = if n % 7 == 0 {
+                    Task::PanicInWork
+                } else {
+                    Task::Echo(n)
+                };
+                let result = if n % 2 == 0 {
+                    handle.call(Look(task)).await
+                } else {
+                    handle.call(Change(task)).await
+                };
+                match result {
+                    Ok(answer) => assert_eq!(answer, n),
+                    Err(error) => assert!(
+                        matches!(error, DomainError::Busy { .. } | DomainError::Internal { .. }),
+                        "{error}"
+                    ),
+                }
+            }
+        });
+        join_all(calls.map(tokio::spawn))
+            .await
+            .into_iter()
+            .for_each(|call| call.unwrap());
+        until(|| handle.inner.reads.available_permits() == 4 && handle.inner.writes.available_permits() == 4)
+            .await;
+        assert_eq!(handle.inner.waiting.load(Ordering::Acquire), 0);
+    });
+}

@@ -1,0 +1,193 @@
+//! What a text says about who may read it: TLP markings, and words to the same effect.
+//!
+//! A marking counts wherever it stands, since a warning too many costs a look and one too few a leak. Words count
+//! only in the forms in which documents are marked or readers are asked: "stole confidential documents" and "the
+//! clusters do not share code" say nothing about the text itself.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::refang;
+use crate::domain::staging::SENSITIVITY;
+use crate::domain::tlp::Tlp;
+
+/// Phrases that one text is warned of; more say the same.
+const MOST_PHRASES: usize = 5;
+/// Characters of a phrase that a warning quotes.
+const QUOTED: usize = 80;
+
+/// FIRST TLP 1.0 and 2.0, as people write them: `TLP:RED`, `TLP AMBER+STRICT`, `tlp-green`, `TLP v2.0: CLEAR`.
+static MARKING: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(concat!(
+        r"(?i)\b(?:TLP|Traffic Light Protocol(?:[ \t]*\(TLP\))?)(?:[ \t]?v?[12](?:\.0)?)?",
+        r"(?:[ \t]*[:=_/\-\u{2010}-\u{2015}][ \t]*|[ \t]+)",
+        r"(RED|AMBER[ \t]*[+_\-][ \t]*(?:STRICT|PK)|(?-i:AMBER STRICT)|AMBER|GREEN|WHITE|CLEAR)\b",
+        r"|\bAMBER\+STRICT\b",
+    ))
+    .ok()
+});
+
+/// What a document is called, and what it holds.
+macro_rules! document {
+    () => {
+        r"(?:report|document|information|info|e-?mail|message|advisory|briefing|bulletin|note|alert|indicators?|iocs?|intel(?:ligence)?|data|content|material|file|write-?up|analysis|product)"
+    };
+}
+macro_rules! spread {
+    () => {
+        r"(?:re-?)?(?:share|distribute|forward|disseminate|circulate|publish|disclose|release|post|copy)"
+    };
+}
+macro_rules! spread_passive {
+    () => {
+        r"(?:re-?)?(?:shared|distributed|forwarded|disseminated|circulated|published|disclosed|released|posted|copied)"
+    };
+}
+macro_rules! beyond {
+    () => {
+        r"(?:outside|beyond|further|externally|publicly|widely|without|onward|with (?:anyone|third|others|other|the (?:public|media|press))|to (?:anyone|third|others|the (?:public|media|press)))"
+    };
+}
+
+/// Words that ask for TLP:AMBER at least: not to be passed on freely.
+const LIMITED: &[&str] = &[
+    // Asking the reader: at the start of a sentence, or with what is not to be passed on or to whom.
+    concat!(
+        r#"(?:^|[.!?:;|>()\[\]*"“–—/-][ \t]*|\bplease[ \t,]+)(?:do not|don['’]t|never)\s+"#,
+        spread!(),
+        r"\b"
+    ),
+    concat!(
+        r"\b(?:do not|don['’]t|never)\s+",
+        spread!(),
+        r"\s+(?:(?:this|these|the following|our|attached)\s+",
+        document!(),
+        r"\b|(?:it\s+|this\s+)?",
+        beyond!(),
+        r"\b)"
+    ),
+    concat!(
+        r"\b",
+        document!(),
+        r"\b[^.\n]{0,40}\b(?:must|may|should|shall|can|is|are)\s+not\s+(?:to\s+)?(?:be\s+)?",
+        spread_passive!(),
+        r"\b"
+    ),
+    concat!(
+        r"\b(?:must|may|should|shall)\s+not\s+be\s+",
+        spread_passive!(),
+        r"\s+",
+        beyond!(),
+        r"\b"
+    ),
+    r"\bnot\s+(?:intended\s+)?for\s+(?:\w+\s+){0,2}(?:re-?)?(?:distribution|release|dissemination|publication|sharing|circulation|disclosure)\b",
+    r"\bno\s+(?:further|onward|public|external)\s+(?:distribution|dissemination|sharing|disclosure)\b",
+    // Confidential as a marking: on its line, in capitals with a separator, or said of the document.
+    r"^\W*(?:(?:strictly|highly|company|private (?:and|&))\s+)?confidential\W*$",
+    r"^[^\w\n]*(?-i:(?:STRICTLY |COMPANY )?CONFIDENTIAL)\s*[-–—:/|]",
+    r"\b(?:strictly|company)[ -]confidential\b",
+    r"\b(?:privileged|proprietary)\s+(?:and|&)\s+confidential\b",
+    r"\bconfidential\s+(?:and|&)\s+(?:privileged|proprietary)\b",
+    r"\bcommercial[- ]in[- ]confidence\b",
+    r"\bclassification[ \t]*:[ \t]*(?:confidential|restricted|internal|secret)\b",
+    concat!(
+        r"\b(?:this|the following|attached|our)\s+(?:\w+\s+){0,2}",
+        document!(),
+        r"\s+(?:\w+\s+){0,4}confidential\b"
+    ),
+    r"\b(?:keep|treat|handle)\s+(?:this|it|these|all of this)\s+(?:\w+\s+){0,3}confidential(?:ly)?\b",
+    // For the own house only.
+    r"\b(?:for\s+)?internal\s+use(?:\s+only)?\b[ \t]*(?:$|[-–—.:;,|)\]!*])",
+    r"\bfor\s+internal\s+(?:use|distribution|circulation|eyes)\b",
+    r"(?:^|[\[(:|*–—-])[ \t]*internal[ -]only[ \t]*(?:$|[\])|:.,;!*–—-])",
+    r"\bneed[- ]to[- ]know\s+(?:basis|only)\b",
+    r"\bstrict(?:ly)?\s+need[- ]to[- ]know\b",
+    // Markings of states and services.
+    r"^[^\w\n]*(?-i:(?:EU |NATO |UK |OFFICIAL[-: ]+)?RESTRICTED)\b[ \t]*(?:$|[-–—:/|])",
+    r"\b(?-i:NATO RESTRICTED|OFFICIAL[-:/ ]+SENSITIVE|NOFORN|LIMDIS|FOUO)\b",
+    r"\brestricted\s+(?:distribution|dissemination|circulation)\b",
+    r"\b(?:distribution|dissemination|circulation)\s+(?:is\s+|of this \w+ is\s+)?(?:strictly\s+)?(?:restricted|limited)\b",
+    r"\blimited\s+(?:distribution|dissemination)\b",
+    r"\blaw[- ]enforcement[- ](?:sensitive|only|use only)\b",
+    r"\bfor\s+official\s+use\s+only\b",
+    r"\bcontrolled unclassified information\b",
+    r"\bsensitive but unclassified\b",
+    r"\bembargoed\s+(?:until|till)\b",
+    r"\b(?:shared|provided|disclosed)\s+under\s+(?:an?\s+)?(?:nda|non-disclosure)\b",
+];
+
+/// Words that ask for TLP:RED: named readers only.
+const NAMED_READERS: &[&str] = &[
+    r"\b(?:your|our|my|recipients?|addressees?|executives?|management|analysts?|board|five|two|us|uk)(?:['’]s?)?[ -]eyes[ -]only\b",
+    r"(?-i:\bEYES[ -]ONLY\b)",
+    r"\bfor\s+(?:the\s+)?(?:named|intended|listed)\s+(?:recipients?|addressees?)\s+only\b",
+    r"\bpersonal\s+(?:and|&)\s+confidential\b",
+];
+
+static PHRASES: LazyLock<[(Tlp, Option<Regex>); 2]> = LazyLock::new(|| {
+    [(Tlp::Red, NAMED_READERS), (Tlp::Amber, LIMITED)]
+        .map(|(tlp, list)| (tlp, Regex::new(&format!("(?im){}", list.join("|"))).ok()))
+});
+
+/// The most restrictive TLP marking that the text states.
+pub fn tlp_hint(text: &str) -> Option<Tlp> {
+    let plain = refang(text);
+    let markings = MARKING.as_ref()?.captures_iter(&plain);
+    markings
+        .map(|found| match found.get(1) {
+            Some(level) => level_of(level.as_str()),
+            None => Tlp::AmberPk,
+        })
+        .max()
+}
+
+fn level_of(written: &str) -> Tlp {
+    match written.to_ascii_uppercase().as_str() {
+        "RED" => Tlp::Red,
+        "AMBER" => Tlp::Amber,
+        "GREEN" => Tlp::Green,
+        "WHITE" | "CLEAR" => Tlp::White,
+        // AMBER with whatever stands between it and STRICT or PK.
+        _ => Tlp::AmberPk,
+    }
+}
+
+/// What speaks against giving what the text says the marking `proposed`, one warning each.
+pub fn sensitivity(text: &str, proposed: Tlp) -> Vec<String> {
+    let mut warnings = Vec::new();
+    if let Some(stated) = tlp_hint(text).filter(|stated| *stated > proposed) {
+        warnings.push(format!(
+            "{SENSITIVITY}the text states {stated}, above the proposed {proposed}"
+        ));
+    }
+    let mut seen: Vec<String> = Vec::new();
+    for (asked, regex) in PHRASES.iter().filter(|(asked, _)| *asked > proposed) {
+        for found in regex.iter().flat_map(|regex| regex.find_iter(text)) {
+            let phrase = phrase(found.as_str());
+            let lower = phrase.to_lowercase();
+            if warnings.len() > MOST_PHRASES || seen.contains(&lower) {
+                continue;
+            }
+            warnings.push(format!(
+                "{SENSITIVITY}the text says {phrase:?}, which asks for {asked}, above the proposed {proposed}"
+            ));
+            seen.push(lower);
+        }
+    }
+    warnings
+}
+
+/// The words of a match without the punctuation around them.
+fn phrase(matched: &str) -> String {
+    let words: Vec<&str> = matched.split_whitespace().collect();
+    let joined = words.join(" ");
+    joined
+        .trim_matches(|c: char| !c.is_alphanumeric())
+        .chars()
+        .take(QUOTED)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

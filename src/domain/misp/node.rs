@@ -1,0 +1,285 @@
+//! The drafts of nodes: from an attribute's value, from a galaxy cluster; and how two drafts of one node join.
+
+use serde_json::{Map, Value, json};
+
+use super::galaxy::ClusterNode;
+use super::lenient::scrubbed_map;
+use super::value::Part;
+use super::wire::{Attribute, Object, Sighting};
+use crate::domain::draft::NodeDraft;
+use crate::domain::naming::{identity_of, indicator_identity};
+use crate::domain::node::NodeType;
+use crate::domain::tlp::Tlp;
+
+/// Longest name of a node, in characters; the value is whole in `properties.value`.
+const MAX_NAME: usize = 200;
+/// Most items of a list of one node, so that a value repeated a thousand times stays a node of usual size.
+const MAX_ITEMS: usize = 1000;
+/// Most attributes of one node that are kept as they were; `attribute_count` counts all.
+const MAX_ORIGINALS: usize = 64;
+/// Members of an attribute that are not kept: shown elsewhere on the node, or bytes of a sample.
+const NOT_KEPT: [&str; 7] = [
+    "Galaxy",
+    "ShadowAttribute",
+    "Sighting",
+    "Event",
+    "Object",
+    "data",
+    "value",
+];
+
+/// What the event says that concerns all its nodes.
+#[derive(Debug)]
+pub(super) struct EventFacts {
+    pub uuid: String,
+    pub info: String,
+    pub source: String,
+    pub tlp: Tlp,
+    pub labels: Vec<String>,
+}
+
+impl EventFacts {
+    /// The title and labels of an event are as confidential as the event.
+    fn shows_at(&self, tlp: Tlp) -> bool {
+        self.tlp <= tlp
+    }
+}
+
+/// An attribute with what was resolved about it.
+pub(super) struct Carrier<'a> {
+    pub original: &'a Map<String, Value>,
+    pub attribute: &'a Attribute,
+    pub object: Option<&'a Object>,
+    pub labels: Vec<String>,
+    pub tlp: Tlp,
+    pub confidence: f64,
+}
+
+impl Carrier<'_> {
+    /// One draft per value of the attribute.
+    pub(super) fn drafts(
+        &self,
+        parts: Vec<Part>,
+        detail: Option<(&'static str, Value)>,
+        event: &EventFacts,
+    ) -> Vec<NodeDraft> {
+        let mut detail = detail;
+        parts
+            .into_iter()
+            .map(|part| self.draft(part, detail.take(), event))
+            .collect()
+    }
+
+    fn draft(&self, part: Part, detail: Option<(&'static str, Value)>, event: &EventFacts) -> NodeDraft {
+        let (identity, merge_by_name) = match part.node_type {
+            NodeType::Ioc => (indicator_identity(&part.kind, &part.value), false),
+            named => identity_of(named, &part.value),
+        };
+        let mut properties = self.properties(&part, event);
+        if let Some((key, value)) = detail {
+            properties.insert(key.to_owned(), json!([value]));
+        }
+        NodeDraft {
+            identity,
+            node_type: part.node_type,
+            name: display_name(&part),
+            description: self.description(event),
+            source: event.source.clone(),
+            source_type: "misp",
+            tlp: self.tlp,
+            confidence: self.confidence,
+            properties,
+            evidence: vec![0],
+            merge_by_name,
+        }
+    }
+
+    fn description(&self, event: &EventFacts) -> String {
+        let titled = !event.info.is_empty() && event.shows_at(self.tlp);
+        let told = titled.then(|| format!("MISP event: {}", event.info));
+        let comment = self.attribute.comment.clone();
+        let said: Vec<String> = comment.into_iter().chain(told).collect();
+        match said.is_empty() {
+            true => self.attribute.category.clone().unwrap_or_default(),
+            false => said.join("\n"),
+        }
+    }
+
+    fn properties(&self, part: &Part, event: &EventFacts) -> Map<String, Value> {
+        let attribute = self.attribute;
+        let mut shown = Map::new();
+        shown.insert("value".to_owned(), part.value.as_str().into());
+        shown.insert("ioc_type".to_owned(), part.kind.as_ref().into());
+        shown.insert("to_ids".to_owned(), attribute.to_ids.into());
+        shown.insert("event_uuid".to_owned(), event.uuid.as_str().into());
+        shown.insert("attribute_count".to_owned(), 1.into());
+        let object = self.object;
+        for (key, text) in [
+            ("misp_type", attribute.kind.as_deref()),
+            ("category", attribute.category.as_deref()),
+            ("comment", attribute.comment.as_deref()),
+            ("first_seen", attribute.first_seen.as_deref()),
+            ("last_seen", attribute.last_seen.as_deref()),
+            ("pattern", part.pattern.as_deref()),
+            ("pattern_type", part.pattern_type),
+            ("object_name", object.and_then(|object| object.name.as_deref())),
+            ("object_uuid", object.and_then(|object| object.uuid.as_deref())),
+            ("object_relation", attribute.object_relation.as_deref()),
+        ] {
+            if let Some(text) = text {
+                shown.insert(key.to_owned(), text.into());
+            }
+        }
+        if let Some(uuid) = &attribute.uuid {
+            shown.insert("attribute_uuids".to_owned(), json!([uuid]));
+        }
+        let tags = self.tags(event);
+        if !tags.is_empty() {
+            shown.insert("tags".to_owned(), tags.into());
+        }
+        if !attribute.sightings.is_empty() {
+            shown.insert("sightings".to_owned(), sightings(&attribute.sightings));
+        }
+        shown.insert("misp_attributes".to_owned(), json!([self.kept(part)]));
+        shown
+    }
+
+    fn tags(&self, event: &EventFacts) -> Vec<String> {
+        let mut tags = self.labels.clone();
+        let events = event.labels.iter().filter(|_| event.shows_at(self.tlp));
+        for label in events {
+            if !tags.contains(label) {
+                tags.push(label.clone());
+            }
+        }
+        tags
+    }
+
+    /// The attribute as it was, but for what the node shows anyway.
+    fn kept(&self, part: &Part) -> Map<String, Value> {
+        let mut kept = scrubbed_map(self.original, &NOT_KEPT);
+        if let Some(Value::String(value)) = self.original.get("value")
+            && *value != part.value
+        {
+            kept.insert("value".to_owned(), super::lenient::without_nul(value).into());
+        }
+        if let Some(uuid) = self.object.and_then(|object| object.uuid.as_deref()) {
+            kept.insert("object_uuid".to_owned(), uuid.into());
+        }
+        kept
+    }
+}
+
+fn sightings(list: &[Sighting]) -> Value {
+    let count = |kind: &str| {
+        list.iter()
+            .filter(|sighting| sighting.kind.as_deref().unwrap_or("0") == kind)
+            .count()
+    };
+    json!({"seen": count("0"), "false_positive": count("1"), "expired": count("2")})
+}
+
+/// The draft of a cluster, with the marking and confidence of what carries it.
+pub(super) fn of_cluster(cluster: ClusterNode, event: &EventFacts, tlp: Tlp, confidence: f64) -> NodeDraft {
+    let mut properties = cluster.properties;
+    properties.insert("event_uuid".to_owned(), event.uuid.as_str().into());
+    NodeDraft {
+        identity: cluster.identity,
+        node_type: cluster.node_type,
+        name: shortened(&cluster.name),
+        description: cluster.description,
+        source: event.source.clone(),
+        source_type: "misp",
+        tlp,
+        confidence,
+        properties,
+        evidence: vec![0],
+        merge_by_name: cluster.merge_by_name,
+    }
+}
+
+/// Adds what `other` says to `known`: the marking only rises, and nothing that is there is lost.
+pub(super) fn absorb(known: &mut NodeDraft, other: NodeDraft) {
+    known.tlp = known.tlp.max(other.tlp);
+    known.confidence = known.confidence.max(other.confidence);
+    if known.description.is_empty() {
+        known.description = other.description;
+    }
+    for (key, value) in other.properties {
+        match known.properties.get_mut(&key) {
+            Some(there) => join(&key, there, value),
+            None => {
+                known.properties.insert(key, value);
+            }
+        }
+    }
+}
+
+fn join(key: &str, there: &mut Value, value: Value) {
+    match (key, there, value) {
+        // Each is of another attribute: no need to look for the same one.
+        ("misp_attributes", Value::Array(there), Value::Array(items)) => add(there, items, MAX_ORIGINALS),
+        ("attribute_uuids", Value::Array(there), Value::Array(items)) => add(there, items, MAX_ITEMS),
+        (_, Value::Array(there), Value::Array(mut items)) => {
+            items.retain(|item| !there.contains(item));
+            add(there, items, MAX_ITEMS);
+        }
+        ("to_ids", Value::Bool(there), Value::Bool(value)) => *there |= value,
+        ("attribute_count", there, value) => sum(there, &value),
+        ("first_seen", Value::String(there), Value::String(value)) if value < *there => *there = value,
+        ("last_seen", Value::String(there), Value::String(value)) if value > *there => *there = value,
+        ("sightings", Value::Object(there), Value::Object(value)) => {
+            for (kind, count) in there.iter_mut() {
+                sum(count, value.get(kind).unwrap_or(&Value::Null));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn add(there: &mut Vec<Value>, items: Vec<Value>, most: usize) {
+    let room = most.saturating_sub(there.len());
+    there.extend(items.into_iter().take(room));
+}
+
+fn sum(there: &mut Value, value: &Value) {
+    let total = there.as_u64().unwrap_or_default() + value.as_u64().unwrap_or_default();
+    *there = total.into();
+}
+
+/// What to call a value: a rule by its title, a long text by its beginning, all others as they are.
+fn display_name(part: &Part) -> String {
+    let value = part.value.as_str();
+    let titled = match part.pattern_type {
+        Some("yara") => value
+            .lines()
+            .find_map(|line| {
+                line.trim_start()
+                    .trim_start_matches("private ")
+                    .strip_prefix("rule ")
+            })
+            .and_then(|rest| rest.split([' ', '{', ':']).find(|word| !word.is_empty())),
+        Some("sigma") => value
+            .lines()
+            .find_map(|line| line.strip_prefix("title:"))
+            .map(str::trim),
+        Some("snort") => value
+            .split_once("msg:\"")
+            .and_then(|(_, rest)| rest.split('"').next()),
+        Some(_) | None => None,
+    };
+    shortened(titled.filter(|title| !title.is_empty()).unwrap_or(value))
+}
+
+fn shortened(text: &str) -> String {
+    let line = text
+        .lines()
+        .map(str::trim)
+        .find(|line| !line.is_empty())
+        .unwrap_or(text);
+    if line == text && text.chars().nth(MAX_NAME).is_none() {
+        return text.to_owned();
+    }
+    let start: String = line.chars().take(MAX_NAME).collect();
+    format!("{start}…")
+}

@@ -1,0 +1,58 @@
+//! The reader against tables, against arbitrary JSON, and (beside the repository) against real events.
+
+#![allow(clippy::wildcard_enum_match_arm)] // JSON of any kind is looked at.
+
+mod galaxies;
+mod markings;
+mod properties;
+pub(in crate::domain) mod real;
+mod shapes;
+mod values;
+
+use serde_json::json;
+
+use super::*;
+use crate::domain::draft::NodeDraft;
+
+const UUID: &str = "5d3f036b-0f50-4499-af4c-695a0a016219";
+
+const DEFAULTS: MispDefaults = MispDefaults {
+    tlp: Tlp::Green,
+    confidence: 0.6,
+};
+
+/// An event with these members besides its uuid.
+fn event(members: Value) -> Map<String, Value> {
+    let Value::Object(mut event) = members else {
+        panic!("an event is an object")
+    };
+    event.entry("uuid").or_insert_with(|| UUID.into());
+    event
+}
+
+fn planned(members: Value) -> MispPlan {
+    plan(&event(members), DEFAULTS).unwrap()
+}
+
+/// A plan of one attribute of this type and value.
+fn attribute(kind: &str, value: &str) -> MispPlan {
+    planned(json!({"Attribute": [{"type": kind, "value": value, "to_ids": true}]}))
+}
+
+fn named<'p>(plan: &'p MispPlan, name: &str) -> &'p NodeDraft {
+    let found = plan.drafts.nodes.iter().find(|node| node.name == name);
+    found.unwrap_or_else(|| panic!("no {name} among {:?}", names(plan)))
+}
+
+fn names(plan: &MispPlan) -> Vec<&str> {
+    plan.drafts.nodes.iter().map(|node| node.name.as_str()).collect()
+}
+
+/// Edges as source, relationship, target.
+fn edges(plan: &MispPlan) -> Vec<(&str, &str, &str)> {
+    let name = |at: usize| plan.drafts.nodes[at].name.as_str();
+    let edges = plan.drafts.edges.iter();
+    edges
+        .map(|edge| (name(edge.source), edge.relationship.as_str(), name(edge.target)))
+        .collect()
+}

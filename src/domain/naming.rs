@@ -1,0 +1,322 @@
+//! What makes two mentions one node: the identity of a name, the same whichever way it came in.
+//!
+//! A name that is in the gazetteer stands for its entry, one that carries an assigned identifier (CVE, ATT&CK) for
+//! that identifier, an indicator for its kind and canonical value. Where the kind is stated (a MISP attribute, a hit
+//! in a text) it decides, through [`indicator_identity`]; where only the words are there, the rules extractor tells
+//! the kind from them.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use super::draft::identity;
+use super::extraction::{EntityKind, Extractor, Gazetteer, Hit, canonical_name, refang};
+use super::node::NodeType;
+
+/// The kind of an indicator that is none of the known ones.
+pub const OTHER_KIND: &str = "value";
+
+/// An indicator: what it is, and its canonical form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Indicator {
+    /// `None` for a text that no rule knows.
+    pub kind: Option<EntityKind>,
+    pub value: String,
+}
+
+impl Indicator {
+    /// The wire name of its kind.
+    pub fn kind_name(&self) -> &'static str {
+        self.kind.map_or(OTHER_KIND, EntityKind::as_str)
+    }
+
+    /// What makes it one node.
+    pub fn identity(&self) -> String {
+        identity([NodeType::Ioc.as_str(), self.kind_name(), &self.value])
+    }
+}
+
+/// The identity of a name of this type, and whether a node that carries the name is the same one even when its
+/// identity differs: so for names, never for identifiers and indicators.
+pub fn identity_of(node_type: NodeType, name: &str) -> (String, bool) {
+    let name = name.trim();
+    match node_type {
+        NodeType::Ioc => (indicator_of(name).identity(), false),
+        NodeType::Cve => match identifier_in(node_type, name) {
+            Some(id) => (identity([node_type.as_str(), &id]), true),
+            None => (named(node_type, name), true),
+        },
+        // Two reports of one title are two reports unless all else agrees.
+        NodeType::Osint => (named(node_type, name), false),
+        // ATT&CK ids keep their dot: T1059.001.
+        NodeType::Attck => match identifier_in(node_type, name) {
+            Some(id) => (identity([node_type.as_str(), &id]), true),
+            None => (named(node_type, name), true),
+        },
+        NodeType::Actor | NodeType::Tool | NodeType::Vulnerability => (named(node_type, name), true),
+    }
+}
+
+/// What an indicator is by its text alone.
+pub fn indicator_of(text: &str) -> Indicator {
+    let text = text.trim_matches(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '<' | '>'));
+    if let Some(hit) = whole_hit(text).filter(|hit| hit.kind.node_type() == NodeType::Ioc) {
+        return Indicator {
+            kind: Some(hit.kind),
+            value: hit.value,
+        };
+    }
+    let plain = refang(text);
+    match plain_kind(&plain) {
+        Some(kind) => Indicator {
+            kind: Some(kind),
+            value: normalised(kind, &plain),
+        },
+        None => Indicator {
+            kind: None,
+            value: plain.to_lowercase(),
+        },
+    }
+}
+
+/// The identity of an indicator whose kind is stated: an [`EntityKind`] wire name, or any other name for what has
+/// none of ours (`mutex`, `user-agent`).
+pub fn indicator_identity(kind: &str, value: &str) -> String {
+    let known = kind.parse::<EntityKind>().ok();
+    let value = match known {
+        Some(known) => canonical_value(known, value),
+        None => refang(value.trim()).into_owned(),
+    };
+    identity([NodeType::Ioc.as_str(), kind, &value])
+}
+
+/// The canonical form of an indicator's value: refanged, and in one case where case means nothing.
+pub fn canonical_value(kind: EntityKind, value: &str) -> String {
+    let found = indicator_of(value);
+    if found.kind == Some(kind) {
+        found.value
+    } else {
+        normalised(kind, &refang(value.trim()))
+    }
+}
+
+/// The hit that is the whole text, if there is one.
+pub fn whole_hit(text: &str) -> Option<Hit> {
+    let mut hits = Extractor::shared().extract(text);
+    let hit = hits.pop().filter(|hit| hit.span == (0..text.len()))?;
+    hits.is_empty().then_some(hit)
+}
+
+/// `PowerShell (T1059.001)`, `T1059.001 PowerShell`: the identifier of this type at one end of the name.
+pub fn identifier_in(node_type: NodeType, name: &str) -> Option<String> {
+    let hits = Extractor::shared().extract(name);
+    let mut ids = hits
+        .iter()
+        .filter(|hit| hit.kind.is_identifier() && hit.kind.node_type() == node_type);
+    let first = ids.next()?;
+    // More than one says that the name is about them, not that it is one of them.
+    if ids.any(|other| other.value != first.value) {
+        return None;
+    }
+    let before = name.get(..first.span.start)?;
+    let after = name.get(first.span.end..)?;
+    let edge = !before.contains(char::is_alphanumeric) || !after.contains(char::is_alphanumeric);
+    edge.then(|| first.value.clone())
+}
+
+fn named(node_type: NodeType, name: &str) -> String {
+    let gazetteer = Gazetteer::shared();
+    let id = identifier_in(node_type, name);
+    let name = id.as_deref().unwrap_or(name);
+    let entry = gazetteer
+        .resolve(name)
+        .filter(|entry| entry.kind.node_type() == node_type);
+    let resolved = entry.map_or(name, |entry| entry.name.as_str());
+    let canonical = canonical_name(resolved);
+    // A name without letters and digits is at least itself.
+    let canonical = if canonical.is_empty() {
+        resolved.to_lowercase()
+    } else {
+        canonical
+    };
+    identity([node_type.as_str(), &canonical])
+}
+
+/// What a value is by its form, for values that the extractor would not trust in a text.
+fn plain_kind(value: &str) -> Option<EntityKind> {
+    if value.parse::<Ipv4Addr>().is_ok() {
+        return Some(EntityKind::Ipv4);
+    }
+    if value.parse::<Ipv6Addr>().is_ok() {
+        return Some(EntityKind::Ipv6);
+    }
+    if !value.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return None;
+    }
+    match value.len() {
+        32 => Some(EntityKind::Md5),
+        40 => Some(EntityKind::Sha1),
+        64 => Some(EntityKind::Sha256),
+        128 => Some(EntityKind::Sha512),
+        _ => None,
+    }
+}
+
+fn normalised(kind: EntityKind, value: &str) -> String {
+    match kind {
+        EntityKind::Ipv6 => value
+            .parse::<Ipv6Addr>()
+            .map_or_else(|_| value.to_lowercase(), |address| address.to_string()),
+        EntityKind::Ipv4
+        | EntityKind::Cidr
+        | EntityKind::Domain
+        | EntityKind::Email
+        | EntityKind::Md5
+        | EntityKind::Sha1
+        | EntityKind::Sha256
+        | EntityKind::Sha512 => value.to_lowercase(),
+        EntityKind::Asn => {
+            let digits = value.trim_start_matches(|c: char| c.is_ascii_alphabetic());
+            format!("AS{}", digits.trim())
+        }
+        EntityKind::Cve
+        | EntityKind::Cwe
+        | EntityKind::Capec
+        | EntityKind::AttckTechnique
+        | EntityKind::AttckTactic
+        | EntityKind::AttckGroup
+        | EntityKind::AttckSoftware
+        | EntityKind::AttckMitigation
+        | EntityKind::AttckCampaign => value.to_uppercase(),
+        EntityKind::Url
+        | EntityKind::FileName
+        | EntityKind::FilePath
+        | EntityKind::RegistryKey
+        | EntityKind::Bitcoin
+        | EntityKind::YaraRule
+        | EntityKind::SigmaRule
+        | EntityKind::Actor
+        | EntityKind::Tool
+        | EntityKind::Malware => value.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn ioc(kind: &str, value: &str) -> (String, bool) {
+        (identity(["ioc", kind, value]), false)
+    }
+
+    #[test]
+    fn every_spelling_of_a_name_has_one_identity() {
+        let apt28 = (identity(["actor", "apt28"]), true);
+        for name in [
+            "APT28",
+            "apt 28",
+            " Fancy Bear ",
+            "G0007",
+            "APT28 (G0007)",
+            "Sofacy",
+        ] {
+            assert_eq!(identity_of(NodeType::Actor, name), apt28, "{name}");
+        }
+        // The gazetteer knows it as an actor only.
+        assert_eq!(
+            identity_of(NodeType::Tool, "Fancy Bear"),
+            (identity(["tool", "fancybear"]), true)
+        );
+        let technique = (identity(["attck", "T1059.001"]), true);
+        for name in ["T1059.001", "PowerShell (T1059.001)", "T1059.001: PowerShell"] {
+            assert_eq!(identity_of(NodeType::Attck, name), technique, "{name}");
+        }
+        assert_eq!(
+            identity_of(NodeType::Actor, "!?"),
+            (identity(["actor", "!?"]), true)
+        );
+    }
+
+    #[test]
+    fn a_cve_is_its_id() {
+        let id = (identity(["cve", "CVE-2021-44228"]), false);
+        for name in [
+            "cve-2021-44228",
+            "CVE-2021-44228 (Log4Shell)",
+            "Log4Shell CVE-2021-44228",
+        ] {
+            assert_eq!(identity_of(NodeType::Cve, name), id, "{name}");
+        }
+        assert_eq!(
+            identity_of(NodeType::Cve, "Log4Shell"),
+            (identity(["cve", "log4shell"]), true)
+        );
+        let (two, _) = identity_of(NodeType::Cve, "CVE-2021-44228 and CVE-2021-45046");
+        assert_ne!(two, id.0);
+    }
+
+    #[test]
+    fn an_indicator_is_its_kind_and_canonical_value() {
+        for (name, kind, value) in [
+            ("1.2.3[.]4", "ipv4", "1.2.3.4"),
+            ("2001:DB8:0::1", "ipv6", "2001:db8::1"),
+            ("EVIL[.]com", "domain", "evil.com"),
+            ("hxxps://Evil[.]com/A", "url", "https://evil.com/A"),
+            ("\"bob@evil.com\"", "email", "bob@evil.com"),
+            (
+                "D41D8CD98F00B204E9800998ECF8427E",
+                "md5",
+                "d41d8cd98f00b204e9800998ecf8427e",
+            ),
+            ("10.0.0.0/8", "cidr", "10.0.0.0/8"),
+            (
+                "00000000000000000000000000000000",
+                "md5",
+                "00000000000000000000000000000000",
+            ),
+            ("Global\\Mutex One", "value", "global\\mutex one"),
+            ("1.2.3.4 and 5.6.7.8", "value", "1.2.3.4 and 5.6.7.8"),
+            ("APT28", "value", "apt28"),
+        ] {
+            assert_eq!(identity_of(NodeType::Ioc, name), ioc(kind, value), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_stated_kind_decides_and_agrees_with_the_text_alone() {
+        for (kind, value) in [
+            ("domain", "Evil[.]COM"),
+            ("sha1", "DA39A3EE5E6B4B0D3255BFEF95601890AFD80709"),
+            ("url", "hxxp://Evil[.]com/x"),
+            ("asn", "AS15139"),
+            ("ipv6", "2001:DB8::0:1"),
+        ] {
+            assert_eq!(
+                indicator_identity(kind, value),
+                identity_of(NodeType::Ioc, value).0,
+                "{value}"
+            );
+        }
+        // A name that looks like a file is a domain when the source says so.
+        assert_eq!(
+            indicator_identity("domain", "Evil.zip"),
+            identity(["ioc", "domain", "evil.zip"])
+        );
+        assert_eq!(
+            indicator_identity("mutex", " Global\\X "),
+            identity(["ioc", "mutex", "Global\\X"])
+        );
+        assert_eq!(
+            indicator_identity("asn", "15139"),
+            identity(["ioc", "asn", "AS15139"])
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_name_has_an_identity_that_ignores_space_around_it(name in any::<String>(), kind in 0..7usize) {
+            let node_type = NodeType::ALL[kind];
+            prop_assert_eq!(identity_of(node_type, &format!(" {name}\n")), identity_of(node_type, name.trim()));
+        }
+    }
+}

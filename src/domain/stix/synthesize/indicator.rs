@@ -1,0 +1,93 @@
+//! Indicators: what can be looked for, and notes for what can't.
+
+use serde_json::{Map, Value, json};
+
+use super::fields::{name_or, put, time_of, time_text};
+use super::{Facts, base, named, property};
+use crate::domain::extraction::EntityKind;
+use crate::domain::misp::detection;
+use crate::domain::naming::indicator_of;
+use crate::domain::node::KgNode;
+use crate::domain::stix::pattern::well_formed;
+
+/// Languages whose text is the pattern (STIX 2.1, pattern-type-ov).
+const RULES: [&str; 6] = ["yara", "sigma", "snort", "suricata", "pcre", "spl"];
+/// Longest value that is looked at to find out what it is.
+const MAX_GUESSED: usize = 4096;
+
+/// The indicator of an ioc node, or the note that says what the node says.
+pub(super) fn of(facts: &Facts<'_>) -> Map<String, Value> {
+    match pattern_of(facts.node) {
+        Some((pattern, language)) => indicator(facts, &pattern, &language),
+        None => note(facts),
+    }
+}
+
+fn indicator(facts: &Facts<'_>, pattern: &str, language: &str) -> Map<String, Value> {
+    let node = facts.node;
+    let mut object = named("indicator", facts, Vec::new());
+    object.insert("pattern".to_owned(), pattern.into());
+    object.insert("pattern_type".to_owned(), language.into());
+    if language == "stix" {
+        object.insert("pattern_version".to_owned(), "2.1".into());
+    }
+    let created = object.get("created").cloned().unwrap_or_default();
+    let first_seen = time_of(&node.properties, "first_seen").and_then(time_text);
+    object.insert("valid_from".to_owned(), first_seen.map_or(created, Value::from));
+    if node.properties.get("to_ids").and_then(Value::as_bool) == Some(true) {
+        object.insert("indicator_types".to_owned(), json!(["malicious-activity"]));
+    }
+    object
+}
+
+fn note(facts: &Facts<'_>) -> Map<String, Value> {
+    let node = facts.node;
+    let mut object = base("note", facts, Vec::new());
+    let name = name_or(&node.name, "unnamed ioc");
+    let kind = name_or(property(node, "ioc_type"), "ioc");
+    let value = name_or(property(node, "value"), &name);
+    let mut content = format!("{kind}: {value}");
+    let description = name_or(&node.description, "");
+    if !description.is_empty() {
+        content.push_str("\n\n");
+        content.push_str(&description);
+    }
+    put(&mut object, "abstract", &name);
+    object.insert("content".to_owned(), content.into());
+    object.insert("object_refs".to_owned(), json!([facts.identity_id]));
+    object
+}
+
+/// The pattern of a node and its language: the one it carries, the one of its value and kind, or, when nobody said
+/// what the value is, the one of what it is as a whole.
+fn pattern_of(node: &KgNode) -> Option<(String, String)> {
+    let value = Some(property(node, "value"))
+        .filter(|value| !value.trim().is_empty())
+        .unwrap_or(&node.name);
+    let language = property(node, "pattern_type");
+    let pattern = property(node, "pattern");
+    if RULES.contains(&language) {
+        let rule = if pattern.trim().is_empty() { value } else { pattern };
+        return (!rule.trim().is_empty()).then(|| (rule.replace('\0', ""), language.to_owned()));
+    }
+    if matches!(language, "" | "stix") && well_formed(pattern) {
+        return Some((pattern.to_owned(), "stix".to_owned()));
+    }
+    let kinds = ["ioc_type", "kind", "misp_type"].map(|key| property(node, key));
+    let said = kinds.into_iter().find(|kind| !kind.is_empty());
+    let found = match said {
+        Some(kind) => detection(kind, value),
+        None => detection(guessed_kind(value)?, value),
+    };
+    let (pattern, language) = found?;
+    let fits = language != "stix" || well_formed(&pattern);
+    (fits && !pattern.trim().is_empty()).then(|| (pattern, language.to_owned()))
+}
+
+/// What a value is, if the extraction rules take all of it for one thing.
+fn guessed_kind(value: &str) -> Option<&'static str> {
+    if value.len() > MAX_GUESSED {
+        return None;
+    }
+    indicator_of(value).kind.map(EntityKind::as_str)
+}

@@ -1,0 +1,301 @@
+//! One question to an OpenAI-compatible chat endpoint, repeated when the far side asks for it.
+//!
+//! Nothing the endpoint answers reaches a log or a message but its status: error bodies of such servers repeat parts
+//! of keys and prompts.
+
+use std::time::{Duration, Instant};
+
+use chrono::DateTime;
+use metrics::counter;
+use reqwest::header::{HeaderMap, RETRY_AFTER};
+use reqwest::{Response, StatusCode, redirect};
+use secrecy::{ExposeSecret, SecretString};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::prompt::{self, Message};
+use crate::clock;
+use crate::config::LlmSettings;
+
+/// Bytes of one answer.
+const MAX_RESPONSE: usize = 2 << 20;
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(8);
+
+/// Why there is no answer, in words without secrets.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LlmError {
+    #[error("the endpoint can't be reached")]
+    Unreachable,
+    #[error("no answer within {0} ms")]
+    Slow(u64),
+    #[error("no time is left for this text")]
+    OutOfTime,
+    #[error("the endpoint answered with status {0}")]
+    Status(u16),
+    #[error("the answer is larger than {MAX_RESPONSE} bytes")]
+    TooLarge,
+    #[error("the connection broke while the answer came in")]
+    Broken,
+    #[error("the endpoint's answer is not a chat completion")]
+    NotACompletion,
+    #[error("the answer is unusable, also after one repair: {0}")]
+    Unusable(String),
+}
+
+impl LlmError {
+    /// Whether another question would fare no better.
+    pub fn is_outage(&self) -> bool {
+        !matches!(self, Self::Unusable(_) | Self::TooLarge | Self::NotACompletion)
+    }
+}
+
+/// What the model wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Completion {
+    pub content: String,
+    /// It ran into the length limit.
+    pub cut_off: bool,
+}
+
+/// Client of `POST {base_url}/chat/completions`.
+pub struct ChatClient {
+    settings: LlmSettings,
+    url: String,
+    key: Option<SecretString>,
+    http: reqwest::Client,
+}
+
+/// A failed attempt.
+struct Failure {
+    error: LlmError,
+    /// Whether to try again, and how long to wait when the endpoint says.
+    retry: bool,
+    after: Option<Duration>,
+}
+
+impl Failure {
+    fn lasting(error: LlmError) -> Self {
+        Self {
+            error,
+            retry: false,
+            after: None,
+        }
+    }
+
+    fn passing(error: LlmError) -> Self {
+        Self {
+            error,
+            retry: true,
+            after: None,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Body {
+    choices: Vec<Choice>,
+}
+
+#[derive(Deserialize)]
+struct Choice {
+    message: Content,
+    #[serde(default)]
+    finish_reason: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Content {
+    #[serde(default)]
+    content: Option<String>,
+}
+
+impl ChatClient {
+    /// # Errors
+    /// When the TLS set-up of this machine is unusable.
+    pub fn new(settings: LlmSettings, key: Option<SecretString>) -> Result<Self, reqwest::Error> {
+        let http = reqwest::Client::builder()
+            .connect_timeout(CONNECT_TIMEOUT)
+            // The operator named this host; nothing it answers may send texts or the key elsewhere.
+            .redirect(redirect::Policy::none())
+            .build()?;
+        let url = format!("{}/chat/completions", settings.base_url.trim_end_matches('/'));
+        Ok(Self {
+            settings,
+            url,
+            key,
+            http,
+        })
+    }
+
+    /// Asks, and asks again after 429, 5xx or a time-out, all of it before `until`.
+    ///
+    /// # Errors
+    /// The failure of the last attempt.
+    pub async fn complete(&self, messages: &[Message], until: Instant) -> Result<Completion, LlmError> {
+        let body = json!({
+            "model": self.settings.model,
+            "messages": messages,
+            "temperature": 0,
+            "max_tokens": self.settings.max_tokens,
+            "response_format": prompt::response_format(),
+        });
+        let timeout = Duration::from_millis(self.settings.timeout_ms);
+        let mut tries = 0;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(LlmError::OutOfTime);
+            }
+            let failure = match self.attempt(&body, left.min(timeout)).await {
+                Ok(completion) => {
+                    counter!("llm_requests_total", "outcome" => "answered").increment(1);
+                    return Ok(completion);
+                }
+                Err(failure) => failure,
+            };
+            counter!("llm_requests_total", "outcome" => "failed").increment(1);
+            tracing::debug!(error = %failure.error, tries, "language model request failed");
+            let pause = failure.after.unwrap_or_else(|| backoff(tries));
+            let left = until.saturating_duration_since(Instant::now());
+            // Coming back earlier than the endpoint asks is rude, later is pointless.
+            if !failure.retry || tries >= self.settings.retries || pause > timeout || pause >= left {
+                return Err(failure.error);
+            }
+            tokio::time::sleep(pause).await;
+            tries += 1;
+        }
+    }
+
+    async fn attempt(&self, body: &Value, limit: Duration) -> Result<Completion, Failure> {
+        let mut request = self.http.post(&self.url).json(body);
+        if let Some(key) = &self.key {
+            request = request.bearer_auth(key.expose_secret());
+        }
+        let exchange = async {
+            let response = request.send().await.map_err(|error| failure_of(&error))?;
+            let status = response.status();
+            if status.is_success() {
+                return read(response).await;
+            }
+            let retry = status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error();
+            Err(Failure {
+                error: LlmError::Status(status.as_u16()),
+                retry,
+                after: retry_after(response.headers()),
+            })
+        };
+        let bytes = tokio::time::timeout(limit, exchange)
+            .await
+            .map_err(|_| Failure::passing(LlmError::Slow(millis(limit))))??;
+        completion(&bytes).ok_or_else(|| Failure::lasting(LlmError::NotACompletion))
+    }
+}
+
+async fn read(mut response: Response) -> Result<Vec<u8>, Failure> {
+    let too_large = || Failure::lasting(LlmError::TooLarge);
+    if response
+        .content_length()
+        .is_some_and(|length| length > MAX_RESPONSE as u64)
+    {
+        return Err(too_large());
+    }
+    let mut bytes = Vec::new();
+    while let Some(chunk) = response
+        .chunk()
+        .await
+        .map_err(|_| Failure::passing(LlmError::Broken))?
+    {
+        if bytes.len() + chunk.len() > MAX_RESPONSE {
+            return Err(too_large());
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(bytes)
+}
+
+fn completion(bytes: &[u8]) -> Option<Completion> {
+    let body: Body = serde_json::from_slice(bytes).ok()?;
+    let choice = body.choices.into_iter().next()?;
+    Some(Completion {
+        cut_off: choice.finish_reason.as_deref() == Some("length"),
+        // A refusal has no content; an empty answer is then found unusable.
+        content: choice.message.content.unwrap_or_default(),
+    })
+}
+
+fn failure_of(error: &reqwest::Error) -> Failure {
+    if error.is_connect() || error.is_timeout() {
+        return Failure::passing(LlmError::Unreachable);
+    }
+    Failure::passing(LlmError::Broken)
+}
+
+/// RFC 9110 section 10.2.3: seconds, or a date.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = value.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let date = DateTime::parse_from_rfc2822(value).ok()?;
+    let wait = date.signed_duration_since(clock::now());
+    // A date in the past: at once.
+    Some(wait.to_std().unwrap_or_default())
+}
+
+/// Exponential with full jitter, so that many clients don't come back together.
+fn backoff(tries: u32) -> Duration {
+    let ceiling = FIRST_PAUSE.saturating_mul(1 << tries.min(10)).min(LONGEST_PAUSE);
+    ceiling.mul_f64(rand::random_range(0.0..=1.0))
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod unit {
+    use super::*;
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date() {
+        let header = |value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(RETRY_AFTER, value.parse().unwrap());
+            retry_after(&headers)
+        };
+        assert_eq!(header("7"), Some(Duration::from_secs(7)));
+        assert_eq!(header("Wed, 21 Oct 2015 07:28:00 GMT"), Some(Duration::ZERO));
+        let soon = (clock::now() + chrono::Duration::seconds(90)).format("%a, %d %b %Y %H:%M:%S GMT");
+        let wait = header(&soon.to_string()).unwrap();
+        assert!((80..=90).contains(&wait.as_secs()), "{wait:?}");
+        assert_eq!(header("later"), None);
+        assert_eq!(retry_after(&HeaderMap::new()), None);
+    }
+
+    #[test]
+    fn pauses_grow_to_a_ceiling() {
+        for tries in 0..40 {
+            assert!(backoff(tries) <= LONGEST_PAUSE);
+        }
+        assert!(backoff(0) <= FIRST_PAUSE);
+    }
+
+    #[test]
+    fn completions_are_told_from_other_json() {
+        let done = br#"{"choices":[{"message":{"content":"x"},"finish_reason":"length"}]}"#;
+        assert_eq!(
+            completion(done),
+            Some(Completion {
+                content: "x".into(),
+                cut_off: true
+            })
+        );
+        let refusal = br#"{"choices":[{"message":{"refusal":"no","content":null}}]}"#;
+        assert_eq!(completion(refusal).unwrap().content, "");
+        for other in [&b"{}"[..], b"{\"choices\":[]}", b"<html>", b""] {
+            assert_eq!(completion(other), None);
+        }
+    }
+}

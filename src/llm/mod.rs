@@ -1,0 +1,162 @@
+//! Reading texts with a language model, over any OpenAI-compatible chat endpoint.
+//!
+//! - [`prompt`]: what the model is told; the text is data between random markers.
+//! - [`client`]: one question, with repetitions, limits and time-outs.
+//! - [`answer`]: what came back, checked against `schemas/extraction.json` and cut to its limits.
+//! - [`chunk`]: long texts in parts.
+//! - [`ground`] and [`unite`]: holding the answers against the text, and uniting them with what the rules found.
+//!
+//! Promise: nothing in a text or an answer changes types, limits or markings; what does not stand in the text is
+//! marked so. The model never decides a TLP.
+
+pub mod answer;
+pub mod chunk;
+pub mod client;
+pub mod ground;
+pub mod prompt;
+#[cfg(test)]
+mod tests;
+pub mod unite;
+
+use std::time::Instant;
+
+use futures_util::future::join_all;
+use secrecy::SecretString;
+
+use self::answer::Answer;
+use self::client::ChatClient;
+pub use self::client::LlmError;
+pub use self::unite::unite;
+use crate::config::{LlmProvider, LlmSettings, Settings};
+use crate::domain::error::DomainError;
+use crate::domain::staging::SourceType;
+
+/// Parts of one text that are asked about at a time.
+const PARALLEL: usize = 4;
+/// Characters of one text that a model is asked about; the rules read all of it.
+const MAX_CHARS: usize = 400_000;
+
+/// A model to ask.
+pub struct LanguageModel {
+    client: ChatClient,
+    settings: LlmSettings,
+}
+
+/// What a model said about a text.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Reading {
+    /// One for each part that was answered, in order.
+    pub answers: Vec<Answer>,
+    /// Bytes of the text that were asked about.
+    pub covered: usize,
+    pub warnings: Vec<String>,
+}
+
+/// The model that the settings name, if any.
+///
+/// # Errors
+/// When the client can't be built.
+pub fn model_of(settings: &Settings) -> Result<Option<LanguageModel>, DomainError> {
+    match settings.llm.provider {
+        LlmProvider::None => Ok(None),
+        LlmProvider::Openai => {
+            let model = LanguageModel::new(settings.llm.clone(), settings.llm_api_key.clone());
+            model
+                .map(Some)
+                .map_err(|error| DomainError::internal("the language-model client could not be built", error))
+        }
+    }
+}
+
+impl LanguageModel {
+    /// # Errors
+    /// When the TLS set-up of this machine is unusable.
+    pub fn new(settings: LlmSettings, key: Option<SecretString>) -> Result<Self, reqwest::Error> {
+        let client = ChatClient::new(settings.clone(), key)?;
+        Ok(Self { client, settings })
+    }
+
+    /// Asks about every part of the text, some at a time, until `until`; a part without a usable answer costs a
+    /// warning.
+    ///
+    /// # Errors
+    /// The first failure, when no part has an answer.
+    pub async fn read(
+        &self,
+        text: &str,
+        source_type: SourceType,
+        until: Instant,
+    ) -> Result<Reading, LlmError> {
+        let covered = text
+            .char_indices()
+            .nth(MAX_CHARS)
+            .map_or(text.len(), |(at, _)| at);
+        let text = text.get(..covered).unwrap_or(text);
+        let parts = chunk::chunks(text, self.settings.max_chunk_chars, self.settings.overlap_chars);
+        let mut outcomes = Vec::with_capacity(parts.len());
+        for group in parts.chunks(PARALLEL) {
+            let asked = group.iter().map(|part| {
+                let part = text.get(part.clone()).unwrap_or_default();
+                self.part(part, source_type, until)
+            });
+            outcomes.extend(join_all(asked).await);
+            // The rest of a long text would wait for nothing.
+            if outcomes
+                .iter()
+                .any(|outcome| outcome.as_ref().is_err_and(LlmError::is_outage))
+            {
+                break;
+            }
+        }
+        reading(outcomes, parts.len(), covered)
+    }
+
+    /// One part: an answer that can't be used is sent back once with what is wrong with it.
+    async fn part(&self, text: &str, source_type: SourceType, until: Instant) -> Result<Answer, LlmError> {
+        let mut messages = prompt::messages(text, source_type);
+        let first = self.client.complete(&messages, until).await?;
+        let wrong = match answer::parse(&first.content, first.cut_off) {
+            Ok(answer) => return Ok(answer),
+            Err(wrong) => wrong,
+        };
+        tracing::debug!(%wrong, "language model answer is sent back for repair");
+        messages.extend(prompt::repair(&first.content, &wrong));
+        let second = self.client.complete(&messages, until).await?;
+        answer::parse(&second.content, second.cut_off).map_err(LlmError::Unusable)
+    }
+}
+
+fn reading(
+    outcomes: Vec<Result<Answer, LlmError>>,
+    parts: usize,
+    covered: usize,
+) -> Result<Reading, LlmError> {
+    let mut reading = Reading {
+        covered,
+        ..Reading::default()
+    };
+    let asked = outcomes.len();
+    let mut first = None;
+    for (at, outcome) in outcomes.into_iter().enumerate() {
+        match outcome {
+            Ok(answer) => reading.answers.push(answer),
+            Err(error) => {
+                let part = at + 1;
+                reading.warnings.push(format!(
+                    "language model failed for part {part} of {parts}: {error}; rules extractor used there"
+                ));
+                first.get_or_insert(error);
+            }
+        }
+    }
+    if let Some(error) = first.filter(|_| reading.answers.is_empty()) {
+        return Err(error);
+    }
+    if asked < parts {
+        let from = asked + 1;
+        reading.warnings.push(format!(
+            "language model was not asked about parts {from} to {parts}; rules extractor used there"
+        ));
+    }
+    Ok(reading)
+}

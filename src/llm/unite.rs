@@ -1,0 +1,344 @@
+//! What the rules found and what a model said, as one extraction.
+//!
+//! The rules come first: their values, types and confidences stay. The model adds descriptions, names that no list
+//! has, and relations, each held against the text: what does not stand there is marked and hardly believed, a
+//! relation without its sentence is dropped.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::Value;
+
+use super::answer::{Answer, AnswerEntity, AnswerRelation, MAX_ENTITIES, MAX_RELATIONS};
+use super::ground::{Haystack, Place, fold, quote_names};
+use crate::domain::extraction::{Gazetteer, entity_of_name, refang};
+use crate::domain::naming::{OTHER_KIND, identity_of};
+use crate::domain::node::NodeType;
+use crate::domain::staging::{ExtractedEntity, ExtractedRelation, Extraction};
+
+/// A model is never as sure as an identifier in the text.
+const MOST: f64 = 0.9;
+/// Only the quote stands in the text, the name does not.
+const INFERRED: f64 = 0.5;
+/// Neither does.
+const INVENTED: f64 = 0.2;
+const RELATION: f64 = 0.6;
+const NOT_FOUND: &str = "not found in the text";
+const MAX_ALIASES: usize = 40;
+/// Entities and relations of all answers together that are looked at: bounds the work that an answer can make.
+const MAX_MENTIONS: usize = 5000;
+
+/// Unites the rules' extraction of `text` with a model's answers about its parts.
+pub fn unite(text: &str, rules: Extraction, answers: Vec<Answer>) -> Extraction {
+    let mut union = Union::new(text, rules);
+    let (entities, relations): (Vec<_>, Vec<_>) = answers
+        .into_iter()
+        .map(|answer| (answer.entities, answer.relations))
+        .unzip();
+    let (entities, relations) = (entities.concat(), relations.concat());
+    union.dropped.entities += entities.len().saturating_sub(MAX_MENTIONS);
+    union.dropped.beyond_limit += relations.len().saturating_sub(MAX_MENTIONS);
+    for entity in entities.into_iter().take(MAX_MENTIONS) {
+        union.entity(&entity);
+    }
+    for relation in relations.iter().take(MAX_MENTIONS) {
+        union.relation(relation);
+    }
+    union.finish()
+}
+
+struct Union {
+    haystack: Haystack,
+    out: Extraction,
+    by_identity: HashMap<String, usize>,
+    by_name: HashMap<String, usize>,
+    related: HashSet<(usize, usize, String)>,
+    /// What the model added.
+    entities: usize,
+    relations: usize,
+    dropped: Dropped,
+}
+
+/// What was not taken over, by reason.
+#[derive(Default)]
+struct Dropped {
+    entities: usize,
+    unknown_ends: usize,
+    unproved: usize,
+    beyond_limit: usize,
+}
+
+impl Union {
+    fn new(text: &str, rules: Extraction) -> Self {
+        let mut union = Union {
+            haystack: Haystack::new(text),
+            by_identity: HashMap::new(),
+            by_name: HashMap::new(),
+            related: HashSet::new(),
+            entities: 0,
+            relations: 0,
+            dropped: Dropped::default(),
+            out: Extraction::default(),
+        };
+        for entity in rules.entities {
+            union.push(entity);
+        }
+        for relation in &rules.relations {
+            let key = (relation.source, relation.target, relation.relationship.clone());
+            union.related.insert(key);
+        }
+        union.out.relations = rules.relations;
+        union.out.warnings = rules.warnings;
+        union
+    }
+
+    fn push(&mut self, entity: ExtractedEntity) -> usize {
+        let at = self.out.entities.len();
+        for name in names(&entity) {
+            self.by_name.entry(key(name)).or_insert(at);
+        }
+        self.by_identity.insert(entity.identity.clone(), at);
+        self.out.entities.push(entity);
+        at
+    }
+
+    fn entity(&mut self, said: &AnswerEntity) {
+        let fresh = entity_of_name(said.node_type, &said.name);
+        let known = self.by_identity.get(&fresh.identity).or_else(|| {
+            self.by_name
+                .get(&key(&fresh.name))
+                .filter(|at| self.is_kin(**at, &fresh))
+        });
+        let at = match known.copied() {
+            Some(at) => at,
+            None if self.entities >= MAX_ENTITIES => {
+                self.dropped.entities += 1;
+                return;
+            }
+            None => {
+                self.entities += 1;
+                let fresh = self.grounded(fresh, said);
+                self.push(fresh)
+            }
+        };
+        self.by_name.entry(key(&said.name)).or_insert(at);
+        self.describe(at, said);
+    }
+
+    /// Whether an entity of that name is the one meant, though its identity differs: same type, or an alias of it.
+    fn is_kin(&self, at: usize, fresh: &ExtractedEntity) -> bool {
+        let entity = self.out.entities.get(at);
+        entity.is_some_and(|entity| entity.node_type == fresh.node_type && entity.merge_by_name)
+    }
+
+    /// A model's entity, believed as far as the text bears it out.
+    fn grounded(&self, mut entity: ExtractedEntity, said: &AnswerEntity) -> ExtractedEntity {
+        // Not by other names of the gazetteer: the rules would have found those that are no ordinary words.
+        let own = [said.name.as_str(), entity.name.as_str()];
+        let named = own.iter().find_map(|name| self.haystack.name(name));
+        let quoted = self
+            .haystack
+            .quote(&said.quote)
+            .filter(|_| !said.quote.is_empty());
+        // An identifier or an indicator is its letters: words about it are not it.
+        let exact = matches!(entity.node_type, NodeType::Ioc | NodeType::Cve);
+        let sure = said.confidence.clamp(0.0, 1.0);
+        let spelled = quoted.is_some() && !exact && quote_names(&said.quote, &said.name);
+        (entity.confidence, entity.span) = match (named, quoted) {
+            (Some(place), _) => (sure.min(MOST), span(place)),
+            (None, Some(place)) if spelled => (sure.min(MOST), span(place)),
+            (None, Some(place)) if !exact => {
+                entity
+                    .warnings
+                    .push(format!("the name is {NOT_FOUND}, only its quote is"));
+                (sure.min(INFERRED), span(place))
+            }
+            (None, _) => {
+                entity.warnings.push(NOT_FOUND.to_owned());
+                (sure.min(INVENTED), None)
+            }
+        };
+        if entity.confidence > INFERRED && is_plain_indicator(&entity) {
+            entity.confidence = INFERRED;
+            entity
+                .warnings
+                .push("the rules do not take it for an indicator in this text".to_owned());
+        }
+        entity
+    }
+
+    /// Adds what the model says about an entity, without changing what is known.
+    fn describe(&mut self, at: usize, said: &AnswerEntity) {
+        let aliases: Vec<String> = said
+            .aliases
+            .iter()
+            .filter(|alias| self.is_alias(at, alias))
+            .cloned()
+            .collect();
+        for alias in &aliases {
+            self.by_name.entry(key(alias)).or_insert(at);
+        }
+        let Some(entity) = self.out.entities.get_mut(at) else {
+            return;
+        };
+        if entity.description.is_empty() {
+            entity.description.clone_from(&said.description);
+        }
+        let reason = format!("language model: {}", said.reasoning);
+        if entity.reasoning.is_empty() {
+            entity.reasoning = reason;
+        } else if !entity.reasoning.contains("language model: ") {
+            entity.reasoning = format!("{}; {reason}", entity.reasoning);
+        }
+        if entity.merge_by_name && !aliases.is_empty() {
+            let listed = entity
+                .properties
+                .entry("aliases")
+                .or_insert_with(|| Value::Array(Vec::new()));
+            add_aliases(listed, &entity.name, aliases);
+        }
+    }
+
+    /// Whether another name may be believed: it stands in the text and is nobody else's. A wrong one would merge
+    /// two things into one node.
+    fn is_alias(&self, at: usize, alias: &str) -> bool {
+        let Some(entity) = self.out.entities.get(at) else {
+            return false;
+        };
+        let (identity, _) = identity_of(entity.node_type, alias);
+        let others = self.by_identity.get(&identity).is_some_and(|other| *other != at)
+            || self.by_name.get(&key(alias)).is_some_and(|other| *other != at);
+        let listed = Gazetteer::shared()
+            .resolve(alias)
+            .map(|entry| entry.name.as_str());
+        let foreign = listed.is_some_and(|name| name != entity.name);
+        let plain = entity_of_name(entity.node_type, alias).node_type == entity.node_type;
+        self.haystack.name(alias).is_some() && !others && !foreign && plain
+    }
+
+    fn relation(&mut self, said: &AnswerRelation) {
+        let (Some(source), Some(target)) = (self.lookup(&said.source), self.lookup(&said.target)) else {
+            self.dropped.unknown_ends += 1;
+            return;
+        };
+        if source == target
+            || self
+                .related
+                .contains(&(source, target, said.relationship.clone()))
+        {
+            return;
+        }
+        let stands = self.haystack.quote(&said.quote).is_some();
+        let both = self.is_named(&said.quote, source, &said.source)
+            && self.is_named(&said.quote, target, &said.target);
+        if !(stands && both) {
+            self.dropped.unproved += 1;
+            return;
+        }
+        if self.relations >= MAX_RELATIONS {
+            self.dropped.beyond_limit += 1;
+            return;
+        }
+        self.relations += 1;
+        self.related.insert((source, target, said.relationship.clone()));
+        let sure = |at: usize| self.out.entities.get(at).map_or(0.0, |entity| entity.confidence);
+        self.out.relations.push(ExtractedRelation {
+            source,
+            target,
+            relationship: said.relationship.clone(),
+            proof: said.quote.clone(),
+            confidence: RELATION.min(sure(source)).min(sure(target)),
+        });
+    }
+
+    fn lookup(&self, name: &str) -> Option<usize> {
+        let listed = || {
+            let entry = Gazetteer::shared().resolve(name)?;
+            self.by_name.get(&key(&entry.name))
+        };
+        self.by_name.get(&key(name)).or_else(listed).copied()
+    }
+
+    fn is_named(&self, quote: &str, at: usize, called: &str) -> bool {
+        let own = self
+            .out
+            .entities
+            .get(at)
+            .is_some_and(|entity| names(entity).any(|name| quote_names(quote, name)));
+        own || quote_names(quote, called)
+    }
+
+    fn finish(mut self) -> Extraction {
+        for (count, what) in [
+            (self.dropped.entities, "entities above the limit"),
+            (self.dropped.beyond_limit, "relations above the limit"),
+            (
+                self.dropped.unknown_ends,
+                "relations between entities that it did not list",
+            ),
+            (
+                self.dropped.unproved,
+                "relations whose sentence does not stand in the text or lacks a name",
+            ),
+        ] {
+            if count > 0 {
+                self.out
+                    .warnings
+                    .push(format!("dropped of the language model's answer: {count} {what}"));
+            }
+        }
+        self.out
+    }
+}
+
+/// Every name that an entity goes by.
+fn names(entity: &ExtractedEntity) -> impl Iterator<Item = &str> {
+    let list = |key: &str| {
+        entity
+            .properties
+            .get(key)
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+    };
+    let listed = list("aliases")
+        .chain(list("external_ids"))
+        .filter_map(Value::as_str);
+    std::iter::once(entity.name.as_str()).chain(listed)
+}
+
+/// An indicator of a kind that the rules know: had it stood there as one, they would have found it.
+fn is_plain_indicator(entity: &ExtractedEntity) -> bool {
+    let kind = entity.properties.get("ioc_type").and_then(Value::as_str);
+    kind.is_some_and(|kind| kind != OTHER_KIND)
+}
+
+fn key(name: &str) -> String {
+    fold(&refang(name))
+}
+
+fn span(place: Place) -> Option<(usize, usize)> {
+    match place {
+        Place::At(range) => Some((range.start, range.end)),
+        Place::Refanged => None,
+    }
+}
+
+fn add_aliases(listed: &mut Value, name: &str, aliases: Vec<String>) {
+    let Some(listed) = listed.as_array_mut() else {
+        return;
+    };
+    for alias in aliases {
+        let known = listed
+            .iter()
+            .filter_map(Value::as_str)
+            .chain([name])
+            .any(|known| key(known) == key(&alias));
+        if !known && listed.len() < MAX_ALIASES {
+            listed.push(alias.into());
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "unite_tests.rs"]
+mod tests;
