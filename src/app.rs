@@ -62,6 +62,7 @@ impl From<DomainError> for StartError {
 /// The hosted service, started.
 pub struct Application {
     state: AppState,
+    store: Arc<Store>,
     core: Arc<GraphCore>,
     server: ServerHandle,
     admin_server: ServerHandle,
@@ -156,6 +157,7 @@ impl Application {
         let (server, admin_server, address, admin_address, serving) = listen(&state, recorder)?;
         Ok(Self {
             state,
+            store,
             core,
             server,
             admin_server,
@@ -203,27 +205,33 @@ impl Application {
         }
         self.serving.abort();
         self.core.close_idle_indexes(Duration::ZERO).await;
-        let core = Arc::downgrade(&self.core);
-        let engine_lock = self.state.settings.engine_lock();
+        let store = Arc::downgrade(&self.store);
+        let engine_dir = self.state.settings.engine_dir();
         drop(self);
-        closed(&core, engine_lock.as_deref()).await;
+        closed(&store, engine_dir.as_deref()).await;
     }
 }
 
-/// Waits, a moment at most, until the store has let go of its files: it does so in the background once the
-/// last handle is gone.
-async fn closed(core: &Weak<GraphCore>, lock: Option<&Path>) {
-    let released = || {
-        let Some(path) = lock else { return true };
-        std::fs::File::open(path).is_ok_and(|file| file.try_lock().is_ok())
-    };
+/// Waits, a moment at most, until the store has closed its files: it does so in the background once the last
+/// handle is gone, and needs the runtime for it.
+async fn closed(store: &Weak<Store>, dir: Option<&Path>) {
     for _ in 0..CLOSING_TRIES {
-        if core.strong_count() == 0 && released() {
+        if store.strong_count() == 0 && !dir.is_some_and(has_open_files) {
             return;
         }
         tokio::time::sleep(CLOSING_PAUSE).await;
     }
     tracing::warn!("the store was still closing at exit; it recovers at the next start");
+}
+
+/// Whether this process has a file under `dir` open.
+fn has_open_files(dir: &Path) -> bool {
+    let Ok(dir) = dir.canonicalize() else { return false };
+    let Ok(open) = std::fs::read_dir("/proc/self/fd") else {
+        return false;
+    };
+    open.flatten()
+        .any(|entry| std::fs::read_link(entry.path()).is_ok_and(|path| path.starts_with(&dir)))
 }
 
 async fn drain(audit: &AuditHandle, deadline: Duration) {

@@ -153,7 +153,7 @@ impl AuditWriter {
                 .unwrap_or_else(|error| Err(DomainError::internal("writing the audit log failed", error)));
             for pending in group {
                 if result.is_ok() {
-                    writer.to_chain(pending.number, pending.entry);
+                    writer.await_link(pending.number, pending.entry);
                 } else {
                     writer.settle([pending.number]);
                 }
@@ -216,7 +216,7 @@ impl AuditWriter {
         self.arrived
     }
 
-    fn to_chain(&mut self, number: u64, entry: AuditEntry) {
+    fn await_link(&mut self, number: u64, entry: AuditEntry) {
         let group = self.unchained.entry(entry.tenant_id).or_default();
         group.push((number, entry));
     }
@@ -301,7 +301,7 @@ impl Handler<Job<Chain>> for AuditWriter {
     fn handle(&mut self, job: Job<Chain>, ctx: &mut Self::Context) -> Self::Result {
         let (Chain(entry), _guard, _span) = job.open();
         let number = self.arrive();
-        self.to_chain(number, entry);
+        self.await_link(number, entry);
         self.chain_soon(ctx);
         Ok(())
     }

@@ -224,11 +224,11 @@ impl Settings {
         }
     }
 
-    /// The file an embedded database holds locked while it is open.
-    pub fn engine_lock(&self) -> Option<PathBuf> {
+    /// The folder of an embedded database's own files.
+    pub fn engine_dir(&self) -> Option<PathBuf> {
         self.engine_url()
             .strip_prefix("surrealkv://")
-            .map(|rest| PathBuf::from(rest.split_once('?').map_or(rest, |(path, _)| path)).join("LOCK"))
+            .map(|rest| PathBuf::from(rest.split_once('?').map_or(rest, |(path, _)| path)))
     }
 
     /// The address of the database itself: a folder inside the data directory when it is embedded.

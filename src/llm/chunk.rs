@@ -17,22 +17,22 @@ pub fn chunks(text: &str, max: usize, overlap: usize) -> Vec<Range<usize>> {
     // Half at most, so that every part gets on.
     let overlap = overlap.min(max / 2);
     let mut parts = Vec::new();
-    let mut start = 0;
+    let (mut start, mut end) = (0, 0);
     loop {
         let window = after(text, start, max);
         if window == text.len() {
             parts.push(start..window);
             return parts;
         }
-        let end = end_of_part(text, start, window);
+        end = end_of_part(text, start, end, window);
         parts.push(start..end);
         start = start_of_next(text, start, end, overlap);
     }
 }
 
-/// The last good place to cut in the second half of the window.
-fn end_of_part(text: &str, start: usize, window: usize) -> usize {
-    let half = boundary_at_or_after(text, start + (window - start) / 2);
+/// The last good place to cut in the second half of the window, behind the end of the part before.
+fn end_of_part(text: &str, start: usize, previous: usize, window: usize) -> usize {
+    let half = boundary_at_or_after(text, start + (window - start) / 2).max(previous);
     let last = |marks: &[&str]| {
         let part = text.get(half..window)?;
         marks

@@ -255,47 +255,5 @@ fn millis(duration: Duration) -> u64 {
 }
 
 #[cfg(test)]
-mod unit {
-    use super::*;
-
-    #[test]
-    fn retry_after_is_seconds_or_a_date() {
-        let header = |value: &str| {
-            let mut headers = HeaderMap::new();
-            headers.insert(RETRY_AFTER, value.parse().unwrap());
-            retry_after(&headers)
-        };
-        assert_eq!(header("7"), Some(Duration::from_secs(7)));
-        assert_eq!(header("Wed, 21 Oct 2015 07:28:00 GMT"), Some(Duration::ZERO));
-        let soon = (clock::now() + chrono::Duration::seconds(90)).format("%a, %d %b %Y %H:%M:%S GMT");
-        let wait = header(&soon.to_string()).unwrap();
-        assert!((80..=90).contains(&wait.as_secs()), "{wait:?}");
-        assert_eq!(header("later"), None);
-        assert_eq!(retry_after(&HeaderMap::new()), None);
-    }
-
-    #[test]
-    fn pauses_grow_to_a_ceiling() {
-        for tries in 0..40 {
-            assert!(backoff(tries) <= LONGEST_PAUSE);
-        }
-        assert!(backoff(0) <= FIRST_PAUSE);
-    }
-
-    #[test]
-    fn completions_are_told_from_other_json() {
-        let done = br#"{"choices":[{"message":{"content":"x"},"finish_reason":"length"}]}"#;
-        assert_eq!(
-            completion(done),
-            Some(Completion {
-                content: "x".into(),
-                cut_off: true
-            })
-        );
-        let refusal = br#"{"choices":[{"message":{"refusal":"no","content":null}}]}"#;
-        assert_eq!(completion(refusal).unwrap().content, "");
-        for other in [&b"{}"[..], b"{\"choices\":[]}", b"<html>", b""] {
-            assert_eq!(completion(other), None);
-        }
-    }
-}
+#[path = "client_tests.rs"]
+mod tests;

@@ -10,6 +10,11 @@ use std::ops::Range;
 
 use crate::domain::extraction::{canonical_name, refang};
 
+/// Words of a needle of which the rarest is looked for.
+const MOST_WORDS: usize = 12;
+/// Places that are looked at: a needle of words that all stand there more often is not worth it.
+const MOST_PLACES: usize = 2000;
+
 /// A text to look words up in.
 #[derive(Debug)]
 pub struct Haystack {
@@ -80,10 +85,19 @@ impl Indexed {
     }
 
     fn find(&self, needle: &str, whole: bool) -> Option<usize> {
-        let (lead, word) = words_of(needle).next()?;
-        // The last word of a quote may be cut; as its only one it is looked for as it is.
-        let places = self.words.get(&hash(word))?;
-        let starts = places.iter().filter_map(|place| place.checked_sub(lead));
+        let places = |word: &str| self.words.get(&hash(word)).map_or(&[][..], Vec::as_slice);
+        // The last word of a quote may be cut, so it counts only when it is the only one.
+        let words: Vec<(usize, &str)> = words_of(needle).take(MOST_WORDS).collect();
+        let sure = words.len().saturating_sub(1).max(1);
+        let (lead, rarest) = words
+            .iter()
+            .take(sure)
+            .map(|(lead, word)| (*lead, places(word)))
+            .min_by_key(|(_, places)| places.len())?;
+        let starts = rarest
+            .iter()
+            .take(MOST_PLACES)
+            .filter_map(|place| place.checked_sub(lead));
         starts
             .filter(|at| self.text.get(*at..).is_some_and(|rest| rest.starts_with(needle)))
             .find(|at| !whole || stands_alone(&self.text, *at, at + needle.len()))

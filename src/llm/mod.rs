@@ -4,12 +4,14 @@
 //! - [`client`]: one question, with repetitions, limits and time-outs.
 //! - [`answer`]: what came back, checked against `schemas/extraction.json` and cut to its limits.
 //! - [`chunk`]: long texts in parts.
-//! - [`ground`] and [`unite`]: holding the answers against the text, and uniting them with what the rules found.
+//! - [`ground`] and [`belief`]: holding the answers against the text. [`unite`](mod@unite): uniting them with what
+//!   the rules found.
 //!
 //! Promise: nothing in a text or an answer changes types, limits or markings; what does not stand in the text is
 //! marked so. The model never decides a TLP.
 
 pub mod answer;
+pub mod belief;
 pub mod chunk;
 pub mod client;
 pub mod ground;
@@ -91,6 +93,7 @@ impl LanguageModel {
             .char_indices()
             .nth(MAX_CHARS)
             .map_or(text.len(), |(at, _)| at);
+        let cut = covered < text.len();
         let text = text.get(..covered).unwrap_or(text);
         let parts = chunk::chunks(text, self.settings.max_chunk_chars, self.settings.overlap_chars);
         let mut outcomes = Vec::with_capacity(parts.len());
@@ -108,7 +111,13 @@ impl LanguageModel {
                 break;
             }
         }
-        reading(outcomes, parts.len(), covered)
+        let mut reading = reading(outcomes, parts.len(), covered)?;
+        if cut {
+            reading.warnings.push(format!(
+                "language model was asked about the first {MAX_CHARS} characters; rules extractor used for the rest"
+            ));
+        }
+        Ok(reading)
     }
 
     /// One part: an answer that can't be used is sent back once with what is wrong with it.

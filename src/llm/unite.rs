@@ -9,20 +9,13 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use super::answer::{Answer, AnswerEntity, AnswerRelation, MAX_ENTITIES, MAX_RELATIONS};
-use super::ground::{Haystack, Place, fold, quote_names};
+use super::belief::believed;
+use super::ground::{Haystack, fold, quote_names};
 use crate::domain::extraction::{Gazetteer, entity_of_name, refang};
-use crate::domain::naming::{OTHER_KIND, identity_of};
-use crate::domain::node::NodeType;
+use crate::domain::naming::identity_of;
 use crate::domain::staging::{ExtractedEntity, ExtractedRelation, Extraction};
 
-/// A model is never as sure as an identifier in the text.
-const MOST: f64 = 0.9;
-/// Only the quote stands in the text, the name does not.
-const INFERRED: f64 = 0.5;
-/// Neither does.
-const INVENTED: f64 = 0.2;
 const RELATION: f64 = 0.6;
-const NOT_FOUND: &str = "not found in the text";
 const MAX_ALIASES: usize = 40;
 /// Entities and relations of all answers together that are looked at: bounds the work that an answer can make.
 const MAX_MENTIONS: usize = 5000;
@@ -116,7 +109,7 @@ impl Union {
             }
             None => {
                 self.entities += 1;
-                let fresh = self.grounded(fresh, said);
+                let fresh = believed(&self.haystack, fresh, said);
                 self.push(fresh)
             }
         };
@@ -128,42 +121,6 @@ impl Union {
     fn is_kin(&self, at: usize, fresh: &ExtractedEntity) -> bool {
         let entity = self.out.entities.get(at);
         entity.is_some_and(|entity| entity.node_type == fresh.node_type && entity.merge_by_name)
-    }
-
-    /// A model's entity, believed as far as the text bears it out.
-    fn grounded(&self, mut entity: ExtractedEntity, said: &AnswerEntity) -> ExtractedEntity {
-        // Not by other names of the gazetteer: the rules would have found those that are no ordinary words.
-        let own = [said.name.as_str(), entity.name.as_str()];
-        let named = own.iter().find_map(|name| self.haystack.name(name));
-        let quoted = self
-            .haystack
-            .quote(&said.quote)
-            .filter(|_| !said.quote.is_empty());
-        // An identifier or an indicator is its letters: words about it are not it.
-        let exact = matches!(entity.node_type, NodeType::Ioc | NodeType::Cve);
-        let sure = said.confidence.clamp(0.0, 1.0);
-        let spelled = quoted.is_some() && !exact && quote_names(&said.quote, &said.name);
-        (entity.confidence, entity.span) = match (named, quoted) {
-            (Some(place), _) => (sure.min(MOST), span(place)),
-            (None, Some(place)) if spelled => (sure.min(MOST), span(place)),
-            (None, Some(place)) if !exact => {
-                entity
-                    .warnings
-                    .push(format!("the name is {NOT_FOUND}, only its quote is"));
-                (sure.min(INFERRED), span(place))
-            }
-            (None, _) => {
-                entity.warnings.push(NOT_FOUND.to_owned());
-                (sure.min(INVENTED), None)
-            }
-        };
-        if entity.confidence > INFERRED && is_plain_indicator(&entity) {
-            entity.confidence = INFERRED;
-            entity
-                .warnings
-                .push("the rules do not take it for an indicator in this text".to_owned());
-        }
-        entity
     }
 
     /// Adds what the model says about an entity, without changing what is known.
@@ -306,21 +263,8 @@ fn names(entity: &ExtractedEntity) -> impl Iterator<Item = &str> {
     std::iter::once(entity.name.as_str()).chain(listed)
 }
 
-/// An indicator of a kind that the rules know: had it stood there as one, they would have found it.
-fn is_plain_indicator(entity: &ExtractedEntity) -> bool {
-    let kind = entity.properties.get("ioc_type").and_then(Value::as_str);
-    kind.is_some_and(|kind| kind != OTHER_KIND)
-}
-
 fn key(name: &str) -> String {
     fold(&refang(name))
-}
-
-fn span(place: Place) -> Option<(usize, usize)> {
-    match place {
-        Place::At(range) => Some((range.start, range.end)),
-        Place::Refanged => None,
-    }
 }
 
 fn add_aliases(listed: &mut Value, name: &str, aliases: Vec<String>) {

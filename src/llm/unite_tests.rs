@@ -1,5 +1,8 @@
 use super::*;
 use crate::domain::extraction::entities_of;
+use crate::domain::naming::identity_of;
+use crate::domain::node::NodeType;
+use crate::llm::belief::{INFERRED, INVENTED, MOST, NOT_FOUND};
 
 fn said(name: &str, node_type: NodeType, quote: &str) -> AnswerEntity {
     AnswerEntity {

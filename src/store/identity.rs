@@ -213,6 +213,28 @@ impl Store {
         rows.into_iter().next().map(UserRecord::try_from).transpose()
     }
 
+    /// A user and its workspace, in one trip.
+    pub async fn user_in_workspace(
+        &self,
+        user: Uuid,
+        ws: Uuid,
+    ) -> Result<Option<(UserRecord, Workspace)>, DomainError> {
+        let mut response = self
+            .db
+            .query("SELECT * FROM $user WHERE ws = $ws; SELECT * FROM $workspace")
+            .bind(("user", record("user", user)))
+            .bind(("ws", ws))
+            .bind(("workspace", record("workspace", ws)))
+            .await
+            .map_err(failed(READ))?;
+        let user: Option<UserRow> = response.take(0).map_err(failed(READ))?;
+        let workspace: Option<WorkspaceRow> = response.take(1).map_err(failed(READ))?;
+        match (user, workspace) {
+            (Some(user), Some(workspace)) => Ok(Some((user.try_into()?, workspace.try_into()?))),
+            _ => Ok(None),
+        }
+    }
+
     /// The users of a workspace, oldest first.
     pub async fn users(&self, ws: Uuid) -> Result<Vec<UserRecord>, DomainError> {
         let rows: Vec<UserRow> = self
@@ -337,11 +359,13 @@ impl Store {
             Ok(())
         })
         .await
-        .map_err(|error: StoreError| match &error {
-            StoreError::Database(cause) if cause.message().contains("user_email") => {
-                DomainError::Conflict("email: is already in use".into())
+        .map_err(|error: StoreError| {
+            if let StoreError::Database(cause) = &error
+                && cause.message().contains("user_email")
+            {
+                return DomainError::Conflict("email: is already in use".into());
             }
-            _ => error.into_domain(WRITE),
+            error.into_domain(WRITE)
         })
     }
 

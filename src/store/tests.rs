@@ -78,10 +78,10 @@ async fn rows(db: &Surreal<Any>, table: &str) -> Vec<String> {
         .await
         .unwrap();
     let value: surrealdb::types::Value = answer.take(0).unwrap();
-    match value {
-        surrealdb::types::Value::Array(rows) => rows.into_iter().map(|row| format!("{row:?}")).collect(),
-        other => panic!("{other:?}"),
-    }
+    let surrealdb::types::Value::Array(rows) = value else {
+        panic!("{value:?}");
+    };
+    rows.into_iter().map(|row| format!("{row:?}")).collect()
 }
 
 /// A store with something in each table that only grows.

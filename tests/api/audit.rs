@@ -264,7 +264,9 @@ fn the_csv_is_rfc_4180_and_defuses_formulas() {
                     Value::Null => String::new(),
                     Value::String(text) if text.starts_with(['=', '+', '-', '@']) => format!("'{text}"),
                     Value::String(text) => text.clone(),
-                    other => other.to_string(),
+                    Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+                        entry[column].to_string()
+                    }
                 };
                 assert_eq!(cell, want, "{column}");
             }

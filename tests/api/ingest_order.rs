@@ -32,7 +32,7 @@ fn concurrent_ingests_of_overlapping_bundles_end_as_if_one_came_after_the_other(
                     let half = tools
                         .iter()
                         .enumerate()
-                        .filter(|(i, _)| (i + task as usize + round as usize) % 2 == 0);
+                        .filter(|(i, _)| (i + task as usize + round as usize).is_multiple_of(2));
                     let mut objects: Vec<Value> = half
                         .map(|(i, tool)| {
                             version(tool, year, json!({"name": format!("Shared{i:02} of {year}")}))
@@ -67,7 +67,7 @@ fn concurrent_ingests_of_overlapping_bundles_end_as_if_one_came_after_the_other(
         let mut linked = 0;
         for (i, tool) in tools.iter().enumerate() {
             let last = (2021..2045)
-                .filter(|year| (i as u32 + (year - 2021) % 8 + (year - 2021) / 8) % 2 == 0)
+                .filter(|year| (i as u32 + (year - 2021) % 8 + (year - 2021) / 8).is_multiple_of(2))
                 .max()
                 .unwrap();
             let node = app

@@ -13,6 +13,7 @@ mod embedding;
 mod helpers;
 mod ingest_order;
 mod ingest_rules;
+mod log_secrets;
 mod markings;
 mod process;
 mod round_trip;

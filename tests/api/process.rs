@@ -90,6 +90,7 @@ impl Service {
             said.push(line);
         }
         child.kill().ok();
+        child.wait().ok();
         panic!("the service did not start:\n{}", said.join("\n"));
     }
 

@@ -96,13 +96,10 @@ pub fn statement(text: &str) -> Value {
 
 /// The objects of a document: a bundle, a list, or one object.
 pub fn objects_of(document: &Value) -> Vec<Value> {
-    match document {
-        Value::Array(objects) => objects.clone(),
-        other => match other.get("objects").and_then(Value::as_array) {
-            Some(objects) => objects.clone(),
-            None => vec![other.clone()],
-        },
-    }
+    let listed = document
+        .as_array()
+        .or_else(|| document.get("objects")?.as_array());
+    listed.cloned().unwrap_or_else(|| vec![document.clone()])
 }
 
 pub fn text<'a>(object: &'a Value, key: &str) -> &'a str {
@@ -156,20 +153,18 @@ pub fn differences(original: &Value, exported: &Value) -> Vec<String> {
 
 /// Every id that an object refers to, at any depth.
 pub fn references(value: &Value, into: &mut Vec<String>) {
-    match value {
-        Value::Object(map) => {
-            for (key, value) in map {
-                match value {
-                    Value::String(id) if key.ends_with("_ref") => into.push(id.clone()),
-                    Value::Array(ids) if key.ends_with("_refs") => {
-                        into.extend(ids.iter().filter_map(Value::as_str).map(str::to_owned));
-                    }
-                    other => references(other, into),
-                }
-            }
+    for item in value.as_array().into_iter().flatten() {
+        references(item, into);
+    }
+    for (key, value) in value.as_object().into_iter().flatten() {
+        if key.ends_with("_ref") {
+            into.extend(value.as_str().map(str::to_owned));
+        } else if key.ends_with("_refs") {
+            let ids = value.as_array().into_iter().flatten().filter_map(Value::as_str);
+            into.extend(ids.map(str::to_owned));
+        } else {
+            references(value, into);
         }
-        Value::Array(items) => items.iter().for_each(|item| references(item, into)),
-        _ => {}
     }
 }
 

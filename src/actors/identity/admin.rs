@@ -369,9 +369,12 @@ impl IdentityCore {
         self.store
             .create_workspace(&workspace, false, Some(&admin), Some(&entry), now)
             .await
-            .map_err(|error| match error {
-                DomainError::Conflict(rule) => DomainError::Conflict(format!("admin_{rule}")),
-                other => other,
+            .map_err(|error| {
+                // The field has another name in this body.
+                if let DomainError::Conflict(rule) = error {
+                    return DomainError::Conflict(format!("admin_{rule}"));
+                }
+                error
             })?;
         self.chain(entry).await;
         Ok(NewWorkspace {

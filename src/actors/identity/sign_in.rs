@@ -67,22 +67,17 @@ impl IdentityCore {
     pub(super) async fn authenticate(&self, message: Authenticate) -> Result<Principal, DomainError> {
         use secrecy::ExposeSecret;
         let Authenticate { presented, ip } = message;
-        let (ws, credential) = match presented {
+        let (workspace, credential) = match presented {
             Presented::Token(token) => {
                 let claims = self.tokens.read(token.expose_secret()).ok_or(REFUSED)?;
-                let user = self.store.user(claims.sub).await?.ok_or(REFUSED)?;
+                let found = self.store.user_in_workspace(claims.sub, claims.ws).await?;
+                let (user, workspace) = found.ok_or(REFUSED)?;
                 let stale = claims.horizon != user.tokens_after.timestamp_micros();
-                if user.disabled || stale || user.ws != claims.ws {
+                if user.disabled || stale {
                     return Err(REFUSED);
                 }
-                (
-                    user.ws,
-                    Credential::User {
-                        id: user.id,
-                        email: user.email,
-                        role: user.role,
-                    },
-                )
+                let UserRecord { id, email, role, .. } = user;
+                (workspace, Credential::User { id, email, role })
             }
             Presented::ApiKey(key) => {
                 let digest = api_key::digest(&key);
@@ -91,8 +86,9 @@ impl IdentityCore {
                 if !api_key::same(&digest, &found.key_hash) || found.revoked_at.is_some() || expired {
                     return Err(REFUSED);
                 }
-                let owner = self.store.user(found.owner).await?.ok_or(REFUSED)?;
-                if owner.disabled || owner.ws != found.ws {
+                let owner = self.store.user_in_workspace(found.owner, found.ws).await?;
+                let (owner, workspace) = owner.ok_or(REFUSED)?;
+                if owner.disabled {
                     return Err(REFUSED);
                 }
                 let credential = Credential::ApiKey {
@@ -101,10 +97,9 @@ impl IdentityCore {
                     owner_email: owner.email,
                     scopes: found.scopes,
                 };
-                (found.ws, credential)
+                (workspace, credential)
             }
         };
-        let workspace = self.store.workspace(ws).await?.ok_or(REFUSED)?;
         Ok(Principal {
             workspace,
             credential,

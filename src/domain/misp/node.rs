@@ -6,7 +6,7 @@ use super::galaxy::ClusterNode;
 use super::lenient::scrubbed_map;
 use super::value::Part;
 use super::wire::{Attribute, Object, Sighting};
-use crate::domain::draft::NodeDraft;
+use crate::domain::draft::{NodeDraft, identity};
 use crate::domain::naming::{identity_of, indicator_identity};
 use crate::domain::node::NodeType;
 use crate::domain::tlp::Tlp;
@@ -71,9 +71,10 @@ impl Carrier<'_> {
     }
 
     fn draft(&self, part: Part, detail: Option<(&'static str, Value)>, event: &EventFacts) -> NodeDraft {
-        let (identity, merge_by_name) = match part.node_type {
-            NodeType::Ioc => (indicator_identity(&part.kind, &part.value), false),
-            named => identity_of(named, &part.value),
+        let (identity, merge_by_name) = if part.node_type == NodeType::Ioc {
+            (identity_of_value(&part), false)
+        } else {
+            identity_of(part.node_type, &part.value)
         };
         let mut properties = self.properties(&part, event);
         if let Some((key, value)) = detail {
@@ -168,6 +169,16 @@ impl Carrier<'_> {
         }
         kept
     }
+}
+
+/// The identity of an indicator. Values that are canonical once they are well-formed are not looked at again: that is
+/// half the time of a large event.
+fn identity_of_value(part: &Part) -> String {
+    let settled = ["ipv4", "ipv6", "domain", "md5", "sha1", "sha256", "sha512"].contains(&part.kind.as_ref());
+    if settled && part.pattern.is_some() {
+        return identity([NodeType::Ioc.as_str(), &part.kind, &part.value]);
+    }
+    indicator_identity(&part.kind, &part.value)
 }
 
 fn sightings(list: &[Sighting]) -> Value {

@@ -25,7 +25,7 @@ fn several_mentions_are_one_entity_with_the_first_span() {
         "rule cve-id matched \"CVE-2024-3094\" (3 mentions)"
     );
     assert_eq!(cve.identity, identity(["cve", "CVE-2024-3094"]));
-    assert!(!cve.merge_by_name);
+    assert!(cve.merge_by_name);
     assert_eq!(cve.properties["external_ids"], json!(["CVE-2024-3094"]));
 }
 

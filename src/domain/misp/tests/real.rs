@@ -128,6 +128,12 @@ fn found(plan: &MispPlan) -> BTreeMap<(String, String), Tlp> {
             continue;
         };
         let value = node.properties["value"].as_str().unwrap().to_owned();
+        if node.node_type == NodeType::Ioc {
+            assert_eq!(
+                node.identity,
+                crate::domain::naming::indicator_identity(kind, &value)
+            );
+        }
         let twice = found.insert((class(kind).to_owned(), value), node.tlp);
         assert_eq!(twice, None, "{} is two nodes", node.name);
     }

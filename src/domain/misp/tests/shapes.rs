@@ -213,5 +213,5 @@ fn twenty_thousand_attributes_are_planned_quickly() {
     assert_eq!(plan.drafts.nodes.len(), 25_000);
     assert!(plan.drafts.nodes.iter().all(|node| node.tlp == Tlp::Red));
     // Unoptimised builds on busy machines included.
-    assert!(took.as_secs() < 20, "{took:?}");
+    assert!(took.as_secs() < 60, "{took:?}");
 }

@@ -1,0 +1,153 @@
+//! How fast the service is, and what it needs: the release program as a process of its own, over a
+//! durable store, asked over HTTP.
+//!
+//! Run with `cargo bench --bench service`; `-- --quick` measures 2,000 nodes only, `-- --nodes 10000`
+//! other sizes. The corpus is generated and the same at every run. Everything shares the cores,
+//! this client too. Without `--bench`, which `cargo bench` gives, it ends at once.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)] // A benchmark that can't go on has nothing to return to.
+
+#[path = "service/client.rs"]
+mod client;
+#[path = "service/corpus.rs"]
+mod corpus;
+#[path = "service/load.rs"]
+mod load;
+#[path = "service/process.rs"]
+mod process;
+#[path = "service/report.rs"]
+mod report;
+#[path = "service/words.rs"]
+mod words;
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use client::Client;
+use corpus::Corpus;
+use process::Service;
+
+type Fallible<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
+const SIZES: [usize; 2] = [10_000, 100_000];
+const QUICK: [usize; 1] = [2_000];
+/// Queries after a restart before its memory is looked at.
+const FEW: usize = 20;
+/// How long an idle service is left alone before its memory is looked at.
+const BREATH: Duration = Duration::from_secs(2);
+
+fn main() -> Fallible<()> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let has = |flag: &str| args.iter().any(|arg| arg == flag);
+    if !has("--bench") || has("--test") || has("--list") {
+        return Ok(());
+    }
+    let sizes = sizes(&args)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(run(&sizes))
+}
+
+/// The node counts to measure at, smallest first.
+fn sizes(args: &[String]) -> Fallible<Vec<usize>> {
+    let mut given = args.iter().skip_while(|arg| *arg != "--nodes").skip(1);
+    let mut sizes = match given.next() {
+        Some(list) => list.split(',').map(str::parse).collect::<Result<Vec<_>, _>>()?,
+        None if args.iter().any(|arg| arg == "--quick") => QUICK.to_vec(),
+        None => SIZES.to_vec(),
+    };
+    sizes.sort_unstable();
+    Ok(sizes)
+}
+
+async fn run(sizes: &[usize]) -> Fallible<()> {
+    report::head();
+    let dir = tempfile::tempdir()?;
+    empty(&dir.path().join("empty")).await?;
+
+    let dir = dir.path().join("grown");
+    let mut corpus = Corpus::new();
+    let (mut service, _) = Service::start(&dir).await?;
+    let mut client = Client::sign_in(service.base()).await?;
+    for &size in sizes {
+        report::size(size);
+        let bundles = corpus.grow_to(size);
+        let before = service.cpu();
+        let grown = load::ingest(&client, bundles).await?;
+        report::ingest(
+            &grown,
+            service.cpu().zip(before).map(|(after, before)| after - before),
+        );
+        service.settle().await;
+        measure(&client, &mut corpus).await?;
+        report::resources(&service, &dir);
+        service = restart(service, &dir, &client, &mut corpus).await?;
+        client = client.at(service.base());
+    }
+    service.terminate()?;
+    Ok(())
+}
+
+/// A fresh service, and the first bundle it gets.
+async fn empty(dir: &Path) -> Fallible<()> {
+    report::title("empty");
+    let (service, healthy) = Service::start(dir).await?;
+    report::line("start to healthy, first start", &report::millis(healthy));
+    tokio::time::sleep(BREATH).await;
+    report::resources(&service, dir);
+    let path = PathBuf::from(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../shared/data/attack/ics-attack.json"
+    ));
+    if let Ok(text) = std::fs::read_to_string(path) {
+        let client = Client::sign_in(service.base()).await?;
+        let bundle: serde_json::Value = serde_json::from_str(&text)?;
+        let objects = bundle["objects"].as_array().map_or(0, Vec::len);
+        let body = format!("{{\"bundle\":{text}}}").into_bytes();
+        let begun = Instant::now();
+        client.ingest(body).await?;
+        report::attack(objects, text.len(), begun.elapsed());
+    }
+    service.terminate()
+}
+
+/// The latencies and throughputs at the size the service has now.
+async fn measure(client: &Client, corpus: &mut Corpus) -> Fallible<()> {
+    report::latency_head();
+    for (name, path) in load::SEARCHES {
+        let series = load::searches(client, path, corpus).await?;
+        report::latency(name, &series);
+    }
+    report::latency("export, 100 nodes", &load::exports(client, corpus).await?);
+    Ok(())
+}
+
+/// Ends the service on SIGTERM and by `kill -9`, and measures how it comes back.
+async fn restart(service: Service, dir: &Path, client: &Client, corpus: &mut Corpus) -> Fallible<Service> {
+    service.terminate()?;
+    let (service, back) = comeback(dir, client, corpus).await?;
+    report::comeback("after SIGTERM", &back);
+    report::resources(&service, dir);
+    // Something acknowledged a moment ago must be there again.
+    let client = client.at(service.base());
+    client.ingest(corpus.bundle().body).await?;
+    service.kill()?;
+    let (service, back) = comeback(dir, &client, corpus).await?;
+    report::comeback("after kill -9", &back);
+    Ok(service)
+}
+
+async fn comeback(dir: &Path, client: &Client, corpus: &mut Corpus) -> Fallible<(Service, report::Comeback)> {
+    let begun = Instant::now();
+    let (service, healthy) = Service::start(dir).await?;
+    let client = client.at(service.base());
+    let first = corpus.query();
+    client.search(load::BLENDED, &first, load::LIMIT).await?;
+    let answered = begun.elapsed();
+    for _ in 0..FEW {
+        client.search(load::BLENDED, &corpus.query(), load::LIMIT).await?;
+    }
+    Ok((service, report::Comeback { healthy, answered }))
+}

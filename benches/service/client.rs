@@ -1,0 +1,82 @@
+//! A REST client like any other.
+
+use serde_json::{Value, json};
+
+use crate::Fallible;
+
+pub const EMAIL: &str = "admin@example.com";
+pub const PASSWORD: &str = "a long enough password";
+
+/// A signed-in client; clones share its connections.
+#[derive(Clone)]
+pub struct Client {
+    http: reqwest::Client,
+    base: String,
+    token: String,
+}
+
+impl Client {
+    pub async fn sign_in(base: &str) -> Fallible<Self> {
+        let http = reqwest::Client::builder().no_proxy().build()?;
+        let mut client = Self {
+            http,
+            base: base.to_owned(),
+            token: String::new(),
+        };
+        let body = json!({"email": EMAIL, "password": PASSWORD}).to_string();
+        let answer = client.post("/api/auth/login", body.into_bytes()).await?;
+        let token = answer["access_token"].as_str().ok_or("no token")?;
+        token.clone_into(&mut client.token);
+        Ok(client)
+    }
+
+    /// The same caller at the address of another start.
+    pub fn at(&self, base: &str) -> Self {
+        Self {
+            base: base.to_owned(),
+            ..self.clone()
+        }
+    }
+
+    /// Ingests a body whose every object must be taken.
+    pub async fn ingest(&self, body: Vec<u8>) -> Fallible<Value> {
+        let mut answer = self.post("/api/ingest/stix", body).await?;
+        Ok(answer["results"].take())
+    }
+
+    /// Asks one of the search routes and returns the answer's text.
+    pub async fn search(&self, path: &str, query: &str, limit: usize) -> Fallible<String> {
+        let mut url = reqwest::Url::parse(&format!("{}{path}", self.base))?;
+        url.query_pairs_mut()
+            .append_pair("q", query)
+            .append_pair("limit", &limit.to_string());
+        self.get(url).await
+    }
+
+    /// Exports a session as a STIX bundle.
+    pub async fn export(&self, session: &str) -> Fallible<String> {
+        let path = format!("{}/api/recall/sessions/{session}/export.stix", self.base);
+        self.get(reqwest::Url::parse(&path)?).await
+    }
+
+    async fn get(&self, url: reqwest::Url) -> Fallible<String> {
+        text(self.http.get(url).bearer_auth(&self.token).send().await?).await
+    }
+
+    async fn post(&self, path: &str, body: Vec<u8>) -> Fallible<Value> {
+        let request = self.http.post(format!("{}{path}", self.base));
+        let request = request.header("content-type", "application/json").body(body);
+        let answer = text(request.bearer_auth(&self.token).send().await?).await?;
+        Ok(serde_json::from_str(&answer)?)
+    }
+}
+
+async fn text(response: reqwest::Response) -> Fallible<String> {
+    let (status, url) = (response.status(), response.url().clone());
+    let text = response.text().await?;
+    if status.is_success() {
+        Ok(text)
+    } else {
+        Err(format!("{url} answered {status}: {text}").into())
+    }
+}

@@ -1,0 +1,155 @@
+//! The program as a child process, and what the operating system says of it.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use crate::Fallible;
+use crate::client::{EMAIL, PASSWORD};
+
+const PATIENCE: Duration = Duration::from_secs(120);
+const POLL: Duration = Duration::from_millis(2);
+/// Ticks of `/proc/PID/stat` in a second.
+const TICKS: f64 = 100.0;
+
+/// A running service; ended when dropped.
+pub struct Service {
+    child: Child,
+    base: String,
+}
+
+impl Service {
+    /// Starts the program over `dir`; with the time from the start to its first healthy answer.
+    pub async fn start(dir: &Path) -> Fallible<(Self, Duration)> {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_threat-memory"));
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("THREAT_MEMORY_") {
+                command.env_remove(name);
+            }
+        }
+        command
+            .args(["hosted", "--bind", "127.0.0.1:0", "--storage"])
+            .arg(format!("surrealkv://{}", dir.display()))
+            .env("THREAT_MEMORY_SERVER__ADMIN_BIND", "127.0.0.1:0")
+            .env("THREAT_MEMORY_LIMITS__TIERS__ENTERPRISE", "100000000")
+            .env("THREAT_MEMORY_ADMIN_EMAIL", EMAIL)
+            .env("THREAT_MEMORY_ADMIN_PASSWORD", PASSWORD)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        let begun = Instant::now();
+        let mut child = command.spawn()?;
+        let lines = BufReader::new(child.stderr.take().ok_or("no stderr")?).lines();
+        let mut service = Self {
+            child,
+            base: String::new(),
+        };
+        let (said, heard) = mpsc::channel();
+        // Reads to the end, so that the service never waits for a full pipe.
+        std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                said.send(line).ok();
+            }
+        });
+        let mut all = Vec::new();
+        while let Ok(line) = heard.recv_timeout(PATIENCE) {
+            if let Some((api, _)) = line
+                .strip_prefix("API on ")
+                .and_then(|rest| rest.split_once(", metrics on "))
+            {
+                api.clone_into(&mut service.base);
+                break;
+            }
+            all.push(line);
+        }
+        if service.base.is_empty() {
+            return Err(format!("the service did not start:\n{}", all.join("\n")).into());
+        }
+        let http = reqwest::Client::builder().no_proxy().build()?;
+        let health = format!("{}/health", service.base);
+        while begun.elapsed() < PATIENCE {
+            if let Ok(answer) = http.get(&health).send().await
+                && answer.status() == 200
+            {
+                return Ok((service, begun.elapsed()));
+            }
+            tokio::time::sleep(POLL).await;
+        }
+        Err("the service did not become healthy".into())
+    }
+
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// Stops it as an operator would, and waits for the end.
+    pub fn terminate(mut self) -> Fallible<()> {
+        let id = self.child.id().to_string();
+        if !Command::new("kill").arg(id).status()?.success() {
+            return Err("kill failed".into());
+        }
+        let status = self.child.wait()?;
+        if status.success() {
+            Ok(())
+        } else {
+            Err(format!("the service ended with {status}").into())
+        }
+    }
+
+    /// Ends it at once, as a power cut would.
+    pub fn kill(mut self) -> Fallible<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+
+    /// Waits until it has nothing more to do in the background, a minute at most.
+    pub async fn settle(&self) {
+        for _ in 0..60 {
+            let before = self.cpu();
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            let idle = |(after, before): (f64, f64)| after - before < 0.03;
+            if self.cpu().zip(before).is_none_or(idle) {
+                return;
+            }
+        }
+    }
+
+    /// Seconds of processor time used so far.
+    pub fn cpu(&self) -> Option<f64> {
+        let text = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).ok()?;
+        let mut fields = text.rsplit_once(") ")?.1.split(' ').skip(11);
+        let user: f64 = fields.next()?.parse().ok()?;
+        let system: f64 = fields.next()?.parse().ok()?;
+        Some((user + system) / TICKS)
+    }
+
+    /// A figure of `/proc/PID/status` in bytes.
+    pub fn memory(&self, name: &str) -> Option<u64> {
+        let text = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        let number = line.trim_start_matches(':').split_whitespace().next()?;
+        Some(number.parse::<u64>().ok()? * 1024)
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+/// Bytes on disk below a directory.
+pub fn disk(dir: &Path) -> u64 {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let size = |entry: std::fs::DirEntry| match entry.metadata() {
+        Ok(data) if data.is_dir() => disk(&entry.path()),
+        Ok(data) => data.blocks() * 512,
+        Err(_) => 0,
+    };
+    entries.map(size).sum()
+}

@@ -1,0 +1,63 @@
+//! How far a model's entity is believed: as far as the text bears it out.
+
+use serde_json::Value;
+
+use super::answer::AnswerEntity;
+use super::ground::{Haystack, Place, quote_names};
+use crate::domain::naming::OTHER_KIND;
+use crate::domain::node::NodeType;
+use crate::domain::staging::ExtractedEntity;
+
+/// A model is never as sure as an identifier in the text.
+pub const MOST: f64 = 0.9;
+/// Only the quote stands in the text, the name does not.
+pub const INFERRED: f64 = 0.5;
+/// Neither does.
+pub const INVENTED: f64 = 0.2;
+pub const NOT_FOUND: &str = "not found in the text";
+
+/// A model's entity, believed as far as the text bears it out.
+pub fn believed(haystack: &Haystack, mut entity: ExtractedEntity, said: &AnswerEntity) -> ExtractedEntity {
+    // Not by other names of the gazetteer: the rules would have found those that are no ordinary words.
+    let own = [said.name.as_str(), entity.name.as_str()];
+    let named = own.iter().find_map(|name| haystack.name(name));
+    let quoted = haystack.quote(&said.quote).filter(|_| !said.quote.is_empty());
+    // An identifier or an indicator is its letters: words about it are not it.
+    let exact = matches!(entity.node_type, NodeType::Ioc | NodeType::Cve);
+    let sure = said.confidence.clamp(0.0, 1.0);
+    let spelled = quoted.is_some() && !exact && quote_names(&said.quote, &said.name);
+    (entity.confidence, entity.span) = match (named, quoted) {
+        (Some(place), _) => (sure.min(MOST), span(place)),
+        (None, Some(place)) if spelled => (sure.min(MOST), span(place)),
+        (None, Some(place)) if !exact => {
+            entity
+                .warnings
+                .push(format!("the name is {NOT_FOUND}, only its quote is"));
+            (sure.min(INFERRED), span(place))
+        }
+        (None, _) => {
+            entity.warnings.push(NOT_FOUND.to_owned());
+            (sure.min(INVENTED), None)
+        }
+    };
+    if entity.confidence > INFERRED && is_plain_indicator(&entity) {
+        entity.confidence = INFERRED;
+        entity
+            .warnings
+            .push("the rules do not take it for an indicator in this text".to_owned());
+    }
+    entity
+}
+
+/// An indicator of a kind that the rules know: had it stood there as one, they would have found it.
+fn is_plain_indicator(entity: &ExtractedEntity) -> bool {
+    let kind = entity.properties.get("ioc_type").and_then(Value::as_str);
+    kind.is_some_and(|kind| kind != OTHER_KIND)
+}
+
+fn span(place: Place) -> Option<(usize, usize)> {
+    match place {
+        Place::At(range) => Some((range.start, range.end)),
+        Place::Refanged => None,
+    }
+}
