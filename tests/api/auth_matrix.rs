@@ -84,6 +84,8 @@ fn with_body(mut route: Route, body: fn() -> Value) -> Route {
     route
 }
 
+const PREVIEW: &str = "Fancy Bear used Mimikatz against 198.51.100.7 and exploited CVE-2024-3094.";
+
 fn new_email() -> String {
     format!("{}@example.com", uuid::Uuid::new_v4())
 }
@@ -113,6 +115,38 @@ fn routes() -> Vec<Route> {
         with_body(
             route(post.clone(), "/api/ingest/stix", RecallWrite, 201, 201),
             || json!({"bundle": [stix::object("tool", "Matrix Tool")]}),
+        ),
+        with_body(
+            route(post.clone(), "/api/ingest/osint", RecallWrite, 201, 201),
+            || json!({"collector": "matrix", "items": [{"title": "Matrix Tool"}]}),
+        ),
+        with_body(
+            route(post.clone(), "/api/ingest/misp", RecallWrite, 201, 201),
+            || json!({"event": {"uuid": uuid::Uuid::new_v4(), "info": "Matrix", "Attribute": []}}),
+        ),
+        with_body(
+            route(post.clone(), "/api/ingest/analyst", RecallWrite, 201, 201),
+            || json!({"nodes": [{"name": "Matrix Tool", "node_type": "tool"}]}),
+        ),
+        with_body(
+            route(post.clone(), "/api/ingest/report", RecallWrite, 201, 201),
+            || json!({"title": "Matrix", "content_blocks": [{"entity_name": "Matrix Tool", "node_type": "tool"}]}),
+        ),
+        with_body(
+            route(post.clone(), "/api/ingest/preview", RecallWrite, 200, 200),
+            || json!({"text": PREVIEW}),
+        ),
+        route(get.clone(), "/api/ingest/batch/{id}", RecallWrite, 200, 404),
+        route(
+            post.clone(),
+            "/api/ingest/batch/{id}/commit",
+            RecallWrite,
+            200,
+            404,
+        ),
+        with_body(
+            route(patch.clone(), "/api/ingest/staging/{id}", RecallWrite, 200, 404),
+            || json!({"status": "uncertain"}),
         ),
         route(get.clone(), "/api/audit/logs", AuditRead, 200, 200),
         route(get.clone(), "/api/audit/verify", AuditRead, 200, 200),
@@ -197,7 +231,15 @@ fn every_route_answers_every_caller_as_the_table_says() {
             .ingest(json!([stix::object("tool", "Matrix Tool")]))
             .await;
         let found = app.admin.search("Matrix Tool").await;
+        let staged = app
+            .admin
+            .post("/api/ingest/preview", &json!({"text": PREVIEW}))
+            .await;
+        let staged = staged.expect(200).await;
+        let part = |value: &Value| value.as_str().unwrap().to_owned();
         let ids = [
+            ("/api/ingest/batch/", part(&staged["batch_id"])),
+            ("/api/ingest/staging/", part(&staged["entities"][0]["id"])),
             (
                 "/api/recall/sessions/",
                 found["recall_id"].as_str().unwrap().to_owned(),
