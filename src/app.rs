@@ -52,10 +52,10 @@ pub enum StartError {
 
 impl From<DomainError> for StartError {
     fn from(error: DomainError) -> Self {
-        match error {
-            DomainError::Internal { what, cause } => Self::Setup(format!("{what}: {cause}")),
-            other => Self::Setup(other.to_string()),
+        if let DomainError::Internal { what, cause } = &error {
+            return Self::Setup(format!("{what}: {cause}"));
         }
+        Self::Setup(error.to_string())
     }
 }
 

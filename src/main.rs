@@ -31,7 +31,8 @@ const EXAMPLES: &str = "Examples:
   threat-memory hosted --config config/hosted.toml  with settings of your own (the file explains each)
 
 Secrets come from the environment: THREAT_MEMORY_ADMIN_EMAIL, THREAT_MEMORY_ADMIN_PASSWORD (first start),
-THREAT_MEMORY_JWT_SECRET, THREAT_MEMORY_STORAGE_USER, THREAT_MEMORY_STORAGE_PASSWORD.";
+THREAT_MEMORY_JWT_SECRET, THREAT_MEMORY_STORAGE_USER, THREAT_MEMORY_STORAGE_PASSWORD,
+THREAT_MEMORY_EMBEDDING_API_KEY, THREAT_MEMORY_LLM_API_KEY.";
 
 #[derive(Subcommand)]
 enum Command {

@@ -26,6 +26,8 @@ use crate::store::{AuditFilter, Store};
 const GROUP: usize = 500;
 /// How long an entry may wait for its link, so that many are linked in one write.
 const LINK_DELAY: Duration = Duration::from_millis(20);
+/// Pause after a failed write of links.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// Way to the audit log.
 pub type AuditHandle = ActorHandle<AuditWriter>;
@@ -85,6 +87,9 @@ impl Request for Drain {
     const ACCESS: Access = Access::Read;
 }
 
+/// Entries that wait for their link, with their numbers, by workspace.
+type Groups = HashMap<Uuid, Vec<(u64, AuditEntry)>>;
+
 struct Pending {
     number: u64,
     entry: AuditEntry,
@@ -97,7 +102,7 @@ pub struct AuditWriter {
     store: Arc<Store>,
     runtime: Handle,
     appends: Vec<Pending>,
-    unchained: HashMap<Uuid, Vec<(u64, AuditEntry)>>,
+    unchained: Groups,
     writing: bool,
     chaining: bool,
     linking_planned: bool,
@@ -185,28 +190,29 @@ impl AuditWriter {
             return;
         }
         self.chaining = true;
-        let mut numbers = Vec::new();
-        let mut groups = Vec::new();
-        for (tenant, group) in std::mem::take(&mut self.unchained) {
-            let (own, entries): (Vec<u64>, Vec<AuditEntry>) = group.into_iter().unzip();
-            numbers.extend(own);
-            groups.push((tenant, entries));
-        }
+        let groups = std::mem::take(&mut self.unchained);
         let store = Arc::clone(&self.store);
-        let task = self.runtime.spawn(async move {
-            for (tenant, entries) in &groups {
-                for entries in entries.chunks(GROUP) {
-                    if let Err(error) = store.chain_audit(*tenant, entries).await {
-                        // Not lost: entries without a link are found and linked at the next start.
-                        tracing::error!(%tenant, ?error, "linking audit entries failed");
-                    }
-                }
-            }
-        });
-        ctx.spawn(task.into_actor(self).map(move |_, writer, ctx| {
-            writer.chaining = false;
+        let task = self
+            .runtime
+            .spawn(async move { link_groups(&store, groups).await });
+        ctx.spawn(task.into_actor(self).map(move |linked, writer, ctx| {
+            // A panic there loses no entry: what has no link gets it at the next start.
+            let (numbers, failed) = linked.unwrap_or_default();
             writer.settle(numbers);
-            writer.chain_soon(ctx);
+            if failed.is_empty() {
+                writer.chaining = false;
+                writer.chain_soon(ctx);
+                return;
+            }
+            ctx.run_later(RETRY_DELAY, |writer, ctx| {
+                for (tenant, mut group) in failed {
+                    // Before what came meanwhile: the chain keeps the order of the log.
+                    group.append(writer.unchained.entry(tenant).or_default());
+                    writer.unchained.insert(tenant, group);
+                }
+                writer.chaining = false;
+                writer.chain_next(ctx);
+            });
         }));
     }
 
@@ -261,12 +267,29 @@ impl Actor for AuditWriter {
     }
 }
 
+/// Links entries; the numbers of those that are done, and the groups that failed.
+async fn link_groups(store: &Store, groups: Groups) -> (Vec<u64>, Groups) {
+    let (mut done, mut failed) = (Vec::new(), Groups::new());
+    for (tenant, mut group) in groups {
+        while !group.is_empty() {
+            let part: Vec<AuditEntry> = group.iter().take(GROUP).map(|(_, entry)| entry.clone()).collect();
+            if let Err(error) = store.chain_audit(tenant, &part).await {
+                tracing::error!(%tenant, ?error, "linking audit entries failed; trying again");
+                failed.insert(tenant, group);
+                break;
+            }
+            done.extend(group.drain(..part.len()).map(|(number, _)| number));
+        }
+    }
+    (done, failed)
+}
+
 /// Links the entries whose process was cut off before it could.
 async fn link_leftovers(store: &Store) -> Result<(), DomainError> {
     for tenant in store.workspace_ids().await? {
         let left = store.unchained_audit(tenant).await?;
         if !left.is_empty() {
-            tracing::info!(%tenant, entries = left.len(), "linking audit entries of an earlier run");
+            tracing::info!(%tenant, entries = left.len(), "linking audit entries that have no link yet");
             store.chain_audit(tenant, &left).await?;
         }
     }

@@ -29,6 +29,8 @@ use crate::domain::staging::{
 use crate::domain::tlp::Tlp;
 use crate::store::{Decision, NewBatch, Store};
 
+/// Most entities of one batch.
+const MAX_ENTITIES: usize = 5000;
 /// Marking of what neither the request nor the text marks.
 const FALLBACK: Tlp = Tlp::Amber;
 
@@ -187,6 +189,10 @@ impl StagingCore {
             relations,
             warnings,
         } = self.extractor.call(extract).await?;
+        if entities.len() > MAX_ENTITIES {
+            let rule = format!("names more than {MAX_ENTITIES} entities; send it in parts");
+            return Err(DomainError::invalid("text", rule));
+        }
         let candidates = self
             .graph
             .call(FindDuplicates {

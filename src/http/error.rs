@@ -56,9 +56,10 @@ impl ResponseError for HostedError {
         if let DomainError::Internal { what, cause } = &self.0 {
             tracing::error!(what, cause, "request failed");
         }
-        let details = match &self.0 {
-            DomainError::InvalidBundle { details } => Some(details.clone()),
-            _ => None,
+        let details = if let DomainError::InvalidBundle { details } = &self.0 {
+            Some(details.clone())
+        } else {
+            None
         };
         let mut response = HttpResponse::build(self.status_code()).json(ErrorBody {
             error: self.0.to_string(),

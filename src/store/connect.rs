@@ -35,10 +35,10 @@ pub enum StoreError {
 impl StoreError {
     /// The error of the core; `what` is all that a client reads of a database failure.
     pub(super) fn into_domain(self, what: &'static str) -> DomainError {
-        match self {
-            StoreError::Domain(error) => error,
-            other => DomainError::internal(what, other),
+        if let StoreError::Domain(error) = self {
+            return error;
         }
+        DomainError::internal(what, self)
     }
 }
 

@@ -119,11 +119,11 @@ impl Work<'_> {
             .tx
             .find("SELECT id FROM $ids", drafts.iter().map(id_of).collect())
             .await?;
-        let mut known: HashSet<RecordId> = found.into_iter().map(|row| row.id).collect();
+        let mut known: HashSet<Uuid> = found.iter().map(|row| key(&row.id)).collect::<Result<_, _>>()?;
         let mut rows = Vec::new();
         for draft in drafts {
             let id = id_of(draft);
-            if known.insert(id.clone()) {
+            if known.insert(key(&id)?) {
                 rows.push(self.evidence_row(id, draft));
             }
         }

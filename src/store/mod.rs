@@ -52,7 +52,7 @@ pub struct Store {
 impl Store {
     /// The next value of the hybrid logical clock: microseconds since 1970, always growing.
     pub fn next_rev(&self) -> u64 {
-        let now = u64::try_from(chrono::Utc::now().timestamp_micros()).unwrap_or(0);
+        let now = u64::try_from(crate::clock::now().timestamp_micros()).unwrap_or(0);
         let last = self
             .clock
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |last| {

@@ -115,10 +115,10 @@ pub(super) fn record(table: &'static str, id: Uuid) -> RecordId {
 
 /// The UUID key of a record id.
 pub(super) fn key(id: &RecordId) -> Result<Uuid, DomainError> {
-    match &id.key {
-        RecordIdKey::Uuid(uuid) => Ok(uuid.into_inner()),
-        other => Err(corrupt(format!("{other:?} is not a UUID key"))),
+    if let RecordIdKey::Uuid(uuid) = &id.key {
+        return Ok(uuid.into_inner());
     }
+    Err(corrupt(format!("{:?} is not a UUID key", id.key)))
 }
 
 /// A stored value that this program would never have written.

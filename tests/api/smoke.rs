@@ -39,3 +39,42 @@ fn what_was_acknowledged_is_there_after_a_restart() {
         app.stop().await;
     });
 }
+
+fn object(kind: &str, name: &str) -> serde_json::Value {
+    json!({"type": kind, "id": format!("{kind}--{}", uuid::Uuid::new_v4()), "name": name})
+}
+
+fn uses(source: &serde_json::Value, target: &serde_json::Value) -> serde_json::Value {
+    json!({"type": "relationship", "id": format!("relationship--{}", uuid::Uuid::new_v4()),
+        "relationship_type": "uses", "source_ref": source["id"], "target_ref": target["id"]})
+}
+
+#[test]
+fn a_structured_question_follows_the_relationships_of_what_it_names() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let group = object("intrusion-set", "Sandworm Team");
+        let malware = object("malware", "Industroyer");
+        let technique = object("attack-pattern", "Remote Services");
+        let other = object("malware", "PlugX");
+        let edges = [uses(&group, &malware), uses(&group, &technique)];
+        app.admin
+            .ingest(json!([group, malware, technique, other, edges[0], edges[1]]))
+            .await;
+        let query = crate::helpers::encode(&[("q", "malware used by Voodoo Bear"), ("mode", "structured")]);
+        let found = app
+            .admin
+            .get(&format!("/api/recall/search?{query}"))
+            .await
+            .expect(200)
+            .await;
+        let names: Vec<_> = found["results"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|node| &node["name"])
+            .collect();
+        assert_eq!(names, ["Industroyer"]);
+        app.stop().await;
+    });
+}

@@ -184,7 +184,9 @@ fn same_nodes(target: &WorkspaceIndex, drafts: &[NodeDraft]) -> Result<HashMap<u
 fn alike(node_type: NodeType) -> Vec<NodeType> {
     match node_type {
         NodeType::Cve | NodeType::Vulnerability => vec![NodeType::Cve, NodeType::Vulnerability],
-        other => vec![other],
+        NodeType::Actor | NodeType::Ioc | NodeType::Attck | NodeType::Osint | NodeType::Tool => {
+            vec![node_type]
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
 use crate::domain::extraction::{Gazetteer, question_filters};
+use crate::domain::node::NodeType;
 use crate::domain::principal::Principal;
 use crate::domain::session::{RecallMode, RecallSession, ScoredNode, Visible};
 use crate::domain::tlp::Tlp;
@@ -21,6 +22,21 @@ use crate::store::SessionRecord;
 
 /// From this score on the query is the node's own name, identifier or alias (`search::fusion`).
 const EXACT: f32 = 0.9;
+
+/// Score of what is related to what the question names.
+const RELATED: f32 = 0.8;
+
+/// Most neighbours that are looked at.
+const MOST_NEIGHBOURS: usize = 1000;
+
+/// A question on its way to the index.
+#[derive(Debug, Clone)]
+struct Question {
+    ws: Uuid,
+    text: String,
+    filter: Filter,
+    limit: usize,
+}
 
 /// How a question is put to the index.
 #[derive(Debug, Clone, Copy)]
@@ -132,61 +148,21 @@ impl GraphCore {
         let ws = by.workspace.id;
         let clearance = by.workspace.clearance();
         let target = self.index_of(ws).await?;
-        let filter = Filter {
-            highest_tlp: clearance.highest(),
-            include_rejected,
-            node_types: None,
+        let question = Question {
+            ws,
+            text: query.to_owned(),
+            filter: Filter {
+                highest_tlp: clearance.highest(),
+                include_rejected,
+                node_types: None,
+            },
+            limit,
         };
-        let (index, question) = (Arc::clone(&self.index), query.to_owned());
-        let hits: Vec<Hit> = blocking(move || match ask {
-            Ask::Structured => {
-                let mut found = question_filters(&question);
-                if found.text.is_empty() && found.names.is_empty() && found.identifiers.is_empty() {
-                    // "malware" names a type and nothing to look for: rank the nodes of that type by the word.
-                    found.text.clone_from(&question);
-                }
-                let mut keys = found.identifiers;
-                keys.extend(found.names);
-                let vector = index.embed_query(&found.text).ok();
-                let query = StructuredQuery {
-                    node_types: found.node_types,
-                    keys,
-                    text: found.text,
-                };
-                target
-                    .structured(&query, vector.as_deref(), &filter, limit)
-                    .map_err(index_failed)
-            }
-            Ask::Semantic => {
-                let vector = index.embed_query(&question).map_err(|error| {
-                    tracing::warn!(%error, "embedding the query failed");
-                    DomainError::Busy {
-                        actor: "embedding model",
-                    }
-                })?;
-                target
-                    .search(&question, Some(&vector), Mode::Vector, &filter, limit)
-                    .map_err(index_failed)
-            }
-            Ask::Blended => {
-                let vector = index.embed_query(&question);
-                if let Err(error) = &vector {
-                    tracing::warn!(%error, "embedding the query failed; searching by words only");
-                }
-                let vector = vector.ok();
-                let mode = if vector.is_some() {
-                    Mode::Blended
-                } else {
-                    Mode::Keyword
-                };
-                let hits = target
-                    .search(&question, vector.as_deref(), mode, &filter, limit)
-                    .map_err(index_failed)?;
-                let named = named_elsewhere(&target, &question, &filter)?;
-                Ok(lead_with(named, hits, limit))
-            }
-        })
-        .await?;
+        let hits = match ask {
+            Ask::Blended => self.blended(target, question).await?,
+            Ask::Structured => self.structured(target, question).await?,
+            Ask::Semantic => self.semantic(target, question).await?,
+        };
         let ids: Vec<Uuid> = hits.iter().map(|hit| hit.node_id).collect();
         let stored = self
             .store
@@ -207,6 +183,138 @@ impl GraphCore {
             .collect();
         Ok(Visible::filter(rows, clearance))
     }
+}
+
+impl GraphCore {
+    async fn blended(&self, target: Arc<WorkspaceIndex>, ask: Question) -> Result<Vec<Hit>, DomainError> {
+        let index = Arc::clone(&self.index);
+        blocking(move || {
+            let vector = index.embed_query(&ask.text);
+            if let Err(error) = &vector {
+                tracing::warn!(%error, "embedding the query failed; searching by words only");
+            }
+            let vector = vector.ok();
+            let mode = if vector.is_some() {
+                Mode::Blended
+            } else {
+                Mode::Keyword
+            };
+            let hits = target
+                .search(&ask.text, vector.as_deref(), mode, &ask.filter, ask.limit)
+                .map_err(index_failed)?;
+            let named = named_elsewhere(&target, &ask.text, &ask.filter)?;
+            Ok(lead_with(named, hits, ask.limit))
+        })
+        .await
+    }
+
+    async fn semantic(&self, target: Arc<WorkspaceIndex>, ask: Question) -> Result<Vec<Hit>, DomainError> {
+        let index = Arc::clone(&self.index);
+        blocking(move || {
+            let vector = index.embed_query(&ask.text).map_err(|error| {
+                tracing::warn!(%error, "embedding the query failed");
+                DomainError::Busy {
+                    actor: "embedding model",
+                }
+            })?;
+            target
+                .search(&ask.text, Some(&vector), Mode::Vector, &ask.filter, ask.limit)
+                .map_err(index_failed)
+        })
+        .await
+    }
+
+    /// Names, identifiers and types; "malware used by Sandworm Team" asks for what the named node is related to.
+    async fn structured(&self, target: Arc<WorkspaceIndex>, ask: Question) -> Result<Vec<Hit>, DomainError> {
+        let (index, question) = (Arc::clone(&self.index), ask.clone());
+        let (types, named, direct) = blocking(move || {
+            let mut found = question_filters(&question.text);
+            if found.text.is_empty() && found.names.is_empty() && found.identifiers.is_empty() {
+                // "malware" names a type and nothing to look for: rank the nodes of that type by the word.
+                found.text.clone_from(&question.text);
+            }
+            let mut keys = found.identifiers;
+            keys.extend(found.names);
+            let named = named_of_other_types(&target, &found.node_types, &keys, &question.filter)?;
+            let vector = index.embed_query(&found.text).ok();
+            let types = found.node_types.clone();
+            let query = StructuredQuery {
+                node_types: found.node_types,
+                keys,
+                text: found.text,
+            };
+            let direct = target
+                .structured(&query, vector.as_deref(), &question.filter, question.limit)
+                .map_err(index_failed)?;
+            Ok((types, named, direct))
+        })
+        .await?;
+        let highest = ask.filter.highest_tlp;
+        let mut near = self.store.neighbours(ask.ws, &named, highest).await?;
+        near.truncate(MOST_NEIGHBOURS);
+        let near = self
+            .store
+            .nodes_by_id(ask.ws, &near, highest, ask.filter.include_rejected)
+            .await?;
+        let mut related: Vec<_> = near
+            .into_iter()
+            .map(|stored| stored.node)
+            .filter(|node| types.contains(&node.node_type))
+            .collect();
+        related.sort_by(|a, b| {
+            b.confidence
+                .total_cmp(&a.confidence)
+                .then_with(|| a.name.cmp(&b.name))
+        });
+        let mut hits: Vec<Hit> = related
+            .into_iter()
+            .map(|node| Hit {
+                node_id: node.id,
+                score: RELATED,
+            })
+            .collect();
+        for hit in direct {
+            if !hits.iter().any(|other| other.node_id == hit.node_id) {
+                hits.push(Hit {
+                    score: if hits.is_empty() {
+                        hit.score
+                    } else {
+                        hit.score.min(RELATED)
+                    },
+                    ..hit
+                });
+            }
+        }
+        hits.truncate(ask.limit);
+        Ok(hits)
+    }
+}
+
+/// The nodes that carry one of the keys, when the question asks for other types than theirs.
+fn named_of_other_types(
+    target: &WorkspaceIndex,
+    types: &[NodeType],
+    keys: &[String],
+    filter: &Filter,
+) -> Result<Vec<Uuid>, DomainError> {
+    if types.is_empty() || keys.is_empty() {
+        return Ok(Vec::new());
+    }
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let others = NodeType::ALL
+        .iter()
+        .copied()
+        .filter(|kind| !types.contains(kind))
+        .collect();
+    let filter = Filter {
+        node_types: Some(others),
+        ..filter.clone()
+    };
+    let found = target.lookup(&keys, &filter).map_err(index_failed)?;
+    let mut named: Vec<Uuid> = found.into_iter().map(|hit| hit.node_id).collect();
+    named.sort_unstable();
+    named.dedup();
+    Ok(named)
 }
 
 /// The nodes that carry another name of what the whole question names: "Fancy Bear" finds APT28 also where

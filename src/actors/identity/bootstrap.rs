@@ -96,9 +96,8 @@ pub async fn demo_bundle(store: &Store) -> Result<Option<(Principal, Vec<Value>)
     };
     let mut bundle: Value = serde_json::from_str(DEMO)
         .map_err(|error| DomainError::internal("the demo bundle is damaged", error))?;
-    let objects = match bundle.get_mut("objects").map(Value::take) {
-        Some(Value::Array(objects)) => objects,
-        _ => return Err(DomainError::internal("the demo bundle is damaged", "no objects")),
+    let Some(Value::Array(objects)) = bundle.get_mut("objects").map(Value::take) else {
+        return Err(DomainError::internal("the demo bundle is damaged", "no objects"));
     };
     let credential = Credential::User {
         id: uuid::Uuid::nil(),

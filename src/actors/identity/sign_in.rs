@@ -1,6 +1,7 @@
 //! Who is asking.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use secrecy::SecretString;
 use uuid::Uuid;
@@ -8,16 +9,20 @@ use uuid::Uuid;
 use super::{IdentityCore, hashing};
 use crate::actors::audit_writer::Append;
 use crate::actors::handle::{Access, Request};
-use crate::actors::rate_limiter::{BeginLogin, ClearLogin, LoginGate};
+use crate::actors::rate_limiter::{BeginLogin, ClearLogin, LoginGate, TakeRequest};
 use crate::auth::{api_key, password};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
+use crate::domain::permission::Permission;
 use crate::domain::principal::{Credential, Principal, Workspace};
 use crate::store::UserRecord;
 
 const REFUSED: DomainError = DomainError::Unauthenticated("invalid or missing credentials");
 const WRONG_LOGIN: DomainError = DomainError::Unauthenticated("wrong e-mail address or password");
+/// Sign-in attempts from one address, whatever the account.
+const TRIES_PER_ADDRESS: u32 = 300;
+const TRIES_WINDOW: Duration = Duration::from_secs(15 * 60);
 /// Longest e-mail address (RFC 5321 section 4.5.3.1).
 const MAX_EMAIL: usize = 254;
 
@@ -91,11 +96,18 @@ impl IdentityCore {
                 if owner.disabled {
                     return Err(REFUSED);
                 }
+                // A key can do no more than its owner may do now.
+                let mut scopes = found.scopes;
+                scopes.retain(|scope| {
+                    Permission::ALL
+                        .iter()
+                        .any(|p| scope.grants(*p) && owner.role.grants(*p))
+                });
                 let credential = Credential::ApiKey {
                     id: found.id,
                     owner: owner.id,
                     owner_email: owner.email,
-                    scopes: found.scopes,
+                    scopes,
                 };
                 (workspace, credential)
             }
@@ -116,16 +128,29 @@ impl IdentityCore {
         if email.len() > MAX_EMAIL {
             return Err(WRONG_LOGIN);
         }
+        // One address may not try account after account either.
+        let bucket = TakeRequest {
+            bucket: format!("login {ip}"),
+            limit: TRIES_PER_ADDRESS,
+            window: TRIES_WINDOW,
+        };
+        let tries = self.limiter.call(bucket).await?;
+        if !tries.allowed {
+            return Err(DomainError::RateLimited {
+                retry_after: tries.reset,
+            });
+        }
         let key = format!("{ip} {email}");
         let gate = self.limiter.call(BeginLogin { key: key.clone() }).await?;
-        if let LoginGate::Locked { retry_after } = gate {
-            return Err(DomainError::RateLimited { retry_after });
-        }
         let user = self
             .store
             .user_by_email(&email)
             .await?
             .filter(|user| !user.disabled);
+        if let LoginGate::Locked { retry_after } = gate {
+            self.record_failure(user.map(|user| user.ws), &email, ip).await?;
+            return Err(DomainError::RateLimited { retry_after });
+        }
         let stored = user.as_ref().and_then(|user| user.password_hash.clone());
         let fits = hashing(move || Ok(password::verify(&password, stored.as_deref()))).await?;
         match user {
