@@ -28,7 +28,7 @@ use crate::domain::stix::ingest::Defaults;
 use crate::domain::tlp::Tlp;
 use crate::http::{AppState, admin, hosted};
 use crate::search::{IndexSettings, SearchIndex};
-use crate::store::{StorageCredentials, Store, StoreError};
+use crate::store::{StorageCredentials, StorageMemory, Store, StoreError};
 use crate::{clock, embedding, llm, telemetry};
 
 /// Exit code when an actor dies again and again (sysexits.h, EX_SOFTWARE).
@@ -254,6 +254,10 @@ fn secret(settings: &Settings) -> Result<SecretString, StartError> {
 }
 
 async fn open_store(settings: &Settings, secret: &SecretString) -> Result<Arc<Store>, StartError> {
+    let memory = StorageMemory {
+        memtable: settings.storage.memtable_mib << 20,
+        block_cache: settings.storage.block_cache_mib << 20,
+    };
     let owner = match (&settings.storage_user, &settings.storage_password) {
         (Some(username), Some(password)) if settings.storage.url.starts_with("ws") => {
             Some(StorageCredentials {
@@ -264,7 +268,7 @@ async fn open_store(settings: &Settings, secret: &SecretString) -> Result<Arc<St
         _ => None,
     };
     Ok(Arc::new(
-        Store::open(&settings.engine_url(), "hosted", owner.as_ref(), secret).await?,
+        Store::open(&settings.engine_url(), "hosted", memory, owner.as_ref(), secret).await?,
     ))
 }
 

@@ -25,7 +25,7 @@ pub fn init_logs(settings: &LogSettings, data_dir: Option<&Path>) -> Result<Opti
     // The database logs its own housekeeping at info; operators want this program's lines.
     let directives = format!("warn,threat_memory={0},{0}", settings.filter);
     let quiet = format!(
-        "{directives},surrealdb=warn,surrealdb_core=warn,surrealkv=warn,tantivy=warn,actix_server=warn"
+        "{directives},surrealdb=warn,surrealdb_core=warn,surrealkv=error,tantivy=warn,actix_server=warn"
     );
     let terminal = fmt::layer()
         .with_target(false)

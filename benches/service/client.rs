@@ -63,7 +63,8 @@ impl Client {
         text(self.http.get(url).bearer_auth(&self.token).send().await?).await
     }
 
-    async fn post(&self, path: &str, body: Vec<u8>) -> Fallible<Value> {
+    /// Sends a JSON body.
+    pub async fn post(&self, path: &str, body: Vec<u8>) -> Fallible<Value> {
         let request = self.http.post(format!("{}{path}", self.base));
         let request = request.header("content-type", "application/json").body(body);
         let answer = text(request.bearer_auth(&self.token).send().await?).await?;

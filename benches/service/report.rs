@@ -52,6 +52,7 @@ fn megabytes(bytes: u64) -> String {
 pub fn resources(service: &Service, dir: &Path) {
     let memory = |name| service.memory(name).map_or_else(|| "unknown".into(), megabytes);
     line("memory (RSS)", &memory("VmRSS"));
+    line("  of which files that are mapped", &memory("RssFile"));
     line("  at its highest", &memory("VmHWM"));
     line("data directory", &megabytes(disk(dir)));
 }
@@ -80,10 +81,10 @@ pub fn ingest(grown: &Grown, cpu: Option<f64>) {
         &format!("{}/s", thousands(grown.slowest)),
     );
     if let Some(cpu) = cpu {
-        line(
-            "  cores the service used",
-            &format!("{:.2}", cpu / grown.time.as_secs_f64()),
-        );
+        let busy = cpu / grown.time.as_secs_f64();
+        line("  cores the service used", &format!("{busy:.2}"));
+        let per_thousand = Duration::from_secs_f64(cpu * 1e3 / grown.objects as f64);
+        line("  processor time per 1,000 objects", &millis(per_thousand));
     }
 }
 

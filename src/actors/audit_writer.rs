@@ -42,14 +42,14 @@ impl Request for Append {
     const ACCESS: Access = Access::Write;
 }
 
-/// Asks for the link of an entry that is already in the log; answered at once.
+/// Asks for the link of an entry that is already in the log. Never waits behind a reader of the log.
 #[derive(Debug)]
 pub struct Chain(pub AuditEntry);
 
 impl Request for Chain {
     type Reply = ();
     const NAME: &'static str = "chain";
-    const ACCESS: Access = Access::Read;
+    const ACCESS: Access = Access::Write;
 }
 
 /// Lists entries of a workspace, newest first.

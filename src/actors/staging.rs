@@ -1,9 +1,10 @@
 //! Owns the staging batches: which one is being committed, and every step of their state machine.
 //!
-//! Promises: decisions and commits of one batch are ordered; two commits at a time are one commit and its
-//! result; whatever is undecided stays. Talks to the extractor and to the graph.
+//! Promises: commits of one batch are ordered, so two at a time are one commit and its result; a decision and
+//! a commit that meet are settled by the database; whatever is undecided stays; nothing is shown above the
+//! caller's clearance. Talks to the extractor, to the graph and to the audit writer.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError, Weak};
 
 use actix::{Actor, Context, Handler, ResponseFuture};
@@ -19,7 +20,7 @@ use super::job;
 use crate::clock;
 use crate::config::ActorSettings;
 use crate::domain::audit::{AuditEntry, Outcome};
-use crate::domain::error::DomainError;
+use crate::domain::error::{DomainError, ErrorKind};
 use crate::domain::extraction::{sensitivity, tlp_hint};
 use crate::domain::principal::Principal;
 use crate::domain::staging::{
@@ -205,6 +206,18 @@ impl StagingCore {
             proposed: default_tlp.or(hint).unwrap_or(FALLBACK),
             missing: default_tlp.is_none() && hint.is_none(),
         };
+        if !by.workspace.clearance().permits(marking.proposed) {
+            let field = if default_tlp.is_some() {
+                "default_tlp"
+            } else {
+                "text"
+            };
+            let rule = format!(
+                "is marked {}, which nobody in this workspace could review",
+                marking.proposed
+            );
+            return Err(DomainError::invalid(field, rule));
+        }
         let batch_id = Uuid::new_v4();
         let text_warnings = sensitivity(&text, marking.proposed);
         let staged: Vec<(StagedEntity, ExtractedEntity)> = entities
@@ -249,34 +262,63 @@ impl StagingCore {
         };
         self.store.create_batch(ws, &new, &entry).await?;
         self.chain(entry).await;
+        let mut late = None;
         if mode == IngestMode::Auto {
-            self.commit_batch(CommitBatch {
+            let commit = CommitBatch {
                 by: by.clone(),
                 batch: batch_id,
-            })
-            .await?;
+            };
+            match self.commit_batch(commit).await {
+                Ok(_) => {}
+                // The batch is there and must not be sent again: it is committed by its own route later.
+                Err(error) if error.kind() == ErrorKind::Unavailable => late = Some(error),
+                Err(error) => return Err(error),
+            }
         }
-        self.read_batch(ReadBatch { by, batch: batch_id }).await
+        let mut view = self.read_batch(ReadBatch { by, batch: batch_id }).await?;
+        view.batch
+            .warnings
+            .extend(late.map(|error| format!("not committed yet ({error}); commit the batch later")));
+        Ok(view)
     }
 
     async fn read_batch(&self, message: ReadBatch) -> Result<BatchView, DomainError> {
-        let found = self.store.batch(message.by.workspace.id, message.batch).await?;
-        let (batch, entities) = found.ok_or(DomainError::NotFound("batch"))?;
+        let ReadBatch { by, batch } = message;
+        let (ws, clearance) = (by.workspace.id, by.workspace.clearance());
+        let found = self.store.batch(ws, batch).await?;
+        let (batch, mut entities) = found.ok_or(DomainError::NotFound("batch"))?;
+        entities.retain(|entity| clearance.permits(entity.resolved_tlp.unwrap_or(entity.proposed_tlp)));
+        // Candidates were looked up at the time of the preview: their nodes may be hidden by now.
+        let nodes: Vec<Uuid> = entities
+            .iter()
+            .flat_map(|e| &e.duplicate_candidates)
+            .map(|c| c.node_id)
+            .collect();
+        let visible = self
+            .store
+            .nodes_by_id(ws, &nodes, clearance.highest(), false)
+            .await?;
+        let visible: HashSet<Uuid> = visible.into_iter().map(|stored| stored.node.id).collect();
+        for entity in &mut entities {
+            entity
+                .duplicate_candidates
+                .retain(|candidate| visible.contains(&candidate.node_id));
+        }
         Ok(BatchView { batch, entities })
     }
 
     async fn decide(&self, message: Decide) -> Result<StagedEntity, DomainError> {
         let Decide { by, entity, decision } = message;
         let ws = by.workspace.id;
+        let highest = by.workspace.clearance().highest();
+        let mut target_type = None;
         if let Some(target) = decision.merge_target {
-            let highest = by.workspace.clearance().highest();
             let visible = self.store.nodes_by_id(ws, &[target], highest, false).await?;
-            if visible.is_empty() {
-                return Err(DomainError::invalid(
-                    "merge_target_id",
-                    "must be an active node of this workspace",
-                ));
-            }
+            let Some(found) = visible.first() else {
+                let rule = "must be an active node of this workspace";
+                return Err(DomainError::invalid("merge_target_id", rule));
+            };
+            target_type = Some(found.node.node_type);
         }
         let mut entry = AuditEntry::by(
             &by,
@@ -293,7 +335,10 @@ impl StagingCore {
         if let Some(target) = decision.merge_target {
             entry = entry.with("merge_target_id", target.to_string());
         }
-        let changed = self.store.decide(ws, entity, decision, &entry).await?;
+        let changed = self
+            .store
+            .decide(ws, entity, decision, (highest, target_type), &entry)
+            .await?;
         self.chain(entry).await;
         Ok(changed)
     }

@@ -80,6 +80,8 @@ pub struct ServerSettings {
 pub struct StorageSettings {
     pub url: String,
     pub data_dir: PathBuf,
+    pub memtable_mib: usize,
+    pub block_cache_mib: usize,
 }
 
 #[derive(Debug, Clone, Deserialize)]

@@ -71,6 +71,12 @@ impl Settings {
     }
 
     fn storage_rules(&self) -> Result<(), ConfigError> {
+        within("storage.memtable_mib", self.storage.memtable_mib, 16..=16_384)?;
+        within(
+            "storage.block_cache_mib",
+            self.storage.block_cache_mib,
+            1..=1_048_576,
+        )?;
         let url = &self.storage.url;
         let rest = ["surrealkv://", "mem://", "ws://", "wss://"]
             .iter()

@@ -157,7 +157,13 @@ pub fn of_report(report: &Report, defaults: ItemDefaults) -> Drafts {
     let raw = report_original(report);
     let marking = |block: &ReportBlock| block.tlp.unwrap_or(defaults.tlp);
     // The report as a whole is as restricted as its most restricted block.
-    let whole = report.blocks.iter().map(marking).max().unwrap_or(defaults.tlp);
+    let whole = report
+        .blocks
+        .iter()
+        .map(marking)
+        .max()
+        .unwrap_or(defaults.tlp)
+        .max(defaults.tlp);
     drafts.evidence.push(EvidenceDraft {
         identity: identity([
             "report",
@@ -174,8 +180,10 @@ pub fn of_report(report: &Report, defaults: ItemDefaults) -> Drafts {
     });
     for block in &report.blocks {
         let (key, merge_by_name) = identity_of(block.node_type, &block.entity_name);
+        // The report's own words are marked as the report is: a block marked lower does not show them.
+        let shown = marking(block) >= defaults.tlp;
         let properties = present([
-            ("report", json!(report.title)),
+            ("report", json!(shown.then_some(&report.title))),
             ("source_url", json!(block.source_url)),
             ("excerpt", json!(block.excerpt)),
         ]);
@@ -184,7 +192,7 @@ pub fn of_report(report: &Report, defaults: ItemDefaults) -> Drafts {
             node_type: block.node_type,
             name: block.entity_name.clone(),
             description: block.description.clone(),
-            source: source.clone(),
+            source: if shown { source.clone() } else { "report".into() },
             source_type: "report",
             tlp: marking(block),
             confidence: block.confidence.unwrap_or(defaults.confidence),
@@ -235,12 +243,21 @@ fn stated_edges(text: &str, tlp: Tlp, confidence: f64, drafts: &mut Drafts) {
 /// The type of an item that states none (hosted specification, `POST /api/ingest/osint`).
 fn inferred_type(item: &OsintItem) -> NodeType {
     let text = format!("{} {}", item.title, item.description).to_lowercase();
-    let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
-    if has(&["cve", "ransomware", "exploit"]) {
+    let words: Vec<&str> = text.split(|c: char| !(c.is_alphanumeric() || c == '&')).collect();
+    // Beginnings of words: "exploited" counts, "laptop" is no APT.
+    let begins = |start: &str| words.iter().any(|word| word.starts_with(start));
+    let apt = |word: &&str| {
+        word.strip_prefix("apt")
+            .is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit()))
+    };
+    let actors = words
+        .windows(2)
+        .any(|pair| matches!(pair, ["threat", actor] if actor.starts_with("actor")));
+    if begins("cve") || begins("ransomware") || begins("exploit") {
         NodeType::Vulnerability
-    } else if has(&["apt", "threat-actor", "threat actor"]) {
+    } else if words.iter().any(apt) || actors {
         NodeType::Actor
-    } else if has(&["mitre", "att&ck"]) {
+    } else if words.contains(&"mitre") || begins("att&ck") {
         NodeType::Attck
     } else {
         NodeType::Osint
@@ -328,6 +345,8 @@ mod tests {
             ("APT29 is back", NodeType::Actor),
             ("A look at threat-actors of 2024", NodeType::Actor),
             ("MITRE updates ATT&CK", NodeType::Attck),
+            ("APT 28", NodeType::Actor),
+            ("Stolen laptop, chapter 3, captured", NodeType::Osint),
             ("Weekly summary", NodeType::Osint),
         ] {
             assert_eq!(inferred_type(&item(title)), want, "{title}");

@@ -10,9 +10,7 @@ use super::tlp::Tlp;
 macro_rules! wire_enum {
     ($(#[$meta:meta])* $name:ident, $list:literal { $($variant:ident = $text:literal),+ $(,)? }) => {
         $(#[$meta])*
-        #[derive(
-            Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
-        )]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
         pub enum $name { $(#[serde(rename = $text)] $variant),+ }
 
         impl $name {
@@ -36,6 +34,14 @@ macro_rules! wire_enum {
 
             fn from_str(text: &str) -> Result<Self, Self::Err> {
                 match text { $($text => Ok($name::$variant),)+ _ => Err(concat!("must be one of ", $list)) }
+            }
+        }
+
+        // Not derived: of a number in its place serde_json says that the document is broken.
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
+                text.parse().map_err(serde::de::Error::custom)
             }
         }
     };

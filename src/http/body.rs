@@ -1,13 +1,19 @@
 //! Request bodies: read after the caller is known, bounded, and parsed so that an error names the field.
 
+use std::time::Duration;
+
 use actix_web::web;
 use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::domain::error::DomainError;
 
 /// Above this size parsing leaves the server's threads.
 const LARGE: usize = 256 * 1024;
+/// Large bodies that are read and parsed at a time.
+const LARGE_AT_A_TIME: usize = 8;
+const LARGE_WAIT: Duration = Duration::from_secs(30);
 
 /// Reads and parses a JSON body of at most `limit` bytes.
 ///
@@ -17,7 +23,7 @@ pub async fn json<T: DeserializeOwned + Send + 'static>(
     payload: web::Payload,
     limit: usize,
 ) -> Result<T, DomainError> {
-    let bytes = read(payload, limit).await?;
+    let (bytes, _place) = read(payload, limit).await?;
     if bytes.len() < LARGE {
         return parse(&bytes);
     }
@@ -25,17 +31,34 @@ pub async fn json<T: DeserializeOwned + Send + 'static>(
     parsed.unwrap_or_else(|error| Err(DomainError::internal("the request failed unexpectedly", error)))
 }
 
-async fn read(mut payload: web::Payload, limit: usize) -> Result<web::BytesMut, DomainError> {
+/// Waits for a place among the large bodies: parsed, one may take many times its size.
+async fn large_place() -> Result<SemaphorePermit<'static>, DomainError> {
+    static PLACES: Semaphore = Semaphore::const_new(LARGE_AT_A_TIME);
+    let busy = DomainError::Busy { actor: "body reader" };
+    match tokio::time::timeout(LARGE_WAIT, PLACES.acquire()).await {
+        Ok(Ok(place)) => Ok(place),
+        Ok(Err(_)) | Err(_) => Err(busy),
+    }
+}
+
+type Place = Option<SemaphorePermit<'static>>;
+
+/// The body, and its place among the large ones if it is one.
+async fn read(mut payload: web::Payload, limit: usize) -> Result<(web::BytesMut, Place), DomainError> {
     let mut body = web::BytesMut::new();
+    let mut place = None;
     while let Some(chunk) = payload.next().await {
         let chunk =
             chunk.map_err(|error| DomainError::invalid("body", format!("could not be read: {error}")))?;
         if body.len() + chunk.len() > limit {
             return Err(DomainError::TooLarge { limit });
         }
+        if body.len() + chunk.len() >= LARGE && place.is_none() {
+            place = Some(large_place().await?);
+        }
         body.extend_from_slice(&chunk);
     }
-    Ok(body)
+    Ok((body, place))
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DomainError> {

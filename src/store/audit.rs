@@ -35,7 +35,6 @@ pub struct AuditFilter {
 struct HeadRow {
     seq: i64,
     hash: String,
-    entry_time: DateTime<Utc>,
 }
 
 /// The last link of a workspace's chain.
@@ -43,7 +42,6 @@ struct HeadRow {
 pub(super) struct ChainHead {
     seq: u64,
     hash: String,
-    entry_time: DateTime<Utc>,
 }
 
 impl Store {
@@ -89,7 +87,6 @@ impl Store {
                 head = Some(ChainHead {
                     seq: link.seq,
                     hash: link.hash,
-                    entry_time: entry.created_at,
                 });
             }
             let insert = "INSERT INTO audit_chain $rows RETURN NONE";
@@ -126,39 +123,26 @@ impl Store {
     async fn chain_head(&self, tenant: Uuid) -> Result<Option<ChainHead>, StoreError> {
         let mut response = self
             .db
-            .query("SELECT seq, hash, entry_time FROM audit_chain WHERE tenant_id = $t ORDER BY seq DESC LIMIT 1")
+            .query("SELECT seq, hash FROM audit_chain WHERE tenant_id = $t ORDER BY seq DESC LIMIT 1")
             .bind(("t", tenant))
             .await?;
         let row: Option<HeadRow> = response.take(0)?;
-        Ok(row.map(
-            |HeadRow {
-                 seq,
-                 hash,
-                 entry_time,
-             }| ChainHead {
-                seq: u64::try_from(seq).unwrap_or(0),
-                hash,
-                entry_time,
-            },
-        ))
+        Ok(row.map(|HeadRow { seq, hash }| ChainHead {
+            seq: u64::try_from(seq).unwrap_or(0),
+            hash,
+        }))
     }
 
     /// Entries without a link: those written just before the process was cut off.
     pub async fn unchained_audit(&self, tenant: Uuid) -> Result<Vec<AuditEntry>, DomainError> {
         let what = "reading the audit chain failed";
-        let head = self
-            .chain_head(tenant)
-            .await
-            .map_err(|error| error.into_domain(what))?;
-        // Entries get their time before they are written, so a slow transaction may land behind the head.
-        let since = head.map_or(DateTime::UNIX_EPOCH, |head| {
-            head.entry_time - chrono::Duration::hours(1)
-        });
+        if self.count(tenant, "audit").await? == self.count(tenant, "audit_chain").await? {
+            return Ok(Vec::new());
+        }
         let mut response = self
             .db
-            .query("SELECT * FROM audit WHERE tenant_id = $t AND ord <= $since ORDER BY ord")
+            .query("SELECT * FROM audit WHERE tenant_id = $t ORDER BY ord")
             .bind(("t", tenant))
-            .bind(("since", newest_first(since)))
             .await
             .map_err(failed(what))?;
         let rows: Vec<AuditRow> = response.take(0).map_err(failed(what))?;
@@ -228,15 +212,22 @@ impl Store {
             links += rows.len() as u64;
             self.check_page(rows, &mut check).await?;
         }
+        let entries = self.count(tenant, "audit").await?;
+        Ok(check.finish(entries.saturating_sub(links)))
+    }
+
+    async fn count(&self, tenant: Uuid, table: &'static str) -> Result<u64, DomainError> {
+        let what = "counting audit entries failed";
+        let query =
+            format!("SELECT VALUE count FROM (SELECT count() FROM {table} WHERE tenant_id = $t GROUP ALL)");
         let mut response = self
             .db
-            .query("SELECT VALUE count FROM (SELECT count() FROM audit WHERE tenant_id = $t GROUP ALL)")
+            .query(query)
             .bind(("t", tenant))
             .await
             .map_err(failed(what))?;
-        let entries: Option<i64> = response.take(0).map_err(failed(what))?;
-        let entries = u64::try_from(entries.unwrap_or(0)).unwrap_or(0);
-        Ok(check.finish(entries.saturating_sub(links)))
+        let count: Option<i64> = response.take(0).map_err(failed(what))?;
+        Ok(u64::try_from(count.unwrap_or(0)).unwrap_or(0))
     }
 
     async fn check_page(&self, rows: Vec<ChainRow>, check: &mut ChainCheck) -> Result<(), DomainError> {

@@ -1,21 +1,27 @@
 //! Opens the database, brings its schema up to date and signs in as the user without DDL rights.
 
-use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 use surrealdb::engine::any::{Any, connect};
-use surrealdb::opt::auth::{Database, Root};
+use surrealdb::engine::local::Db;
+use surrealdb::opt::auth::{Database as DatabaseUser, Root};
 use surrealdb::{Surreal, opt::Config};
+use surrealdb_cnf::ConfigMap;
+use surrealdb_engine_local::Datastore;
 
+use super::database::Database;
 use super::{Store, migrate};
 use crate::domain::error::DomainError;
 
 /// Namespace and user of the service.
 const NAMESPACE: &str = "threat_memory";
 const APP_USER: &str = "service";
+/// Scheme of an embedded, durable store.
+const EMBEDDED: &str = "surrealkv://";
 
 /// Why the store could not be opened or a statement failed.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +55,24 @@ pub struct StorageCredentials {
     pub password: SecretString,
 }
 
+/// Memory that an embedded store may take for itself, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub struct StorageMemory {
+    /// Writes that are kept in memory until they are sorted onto disk; no transaction may be larger.
+    pub memtable: usize,
+    /// Blocks read from disk.
+    pub block_cache: usize,
+}
+
+impl Default for StorageMemory {
+    fn default() -> Self {
+        Self {
+            memtable: 256 << 20,
+            block_cache: 128 << 20,
+        }
+    }
+}
+
 impl Store {
     /// Opens `url` (`surrealkv://PATH`, `mem://`, `ws://HOST`, `wss://HOST`), migrates `database` and signs in
     /// as the service user, whose password is derived from `secret`.
@@ -58,26 +82,26 @@ impl Store {
     pub async fn open(
         url: &str,
         database: &str,
+        memory: StorageMemory,
         owner: Option<&StorageCredentials>,
         secret: &SecretString,
     ) -> Result<Self, StoreError> {
-        let admin = connect_retrying(url).await?;
-        if let Some(owner) = owner {
-            let (username, password) = (owner.username.clone(), owner.password.expose_secret().to_owned());
-            admin.signin(Root { username, password }).await?;
-        }
+        let admin = if url.starts_with(EMBEDDED) {
+            Database::Tuned(open_embedded(url, memory).await?)
+        } else {
+            Database::Plain(open_other(url, owner).await?)
+        };
         let password = app_password(secret, database);
         migrate::run(&admin, NAMESPACE, database, APP_USER, &password).await?;
         let service = admin.clone();
-        service
-            .signin(Database {
-                namespace: NAMESPACE.into(),
-                database: database.into(),
-                username: APP_USER.into(),
-                password,
-            })
-            .await?;
-        service.use_ns(NAMESPACE).use_db(database).await?;
+        let user = DatabaseUser {
+            namespace: NAMESPACE.into(),
+            database: database.into(),
+            username: APP_USER.into(),
+            password,
+        };
+        service.sign_in(user).await?;
+        service.use_database(NAMESPACE, database).await?;
         Ok(Self {
             db: service,
             clock: AtomicU64::new(0),
@@ -86,31 +110,68 @@ impl Store {
     }
 }
 
-/// A directory that was closed a moment ago may still be locked: the engine lets go in the background.
-async fn connect_retrying(url: &str) -> Result<Surreal<Any>, StoreError> {
+async fn open_other(url: &str, owner: Option<&StorageCredentials>) -> Result<Surreal<Any>, StoreError> {
+    let db = connect((url, Config::new()))
+        .await
+        .map_err(|error| StoreError::Open {
+            url: url.to_owned(),
+            cause: error.to_string(),
+        })?;
+    if let Some(owner) = owner {
+        let (username, password) = (owner.username.clone(), owner.password.expose_secret().to_owned());
+        db.signin(Root { username, password }).await?;
+    }
+    Ok(db)
+}
+
+/// Opens an embedded store. A directory that was closed a moment ago may still be locked: the engine lets go
+/// in the background.
+async fn open_embedded(url: &str, memory: StorageMemory) -> Result<Surreal<Db>, StoreError> {
     let mut tries = 0;
     loop {
-        match connect((url, Config::new())).await {
-            Ok(db) => return Ok(db),
+        match datastore(url, memory).await {
+            Ok(datastore) => return Ok(Surreal::<Db>::unstable_from_datastore(datastore, None).await?),
             Err(error) => {
-                let locked = is_lock_error(&error.to_string());
+                let locked = is_lock_error(&error);
                 if locked && tries < 10 {
                     tries += 1;
                     tokio::time::sleep(Duration::from_millis(100)).await;
                     continue;
                 }
-                let path = url.strip_prefix("surrealkv://").unwrap_or(url).to_owned();
+                let path = url.strip_prefix(EMBEDDED).unwrap_or(url).to_owned();
                 return Err(if locked {
                     StoreError::InUse(path)
                 } else {
                     StoreError::Open {
                         url: url.to_owned(),
-                        cause: error.to_string(),
+                        cause: error,
                     }
                 });
             }
         }
     }
+}
+
+/// The steps of the SDK's own `connect`, with a configuration of ours.
+async fn datastore(url: &str, memory: StorageMemory) -> Result<Arc<Datastore>, String> {
+    let config = ConfigMap::empty()
+        .with_key_value("surrealkv_max_memtable_size", memory.memtable.to_string())
+        .with_key_value("surrealkv_block_cache_capacity", memory.block_cache.to_string());
+    let builder = Datastore::builder()
+        .with_config(config)
+        .without_maintenance_tasks();
+    let datastore = builder
+        .build_with_path(url)
+        .await
+        .map_err(|error| error.to_string())?;
+    // Maintenance writes, and nothing may write before the version key is there.
+    datastore
+        .check_version()
+        .await
+        .map_err(|error| error.to_string())?;
+    datastore.bootstrap().await.map_err(|error| error.to_string())?;
+    datastore.start_maintenance_tasks();
+    Ok(datastore)
 }
 
 /// The engine has no error of its own for this; a mere "lock" would also fit "corrupted block".

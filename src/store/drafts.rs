@@ -20,6 +20,8 @@ use crate::domain::error::DomainError;
 use crate::domain::node::NodeStatus;
 use crate::domain::tlp::Tlp;
 
+/// Longest list that merging makes.
+const MOST_UNITED: usize = 2000;
 /// Properties whose lists are united when two nodes turn out to be one.
 const UNITED: [&str; 4] = ["aliases", "external_ids", "tags", "labels"];
 
@@ -42,6 +44,10 @@ pub struct DraftsWrite<'a> {
     pub merges: &'a HashMap<usize, Uuid>,
     /// Redistribution state of the source.
     pub redistribution: &'a str,
+    /// The highest marking that the writer may see.
+    pub highest: Tlp,
+    /// Drafts that only add their evidence to the node they are merged into, by position.
+    pub evidence_only: &'a HashSet<usize>,
     pub now: DateTime<Utc>,
 }
 
@@ -154,8 +160,9 @@ impl Work<'_> {
             let merged = self.write.merges.get(&i).copied();
             merged.unwrap_or_else(|| node_id(self.write.ws, &draft.identity))
         };
-        let ids: Vec<Uuid> = drafts.iter().enumerate().map(own_id).collect();
-        let wanted: HashSet<Uuid> = ids.iter().copied().collect();
+        let mut ids: Vec<Uuid> = drafts.iter().enumerate().map(own_id).collect();
+        let mut wanted: HashSet<Uuid> = ids.iter().copied().collect();
+        wanted.extend(drafts.iter().map(|draft| self.id_beside(draft)));
         let wanted = wanted.into_iter().map(|id| record("node", id)).collect();
         let found: Vec<NodeRow> = self.tx.find("SELECT * FROM $ids", wanted).await?;
         let mut rows: HashMap<Uuid, (NodeRow, Change)> = HashMap::new();
@@ -165,11 +172,15 @@ impl Work<'_> {
             }
             rows.insert(key(&row.id)?, (row, Change::None));
         }
-        for (id, draft) in ids.iter().zip(drafts) {
+        for (place, (id, draft)) in ids.iter_mut().zip(drafts).enumerate() {
+            let hidden = rows.get(id).is_some_and(|(row, _)| self.hides(row, draft));
+            if hidden && !self.write.merges.contains_key(&place) {
+                *id = self.id_beside(draft);
+            }
             match rows.get_mut(id) {
                 Some((row, change)) => {
                     let before = row.clone();
-                    self.merge(row, draft)?;
+                    self.merge(place, row, draft)?;
                     if *change == Change::None && differs(&before, row) {
                         *change = Change::Updated;
                     }
@@ -181,6 +192,19 @@ impl Work<'_> {
         }
         let touched = self.write_rows(rows).await?;
         Ok((ids, touched))
+    }
+
+    /// Whether the node is one that the writer may not see although it may see the draft: then the answer must
+    /// not tell that it exists, and the draft must not vanish in it.
+    fn hides(&self, row: &NodeRow, draft: &NodeDraft) -> bool {
+        let highest = i64::from(self.write.highest.rank());
+        row.tlp_rank > highest && draft.tlp <= self.write.highest
+    }
+
+    /// The id of a draft whose own id belongs to a node that the writer may not see.
+    fn id_beside(&self, draft: &NodeDraft) -> Uuid {
+        let level = self.write.highest.as_str();
+        node_id(self.write.ws, &format!("{}\0up to {level}", draft.identity))
     }
 
     async fn write_rows(
@@ -250,9 +274,16 @@ impl Work<'_> {
 
     /// Adds what a draft knows to the node it is. What a more restricted source says stays in its evidence:
     /// the node's own text must not rise above the node's marking.
-    fn merge(&self, row: &mut NodeRow, draft: &NodeDraft) -> Result<(), DomainError> {
+    fn merge(&self, place: usize, row: &mut NodeRow, draft: &NodeDraft) -> Result<(), DomainError> {
         self.link(row, draft);
+        if self.write.evidence_only.contains(&place) {
+            return Ok(());
+        }
         if draft.tlp > tlp(row.tlp_rank)? {
+            // A source that restricts what it said itself restricts the node.
+            if row.source == draft.source && row.source_type == draft.source_type {
+                row.tlp_rank = i64::from(draft.tlp.rank());
+            }
             return Ok(());
         }
         row.confidence = row.confidence.max(draft.confidence);
@@ -293,7 +324,8 @@ impl Work<'_> {
     }
 
     fn edge_row(&self, draft: &EdgeDraft, source: Uuid, target: Uuid) -> EdgeRow {
-        let name = format!("edge\0{source}\0{}\0{target}", draft.relationship);
+        // The marking is part of it: a hidden statement must not swallow an open one.
+        let name = format!("edge\0{source}\0{}\0{target}\0{}", draft.relationship, draft.tlp);
         let evidence = self.write.drafts.evidence.get(draft.evidence);
         EdgeRow {
             id: record("edge", Uuid::new_v5(&self.write.ws, name.as_bytes())),
@@ -325,6 +357,7 @@ fn differs(before: &NodeRow, after: &NodeRow) -> bool {
         || before.properties != after.properties
         || before.description != after.description
         || before.confidence != after.confidence
+        || before.tlp_rank != after.tlp_rank
 }
 
 /// Adds the draft's properties where the node has none, and unites the lists of names and tags. A name the
@@ -333,11 +366,11 @@ fn unite(properties: &mut Map<String, Value>, draft: &NodeDraft, name: &str) {
     for (key, value) in &draft.properties {
         match (properties.get_mut(key), value) {
             (Some(Value::Array(have)), Value::Array(more)) if UNITED.contains(&key.as_str()) => {
-                for item in more {
-                    if !have.contains(item) {
-                        have.push(item.clone());
-                    }
-                }
+                let known: HashSet<String> = have.iter().map(Value::to_string).collect();
+                let new = more.iter().filter(|item| !known.contains(&item.to_string()));
+                let room = MOST_UNITED.saturating_sub(have.len());
+                let new: Vec<Value> = new.take(room).cloned().collect();
+                have.extend(new);
             }
             (Some(_), _) => {}
             (None, value) => {

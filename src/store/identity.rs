@@ -1,12 +1,11 @@
 //! Workspaces, users and API keys.
 
 use chrono::{DateTime, Utc};
-use surrealdb::engine::any::Any;
-use surrealdb::method::Query;
 use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
 use super::connect::StoreError;
+use super::database::Statement;
 use super::retry::with_race_retry;
 use super::rows::{AuditRow, corrupt, key, parse, record, tlp};
 use super::{Store, failed};
@@ -121,6 +120,13 @@ impl Store {
             )
             .await?;
         rows.iter().map(|row| key(&row.id)).collect()
+    }
+
+    /// Id of the operator's workspace.
+    pub async fn operator_workspace(&self) -> Result<Option<Uuid>, DomainError> {
+        let query = "SELECT * FROM workspace WHERE is_operator = true";
+        let rows: Vec<WorkspaceRow> = self.select(query, record("workspace", Uuid::nil())).await?;
+        rows.first().map(|row| key(&row.id)).transpose()
     }
 
     /// The workspace that holds the public demo data, if it has been loaded.
@@ -353,7 +359,7 @@ impl Store {
     }
 
     /// Runs one write statement, again when it lost a race.
-    async fn write<'a>(&self, query: impl Fn() -> Query<'a, Any>) -> Result<(), DomainError> {
+    async fn write<'a>(&self, query: impl Fn() -> Statement<'a>) -> Result<(), DomainError> {
         with_race_retry(|| async {
             query().await?.check()?;
             Ok(())

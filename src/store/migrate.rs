@@ -1,16 +1,14 @@
 //! Schema migrations: numbered files under `schemas/`, each applied once, in order, by the owner session.
 
-use surrealdb::Surreal;
-use surrealdb::engine::any::Any;
-
 use super::connect::StoreError;
+use super::database::Database;
 
 /// Every migration, oldest first; the version of a store is the number of the last one applied.
 const MIGRATIONS: &[(i64, &str)] = &[(1, include_str!("../../schemas/0001_core.surql"))];
 
 /// Selects the database, applies what is missing and defines the service user.
 pub(super) async fn run(
-    admin: &Surreal<Any>,
+    admin: &Database,
     namespace: &str,
     database: &str,
     user: &str,
@@ -20,12 +18,13 @@ pub(super) async fn run(
         .query(format!("DEFINE NAMESPACE IF NOT EXISTS {namespace}"))
         .await?
         .check()?;
-    admin.use_ns(namespace).await?;
     admin
-        .query(format!("DEFINE DATABASE IF NOT EXISTS {database}"))
+        .query(format!(
+            "USE NS {namespace}; DEFINE DATABASE IF NOT EXISTS {database}"
+        ))
         .await?
         .check()?;
-    admin.use_ns(namespace).use_db(database).await?;
+    admin.use_database(namespace, database).await?;
     admin
         .query(
             "DEFINE TABLE IF NOT EXISTS schema_version TYPE NORMAL SCHEMAFULL PERMISSIONS NONE;

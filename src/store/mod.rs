@@ -5,6 +5,7 @@
 
 mod audit;
 mod connect;
+mod database;
 mod drafts;
 mod identity;
 mod migrate;
@@ -24,13 +25,12 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use surrealdb::Surreal;
-use surrealdb::engine::any::Any;
 use uuid::Uuid;
 
 pub use audit::AuditFilter;
 use audit::ChainHead;
-pub use connect::{StorageCredentials, StoreError};
+pub use connect::{StorageCredentials, StorageMemory, StoreError};
+use database::Database;
 pub use drafts::{DraftsIngested, DraftsWrite};
 pub use identity::{ApiKeyRecord, UserChange, UserRecord, WorkspaceChange};
 pub use nodes::StoredNode;
@@ -43,13 +43,18 @@ use crate::domain::error::DomainError;
 /// The database as the service sees it: a user without DDL rights.
 #[derive(Debug)]
 pub struct Store {
-    db: Surreal<Any>,
+    db: Database,
     clock: AtomicU64,
     /// The last link of each workspace's audit chain, as this process knows it.
     chain_heads: Mutex<HashMap<Uuid, ChainHead>>,
 }
 
 impl Store {
+    /// Notes a revision that exists: after a step back of the wall clock, new ones must still be higher.
+    pub fn observe_rev(&self, rev: u64) {
+        self.clock.fetch_max(rev, Ordering::AcqRel);
+    }
+
     /// The next value of the hybrid logical clock: microseconds since 1970, always growing.
     pub fn next_rev(&self) -> u64 {
         let now = u64::try_from(crate::clock::now().timestamp_micros()).unwrap_or(0);

@@ -19,6 +19,7 @@ use super::{Store, failed};
 use crate::domain::audit::AuditEntry;
 use crate::domain::draft::{Drafts, EdgeDraft, NodeDraft};
 use crate::domain::error::DomainError;
+use crate::domain::node::NodeType;
 use crate::domain::staging::{
     CommitResult, ExtractedEntity, ExtractedRelation, StagedEntity, StagedStatus, StagingBatch,
 };
@@ -121,17 +122,19 @@ impl Store {
         rows.iter().map(|row| Ok((key(&row.id)?, row.draft()?))).collect()
     }
 
-    /// Records a decision, with its audit entry, unless the entity is committed already.
+    /// Records a decision, with its audit entry, unless the entity is committed already or marked above
+    /// `highest`; a merge target must be of the entity's type.
     pub async fn decide(
         &self,
         ws: Uuid,
         id: Uuid,
         decision: Decision,
+        (highest, target_type): (Tlp, Option<NodeType>),
         audit: &AuditEntry,
     ) -> Result<StagedEntity, DomainError> {
         with_retry(|| async {
             let tx = self.begin().await?;
-            let outcome = decide(&tx, ws, id, decision, audit).await;
+            let outcome = decide(&tx, ws, id, decision, (highest, target_type), audit).await;
             tx.finish(outcome).await
         })
         .await
@@ -145,6 +148,7 @@ impl Store {
         ws: Uuid,
         id: Uuid,
         known: &HashMap<Uuid, Uuid>,
+        highest: Tlp,
         now: DateTime<Utc>,
         audit: impl Fn(&CommitResult) -> AuditEntry + Send + Sync,
     ) -> Result<Committed, DomainError> {
@@ -156,6 +160,7 @@ impl Store {
                 ws,
                 batch: id,
                 known,
+                highest,
                 now,
                 rev,
             };
@@ -172,6 +177,7 @@ async fn decide(
     ws: Uuid,
     id: Uuid,
     decision: Decision,
+    (highest, target_type): (Tlp, Option<NodeType>),
     audit: &AuditEntry,
 ) -> Result<StagedEntity, StoreError> {
     let found: Vec<EntityRow> = tx
@@ -179,8 +185,12 @@ async fn decide(
         .await?;
     let mut row = found
         .into_iter()
-        .find(|row| row.ws == ws)
+        .find(|row| row.ws == ws && row.resolved_tlp.unwrap_or(row.proposed_tlp) <= i64::from(highest.rank()))
         .ok_or(DomainError::NotFound("staging record"))?;
+    if target_type.is_some_and(|kind| !alike(kind, &row.node_type)) {
+        let rule = format!("must be a node of type {}", row.node_type);
+        return Err(DomainError::invalid("merge_target_id", rule).into());
+    }
     if row.node.is_some() {
         return Err(DomainError::Conflict(COMMITTED.into()).into());
     }
@@ -206,11 +216,18 @@ async fn decide(
     Ok(row.into_entity()?)
 }
 
+/// Whether a node of this type can be an entity of that type: a CVE is a vulnerability under another name.
+fn alike(kind: NodeType, entity: &str) -> bool {
+    let both = [kind.as_str(), entity];
+    kind.as_str() == entity || both.iter().all(|name| ["cve", "vulnerability"].contains(name))
+}
+
 struct Commit<'a> {
     tx: &'a WriteTx,
     ws: Uuid,
     batch: Uuid,
     known: &'a HashMap<Uuid, Uuid>,
+    highest: Tlp,
     now: DateTime<Utc>,
     rev: u64,
 }
@@ -228,6 +245,15 @@ impl Commit<'_> {
         let mut batch = batch.ok_or(DomainError::NotFound("batch"))?;
         // One more read of the batch's entities, inside the transaction: what was decided up to now.
         let rows: Vec<EntityRow> = self.tx.entities_of(self.ws, self.batch).await?;
+        // The text, and each of its sentences, is as restricted as the most restricted thing it names.
+        let whole = rows
+            .iter()
+            .map(|row| row.resolved_tlp.unwrap_or(row.proposed_tlp))
+            .max();
+        let marked = BatchRow {
+            tlp_rank: whole.unwrap_or(0).max(batch.tlp_rank),
+            ..batch.clone()
+        };
         let (done, open): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.node.is_some());
         let mut decided = Decided::default();
         for row in open {
@@ -249,7 +275,7 @@ impl Commit<'_> {
             ..CommitResult::default()
         };
         let written = self
-            .write(&batch, &decided.taken, &done, &mut result, audit)
+            .write(&marked, &decided.taken, &done, &mut result, audit)
             .await?;
         let mut taken = decided.taken;
         for (row, id) in taken.iter_mut().zip(&written.ids) {
@@ -318,11 +344,19 @@ impl Commit<'_> {
                 });
             }
         }
+        let evidence_only = taken
+            .iter()
+            .enumerate()
+            .filter(|(_, row)| row.merge_target.is_some())
+            .map(|(place, _)| place)
+            .collect();
         let write = DraftsWrite {
             ws: self.ws,
             drafts: &drafts,
             merges: &merges,
             redistribution: "allowed",
+            highest: self.highest,
+            evidence_only: &evidence_only,
             now: self.now,
         };
         let summed = Mutex::new(*result);

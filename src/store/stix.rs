@@ -3,19 +3,20 @@
 use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
 use super::connect::StoreError;
 use super::retry::with_retry;
-use super::rows::{AuditRow, EdgeRow, EvidenceRow, NodeRow, SupportRow, key, pack, record, tlp};
+use super::rows::{AuditRow, EdgeRow, EvidenceRow, NodeRow, SupportRow, corrupt, key, pack, record, tlp};
 use super::tx::WriteTx;
 use super::{Store, failed};
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
 use crate::domain::stix::ingest::{Markings, SkipReport, StixNode, StixPlan, StixRelationship, StixSupport};
 use crate::domain::stix::marking;
+use crate::domain::stix::properties::carry_over;
 
 const OLD: &str = "not newer than the stored version";
 const NO_END: &str = "an end of the relationship is not in the workspace";
@@ -51,6 +52,9 @@ struct ExistingNode {
     modified: Option<DateTime<Utc>>,
     evidence: Vec<Uuid>,
     evidence_tlp: Vec<i64>,
+    properties: String,
+    tlp_rank: i64,
+    redistribution: String,
 }
 
 #[derive(Debug, SurrealValue)]
@@ -186,7 +190,10 @@ impl Ingest<'_> {
             .collect();
         let found: Vec<ExistingNode> = self
             .tx
-            .find("SELECT id, modified, evidence, evidence_tlp FROM $ids", ids)
+            .find(
+                "SELECT id, modified, evidence, evidence_tlp, properties, tlp_rank, redistribution FROM $ids",
+                ids,
+            )
             .await?;
         let mut stored: HashMap<Uuid, ExistingNode> = HashMap::new();
         for row in found {
@@ -206,6 +213,14 @@ impl Ingest<'_> {
             if let Some(known) = known {
                 row.evidence.clone_from(&known.evidence);
                 row.evidence_tlp.clone_from(&known.evidence_tlp);
+                row.redistribution.clone_from(&known.redistribution);
+                // What others added was shown at the old marking, so it must not fall with the new one.
+                if row.evidence.len() > 1 && row.tlp_rank >= known.tlp_rank {
+                    let old: Map<String, Value> = serde_json::from_str(&known.properties).map_err(corrupt)?;
+                    let mut properties = node.properties.clone();
+                    carry_over(&old, &mut properties);
+                    row.properties = Value::Object(properties).to_string();
+                }
             }
             row.link(source_id, node.tlp);
             self.done.touched.push(id);

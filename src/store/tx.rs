@@ -2,13 +2,12 @@
 
 use std::collections::HashSet;
 
-use surrealdb::engine::any::Any;
-use surrealdb::method::Transaction;
 use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
 use super::Store;
 use super::connect::StoreError;
+use super::database::Work;
 use super::rows::{key, record};
 use super::staging_rows::EntityRow;
 
@@ -17,7 +16,7 @@ const CHUNK: usize = 1000;
 
 /// A transaction that must be ended with [`WriteTx::finish`].
 pub(super) struct WriteTx {
-    tx: Transaction<Any>,
+    tx: Work,
 }
 
 impl Store {

@@ -241,7 +241,7 @@ fn bad_values_are_400_and_name_their_field() {
             (
                 users,
                 json!({"email": "a@b", "password": PASSWORD, "role": "root"}),
-                "role: unknown variant",
+                "role: must be one of",
             ),
             (users, json!([]), "body: invalid length"),
             (keys, json!({"scopes": ["read"]}), "name: is required"),
@@ -264,7 +264,7 @@ fn bad_values_are_400_and_name_their_field() {
             (
                 keys,
                 json!({"name": "k", "scopes": ["admin"]}),
-                "scopes[0]: unknown variant",
+                "scopes[0]: must be one of",
             ),
             (
                 keys,
@@ -310,7 +310,7 @@ fn bad_values_are_400_and_name_their_field() {
                 "elevated_clearance: invalid type",
             ),
             (json!({"red_export_grant": 1}), "red_export_grant: invalid type"),
-            (json!({"tier": "gold"}), "tier: unknown variant"),
+            (json!({"tier": "gold"}), "tier: must be one of"),
             (json!({"features": "all"}), "features: invalid type"),
             (json!({"features": [""]}), "features: must hold"),
         ] {

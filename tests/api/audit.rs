@@ -340,7 +340,15 @@ fn entries_that_a_cut_left_without_a_link_are_linked_at_the_next_start() {
         let secret = token::secret_of(Some(dir.path())).unwrap();
         let url = format!("surrealkv://{}/store", dir.path().display());
         let store = tokio::spawn(async move {
-            let store = Store::open(&url, "hosted", None, &secret).await.unwrap();
+            let store = Store::open(
+                &url,
+                "hosted",
+                threat_memory::store::StorageMemory::default(),
+                None,
+                &secret,
+            )
+            .await
+            .unwrap();
             let ip = std::net::IpAddr::from([127, 0, 0, 1]);
             let now = Utc::now();
             let entry = |at| AuditEntry::anonymous(tenant, ip, "test.cut", "x", Outcome::Success, at);

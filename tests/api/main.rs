@@ -1,7 +1,13 @@
 //! The service as its clients see it: the real application, the real database, real HTTP.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    clippy::wildcard_enum_match_arm
+)]
 
 mod administration;
+mod analyst;
 mod attack;
 mod audit;
 mod auth_matrix;
@@ -15,11 +21,20 @@ mod ingest_order;
 mod ingest_rules;
 mod log_secrets;
 mod markings;
+mod misp;
+mod misp_shapes;
+mod osint;
 mod process;
+mod report;
 mod round_trip;
 mod sign_in;
 mod smoke;
+mod staging;
+mod staging_commit;
+mod staging_model;
+mod staging_properties;
 mod stix;
 mod tenancy;
 mod tlp;
+mod ways_in;
 mod workspaces;

@@ -38,7 +38,17 @@ fn run<F: Future<Output = ()>>(test: F) {
 
 async fn store() -> Arc<Store> {
     let secret = SecretString::from("a secret of at least 32 bytes for tests");
-    Arc::new(Store::open("mem://", "hosted", None, &secret).await.unwrap())
+    Arc::new(
+        Store::open(
+            "mem://",
+            "hosted",
+            crate::store::StorageMemory::default(),
+            None,
+            &secret,
+        )
+        .await
+        .unwrap(),
+    )
 }
 
 fn entry(tenant: Uuid, n: usize) -> AuditEntry {

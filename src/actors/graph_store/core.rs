@@ -18,7 +18,7 @@ use crate::store::Store;
 /// Nodes read and indexed at a time while an index catches up.
 const PAGE: u32 = 2000;
 /// Microseconds that a transaction of another process, or the difference of two clocks, may take.
-const OVERLAP: u64 = 30_000_000;
+const OVERLAP: u64 = 120_000_000;
 
 /// Longest wait for the index to show what was committed just before.
 const SETTLING: Duration = Duration::from_secs(5);
@@ -61,6 +61,8 @@ struct Unindexed {
     without_vectors: Option<u64>,
     /// Where the vectors are being filled in at this moment.
     filling: Option<u64>,
+    /// Whether among those are nodes that not even words find yet.
+    behind: bool,
 }
 
 impl Unindexed {
@@ -82,17 +84,26 @@ impl Unindexed {
 impl WorkspaceState {
     /// Waits until the index shows everything that is durable; to be called under the write lock, where
     /// nothing new becomes durable.
-    pub(super) async fn settled(&self) {
-        loop {
-            let indexed = self.indexed.notified();
-            if self.unindexed().revs.is_empty() {
-                return;
+    ///
+    /// # Errors
+    /// `Busy` when it takes too long: going on would double what the index does not show yet.
+    pub(super) async fn settled(&self) -> Result<(), DomainError> {
+        let all_shown = async {
+            loop {
+                let indexed = self.indexed.notified();
+                {
+                    let unindexed = self.unindexed();
+                    if unindexed.revs.is_empty() && !unindexed.behind {
+                        return;
+                    }
+                }
+                indexed.await;
             }
-            // A revision that failed to be indexed stays open until the next start: don't wait for it.
-            if tokio::time::timeout(SETTLING, indexed).await.is_err() {
-                return;
-            }
-        }
+        };
+        let waited = tokio::time::timeout(SETTLING, all_shown).await;
+        waited.map_err(|_| DomainError::Busy {
+            actor: "search index",
+        })
     }
 
     fn unindexed(&self) -> MutexGuard<'_, Unindexed> {
@@ -163,6 +174,7 @@ impl GraphCore {
             }
             after = last;
         }
+        self.store.observe_rev(after);
         let mut unindexed = state.unindexed();
         unindexed.highest = unindexed.highest.max(after);
         if indexed > 0 {
@@ -247,8 +259,8 @@ impl GraphCore {
         unindexed.highest = unindexed.highest.max(rev);
     }
 
-    /// Indexes what a committed revision changed. A failure is logged and healed at the next start: the
-    /// checkpoint stays below the revision.
+    /// Indexes what a committed revision changed. After a failure the checkpoint stays below the revision and
+    /// the background filling tries again.
     pub(super) async fn index_revision(
         &self,
         ws: Uuid,
@@ -259,7 +271,8 @@ impl GraphCore {
         let mark = state.unindexed().mark(rev);
         let applied = async {
             let target = self.open_index(ws).await?;
-            self.apply(&target, docs, mark, true).await
+            self.apply(&target, docs, mark, !self.surroundings.remote_model)
+                .await
         };
         match applied.await {
             Ok(embedded) => {
@@ -270,7 +283,14 @@ impl GraphCore {
                 }
                 state.indexed.notify_waiters();
             }
-            Err(error) => tracing::error!(workspace = %ws, rev, ?error, "indexing failed"),
+            Err(error) => {
+                tracing::error!(workspace = %ws, rev, ?error, "indexing failed; trying again soon");
+                let mut unindexed = state.unindexed();
+                unindexed.revs.remove(&rev);
+                unindexed.lacks_vectors_from(rev);
+                unindexed.behind = true;
+                state.indexed.notify_waiters();
+            }
         }
     }
 
@@ -285,11 +305,30 @@ impl GraphCore {
             };
             let Some(from) = from else { continue };
             let stopped_at = self.fill_workspace(ws, from.saturating_sub(1)).await;
-            let mut unindexed = state.unindexed();
-            unindexed.filling = None;
-            if let Some(after) = stopped_at {
-                unindexed.lacks_vectors_from(after.saturating_add(1));
+            {
+                let mut unindexed = state.unindexed();
+                unindexed.filling = None;
+                match stopped_at {
+                    Some(after) => unindexed.lacks_vectors_from(after.saturating_add(1)),
+                    None => unindexed.behind = unindexed.without_vectors.is_some() && unindexed.behind,
+                }
+                state.indexed.notify_waiters();
             }
+            if stopped_at.is_none() {
+                self.move_mark(ws, &state).await;
+            }
+        }
+    }
+
+    /// Stores how far the index is complete, so that the next start need not fill it in again.
+    async fn move_mark(&self, ws: Uuid, state: &WorkspaceState) {
+        let mark = state.unindexed().mark(u64::MAX);
+        let moved = async {
+            let target = self.open_index(ws).await?;
+            self.apply(&target, Vec::new(), mark, false).await
+        };
+        if let Err(error) = moved.await {
+            tracing::warn!(workspace = %ws, ?error, "storing the index's mark failed");
         }
     }
 

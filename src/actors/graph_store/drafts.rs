@@ -1,6 +1,6 @@
 //! Every other way in: drafts, and the commit of staged ones.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use uuid::Uuid;
@@ -12,6 +12,7 @@ use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::draft::NodeDraft;
 use crate::domain::error::DomainError;
+use crate::domain::extraction::{Entry, Gazetteer};
 use crate::domain::node::NodeType;
 use crate::domain::staging::{CommitResult, DuplicateCandidate, ExtractedEntity, MatchKind};
 use crate::domain::tlp::Tlp;
@@ -20,6 +21,8 @@ use crate::store::{DraftsWrite, IngestResult, StoredNode};
 
 /// Cosine from which two nodes may mean the same.
 const SAME_MEANING: f32 = 0.8;
+/// Most identifiers of one draft that are looked up.
+const MOST_KEYS: usize = 20;
 /// Most candidates that are shown per entity.
 const CANDIDATES: usize = 5;
 /// Properties that name exactly one thing.
@@ -35,6 +38,8 @@ impl GraphCore {
             action,
         } = message;
         let ws = by.workspace.id;
+        let highest = by.workspace.clearance().highest();
+        let drafts = Arc::new(drafts);
         let target = self.index_of(ws).await?;
         let entry = AuditEntry::by(&by, action, "node", Outcome::Success, clock::now());
         let audit = |result: &IngestResult| {
@@ -49,13 +54,16 @@ impl GraphCore {
         let done = {
             let _writing = state.writing.lock().await;
             // The names of what was committed just before must be known, or a node would be doubled.
-            state.settled().await;
-            let merges = same_nodes(&target, &drafts.nodes)?;
+            state.settled().await?;
+            let (drafts_read, index) = (Arc::clone(&drafts), Arc::clone(&target));
+            let merges = blocking(move || same_nodes(&index, &drafts_read.nodes, highest)).await?;
             let write = DraftsWrite {
                 ws,
                 drafts: &drafts,
                 merges: &merges,
                 redistribution: &redistribution,
+                highest,
+                evidence_only: &HashSet::new(),
                 now: clock::now(),
             };
             let done = self.store.ingest_drafts(&write, audit).await?;
@@ -74,6 +82,7 @@ impl GraphCore {
     pub(super) async fn commit_staged(&self, message: CommitStaged) -> Result<CommitResult, DomainError> {
         let CommitStaged { by, batch } = message;
         let ws = by.workspace.id;
+        let highest = by.workspace.clearance().highest();
         let target = self.index_of(ws).await?;
         let entry = AuditEntry::by(
             &by,
@@ -95,17 +104,17 @@ impl GraphCore {
         let state = self.state(ws);
         let done = {
             let _writing = state.writing.lock().await;
-            state.settled().await;
+            state.settled().await?;
             let staged = self.store.staged_drafts(ws, batch).await?;
             let (ids, drafts): (Vec<Uuid>, Vec<NodeDraft>) = staged.into_iter().unzip();
-            let known = same_nodes(&target, &drafts)?;
+            let known = blocking(move || same_nodes(&target, &drafts, highest)).await?;
             let known: HashMap<Uuid, Uuid> = known
                 .into_iter()
                 .filter_map(|(place, node)| Some((*ids.get(place)?, node)))
                 .collect();
             let done = self
                 .store
-                .commit_batch(ws, batch, &known, clock::now(), audit)
+                .commit_batch(ws, batch, &known, highest, clock::now(), audit)
                 .await?;
             Self::committed(&state, done.rev);
             done
@@ -161,23 +170,40 @@ impl GraphCore {
     }
 }
 
-/// The stored nodes that drafts are: those of the same type that carry the draft's name or external id.
-fn same_nodes(target: &WorkspaceIndex, drafts: &[NodeDraft]) -> Result<HashMap<usize, Uuid>, DomainError> {
+/// The stored nodes that drafts are: those of the same type that carry the draft's name or external id, as far
+/// as the writer may see them.
+fn same_nodes(
+    target: &WorkspaceIndex,
+    drafts: &[NodeDraft],
+    highest: Tlp,
+) -> Result<HashMap<usize, Uuid>, DomainError> {
     let mut same = HashMap::new();
     for (place, draft) in drafts.iter().enumerate().filter(|(_, draft)| draft.merge_by_name) {
         let mut keys = vec![draft.name.as_str()];
-        keys.extend(strings(draft.properties.get("external_ids")));
+        keys.extend(strings(draft.properties.get("external_ids")).take(MOST_KEYS));
         let filter = Filter {
             node_types: Some(alike(draft.node_type)),
-            ..Filter::up_to(Tlp::Red)
+            // A draft that its writer may not see either may meet what is hidden.
+            ..Filter::up_to(highest.max(draft.tlp))
         };
-        let found = target.lookup(&keys, &filter).map_err(index_failed)?;
+        let mut found = target.lookup(&keys, &filter).map_err(index_failed)?;
+        if found.is_empty() {
+            let others = known_names(draft.node_type, &draft.name);
+            found = target.lookup(&others, &filter).map_err(index_failed)?;
+        }
         // An identifier says more than a name, and a name more than an alias.
         if let Some(best) = found.into_iter().max_by_key(|hit| hit.kind) {
             same.insert(place, best.node_id);
         }
     }
     Ok(same)
+}
+
+/// The names under which everybody knows what this name stands for, such as Fancy Bear for APT28.
+fn known_names(node_type: NodeType, name: &str) -> Vec<&'static str> {
+    let entry = Gazetteer::shared().resolve(name);
+    let entry = entry.filter(|entry| entry.kind.node_type() == node_type);
+    entry.into_iter().flat_map(Entry::names).collect()
 }
 
 /// A CVE is a vulnerability under another name.
@@ -206,9 +232,12 @@ fn candidates(
     for key in IDENTIFIERS {
         keys.extend(strings(entity.properties.get(key)));
     }
+    let own = keys.len();
+    keys.extend(known_names(entity.node_type, &entity.name));
     let mut found: Vec<Candidate> = Vec::new();
     for hit in target.lookup(&keys, &filter).map_err(index_failed)? {
         let (matched, score) = match hit.kind {
+            _ if hit.key >= own => (MatchKind::Alias, 0.9),
             KeyKind::Identifier => (MatchKind::Id, 1.0),
             KeyKind::Name => (MatchKind::Name, 0.95),
             KeyKind::Alias => (MatchKind::Alias, 0.9),

@@ -21,6 +21,9 @@ use crate::store::{EdgeRecord, StoredNode};
 
 /// Source redistribution state that lets an object leave.
 const ALLOWED: &str = "allowed";
+/// How far references of references are followed; more is nobody's bundle.
+const MOST_HOPS: usize = 32;
+const MOST_SUPPORTING: usize = 10_000;
 
 impl GraphCore {
     /// Builds the bundle of a session.
@@ -134,7 +137,7 @@ impl GraphCore {
         highest: Tlp,
     ) -> Result<(), DomainError> {
         let mut asked: HashSet<String> = HashSet::new();
-        loop {
+        for _ in 0..MOST_HOPS {
             let missing = parts.missing_refs();
             let wanted: Vec<&String> = missing.iter().filter(|id| !asked.contains(*id)).collect();
             if wanted.is_empty() {
@@ -146,7 +149,12 @@ impl GraphCore {
                 .await?;
             asked.extend(missing);
             parts.supporting.extend(found);
+            if parts.supporting.len() > MOST_SUPPORTING {
+                break;
+            }
         }
+        let details = format!("references reach further than {MOST_HOPS} steps or {MOST_SUPPORTING} objects");
+        Err(DomainError::InvalidBundle { details })
     }
 }
 

@@ -75,7 +75,17 @@ fn a_second_process_finds_what_the_first_one_wrote() {
     });
     system.block_on(async {
         let secret = SecretString::from("0123456789abcdef0123456789abcdef");
-        let store = Arc::new(Store::open("mem://", "hosted", None, &secret).await.unwrap());
+        let store = Arc::new(
+            Store::open(
+                "mem://",
+                "hosted",
+                crate::store::StorageMemory::default(),
+                None,
+                &secret,
+            )
+            .await
+            .unwrap(),
+        );
         let actors = Settings::load(None, &Flags::default()).unwrap().actors;
         let audit = AuditWriter::start(Arc::clone(&store), Handle::current(), actors.audit_writer);
         let process = || {

@@ -142,13 +142,13 @@ impl IdentityCore {
         }
         let key = format!("{ip} {email}");
         let gate = self.limiter.call(BeginLogin { key: key.clone() }).await?;
-        let user = self
-            .store
-            .user_by_email(&email)
-            .await?
-            .filter(|user| !user.disabled);
+        let user = self.store.user_by_email(&email).await?;
+        // Asked for whether the account is known or not: both must take as long.
+        let operator = self.store.operator_workspace().await?;
+        let tenant = user.as_ref().map(|user| user.ws).or(operator);
+        let user = user.filter(|user| !user.disabled);
         if let LoginGate::Locked { retry_after } = gate {
-            self.record_failure(user.map(|user| user.ws), &email, ip).await?;
+            self.record_failure(tenant, &email, ip).await?;
             return Err(DomainError::RateLimited { retry_after });
         }
         let stored = user.as_ref().and_then(|user| user.password_hash.clone());
@@ -158,8 +158,8 @@ impl IdentityCore {
                 self.limiter.call(ClearLogin { key }).await?;
                 self.signed_in(user, ip).await
             }
-            user => {
-                self.record_failure(user.map(|user| user.ws), &email, ip).await?;
+            _ => {
+                self.record_failure(tenant, &email, ip).await?;
                 match gate {
                     LoginGate::LastTry { retry_after } => Err(DomainError::RateLimited { retry_after }),
                     LoginGate::Open | LoginGate::Locked { .. } => Err(WRONG_LOGIN),
@@ -184,14 +184,8 @@ impl IdentityCore {
     }
 
     /// Failures of unknown accounts go to the operator's log: they belong to no other workspace.
-    async fn record_failure(&self, ws: Option<Uuid>, email: &str, ip: IpAddr) -> Result<(), DomainError> {
-        let tenant = match ws {
-            Some(ws) => ws,
-            None => match self.store.workspace_ids().await?.first() {
-                Some(first) => *first,
-                None => return Ok(()),
-            },
-        };
+    async fn record_failure(&self, tenant: Option<Uuid>, email: &str, ip: IpAddr) -> Result<(), DomainError> {
+        let Some(tenant) = tenant else { return Ok(()) };
         let mut entry =
             AuditEntry::anonymous(tenant, ip, "auth.login", "user", Outcome::Failure, clock::now());
         entry.user_email = Some(email.to_owned());

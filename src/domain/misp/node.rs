@@ -40,6 +40,15 @@ pub(super) struct EventFacts {
 
 impl EventFacts {
     /// The title and labels of an event are as confidential as the event.
+    /// Who published the event, where its marking allows to say so.
+    fn source_at(&self, tlp: Tlp) -> String {
+        if self.shows_at(tlp) {
+            self.source.clone()
+        } else {
+            "misp".to_owned()
+        }
+    }
+
     fn shows_at(&self, tlp: Tlp) -> bool {
         self.tlp <= tlp
     }
@@ -85,7 +94,7 @@ impl Carrier<'_> {
             node_type: part.node_type,
             name: display_name(&part),
             description: self.description(event),
-            source: event.source.clone(),
+            source: event.source_at(self.tlp),
             source_type: "misp",
             tlp: self.tlp,
             confidence: self.confidence,
@@ -199,7 +208,7 @@ pub(super) fn of_cluster(cluster: ClusterNode, event: &EventFacts, tlp: Tlp, con
         node_type: cluster.node_type,
         name: shortened(&cluster.name),
         description: cluster.description,
-        source: event.source.clone(),
+        source: event.source_at(tlp),
         source_type: "misp",
         tlp,
         confidence,

@@ -89,6 +89,27 @@ pub fn of_node(object: &Map<String, Value>) -> Map<String, Value> {
     shown
 }
 
+/// What others added to a node stays when a newer version of its STIX object arrives: aliases and properties
+/// that are not the object's own.
+pub fn carry_over(old: &Map<String, Value>, new: &mut Map<String, Value>) {
+    let own = ["stix_id", "stix_type", "external_ids", "kill_chain_phases"];
+    for (key, value) in old {
+        if key == "aliases" {
+            let aliases = new.entry("aliases").or_insert_with(|| Value::Array(Vec::new()));
+            if let (Value::Array(aliases), Value::Array(earlier)) = (aliases, value) {
+                let added: Vec<Value> = earlier
+                    .iter()
+                    .filter(|alias| !aliases.contains(alias))
+                    .cloned()
+                    .collect();
+                aliases.extend(added);
+            }
+        } else if !own.contains(&key.as_str()) && !COPIED.contains(&key.as_str()) {
+            new.entry(key.clone()).or_insert_with(|| value.clone());
+        }
+    }
+}
+
 fn references(object: &Map<String, Value>) -> impl Iterator<Item = &Map<String, Value>> {
     let list = object.get("external_references").and_then(Value::as_array);
     list.into_iter().flatten().filter_map(Value::as_object)

@@ -28,6 +28,12 @@ const MAX_ENTRIES: usize = 10_000;
 const MAX_TEXT: usize = 1 << 20;
 /// Longest name of a node, in bytes.
 const MAX_NAME: usize = 2000;
+/// Most attributes, and most objects, of one MISP event.
+const MAX_ATTRIBUTES: usize = 100_000;
+/// Most tags, and most galaxies, of a MISP event or attribute.
+const MAX_TAGS: usize = 256;
+/// Longest properties of one node, in bytes of JSON.
+const MAX_PROPERTIES: usize = 64 * 1024;
 
 #[derive(Serialize)]
 struct IngestAnswer {
@@ -170,6 +176,7 @@ async fn misp(
     let plan = heavy(move || {
         let named = |(field, rule): (String, String)| DomainError::invalid(field, rule);
         let event = misp::unwrap_event(event).map_err(named)?;
+        bounded_event(&event)?;
         misp::plan(&event, MispDefaults { tlp, confidence }).map_err(named)
     })
     .await?;
@@ -188,6 +195,7 @@ async fn analyst(
     for (i, node) in body.nodes.into_iter().enumerate() {
         name(&format!("nodes[{i}].name"), &node.name)?;
         text(&format!("nodes[{i}].description"), node.description.as_deref())?;
+        bounded_properties(&format!("nodes[{i}].properties"), &node.properties)?;
         list.push(AnalystNode {
             name: node.name.trim().into(),
             node_type: node.node_type,
@@ -241,6 +249,58 @@ async fn report(
     };
     let drafts = heavy(move || Ok(items::of_report(&report, defaults))).await?;
     ingest(&state, caller.by, drafts, "ingest.report", BTreeMap::new()).await
+}
+
+/// An event that no real one comes near costs more than its size: every attribute shows the event's tags.
+fn bounded_event(event: &Map<String, Value>) -> Result<(), DomainError> {
+    let list = |value: Option<&Value>| value.and_then(Value::as_array).map_or(0, Vec::len);
+    let objects = event
+        .get("Object")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    let inner: usize = objects.clone().map(|object| list(object.get("Attribute"))).sum();
+    let attributes = list(event.get("Attribute")) + inner;
+    if attributes > MAX_ATTRIBUTES || objects.count() > MAX_ATTRIBUTES {
+        return Err(DomainError::invalid(
+            "event.Attribute",
+            format!("must hold at most {MAX_ATTRIBUTES} entries"),
+        ));
+    }
+    let of_attributes = event
+        .get("Attribute")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten();
+    let tagged = of_attributes
+        .map(|attribute| list(attribute.get("Tag")))
+        .max()
+        .unwrap_or(0);
+    for (field, count) in [
+        ("event.Tag", list(event.get("Tag"))),
+        ("event.Galaxy", list(event.get("Galaxy"))),
+        ("event.Attribute.Tag", tagged),
+    ] {
+        if count > MAX_TAGS {
+            return Err(DomainError::invalid(
+                field,
+                format!("must hold at most {MAX_TAGS} entries"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Free-form properties are kept with the node and read with it, so they are bounded.
+fn bounded_properties(field: &str, properties: &Map<String, Value>) -> Result<(), DomainError> {
+    let bytes = serde_json::to_vec(properties).map_or(usize::MAX, |text| text.len());
+    if bytes > MAX_PROPERTIES {
+        return Err(DomainError::invalid(
+            field,
+            format!("must have at most {MAX_PROPERTIES} bytes as JSON"),
+        ));
+    }
+    Ok(())
 }
 
 async fn ingest(

@@ -1,0 +1,172 @@
+//! How fast the ways in other than STIX are: MISP events and previews of texts, asked over HTTP of the release
+//! program as a process of its own, over a durable store.
+//!
+//! Run with `cargo bench --bench ways_in`; `-- --quick` measures a tenth. Everything is generated and the same at
+//! every run. Without `--bench`, which `cargo bench` gives, it ends at once.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)] // A benchmark that can't go on has nothing to return to.
+#![allow(dead_code)] // The modules shared with the benchmark of the service can do more than is used here.
+
+#[path = "service/client.rs"]
+mod client;
+#[path = "service/process.rs"]
+mod process;
+
+use std::error::Error;
+use std::time::{Duration, Instant};
+
+use client::Client;
+use process::Service;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use tokio::task::JoinSet;
+use uuid::Uuid;
+
+type Fallible<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
+/// Events and texts are sent over so many connections.
+const CONNECTIONS: usize = 2;
+const EVENTS: usize = 40;
+const ATTRIBUTES: usize = 1000;
+const TEXTS: usize = 400;
+/// Bytes of a text.
+const LENGTH: usize = 2048;
+/// Entities that are told of in a text.
+const ENTITIES: usize = 10;
+
+fn main() -> Fallible<()> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let has = |flag: &str| args.iter().any(|arg| arg == flag);
+    if !has("--bench") || has("--test") || has("--list") {
+        return Ok(());
+    }
+    let share = if has("--quick") { 10 } else { 1 };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(run(share))
+}
+
+async fn run(share: usize) -> Fallible<()> {
+    let dir = tempfile::tempdir()?;
+    let (service, _) = Service::start(dir.path()).await?;
+    let client = Client::sign_in(service.base()).await?;
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    println!("threat-memory {}, {cores} cores", env!("CARGO_PKG_VERSION"));
+
+    let events: Vec<Vec<u8>> = (0..EVENTS / share)
+        .map(|n| event(n).to_string().into_bytes())
+        .collect();
+    let measured = events.len();
+    let taken = |answer: &Value| answer["results"]["nodes_created"] == ATTRIBUTES;
+    let (took, slowest) = send(&client, "/api/ingest/misp", events, taken).await?;
+    println!("  MISP, {measured} events of {ATTRIBUTES} attributes, {CONNECTIONS} connections");
+    line("attributes", rate(measured * ATTRIBUTES, took));
+    line("slowest event", format!("{:.0} ms", slowest.as_secs_f64() * 1e3));
+
+    let texts: Vec<Vec<u8>> = (0..TEXTS / share)
+        .map(|n| json!({"text": told(n)}).to_string().into_bytes())
+        .collect();
+    let measured = texts.len();
+    let taken = |answer: &Value| answer["summary"]["total_parsed"] == ENTITIES;
+    let (took, slowest) = send(&client, "/api/ingest/preview", texts, taken).await?;
+    println!(
+        "  preview, {measured} texts of {LENGTH} bytes with {ENTITIES} entities, {CONNECTIONS} connections"
+    );
+    line("texts", rate(measured, took));
+    line("slowest text", format!("{:.0} ms", slowest.as_secs_f64() * 1e3));
+    service.terminate()
+}
+
+fn line(name: &str, value: String) {
+    println!("    {name:<20} {value:>14}");
+}
+
+fn rate(count: usize, time: Duration) -> String {
+    format!("{:.0}/s", count as f64 / time.as_secs_f64())
+}
+
+/// Sends the bodies, shared out among the connections; how long all took, and the slowest one.
+async fn send(
+    client: &Client,
+    path: &'static str,
+    bodies: Vec<Vec<u8>>,
+    taken: fn(&Value) -> bool,
+) -> Fallible<(Duration, Duration)> {
+    let mut shares: Vec<Vec<Vec<u8>>> = vec![Vec::new(); CONNECTIONS];
+    for (n, body) in bodies.into_iter().enumerate() {
+        shares[n % CONNECTIONS].push(body);
+    }
+    let begun = Instant::now();
+    let mut connections = JoinSet::new();
+    for share in shares {
+        let client = client.clone();
+        connections.spawn(async move {
+            let mut slowest = Duration::ZERO;
+            for body in share {
+                let sent = Instant::now();
+                let answer = client.post(path, body).await?;
+                if !taken(&answer) {
+                    return Err(format!("not everything was taken: {answer}").into());
+                }
+                slowest = slowest.max(sent.elapsed());
+            }
+            Fallible::Ok(slowest)
+        });
+    }
+    let mut slowest = Duration::ZERO;
+    while let Some(done) = connections.join_next().await {
+        slowest = slowest.max(done??);
+    }
+    Ok((begun.elapsed(), slowest))
+}
+
+/// An event of attributes that no other event has.
+fn event(n: usize) -> Value {
+    let attributes: Vec<Value> = (n * ATTRIBUTES..(n + 1) * ATTRIBUTES)
+        .map(|at| {
+            let (kind, value) = match at % 4 {
+                0 => ("ip-dst", format!("10.{}.{}.{}", at >> 16, at >> 8 & 255, at & 255)),
+                1 => ("domain", format!("host{at}.example.com")),
+                2 => ("sha256", digest(at, 64)),
+                _ => ("url", format!("http://example.com/{at}")),
+            };
+            json!({"uuid": id(at), "type": kind, "value": value, "category": "Network activity", "to_ids": true,
+                "distribution": "5", "comment": "generated"})
+        })
+        .collect();
+    let event = json!({"uuid": id(n), "info": format!("Campaign {n}"), "distribution": "1",
+        "Tag": [{"name": "tlp:green"}], "Attribute": attributes});
+    json!({"event": {"Event": event}})
+}
+
+/// So many hexadecimal digits that look as those of a digest do.
+fn digest(n: usize, digits: usize) -> String {
+    let mut text = hex::encode(Sha256::digest(n.to_le_bytes()));
+    text.truncate(digits);
+    text
+}
+
+fn id(n: usize) -> String {
+    Uuid::new_v5(&Uuid::NAMESPACE_OID, &n.to_le_bytes()).to_string()
+}
+
+/// A text in the manner of a report: ten entities, and words that are none.
+fn told(n: usize) -> String {
+    let mut text = format!(
+        "APT28 uses X-Agent against ministries. The group then exploited CVE-2024-{:04} and moved on with Mimikatz. \
+         Hosts called badhost{n}.com and worse{n}.net, and 45.77.{}.{}. The loader has the digest {}, its \
+         configuration {}. Analysts saw T1059.001. ",
+        1000 + n,
+        n / 250 + 1,
+        n % 250 + 1,
+        digest(n, 64),
+        digest(n + TEXTS, 32),
+    );
+    let filler =
+        "The operators worked during office hours, and what they took was of little use to anybody else. ";
+    while text.len() + filler.len() <= LENGTH {
+        text.push_str(filler);
+    }
+    text
+}

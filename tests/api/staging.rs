@@ -1,0 +1,588 @@
+//! Preview, review and commit, one step after the other.
+
+use serde_json::{Value, json};
+
+use crate::helpers::{Client, TestApp, encode, keys_of, run};
+use crate::stix::{evidence, object, text, with};
+
+pub const TEXT: &str = "APT28 uses X-Agent. It contacted zq-evil.com and dropped \
+    9e107d9d372bb6826bd81d3542a419d6 by way of CVE-2024-3094.";
+/// What the rules find in [`TEXT`], in its order.
+pub const FOUND: [(&str, &str); 5] = [
+    ("APT28", "actor"),
+    ("X-Agent", "tool"),
+    ("zq-evil.com", "ioc"),
+    ("9e107d9d372bb6826bd81d3542a419d6", "ioc"),
+    ("CVE-2024-3094", "cve"),
+];
+const UNKNOWN: &str = "7d4b1a52-6f0c-4f53-9a54-3a5ac1f6ad01";
+
+impl Client {
+    pub async fn preview(&self, body: &Value) -> Value {
+        self.post("/api/ingest/preview", body).await.expect(200).await
+    }
+
+    pub async fn batch(&self, id: &Value) -> Value {
+        let path = format!("/api/ingest/batch/{}", id.as_str().unwrap());
+        self.get(&path).await.expect(200).await
+    }
+
+    /// Commits a batch and returns `results`.
+    pub async fn commit(&self, id: &Value) -> Value {
+        let path = format!("/api/ingest/batch/{}/commit", id.as_str().unwrap());
+        let answer = self.post(&path, &json!({})).await.expect(200).await;
+        assert_eq!(answer["success"], true);
+        answer["results"].clone()
+    }
+
+    pub async fn decide(&self, entity: &Value, body: Value) -> Value {
+        let path = format!("/api/ingest/staging/{}", text(entity, "id"));
+        let answer = self.patch(&path, &body).await.expect(200).await;
+        assert_eq!(keys_of(&answer), ["entity", "success"]);
+        answer["entity"].clone()
+    }
+
+    pub async fn undecided(&self, entity: &Value, body: Value, status: u16) -> String {
+        let path = format!("/api/ingest/staging/{}", text(entity, "id"));
+        self.patch(&path, &body).await.refused(status).await
+    }
+}
+
+pub fn entity<'p>(preview: &'p Value, name: &str) -> &'p Value {
+    let entities = preview["entities"].as_array().unwrap();
+    let found = entities.iter().find(|entity| entity["name"] == name);
+    found.unwrap_or_else(|| panic!("no {name} in {preview}"))
+}
+
+/// The results of a commit: created, updated, evidence, merged, discarded, remaining.
+pub fn results(counts: [u64; 6]) -> Value {
+    let [created, updated, evidence, merged, discarded, remaining] = counts;
+    json!({"nodes_created": created, "nodes_updated": updated, "evidence_created": evidence, "merged": merged,
+        "discarded": discarded, "remaining": remaining})
+}
+
+#[test]
+fn a_preview_has_the_shape_of_the_contract() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let answer = app
+            .admin
+            .preview(
+                &json!({"text": TEXT, "session_id": "part 1", "source_type": "chat",
+                "default_tlp": "green", "default_confidence": 0.35}),
+            )
+            .await;
+        assert_eq!(
+            keys_of(&answer),
+            [
+                "auto_ingest",
+                "batch_id",
+                "entities",
+                "success",
+                "summary",
+                "warnings"
+            ]
+        );
+        assert_eq!(
+            (&answer["success"], &answer["auto_ingest"]),
+            (&json!(true), &json!(false))
+        );
+        assert_eq!(
+            keys_of(&answer["summary"]),
+            [
+                "duplicates",
+                "missing_tlp",
+                "sensitive_warns",
+                "total_parsed",
+                "total_to_add",
+                "total_to_update"
+            ]
+        );
+        let named: Vec<(&str, &str)> = answer["entities"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|entity| (text(entity, "name"), text(entity, "node_type")))
+            .collect();
+        assert_eq!(named, FOUND);
+        for entity in answer["entities"].as_array().unwrap() {
+            assert_eq!(
+                keys_of(entity),
+                [
+                    "batch_id",
+                    "description",
+                    "duplicate_candidates",
+                    "extraction_reasoning",
+                    "id",
+                    "name",
+                    "node_type",
+                    "proposed_confidence",
+                    "proposed_tlp",
+                    "status",
+                    "warnings"
+                ]
+            );
+            assert_eq!(
+                (
+                    &entity["status"],
+                    &entity["proposed_tlp"],
+                    &entity["proposed_confidence"]
+                ),
+                (&json!("pending"), &json!("TLP:GREEN"), &json!(0.35))
+            );
+            assert!(entity["duplicate_candidates"].as_array().unwrap().is_empty());
+            assert!(!text(entity, "extraction_reasoning").is_empty());
+            assert!(
+                entity["warnings"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .all(Value::is_string)
+            );
+        }
+        let batch = app.admin.batch(&answer["batch_id"]).await;
+        assert_eq!(keys_of(&batch), ["batch", "entities"]);
+        assert_eq!(batch["entities"], answer["entities"]);
+        for (key, want) in [
+            ("id", &answer["batch_id"]),
+            ("summary", &answer["summary"]),
+            ("session_id", &json!("part 1")),
+            ("source_type", &json!("chat")),
+            ("ingest_mode", &json!("review")),
+            ("status", &json!("open")),
+        ] {
+            assert_eq!(batch["batch"][key], *want, "{key}");
+        }
+        // Nothing is a node before it is committed.
+        assert!(app.admin.nodes_of("zq-evil.com").await.is_empty());
+        assert_eq!(app.admin.audited("ingest.preview").await.len(), 1);
+        app.stop().await;
+    });
+}
+
+#[test]
+fn the_counters_are_exact() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let admin = &app.admin;
+        let summary = |parsed: u64, add: u64, duplicates: u64, missing: u64, sensitive: u64| {
+            json!({"total_parsed": parsed, "total_to_add": add, "total_to_update": parsed - add,
+                "duplicates": duplicates, "missing_tlp": missing, "sensitive_warns": sensitive})
+        };
+        let first = admin.preview(&json!({"text": TEXT})).await;
+        assert_eq!(first["summary"], summary(5, 5, 0, 5, 0));
+        assert_eq!(entity(&first, "APT28")["proposed_tlp"], "TLP:AMBER");
+        // Known by alias, by identifier, by value; the node nobody here may see does not count.
+        admin
+            .ingest(json!([
+                object("intrusion-set", "Fancy Bear"),
+                object("vulnerability", "CVE-2024-3094")
+            ]))
+            .await;
+        let nodes = json!([{"name": "zq-evil[.]com", "node_type": "ioc"},
+            {"name": "9e107d9d372bb6826bd81d3542a419d6", "node_type": "ioc", "tlp": "RED"}]);
+        admin.send_in("analyst", &json!({"nodes": nodes})).await;
+        let second = admin.preview(&json!({"text": TEXT})).await;
+        assert_eq!(second["summary"], summary(5, 2, 3, 5, 0));
+        for (name, matched) in [("APT28", "alias"), ("CVE-2024-3094", "id"), ("zq-evil.com", "id")] {
+            let candidate = &entity(&second, name)["duplicate_candidates"][0];
+            assert_eq!(
+                keys_of(candidate),
+                ["match", "name", "node_id", "node_type", "score"]
+            );
+            let known = text(candidate, "match");
+            assert!(
+                known == matched || ["name", "alias"].contains(&known),
+                "{name}: {candidate}"
+            );
+            assert!(candidate["score"].as_f64().unwrap() > 0.5);
+        }
+        // A marking in the text is the proposal, unless the request asks for less.
+        let marked = format!("TLP:GREEN\n{TEXT}");
+        let third = admin.preview(&json!({"text": marked})).await;
+        assert_eq!(third["summary"], summary(5, 2, 3, 0, 0));
+        assert_eq!(entity(&third, "APT28")["proposed_tlp"], "TLP:GREEN");
+        let marked = format!("TLP:AMBER+STRICT\n{TEXT}");
+        let fourth = admin
+            .preview(&json!({"text": marked, "default_tlp": "TLP:GREEN"}))
+            .await;
+        assert_eq!(fourth["summary"], summary(5, 2, 3, 0, 5));
+        for entity in fourth["entities"].as_array().unwrap() {
+            let warnings = entity["warnings"].as_array().unwrap().iter();
+            let warned =
+                warnings.filter(|warning| warning.as_str().unwrap().starts_with("TLP sensitivity: "));
+            assert_eq!(warned.count(), 1, "{entity}");
+        }
+        let none = admin
+            .preview(&json!({"text": "Nothing of note happened here."}))
+            .await;
+        assert_eq!(none["summary"], summary(0, 0, 0, 0, 0));
+        assert_eq!(admin.commit(&none["batch_id"]).await, results([0; 6]));
+        app.stop().await;
+    });
+}
+
+#[test]
+fn review_commits_what_is_accepted_and_merged_and_keeps_what_is_not_decided() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let admin = &app.admin;
+        let target = json!({"nodes": [{"name": "ZetaKit", "node_type": "tool", "tlp": "AMBER"}]});
+        admin.send_in("analyst", &target).await;
+        let target = admin.one("ZetaKit").await;
+        let preview = admin.preview(&json!({"text": TEXT})).await;
+        let id = &preview["batch_id"];
+        let of = |name| entity(&preview, name);
+        let changed = admin
+            .decide(
+                of("APT28"),
+                json!({"status": "accepted", "resolved_tlp": "clear"}),
+            )
+            .await;
+        assert_eq!(
+            (
+                &changed["status"],
+                &changed["resolved_tlp"],
+                &changed["proposed_tlp"]
+            ),
+            (&json!("accepted"), &json!("TLP:WHITE"), &json!("TLP:AMBER"))
+        );
+        let merge = json!({"status": "merged", "merge_target_id": target["id"]});
+        let changed = admin.decide(of("X-Agent"), merge).await;
+        assert_eq!(
+            (&changed["status"], &changed["merge_target_id"]),
+            (&json!("merged"), &target["id"])
+        );
+        let hash = of("9e107d9d372bb6826bd81d3542a419d6");
+        admin
+            .decide(of("zq-evil.com"), json!({"status": "rejected"}))
+            .await;
+        admin
+            .decide(of("CVE-2024-3094"), json!({"status": "uncertain"}))
+            .await;
+        admin.decide(hash, json!({"status": "accepted"})).await;
+        admin.decide(hash, json!({"status": "pending"})).await;
+
+        assert_eq!(admin.commit(id).await, results([1, 1, 1, 1, 1, 2]));
+        let batch = admin.batch(id).await;
+        assert_eq!(batch["batch"]["status"], "open");
+        assert_eq!(batch["entities"].as_array().unwrap().len(), 4);
+        let actor = admin.one("APT28").await;
+        assert_eq!(
+            (&actor["tlp"], &actor["node_type"]),
+            (&json!("TLP:WHITE"), &json!("actor"))
+        );
+        assert_eq!(entity(&batch, "APT28")["node_id"], actor["id"]);
+        assert_eq!(entity(&batch, "X-Agent")["node_id"], target["id"]);
+        let merged = admin.one("ZetaKit").await;
+        assert_eq!(evidence(&merged), 2);
+        assert_eq!(merged["linked_evidence_ids"][1], actor["linked_evidence_ids"][0]);
+        assert!(admin.named("X-Agent").await.is_empty());
+        assert!(admin.named("zq-evil.com").await.is_empty());
+        for name in ["APT28", "X-Agent"] {
+            let error = admin
+                .undecided(of(name), json!({"status": "rejected"}), 409)
+                .await;
+            assert!(error.contains("already committed"), "{error}");
+        }
+        admin
+            .undecided(of("zq-evil.com"), json!({"status": "accepted"}), 404)
+            .await;
+
+        // A second commit changes nothing.
+        assert_eq!(admin.commit(id).await, results([0, 0, 0, 0, 0, 2]));
+        assert_eq!(
+            admin.one("APT28").await["linked_evidence_ids"],
+            actor["linked_evidence_ids"]
+        );
+        // The rest decided, the batch is done; its text is the same evidence.
+        admin
+            .decide(of("CVE-2024-3094"), json!({"status": "accepted"}))
+            .await;
+        admin.decide(hash, json!({"status": "rejected"})).await;
+        assert_eq!(admin.commit(id).await, results([1, 0, 0, 0, 1, 0]));
+        let batch = admin.batch(id).await;
+        assert_eq!(batch["batch"]["status"], "committed");
+        assert!(batch["batch"]["committed_at"].is_string());
+        assert_eq!(admin.commit(id).await, results([0; 6]));
+        let cve = admin.one("CVE-2024-3094").await;
+        assert_eq!(cve["linked_evidence_ids"], actor["linked_evidence_ids"]);
+        assert_eq!(admin.audited("ingest.staging_change").await.len(), 8);
+        assert_eq!(admin.audited("ingest.batch_commit").await.len(), 4);
+        app.stop().await;
+    });
+}
+
+#[test]
+fn a_merge_needs_a_target_that_is_there_for_the_caller() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let admin = &app.admin;
+        let revoked = with(object("tool", "ZetaGone"), json!({"revoked": true}));
+        admin.ingest(json!([revoked])).await;
+        let gone = admin.node("ZetaGone", text(&revoked, "id")).await.unwrap();
+        assert_eq!(gone["status"], "rejected");
+        let nodes = json!([{"name": "ZetaSecret", "node_type": "tool", "tlp": "RED"}]);
+        admin.send_in("analyst", &json!({"nodes": nodes})).await;
+        admin.open().await;
+        let secret = admin.one("ZetaSecret").await;
+        admin
+            .settings(json!({"tlp_ceiling": "AMBER", "elevated_clearance": false}))
+            .await;
+        let other = app.workspace("other").await;
+        let foreign = json!({"nodes": [{"name": "ZetaForeign", "node_type": "tool"}]});
+        other.send_in("analyst", &foreign).await;
+        let foreign = other.one("ZetaForeign").await;
+
+        let preview = admin.preview(&json!({"text": TEXT})).await;
+        let tool = entity(&preview, "X-Agent");
+        let error = admin.undecided(tool, json!({"status": "merged"}), 400).await;
+        assert_eq!(error, "merge_target_id: is required with status merged");
+        for target in [
+            json!(UNKNOWN),
+            gone["id"].clone(),
+            secret["id"].clone(),
+            foreign["id"].clone(),
+            tool["id"].clone(),
+        ] {
+            for status in ["merged", "accepted"] {
+                let body = json!({"status": status, "merge_target_id": target});
+                let error = admin.undecided(tool, body, 400).await;
+                assert_eq!(error, "merge_target_id: must be an active node of this workspace");
+            }
+        }
+        for (body, want) in [
+            (json!({}), "status: is required"),
+            (json!({"status": "done"}), "status: "),
+            (json!({"status": 5}), "status: "),
+            (json!({"status": null}), "status: "),
+            (
+                json!({"status": "accepted", "resolved_tlp": "PINK"}),
+                "resolved_tlp: must be one of",
+            ),
+            (
+                json!({"status": "merged", "merge_target_id": "x"}),
+                "merge_target_id: ",
+            ),
+            (
+                json!({"status": "merged", "merge_target_id": 5}),
+                "merge_target_id: ",
+            ),
+        ] {
+            let error = admin.undecided(tool, body.clone(), 400).await;
+            assert!(error.starts_with(want), "{body}: {error}");
+        }
+        assert_eq!(
+            admin.batch(&preview["batch_id"]).await["entities"],
+            preview["entities"]
+        );
+        assert!(admin.audited("ingest.staging_change").await.is_empty());
+        app.stop().await;
+    });
+}
+
+/// A target that is withdrawn between the decision and the commit: the commit fails as a whole.
+#[test]
+fn a_merge_target_that_is_gone_by_the_commit_is_a_conflict() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let admin = &app.admin;
+        let kit = object("tool", "ZetaKit");
+        admin.ingest(json!([kit])).await;
+        let target = admin.one("ZetaKit").await;
+        let preview = admin.preview(&json!({"text": TEXT})).await;
+        let merge = json!({"status": "merged", "merge_target_id": target["id"]});
+        admin.decide(entity(&preview, "X-Agent"), merge).await;
+        admin
+            .decide(entity(&preview, "APT28"), json!({"status": "accepted"}))
+            .await;
+        let withdrawn = crate::stix::version(&kit, 2030, json!({"revoked": true}));
+        admin.ingest(json!([withdrawn])).await;
+        let path = format!("/api/ingest/batch/{}/commit", text(&preview, "batch_id"));
+        let error = admin.post(&path, &json!({})).await.refused(409).await;
+        assert!(error.contains("no active node any more"), "{error}");
+        assert!(admin.named("APT28").await.is_empty());
+        let again = json!({"status": "rejected"});
+        admin.decide(entity(&preview, "X-Agent"), again).await;
+        assert_eq!(
+            admin.commit(&preview["batch_id"]).await,
+            results([1, 0, 1, 0, 1, 3])
+        );
+        app.stop().await;
+    });
+}
+
+#[test]
+fn a_batch_of_another_workspace_is_not_there() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let preview = app.admin.preview(&json!({"text": TEXT})).await;
+        let other = app.workspace("other").await;
+        let (batch, first) = (text(&preview, "batch_id"), entity(&preview, "APT28"));
+        for id in [batch, UNKNOWN, "x", "%00"] {
+            let path = format!("/api/ingest/batch/{id}");
+            other.get(&path).await.refused(404).await;
+            let path = format!("{path}/commit");
+            other.post(&path, &json!({})).await.refused(404).await;
+        }
+        for id in [text(first, "id"), UNKNOWN, "x", batch] {
+            let path = format!("/api/ingest/staging/{id}");
+            other
+                .patch(&path, &json!({"status": "accepted"}))
+                .await
+                .refused(404)
+                .await;
+        }
+        assert_eq!(
+            app.admin.batch(&preview["batch_id"]).await["entities"],
+            preview["entities"]
+        );
+        app.stop().await;
+    });
+}
+
+#[test]
+fn a_wrong_preview_is_refused_with_the_field() {
+    run(async {
+        let app = TestApp::spawn().await;
+        for (body, want) in [
+            (json!({}), "text: is required"),
+            (json!({"text": 5}), "text: invalid type"),
+            (json!({"text": ""}), "text: must have at least 10 characters"),
+            (
+                json!({"text": "123456789"}),
+                "text: must have at least 10 characters",
+            ),
+            (
+                json!({"text": "ääääääääö"}),
+                "text: must have at least 10 characters",
+            ),
+            (
+                json!({"text": "         x         "}),
+                "text: must have at least 10 characters",
+            ),
+            (
+                json!({"text": "APT28 \u{0} uses X-Agent"}),
+                "text: must not hold a NUL",
+            ),
+            (
+                json!({"text": "x".repeat((1 << 20) + 1)}),
+                "text: must have at most",
+            ),
+            (json!({"text": TEXT, "source_type": "email"}), "source_type: "),
+            (json!({"text": TEXT, "ingest_mode": "now"}), "ingest_mode: "),
+            (
+                json!({"text": TEXT, "session_id": ""}),
+                "session_id: must have from 1",
+            ),
+            (
+                json!({"text": TEXT, "session_id": "x".repeat(201)}),
+                "session_id: must have from 1",
+            ),
+            (json!({"text": TEXT, "session_id": 5}), "session_id: invalid type"),
+            (
+                json!({"text": TEXT, "default_tlp": "x"}),
+                "default_tlp: must be one of",
+            ),
+            (
+                json!({"text": TEXT, "default_confidence": 7}),
+                "default_confidence: must be",
+            ),
+        ] {
+            let error = app.admin.refuses("preview", &body).await;
+            assert!(error.starts_with(want), "{want}: {error}");
+        }
+        for kind in [
+            "manual_text",
+            "analyst_report",
+            "osint_feed",
+            "incident_writeup",
+            "chat",
+        ] {
+            app.admin
+                .preview(&json!({"text": "0123456789", "source_type": kind}))
+                .await;
+        }
+        assert_eq!(app.admin.audited("ingest.preview").await.len(), 5);
+        app.stop().await;
+    });
+}
+
+/// Two parts of one session: the second knows what was committed of the first, and both keep the session.
+#[test]
+fn parts_of_a_session_add_up() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let admin = &app.admin;
+        let part = |text: &str| json!({"text": text, "session_id": "s-1"});
+        let first = admin.preview(&part("Part one: APT28 was seen again.")).await;
+        admin
+            .decide(entity(&first, "APT28"), json!({"status": "accepted"}))
+            .await;
+        admin.commit(&first["batch_id"]).await;
+        let second = admin
+            .preview(&part("Part two: Fancy Bear called zq-evil.com."))
+            .await;
+        assert_eq!(
+            (
+                &second["summary"]["total_to_update"],
+                &second["summary"]["total_to_add"]
+            ),
+            (&json!(1), &json!(1))
+        );
+        for found in second["entities"].as_array().unwrap() {
+            admin.decide(found, json!({"status": "accepted"})).await;
+        }
+        assert_eq!(
+            admin.commit(&second["batch_id"]).await,
+            results([1, 1, 1, 0, 0, 0])
+        );
+        assert_eq!(evidence(&admin.one("APT28").await), 2);
+        for batch in [&first, &second] {
+            assert_eq!(
+                admin.batch(&batch["batch_id"]).await["batch"]["session_id"],
+                "s-1"
+            );
+        }
+        app.stop().await;
+    });
+}
+
+/// Everything that a text states about two nodes, once both are committed, in whichever commit.
+#[test]
+fn a_stated_relation_is_an_edge_once_both_ends_are_committed() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let admin = &app.admin;
+        let preview = admin.preview(&json!({"text": TEXT})).await;
+        let edges = async || {
+            let path = format!(
+                "/api/recall/search?{}",
+                encode(&[("q", "APT28 X-Agent"), ("limit", "100")])
+            );
+            let session = admin.get(&path).await.expect(200).await;
+            let bundle = admin.export(text(&session, "recall_id")).await;
+            let objects = bundle["objects"].as_array().unwrap().iter();
+            let edges: Vec<Value> = objects
+                .filter(|object| object["type"] == "relationship")
+                .cloned()
+                .collect();
+            edges
+        };
+        for (name, want) in [("APT28", 0), ("X-Agent", 1)] {
+            admin
+                .decide(entity(&preview, name), json!({"status": "accepted"}))
+                .await;
+            admin.commit(&preview["batch_id"]).await;
+            let edges = edges().await;
+            assert_eq!(edges.len(), want, "{edges:?}");
+            if want == 1 {
+                assert_eq!(
+                    (&edges[0]["relationship_type"], &edges[0]["description"]),
+                    (&json!("uses"), &json!("APT28 uses X-Agent."))
+                );
+            }
+        }
+        app.stop().await;
+    });
+}
