@@ -235,22 +235,7 @@ impl Corpus {
 
     fn indicator(&mut self, stream: usize) -> Value {
         let mut object = self.object("indicator", 600);
-        let (value, path, kind) = match self.rng.random_range(0..3) {
-            0 => {
-                let [a, b, c, d]: [u8; 4] = self.rng.random();
-                (format!("{a}.{b}.{c}.{d}"), "ipv4-addr:value", "Address")
-            }
-            1 => {
-                let name = self.words.name(&mut self.rng).to_lowercase();
-                let domain = format!("{name}-{}.example.com", self.words.noun(&mut self.rng));
-                (domain, "domain-name:value", "Domain")
-            }
-            _ => {
-                let hash: [u8; 32] = self.rng.random();
-                let hash = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-                (hash, "file:hashes.'SHA-256'", "File")
-            }
-        };
+        let (value, path, kind) = self.words.observable(&mut self.rng);
         object["name"] = json!(format!("{kind} of {}", self.words.name(&mut self.rng)));
         object["pattern"] = json!(format!("[{path} = '{value}']"));
         object["pattern_type"] = json!("stix");

@@ -120,6 +120,26 @@ impl Words {
         capitalized(&name)
     }
 
+    /// Something seen on a network or a disk: its value, its path in a pattern, and what it is.
+    pub fn observable(&self, rng: &mut StdRng) -> (String, &'static str, &'static str) {
+        match rng.random_range(0..3) {
+            0 => {
+                let [a, b, c, d]: [u8; 4] = rng.random();
+                (format!("{a}.{b}.{c}.{d}"), "ipv4-addr:value", "Address")
+            }
+            1 => {
+                let name = self.name(rng).to_lowercase();
+                let domain = format!("{name}-{}.example.com", self.noun(rng));
+                (domain, "domain-name:value", "Domain")
+            }
+            _ => {
+                let hash: [u8; 32] = rng.random();
+                let hash = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+                (hash, "file:hashes.'SHA-256'", "File")
+            }
+        }
+    }
+
     /// A sentence of some twenty words.
     pub fn sentence(&self, rng: &mut StdRng) -> String {
         let subject = SUBJECTS.choose(rng).copied().unwrap_or_default();

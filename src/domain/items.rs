@@ -180,8 +180,9 @@ pub fn of_report(report: &Report, defaults: ItemDefaults) -> Drafts {
     });
     for block in &report.blocks {
         let (key, merge_by_name) = identity_of(block.node_type, &block.entity_name);
-        // The report's own words are marked as the report is: a block marked lower does not show them.
-        let shown = marking(block) >= defaults.tlp;
+        // The report's own words are marked as the report is: a block marked lower does not show them, unless
+        // they are for everybody in the community anyway.
+        let shown = marking(block) >= defaults.tlp || defaults.tlp <= Tlp::Green;
         let properties = present([
             ("report", json!(shown.then_some(&report.title))),
             ("source_url", json!(block.source_url)),

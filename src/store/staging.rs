@@ -344,10 +344,10 @@ impl Commit<'_> {
                 });
             }
         }
-        let evidence_only = taken
-            .iter()
-            .enumerate()
-            .filter(|(_, row)| row.merge_target.is_some())
+        // What was committed before is only there as the other end of a relationship.
+        let evidence_only = (0..)
+            .zip(taken.iter().chain(done))
+            .filter(|(_, row)| row.node.is_some() || row.merge_target.is_some())
             .map(|(place, _)| place)
             .collect();
         let write = DraftsWrite {

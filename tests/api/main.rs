@@ -33,6 +33,7 @@ mod staging;
 mod staging_commit;
 mod staging_model;
 mod staging_properties;
+mod staging_refusals;
 mod stix;
 mod tenancy;
 mod tlp;

@@ -227,7 +227,9 @@ fn the_same_item_is_one_node_and_a_changed_one_adds_evidence() {
 #[test]
 fn the_largest_number_of_items_goes_in_at_once_and_out_as_stix() {
     run(async {
-        let app = TestApp::spawn().await;
+        // On disk, as it runs: the store in memory copies a transaction's writes again and again.
+        let dir = tempfile::tempdir().unwrap();
+        let app = TestApp::durable(dir.path()).await;
         let items: Vec<Value> = (0..10_000)
             .map(|n| json!({"title": format!("zbulk item{n}"), "published": "2024-01-01T00:00:00Z"}))
             .collect();

@@ -98,10 +98,11 @@ fn names(preview: &Value) -> Vec<&str> {
 fn what_the_model_finds_is_staged_and_committed_with_its_relation() {
     run(async {
         let app = app(serve(good)).await;
-        let preview = app
-            .admin
-            .preview(&json!({"text": TEXT, "default_tlp": "RED"}))
-            .await;
+        let red = json!({"text": TEXT, "default_tlp": "RED"});
+        let error = app.admin.refuses("preview", &red).await;
+        assert!(error.starts_with("default_tlp: is marked TLP:RED"), "{error}");
+        app.admin.open().await;
+        let preview = app.admin.preview(&red).await;
         let mut named = names(&preview);
         named.sort_unstable();
         assert_eq!(named, ["BlueLoader", "CVE-2024-3094", "SilkMoth", "zq-evil.com"]);
@@ -114,7 +115,6 @@ fn what_the_model_finds_is_staged_and_committed_with_its_relation() {
             (&actor["description"], &actor["proposed_confidence"]),
             (&json!("A group."), &json!(0.8))
         );
-        app.admin.open().await;
         for found in preview["entities"].as_array().unwrap() {
             app.admin.decide(found, json!({"status": "accepted"})).await;
         }

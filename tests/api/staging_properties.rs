@@ -41,9 +41,10 @@ enum Step {
 
 impl Case {
     async fn new(client: &Client, word: &str) -> Self {
-        let target = json!({"nodes": [{"name": format!("Zeta {word}"), "node_type": "tool"}]});
+        let host = format!("{word}target.com");
+        let target = json!({"nodes": [{"name": host, "node_type": "ioc"}]});
         client.send_in("analyst", &target).await;
-        let target = client.one(&format!("Zeta {word}")).await["id"].clone();
+        let target = client.one(&host).await["id"].clone();
         let hosts: Vec<String> = (0..ENTITIES).map(|n| format!("{word}x{n}.com")).collect();
         let told = format!("These were called: {}.", hosts.join(" and "));
         let preview = client.preview(&json!({"text": told})).await;
