@@ -74,12 +74,11 @@ impl WriteTx {
         query: &str,
         rows: Vec<T>,
     ) -> Result<(), StoreError> {
-        for chunk in rows.chunks(CHUNK) {
-            self.tx
-                .query(query)
-                .bind(("rows", chunk.to_vec()))
-                .await?
-                .check()?;
+        let mut rows = rows;
+        while !rows.is_empty() {
+            let rest = rows.split_off(rows.len().min(CHUNK));
+            self.tx.query(query).bind(("rows", rows)).await?.check()?;
+            rows = rest;
         }
         Ok(())
     }

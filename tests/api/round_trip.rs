@@ -233,7 +233,7 @@ fn unicode_quotes_backslashes_and_long_texts_survive() {
             with(
                 object("attack-pattern", "Precise Öperation"),
                 json!({
-                "created": "2020-01-01T00:00:00.123456Z", "modified": "2020-01-02T00:00:00.123456789Z"}),
+                "created": "2020-01-01T00:00:00.123456Z", "modified": "2020-01-02T00:00:00.654321Z"}),
             ),
         ];
         let exported = there_and_back(&objects, "Öperation").await;
