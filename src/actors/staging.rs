@@ -7,7 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError, Weak};
 
-use actix::{Actor, Context, Handler, ResponseFuture};
+use actix::{Actor, Context};
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 use uuid::Uuid;
@@ -15,7 +15,7 @@ use uuid::Uuid;
 use super::audit_writer::{AuditHandle, Chain};
 use super::extractor::{Extract, ExtractorHandle};
 use super::graph_store::{CommitStaged, FindDuplicates, GraphHandle};
-use super::handle::{Access, ActorHandle, Job, Request};
+use super::handle::{Access, ActorHandle, Request};
 use super::job;
 use crate::clock;
 use crate::config::ActorSettings;
@@ -131,22 +131,8 @@ impl Actor for StagingBatches {
     type Context = Context<Self>;
 }
 
-/// Handlers whose work is one async function of the core.
-macro_rules! delegate {
-    ($($message:ty => $method:ident),+ $(,)?) => { $(
-        impl Handler<Job<$message>> for StagingBatches {
-            type Result = ResponseFuture<Result<<$message as Request>::Reply, DomainError>>;
-
-            fn handle(&mut self, job: Job<$message>, _: &mut Self::Context) -> Self::Result {
-                let (message, guard, span) = job.open();
-                let core = Arc::clone(&self.core);
-                job::run(&self.runtime, guard, span, async move { core.$method(message).await })
-            }
-        }
-    )+ };
-}
-
-delegate! {
+job::delegate! {
+    StagingBatches:
     Preview => preview,
     ReadBatch => read_batch,
     Decide => decide,

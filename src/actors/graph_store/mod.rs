@@ -15,17 +15,16 @@ mod tests;
 
 use std::sync::Arc;
 
-use actix::{Actor, Context, Handler, ResponseFuture};
+use actix::{Actor, Context};
 use serde_json::Value;
 use tokio::runtime::Handle;
 use uuid::Uuid;
 
 pub use self::core::{GraphCore, Surroundings};
-use super::handle::{Access, ActorHandle, Job, Request};
+use super::handle::{Access, ActorHandle, Request};
 use super::job;
 use crate::config::ActorSettings;
 use crate::domain::draft::Drafts;
-use crate::domain::error::DomainError;
 use crate::domain::principal::Principal;
 use crate::domain::session::{RecallMode, RecallSession, ScoredNode, Visible};
 use crate::domain::staging::{CommitResult, DuplicateCandidate, ExtractedEntity};
@@ -199,22 +198,8 @@ impl Actor for GraphStore {
     type Context = Context<Self>;
 }
 
-/// Handlers whose work is one async function of the core.
-macro_rules! delegate {
-    ($($message:ty => $method:ident),+ $(,)?) => { $(
-        impl Handler<Job<$message>> for GraphStore {
-            type Result = ResponseFuture<Result<<$message as Request>::Reply, DomainError>>;
-
-            fn handle(&mut self, job: Job<$message>, _: &mut Self::Context) -> Self::Result {
-                let (message, guard, span) = job.open();
-                let core = Arc::clone(&self.core);
-                job::run(&self.runtime, guard, span, async move { core.$method(message).await })
-            }
-        }
-    )+ };
-}
-
-delegate! {
+job::delegate! {
+    GraphStore:
     IngestStix => ingest_stix,
     IngestDrafts => ingest_drafts,
     FindDuplicates => find_duplicates,

@@ -11,7 +11,7 @@ mod sign_in;
 use std::num::NonZero;
 use std::sync::{Arc, LazyLock};
 
-use actix::{Actor, Context, Handler, ResponseFuture};
+use actix::{Actor, Context};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
@@ -22,7 +22,7 @@ pub use self::admin::{
 pub use self::bootstrap::{FirstAdmin, bootstrap, demo_bundle};
 pub use self::sign_in::{Authenticate, Login, Presented, SignedIn};
 use super::audit_writer::{AuditHandle, Chain};
-use super::handle::{ActorHandle, Job, Request};
+use super::handle::ActorHandle;
 use super::job;
 use super::rate_limiter::RateLimiterHandle;
 use crate::auth::token::Tokens;
@@ -109,22 +109,8 @@ impl Actor for Identity {
     type Context = Context<Self>;
 }
 
-/// Handlers whose work is one async function of the core.
-macro_rules! delegate {
-    ($($message:ty => $method:ident),+ $(,)?) => { $(
-        impl Handler<Job<$message>> for Identity {
-            type Result = ResponseFuture<Result<<$message as Request>::Reply, DomainError>>;
-
-            fn handle(&mut self, job: Job<$message>, _: &mut Self::Context) -> Self::Result {
-                let (message, guard, span) = job.open();
-                let core = Arc::clone(&self.core);
-                job::run(&self.runtime, guard, span, async move { core.$method(message).await })
-            }
-        }
-    )+ };
-}
-
-delegate! {
+job::delegate! {
+    Identity:
     Authenticate => authenticate,
     Login => login,
     ListUsers => list_users,
