@@ -6,10 +6,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use actix::{Actor, Context, Handler, ResponseFuture};
+use actix::{Actor, Context};
 use tokio::runtime::Handle;
 
-use super::handle::{Access, ActorHandle, Job, Request};
+use super::handle::{Access, ActorHandle, Request};
 use super::job;
 use crate::config::ActorSettings;
 use crate::domain::error::DomainError;
@@ -105,17 +105,7 @@ impl Actor for Extractor {
     type Context = Context<Self>;
 }
 
-impl Handler<Job<Extract>> for Extractor {
-    type Result = ResponseFuture<Result<Extraction, DomainError>>;
-
-    fn handle(&mut self, job: Job<Extract>, _: &mut Self::Context) -> Self::Result {
-        let (request, guard, span) = job.open();
-        let core = Arc::clone(&self.core);
-        job::run(
-            &self.runtime,
-            guard,
-            span,
-            async move { core.extract(request).await },
-        )
-    }
+job::delegate! {
+    Extractor:
+    Extract => extract,
 }

@@ -248,6 +248,32 @@ fn unicode_quotes_backslashes_and_long_texts_survive() {
 }
 
 #[test]
+fn times_keep_every_digit_they_came_with() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let precise = with(
+            object("attack-pattern", "Nanosecond Lantern"),
+            json!({"created": "2020-01-01T00:00:00.123456Z", "modified": "2020-01-02T00:00:00.123456789Z"}),
+        );
+        app.admin.ingest(json!([precise])).await;
+        let found = app.admin.search("Nanosecond Lantern").await;
+        // Not left for the conformance check: STIX allows nine digits, python-stix2 reads six.
+        let path = format!("/api/recall/sessions/{}/export.stix", text(&found, "recall_id"));
+        let bundle = app.admin.get(&path).await.expect(200).await;
+        let objects = bundle["objects"].as_array().unwrap();
+        let out = objects
+            .iter()
+            .find(|object| object["id"] == precise["id"])
+            .unwrap();
+        assert_eq!(
+            (&out["created"], &out["modified"]),
+            (&precise["created"], &precise["modified"])
+        );
+        app.stop().await;
+    });
+}
+
+#[test]
 fn markings_and_creators_of_an_earlier_bundle_are_still_known() {
     run(async {
         let app = TestApp::spawn().await;
