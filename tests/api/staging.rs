@@ -390,3 +390,34 @@ fn a_stated_relation_is_an_edge_once_both_ends_are_committed() {
         app.stop().await;
     });
 }
+
+#[test]
+fn a_node_of_another_name_and_the_same_meaning_is_a_candidate() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let known = json!([{"type": "tool", "name": "Cobalt Strike Payload",
+            "id": "tool--31b940d4-6f7f-459a-80ea-9c1f17b58abc"}]);
+        app.admin.ingest(known).await;
+        let body = json!({"text": "The intruders ran Cobalt Strike there.", "default_tlp": "TLP:GREEN"});
+        let preview = app
+            .admin
+            .post("/api/ingest/preview", &body)
+            .await
+            .expect(200)
+            .await;
+        let candidates = preview["entities"][0]["duplicate_candidates"].as_array().unwrap();
+        let shown: Vec<_> = candidates.iter().map(|c| (&c["name"], &c["match"])).collect();
+        assert_eq!(
+            shown,
+            [(&json!("Cobalt Strike Payload"), &json!("semantic"))],
+            "{preview}"
+        );
+        // By meaning alone it is a candidate, not an update.
+        let counters = &preview["summary"];
+        assert_eq!(
+            (&counters["duplicates"], &counters["total_to_update"]),
+            (&json!(1), &json!(0))
+        );
+        app.stop().await;
+    });
+}
