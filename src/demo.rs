@@ -7,7 +7,7 @@ use std::time::Instant;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Value, json};
 
-use crate::app::Application;
+use crate::app::hosted::Application;
 use crate::config::{Flags, LogSettings, Settings};
 use crate::domain::stix::export;
 use crate::domain::stix::schema::StixValidator;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use threat_memory::app::Application;
+use threat_memory::app::hosted::Application;
 use threat_memory::config::{Flags, Settings};
 use threat_memory::{demo, telemetry};
 

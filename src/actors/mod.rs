@@ -9,3 +9,4 @@ mod job;
 pub mod keeper;
 pub mod rate_limiter;
 pub mod staging;
+pub mod write_semaphore;

@@ -96,6 +96,7 @@ pub struct LimitSettings {
 pub struct SearchSettings {
     pub exact_scan_limit: usize,
     pub idle_writer_seconds: u64,
+    pub fresh_docs: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

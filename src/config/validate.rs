@@ -26,6 +26,7 @@ impl Settings {
             self.search.idle_writer_seconds,
             1..=86_400,
         )?;
+        within("search.fresh_docs", self.search.fresh_docs, 0..=10_000)?;
         within("log.keep_files", self.log.keep_files, 1..=1000)?;
         within(
             "keeper.max_restarts_per_minute",

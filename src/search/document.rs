@@ -3,6 +3,9 @@
 //! A node's type, status and marking are packed into one byte, its *class*; a [`Filter`] becomes a
 //! [`Mask`], the set of classes the caller may see, so both search legs test one bit per row.
 
+use std::fmt;
+use std::sync::Arc;
+
 use uuid::Uuid;
 
 use crate::domain::node::{NodeStatus, NodeType};
@@ -51,6 +54,25 @@ pub struct Filter {
     pub include_rejected: bool,
     /// `None` is every type.
     pub node_types: Option<Vec<NodeType>>,
+    /// Further wishes, asked of each row that would otherwise be in the answer.
+    pub only: Option<Only>,
+}
+
+/// A condition on single rows, such as the domain of a note.
+#[derive(Clone)]
+pub struct Only(Arc<dyn Fn(Uuid) -> bool + Send + Sync>);
+
+impl Only {
+    /// Lets through the rows for which `holds` is true; it is called often and must be fast.
+    pub fn new(holds: impl Fn(Uuid) -> bool + Send + Sync + 'static) -> Self {
+        Only(Arc::new(holds))
+    }
+}
+
+impl fmt::Debug for Only {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Only(..)")
+    }
 }
 
 impl Filter {
@@ -60,6 +82,7 @@ impl Filter {
             highest_tlp,
             include_rejected: false,
             node_types: None,
+            only: None,
         }
     }
 
@@ -166,11 +189,11 @@ pub(super) fn is_entity(class: u8) -> bool {
 
 /// A set of classes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Mask(u128);
+struct Mask(u128);
 
 impl Mask {
     /// The classes a filter lets through.
-    pub(super) fn of(filter: &Filter) -> Mask {
+    fn of(filter: &Filter) -> Mask {
         let mut bits = 0u128;
         for &node_type in NodeType::ALL {
             if filter
@@ -192,7 +215,35 @@ impl Mask {
 
     /// Whether rows of this class may be shown.
     #[inline]
-    pub(super) fn allows(self, class: u8) -> bool {
+    fn allows(self, class: u8) -> bool {
         class < GONE && self.0 >> class & 1 == 1
+    }
+}
+
+/// What a search may show: the classes, and the condition on single rows.
+#[derive(Debug, Clone)]
+pub(super) struct Allowed {
+    mask: Mask,
+    only: Option<Only>,
+}
+
+impl Allowed {
+    pub(super) fn of(filter: &Filter) -> Allowed {
+        Allowed {
+            mask: Mask::of(filter),
+            only: filter.only.clone(),
+        }
+    }
+
+    /// Whether rows of this class may be shown at all.
+    #[inline]
+    pub(super) fn class(&self, class: u8) -> bool {
+        self.mask.allows(class)
+    }
+
+    /// Whether this row may be shown; its node is only looked up where it decides.
+    #[inline]
+    pub(super) fn row(&self, class: u8, node: impl FnOnce() -> Uuid) -> bool {
+        self.mask.allows(class) && self.only.as_ref().is_none_or(|Only(holds)| holds(node()))
     }
 }

@@ -14,8 +14,9 @@ use tantivy::{DocId, DocSet, InvertedIndexReader, Searcher, SegmentReader, TERMI
 use uuid::Uuid;
 
 use super::analyzer::tokenize;
-use super::document::{GONE, KeyKind, Mask};
+use super::document::{Allowed, GONE, KeyKind};
 use super::error::SearchError;
+use super::fresh::{self, Fresh, TextField};
 use super::schema::{CLASS, Fields, HIGH, LOW, any_kind, node_of};
 use super::top::Top;
 
@@ -33,10 +34,12 @@ struct Rows<'a> {
     low: Arc<dyn ColumnValues<u64>>,
     class: Arc<dyn ColumnValues<u64>>,
     keys: Arc<InvertedIndexReader>,
+    /// What is newer than the segment.
+    fresh: &'a Fresh,
 }
 
 impl<'a> Rows<'a> {
-    fn open(reader: &'a SegmentReader, fields: &Fields) -> Result<Self, SearchError> {
+    fn open(reader: &'a SegmentReader, fields: &Fields, fresh: &'a Fresh) -> Result<Self, SearchError> {
         let column = |name| reader.fast_fields().column_first_or_default::<u64>(name);
         Ok(Rows {
             reader,
@@ -44,11 +47,14 @@ impl<'a> Rows<'a> {
             low: column(LOW)?,
             class: column(CLASS)?,
             keys: reader.inverted_index(fields.key)?,
+            fresh,
         })
     }
 
-    fn shows(&self, doc: DocId, mask: Mask) -> bool {
-        !self.reader.is_deleted(doc) && mask.allows(self.class(doc))
+    fn shows(&self, doc: DocId, allowed: &Allowed) -> bool {
+        !self.reader.is_deleted(doc)
+            && allowed.row(self.class(doc), || self.node(doc))
+            && (self.fresh.len() == 0 || !self.fresh.holds(self.node(doc)))
     }
 
     fn class(&self, doc: DocId) -> u8 {
@@ -73,19 +79,25 @@ pub(super) struct Keywords<'a> {
     searcher: &'a Searcher,
     fields: &'a Fields,
     segments: Vec<Rows<'a>>,
+    fresh: &'a Fresh,
 }
 
 impl<'a> Keywords<'a> {
-    pub(super) fn new(searcher: &'a Searcher, fields: &'a Fields) -> Result<Self, SearchError> {
+    pub(super) fn new(
+        searcher: &'a Searcher,
+        fields: &'a Fields,
+        fresh: &'a Fresh,
+    ) -> Result<Self, SearchError> {
         let segments = searcher
             .segment_readers()
             .iter()
-            .map(|reader| Rows::open(reader, fields))
+            .map(|reader| Rows::open(reader, fields, fresh))
             .collect::<Result<_, _>>()?;
         Ok(Keywords {
             searcher,
             fields,
             segments,
+            fresh,
         })
     }
 
@@ -95,17 +107,23 @@ impl<'a> Keywords<'a> {
         &self,
         query: &str,
         mentions: &HashSet<String>,
-        mask: Mask,
+        allowed: &Allowed,
         limit: usize,
     ) -> Result<Vec<(Uuid, f32)>, SearchError> {
-        let Some(weight) = self.weight(query, mentions)? else {
-            return Ok(Vec::new());
-        };
+        let words = self.weighted(query, mentions)?;
         let mut top = Top::new(limit);
+        for (node, class, score) in self.fresh.scores(&self.fresh_terms(&words)?) {
+            if allowed.row(class, || node) {
+                top.offer(node, score);
+            }
+        }
+        let Some(weight) = self.weight(&words)? else {
+            return Ok(top.into_sorted());
+        };
         for rows in &self.segments {
             let threshold = top.threshold();
             weight.for_each_pruning(threshold, rows.reader, &mut |doc, score| {
-                if rows.shows(doc, mask) {
+                if rows.shows(doc, allowed) {
                     top.offer(rows.node(doc), score);
                 }
                 top.threshold()
@@ -114,23 +132,30 @@ impl<'a> Keywords<'a> {
         Ok(top.into_sorted())
     }
 
-    /// The words of the query as one scored disjunction, or nothing if none of them is indexed.
-    fn weight(
-        &self,
-        query: &str,
-        mentions: &HashSet<String>,
-    ) -> Result<Option<Box<dyn Weight>>, SearchError> {
-        let mut clauses: Vec<(Occur, Box<dyn Query>)> = Vec::new();
-        for (word, count) in self.terms(query)? {
+    /// The words of the query and what each counts.
+    fn weighted(&self, query: &str, mentions: &HashSet<String>) -> Result<Vec<(String, f32)>, SearchError> {
+        let weight = |(word, count): (String, usize)| {
             let repeated = 1.0 + (count as f32).ln();
-            let times = if mentions.contains(&word) {
-                MENTION_WEIGHT * repeated
-            } else {
-                repeated
-            };
+            let mentioned = mentions.contains(&word);
+            (
+                word,
+                if mentioned {
+                    MENTION_WEIGHT * repeated
+                } else {
+                    repeated
+                },
+            )
+        };
+        Ok(self.terms(query)?.into_iter().map(weight).collect())
+    }
+
+    /// The words as one scored disjunction, or nothing if there are none.
+    fn weight(&self, words: &[(String, f32)]) -> Result<Option<Box<dyn Weight>>, SearchError> {
+        let mut clauses: Vec<(Occur, Box<dyn Query>)> = Vec::new();
+        for (word, times) in words {
             for field in [self.fields.title, self.fields.body] {
-                let term = TermQuery::new(Term::from_field_text(field, &word), IndexRecordOption::WithFreqs);
-                clauses.push((Occur::Should, Box::new(BoostQuery::new(Box::new(term), times))));
+                let term = TermQuery::new(Term::from_field_text(field, word), IndexRecordOption::WithFreqs);
+                clauses.push((Occur::Should, Box::new(BoostQuery::new(Box::new(term), *times))));
             }
         }
         if clauses.is_empty() {
@@ -140,6 +165,36 @@ impl<'a> Keywords<'a> {
         Ok(Some(
             query.weight(EnableScoring::enabled_from_searcher(self.searcher))?,
         ))
+    }
+
+    /// The same words for the documents that are not in the text index yet, with the statistics of both.
+    fn fresh_terms(&self, words: &[(String, f32)]) -> Result<Vec<fresh::Term>, SearchError> {
+        let mut terms = Vec::new();
+        if self.fresh.len() == 0 {
+            return Ok(terms);
+        }
+        let docs = usize::try_from(self.searcher.num_docs()).unwrap_or(usize::MAX) + self.fresh.len();
+        for (name, field) in [
+            (TextField::Title, self.fields.title),
+            (TextField::Body, self.fields.body),
+        ] {
+            let mut tokens = 0;
+            for rows in &self.segments {
+                tokens += rows.reader.inverted_index(field)?.total_num_tokens();
+            }
+            let mean_length = tokens as f32 / self.searcher.num_docs().max(1) as f32;
+            for (word, times) in words {
+                let indexed = self.searcher.doc_freq(&Term::from_field_text(field, word))?;
+                let found = usize::try_from(indexed).unwrap_or(usize::MAX) + self.fresh.doc_freq(name, word);
+                terms.push(fresh::Term {
+                    weight: times * fresh::idf(docs, found),
+                    word: word.clone(),
+                    field: name,
+                    mean_length,
+                });
+            }
+        }
+        Ok(terms)
     }
 
     /// The distinct words of the query with their counts, rarest first when there are too many.
@@ -155,6 +210,7 @@ impl<'a> Keywords<'a> {
                 let found = self
                     .searcher
                     .doc_freq(&Term::from_field_text(self.fields.body, &word))?;
+                let found = found + self.fresh.doc_freq(TextField::Body, &word) as u64;
                 ranked.push((found, word, count));
             }
             ranked.sort_unstable();
@@ -171,12 +227,19 @@ impl<'a> Keywords<'a> {
     }
 
     /// The visible nodes that carry this canonical key, each with the strongest way it does.
-    pub(super) fn with_key(&self, key: &str, mask: Mask) -> Result<Vec<Keyed>, SearchError> {
-        let mut found: Vec<Keyed> = Vec::new();
+    pub(super) fn with_key(&self, key: &str, allowed: &Allowed) -> Result<Vec<Keyed>, SearchError> {
+        if key.is_empty() {
+            return Ok(Vec::new());
+        }
+        let fresh = self.fresh.with_key(key);
+        let mut found: Vec<Keyed> = fresh
+            .filter(|found| allowed.row(found.class, || found.node))
+            .take(MAX_PER_KEY)
+            .collect();
         let known = any_kind(key);
         for rows in &self.segments {
             let index = &rows.keys;
-            if key.is_empty() || index.terms().get(&known)?.is_none() {
+            if index.terms().get(&known)?.is_none() {
                 continue;
             }
             for kind in KeyKind::ALL {
@@ -187,7 +250,7 @@ impl<'a> Keywords<'a> {
                 let mut doc = docs.doc();
                 while doc != TERMINATED && found.len() < MAX_PER_KEY {
                     let node = rows.node(doc);
-                    if rows.shows(doc, mask) && found.iter().all(|found| found.node != node) {
+                    if rows.shows(doc, allowed) && found.iter().all(|found| found.node != node) {
                         found.push(Keyed {
                             node,
                             kind,
@@ -205,10 +268,15 @@ impl<'a> Keywords<'a> {
     pub(super) fn with_prefix(
         &self,
         prefix: &str,
-        mask: Mask,
+        allowed: &Allowed,
         limit: usize,
     ) -> Result<Vec<Uuid>, SearchError> {
-        let mut found = Vec::new();
+        let fresh = self.fresh.with_prefix(prefix);
+        let mut found: Vec<Uuid> = fresh
+            .filter(|(node, class)| allowed.row(*class, || *node))
+            .map(|(node, _)| node)
+            .take(limit)
+            .collect();
         for kind in [KeyKind::Identifier, KeyKind::Name] {
             let from = kind.term(prefix);
             for rows in &self.segments {
@@ -219,7 +287,7 @@ impl<'a> Keywords<'a> {
                         index.read_postings_from_terminfo(keys.value(), IndexRecordOption::Basic)?;
                     let mut doc = docs.doc();
                     while doc != TERMINATED && found.len() < limit {
-                        if rows.shows(doc, mask) && !found.contains(&rows.node(doc)) {
+                        if rows.shows(doc, allowed) && !found.contains(&rows.node(doc)) {
                             found.push(rows.node(doc));
                         }
                         doc = docs.advance();

@@ -17,6 +17,7 @@ mod directory;
 mod document;
 mod embed;
 mod error;
+mod fresh;
 mod fusion;
 mod graph;
 mod keyword;
@@ -42,7 +43,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 pub use analyzer::tokenize;
-pub use document::{Filter, Hit, IndexDoc, KeyHit, KeyKind, Mode, StructuredQuery};
+pub use document::{Filter, Hit, IndexDoc, KeyHit, KeyKind, Mode, Only, StructuredQuery};
 pub use embed::{BuiltinEmbedder, Embedder, embedding_text, quantize};
 pub use error::{EmbedError, SearchError};
 pub use text::canonical_key;
@@ -67,6 +68,9 @@ pub struct IndexSettings {
     pub writer_heap_bytes: usize,
     /// Workspaces kept open for writing, about 4 MB each.
     pub open_writers: usize,
+    /// Documents that a workspace may keep beside its text index until they are written there together; with 0
+    /// every write commits.
+    pub fresh_docs: usize,
 }
 
 impl Default for IndexSettings {
@@ -75,6 +79,7 @@ impl Default for IndexSettings {
             exact_scan_limit: 200_000,
             writer_heap_bytes: 20_000_000,
             open_writers: 8,
+            fresh_docs: 0,
         }
     }
 }
@@ -191,6 +196,18 @@ impl SearchIndex {
             // Nobody else holds it and nobody can get it while its slot is locked.
             if self.dir.is_some() && Arc::strong_count(index) == 1 && index.idle_for() >= idle {
                 *open = None;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes documents that were only in memory for that long into their text indexes.
+    pub fn flush_older_than(&self, age: Duration) -> Result<(), SearchError> {
+        let slots: Vec<Slot> = lock(&self.slots).values().cloned().collect();
+        for slot in slots {
+            let index = lock(&slot).clone();
+            if let Some(index) = index {
+                index.flush_older_than(age)?;
             }
         }
         Ok(())

@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
 
 use super::analyzer::tokenize;
-use super::document::{KeyKind, Mask, is_entity};
+use super::document::{Allowed, KeyKind, is_entity};
 use super::error::SearchError;
 use super::keyword::Keywords;
 use super::text::{canonical_key, host, refang, words};
@@ -46,9 +46,9 @@ pub(super) struct Named {
 }
 
 /// Finds the visible nodes a query names.
-pub(super) fn named(text: &str, mask: Mask, keywords: &Keywords<'_>) -> Result<Named, SearchError> {
+pub(super) fn named(text: &str, allowed: &Allowed, keywords: &Keywords<'_>) -> Result<Named, SearchError> {
     let mut named = Named::default();
-    for found in keywords.with_key(&canonical_key(text), mask)? {
+    for found in keywords.with_key(&canonical_key(text), allowed)? {
         named.nodes.insert(
             found.node,
             Exact {
@@ -71,13 +71,13 @@ pub(super) fn named(text: &str, mask: Mask, keywords: &Keywords<'_>) -> Result<N
             {
                 continue;
             }
-            if named.add_phrase(phrase, weight / total, total, mask, keywords)? {
+            if named.add_phrase(phrase, weight / total, total, allowed, keywords)? {
                 taken.extend(start..start + length);
             }
         }
     }
     for word in words {
-        named.add_part(word, 1.0 / total, mask, keywords)?;
+        named.add_part(word, 1.0 / total, allowed, keywords)?;
     }
     Ok(named)
 }
@@ -89,10 +89,10 @@ impl Named {
         phrase: &[&str],
         share: f32,
         total: f32,
-        mask: Mask,
+        allowed: &Allowed,
         keywords: &Keywords<'_>,
     ) -> Result<bool, SearchError> {
-        let found = keywords.with_key(&canonical_key(&phrase.join(" ")), mask)?;
+        let found = keywords.with_key(&canonical_key(&phrase.join(" ")), allowed)?;
         // A technique or a vulnerability named in a text is what the text is about, not who did it.
         let mention = total >= TEXT_WORDS as f32
             && share <= MENTION_SHARE
@@ -116,20 +116,20 @@ impl Named {
         &mut self,
         word: &str,
         share: f32,
-        mask: Mask,
+        allowed: &Allowed,
         keywords: &Keywords<'_>,
     ) -> Result<(), SearchError> {
         let mut found = Vec::new();
         if let Some(host) = host(word) {
             found.extend(
                 keywords
-                    .with_key(&canonical_key(host), mask)?
+                    .with_key(&canonical_key(host), allowed)?
                     .into_iter()
                     .map(|found| found.node),
             );
         }
         if is_hash_beginning(word) {
-            found.extend(keywords.with_prefix(&canonical_key(word), mask, MAX_COMPLETIONS)?);
+            found.extend(keywords.with_prefix(&canonical_key(word), allowed, MAX_COMPLETIONS)?);
         }
         for node in found {
             let exact = self.nodes.entry(node).or_default();

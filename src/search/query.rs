@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use uuid::Uuid;
 
-use super::document::{Hit, KeyHit, KeyKind, Mask, Mode};
+use super::document::{Allowed, Hit, KeyHit, KeyKind, Mode};
 use super::error::SearchError;
 use super::fusion;
 use super::keyword::Keywords;
@@ -20,7 +20,7 @@ pub(super) struct Question<'a> {
     pub(super) text: &'a str,
     pub(super) vector: Option<&'a [i8]>,
     pub(super) mode: Mode,
-    pub(super) mask: Mask,
+    pub(super) allowed: &'a Allowed,
     pub(super) limit: usize,
 }
 
@@ -44,7 +44,7 @@ pub(super) fn answer(
 }
 
 fn by_vector(vector: &[i8], asked: &Question<'_>, vectors: &Vectors) -> Vec<Hit> {
-    let near = vectors.read().nearest(vector, asked.mask, asked.limit);
+    let near = vectors.read().nearest(vector, asked.allowed, asked.limit);
     near.into_iter()
         .map(|(node_id, cosine)| Hit {
             node_id,
@@ -54,8 +54,8 @@ fn by_vector(vector: &[i8], asked: &Question<'_>, vectors: &Vectors) -> Vec<Hit>
 }
 
 fn by_words(asked: &Question<'_>, keywords: &Keywords<'_>) -> Result<Vec<Hit>, SearchError> {
-    let named = named(asked.text, asked.mask, keywords)?;
-    let found = keywords.best(asked.text, &named.mentions, asked.mask, asked.limit)?;
+    let named = named(asked.text, asked.allowed, keywords)?;
+    let found = keywords.best(asked.text, &named.mentions, asked.allowed, asked.limit)?;
     Ok(fusion::keyword_only(&found, &named))
 }
 
@@ -66,8 +66,8 @@ fn by_both(
     vectors: &Vectors,
 ) -> Result<Vec<Hit>, SearchError> {
     let depth = DEPTH.max(asked.limit);
-    let named = named(asked.text, asked.mask, keywords)?;
-    let found = keywords.best(asked.text, &named.mentions, asked.mask, depth)?;
+    let named = named(asked.text, asked.allowed, keywords)?;
+    let found = keywords.best(asked.text, &named.mentions, asked.allowed, depth)?;
     let table = vectors.read();
     let mentioned = named
         .nodes
@@ -75,7 +75,7 @@ fn by_both(
         .filter(|(_, exact)| exact.mention)
         .map(|(node, _)| *node);
     let vector = table.without(vector, mentioned);
-    let near = table.nearest(&vector, asked.mask, depth);
+    let near = table.nearest(&vector, asked.allowed, depth);
     let scale = scale_of(&vector);
     Ok(fusion::blend(&found, &near, &named, depth, |node| {
         table.cosine(node, &vector, scale)

@@ -117,21 +117,23 @@ pub(super) fn document(fields: &Fields, doc: &IndexDoc) -> TantivyDocument {
     for identifier in &doc.identifiers {
         out.add_text(fields.body, identifier);
     }
-    add_keys(fields, doc, &mut out);
+    for (key, kind) in keys_of(doc) {
+        out.add_bytes(fields.key, &any_kind(&key));
+        out.add_bytes(fields.key, &kind.term(&key));
+    }
     out
 }
 
-fn add_keys(fields: &Fields, doc: &IndexDoc, out: &mut TantivyDocument) {
+/// The canonical keys of a node, and how it carries each.
+pub(super) fn keys_of(doc: &IndexDoc) -> Vec<(String, KeyKind)> {
     let name = std::iter::once((KeyKind::Name, &doc.name));
     let aliases = doc.aliases.iter().map(|alias| (KeyKind::Alias, alias));
     let identifiers = doc.identifiers.iter().map(|id| (KeyKind::Identifier, id));
-    for (kind, text) in name.chain(aliases).chain(identifiers) {
-        let key = canonical_key(text);
-        if !key.is_empty() {
-            out.add_bytes(fields.key, &any_kind(&key));
-            out.add_bytes(fields.key, &kind.term(&key));
-        }
-    }
+    name.chain(aliases)
+        .chain(identifiers)
+        .map(|(kind, text)| (canonical_key(text), kind))
+        .filter(|(key, _)| !key.is_empty())
+        .collect()
 }
 
 /// The node whose halves these are.

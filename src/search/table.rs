@@ -10,7 +10,7 @@ use std::sync::Arc;
 use numkong::Dot;
 use uuid::Uuid;
 
-use super::document::{CLASS_SLOTS, GONE, Mask};
+use super::document::{Allowed, CLASS_SLOTS, GONE};
 use super::embed::quantize;
 use super::graph::Graph;
 use super::top::Top;
@@ -270,20 +270,21 @@ impl Table {
     }
 
     /// The `limit` rows nearest to the query among those the mask allows, best first.
-    pub(super) fn nearest(&self, query: &[i8], mask: Mask, limit: usize) -> Vec<(Uuid, f32)> {
+    pub(super) fn nearest(&self, query: &[i8], allowed: &Allowed, limit: usize) -> Vec<(Uuid, f32)> {
         let scale = scale_of(query);
         if scale == 0.0 || limit == 0 {
             return Vec::new();
         }
         let mut top = Top::new(limit);
-        let allowed = self.allowed(mask);
+        let visible = self.count(allowed);
         let graph = self
             .graph
             .as_ref()
-            .filter(|graph| allowed > self.scan_limit.max(graph.rows() / SCAN_SHARE));
+            .filter(|graph| visible > self.scan_limit.max(graph.rows() / SCAN_SHARE));
         let found = graph.and_then(|graph| {
             graph.search(query, limit, |row| {
-                self.class(row).is_some_and(|c| mask.allows(c))
+                self.class(row)
+                    .is_some_and(|class| allowed.row(class, || self.owner_ever(row)))
             })
         });
         let mut first = 0;
@@ -293,7 +294,7 @@ impl Table {
                 self.offer(row, query, &mut top);
             }
         }
-        self.scan(first, query, mask, &mut top);
+        self.scan(first, query, allowed, &mut top);
         top.into_sorted()
             .into_iter()
             .map(|(node, dot)| (node, (dot * scale).clamp(-1.0, 1.0)))
@@ -304,11 +305,11 @@ impl Table {
         self.classes.get(row).copied()
     }
 
-    /// Number of rows a mask lets through.
-    fn allowed(&self, mask: Mask) -> usize {
+    /// Number of rows of the classes that may be shown.
+    fn count(&self, allowed: &Allowed) -> usize {
         (0u8..)
             .zip(&self.counts)
-            .filter(|&(class, _)| mask.allows(class))
+            .filter(|&(class, _)| allowed.class(class))
             .map(|(_, &count)| count)
             .sum()
     }
@@ -321,7 +322,7 @@ impl Table {
     }
 
     /// Offers every allowed row from `first` on.
-    fn scan(&self, first: usize, query: &[i8], mask: Mask, top: &mut Top) {
+    fn scan(&self, first: usize, query: &[i8], allowed: &Allowed, top: &mut Top) {
         for (number, block) in self.blocks.iter().enumerate().skip(first / BLOCK) {
             let base = number * BLOCK;
             let rows = base..(base + BLOCK).min(self.rows());
@@ -340,10 +341,14 @@ impl Table {
                 .zip(owners)
                 .skip(skipped);
             for (((vector, &class), scale), node) in rows {
-                if mask.allows(class)
+                if allowed.class(class)
                     && let Some(dot) = i8::dot(vector, query)
                 {
-                    top.offer(*node, dot as f32 * scale);
+                    let score = dot as f32 * scale;
+                    // The condition on single rows costs more than the product, and few rows come so far.
+                    if score >= top.threshold() && allowed.row(class, || *node) {
+                        top.offer(*node, score);
+                    }
                 }
             }
         }

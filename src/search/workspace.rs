@@ -7,15 +7,16 @@
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
 use tantivy::indexer::IndexWriterOptions;
 use tantivy::{Index, IndexReader, IndexWriter, Searcher, Term};
 use uuid::Uuid;
 
-use super::document::{Filter, Hit, IndexDoc, KeyHit, Mask, Mode, StructuredQuery, class_of};
+use super::document::{Allowed, Filter, Hit, IndexDoc, KeyHit, Mode, StructuredQuery, class_of};
 use super::error::SearchError;
+use super::fresh::Fresh;
 use super::keyword::Keywords;
 use super::query::{self, Question};
 use super::schema::{Fields, document};
@@ -45,6 +46,9 @@ pub struct WorkspaceIndex {
     dimension: usize,
     writer_heap: usize,
     checkpoint: AtomicU64,
+    /// What is searched beside the text index until it is written there.
+    fresh: RwLock<Fresh>,
+    most_fresh: usize,
     queue: Mutex<Vec<Arc<Job>>>,
     writing: Arc<Mutex<Writing>>,
     writers: Arc<Writers>,
@@ -82,6 +86,8 @@ impl WorkspaceIndex {
             dimension,
             writer_heap: settings.writer_heap_bytes.max(MIN_WRITER_HEAP),
             checkpoint: AtomicU64::new(opened.checkpoint),
+            fresh: RwLock::default(),
+            most_fresh: settings.fresh_docs,
             queue: Mutex::new(Vec::new()),
             writing: Arc::new(Mutex::new(Writing::new())),
             writers: shared.writers,
@@ -127,19 +133,27 @@ impl WorkspaceIndex {
     fn commit(&self, writing: &mut Writing, jobs: &[Arc<Job>]) -> Result<(), SearchError> {
         writing.used = Instant::now();
         let docs = self.newest(jobs);
-        let stored = self.checkpoint();
-        let checkpoint = jobs.iter().map(|job| job.checkpoint).fold(stored, u64::max);
-        if docs.is_empty() && checkpoint == stored {
+        let checkpoint = jobs
+            .iter()
+            .map(|job| job.checkpoint)
+            .fold(self.checkpoint(), u64::max);
+        if docs.is_empty() && checkpoint == self.checkpoint() {
             return Ok(());
         }
-        if let Err(err) = self.write(writing, &docs, checkpoint) {
-            // Dropping the writer takes back what was not committed.
-            writing.writer = None;
-            writing.suspect = true;
-            return Err(err);
+        let few = self.fresh().len() + docs.len() <= self.most_fresh;
+        self.take(&docs, checkpoint);
+        if few && !docs.is_empty() {
+            return Ok(());
         }
+        self.flush(writing)
+    }
+
+    /// Makes documents searchable, in memory.
+    fn take(&self, docs: &[&IndexDoc], checkpoint: u64) {
+        let mut fresh = self.fresh.write().unwrap_or_else(PoisonError::into_inner);
         let mut table = self.vectors.write();
         for doc in docs {
+            fresh.put(doc, table.node(doc.node_id).is_some());
             let vector = doc.vector.as_deref().filter(|_| doc.status != NodeStatus::Merged);
             table.put(
                 doc.node_id,
@@ -148,8 +162,43 @@ impl WorkspaceIndex {
                 vector,
             );
         }
+        fresh.complete_up_to(checkpoint);
+    }
+
+    /// Writes what is in memory only into the text index.
+    fn flush(&self, writing: &mut Writing) -> Result<(), SearchError> {
+        let checkpoint = {
+            let fresh = self.fresh();
+            if fresh.is_empty() {
+                return Ok(());
+            }
+            let checkpoint = fresh.checkpoint().max(self.checkpoint());
+            if let Err(err) = self.write(writing, &fresh.docs(), checkpoint) {
+                // Dropping the writer takes back what was not committed.
+                writing.writer = None;
+                writing.suspect = true;
+                return Err(err);
+            }
+            checkpoint
+        };
+        // Only the holder of the write lock adds to it, so nothing new is in it.
+        *self.fresh.write().unwrap_or_else(PoisonError::into_inner) = Fresh::default();
         self.checkpoint.store(checkpoint, Ordering::SeqCst);
         Ok(())
+    }
+
+    /// Writes what has been in memory only for that long into the text index.
+    pub fn flush_older_than(&self, age: Duration) -> Result<(), SearchError> {
+        if !self.fresh().is_older_than(age) {
+            return Ok(());
+        }
+        let mut writing = lock(&self.writing);
+        writing.used = Instant::now();
+        self.flush(&mut writing)
+    }
+
+    fn fresh(&self) -> RwLockReadGuard<'_, Fresh> {
+        self.fresh.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The documents that are newer than what is indexed, the newest of each node.
@@ -176,19 +225,21 @@ impl WorkspaceIndex {
         docs
     }
 
-    fn write(&self, writing: &mut Writing, docs: &[&IndexDoc], checkpoint: u64) -> Result<(), SearchError> {
+    fn write(
+        &self,
+        writing: &mut Writing,
+        docs: &[(&IndexDoc, bool)],
+        checkpoint: u64,
+    ) -> Result<(), SearchError> {
         let writer = match &mut writing.writer {
             Some(writer) => writer,
             none => none.insert(self.open_writer()?),
         };
-        {
-            let table = self.vectors.read();
-            for doc in docs {
-                if writing.suspect || table.node(doc.node_id).is_some() {
-                    writer.delete_term(Term::from_field_bytes(self.fields.node, doc.node_id.as_bytes()));
-                }
-                writer.add_document(document(&self.fields, doc))?;
+        for (doc, replaces) in docs {
+            if writing.suspect || *replaces {
+                writer.delete_term(Term::from_field_bytes(self.fields.node, doc.node_id.as_bytes()));
             }
+            writer.add_document(document(&self.fields, doc))?;
         }
         let mut prepared = writer.prepare_commit()?;
         prepared.set_payload(&checkpoint.to_string());
@@ -221,26 +272,29 @@ impl WorkspaceIndex {
         if let Some(vector) = query_vector {
             self.check(vector)?;
         }
+        let fresh = self.fresh();
         let searcher = self.reader.searcher();
         let question = Question {
             text: query,
             vector: query_vector,
             mode,
-            mask: Mask::of(filter),
+            allowed: &Allowed::of(filter),
             limit,
         };
-        query::answer(&question, &self.keywords(&searcher)?, &self.vectors)
+        query::answer(&question, &self.keywords(&searcher, &fresh)?, &self.vectors)
     }
 
     /// The nodes that carry one of the keys as name, alias or identifier, in any spelling
     /// [`canonical_key`] treats alike.
     pub fn lookup(&self, keys: &[&str], filter: &Filter) -> Result<Vec<KeyHit>, SearchError> {
         self.touch();
+        let fresh = self.fresh();
         let searcher = self.reader.searcher();
-        let keywords = self.keywords(&searcher)?;
+        let keywords = self.keywords(&searcher, &fresh)?;
+        let allowed = Allowed::of(filter);
         let mut hits = Vec::new();
         for (key, text) in keys.iter().enumerate() {
-            let found = keywords.with_key(&canonical_key(text), Mask::of(filter))?;
+            let found = keywords.with_key(&canonical_key(text), &allowed)?;
             hits.extend(found.into_iter().map(|found| KeyHit {
                 key,
                 node_id: found.node,
@@ -300,6 +354,7 @@ impl WorkspaceIndex {
         if writing.used.elapsed() < idle {
             return Ok(());
         }
+        self.flush(&mut writing)?;
         let Some(writer) = writing.writer.take() else {
             return Ok(());
         };
@@ -336,7 +391,7 @@ impl WorkspaceIndex {
         })
     }
 
-    fn keywords<'a>(&'a self, searcher: &'a Searcher) -> Result<Keywords<'a>, SearchError> {
-        Keywords::new(searcher, &self.fields)
+    fn keywords<'a>(&'a self, searcher: &'a Searcher, fresh: &'a Fresh) -> Result<Keywords<'a>, SearchError> {
+        Keywords::new(searcher, &self.fields, fresh)
     }
 }

@@ -340,6 +340,7 @@ impl Work<'_> {
             raw: None,
             proof: Some(draft.proof.clone()),
             evidence: evidence.map(|evidence| evidence_id(self.write.ws, &evidence.identity)),
+            properties: None,
             created_at: self.write.now,
         }
     }

@@ -4,7 +4,10 @@ use super::connect::StoreError;
 use super::database::Database;
 
 /// Every migration, oldest first; the version of a store is the number of the last one applied.
-const MIGRATIONS: &[(i64, &str)] = &[(1, include_str!("../../schemas/0001_core.surql"))];
+const MIGRATIONS: &[(i64, &str)] = &[
+    (1, include_str!("../../schemas/0001_core.surql")),
+    (2, include_str!("../../schemas/0002_notes.surql")),
+];
 
 /// Selects the database, applies what is missing and defines the service user.
 pub(super) async fn run(

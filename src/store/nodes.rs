@@ -72,29 +72,43 @@ impl Store {
     /// rest of the last write, so that a page never ends inside one.
     pub async fn nodes_after(&self, ws: Uuid, rev: u64, limit: u32) -> Result<Vec<StoredNode>, DomainError> {
         let what = "reading nodes for the index failed";
-        let after = i64::try_from(rev).unwrap_or(i64::MAX);
-        let mut response = self
-            .db
-            .query(format!(
-                "SELECT VALUE rev FROM node WHERE ws = $ws AND rev > $rev ORDER BY rev LIMIT 1 START {limit}"
-            ))
-            .bind(("ws", ws))
-            .bind(("rev", after))
-            .await
-            .map_err(failed(what))?;
-        let next: Option<i64> = response.take(0).map_err(failed(what))?;
+        let (after, last) = self.page_bounds("node", ws, rev, limit).await?;
         let mut response = self
             .db
             .query("SELECT * FROM node WHERE ws = $ws AND rev > $rev AND rev <= $last ORDER BY rev")
             .bind(("ws", ws))
             .bind(("rev", after))
-            .bind(("last", next.unwrap_or(i64::MAX)))
+            .bind(("last", last))
             .await
             .map_err(failed(what))?;
         let rows: Vec<NodeRow> = response.take(0).map_err(failed(what))?;
         rows.into_iter()
             .map(|row| StoredNode::from_row(row, Tlp::Red))
             .collect()
+    }
+
+    /// The revisions between which a page of a table lies: after the first, up to the second. A page holds at
+    /// most `limit` rows plus the rest of the last write, so that it never ends inside one.
+    pub(super) async fn page_bounds(
+        &self,
+        table: &'static str,
+        ws: Uuid,
+        rev: u64,
+        limit: u32,
+    ) -> Result<(i64, i64), DomainError> {
+        let what = "reading revisions for the index failed";
+        let after = i64::try_from(rev).unwrap_or(i64::MAX);
+        let mut response = self
+            .db
+            .query(format!(
+                "SELECT VALUE rev FROM {table} WHERE ws = $ws AND rev > $rev ORDER BY rev LIMIT 1 START {limit}"
+            ))
+            .bind(("ws", ws))
+            .bind(("rev", after))
+            .await
+            .map_err(failed(what))?;
+        let last: Option<i64> = response.take(0).map_err(failed(what))?;
+        Ok((after, last.unwrap_or(i64::MAX)))
     }
 
     /// Number of nodes of a workspace.

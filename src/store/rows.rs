@@ -61,6 +61,7 @@ pub(super) struct EdgeRow {
     pub raw: Option<Bytes>,
     pub proof: Option<String>,
     pub evidence: Option<Uuid>,
+    pub properties: Option<String>,
     pub created_at: DateTime<Utc>,
 }
 

@@ -324,6 +324,7 @@ impl Ingest<'_> {
                 raw: Some(pack(&edge.raw)),
                 proof: None,
                 evidence: None,
+                properties: None,
                 created_at: self.now,
             });
         }

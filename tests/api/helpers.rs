@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use reqwest::{Method, Response};
 use secrecy::SecretString;
 use serde_json::{Value, json};
-use threat_memory::app::Application;
+use threat_memory::app::hosted::Application;
 use threat_memory::config::{Flags, Settings};
 
 pub const ADMIN: &str = "admin@example.com";

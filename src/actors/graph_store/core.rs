@@ -8,6 +8,7 @@ use tokio::sync::{Notify, OnceCell};
 use uuid::Uuid;
 
 use super::documents;
+use super::memory::Memory;
 use crate::actors::audit_writer::{AuditHandle, Chain};
 use crate::actors::job::blocking;
 use crate::domain::audit::AuditEntry;
@@ -32,10 +33,19 @@ pub struct Surroundings {
     pub shared_store: bool,
 }
 
+/// What is searched.
+pub enum Holds {
+    /// The nodes of every workspace: the hosted service.
+    Nodes,
+    /// The notes of one workspace: the local service.
+    Notes(Box<Memory>),
+}
+
 /// The graph behind the actor.
 pub struct GraphCore {
     pub(super) store: Arc<Store>,
     pub(super) index: Arc<SearchIndex>,
+    pub(super) holds: Holds,
     audit: AuditHandle,
     surroundings: Surroundings,
     workspaces: Mutex<HashMap<Uuid, Arc<WorkspaceState>>>,
@@ -118,10 +128,12 @@ impl GraphCore {
         index: Arc<SearchIndex>,
         audit: AuditHandle,
         surroundings: Surroundings,
+        holds: Holds,
     ) -> Self {
         Self {
             store,
             index,
+            holds,
             audit,
             surroundings,
             workspaces: Mutex::default(),
@@ -155,12 +167,11 @@ impl GraphCore {
         let mut after = complete;
         let mut indexed = 0usize;
         loop {
-            let nodes = self.store.nodes_after(ws, after, PAGE).await?;
-            let Some(last) = nodes.iter().map(|node| node.rev).max() else {
+            let docs = self.docs_after(ws, after).await?;
+            let Some(last) = last_of(&docs) else {
                 break;
             };
-            indexed += nodes.len();
-            let docs = nodes.iter().map(documents::of_stored).collect();
+            indexed += docs.len();
             let mark = if self.surroundings.remote_model {
                 complete
             } else {
@@ -181,6 +192,23 @@ impl GraphCore {
             tracing::info!(workspace = %ws, nodes = indexed, "search index caught up with the store");
         }
         Ok(())
+    }
+
+    /// What was written after a revision, a page of it, as the index keeps it.
+    async fn docs_after(&self, ws: Uuid, rev: u64) -> Result<Vec<IndexDoc>, DomainError> {
+        Ok(match &self.holds {
+            Holds::Nodes => {
+                let nodes = self.store.nodes_after(ws, rev, PAGE).await?;
+                nodes.iter().map(documents::of_stored).collect()
+            }
+            Holds::Notes(_) => {
+                let notes = self.store.notes_after(ws, rev, PAGE).await?;
+                notes
+                    .iter()
+                    .map(|stored| documents::of_note(&stored.note, stored.rev))
+                    .collect()
+            }
+        })
     }
 
     /// The revision below which no other process has a transaction under way any more.
@@ -209,14 +237,11 @@ impl GraphCore {
         let target = self.open_index(ws).await?;
         let mut after = self.settled(state.unindexed().highest);
         loop {
-            let nodes = self.store.nodes_after(ws, after, PAGE).await?;
-            let Some(last) = nodes.iter().map(|node| node.rev).max() else {
+            let mut docs = self.docs_after(ws, after).await?;
+            let Some(last) = last_of(&docs) else {
                 return Ok(());
             };
-            let new = nodes
-                .iter()
-                .filter(|node| !target.contains(node.node.id, node.rev));
-            let docs: Vec<IndexDoc> = new.map(documents::of_stored).collect();
+            docs.retain(|doc| !target.contains(doc.node_id, doc.rev));
             if !docs.is_empty() && !self.apply(&target, docs, target.checkpoint(), true).await? {
                 state.unindexed().lacks_vectors_from(after.saturating_add(1));
             }
@@ -336,9 +361,8 @@ impl GraphCore {
     async fn fill_workspace(&self, ws: Uuid, mut after: u64) -> Option<u64> {
         loop {
             let page = async {
-                let nodes = self.store.nodes_after(ws, after, PAGE).await?;
-                let last = nodes.iter().map(|node| node.rev).max();
-                let docs: Vec<IndexDoc> = nodes.iter().map(documents::of_stored).collect();
+                let docs = self.docs_after(ws, after).await?;
+                let last = last_of(&docs);
                 let target = self.open_index(ws).await?;
                 // The mark of this moment stays: other revisions may still be on their way.
                 let mark = target.checkpoint();
@@ -357,6 +381,11 @@ impl GraphCore {
                 }
             }
         }
+    }
+
+    /// Whether vectors come from elsewhere, and so later.
+    pub(super) fn remote_model(&self) -> bool {
+        self.surroundings.remote_model
     }
 
     pub(super) fn audit(&self) -> &AuditHandle {
@@ -387,6 +416,15 @@ impl GraphCore {
         }
     }
 
+    /// Writes what searches have seen from memory only for `age` into the indexes on disk.
+    pub async fn flush_indexes(&self, age: Duration) {
+        let index = Arc::clone(&self.index);
+        let flushed = blocking(move || index.flush_older_than(age).map_err(index_failed)).await;
+        if let Err(error) = flushed {
+            tracing::warn!(?error, "writing the search index failed; trying again soon");
+        }
+    }
+
     /// Gives back the memory of index writers that had nothing to do for `idle`.
     pub async fn close_idle_indexes(&self, idle: Duration) {
         let index = Arc::clone(&self.index);
@@ -395,6 +433,10 @@ impl GraphCore {
             tracing::warn!(?error, "closing idle index writers failed");
         }
     }
+}
+
+fn last_of(docs: &[IndexDoc]) -> Option<u64> {
+    docs.iter().map(|doc| doc.rev).max()
 }
 
 pub(super) fn index_failed(error: crate::search::SearchError) -> DomainError {

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use crate::domain::memory::note::Note;
 use crate::domain::node::{NodeStatus, NodeType};
 use crate::domain::stix::ingest::StixNode;
 use crate::domain::tlp::Tlp;
@@ -52,9 +53,33 @@ pub(super) fn of_stix(id: Uuid, rev: u64, node: &StixNode) -> IndexDoc {
     facts.into_doc()
 }
 
-/// Gives every document its vector; false when the model can't be reached: then they are found by words
+/// The document of a note; one that lost its place is in no search.
+pub(super) fn of_note(note: &Note, rev: u64) -> IndexDoc {
+    if note.superseded_by.is_some() {
+        return IndexDoc::removal(note.id, rev);
+    }
+    IndexDoc {
+        node_id: note.id,
+        rev,
+        // Notes have an index to themselves; this type is the one for texts.
+        node_type: NodeType::Osint,
+        status: NodeStatus::Active,
+        tlp: Tlp::White,
+        name: String::new(),
+        aliases: Vec::new(),
+        identifiers: Vec::new(),
+        body: note.content.clone(),
+        vector: None,
+    }
+}
+
+/// Gives every document its vector that has none; false when the model can't be reached: then they are found by words
 /// only until the vectors have been filled in.
 pub(super) fn embed(index: &SearchIndex, docs: &mut [IndexDoc]) -> bool {
+    let mut docs: Vec<&mut IndexDoc> = docs
+        .iter_mut()
+        .filter(|doc| doc.vector.is_none() && doc.status != NodeStatus::Merged)
+        .collect();
     if docs.is_empty() {
         return true;
     }

@@ -9,6 +9,7 @@ mod documents;
 mod drafts;
 mod export;
 mod ingest;
+pub mod memory;
 mod recall;
 #[cfg(test)]
 mod tests;
@@ -20,7 +21,7 @@ use serde_json::Value;
 use tokio::runtime::Handle;
 use uuid::Uuid;
 
-pub use self::core::{GraphCore, Surroundings};
+pub use self::core::{GraphCore, Holds, Surroundings};
 use super::handle::{Access, ActorHandle, Request};
 use super::job;
 use crate::config::ActorSettings;

@@ -155,6 +155,7 @@ impl GraphCore {
                 highest_tlp: clearance.highest(),
                 include_rejected,
                 node_types: None,
+                only: None,
             },
             limit,
         };

@@ -8,7 +8,7 @@ use serde_json::json;
 use tokio::runtime::Handle;
 use uuid::Uuid;
 
-use super::core::{GraphCore, Surroundings};
+use super::core::{GraphCore, Holds, Surroundings};
 use super::{IngestStix, Recall};
 use crate::actors::audit_writer::AuditWriter;
 use crate::clock;
@@ -95,7 +95,13 @@ fn a_second_process_finds_what_the_first_one_wrote() {
                 remote_model: false,
                 shared_store: true,
             };
-            GraphCore::new(Arc::clone(&store), Arc::new(index), audit.clone(), surroundings)
+            GraphCore::new(
+                Arc::clone(&store),
+                Arc::new(index),
+                audit.clone(),
+                surroundings,
+                Holds::Nodes,
+            )
         };
         let (one, two) = (process(), process());
         let by = analyst();

@@ -2,6 +2,7 @@
 
 mod concurrency;
 mod durability;
+mod fresh;
 mod names;
 mod vectors;
 mod visibility;

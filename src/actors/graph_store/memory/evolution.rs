@@ -1,0 +1,147 @@
+//! What a new note makes of the ones that are there: exact duplicates by their digest, near-duplicates by their
+//! words. Anything less certain is left to a language model, or to the reader: a shared actor or tool says nothing.
+
+use std::collections::HashMap;
+
+use uuid::Uuid;
+
+use super::writer::Prepared;
+use super::{Memory, Tuning};
+use crate::actors::graph_store::core::{GraphCore, index_failed};
+use crate::actors::job::blocking;
+use crate::domain::error::DomainError;
+use crate::domain::memory::note::Note;
+use crate::domain::memory::similarity;
+use crate::domain::tlp::Tlp;
+use crate::search::{Filter, Mode};
+
+/// Stored notes that a new one is compared with.
+const CANDIDATES: usize = 5;
+
+/// The near-duplicates of the notes of a group, by the new note's id.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    near: HashMap<Uuid, Uuid>,
+}
+
+impl Known {
+    pub(super) fn near_duplicate(&self, new: Uuid) -> Option<Uuid> {
+        self.near.get(&new).copied()
+    }
+}
+
+impl GraphCore {
+    /// Looks for the stored notes that these say again. To be called under the write lock.
+    pub(super) async fn known(
+        &self,
+        memory: &Memory,
+        notes: &[&Prepared],
+        tuning: &Tuning,
+    ) -> Result<Known, DomainError> {
+        if !notes.iter().any(|prepared| prepared.evolve) {
+            return Ok(Known::default());
+        }
+        // What was written a moment ago must be found.
+        self.state(memory.workspace).settled().await?;
+        let asked: Vec<(Uuid, String, Option<Vec<i8>>)> = notes
+            .iter()
+            .filter(|prepared| prepared.evolve)
+            .filter(|prepared| memory.graph().duplicate_of(&prepared.digest).is_none())
+            .map(|prepared| {
+                let note = &prepared.note;
+                (note.id, note.content.clone(), prepared.vector.clone())
+            })
+            .collect();
+        let candidates = self.candidates(memory, asked, tuning.near_cosine).await?;
+        let ids: Vec<Uuid> = candidates.iter().flat_map(|(_, found)| found).copied().collect();
+        let stored = self.store.notes_by_id(memory.workspace, &ids).await?;
+        let stored: HashMap<Uuid, Note> = stored.into_iter().map(|note| (note.id, note)).collect();
+        let mut known = within_group(notes, tuning);
+        let by_id: HashMap<Uuid, &Note> = notes
+            .iter()
+            .map(|prepared| (prepared.note.id, &prepared.note))
+            .collect();
+        for (new, found) in candidates {
+            let Some(note) = by_id.get(&new) else { continue };
+            let same = found.into_iter().find(|id| {
+                stored.get(id).is_some_and(|old| {
+                    old.domain == note.domain
+                        && old.superseded_by.is_none()
+                        && similarity::near_duplicate(&old.content, &note.content, tuning.near_overlap)
+                })
+            });
+            if let Some(old) = same {
+                known.near.entry(new).or_insert(old);
+            }
+        }
+        Ok(known)
+    }
+
+    /// For each text the stored notes nearest to it: by meaning, or by words where it has no vector yet.
+    pub(super) async fn candidates(
+        &self,
+        memory: &Memory,
+        asked: Vec<(Uuid, String, Option<Vec<i8>>)>,
+        near: f32,
+    ) -> Result<Vec<(Uuid, Vec<Uuid>)>, DomainError> {
+        if asked.is_empty() {
+            return Ok(Vec::new());
+        }
+        let target = self.index_of(memory.workspace).await?;
+        blocking(move || {
+            let filter = Filter::up_to(Tlp::White);
+            let look = |(id, text, vector): (Uuid, String, Option<Vec<i8>>)| {
+                let mode = if vector.is_some() {
+                    Mode::Vector
+                } else {
+                    Mode::Keyword
+                };
+                let hits = target
+                    .search(&text, vector.as_deref(), mode, &filter, CANDIDATES)
+                    .map_err(index_failed)?;
+                let close = hits
+                    .into_iter()
+                    .filter(|hit| mode == Mode::Keyword || hit.score >= near);
+                Ok((
+                    id,
+                    close
+                        .map(|hit| hit.node_id)
+                        .filter(|found| *found != id)
+                        .collect(),
+                ))
+            };
+            asked.into_iter().map(look).collect()
+        })
+        .await
+    }
+}
+
+/// The near-duplicates among notes that came together: a later one takes the place of an earlier one.
+fn within_group(notes: &[&Prepared], tuning: &Tuning) -> Known {
+    let mut known = Known::default();
+    for (place, new) in notes.iter().enumerate().filter(|(_, new)| new.evolve) {
+        let earlier = notes.iter().take(place).rev();
+        let same = earlier.filter(|old| old.digest != new.digest).find(|old| {
+            old.note.domain == new.note.domain
+                && alike(old, new) >= tuning.near_cosine
+                && similarity::near_duplicate(&old.note.content, &new.note.content, tuning.near_overlap)
+        });
+        known.near.extend(same.map(|old| (new.note.id, old.note.id)));
+    }
+    known
+}
+
+/// The cosine of two notes; 1 where a vector is missing, so that the words decide.
+fn alike(a: &Prepared, b: &Prepared) -> f32 {
+    let (Some(a), Some(b)) = (&a.vector, &b.vector) else {
+        return 1.0;
+    };
+    let dot = |x: &[i8], y: &[i8]| -> f32 {
+        x.iter()
+            .zip(y)
+            .map(|(x, y)| i32::from(*x) * i32::from(*y))
+            .sum::<i32>() as f32
+    };
+    let lengths = (dot(a, a) * dot(b, b)).sqrt();
+    if lengths > 0.0 { dot(a, b) / lengths } else { 1.0 }
+}

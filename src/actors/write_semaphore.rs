@@ -1,0 +1,152 @@
+//! Owns the write permits of the local service: as many writes at a time as the operator allows, and one more is
+//! refused at once. Reads need none and never wait for one.
+//!
+//! A permit travels with the write and comes back when it ends, also after a panic or when the client went away. The
+//! number may change while permits are out: what is too many is taken in as it comes back.
+
+use std::sync::Arc;
+
+use actix::{Actor, Context, Handler};
+use metrics::{counter, gauge};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::handle::{Access, ActorHandle, Job, Request};
+use crate::config::ActorSettings;
+use crate::domain::error::DomainError;
+
+/// Way to the write permits.
+pub type WriteSemaphoreHandle = ActorHandle<WriteSemaphore>;
+
+/// Where the number of permits wanted at this moment is read.
+pub type Capacity = Arc<dyn Fn() -> usize + Send + Sync>;
+
+/// Takes a permit, if one is free.
+#[derive(Debug)]
+pub struct TakePermit;
+
+impl Request for TakePermit {
+    type Reply = Option<OwnedSemaphorePermit>;
+    const NAME: &'static str = "take_permit";
+    const ACCESS: Access = Access::Read;
+}
+
+/// The permits, kept outside the actor so that a restart does not hand out more than there are.
+struct Permits {
+    semaphore: Arc<Semaphore>,
+    /// How many there are, free and taken.
+    size: usize,
+}
+
+/// The actor.
+pub struct WriteSemaphore {
+    permits: Arc<std::sync::Mutex<Permits>>,
+    capacity: Capacity,
+}
+
+impl WriteSemaphore {
+    /// Starts the actor.
+    pub fn start(capacity: Capacity, settings: ActorSettings) -> WriteSemaphoreHandle {
+        let arbiter = actix::Arbiter::current();
+        let permits = Arc::new(std::sync::Mutex::new(Permits {
+            semaphore: Arc::new(Semaphore::new(0)),
+            size: 0,
+        }));
+        ActorHandle::start(
+            "write_semaphore",
+            settings,
+            Box::new(move || {
+                let (permits, capacity) = (Arc::clone(&permits), Arc::clone(&capacity));
+                Self::start_in_arbiter(&arbiter, move |ctx| {
+                    ctx.set_mailbox_capacity(settings.mailbox.max(1));
+                    Self { permits, capacity }
+                })
+            }),
+        )
+    }
+
+    fn take(&mut self) -> Option<OwnedSemaphorePermit> {
+        let mut permits = self
+            .permits
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        permits.resize((self.capacity)());
+        let permit = Arc::clone(&permits.semaphore).try_acquire_owned().ok();
+        if permit.is_none() {
+            counter!("write_permits_refused_total").increment(1);
+        }
+        gauge!("write_permits_free").set(permits.semaphore.available_permits() as f64);
+        permit
+    }
+}
+
+impl Permits {
+    fn resize(&mut self, wanted: usize) {
+        if wanted > self.size {
+            self.semaphore.add_permits(wanted - self.size);
+            self.size = wanted;
+        } else {
+            // Only free ones can go now; the others go when they are back and the next write asks.
+            self.size -= self.semaphore.forget_permits(self.size - wanted);
+        }
+    }
+}
+
+impl Actor for WriteSemaphore {
+    type Context = Context<Self>;
+}
+
+impl Handler<Job<TakePermit>> for WriteSemaphore {
+    type Result = Result<Option<OwnedSemaphorePermit>, DomainError>;
+
+    fn handle(&mut self, job: Job<TakePermit>, _: &mut Self::Context) -> Self::Result {
+        let (_, _guard, _span) = job.open();
+        Ok(self.take())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    fn semaphore(size: &Arc<AtomicUsize>) -> WriteSemaphore {
+        let size = Arc::clone(size);
+        WriteSemaphore {
+            permits: Arc::new(std::sync::Mutex::new(Permits {
+                semaphore: Arc::new(Semaphore::new(0)),
+                size: 0,
+            })),
+            capacity: Arc::new(move || size.load(Ordering::Relaxed)),
+        }
+    }
+
+    #[test]
+    fn no_more_than_the_capacity_are_out_and_dropped_ones_come_back() {
+        let size = Arc::new(AtomicUsize::new(2));
+        let mut semaphore = semaphore(&size);
+        let (first, second) = (semaphore.take(), semaphore.take());
+        assert!(first.is_some() && second.is_some());
+        assert!(semaphore.take().is_none());
+        drop(first);
+        assert!(semaphore.take().is_some());
+    }
+
+    #[test]
+    fn the_capacity_may_change_while_permits_are_out() {
+        let size = Arc::new(AtomicUsize::new(3));
+        let mut semaphore = semaphore(&size);
+        let mut out: Vec<_> = (0..3).map(|_| semaphore.take()).collect();
+        size.store(1, Ordering::Relaxed);
+        assert!(semaphore.take().is_none());
+        out.pop();
+        assert!(semaphore.take().is_none(), "two of one are still out");
+        out.pop();
+        assert!(semaphore.take().is_none(), "one of one is still out");
+        out.pop();
+        let only = semaphore.take();
+        assert!(only.is_some() && semaphore.take().is_none());
+        size.store(2, Ordering::Relaxed);
+        assert!(semaphore.take().is_some());
+    }
+}

@@ -1,0 +1,84 @@
+//! A note: a text somebody remembered, kept whole.
+
+use chrono::{DateTime, Utc};
+use uuid::Uuid;
+
+/// Characters of a note that stand for it in the graph.
+const LABEL: usize = 80;
+/// Characters of a note that an answer shows as its context.
+const CONTEXT: usize = 60;
+
+/// One note with what is known of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Note {
+    pub id: Uuid,
+    /// As it was given, to the letter.
+    pub content: String,
+    pub domain: String,
+    pub source_type: String,
+    pub source_ref: String,
+    /// How far it can be relied on: `a`, `b` or `c`.
+    pub tier: String,
+    /// 0 to 1.
+    pub confidence: f64,
+    /// What a reader should know, such as `prompt-injection`.
+    pub flags: Vec<String>,
+    /// The nodes it mentions, in the order of the text.
+    pub mentions: Vec<Uuid>,
+    /// The note that took its place.
+    pub superseded_by: Option<Uuid>,
+    pub created_at: DateTime<Utc>,
+}
+
+/// The beginning of a text on one line.
+pub fn label(content: &str) -> String {
+    beginning(content, LABEL)
+}
+
+/// What an answer shows beside the content.
+pub fn context(content: &str) -> String {
+    beginning(content, CONTEXT)
+}
+
+fn beginning(content: &str, most: usize) -> String {
+    let mut words = content.split_whitespace();
+    let mut out = String::new();
+    let mut left = most;
+    while let Some(word) = words.next().filter(|_| left > 0) {
+        if !out.is_empty() {
+            out.push(' ');
+            left -= 1;
+        }
+        for c in word.chars().take(left) {
+            out.push(c);
+        }
+        left = left.saturating_sub(word.chars().count());
+    }
+    out.truncate(out.trim_end().len());
+    out
+}
+
+/// The first `most` characters of a text.
+pub fn cut(text: &str, most: usize) -> &str {
+    text.char_indices()
+        .nth(most)
+        .map_or(text, |(at, _)| text.get(..at).unwrap_or(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn beginnings_are_one_line_and_bounded() {
+        assert_eq!(label("  a\n\tb  c "), "a b c");
+        assert_eq!(label(""), "");
+        let long = "é".repeat(200);
+        assert_eq!(label(&long).chars().count(), LABEL);
+        assert_eq!(cut(&long, 3), "ééé");
+        assert_eq!(cut("ab", 3), "ab");
+        for size in 0..200 {
+            assert!(context(&"word and ".repeat(size)).chars().count() <= CONTEXT);
+        }
+    }
+}

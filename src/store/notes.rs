@@ -1,0 +1,596 @@
+//! Notes, the entities they mention and the relationships that they or somebody state, in one transaction.
+
+use chrono::{DateTime, Utc};
+use serde_json::{Map, Value, json};
+use surrealdb::IndexedResults;
+use surrealdb::types::{RecordId, SurrealValue};
+use uuid::Uuid;
+
+use super::rows::{AuditRow, EdgeRow, NodeRow, corrupt, key, record};
+use super::{Store, failed};
+use crate::domain::audit::AuditEntry;
+use crate::domain::error::DomainError;
+use crate::domain::memory::entity::{EntityDraft, EntityKey};
+use crate::domain::memory::note::{self, Note};
+use crate::domain::node::NodeStatus;
+use crate::domain::tlp::Tlp;
+
+/// Where the nodes of entities come from, as their `source_type`.
+const ENTITY_SOURCE: &str = "note";
+
+/// A note with what only this program needs to know of it.
+#[derive(Debug, Clone)]
+pub struct StoredNote {
+    pub note: Note,
+    /// Hybrid logical clock of its last write.
+    pub rev: u64,
+}
+
+/// What the graph in memory keeps of a note.
+#[derive(Debug, Clone)]
+pub struct NoteHead {
+    pub id: Uuid,
+    pub label: String,
+    pub domain: String,
+    pub tier: String,
+    pub confidence: f64,
+    pub digest: String,
+    pub mentions: Vec<Uuid>,
+    pub superseded_by: Option<Uuid>,
+    pub created_at: DateTime<Utc>,
+}
+
+/// An entity as it is stored.
+#[derive(Debug, Clone)]
+pub struct StoredEntity {
+    pub id: Uuid,
+    pub draft: EntityDraft,
+    pub created_at: DateTime<Utc>,
+}
+
+/// A relationship between two entities as it is stored.
+#[derive(Debug, Clone)]
+pub struct StoredRelation {
+    pub id: Uuid,
+    pub source: Uuid,
+    pub target: Uuid,
+    pub relationship: String,
+    /// 0 to 1.
+    pub confidence: f64,
+    /// The sentence that states it.
+    pub proof: Option<String>,
+    /// The note that states it.
+    pub note: Option<Uuid>,
+    pub properties: Option<Map<String, Value>>,
+    pub created_at: DateTime<Utc>,
+}
+
+/// Everything one transaction writes.
+#[derive(Debug, Default)]
+pub struct NotesWrite {
+    /// Notes with their digests.
+    pub notes: Vec<(Note, String)>,
+    pub entities: Vec<StoredEntity>,
+    pub relations: Vec<StoredRelation>,
+    /// Relationships that exist and get other properties.
+    pub changed_relations: Vec<StoredRelation>,
+    /// Notes and the mentions they have from now on.
+    pub mentions: Vec<(Uuid, Vec<Uuid>)>,
+    /// Notes and the ones that took their place.
+    pub superseded: Vec<(Uuid, Uuid)>,
+    /// Notes that a language model shall look at.
+    pub enrich: Vec<Uuid>,
+    /// Notes that it has looked at.
+    pub enriched: Vec<Uuid>,
+    pub audit: Vec<AuditEntry>,
+}
+
+#[derive(Debug, Clone, SurrealValue)]
+struct NoteRow {
+    id: RecordId,
+    ws: Uuid,
+    content: String,
+    label: String,
+    domain: String,
+    source_type: String,
+    source_ref: String,
+    tier: String,
+    confidence: f64,
+    flags: Vec<String>,
+    digest: String,
+    mentions: Vec<Uuid>,
+    superseded_by: Option<Uuid>,
+    rev: i64,
+    created_at: DateTime<Utc>,
+}
+
+#[derive(Debug, SurrealValue)]
+struct HeadRow {
+    id: RecordId,
+    label: String,
+    domain: String,
+    tier: String,
+    confidence: f64,
+    digest: String,
+    mentions: Vec<Uuid>,
+    superseded_by: Option<Uuid>,
+    created_at: DateTime<Utc>,
+}
+
+#[derive(Debug, SurrealValue)]
+struct EntityRow {
+    id: RecordId,
+    name: String,
+    confidence: f64,
+    properties: String,
+    ingested_at: DateTime<Utc>,
+}
+
+#[derive(Debug, Clone, SurrealValue)]
+struct Change {
+    id: RecordId,
+    by: Option<Uuid>,
+    mentions: Vec<Uuid>,
+    confidence: f64,
+    properties: Option<String>,
+}
+
+#[derive(Debug, Clone, SurrealValue)]
+struct WaitingRow {
+    id: RecordId,
+    ws: Uuid,
+    attempts: i64,
+    created_at: DateTime<Utc>,
+}
+
+/// The id of an entity's node.
+pub fn entity_id(ws: Uuid, key: &EntityKey) -> Uuid {
+    super::node_id(ws, &key.identity())
+}
+
+/// The id of the edge that says this; the same statement is always the same edge.
+pub fn relation_id(ws: Uuid, source: Uuid, relationship: &str, target: Uuid) -> Uuid {
+    let name = format!("relation\0{source}\0{relationship}\0{target}");
+    Uuid::new_v5(&ws, name.as_bytes())
+}
+
+impl Store {
+    /// Writes all of it or, on an error, none; the revision it got.
+    pub async fn write_notes(
+        &self,
+        ws: Uuid,
+        write: &NotesWrite,
+        now: DateTime<Utc>,
+    ) -> Result<u64, DomainError> {
+        let rev = self.next_rev();
+        let stamp = i64::try_from(rev).unwrap_or(i64::MAX);
+        // One block is one transaction; empty lists cost nothing.
+        let mut block = String::from("{ ");
+        for (wanted, statement) in [
+            (!write.notes.is_empty(), "INSERT INTO note $notes RETURN NONE; "),
+            // Another process may have written the same entity or statement a moment ago.
+            (
+                !write.entities.is_empty(),
+                "INSERT IGNORE INTO node $entities RETURN NONE; ",
+            ),
+            (
+                !write.relations.is_empty(),
+                "INSERT RELATION IGNORE INTO edge $relations RETURN NONE; ",
+            ),
+            (
+                !write.changed_relations.is_empty(),
+                "FOR $row IN $changed { UPDATE $row.id SET properties = $row.properties, \
+                 confidence = $row.confidence WHERE ws = $ws RETURN NONE }; ",
+            ),
+            (
+                !write.mentions.is_empty(),
+                "FOR $row IN $mentions { UPDATE $row.id SET mentions = $row.mentions, rev = $rev \
+                 WHERE ws = $ws RETURN NONE }; ",
+            ),
+            (
+                !write.superseded.is_empty(),
+                "FOR $row IN $superseded { UPDATE $row.id SET superseded_by = $row.by, superseded_at = $now, \
+                 rev = $rev WHERE ws = $ws RETURN NONE }; ",
+            ),
+            (
+                !write.enrich.is_empty(),
+                "INSERT INTO enrichment $enrich RETURN NONE; ",
+            ),
+            (
+                !write.enriched.is_empty(),
+                "DELETE $enriched WHERE ws = $ws RETURN NONE; ",
+            ),
+            (!write.audit.is_empty(), "INSERT INTO audit $audit RETURN NONE; "),
+        ] {
+            if wanted {
+                block.push_str(statement);
+            }
+        }
+        block.push('}');
+        let rows = Rows { ws, now, stamp };
+        self.db
+            .query(block)
+            .bind(("ws", ws))
+            .bind(("now", now))
+            .bind(("rev", stamp))
+            .bind((
+                "notes",
+                write
+                    .notes
+                    .iter()
+                    .map(|(note, digest)| rows.note(note, digest))
+                    .collect::<Vec<_>>(),
+            ))
+            .bind((
+                "entities",
+                write
+                    .entities
+                    .iter()
+                    .map(|entity| rows.entity(entity))
+                    .collect::<Vec<_>>(),
+            ))
+            .bind((
+                "relations",
+                write
+                    .relations
+                    .iter()
+                    .map(|relation| rows.edge(relation))
+                    .collect::<Vec<_>>(),
+            ))
+            .bind((
+                "changed",
+                write.changed_relations.iter().map(changed).collect::<Vec<_>>(),
+            ))
+            .bind((
+                "mentions",
+                write.mentions.iter().map(mentioning).collect::<Vec<_>>(),
+            ))
+            .bind((
+                "superseded",
+                write.superseded.iter().map(superseding).collect::<Vec<_>>(),
+            ))
+            .bind((
+                "enrich",
+                write
+                    .enrich
+                    .iter()
+                    .map(|id| rows.waiting(*id))
+                    .collect::<Vec<_>>(),
+            ))
+            .bind((
+                "enriched",
+                write
+                    .enriched
+                    .iter()
+                    .map(|id| record("enrichment", *id))
+                    .collect::<Vec<_>>(),
+            ))
+            .bind((
+                "audit",
+                write.audit.iter().map(AuditRow::from).collect::<Vec<_>>(),
+            ))
+            .await
+            .and_then(IndexedResults::check)
+            .map_err(failed("writing to the memory failed"))?;
+        Ok(rev)
+    }
+
+    /// The notes of a workspace with these ids, superseded ones included; in no particular order.
+    pub async fn notes_by_id(&self, ws: Uuid, ids: &[Uuid]) -> Result<Vec<Note>, DomainError> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let what = "reading notes failed";
+        let ids: Vec<_> = ids.iter().map(|id| record("note", *id)).collect();
+        let mut response = self
+            .db
+            .query("SELECT * FROM $ids WHERE ws = $ws")
+            .bind(("ids", ids))
+            .bind(("ws", ws))
+            .await
+            .map_err(failed(what))?;
+        let rows: Vec<NoteRow> = response.take(0).map_err(failed(what))?;
+        rows.into_iter().map(|row| Ok(row.into_stored()?.note)).collect()
+    }
+
+    /// The notes of a workspace written after `rev`, oldest write first, page by page as `nodes_after`.
+    pub async fn notes_after(&self, ws: Uuid, rev: u64, limit: u32) -> Result<Vec<StoredNote>, DomainError> {
+        let what = "reading notes for the index failed";
+        let (after, last) = self.page_bounds("note", ws, rev, limit).await?;
+        let mut response = self
+            .db
+            .query("SELECT * FROM note WHERE ws = $ws AND rev > $rev AND rev <= $last ORDER BY rev")
+            .bind(("ws", ws))
+            .bind(("rev", after))
+            .bind(("last", last))
+            .await
+            .map_err(failed(what))?;
+        let rows: Vec<NoteRow> = response.take(0).map_err(failed(what))?;
+        rows.into_iter().map(NoteRow::into_stored).collect()
+    }
+
+    /// What the graph in memory keeps of every note of a workspace.
+    pub async fn note_heads(&self, ws: Uuid) -> Result<Vec<NoteHead>, DomainError> {
+        let what = "reading notes failed";
+        let query = "SELECT id, label, domain, tier, confidence, digest, mentions, superseded_by, created_at \
+                     FROM note WITH NOINDEX WHERE ws = $ws";
+        let mut response = self
+            .db
+            .query(query)
+            .bind(("ws", ws))
+            .await
+            .map_err(failed(what))?;
+        let rows: Vec<HeadRow> = response.take(0).map_err(failed(what))?;
+        rows.into_iter().map(HeadRow::into_head).collect()
+    }
+
+    /// Every entity of a workspace.
+    pub async fn entities(&self, ws: Uuid) -> Result<Vec<StoredEntity>, DomainError> {
+        let what = "reading entities failed";
+        let query = "SELECT id, name, confidence, properties, ingested_at FROM node WITH NOINDEX \
+                     WHERE ws = $ws AND source_type = $source";
+        let mut response = self
+            .db
+            .query(query)
+            .bind(("ws", ws))
+            .bind(("source", ENTITY_SOURCE.to_owned()))
+            .await
+            .map_err(failed(what))?;
+        let rows: Vec<EntityRow> = response.take(0).map_err(failed(what))?;
+        rows.into_iter().map(EntityRow::into_entity).collect()
+    }
+
+    /// Every relationship of a workspace.
+    pub async fn relations(&self, ws: Uuid) -> Result<Vec<StoredRelation>, DomainError> {
+        let what = "reading relationships failed";
+        let query = "SELECT * FROM edge WHERE ws = $ws AND active = true";
+        let mut response = self
+            .db
+            .query(query)
+            .bind(("ws", ws))
+            .await
+            .map_err(failed(what))?;
+        let rows: Vec<EdgeRow> = response.take(0).map_err(failed(what))?;
+        rows.into_iter().map(relation).collect()
+    }
+
+    /// The notes that wait for a language model, oldest first.
+    pub async fn waiting_for_enrichment(&self, ws: Uuid) -> Result<Vec<Uuid>, DomainError> {
+        let what = "reading the enrichment queue failed";
+        let query = "SELECT * FROM enrichment WHERE ws = $ws ORDER BY created_at";
+        let mut response = self
+            .db
+            .query(query)
+            .bind(("ws", ws))
+            .await
+            .map_err(failed(what))?;
+        let rows: Vec<WaitingRow> = response.take(0).map_err(failed(what))?;
+        Ok(rows.iter().map(|row| key(&row.id)).collect::<Result<_, _>>()?)
+    }
+
+    /// Counts one more failed attempt at a note; how many it has had.
+    pub async fn enrichment_failed(&self, ws: Uuid, note: Uuid) -> Result<u32, DomainError> {
+        let what = "writing the enrichment queue failed";
+        let mut response = self
+            .db
+            .query("UPDATE $id SET attempts += 1 WHERE ws = $ws RETURN VALUE attempts")
+            .bind(("id", record("enrichment", note)))
+            .bind(("ws", ws))
+            .await
+            .map_err(failed(what))?;
+        let attempts: Option<i64> = response.take(0).map_err(failed(what))?;
+        Ok(attempts
+            .and_then(|attempts| u32::try_from(attempts).ok())
+            .unwrap_or(0))
+    }
+}
+
+/// Makes rows of one write.
+struct Rows {
+    ws: Uuid,
+    now: DateTime<Utc>,
+    stamp: i64,
+}
+
+impl Rows {
+    fn note(&self, note: &Note, digest: &str) -> NoteRow {
+        NoteRow {
+            id: record("note", note.id),
+            ws: self.ws,
+            label: note::label(&note.content),
+            content: note.content.clone(),
+            domain: note.domain.clone(),
+            source_type: note.source_type.clone(),
+            source_ref: note.source_ref.clone(),
+            tier: note.tier.clone(),
+            confidence: note.confidence,
+            flags: note.flags.clone(),
+            digest: digest.to_owned(),
+            mentions: note.mentions.clone(),
+            superseded_by: note.superseded_by,
+            rev: self.stamp,
+            created_at: note.created_at,
+        }
+    }
+
+    fn entity(&self, entity: &StoredEntity) -> NodeRow {
+        let EntityDraft {
+            key,
+            name,
+            aliases,
+            confidence,
+        } = &entity.draft;
+        let properties =
+            json!({"entity_type": key.entity_type, "entity_value": key.value, "aliases": aliases});
+        NodeRow {
+            id: record("node", entity.id),
+            ws: self.ws,
+            node_type: key.node_type().as_str().into(),
+            name: name.clone(),
+            description: String::new(),
+            source: String::new(),
+            source_type: ENTITY_SOURCE.into(),
+            tlp_rank: i64::from(Tlp::White.rank()),
+            confidence: *confidence,
+            properties: properties.to_string(),
+            status: NodeStatus::Active.as_str().into(),
+            evidence: Vec::new(),
+            evidence_tlp: Vec::new(),
+            stix_evidence: None,
+            modified: None,
+            redistribution: "allowed".into(),
+            rev: self.stamp,
+            ingested_at: self.now,
+        }
+    }
+
+    fn edge(&self, relation: &StoredRelation) -> EdgeRow {
+        EdgeRow {
+            id: record("edge", relation.id),
+            source: record("node", relation.source),
+            target: record("node", relation.target),
+            ws: self.ws,
+            relationship: relation.relationship.clone(),
+            tlp_rank: i64::from(Tlp::White.rank()),
+            confidence: relation.confidence,
+            active: true,
+            modified: None,
+            raw: None,
+            proof: relation.proof.clone(),
+            evidence: relation.note,
+            properties: relation
+                .properties
+                .clone()
+                .map(|map| Value::Object(map).to_string()),
+            created_at: relation.created_at,
+        }
+    }
+
+    fn waiting(&self, note: Uuid) -> WaitingRow {
+        WaitingRow {
+            id: record("enrichment", note),
+            ws: self.ws,
+            attempts: 0,
+            created_at: self.now,
+        }
+    }
+}
+
+fn changed(relation: &StoredRelation) -> Change {
+    Change {
+        id: record("edge", relation.id),
+        by: None,
+        mentions: Vec::new(),
+        confidence: relation.confidence,
+        properties: relation
+            .properties
+            .clone()
+            .map(|map| Value::Object(map).to_string()),
+    }
+}
+
+fn mentioning((note, mentions): &(Uuid, Vec<Uuid>)) -> Change {
+    Change {
+        id: record("note", *note),
+        by: None,
+        mentions: mentions.clone(),
+        confidence: 0.0,
+        properties: None,
+    }
+}
+
+fn superseding((old, by): &(Uuid, Uuid)) -> Change {
+    Change {
+        id: record("note", *old),
+        by: Some(*by),
+        mentions: Vec::new(),
+        confidence: 0.0,
+        properties: None,
+    }
+}
+
+fn relation(row: EdgeRow) -> Result<StoredRelation, DomainError> {
+    Ok(StoredRelation {
+        id: key(&row.id)?,
+        source: key(&row.source)?,
+        target: key(&row.target)?,
+        relationship: row.relationship,
+        confidence: row.confidence,
+        proof: row.proof,
+        note: row.evidence,
+        properties: row
+            .properties
+            .map(|text| serde_json::from_str(&text).map_err(corrupt))
+            .transpose()?,
+        created_at: row.created_at,
+    })
+}
+
+impl NoteRow {
+    fn into_stored(self) -> Result<StoredNote, DomainError> {
+        Ok(StoredNote {
+            rev: u64::try_from(self.rev).unwrap_or(0),
+            note: Note {
+                id: key(&self.id)?,
+                content: self.content,
+                domain: self.domain,
+                source_type: self.source_type,
+                source_ref: self.source_ref,
+                tier: self.tier,
+                confidence: self.confidence,
+                flags: self.flags,
+                mentions: self.mentions,
+                superseded_by: self.superseded_by,
+                created_at: self.created_at,
+            },
+        })
+    }
+}
+
+impl HeadRow {
+    fn into_head(self) -> Result<NoteHead, DomainError> {
+        Ok(NoteHead {
+            id: key(&self.id)?,
+            label: self.label,
+            domain: self.domain,
+            tier: self.tier,
+            confidence: self.confidence,
+            digest: self.digest,
+            mentions: self.mentions,
+            superseded_by: self.superseded_by,
+            created_at: self.created_at,
+        })
+    }
+}
+
+impl EntityRow {
+    fn into_entity(self) -> Result<StoredEntity, DomainError> {
+        let properties: Map<String, Value> = serde_json::from_str(&self.properties).map_err(corrupt)?;
+        let text = |key: &str| {
+            properties
+                .get(key)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
+        let aliases = properties.get("aliases").and_then(Value::as_array);
+        let aliases = aliases
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .map(str::to_owned);
+        Ok(StoredEntity {
+            id: key(&self.id)?,
+            draft: EntityDraft {
+                key: EntityKey {
+                    entity_type: text("entity_type"),
+                    value: text("entity_value"),
+                },
+                name: self.name,
+                aliases: aliases.collect(),
+                confidence: self.confidence,
+            },
+            created_at: self.ingested_at,
+        })
+    }
+}
