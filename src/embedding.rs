@@ -7,7 +7,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 
-use crate::config::{EmbeddingProvider, EmbeddingSettings, Settings};
+use crate::config::{EmbeddingProvider, EmbeddingSettings};
 use crate::domain::error::DomainError;
 use crate::search::{BuiltinEmbedder, EmbedError, Embedder};
 
@@ -15,15 +15,18 @@ use crate::search::{BuiltinEmbedder, EmbedError, Embedder};
 ///
 /// # Errors
 /// When the built-in model can't be loaded or the client can't be built.
-pub fn embedder_of(settings: &Settings, runtime: &Handle) -> Result<Arc<dyn Embedder>, DomainError> {
+pub fn embedder_of(
+    settings: &EmbeddingSettings,
+    key: Option<SecretString>,
+    runtime: &Handle,
+) -> Result<Arc<dyn Embedder>, DomainError> {
     let failed = |error: String| DomainError::internal("the embedding model could not be loaded", error);
-    match settings.embedding.provider {
+    match settings.provider {
         EmbeddingProvider::Builtin => Ok(Arc::new(
             BuiltinEmbedder::load().map_err(|error| failed(error.to_string()))?,
         )),
         EmbeddingProvider::Openai => {
-            let key = settings.embedding_api_key.clone();
-            let embedder = HttpEmbedder::new(settings.embedding.clone(), key, runtime.clone());
+            let embedder = HttpEmbedder::new(settings.clone(), key, runtime.clone());
             Ok(Arc::new(embedder.map_err(|error| failed(error.to_string()))?))
         }
     }

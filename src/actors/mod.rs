@@ -1,6 +1,7 @@
 //! The owners: one file or folder per actor, reached through its typed handle only.
 
 pub mod audit_writer;
+pub mod config_owner;
 pub mod extractor;
 pub mod graph_store;
 pub mod handle;

@@ -62,7 +62,8 @@ impl Application {
             remote_model: settings.embedding.provider != EmbeddingProvider::Builtin,
             shared_store: settings.storage.url.starts_with("ws"),
         };
-        let embedder = embedding::embedder_of(&settings, &runtime)?;
+        let embedder =
+            embedding::embedder_of(&settings.embedding, settings.embedding_api_key.clone(), &runtime)?;
         let index_settings = IndexSettings {
             exact_scan_limit: settings.search.exact_scan_limit,
             fresh_docs: settings.search.fresh_docs,
@@ -99,7 +100,7 @@ impl Application {
         );
         let identity = Identity::start(Arc::new(identity), runtime.clone(), actors.identity);
 
-        let model = llm::model_of(&settings)?;
+        let model = llm::model_of(&settings.llm, settings.llm_api_key.clone())?;
         let extractor = ExtractorCore::new(model, actors.extractor);
         let extractor = Extractor::start(Arc::new(extractor), runtime.clone(), actors.extractor);
         let staging = StagingCore::new(

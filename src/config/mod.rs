@@ -2,6 +2,7 @@
 //!
 //! The defaults are `config/hosted.toml` itself, compiled in, so that the file can't say anything untrue.
 
+pub mod local;
 mod validate;
 
 use std::collections::BTreeMap;

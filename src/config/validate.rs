@@ -5,7 +5,9 @@ use std::ops::RangeInclusive;
 
 use secrecy::ExposeSecret;
 
-use super::{ActorSettings, ConfigError, EmbeddingProvider, LlmProvider, Settings};
+use super::{
+    ActorSettings, ConfigError, EmbeddingProvider, EmbeddingSettings, LlmProvider, LlmSettings, Settings,
+};
 use crate::domain::permission::Tier;
 
 /// A shorter HMAC key than the digest weakens HS256 (RFC 7518 section 3.2).
@@ -34,8 +36,8 @@ impl Settings {
             1..=1000,
         )?;
         self.storage_rules()?;
-        self.embedding_rules()?;
-        self.llm_rules()?;
+        embedding_rules(&self.embedding)?;
+        llm_rules(&self.llm)?;
         for tier in Tier::ALL {
             let limit = self.limits.tiers.get(tier.as_str());
             let limit = limit.ok_or_else(|| ConfigError(format!("limits.tiers.{tier}: is required")))?;
@@ -96,57 +98,56 @@ impl Settings {
             Some(_) => Ok(()),
         }
     }
-
-    fn embedding_rules(&self) -> Result<(), ConfigError> {
-        within("embedding.fill_seconds", self.embedding.fill_seconds, 1..=3600)?;
-        if self.embedding.provider == EmbeddingProvider::Builtin {
-            return Ok(());
-        }
-        let url = &self.embedding.base_url;
-        if !(url.starts_with("http://") || url.starts_with("https://")) {
-            return Err(ConfigError(
-                "embedding.base_url: must begin with http:// or https://".into(),
-            ));
-        }
-        if self.embedding.model.is_empty() {
-            return Err(ConfigError(
-                "embedding.model: is required with provider \"openai\"".into(),
-            ));
-        }
-        within("embedding.dimension", self.embedding.dimension, 1..=8192)?;
-        within("embedding.batch", self.embedding.batch, 1..=2048)?;
-        within("embedding.timeout_ms", self.embedding.timeout_ms, 100..=600_000)
-    }
-
-    fn llm_rules(&self) -> Result<(), ConfigError> {
-        let llm = &self.llm;
-        if llm.provider == LlmProvider::None {
-            return Ok(());
-        }
-        if !(llm.base_url.starts_with("http://") || llm.base_url.starts_with("https://")) {
-            return Err(ConfigError(
-                "llm.base_url: must begin with http:// or https://".into(),
-            ));
-        }
-        if llm.model.is_empty() {
-            return Err(ConfigError(
-                "llm.model: is required with provider \"openai\"".into(),
-            ));
-        }
-        within("llm.timeout_ms", llm.timeout_ms, 100..=600_000)?;
-        within("llm.retries", llm.retries, 0..=10)?;
-        within("llm.max_chunk_chars", llm.max_chunk_chars, 500..=200_000)?;
-        // More would read most of a text twice.
-        within(
-            "llm.overlap_chars",
-            llm.overlap_chars,
-            0..=llm.max_chunk_chars / 2,
-        )?;
-        within("llm.max_tokens", llm.max_tokens, 64..=131_072)
-    }
 }
 
-fn actor_rules(name: &str, actor: ActorSettings) -> Result<(), ConfigError> {
+pub(super) fn embedding_rules(embedding: &EmbeddingSettings) -> Result<(), ConfigError> {
+    within("embedding.fill_seconds", embedding.fill_seconds, 1..=3600)?;
+    if embedding.provider == EmbeddingProvider::Builtin {
+        return Ok(());
+    }
+    let url = &embedding.base_url;
+    if !(url.starts_with("http://") || url.starts_with("https://")) {
+        return Err(ConfigError(
+            "embedding.base_url: must begin with http:// or https://".into(),
+        ));
+    }
+    if embedding.model.is_empty() {
+        return Err(ConfigError(
+            "embedding.model: is required with provider \"openai\"".into(),
+        ));
+    }
+    within("embedding.dimension", embedding.dimension, 1..=8192)?;
+    within("embedding.batch", embedding.batch, 1..=2048)?;
+    within("embedding.timeout_ms", embedding.timeout_ms, 100..=600_000)
+}
+
+pub(super) fn llm_rules(llm: &LlmSettings) -> Result<(), ConfigError> {
+    if llm.provider == LlmProvider::None {
+        return Ok(());
+    }
+    if !(llm.base_url.starts_with("http://") || llm.base_url.starts_with("https://")) {
+        return Err(ConfigError(
+            "llm.base_url: must begin with http:// or https://".into(),
+        ));
+    }
+    if llm.model.is_empty() {
+        return Err(ConfigError(
+            "llm.model: is required with provider \"openai\"".into(),
+        ));
+    }
+    within("llm.timeout_ms", llm.timeout_ms, 100..=600_000)?;
+    within("llm.retries", llm.retries, 0..=10)?;
+    within("llm.max_chunk_chars", llm.max_chunk_chars, 500..=200_000)?;
+    // More would read most of a text twice.
+    within(
+        "llm.overlap_chars",
+        llm.overlap_chars,
+        0..=llm.max_chunk_chars / 2,
+    )?;
+    within("llm.max_tokens", llm.max_tokens, 64..=131_072)
+}
+
+pub(super) fn actor_rules(name: &str, actor: ActorSettings) -> Result<(), ConfigError> {
     let key = |key: &str| format!("actors.{name}.{key}");
     within(&key("mailbox"), actor.mailbox, 0..=1_000_000)?;
     within(&key("gate"), actor.gate, 1..=10_000)?;
@@ -155,7 +156,11 @@ fn actor_rules(name: &str, actor: ActorSettings) -> Result<(), ConfigError> {
     within(&key("write_timeout_ms"), actor.write_timeout_ms, 10..=3_600_000)
 }
 
-fn within<T: PartialOrd + Display>(key: &str, value: T, range: RangeInclusive<T>) -> Result<(), ConfigError> {
+pub(super) fn within<T: PartialOrd + Display>(
+    key: &str,
+    value: T,
+    range: RangeInclusive<T>,
+) -> Result<(), ConfigError> {
     if range.contains(&value) {
         return Ok(());
     }

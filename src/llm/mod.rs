@@ -29,7 +29,7 @@ use self::answer::Answer;
 use self::client::ChatClient;
 pub use self::client::LlmError;
 pub use self::unite::unite;
-use crate::config::{LlmProvider, LlmSettings, Settings};
+use crate::config::{LlmProvider, LlmSettings};
 use crate::domain::error::DomainError;
 use crate::domain::staging::SourceType;
 
@@ -58,11 +58,14 @@ pub struct Reading {
 ///
 /// # Errors
 /// When the client can't be built.
-pub fn model_of(settings: &Settings) -> Result<Option<LanguageModel>, DomainError> {
-    match settings.llm.provider {
+pub fn model_of(
+    settings: &LlmSettings,
+    key: Option<SecretString>,
+) -> Result<Option<LanguageModel>, DomainError> {
+    match settings.provider {
         LlmProvider::None => Ok(None),
         LlmProvider::Openai => {
-            let model = LanguageModel::new(settings.llm.clone(), settings.llm_api_key.clone());
+            let model = LanguageModel::new(settings.clone(), key);
             model
                 .map(Some)
                 .map_err(|error| DomainError::internal("the language-model client could not be built", error))

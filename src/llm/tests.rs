@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::actors::extractor::{Extract, Extractor, ExtractorCore, ExtractorHandle};
-use crate::config::Flags;
+use crate::config::{Flags, Settings};
 use crate::domain::node::NodeType;
 use crate::domain::staging::{ExtractedEntity, Extraction};
 
@@ -119,7 +119,10 @@ impl World {
         settings.llm_api_key = Some(SecretString::from(KEY));
         change(&mut settings);
         let limits = settings.actors.extractor;
-        let core = ExtractorCore::new(model_of(&settings).unwrap(), limits);
+        let core = ExtractorCore::new(
+            model_of(&settings.llm, settings.llm_api_key.clone()).unwrap(),
+            limits,
+        );
         let handle = Extractor::start(Arc::new(core), tokio::runtime::Handle::current(), limits);
         Self { stub, handle }
     }

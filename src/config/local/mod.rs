@@ -1,0 +1,316 @@
+//! Settings of the local service: built-in defaults < config file < what was changed and waits for a restart <
+//! environment < flags.
+//!
+//! They are kept as a tree, which is what the API shows and changes, and as the typed settings made from it; a tree
+//! that does not make valid settings never comes into being.
+
+mod edit;
+mod environment;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod validate;
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use figment::Figment;
+use figment::providers::{Format, Toml};
+use secrecy::SecretString;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+pub use self::edit::{Applied, ConfigIssue, Editor};
+use super::{
+    ActorSettings, ConfigError, EmbeddingSettings, KeeperSettings, LlmSettings, LogSettings, SearchSettings,
+    StorageSettings, describe,
+};
+
+/// The settings of the local service as they ship.
+pub const LOCAL_DEFAULTS: &str = include_str!("../../../config/local.toml");
+/// What waits for a restart, in the data directory.
+const PENDING_FILE: &str = "pending.json";
+
+/// Everything the local service can be told.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LocalSettings {
+    pub backend: String,
+    pub web: WebSettings,
+    pub storage: LocalStorage,
+    pub retrieval: RetrievalSettings,
+    pub evolution: EvolutionSettings,
+    pub search: SearchSettings,
+    pub embedding: EmbeddingSettings,
+    pub llm: LlmSettings,
+    pub synthesis: SynthesisSettings,
+    pub enrichment: EnrichmentSettings,
+    pub governance: GovernanceSettings,
+    pub telemetry: TelemetrySettings,
+    pub logging: LogSettings,
+    pub platform: PlatformSettings,
+    pub keeper: KeeperSettings,
+    pub actors: LocalActors,
+    /// `embedding.api_key`, `llm.api_key` and `llm.local_backend`, which the sections of the hosted service lack.
+    pub embedding_api_key: SecretString,
+    pub llm_api_key: SecretString,
+    pub llm_local_backend: String,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WebSettings {
+    pub host: String,
+    pub port: u16,
+    pub api_key: SecretString,
+    pub rate_limit_per_minute: u32,
+    pub write_concurrency: usize,
+    pub max_query_chars: usize,
+    pub max_content_chars: usize,
+    pub max_k: usize,
+    pub max_sync_limit: usize,
+    pub max_streams: usize,
+    pub stream_buffer: usize,
+    pub heartbeat_seconds: u64,
+    pub workers: usize,
+    /// Bytes.
+    pub body_limit: usize,
+    pub drain_seconds: u64,
+    pub admin_bind: SocketAddr,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LocalStorage {
+    pub data_dir: PathBuf,
+    pub memtable_mib: usize,
+    pub block_cache_mib: usize,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RetrievalSettings {
+    pub default_k: usize,
+    pub graph_weight: f64,
+    pub recency_weight: f64,
+    pub recency_half_life_days: f64,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EvolutionSettings {
+    pub near_duplicate_cosine: f64,
+    pub near_duplicate_overlap: f64,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SynthesisSettings {
+    pub timeout_ms: u64,
+    pub max_source_chars: usize,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EnrichmentSettings {
+    pub max_queue: u64,
+    pub timeout_ms: u64,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GovernanceSettings {
+    pub enabled: bool,
+    pub pii: PiiSettings,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PiiSettings {
+    pub enabled: bool,
+    pub action: PiiPolicy,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PiiPolicy {
+    Log,
+    Redact,
+    Block,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TelemetrySettings {
+    pub enabled: bool,
+    pub keep_days: u32,
+    pub record_queries: bool,
+    pub max_file_mib: u64,
+}
+
+/// An external threat platform; inactive in this edition.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlatformSettings {
+    pub url: String,
+    pub token: SecretString,
+    /// Seconds.
+    pub sync_interval: u64,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LocalActors {
+    pub graph_store: ActorSettings,
+    pub audit_writer: ActorSettings,
+    pub rate_limiter: ActorSettings,
+    pub extractor: ActorSettings,
+    pub write_semaphore: ActorSettings,
+    pub config_owner: ActorSettings,
+    pub telemetry_tailer: ActorSettings,
+    pub enricher: ActorSettings,
+}
+
+/// What the command line may override.
+#[derive(Debug, Clone, Default)]
+pub struct LocalFlags {
+    pub host: Option<String>,
+    pub port: Option<u16>,
+    pub data_dir: Option<PathBuf>,
+}
+
+impl LocalSettings {
+    /// Reads and checks the settings; the editor is what may change them later.
+    ///
+    /// # Errors
+    /// Names the key or variable and the rule, never the value of a secret.
+    pub fn load(file: Option<&Path>, flags: &LocalFlags) -> Result<(Self, Editor), ConfigError> {
+        Self::load_with(file, flags, |name| std::env::var(name).ok())
+    }
+
+    fn load_with(
+        file: Option<&Path>,
+        flags: &LocalFlags,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<(Self, Editor), ConfigError> {
+        let mut figment = Figment::from(Toml::string(LOCAL_DEFAULTS));
+        let defaults: Value = figment.extract().map_err(|error| ConfigError(describe(error)))?;
+        if let Some(path) = file {
+            if !path.is_file() {
+                return Err(ConfigError(format!("--config: {} is not a file", path.display())));
+            }
+            figment = figment.merge(Toml::file(path));
+        }
+        let mut tree: Value = figment.extract().map_err(|error| ConfigError(describe(error)))?;
+        let mut above = environment::read(&defaults, variable)?;
+        above.extend(flags.leaves());
+        let apply = |tree: &mut Value| {
+            above
+                .iter()
+                .for_each(|(path, value)| tree::set(tree, path, value.clone()))
+        };
+        // Where the pending changes are depends on everything else.
+        let mut base = tree.clone();
+        apply(&mut base);
+        let dir = Self::of_tree(&base)?.data_dir();
+        for (path, value) in edit::read_pending(dir.as_deref()) {
+            let before = tree.clone();
+            tree::set(&mut tree, &path, value);
+            if tree::get(&defaults, &path).is_none() || Self::of_tree(&tree).is_err() {
+                eprintln!("configuration: {path} in {PENDING_FILE} can't be used any more and is ignored");
+                tree = before;
+            }
+        }
+        apply(&mut tree);
+        let settings = Self::of_tree(&tree)?;
+        settings.refuse_exposure()?;
+        let editor = Editor::new(defaults, tree, settings.data_dir());
+        Ok((settings, editor))
+    }
+
+    /// The settings that a tree means.
+    fn of_tree(tree: &Value) -> Result<Self, ConfigError> {
+        let mut tree = tree.clone();
+        for (section, key) in [
+            ("embedding", "api_key"),
+            ("llm", "api_key"),
+            ("llm", "local_backend"),
+        ] {
+            let moved = tree
+                .get_mut(section)
+                .and_then(Value::as_object_mut)
+                .and_then(|map| map.remove(key));
+            tree::set(
+                &mut tree,
+                &format!("{section}_{key}"),
+                moved.unwrap_or_else(|| json!("")),
+            );
+        }
+        let settings: Self = serde_path_to_error::deserialize(tree).map_err(|error| {
+            let path = error.path().to_string();
+            ConfigError(format!(
+                "{path}: {}",
+                tree::without_value(&path, &error.into_inner().to_string())
+            ))
+        })?;
+        settings.validate()?;
+        Ok(settings)
+    }
+
+    /// The directory for everything on disk, `None` for a store in memory.
+    pub fn data_dir(&self) -> Option<PathBuf> {
+        (self.backend != "mem").then(|| self.storage.data_dir.clone())
+    }
+
+    /// The folder of an embedded database's own files.
+    pub fn engine_dir(&self) -> Option<PathBuf> {
+        (self.backend == "surrealkv").then(|| self.storage.data_dir.join("store"))
+    }
+
+    /// The address of the database.
+    pub fn engine_url(&self) -> String {
+        match self.engine_dir() {
+            Some(dir) => format!("surrealkv://{}", dir.display()),
+            None if self.backend == "mem" => "mem://".into(),
+            None => self.backend.clone(),
+        }
+    }
+
+    /// The storage settings as the database takes them.
+    pub fn storage(&self) -> StorageSettings {
+        StorageSettings {
+            url: self.engine_url(),
+            data_dir: self.storage.data_dir.clone(),
+            memtable_mib: self.storage.memtable_mib,
+            block_cache_mib: self.storage.block_cache_mib,
+        }
+    }
+
+    /// Whether the service would listen to this machine only.
+    pub fn is_loopback(&self) -> bool {
+        self.web.host.eq_ignore_ascii_case("localhost")
+            || self
+                .web
+                .host
+                .parse::<IpAddr>()
+                .is_ok_and(|address| address.to_canonical().is_loopback())
+    }
+}
+
+impl LocalFlags {
+    fn leaves(&self) -> Vec<(String, Value)> {
+        let mut leaves = Vec::new();
+        leaves.extend(
+            self.host
+                .as_ref()
+                .map(|host| ("web.host".to_owned(), json!(host))),
+        );
+        leaves.extend(self.port.map(|port| ("web.port".to_owned(), json!(port))));
+        leaves.extend(
+            self.data_dir
+                .as_ref()
+                .map(|dir| ("storage.data_dir".to_owned(), json!(dir))),
+        );
+        leaves
+    }
+}

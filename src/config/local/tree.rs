@@ -1,0 +1,86 @@
+//! Settings as a tree of JSON values, addressed by dotted paths.
+
+use serde_json::{Map, Value};
+
+/// What a secret looks like from outside.
+pub(super) const HIDDEN: &str = "***";
+/// Parts of names that mark a secret.
+const SECRET_NAMES: [&str; 4] = ["secret", "api_key", "token", "password"];
+
+/// The value at a dotted path.
+pub(super) fn get<'a>(tree: &'a Value, path: &str) -> Option<&'a Value> {
+    path.split('.').try_fold(tree, |value, key| value.get(key))
+}
+
+/// Puts a value at a dotted path, making sections where there are none.
+pub(super) fn set(tree: &mut Value, path: &str, value: Value) {
+    let mut at = tree;
+    for key in path.split('.') {
+        if !at.is_object() {
+            *at = Value::Object(Map::new());
+        }
+        let Some(map) = at.as_object_mut() else { return };
+        at = map.entry(key).or_insert(Value::Null);
+    }
+    *at = value;
+}
+
+/// The dotted paths of all leaves, sorted.
+pub(super) fn leaves(tree: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    collect(tree, String::new(), &mut found);
+    found.sort_unstable();
+    found
+}
+
+fn collect(value: &Value, path: String, found: &mut Vec<String>) {
+    match value {
+        Value::Object(map) => {
+            for (key, value) in map {
+                let path = if path.is_empty() {
+                    key.clone()
+                } else {
+                    format!("{path}.{key}")
+                };
+                collect(value, path, found);
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            found.push(path)
+        }
+    }
+}
+
+/// Whether the last part of a path names a secret.
+pub(super) fn is_secret(path: &str) -> bool {
+    let name = path.rsplit('.').next().unwrap_or(path).to_ascii_lowercase();
+    SECRET_NAMES.iter().any(|part| name.contains(part))
+}
+
+/// The tree with every secret hidden, at every depth; an empty one shows that none is set. Numbers such as
+/// `max_tokens` are no secrets.
+pub(super) fn redacted(tree: &Value) -> Value {
+    redact(tree, false)
+}
+
+fn redact(value: &Value, secret: bool) -> Value {
+    match value {
+        Value::Object(map) => {
+            let hide =
+                |(key, value): (&String, &Value)| (key.clone(), redact(value, secret || is_secret(key)));
+            Value::Object(map.iter().map(hide).collect())
+        }
+        Value::Array(items) => Value::Array(items.iter().map(|item| redact(item, secret)).collect()),
+        Value::String(text) if secret && !text.is_empty() => Value::from(HIDDEN),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
+    }
+}
+
+/// A message of the deserialiser without the value it quotes, where that may be a secret.
+pub(super) fn without_value(path: &str, message: &str) -> String {
+    if !is_secret(path) {
+        return message.to_owned();
+    }
+    let expected = message.rsplit("expected ").next().unwrap_or("another type");
+    format!("invalid type, expected {expected}")
+}

@@ -1,0 +1,143 @@
+//! The rules of the local service that types can't say.
+
+use secrecy::ExposeSecret;
+
+use super::super::validate::{actor_rules, embedding_rules, llm_rules, within};
+use super::super::{ConfigError, LlmProvider};
+use super::LocalSettings;
+
+impl LocalSettings {
+    pub(super) fn validate(&self) -> Result<(), ConfigError> {
+        let known = self.backend == "surrealkv" || self.backend == "mem";
+        let external = ["ws://", "wss://"].iter().any(|scheme| {
+            self.backend
+                .strip_prefix(scheme)
+                .is_some_and(|rest| !rest.is_empty())
+        });
+        if !known && !external {
+            return Err(ConfigError(
+                "backend: must be surrealkv, mem, ws://HOST or wss://HOST".into(),
+            ));
+        }
+        if self.web.host.is_empty() {
+            return Err(ConfigError("web.host: must not be empty".into()));
+        }
+        if self.storage.data_dir.as_os_str().is_empty() {
+            return Err(ConfigError("storage.data_dir: must not be empty".into()));
+        }
+        self.web_rules()?;
+        within("storage.memtable_mib", self.storage.memtable_mib, 16..=16_384)?;
+        within(
+            "storage.block_cache_mib",
+            self.storage.block_cache_mib,
+            1..=1_048_576,
+        )?;
+        within(
+            "retrieval.default_k",
+            self.retrieval.default_k,
+            1..=self.web.max_k,
+        )?;
+        within("retrieval.graph_weight", self.retrieval.graph_weight, 0.0..=10.0)?;
+        within(
+            "retrieval.recency_weight",
+            self.retrieval.recency_weight,
+            0.0..=10.0,
+        )?;
+        let half_life = self.retrieval.recency_half_life_days;
+        within("retrieval.recency_half_life_days", half_life, 0.01..=36_500.0)?;
+        let evolution = &self.evolution;
+        within(
+            "evolution.near_duplicate_cosine",
+            evolution.near_duplicate_cosine,
+            0.5..=1.0,
+        )?;
+        within(
+            "evolution.near_duplicate_overlap",
+            evolution.near_duplicate_overlap,
+            0.5..=1.0,
+        )?;
+        within(
+            "search.exact_scan_limit",
+            self.search.exact_scan_limit,
+            1..=10_000_000,
+        )?;
+        within(
+            "search.idle_writer_seconds",
+            self.search.idle_writer_seconds,
+            1..=86_400,
+        )?;
+        within("search.fresh_docs", self.search.fresh_docs, 0..=10_000)?;
+        embedding_rules(&self.embedding)?;
+        llm_rules(&self.llm)?;
+        within("synthesis.timeout_ms", self.synthesis.timeout_ms, 100..=600_000)?;
+        within(
+            "synthesis.max_source_chars",
+            self.synthesis.max_source_chars,
+            100..=200_000,
+        )?;
+        within("enrichment.max_queue", self.enrichment.max_queue, 0..=10_000_000)?;
+        within(
+            "enrichment.timeout_ms",
+            self.enrichment.timeout_ms,
+            100..=3_600_000,
+        )?;
+        within("telemetry.keep_days", self.telemetry.keep_days, 1..=3650)?;
+        within("telemetry.max_file_mib", self.telemetry.max_file_mib, 1..=65_536)?;
+        within("logging.keep_files", self.logging.keep_files, 1..=1000)?;
+        within(
+            "keeper.max_restarts_per_minute",
+            self.keeper.max_restarts_per_minute,
+            1..=1000,
+        )?;
+        let actors = &self.actors;
+        for (name, actor) in [
+            ("graph_store", actors.graph_store),
+            ("audit_writer", actors.audit_writer),
+            ("rate_limiter", actors.rate_limiter),
+            ("extractor", actors.extractor),
+            ("write_semaphore", actors.write_semaphore),
+            ("config_owner", actors.config_owner),
+            ("telemetry_tailer", actors.telemetry_tailer),
+            ("enricher", actors.enricher),
+        ] {
+            actor_rules(name, actor)?;
+        }
+        Ok(())
+    }
+
+    fn web_rules(&self) -> Result<(), ConfigError> {
+        let web = &self.web;
+        within(
+            "web.rate_limit_per_minute",
+            web.rate_limit_per_minute,
+            1..=100_000_000,
+        )?;
+        within("web.write_concurrency", web.write_concurrency, 1..=1024)?;
+        within("web.max_query_chars", web.max_query_chars, 1..=100_000)?;
+        within("web.max_content_chars", web.max_content_chars, 1..=10_000_000)?;
+        within("web.max_k", web.max_k, 1..=1000)?;
+        within("web.max_sync_limit", web.max_sync_limit, 1..=100_000)?;
+        within("web.max_streams", web.max_streams, 1..=1_000_000)?;
+        within("web.stream_buffer", web.stream_buffer, 16..=1_000_000)?;
+        within("web.heartbeat_seconds", web.heartbeat_seconds, 1..=3600)?;
+        within("web.workers", web.workers, 1..=64)?;
+        within("web.body_limit", web.body_limit, 1024..=(1 << 30))?;
+        within("web.drain_seconds", web.drain_seconds, 1..=600)
+    }
+
+    /// Refuses to serve other machines without a key.
+    pub(super) fn refuse_exposure(&self) -> Result<(), ConfigError> {
+        if self.is_loopback() || !self.web.api_key.expose_secret().is_empty() {
+            return Ok(());
+        }
+        let host = &self.web.host;
+        Err(ConfigError(format!(
+            "web.host: {host} is no loopback address. Set LOCAL_WEB_API_KEY before exposing the web API"
+        )))
+    }
+
+    /// Whether a language model is configured.
+    pub fn has_model(&self) -> bool {
+        self.llm.provider != LlmProvider::None
+    }
+}
