@@ -10,4 +10,5 @@ mod job;
 pub mod keeper;
 pub mod rate_limiter;
 pub mod staging;
+pub mod telemetry_tailer;
 pub mod write_semaphore;

@@ -10,7 +10,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use crate::domain::error::DomainError;
 
 /// Above this size parsing leaves the server's threads.
-const LARGE: usize = 256 * 1024;
+pub(super) const LARGE: usize = 256 * 1024;
 /// Large bodies that are read and parsed at a time.
 const LARGE_AT_A_TIME: usize = 8;
 const LARGE_WAIT: Duration = Duration::from_secs(30);
@@ -41,10 +41,13 @@ async fn large_place() -> Result<SemaphorePermit<'static>, DomainError> {
     }
 }
 
-type Place = Option<SemaphorePermit<'static>>;
+pub(super) type Place = Option<SemaphorePermit<'static>>;
 
 /// The body, and its place among the large ones if it is one.
-async fn read(mut payload: web::Payload, limit: usize) -> Result<(web::BytesMut, Place), DomainError> {
+pub(super) async fn read(
+    mut payload: web::Payload,
+    limit: usize,
+) -> Result<(web::BytesMut, Place), DomainError> {
     let mut body = web::BytesMut::new();
     let mut place = None;
     while let Some(chunk) = payload.next().await {
