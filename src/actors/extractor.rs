@@ -14,8 +14,10 @@ use super::job;
 use crate::config::ActorSettings;
 use crate::domain::error::DomainError;
 use crate::domain::extraction::entities_of;
+use crate::domain::memory::synthesis::{Source, Synthesis, SynthesisFormat};
 use crate::domain::staging::{Extraction, SourceType};
-use crate::llm::{LanguageModel, unite};
+use crate::llm::memory::Decision;
+use crate::llm::{LanguageModel, LlmError, unite};
 
 /// Way to the extractor.
 pub type ExtractorHandle = ActorHandle<Extractor>;
@@ -33,6 +35,37 @@ impl Request for Extract {
     const ACCESS: Access = Access::Read;
 }
 
+/// Answers a question out of notes; without a model, or when it fails, there is no answer.
+#[derive(Debug)]
+pub struct Synthesize {
+    pub question: String,
+    pub format: SynthesisFormat,
+    pub sources: Vec<Source>,
+    /// Characters of each note that the model is shown.
+    pub most_chars: usize,
+    pub patience: Duration,
+}
+
+impl Request for Synthesize {
+    type Reply = Synthesis;
+    const NAME: &'static str = "synthesize";
+    const ACCESS: Access = Access::Read;
+}
+
+/// Asks what a new note makes of older ones.
+#[derive(Debug)]
+pub struct Decide {
+    pub new: String,
+    pub candidates: Vec<String>,
+    pub patience: Duration,
+}
+
+impl Request for Decide {
+    type Reply = Result<Decision, LlmError>;
+    const NAME: &'static str = "decide";
+    const ACCESS: Access = Access::Read;
+}
+
 /// What all requests to the extractor share.
 pub struct ExtractorCore {
     model: Option<LanguageModel>,
@@ -46,6 +79,32 @@ impl ExtractorCore {
         // The rest is for waiting at the gate and for the rules.
         let patience = Duration::from_millis(settings.timeout_ms) * 3 / 4;
         Self { model, patience }
+    }
+
+    async fn synthesize(&self, request: Synthesize) -> Result<Synthesis, DomainError> {
+        let until = Instant::now() + request.patience.min(self.patience);
+        let Some(model) = &self.model else {
+            return Ok(Synthesis::nothing(&request.question));
+        };
+        let asked = model.synthesize(
+            &request.question,
+            request.format,
+            &request.sources,
+            request.most_chars,
+            until,
+        );
+        Ok(asked.await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "the language model gave no answer");
+            Synthesis::nothing(&request.question)
+        }))
+    }
+
+    async fn decide(&self, request: Decide) -> Result<Result<Decision, LlmError>, DomainError> {
+        let until = Instant::now() + request.patience.min(self.patience);
+        let Some(model) = &self.model else {
+            return Ok(Ok(Decision::Add));
+        };
+        Ok(model.decide(&request.new, &request.candidates, until).await)
     }
 
     async fn extract(&self, request: Extract) -> Result<Extraction, DomainError> {
@@ -108,4 +167,6 @@ impl Actor for Extractor {
 job::delegate! {
     Extractor:
     Extract => extract,
+    Synthesize => synthesize,
+    Decide => decide,
 }

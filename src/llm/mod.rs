@@ -4,6 +4,7 @@
 //! - [`client`]: one question, with repetitions, limits and time-outs.
 //! - [`answer`]: what came back, checked against `schemas/extraction.json` and cut to its limits.
 //! - [`chunk`]: long texts in parts.
+//! - [`memory`]: answers out of notes, and what a new note makes of older ones.
 //! - [`ground`] and [`belief`]: holding the answers against the text. [`unite`](mod@unite): uniting them with what
 //!   the rules found.
 //!
@@ -15,6 +16,7 @@ pub mod belief;
 pub mod chunk;
 pub mod client;
 pub mod ground;
+pub mod memory;
 pub mod prompt;
 #[cfg(test)]
 mod tests;
@@ -24,10 +26,12 @@ use std::time::Instant;
 
 use futures_util::future::join_all;
 use secrecy::SecretString;
+use serde_json::Value;
 
 use self::answer::Answer;
 use self::client::ChatClient;
 pub use self::client::LlmError;
+use self::prompt::Message;
 pub use self::unite::unite;
 use crate::config::{LlmProvider, LlmSettings};
 use crate::domain::error::DomainError;
@@ -123,18 +127,29 @@ impl LanguageModel {
         Ok(reading)
     }
 
-    /// One part: an answer that can't be used is sent back once with what is wrong with it.
     async fn part(&self, text: &str, source_type: SourceType, until: Instant) -> Result<Answer, LlmError> {
-        let mut messages = prompt::messages(text, source_type);
-        let first = self.client.complete(&messages, until).await?;
-        let wrong = match answer::parse(&first.content, first.cut_off) {
+        let messages = prompt::messages(text, source_type);
+        self.asked(messages, &prompt::response_format(), until, answer::parse)
+            .await
+    }
+
+    /// One question: an answer that can't be used is sent back once with what is wrong with it.
+    async fn asked<T>(
+        &self,
+        mut messages: Vec<Message>,
+        format: &Value,
+        until: Instant,
+        parse: impl Fn(&str, bool) -> Result<T, String>,
+    ) -> Result<T, LlmError> {
+        let first = self.client.complete(&messages, format, until).await?;
+        let wrong = match parse(&first.content, first.cut_off) {
             Ok(answer) => return Ok(answer),
             Err(wrong) => wrong,
         };
         tracing::debug!(%wrong, "language model answer is sent back for repair");
         messages.extend(prompt::repair(&first.content, &wrong));
-        let second = self.client.complete(&messages, until).await?;
-        answer::parse(&second.content, second.cut_off).map_err(LlmError::Unusable)
+        let second = self.client.complete(&messages, format, until).await?;
+        parse(&second.content, second.cut_off).map_err(LlmError::Unusable)
     }
 }
 

@@ -49,7 +49,7 @@ pub struct Message {
 }
 
 impl Message {
-    fn new(role: &'static str, content: impl Into<String>) -> Self {
+    pub(super) fn new(role: &'static str, content: impl Into<String>) -> Self {
         Self {
             role,
             content: content.into(),
@@ -87,14 +87,19 @@ pub fn response_format() -> Value {
         schema.remove("$schema");
         schema.remove("title");
     }
+    format_of("extraction", schema)
+}
+
+/// Asks the server to let only answers of this schema come out.
+pub fn format_of(name: &str, schema: Value) -> Value {
     json!({
         "type": "json_schema",
-        "json_schema": {"name": "extraction", "strict": true, "schema": schema},
+        "json_schema": {"name": name, "strict": true, "schema": schema},
     })
 }
 
 /// Random, and not in the text.
-fn marker(text: &str) -> String {
+pub(super) fn marker(text: &str) -> String {
     loop {
         let marker = format!("TEXT-{}", Uuid::new_v4().simple());
         if !text.contains(&marker) {
@@ -103,7 +108,7 @@ fn marker(text: &str) -> String {
     }
 }
 
-fn without_control(text: &str) -> String {
+pub(super) fn without_control(text: &str) -> String {
     let mut plain = text.to_owned();
     for (from, to) in CONTROL.iter().filter(|(from, _)| text.contains(from)) {
         plain = plain.replace(from, to);

@@ -9,5 +9,6 @@ pub mod intent;
 pub mod note;
 pub mod pii;
 pub mod similarity;
+pub mod synthesis;
 pub mod tier;
 pub mod view;

@@ -50,8 +50,8 @@ fn words(text: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// What must agree to the letter.
-fn facts(text: &str) -> BTreeSet<String> {
+/// What must agree to the letter: indicators, names, numbers and negations, in lower case.
+pub fn facts(text: &str) -> BTreeSet<String> {
     let hits = Extractor::shared().extract(text);
     let mut facts: BTreeSet<String> = hits.into_iter().map(|hit| hit.value.to_lowercase()).collect();
     for word in text.split(|c: char| !(c.is_alphanumeric() || matches!(c, '.' | '\'' | '\u{2019}'))) {
