@@ -13,6 +13,7 @@
 //! - [`search`]: the derived index: words, vectors, fusion.
 //! - [`actors`]: one owner per state, reached through typed handles with gates.
 //! - [`llm`]: reading texts with a language model, over any OpenAI-compatible endpoint.
+//! - [`memory`]: the local memory as a library.
 //! - [`http`]: the APIs; thin handlers.
 //! - [`auth`]: passwords, tokens, API keys.
 //! - [`config`]: settings and their rules.
@@ -30,6 +31,11 @@ pub mod domain;
 pub mod embedding;
 pub mod http;
 pub mod llm;
+pub mod memory;
 pub mod search;
 pub mod store;
 pub mod telemetry;
+
+pub use actors::graph_store::memory::{NewNote, NoteStatus, NotesFound, Remembered};
+pub use domain::memory::synthesis::SynthesisFormat;
+pub use memory::{MemoryError, MemoryManager};

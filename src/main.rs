@@ -1,12 +1,17 @@
 //! The command line: reads arguments, starts the runtime, runs one command.
 
-use std::path::PathBuf;
+use std::future::Future;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use threat_memory::app::StartError;
 use threat_memory::app::hosted::Application;
-use threat_memory::config::{Flags, Settings};
+use threat_memory::app::local::LocalApplication;
+use threat_memory::config::local::{Editor, LocalFlags, LocalSettings};
+use threat_memory::config::{ConfigError, Flags, LogSettings, Settings};
 use threat_memory::{demo, telemetry};
+use tracing_appender::non_blocking::WorkerGuard;
 
 /// The allocator returns memory to the system, which the default one does not after a large ingest.
 #[global_allocator]
@@ -29,10 +34,12 @@ const EXAMPLES: &str = "Examples:
   threat-memory demo                                see the main job in one go; nothing is left behind
   threat-memory hosted                              serve on 127.0.0.1:8080, keep everything in data/hosted
   threat-memory hosted --config config/hosted.toml  with settings of your own (the file explains each)
+  threat-memory local                               a memory for yourself on 127.0.0.1:8088, kept in data/local
 
 Secrets come from the environment: THREAT_MEMORY_ADMIN_EMAIL, THREAT_MEMORY_ADMIN_PASSWORD (first start),
 THREAT_MEMORY_JWT_SECRET, THREAT_MEMORY_STORAGE_USER, THREAT_MEMORY_STORAGE_PASSWORD,
-THREAT_MEMORY_EMBEDDING_API_KEY, THREAT_MEMORY_LLM_API_KEY.";
+THREAT_MEMORY_EMBEDDING_API_KEY, THREAT_MEMORY_LLM_API_KEY; for the local service LOCAL_WEB_API_KEY,
+LOCAL_LLM_API_KEY, LOCAL_EMBEDDING_API_KEY.";
 
 #[derive(Subcommand)]
 enum Command {
@@ -53,6 +60,21 @@ enum Command {
         /// surrealkv://DIRECTORY, mem://, ws://HOST:PORT or wss://HOST:PORT [default: surrealkv://data/hosted].
         #[arg(long, value_name = "URL")]
         storage: Option<String>,
+    },
+    /// Serve the local, self-hosted memory API.
+    Local {
+        /// A TOML file with the settings to change; see config/local.toml for all of them.
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+        /// Address to listen on; any but a loopback one needs LOCAL_WEB_API_KEY [default: 127.0.0.1].
+        #[arg(long, value_name = "HOST")]
+        host: Option<String>,
+        /// Port to listen on [default: 8088].
+        #[arg(long, value_name = "PORT")]
+        port: Option<u16>,
+        /// Directory for everything on disk [default: data/local].
+        #[arg(long, value_name = "DIR")]
+        data_dir: Option<PathBuf>,
     },
 }
 
@@ -76,31 +98,73 @@ fn main() -> ExitCode {
             let flags = Flags { bind, storage };
             match Settings::load(config.as_deref(), &flags) {
                 Ok(settings) => system.block_on(hosted(settings)),
-                Err(error) => {
-                    eprintln!("{error}");
-                    ExitCode::from(BAD_CONFIGURATION)
-                }
+                Err(error) => refuse(&error),
+            }
+        }
+        Command::Local {
+            config,
+            host,
+            port,
+            data_dir,
+        } => {
+            let flags = LocalFlags {
+                host,
+                port,
+                data_dir,
+                backend: None,
+            };
+            match LocalSettings::load(config.as_deref(), &flags) {
+                Ok((settings, editor)) => system.block_on(local(settings, editor)),
+                Err(error) => refuse(&error),
             }
         }
     }
 }
 
+fn refuse(error: &ConfigError) -> ExitCode {
+    eprintln!("{error}");
+    ExitCode::from(BAD_CONFIGURATION)
+}
+
+/// Sets the logs up, then starts; an exit code when either fails. The log file is flushed when the guard is dropped.
+async fn started<T>(
+    log: &LogSettings,
+    data_dir: Option<&Path>,
+    start: impl Future<Output = Result<T, StartError>>,
+) -> Result<(T, Option<WorkerGuard>), ExitCode> {
+    let guard = telemetry::init_logs(log, data_dir).map_err(|error| {
+        eprintln!("configuration: {error}");
+        ExitCode::from(BAD_CONFIGURATION)
+    })?;
+    let app = start.await.map_err(|error| {
+        eprintln!("threat-memory could not start: {error}");
+        ExitCode::FAILURE
+    })?;
+    Ok((app, guard))
+}
+
 async fn hosted(settings: Settings) -> ExitCode {
-    let _flush = match telemetry::init_logs(&settings.log, settings.data_dir().as_deref()) {
-        Ok(guard) => guard,
-        Err(error) => {
-            eprintln!("configuration: {error}");
-            return ExitCode::from(BAD_CONFIGURATION);
-        }
-    };
-    let app = match Application::start(settings).await {
+    let (log, dir) = (settings.log.clone(), settings.data_dir());
+    let (app, _flush) = match started(&log, dir.as_deref(), Application::start(settings)).await {
         Ok(app) => app,
-        Err(error) => {
-            eprintln!("threat-memory could not start: {error}");
-            return ExitCode::FAILURE;
-        }
+        Err(code) => return code,
     };
     demo::announce(&app);
+    wait_for_signal().await;
+    tracing::info!("stopping");
+    app.stop().await;
+    ExitCode::SUCCESS
+}
+
+async fn local(settings: LocalSettings, editor: Editor) -> ExitCode {
+    let (log, dir) = (settings.logging.clone(), settings.data_dir());
+    let start = LocalApplication::start(settings, editor);
+    let (app, _flush) = match started(&log, dir.as_deref(), start).await {
+        Ok(app) => app,
+        Err(code) => return code,
+    };
+    let (api, metrics) = (app.address(), app.admin_address());
+    eprintln!("API on http://{api}, metrics on http://{metrics}/metrics");
     wait_for_signal().await;
     tracing::info!("stopping");
     app.stop().await;

@@ -2,6 +2,7 @@
 
 pub mod audit_writer;
 pub mod config_owner;
+pub mod enricher;
 pub mod extractor;
 pub mod graph_store;
 pub mod handle;

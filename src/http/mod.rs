@@ -6,6 +6,7 @@ mod client_ip;
 mod error;
 mod guard;
 pub mod hosted;
+pub mod local;
 mod middleware;
 pub use middleware::observe;
 mod query;

@@ -19,6 +19,9 @@ pub trait Embedder: Send + Sync {
     fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError>;
 }
 
+/// Name of the model that is compiled into the program.
+pub const BUILTIN_MODEL: &str = "minilm-static-256";
+
 /// The static model that is compiled into the program.
 pub struct BuiltinEmbedder {
     model: StaticModel,

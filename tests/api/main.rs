@@ -19,6 +19,8 @@ mod embedding;
 mod helpers;
 mod ingest_order;
 mod ingest_rules;
+mod local;
+mod local_replay;
 mod log_secrets;
 mod markings;
 mod misp;

@@ -177,6 +177,7 @@ pub struct LocalFlags {
     pub host: Option<String>,
     pub port: Option<u16>,
     pub data_dir: Option<PathBuf>,
+    pub backend: Option<String>,
 }
 
 impl LocalSettings {
@@ -310,6 +311,11 @@ impl LocalFlags {
             self.data_dir
                 .as_ref()
                 .map(|dir| ("storage.data_dir".to_owned(), json!(dir))),
+        );
+        leaves.extend(
+            self.backend
+                .as_ref()
+                .map(|backend| ("backend".to_owned(), json!(backend))),
         );
         leaves
     }

@@ -208,7 +208,7 @@ pub fn known_types() -> impl Iterator<Item = &'static str> {
 }
 
 /// The entity type of an extractor's kind.
-fn type_of(kind: EntityKind) -> &'static str {
+pub fn type_of(kind: EntityKind) -> &'static str {
     match kind {
         EntityKind::Cve => "cve",
         EntityKind::Cwe => "cwe",

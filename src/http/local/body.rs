@@ -19,7 +19,8 @@ pub(super) async fn json_body(payload: web::Payload, limit: usize) -> Result<Val
 }
 
 fn parse(bytes: &[u8]) -> Result<Value, LocalError> {
-    let text = std::str::from_utf8(bytes).map_err(|_| LocalError::Says(StatusCode::BAD_REQUEST, UNREADABLE))?;
+    let text =
+        std::str::from_utf8(bytes).map_err(|_| LocalError::Says(StatusCode::BAD_REQUEST, UNREADABLE))?;
     if text.trim().is_empty() {
         return Ok(Value::Null);
     }
@@ -27,7 +28,13 @@ fn parse(bytes: &[u8]) -> Result<Value, LocalError> {
         let place = offset(text, error.line(), error.column());
         let loc = vec![json!("body"), json!(place)];
         let ctx = json!({"error": words(&error.to_string())});
-        LocalError::issues(&[issue("json_invalid", loc, "JSON decode error", &json!({}), Some(ctx))])
+        LocalError::issues(&[issue(
+            "json_invalid",
+            loc,
+            "JSON decode error",
+            &json!({}),
+            Some(ctx),
+        )])
     })
 }
 
@@ -38,7 +45,10 @@ fn offset(text: &str, line: usize, column: usize) -> usize {
         .take(line.saturating_sub(1))
         .map(|line| line.chars().count())
         .sum();
-    let line = text.split_inclusive('\n').nth(line.saturating_sub(1)).unwrap_or_default();
+    let line = text
+        .split_inclusive('\n')
+        .nth(line.saturating_sub(1))
+        .unwrap_or_default();
     let within = line.char_indices().take_while(|(at, _)| at + 1 < column).count();
     before + within
 }
@@ -46,8 +56,14 @@ fn offset(text: &str, line: usize, column: usize) -> usize {
 /// What is wrong, in the words clients of the API know.
 fn words(error: &str) -> &'static str {
     for (ours, theirs) in [
-        ("key must be a string", "Expecting property name enclosed in double quotes"),
-        ("trailing comma", "Expecting property name enclosed in double quotes"),
+        (
+            "key must be a string",
+            "Expecting property name enclosed in double quotes",
+        ),
+        (
+            "trailing comma",
+            "Expecting property name enclosed in double quotes",
+        ),
         ("expected `:`", "Expecting ':' delimiter"),
         ("expected `,`", "Expecting ',' delimiter"),
         ("trailing characters", "Extra data"),
@@ -69,5 +85,9 @@ pub(super) fn query(request: &HttpRequest) -> Map<String, Value> {
     let Ok(pairs) = web::Query::<Vec<(String, String)>>::from_query(request.query_string()) else {
         return Map::new();
     };
-    pairs.into_inner().into_iter().map(|(name, value)| (name, Value::from(value))).collect()
+    pairs
+        .into_inner()
+        .into_iter()
+        .map(|(name, value)| (name, Value::from(value)))
+        .collect()
 }

@@ -120,10 +120,14 @@ impl ResponseError for LocalError {
         let mut response = HttpResponse::build(self.status_code()).json(json!({"detail": detail}));
         if self.status_code() == StatusCode::UNAUTHORIZED {
             // A 401 must say how to do better (RFC 9110 section 15.5.2).
-            response.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            response
+                .headers_mut()
+                .insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         if let Some(seconds) = self.retry_after() {
-            response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+            response
+                .headers_mut()
+                .insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
         response
     }

@@ -40,7 +40,11 @@ impl<'a> Fields<'a> {
 
     /// The value read, if every rule was kept.
     pub(super) fn done<T>(self, value: T) -> Result<T, LocalError> {
-        if self.issues.is_empty() { Ok(value) } else { Err(LocalError::issues(&self.issues)) }
+        if self.issues.is_empty() {
+            Ok(value)
+        } else {
+            Err(LocalError::issues(&self.issues))
+        }
     }
 
     fn place(&self, name: &str) -> Vec<Value> {
@@ -49,7 +53,14 @@ impl<'a> Fields<'a> {
         loc
     }
 
-    fn broken(&mut self, name: &str, kind: &'static str, msg: impl Into<String>, input: &Value, ctx: Option<Value>) {
+    fn broken(
+        &mut self,
+        name: &str,
+        kind: &'static str,
+        msg: impl Into<String>,
+        input: &Value,
+        ctx: Option<Value>,
+    ) {
         let loc = self.place(name);
         self.issues.push(issue(kind, loc, msg, input, ctx));
     }
@@ -87,10 +98,22 @@ impl<'a> Fields<'a> {
         let length = text.chars().count();
         if length < min {
             let msg = format!("String should have at least {min} character{}", plural(min));
-            self.broken(name, "string_too_short", msg, value, Some(json!({"min_length": min})));
+            self.broken(
+                name,
+                "string_too_short",
+                msg,
+                value,
+                Some(json!({"min_length": min})),
+            );
         } else if length > max {
             let msg = format!("String should have at most {max} character{}", plural(max));
-            self.broken(name, "string_too_long", msg, value, Some(json!({"max_length": max})));
+            self.broken(
+                name,
+                "string_too_long",
+                msg,
+                value,
+                Some(json!({"max_length": max})),
+            );
         }
         text.clone()
     }
@@ -151,11 +174,17 @@ impl<'a> Fields<'a> {
         };
         let count = items.len();
         if count < min {
-            let msg = format!("List should have at least {min} item{} after validation, not {count}", plural(min));
+            let msg = format!(
+                "List should have at least {min} item{} after validation, not {count}",
+                plural(min)
+            );
             let ctx = json!({"field_type": "List", "min_length": min, "actual_length": count});
             self.broken(name, "too_short", msg, value, Some(ctx));
         } else if count > max {
-            let msg = format!("List should have at most {max} item{} after validation, not {count}", plural(max));
+            let msg = format!(
+                "List should have at most {max} item{} after validation, not {count}",
+                plural(max)
+            );
             let ctx = json!({"field_type": "List", "max_length": max, "actual_length": count});
             self.broken(name, "too_long", msg, value, Some(ctx));
             return Vec::new();
@@ -193,7 +222,10 @@ pub(super) fn issue(
         other => other.to_string(),
     };
     let input = if text.chars().count() > SHOWN {
-        Value::from(format!("{}\u{2026}", text.chars().take(SHOWN).collect::<String>()))
+        Value::from(format!(
+            "{}\u{2026}",
+            text.chars().take(SHOWN).collect::<String>()
+        ))
     } else {
         input.clone()
     };
@@ -223,7 +255,10 @@ fn integer(value: &Value) -> Result<i128, Wrong> {
         if number.fract() == 0.0 && number.abs() < 1e18 {
             Ok(number as i128)
         } else {
-            Err(("int_from_float", "Input should be a valid integer, got a number with a fractional part"))
+            Err((
+                "int_from_float",
+                "Input should be a valid integer, got a number with a fractional part",
+            ))
         }
     };
     match value {
@@ -235,19 +270,29 @@ fn integer(value: &Value) -> Result<i128, Wrong> {
         Value::Bool(truth) => Ok(i128::from(*truth)),
         Value::String(text) => {
             let text = text.trim();
-            let whole = text.split_once('.').filter(|(_, zeros)| zeros.bytes().all(|b| b == b'0'));
+            let whole = text
+                .split_once('.')
+                .filter(|(_, zeros)| zeros.bytes().all(|b| b == b'0'));
             let digits = whole.map_or(text, |(whole, _)| whole);
             digits.parse::<i64>().map(i128::from).map_err(|_| {
-                ("int_parsing", "Input should be a valid integer, unable to parse string as an integer")
+                (
+                    "int_parsing",
+                    "Input should be a valid integer, unable to parse string as an integer",
+                )
             })
         }
-        Value::Null | Value::Array(_) | Value::Object(_) => Err(("int_type", "Input should be a valid integer")),
+        Value::Null | Value::Array(_) | Value::Object(_) => {
+            Err(("int_type", "Input should be a valid integer"))
+        }
     }
 }
 
 /// Truth values, also as the usual words and numbers.
 fn truth(value: &Value) -> Result<bool, Wrong> {
-    let unclear = ("bool_parsing", "Input should be a valid boolean, unable to interpret input");
+    let unclear = (
+        "bool_parsing",
+        "Input should be a valid boolean, unable to interpret input",
+    );
     match value {
         Value::Bool(truth) => Ok(*truth),
         Value::Number(number) if number.as_f64() == Some(1.0) => Ok(true),
@@ -258,6 +303,8 @@ fn truth(value: &Value) -> Result<bool, Wrong> {
             "false" | "f" | "no" | "n" | "off" | "0" => Ok(false),
             _ => Err(unclear),
         },
-        Value::Null | Value::Array(_) | Value::Object(_) => Err(("bool_type", "Input should be a valid boolean")),
+        Value::Null | Value::Array(_) | Value::Object(_) => {
+            Err(("bool_type", "Input should be a valid boolean"))
+        }
     }
 }

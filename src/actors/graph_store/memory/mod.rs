@@ -3,6 +3,7 @@
 //! Promises: a note is acknowledged when it is durable, whole, and a search and the graph show it; what waits is
 //! written together in one transaction; a note that lost its place stays readable. Reads never wait for writes.
 
+pub mod enrich;
 mod evolution;
 mod graph;
 mod recall;
@@ -352,6 +353,12 @@ impl GraphCore {
         };
         memory.load(&self.store).await?;
         Ok(memory)
+    }
+
+    /// Loads the memory and opens its index, before anybody asks.
+    pub async fn open_memory(&self) -> Result<(), DomainError> {
+        let memory = self.memory().await?;
+        self.index_of(memory.workspace).await.map(drop)
     }
 
     async fn list_nodes(&self, message: ListNodes) -> Result<Vec<GraphNode>, DomainError> {

@@ -1,0 +1,80 @@
+//! The knowledge graph: nodes, edges, the entity index.
+
+use actix_web::{HttpRequest, HttpResponse, web};
+use serde_json::json;
+
+use super::body::query;
+use super::error::LocalError;
+use super::validate::Fields;
+use super::{LocalState, guarded};
+use crate::actors::graph_store::memory::{EntityFilter, ListEdges, ListEntities, ListNodes};
+use crate::domain::memory::view::Page;
+
+/// Nodes or edges in one answer.
+const MAX_PAGE: usize = 10_000;
+const MAX_ENTITIES: usize = 500;
+const DEFAULT_ENTITIES: usize = 50;
+const MAX_OFFSET: usize = 1_000_000_000;
+/// Longest filter in characters.
+const MAX_FILTER: usize = 500;
+
+pub(super) fn configure(cfg: &mut web::ServiceConfig) {
+    cfg.service(guarded("/api/graph/nodes").route(web::get().to(nodes)));
+    cfg.service(guarded("/api/graph/edges").route(web::get().to(edges)));
+    cfg.service(guarded("/api/entities").route(web::get().to(entities)));
+}
+
+fn page(fields: &mut Fields<'_>) -> Page {
+    Page {
+        offset: fields.number_or("offset", 0, 0, MAX_OFFSET),
+        limit: fields.number_or("limit", MAX_PAGE, 1, MAX_PAGE),
+    }
+}
+
+async fn nodes(request: HttpRequest, state: web::Data<LocalState>) -> Result<HttpResponse, LocalError> {
+    let query = query(&request);
+    let mut fields = Fields::of_query(&query);
+    let message = ListNodes {
+        page: page(&mut fields),
+        node_type: fields.optional_text("type", MAX_FILTER),
+        part: fields.optional_text("q", MAX_FILTER),
+    };
+    let message = fields.done(message)?;
+    let nodes = state.memory.handles().graph.call(message).await?;
+    Ok(HttpResponse::Ok().json(json!({"count": nodes.len(), "nodes": nodes})))
+}
+
+async fn edges(request: HttpRequest, state: web::Data<LocalState>) -> Result<HttpResponse, LocalError> {
+    let query = query(&request);
+    let mut fields = Fields::of_query(&query);
+    let page = page(&mut fields);
+    let page = fields.done(page)?;
+    let edges = state.memory.handles().graph.call(ListEdges(page)).await?;
+    Ok(HttpResponse::Ok().json(json!({"count": edges.len(), "edges": edges})))
+}
+
+async fn entities(request: HttpRequest, state: web::Data<LocalState>) -> Result<HttpResponse, LocalError> {
+    let query = query(&request);
+    let mut fields = Fields::of_query(&query);
+    let page = Page {
+        offset: fields.number_or("offset", 0, 0, MAX_OFFSET),
+        limit: fields.number_or("limit", DEFAULT_ENTITIES, 1, MAX_ENTITIES),
+    };
+    let filter = EntityFilter {
+        entity_type: fields.optional_text("type", MAX_FILTER),
+        tier: fields
+            .optional_text("tier", MAX_FILTER)
+            .map(|tier| tier.to_lowercase()),
+        part: fields.optional_text("q", MAX_FILTER),
+    };
+    let (filter, page) = fields.done((filter, page))?;
+    let (entities, total) = state
+        .memory
+        .handles()
+        .graph
+        .call(ListEntities { filter, page })
+        .await?;
+    Ok(HttpResponse::Ok().json(json!({
+        "entities": entities, "total": total, "offset": page.offset, "limit": page.limit,
+    })))
+}

@@ -1,0 +1,189 @@
+//! Who may call: whoever has the key, or, where none is set, whoever is on this machine.
+//!
+//! Every attempt counts against a window: a right key against its own, anything else against the caller's address, so
+//! that guessing keys is as limited as everything else. Without a key the caller must also be no foreign web page: a
+//! browser on this machine would lend it its address.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use actix_web::body::{BoxBody, MessageBody};
+use actix_web::dev::{ServiceRequest, ServiceResponse};
+use actix_web::http::StatusCode;
+use actix_web::http::header::{AUTHORIZATION, HOST, HeaderMap, ORIGIN};
+use actix_web::middleware::Next;
+use actix_web::{Error, HttpMessage, ResponseError, web};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+use super::error::{KEY_REQUIRED, LocalError, SET_A_KEY};
+use super::{LocalState, address_of};
+use crate::actors::rate_limiter::{RateState, TakeRequest};
+
+const WINDOW: Duration = Duration::from_secs(60);
+const FOREIGN_PAGE: &str = "Requests of web pages from elsewhere are refused while no API key is set";
+
+/// Lets a request through or answers in its place.
+pub(super) async fn admit(
+    request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<BoxBody>, Error> {
+    match check(&request).await {
+        Ok(()) => Ok(next.call(request).await?.map_into_boxed_body()),
+        Err(error) => Ok(request.into_response(error.error_response())),
+    }
+}
+
+async fn check(request: &ServiceRequest) -> Result<(), LocalError> {
+    let Some(state) = request.app_data::<web::Data<LocalState>>() else {
+        return Err(LocalError::Says(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "Internal Server Error",
+        ));
+    };
+    let address = address_of(request.request());
+    let known = state.key.map(|key| has_key(request.headers(), key));
+    let bucket = if known == Some(true) {
+        "key".to_owned()
+    } else {
+        format!("address {address}")
+    };
+    let limit = state.settings().web.rate_limit_per_minute;
+    let take = TakeRequest {
+        bucket,
+        limit,
+        window: WINDOW,
+    };
+    let rate: RateState = state.memory.handles().limiter.call(take).await?;
+    request.extensions_mut().insert(rate);
+    let unavailable = StatusCode::SERVICE_UNAVAILABLE;
+    match known {
+        _ if !rate.allowed => Err(LocalError::RateLimited(rate.reset)),
+        Some(true) => Ok(()),
+        Some(false) => Err(LocalError::Says(StatusCode::UNAUTHORIZED, KEY_REQUIRED)),
+        None if !address.to_canonical().is_loopback() => Err(LocalError::Says(unavailable, SET_A_KEY)),
+        None if is_foreign_page(request.headers()) => {
+            Err(LocalError::Says(StatusCode::FORBIDDEN, FOREIGN_PAGE))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Whether the key is right; how long that takes tells nothing about it. A key in `X-API-Key` counts alone.
+fn has_key(headers: &HeaderMap, key: [u8; 32]) -> bool {
+    let own = headers
+        .get("x-api-key")
+        .map(|value| value.as_bytes())
+        .filter(|value| !value.is_empty());
+    let given = own.or_else(|| {
+        headers
+            .get(AUTHORIZATION)
+            .and_then(|value| bearer(value.as_bytes()))
+    });
+    given.is_some_and(|given| Sha256::digest(given).ct_eq(key.as_slice()).into())
+}
+
+fn bearer(value: &[u8]) -> Option<&[u8]> {
+    let (scheme, token) = value.split_at_checked(7)?;
+    scheme
+        .eq_ignore_ascii_case(b"bearer ")
+        .then_some(token.trim_ascii())
+}
+
+/// Whether a browser sent this for a page that is not this service's own: by a name that only looks like this machine
+/// (DNS rebinding), or from another origin. Programs send neither `Origin` nor `Sec-Fetch-Site`.
+fn is_foreign_page(headers: &HeaderMap) -> bool {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let host = text(HOST.as_str()).unwrap_or_default();
+    let origin = text(ORIGIN.as_str());
+    let strange_host = !host.is_empty() && !names_this_machine(host);
+    let other_origin = origin.is_some_and(|origin| {
+        origin
+            .split_once("://")
+            .is_none_or(|(_, place)| !place.eq_ignore_ascii_case(host))
+    });
+    let cross_site = text("sec-fetch-site").is_some_and(|site| matches!(site, "cross-site" | "same-site"));
+    strange_host || other_origin || cross_site
+}
+
+fn names_this_machine(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
+    };
+    name.eq_ignore_ascii_case("localhost")
+        || name
+            .parse::<IpAddr>()
+            .is_ok_and(|address| address.to_canonical().is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use actix_web::http::header::{HeaderName, HeaderValue};
+
+    use super::*;
+
+    fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
+        let mut map = HeaderMap::new();
+        for (name, value) in pairs {
+            let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
+            map.insert(name, HeaderValue::from_str(value).unwrap());
+        }
+        map
+    }
+
+    #[test]
+    fn the_key_may_stand_in_either_header() {
+        let key: [u8; 32] = Sha256::digest("right").into();
+        for (pairs, fine) in [
+            (&[("x-api-key", "right")][..], true),
+            (&[("authorization", "Bearer right")], true),
+            (&[("authorization", "bEARER right")], true),
+            (&[("x-api-key", ""), ("authorization", "Bearer right")], true),
+            (
+                &[("x-api-key", "wrong"), ("authorization", "Bearer right")],
+                false,
+            ),
+            (&[("authorization", "Basic right")], false),
+            (&[("authorization", "Bearer")], false),
+            (&[("authorization", "right")], false),
+            (&[("x-api-key", "righ")], false),
+            (&[("x-api-key", "right1")], false),
+            (&[], false),
+        ] {
+            assert_eq!(has_key(&headers(pairs), key), fine, "{pairs:?}");
+        }
+    }
+
+    #[test]
+    fn foreign_pages_are_told_from_programs() {
+        for (pairs, foreign) in [
+            (&[("host", "127.0.0.1:8088")][..], false),
+            (&[("host", "localhost:8088")], false),
+            (&[("host", "[::1]:8088")], false),
+            (&[("host", "127.0.0.9")], false),
+            (&[], false),
+            (&[("host", "evil.example:8088")], true),
+            (&[("host", "localhost.evil.example")], true),
+            (
+                &[("host", "localhost:8088"), ("origin", "http://localhost:8088")],
+                false,
+            ),
+            (
+                &[("host", "localhost:8088"), ("origin", "https://evil.example")],
+                true,
+            ),
+            (&[("host", "localhost:8088"), ("origin", "null")], true),
+            (
+                &[("host", "localhost:8088"), ("sec-fetch-site", "cross-site")],
+                true,
+            ),
+            (
+                &[("host", "localhost:8088"), ("sec-fetch-site", "same-origin")],
+                false,
+            ),
+        ] {
+            assert_eq!(is_foreign_page(&headers(pairs)), foreign, "{pairs:?}");
+        }
+    }
+}

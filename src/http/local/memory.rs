@@ -1,0 +1,235 @@
+//! Remember, recall, ingest, synthesize.
+
+use std::time::Instant;
+
+use actix_web::http::StatusCode;
+use actix_web::{HttpRequest, HttpResponse, web};
+use serde::Serialize;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::body::json_body;
+use super::error::{BAD_FORMAT, LocalError, NO_CAPACITY};
+use super::validate::Fields;
+use super::{LocalState, address_of, guarded};
+use crate::actors::graph_store::memory::{FoundNote, NewNote, Remembered};
+use crate::domain::error::DomainError;
+use crate::domain::memory::note::{context, cut};
+use crate::domain::memory::synthesis::SynthesisFormat;
+use crate::memory::MemoryError;
+
+const MAX_DOMAIN: usize = 100;
+const MAX_SOURCE_TYPE: usize = 100;
+const MAX_SOURCE_REF: usize = 500;
+const MAX_FORMAT: usize = 50;
+const MAX_ITEMS: usize = 100;
+/// Items of an ingest that are one write.
+const ITEMS_PER_WRITE: usize = 10;
+/// Characters and entities of a note in a list of results.
+const SHOWN_CONTENT: usize = 500;
+const SHOWN_ENTITIES: usize = 10;
+const DEFAULT_DOMAIN: &str = "cti";
+const DEFAULT_SOURCE_TYPE: &str = "manual";
+
+pub(super) fn configure(cfg: &mut web::ServiceConfig) {
+    cfg.service(guarded("/api/recall").route(web::post().to(recall)));
+    cfg.service(guarded("/api/remember").route(web::post().to(remember)));
+    cfg.service(guarded("/api/ingest").route(web::post().to(ingest)));
+    cfg.service(guarded("/api/synthesize").route(web::post().to(synthesize)));
+    cfg.service(guarded("/api/notes/{id}").route(web::get().to(note)));
+}
+
+impl From<MemoryError> for LocalError {
+    fn from(error: MemoryError) -> Self {
+        match error {
+            MemoryError::WriteCapacity => Self::Says(StatusCode::TOO_MANY_REQUESTS, NO_CAPACITY),
+            MemoryError::Domain(error) => error.into(),
+            MemoryError::Open(cause) => DomainError::internal("the memory is closed", cause).into(),
+        }
+    }
+}
+
+/// A note as a result of a recall.
+#[derive(Serialize)]
+struct NoteView<'a> {
+    id: Uuid,
+    content: &'a str,
+    domain: &'a str,
+    tier: &'a str,
+    confidence: f64,
+    created_at: String,
+    entities: &'a [String],
+    context: String,
+}
+
+impl<'a> From<&'a FoundNote> for NoteView<'a> {
+    fn from(found: &'a FoundNote) -> Self {
+        let note = &found.note;
+        let shown = found.entities.len().min(SHOWN_ENTITIES);
+        Self {
+            id: note.id,
+            content: cut(&note.content, SHOWN_CONTENT),
+            domain: &note.domain,
+            tier: &note.tier,
+            confidence: note.confidence,
+            created_at: time(note.created_at),
+            entities: found.entities.get(..shown).unwrap_or_default(),
+            context: context(&note.content),
+        }
+    }
+}
+
+fn time(at: chrono::DateTime<chrono::Utc>) -> String {
+    at.to_rfc3339_opts(chrono::SecondsFormat::Micros, true)
+}
+
+fn millis(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
+}
+
+async fn recall(state: web::Data<LocalState>, payload: web::Payload) -> Result<HttpResponse, LocalError> {
+    let since = Instant::now();
+    let settings = state.settings();
+    let body = json_body(payload, settings.web.body_limit).await?;
+    let mut fields = Fields::of_body(&body)?;
+    let query = fields.text("query", 1, settings.web.max_query_chars);
+    let k = fields.number_or("k", settings.retrieval.default_k, 1, settings.web.max_k);
+    let domain = fields.optional_text("domain", MAX_DOMAIN);
+    let (query, k, domain) = fields.done((query, k, domain))?;
+    let found = state.memory.recall_in(&query, k, domain).await?;
+    let results: Vec<NoteView<'_>> = found.notes.iter().map(NoteView::from).collect();
+    Ok(HttpResponse::Ok().json(json!({
+        "query": query, "count": results.len(), "results": results, "latency_ms": millis(since),
+    })))
+}
+
+async fn remember(
+    request: HttpRequest,
+    state: web::Data<LocalState>,
+    payload: web::Payload,
+) -> Result<HttpResponse, LocalError> {
+    let since = Instant::now();
+    let settings = state.settings();
+    let body = json_body(payload, settings.web.body_limit).await?;
+    let mut fields = Fields::of_body(&body)?;
+    let note = NewNote {
+        content: fields.text("content", 1, settings.web.max_content_chars),
+        domain: fields.text_or("domain", DEFAULT_DOMAIN, 1, MAX_DOMAIN),
+        source_type: fields.text_or("source_type", DEFAULT_SOURCE_TYPE, 1, MAX_SOURCE_TYPE),
+        source_ref: fields.text_or("source_ref", "", 0, MAX_SOURCE_REF),
+        evolve: fields.flag_or("evolve", true),
+    };
+    let note = fields.done(note)?;
+    let mut outcomes = state
+        .memory
+        .remember_all(vec![note], address_of(&request))
+        .await?;
+    let outcome = outcomes.pop();
+    let told = outcome.ok_or_else(|| DomainError::internal("the write gave no answer", ""))??;
+    Ok(HttpResponse::Ok().json(json!({
+        "note_id": told.note_id, "status": told.status.as_str(), "entities": told.entities,
+        "latency_ms": millis(since),
+    })))
+}
+
+async fn ingest(
+    request: HttpRequest,
+    state: web::Data<LocalState>,
+    payload: web::Payload,
+) -> Result<HttpResponse, LocalError> {
+    let settings = state.settings();
+    let body = json_body(payload, settings.web.body_limit).await?;
+    let mut fields = Fields::of_body(&body)?;
+    let or = |text: String, default: &str| if text.is_empty() { default.to_owned() } else { text };
+    let notes = fields.list("items", 1, MAX_ITEMS, |fields| NewNote {
+        content: fields.text("content", 1, settings.web.max_content_chars),
+        source_type: or(
+            fields.text_or("source_type", "", 0, MAX_SOURCE_TYPE),
+            DEFAULT_SOURCE_TYPE,
+        ),
+        domain: or(fields.text_or("domain", "", 0, MAX_DOMAIN), DEFAULT_DOMAIN),
+        source_ref: fields.text_or("source_ref", "", 0, MAX_SOURCE_REF),
+        evolve: fields.flag_or("evolve", true),
+    });
+    let mut left = fields.done(notes)?;
+    let from = address_of(&request);
+    let mut results: Vec<Value> = Vec::with_capacity(left.len());
+    while !left.is_empty() {
+        let rest = left.split_off(left.len().min(ITEMS_PER_WRITE));
+        let count = left.len();
+        match state.memory.remember_all(left, from).await {
+            Ok(outcomes) => results.extend(outcomes.iter().map(item)),
+            Err(error) => {
+                // What failed as a whole failed for each of its items.
+                let text = said(&error);
+                results.extend((0..count).map(|_| failed_item(&text)));
+            }
+        }
+        left = rest;
+    }
+    let succeeded = results.iter().filter(|result| result["success"] == true).count();
+    Ok(HttpResponse::Ok().json(json!({
+        "total": results.len(), "succeeded": succeeded, "failed": results.len() - succeeded, "results": results,
+    })))
+}
+
+fn item(outcome: &Result<Remembered, DomainError>) -> Value {
+    match outcome {
+        Ok(told) => json!({
+            "note_id": told.note_id, "status": told.status.as_str(), "entities": told.entities,
+            "success": true, "error": null,
+        }),
+        Err(error) => failed_item(&error.to_string()),
+    }
+}
+
+fn failed_item(error: &str) -> Value {
+    json!({"note_id": null, "status": "error", "entities": [], "success": false, "error": error})
+}
+
+/// What a client may read of a failure.
+fn said(error: &MemoryError) -> String {
+    if let MemoryError::Domain(DomainError::Internal { what, cause }) = error {
+        tracing::error!(what, cause, "ingest failed");
+    }
+    error.to_string()
+}
+
+async fn synthesize(
+    request: HttpRequest,
+    state: web::Data<LocalState>,
+    payload: web::Payload,
+) -> Result<HttpResponse, LocalError> {
+    let since = Instant::now();
+    let settings = state.settings();
+    let body = json_body(payload, settings.web.body_limit).await?;
+    let mut fields = Fields::of_body(&body)?;
+    let query = fields.text("query", 1, settings.web.max_query_chars);
+    let format = fields.text_or("format", SynthesisFormat::DirectAnswer.as_str(), 0, MAX_FORMAT);
+    let k = fields.number_or("k", settings.retrieval.default_k, 1, settings.web.max_k);
+    let (query, format, k) = fields.done((query, format, k))?;
+    let format: SynthesisFormat = format
+        .parse()
+        .map_err(|_| LocalError::Says(StatusCode::BAD_REQUEST, BAD_FORMAT))?;
+    let answer = state
+        .memory
+        .synthesize_for(&query, format, k, address_of(&request))
+        .await?;
+    Ok(HttpResponse::Ok().json(json!({
+        "query": query, "format": format, "synthesis": answer.synthesis,
+        "sources_count": answer.sources_count, "latency_ms": millis(since),
+    })))
+}
+
+/// One note, whole, also one that lost its place.
+async fn note(state: web::Data<LocalState>, id: web::Path<String>) -> Result<HttpResponse, LocalError> {
+    let id = Uuid::parse_str(&id).map_err(|_| DomainError::NotFound("note"))?;
+    let found = state.memory.note(id).await?;
+    let note = &found.note;
+    Ok(HttpResponse::Ok().json(json!({
+        "id": note.id, "content": note.content, "domain": note.domain, "source_type": note.source_type,
+        "source_ref": note.source_ref, "tier": note.tier, "confidence": note.confidence,
+        "created_at": time(note.created_at), "entities": found.entities, "context": context(&note.content),
+        "flags": note.flags, "superseded_by": note.superseded_by,
+    })))
+}

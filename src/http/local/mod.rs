@@ -1,0 +1,87 @@
+//! The local API: one file per resource. The answers have the shapes that clients of the tool it replaces know.
+
+mod body;
+mod config;
+mod error;
+mod graph;
+mod guard;
+mod memory;
+mod pages;
+mod streams;
+mod system;
+mod validate;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use actix_web::middleware::from_fn;
+use actix_web::{HttpRequest, Resource, web};
+use secrecy::{ExposeSecret, SecretString};
+use sha2::{Digest, Sha256};
+
+use self::error::{no_method, no_route};
+use crate::config::local::LocalSettings;
+use crate::memory::MemoryManager;
+
+/// Version of the API (local specification, section Versioning).
+const API_VERSION: &str = "2.8.0";
+const EDITION: &str = "community";
+const EDITION_NAME: &str = "Threat Memory Community";
+
+/// What every handler reaches.
+#[derive(Clone)]
+pub struct LocalState {
+    memory: MemoryManager,
+    /// SHA-256 of the key that callers must send; none: callers of this machine only.
+    key: Option<[u8; 32]>,
+    started: Instant,
+}
+
+impl LocalState {
+    /// The state over a memory that is running.
+    pub fn new(memory: MemoryManager, key: &SecretString) -> Self {
+        let key = Some(key.expose_secret()).filter(|key| !key.is_empty());
+        Self {
+            memory,
+            key: key.map(|key| Sha256::digest(key).into()),
+            started: Instant::now(),
+        }
+    }
+
+    fn settings(&self) -> Arc<LocalSettings> {
+        self.memory.handles().settings()
+    }
+}
+
+/// Registers every route of the local API.
+pub fn configure(cfg: &mut web::ServiceConfig) {
+    memory::configure(cfg);
+    graph::configure(cfg);
+    system::configure(cfg);
+    streams::configure(cfg);
+    config::configure(cfg);
+    pages::configure(cfg);
+    cfg.default_service(web::route().to(no_route));
+}
+
+/// A resource that only callers who pass the guard reach, and that answers 405 in JSON to methods it does not have.
+fn guarded(
+    path: &str,
+) -> Resource<
+    impl actix_web::dev::ServiceFactory<
+        actix_web::dev::ServiceRequest,
+        Config = (),
+        Response = actix_web::dev::ServiceResponse,
+        Error = actix_web::Error,
+        InitError = (),
+    >,
+> {
+    web::resource(path)
+        .default_service(web::route().to(no_method))
+        .wrap(from_fn(guard::admit))
+}
+
+/// Address of the caller.
+fn address_of(request: &HttpRequest) -> std::net::IpAddr {
+    crate::http::client_ip::client_ip(request, &[])
+}

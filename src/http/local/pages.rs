@@ -1,0 +1,32 @@
+//! Two plain pages; nothing in them is fetched from elsewhere.
+
+use actix_web::{HttpResponse, web};
+
+use super::guarded;
+
+const HEAD: &str = "<!DOCTYPE html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\">\
+    <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>threat-memory</title>\
+    <style>body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;margin:3rem auto;padding:0 1rem}\
+    code{background:#8882;padding:.1em .3em;border-radius:.2em}</style></head>\n<body>";
+const HOME: &str = "<h1>threat-memory</h1><p>The memory is running. Its API answers under <code>/api/</code>:</p>\
+    <ul><li><code>POST /api/remember</code>, <code>/api/recall</code>, <code>/api/ingest</code>, \
+    <code>/api/synthesize</code></li><li><code>GET /api/graph/nodes</code>, <code>/api/graph/edges</code>, \
+    <code>/api/entities</code></li><li><code>GET /api/health</code>, <code>/api/stats</code>, \
+    <code>/api/telemetry</code>, <code>/api/history</code>, <code>/api/logs</code></li></ul></body></html>";
+const CONFIG: &str = "<h1>Settings</h1><p><code>GET /api/config</code> shows them, <code>PUT /api/config</code> changes \
+    them, and <code>GET /api/config/meta</code> lists those that need a restart.</p></body></html>";
+
+pub(super) fn configure(cfg: &mut web::ServiceConfig) {
+    cfg.route("/", web::get().to(|| page(HOME)));
+    cfg.service(guarded("/config").route(web::get().to(|| page(CONFIG))));
+}
+
+async fn page(body: &str) -> HttpResponse {
+    HttpResponse::Ok()
+        .content_type("text/html; charset=utf-8")
+        .insert_header((
+            "content-security-policy",
+            "default-src 'none'; style-src 'unsafe-inline'",
+        ))
+        .body(format!("{HEAD}{body}"))
+}

@@ -1,0 +1,469 @@
+//! The local memory as a library: remember, recall, synthesize, and relationships between entities.
+//!
+//! The same actors as behind `threat-memory local`, without HTTP. A [`MemoryManager`] that was opened here runs them on
+//! threads of its own, so it can be used from any tokio runtime; clones share them, and the last one to go closes the
+//! store.
+//!
+//! ```
+//! use threat_memory::MemoryManager;
+//! # tokio::runtime::Runtime::new().unwrap().block_on(async {
+//! let memory = MemoryManager::in_memory().await?;
+//! let told = memory.remember("Fancy Bear used Cobalt Strike against a ministry.").await?;
+//! assert_eq!(told.entities, ["apt28", "cobalt-strike"]);
+//!
+//! let found = memory.recall("What does APT 28 use?", 5).await?;
+//! assert_eq!(found.notes[0].note.id, told.note_id);
+//! # memory.close().await;
+//! # Ok::<(), threat_memory::MemoryError>(())
+//! # }).unwrap();
+//! ```
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value};
+use tokio::sync::oneshot;
+use uuid::Uuid;
+
+use crate::actors::audit_writer::{Append, ListEntries, VerifyChain};
+use crate::actors::extractor::Synthesize;
+use crate::actors::graph_store::memory::{
+    CountMemory, FoundNote, IngestRelationship, NewNote, NotesFound, ReadNote, ReadRelationships,
+    RecallNotes, Remember, Remembered,
+};
+use crate::actors::telemetry_tailer::{Record, TelemetryEntry};
+use crate::actors::write_semaphore::TakePermit;
+use crate::app::local::{LocalCore, LocalHandles, WORKSPACE};
+use crate::clock;
+use crate::config::local::{LocalFlags, LocalSettings};
+use crate::domain::audit::{AuditEntry, ChainReport, Outcome};
+use crate::domain::error::DomainError;
+use crate::domain::memory::entity::{EntityDraft, EntityKey, relationship_label};
+use crate::domain::memory::synthesis::{Source, Synthesis, SynthesisFormat};
+use crate::domain::memory::tier::Tier;
+use crate::domain::memory::view::{EntityRelationship, MemoryFigures};
+use crate::store::AuditFilter;
+
+/// Who acts when the library is used directly.
+const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+/// SurrealDB evaluates queries recursively.
+const STACK_BYTES: usize = 16 << 20;
+/// How long closing may take.
+const CLOSING: Duration = Duration::from_secs(30);
+/// Most audit entries in one answer.
+const MOST_ENTRIES: u32 = 1000;
+
+/// Why a call failed.
+#[derive(Debug, thiserror::Error)]
+pub enum MemoryError {
+    /// As many writes are under way as are allowed.
+    #[error("Write capacity exhausted; retry shortly")]
+    WriteCapacity,
+    /// The memory could not be opened.
+    #[error("the memory could not be opened: {0}")]
+    Open(String),
+    #[error(transparent)]
+    Domain(#[from] DomainError),
+}
+
+/// The answer to a question, and how it came about.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Synthesized {
+    pub synthesis: Synthesis,
+    /// Notes that the model was shown.
+    pub sources_count: usize,
+}
+
+/// The memory; see the module.
+#[derive(Clone)]
+pub struct MemoryManager {
+    handles: LocalHandles,
+    retrievals: Arc<AtomicU64>,
+    host: Option<Arc<Host>>,
+}
+
+/// The thread that runs the actors of a memory that was opened as a library.
+struct Host {
+    stop: Mutex<Option<oneshot::Sender<()>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// A text becomes a note that a person entered, in the domain `cti`, with evolution.
+impl From<&str> for NewNote {
+    fn from(content: &str) -> Self {
+        NewNote {
+            content: content.to_owned(),
+            domain: "cti".into(),
+            source_type: "manual".into(),
+            source_ref: String::new(),
+            evolve: true,
+        }
+    }
+}
+
+impl MemoryManager {
+    /// Opens, or creates, the memory kept in a directory.
+    ///
+    /// # Errors
+    /// When the directory can't be used or another process has it open.
+    pub async fn open(data_dir: impl AsRef<Path>) -> Result<Self, MemoryError> {
+        let flags = LocalFlags {
+            data_dir: Some(data_dir.as_ref().to_owned()),
+            ..LocalFlags::default()
+        };
+        Self::with(None, flags).await
+    }
+
+    /// A memory that keeps nothing.
+    ///
+    /// # Errors
+    /// When the machine gives no threads or memory.
+    pub async fn in_memory() -> Result<Self, MemoryError> {
+        let flags = LocalFlags {
+            backend: Some("mem".into()),
+            ..LocalFlags::default()
+        };
+        Self::with(None, flags).await
+    }
+
+    /// Opens a memory with the settings of a file (see `config/local.toml`), the environment and flags.
+    ///
+    /// # Errors
+    /// As [`MemoryManager::open`], and when a setting can't be used.
+    pub async fn with(config: Option<PathBuf>, flags: LocalFlags) -> Result<Self, MemoryError> {
+        let loaded = LocalSettings::load(config.as_deref(), &flags);
+        let (settings, editor) = loaded.map_err(|error| MemoryError::Open(error.to_string()))?;
+        let (ready, started) = oneshot::channel();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let run = move || {
+            let runtime = || {
+                #[allow(clippy::expect_used)] // Without threads there is nothing to run and nobody to tell.
+                tokio::runtime::Builder::new_multi_thread()
+                    .enable_all()
+                    .thread_stack_size(STACK_BYTES)
+                    .build()
+                    .expect("the operating system gives no threads")
+            };
+            actix::System::with_tokio_rt(runtime).block_on(async move {
+                match LocalCore::start(settings, editor).await {
+                    Ok(core) => {
+                        // Whoever opened it may have gone away: then it is closed again.
+                        if ready.send(Ok(core.handles().clone())).is_ok() {
+                            stopped.await.ok();
+                        }
+                        core.stop(CLOSING).await;
+                    }
+                    Err(error) => {
+                        ready.send(Err(MemoryError::Open(error.to_string()))).ok();
+                    }
+                }
+            });
+        };
+        let thread = std::thread::Builder::new()
+            .name("threat-memory".into())
+            .stack_size(STACK_BYTES)
+            .spawn(run)
+            .map_err(|error| MemoryError::Open(error.to_string()))?;
+        let handles = started
+            .await
+            .map_err(|_| MemoryError::Open("the memory's thread ended unexpectedly".into()))??;
+        let host = Host {
+            stop: Mutex::new(Some(stop)),
+            thread: Mutex::new(Some(thread)),
+        };
+        Ok(Self {
+            host: Some(Arc::new(host)),
+            ..Self::over(handles)
+        })
+    }
+
+    /// A memory over actors that somebody else runs.
+    pub(crate) fn over(handles: LocalHandles) -> Self {
+        Self {
+            handles,
+            retrievals: Arc::default(),
+            host: None,
+        }
+    }
+
+    pub(crate) fn handles(&self) -> &LocalHandles {
+        &self.handles
+    }
+
+    /// Recalls and syntheses since this memory was opened.
+    pub fn retrievals(&self) -> u64 {
+        self.retrievals.load(Ordering::Relaxed)
+    }
+
+    /// Closes the store, when no clone is left that could use it; else it closes with the last clone.
+    pub async fn close(self) {
+        let Some(host) = self.host.and_then(Arc::into_inner) else {
+            return;
+        };
+        let thread = host.end();
+        tokio::task::spawn_blocking(move || thread.map(JoinHandle::join))
+            .await
+            .ok();
+    }
+
+    /// Takes one note in, whole; it is durable and found when this returns.
+    ///
+    /// # Errors
+    /// [`MemoryError::WriteCapacity`] when too many writes are under way; `Invalid` when its content is refused.
+    pub async fn remember(&self, note: impl Into<NewNote>) -> Result<Remembered, MemoryError> {
+        let mut outcomes = self.remember_all(vec![note.into()], HERE).await?;
+        let outcome = outcomes
+            .pop()
+            .ok_or_else(|| DomainError::internal("the write gave no answer", ""))?;
+        Ok(outcome?)
+    }
+
+    /// Takes notes in as one transaction; a note that is refused for its content has an error of its own.
+    ///
+    /// # Errors
+    /// [`MemoryError::WriteCapacity`] when too many writes are under way.
+    pub async fn remember_all(
+        &self,
+        notes: Vec<NewNote>,
+        from: IpAddr,
+    ) -> Result<Vec<Result<Remembered, DomainError>>, MemoryError> {
+        let permit = self.handles.semaphore.call(TakePermit).await?;
+        let permit = Some(permit.ok_or(MemoryError::WriteCapacity)?);
+        let message = Remember { notes, from, permit };
+        Ok(self.handles.graph.call(message).await?)
+    }
+
+    /// The `k` notes that answer a question best.
+    ///
+    /// # Errors
+    /// When the store or the index fails.
+    pub async fn recall(&self, query: &str, k: usize) -> Result<NotesFound, MemoryError> {
+        self.recall_in(query, k, None).await
+    }
+
+    /// As [`MemoryManager::recall`], among the notes of one domain.
+    ///
+    /// # Errors
+    /// When the store or the index fails.
+    pub async fn recall_in(
+        &self,
+        query: &str,
+        k: usize,
+        domain: Option<String>,
+    ) -> Result<NotesFound, MemoryError> {
+        let since = Instant::now();
+        let found = self.look_up(query, k, domain).await?;
+        self.record("recall", query, &found, since);
+        Ok(found)
+    }
+
+    /// An answer to a question out of the `k` notes that fit best. Every citation was checked against its note.
+    ///
+    /// ```
+    /// use threat_memory::{MemoryManager, SynthesisFormat};
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let memory = MemoryManager::in_memory().await?;
+    /// memory.remember("Turla uses Snake.").await?;
+    /// // Without a language model the answer is well formed and says that there is none.
+    /// let answer = memory.synthesize("Who uses Snake?", SynthesisFormat::DirectAnswer, 5).await?;
+    /// assert_eq!((answer.synthesis.confidence, answer.sources_count), (0.0, 1));
+    /// # memory.close().await;
+    /// # Ok::<(), threat_memory::MemoryError>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// When the store or the index fails; a language model that fails gives an answer that says so.
+    pub async fn synthesize(
+        &self,
+        query: &str,
+        format: SynthesisFormat,
+        k: usize,
+    ) -> Result<Synthesized, MemoryError> {
+        self.synthesize_for(query, format, k, HERE).await
+    }
+
+    pub(crate) async fn synthesize_for(
+        &self,
+        query: &str,
+        format: SynthesisFormat,
+        k: usize,
+        from: IpAddr,
+    ) -> Result<Synthesized, MemoryError> {
+        let since = Instant::now();
+        let settings = self.handles.settings();
+        let found = self.look_up(query, k, None).await?;
+        let sources = found.notes.iter().map(|found| Source {
+            note_id: found.note.id,
+            content: found.note.content.clone(),
+            tier: found.note.tier.parse().unwrap_or(Tier::C),
+            created_at: found.note.created_at,
+        });
+        let message = Synthesize {
+            question: query.to_owned(),
+            format,
+            sources: sources.collect(),
+            most_chars: settings.synthesis.max_source_chars,
+            patience: Duration::from_millis(settings.synthesis.timeout_ms),
+        };
+        let synthesis = self.handles.extractor.call(message).await?;
+        self.record("synthesis", query, &found, since);
+        if settings.governance.enabled {
+            let cited: Vec<String> = synthesis
+                .sources
+                .iter()
+                .map(|source| source.note_id.to_string())
+                .collect();
+            let entry = AuditEntry::anonymous(
+                WORKSPACE,
+                from,
+                "memory.synthesize",
+                "note",
+                Outcome::Success,
+                clock::now(),
+            )
+            .with("format", format.as_str())
+            .with("cited", cited);
+            self.handles.audit.call(Append(entry)).await?;
+        }
+        Ok(Synthesized {
+            sources_count: found.notes.len(),
+            synthesis,
+        })
+    }
+
+    /// One note, whole, also when another one took its place (`superseded_by` says which).
+    ///
+    /// # Errors
+    /// `NotFound` when there is none.
+    pub async fn note(&self, id: Uuid) -> Result<FoundNote, MemoryError> {
+        Ok(self.handles.graph.call(ReadNote(id)).await?)
+    }
+
+    /// Writes one edge between two entities and nothing else; ends that are new come into being with it. The same
+    /// source, target and relationship again is the same edge with the new properties (`confidence`, 0 to 1, counts).
+    ///
+    /// Values may be in any spelling: they are canonicalised here as on every look-up.
+    ///
+    /// ```
+    /// use serde_json::{Map, json};
+    /// use threat_memory::MemoryManager;
+    /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+    /// let memory = MemoryManager::in_memory().await?;
+    /// let properties = Map::from_iter([("confidence".into(), json!(0.8)), ("source".into(), json!("a report"))]);
+    /// memory.ingest_relationship("actor", "Fancy Bear", "tool", "Cobalt Strike", "uses", properties).await?;
+    ///
+    /// let related = memory.get_entity_relationships("actor", "APT28").await?;
+    /// assert_eq!(related[0].relationship, "uses");
+    /// assert_eq!(related[0].node.entity_value, "cobalt-strike");
+    /// # memory.close().await;
+    /// # Ok::<(), threat_memory::MemoryError>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// `Invalid` when a type, value or the label has no letter or digit, or is too long.
+    pub async fn ingest_relationship(
+        &self,
+        from_type: &str,
+        from_value: &str,
+        to_type: &str,
+        to_value: &str,
+        relationship: &str,
+        properties: Map<String, Value>,
+    ) -> Result<Uuid, MemoryError> {
+        let message = IngestRelationship {
+            source: EntityDraft::named(from_type, from_value, 1.0)?,
+            target: EntityDraft::named(to_type, to_value, 1.0)?,
+            relationship: relationship_label(relationship)?,
+            properties,
+            from: HERE,
+        };
+        Ok(self.handles.graph.call(message).await?)
+    }
+
+    /// Every relationship of an entity, in either direction, with the entity at its other end.
+    ///
+    /// # Errors
+    /// `Invalid` as [`MemoryManager::ingest_relationship`]; an entity nobody knows has no relationships.
+    pub async fn get_entity_relationships(
+        &self,
+        entity_type: &str,
+        entity_value: &str,
+    ) -> Result<Vec<EntityRelationship>, MemoryError> {
+        let key = EntityKey::new(entity_type, entity_value)?;
+        Ok(self.handles.graph.call(ReadRelationships(key)).await?)
+    }
+
+    /// How much the memory holds.
+    ///
+    /// # Errors
+    /// When the graph does not answer in time.
+    pub async fn figures(&self) -> Result<MemoryFigures, MemoryError> {
+        Ok(self.handles.graph.call(CountMemory).await?)
+    }
+
+    /// The newest entries of the audit log, at most 1000. It is written while `governance.enabled` is true.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn audit_entries(&self, limit: u32) -> Result<Vec<AuditEntry>, MemoryError> {
+        let filter = AuditFilter {
+            limit: limit.min(MOST_ENTRIES),
+            ..AuditFilter::default()
+        };
+        let message = ListEntries {
+            tenant: WORKSPACE,
+            filter,
+        };
+        Ok(self.handles.audit.call(message).await?)
+    }
+
+    /// Checks the hash chain of the audit log.
+    ///
+    /// # Errors
+    /// When the store fails; a broken chain is an answer, not an error.
+    pub async fn verify_audit(&self) -> Result<ChainReport, MemoryError> {
+        Ok(self.handles.audit.call(VerifyChain { tenant: WORKSPACE }).await?)
+    }
+
+    async fn look_up(
+        &self,
+        query: &str,
+        k: usize,
+        domain: Option<String>,
+    ) -> Result<NotesFound, MemoryError> {
+        self.retrievals.fetch_add(1, Ordering::Relaxed);
+        let message = RecallNotes {
+            query: query.to_owned(),
+            k,
+            domain,
+        };
+        Ok(self.handles.graph.call(message).await?)
+    }
+
+    /// Telemetry never holds an answer back.
+    fn record(&self, event: &'static str, query: &str, found: &NotesFound, since: Instant) {
+        let took = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let count = found.notes.len();
+        let entry = TelemetryEntry::new(event, query, found.intent.as_str(), count, took, clock::now());
+        let telemetry = self.handles.telemetry.clone();
+        tokio::spawn(async move {
+            if let Err(error) = telemetry.call(Record(entry)).await {
+                tracing::debug!(?error, "a telemetry entry was dropped");
+            }
+        });
+    }
+}
+
+impl Host {
+    fn end(&self) -> Option<JoinHandle<()>> {
+        // Dropped, it ends the wait just as well.
+        drop(self.stop.lock().unwrap_or_else(PoisonError::into_inner).take());
+        self.thread.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
