@@ -6,6 +6,7 @@ pub mod draft;
 pub mod error;
 pub mod extraction;
 pub mod items;
+pub mod memory;
 pub mod misp;
 pub mod naming;
 pub mod node;

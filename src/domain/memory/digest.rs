@@ -1,0 +1,68 @@
+//! The identity of an exact duplicate: the same words in the same domain, whatever the line ends and outer white space.
+//!
+//! It does not fold case or inner white space: what differs there is left to [`super::similarity`].
+
+use sha2::{Digest, Sha256};
+
+/// The first 16 bytes of SHA-256 over the domain and the content, both without outer white space, the content with
+/// LF line ends. Texts with different digests differ; 128 bits make a chance collision hopeless to wait for.
+pub fn digest(domain: &str, content: &str) -> [u8; 16] {
+    let domain = domain.trim();
+    let mut hasher = Sha256::new();
+    // The length in front keeps domain and content apart.
+    hasher.update((domain.len() as u64).to_be_bytes());
+    hasher.update(domain);
+    let mut lines = content.trim().split('\r').peekable();
+    while let Some(part) = lines.next() {
+        hasher.update(part);
+        // CRLF and a lone CR both end one line.
+        if lines.peek().is_some_and(|next| !next.starts_with('\n')) {
+            hasher.update("\n");
+        }
+    }
+    let mut short = [0; 16];
+    for (to, from) in short.iter_mut().zip(hasher.finalize()) {
+        *to = from;
+    }
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn line_ends_and_outer_space_do_not_matter() {
+        let plain = digest("cti", "one\ntwo\n\nthree");
+        for same in [
+            "one\r\ntwo\r\n\r\nthree",
+            "one\rtwo\r\rthree",
+            "  one\ntwo\n\nthree\r\n",
+            "one\r\ntwo\n\rthree",
+        ] {
+            assert_eq!(digest("cti", same), plain, "{same:?}");
+        }
+        assert_eq!(digest(" cti ", "one\ntwo\n\nthree"), plain);
+    }
+
+    #[test]
+    fn everything_else_does() {
+        let plain = digest("cti", "one two");
+        for (domain, content) in [
+            ("cti", "One two"),
+            ("cti", "one  two"),
+            ("cti", "one\ntwo"),
+            ("CTI", "one two"),
+            ("ctio", "ne two"),
+            ("cti", ""),
+        ] {
+            assert_ne!(digest(domain, content), plain, "{domain} {content:?}");
+        }
+    }
+
+    #[test]
+    fn it_is_the_documented_hash() {
+        let whole = Sha256::digest(b"\0\0\0\0\0\0\0\x03ctione two");
+        assert_eq!(digest("cti", "one two"), whole[..16]);
+    }
+}
