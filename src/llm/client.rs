@@ -13,7 +13,7 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::prompt::{self, Message};
+use super::prompt::Message;
 use crate::clock;
 use crate::config::LlmSettings;
 
@@ -129,17 +129,22 @@ impl ChatClient {
         })
     }
 
-    /// Asks, and asks again after 429, 5xx or a time-out, all of it before `until`.
+    /// Asks for an answer of the given format, and asks again after 429, 5xx or a time-out, all of it before `until`.
     ///
     /// # Errors
     /// The failure of the last attempt.
-    pub async fn complete(&self, messages: &[Message], until: Instant) -> Result<Completion, LlmError> {
+    pub async fn complete(
+        &self,
+        messages: &[Message],
+        format: &Value,
+        until: Instant,
+    ) -> Result<Completion, LlmError> {
         let body = json!({
             "model": self.settings.model,
             "messages": messages,
             "temperature": 0,
             "max_tokens": self.settings.max_tokens,
-            "response_format": prompt::response_format(),
+            "response_format": format,
         });
         let timeout = Duration::from_millis(self.settings.timeout_ms);
         let mut tries = 0;
