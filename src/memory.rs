@@ -43,9 +43,11 @@ use crate::config::local::{LocalFlags, LocalSettings};
 use crate::domain::audit::{AuditEntry, ChainReport, Outcome};
 use crate::domain::error::DomainError;
 use crate::domain::memory::entity::{EntityDraft, EntityKey, relationship_label};
-use crate::domain::memory::synthesis::{Source, Synthesis, SynthesisFormat};
+use crate::domain::memory::note::cut;
+use crate::domain::memory::synthesis::{Answer, SynthesisFormat};
 use crate::domain::memory::tier::Tier;
 use crate::domain::memory::view::{EntityRelationship, MemoryFigures};
+use crate::llm::synthesis::Source;
 use crate::store::AuditFilter;
 
 /// Who acts when the library is used directly.
@@ -73,7 +75,7 @@ pub enum MemoryError {
 /// The answer to a question, and how it came about.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Synthesized {
-    pub synthesis: Synthesis,
+    pub synthesis: Answer,
     /// Notes that the model was shown.
     pub sources_count: usize,
 }
@@ -298,8 +300,8 @@ impl MemoryManager {
         let settings = self.handles.settings();
         let found = self.look_up(query, k, None).await?;
         let sources = found.notes.iter().map(|found| Source {
-            note_id: found.note.id,
-            content: found.note.content.clone(),
+            id: found.note.id.to_string(),
+            content: cut(&found.note.content, settings.synthesis.max_source_chars).to_owned(),
             tier: found.note.tier.parse().unwrap_or(Tier::C),
             created_at: found.note.created_at,
         });
@@ -307,7 +309,6 @@ impl MemoryManager {
             question: query.to_owned(),
             format,
             sources: sources.collect(),
-            most_chars: settings.synthesis.max_source_chars,
             patience: Duration::from_millis(settings.synthesis.timeout_ms),
         };
         let synthesis = self.handles.extractor.call(message).await?;

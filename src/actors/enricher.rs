@@ -24,9 +24,10 @@ use crate::config::ActorSettings;
 use crate::domain::error::DomainError;
 use crate::domain::extraction::EntityKind;
 use crate::domain::memory::entity::{EntityDraft, Mentions, RelationDraft, type_of};
+use crate::domain::memory::note::Note;
 use crate::domain::node::NodeType;
 use crate::domain::staging::{ExtractedEntity, Extraction, SourceType};
-use crate::llm::memory::Decision;
+use crate::llm::evolution::{Candidate, Decision};
 
 /// Notes that are looked up at a time.
 const BATCH: usize = 8;
@@ -187,27 +188,23 @@ impl EnricherCore {
         if waiting.candidates.is_empty() {
             return Ok(Some(Verdict::Keep));
         }
-        let id = |candidate: usize| {
-            waiting
-                .candidates
-                .get(candidate)
-                .map_or_else(Uuid::nil, |note| note.id)
+        let candidate = |note: &Note| Candidate {
+            id: note.id.to_string(),
+            content: note.content.clone(),
+            created_at: note.created_at,
         };
         let ask = Decide {
             new: waiting.note.content.clone(),
-            candidates: waiting
-                .candidates
-                .iter()
-                .map(|note| note.content.clone())
-                .collect(),
+            candidates: waiting.candidates.iter().map(candidate).collect(),
             patience: self.patience,
         };
+        let id = |id: &str| Uuid::parse_str(id).map_err(|error| error.to_string());
         match self.extractor.call(ask).await {
             Ok(Ok(Decision::Add)) => Ok(Some(Verdict::Keep)),
-            Ok(Ok(Decision::Supersede { candidate })) => Ok(Some(Verdict::Supersedes(id(candidate)))),
-            Ok(Ok(Decision::NoOp { candidate })) => Ok(Some(Verdict::SaidBy(id(candidate)))),
-            Ok(Ok(Decision::Update { candidate, merged })) => Ok(Some(Verdict::Merges {
-                older: id(candidate),
+            Ok(Ok(Decision::Supersede { id: older })) => Ok(Some(Verdict::Supersedes(id(&older)?))),
+            Ok(Ok(Decision::NoOp { id: older })) => Ok(Some(Verdict::SaidBy(id(&older)?))),
+            Ok(Ok(Decision::Update { id: older, merged })) => Ok(Some(Verdict::Merges {
+                older: id(&older)?,
                 text: merged,
             })),
             Ok(Err(error)) if error.is_outage() => Ok(None),

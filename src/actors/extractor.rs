@@ -14,9 +14,10 @@ use super::job;
 use crate::config::ActorSettings;
 use crate::domain::error::DomainError;
 use crate::domain::extraction::entities_of;
-use crate::domain::memory::synthesis::{Source, Synthesis, SynthesisFormat};
+use crate::domain::memory::synthesis::{Answer as SynthesisAnswer, SynthesisFormat, no_answer};
 use crate::domain::staging::{Extraction, SourceType};
-use crate::llm::memory::Decision;
+use crate::llm::evolution::{Candidate, Decision};
+use crate::llm::synthesis::Source;
 use crate::llm::{LanguageModel, LlmError, unite};
 
 /// Way to the extractor.
@@ -41,13 +42,11 @@ pub struct Synthesize {
     pub question: String,
     pub format: SynthesisFormat,
     pub sources: Vec<Source>,
-    /// Characters of each note that the model is shown.
-    pub most_chars: usize,
     pub patience: Duration,
 }
 
 impl Request for Synthesize {
-    type Reply = Synthesis;
+    type Reply = SynthesisAnswer;
     const NAME: &'static str = "synthesize";
     const ACCESS: Access = Access::Read;
 }
@@ -56,7 +55,7 @@ impl Request for Synthesize {
 #[derive(Debug)]
 pub struct Decide {
     pub new: String,
-    pub candidates: Vec<String>,
+    pub candidates: Vec<Candidate>,
     pub patience: Duration,
 }
 
@@ -81,21 +80,16 @@ impl ExtractorCore {
         Self { model, patience }
     }
 
-    async fn synthesize(&self, request: Synthesize) -> Result<Synthesis, DomainError> {
+    async fn synthesize(&self, request: Synthesize) -> Result<SynthesisAnswer, DomainError> {
         let until = Instant::now() + request.patience.min(self.patience);
         let Some(model) = &self.model else {
-            return Ok(Synthesis::nothing(&request.question));
+            return Ok(no_answer(&request.question));
         };
-        let asked = model.synthesize(
-            &request.question,
-            request.format,
-            &request.sources,
-            request.most_chars,
-            until,
-        );
+        let synthesizer = model.synthesizer();
+        let asked = synthesizer.answer(&request.question, request.format, &request.sources, until);
         Ok(asked.await.unwrap_or_else(|error| {
             tracing::warn!(%error, "the language model gave no answer");
-            Synthesis::nothing(&request.question)
+            no_answer(&request.question)
         }))
     }
 
@@ -104,7 +98,10 @@ impl ExtractorCore {
         let Some(model) = &self.model else {
             return Ok(Ok(Decision::Add));
         };
-        Ok(model.decide(&request.new, &request.candidates, until).await)
+        Ok(model
+            .evolver()
+            .decide(&request.new, &request.candidates, until)
+            .await)
     }
 
     async fn extract(&self, request: Extract) -> Result<Extraction, DomainError> {

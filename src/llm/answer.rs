@@ -1,15 +1,11 @@
-//! What a model answered: checked against the schema, cut to its limits, and nothing beyond.
-//!
-//! Fields that are not in the schema are dropped before anything looks at them, so an answer can't bring a marking,
-//! an id or a status with it.
+//! What a model found in a text: of the shape that was asked for, and cut to its limits.
 
 use std::sync::LazyLock;
 
-use jsonschema::Validator;
 use serde::Deserialize;
-use serde_json::Value;
 
-use super::prompt::SCHEMA;
+use super::client::Completion;
+use super::shape::Shape;
 use crate::domain::node::NodeType;
 
 /// Entities of one text.
@@ -22,8 +18,6 @@ const MAX_DESCRIPTION: usize = 2000;
 const MAX_QUOTE: usize = 1000;
 const MAX_REASONING: usize = 500;
 const MAX_ALIASES: usize = 10;
-/// Characters of a complaint that the model, and maybe a person, reads.
-const MAX_COMPLAINT: usize = 300;
 
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub struct Answer {
@@ -50,79 +44,20 @@ pub struct AnswerRelation {
     pub quote: String,
 }
 
-static VALIDATOR: LazyLock<Option<Validator>> = LazyLock::new(|| {
-    let schema: Value = serde_json::from_str(SCHEMA).ok()?;
-    jsonschema::validator_for(&schema).ok()
+/// The shape of an answer, for the model and for the check of what it gives.
+pub static SHAPE: LazyLock<Shape> = LazyLock::new(|| {
+    let schema = include_str!("../../schemas/extraction.json");
+    Shape::new("extraction", serde_json::from_str(schema).unwrap_or_default())
 });
 
 /// Reads the model's words.
 ///
 /// # Errors
 /// What is wrong with them, without quoting them.
-pub fn parse(content: &str, cut_off: bool) -> Result<Answer, String> {
-    let json = json_part(content);
-    let mut value: Value = serde_json::from_str(json).map_err(|error| {
-        let reason = if cut_off {
-            "it was cut off at the length limit; list less, with shorter texts"
-        } else if error.is_eof() {
-            "it ends before the JSON does"
-        } else {
-            "it is not JSON"
-        };
-        format!("{reason} (line {}, column {})", error.line(), error.column())
-    })?;
-    prune(&mut value);
-    let validator = VALIDATOR.as_ref().ok_or("the schema could not be read")?;
-    if let Err(error) = validator.validate(&value) {
-        let complaint = format!("{} at {}", error.masked(), error.instance_path());
-        return Err(complaint.chars().take(MAX_COMPLAINT).collect());
-    }
-    let mut answer: Answer =
-        serde_json::from_value(value).map_err(|_| "it does not fit the schema".to_owned())?;
+pub fn parse(completion: &Completion) -> Result<Answer, String> {
+    let mut answer: Answer = SHAPE.parse(completion)?;
     limit(&mut answer);
     Ok(answer)
-}
-
-/// The JSON in an answer that wraps it in a code fence or puts its thoughts before it.
-fn json_part(content: &str) -> &str {
-    let content = content
-        .rsplit_once("</think>")
-        .map_or(content, |(_, after)| after)
-        .trim();
-    let Some(fenced) = content.strip_prefix("```") else {
-        return content;
-    };
-    let body = fenced.strip_prefix("json").unwrap_or(fenced);
-    body.trim_end().strip_suffix("```").unwrap_or(body).trim()
-}
-
-/// Drops whatever has no place in the schema: local servers don't all hold a model to it.
-fn prune(value: &mut Value) {
-    keep(value, &["entities", "relations"]);
-    for (list, fields) in [
-        (
-            "entities",
-            &[
-                "name",
-                "node_type",
-                "description",
-                "confidence",
-                "quote",
-                "aliases",
-                "reasoning",
-            ][..],
-        ),
-        ("relations", &["source", "target", "relationship", "quote"]),
-    ] {
-        let items = value.get_mut(list).and_then(Value::as_array_mut);
-        items.into_iter().flatten().for_each(|item| keep(item, fields));
-    }
-}
-
-fn keep(value: &mut Value, fields: &[&str]) {
-    if let Some(object) = value.as_object_mut() {
-        object.retain(|key, _| fields.contains(&key.as_str()));
-    }
 }
 
 fn limit(answer: &mut Answer) {
@@ -149,7 +84,7 @@ fn limit(answer: &mut Answer) {
 
 /// One line without control characters, and without the marks that turn the direction of what follows: a name with
 /// them reads as another one.
-fn clean(text: &str, max: usize) -> String {
+pub(super) fn clean(text: &str, max: usize) -> String {
     let turning =
         |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}');
     let mut out = String::new();
@@ -174,9 +109,16 @@ fn clean(text: &str, max: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
+
+    fn parse(content: &str, cut_off: bool) -> Result<Answer, String> {
+        super::parse(&Completion {
+            content: content.to_owned(),
+            cut_off,
+        })
+    }
 
     fn entity() -> Value {
         json!({"name": "X-Agent", "node_type": "tool", "description": "d", "confidence": 0.9,

@@ -129,7 +129,7 @@ impl ChatClient {
         })
     }
 
-    /// Asks, and asks again after 429, 5xx or a time-out, all of it before `until`.
+    /// Asks for an answer of the given format, and asks again after 429, 5xx or a time-out, all of it before `until`.
     ///
     /// # Errors
     /// The failure of the last attempt.

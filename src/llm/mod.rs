@@ -1,37 +1,43 @@
 //! Reading texts with a language model, over any OpenAI-compatible chat endpoint.
 //!
 //! - [`prompt`]: what the model is told; the text is data between random markers.
-//! - [`client`]: one question, with repetitions, limits and time-outs.
-//! - [`answer`]: what came back, checked against `schemas/extraction.json` and cut to its limits.
+//! - [`client`]: one question, with repetitions, limits and time-outs. [`ask`](mod@ask): with one repair.
+//! - [`shape`]: the JSON that is asked for, and the check of what comes back. [`answer`]: what was found in a text.
 //! - [`chunk`]: long texts in parts.
-//! - [`memory`]: answers out of notes, and what a new note makes of older ones.
 //! - [`ground`] and [`belief`]: holding the answers against the text. [`unite`](mod@unite): uniting them with what
 //!   the rules found.
+//! - [`synthesis`] and [`cite`]: answers from notes, held against the notes. [`evolution`]: what a new note changes.
 //!
 //! Promise: nothing in a text or an answer changes types, limits or markings; what does not stand in the text is
 //! marked so. The model never decides a TLP.
 
 pub mod answer;
+pub mod ask;
 pub mod belief;
 pub mod chunk;
+pub mod cite;
 pub mod client;
+pub mod evolution;
 pub mod ground;
-pub mod memory;
 pub mod prompt;
+pub mod shape;
+pub mod synthesis;
 #[cfg(test)]
 mod tests;
 pub mod unite;
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::future::join_all;
 use secrecy::SecretString;
-use serde_json::Value;
 
 use self::answer::Answer;
+use self::ask::ask;
 use self::client::ChatClient;
 pub use self::client::LlmError;
-use self::prompt::Message;
+pub use self::evolution::Evolver;
+pub use self::synthesis::Synthesizer;
 pub use self::unite::unite;
 use crate::config::{LlmProvider, LlmSettings};
 use crate::domain::error::DomainError;
@@ -44,7 +50,7 @@ const MAX_CHARS: usize = 400_000;
 
 /// A model to ask.
 pub struct LanguageModel {
-    client: ChatClient,
+    client: Arc<ChatClient>,
     settings: LlmSettings,
 }
 
@@ -81,8 +87,18 @@ impl LanguageModel {
     /// # Errors
     /// When the TLS set-up of this machine is unusable.
     pub fn new(settings: LlmSettings, key: Option<SecretString>) -> Result<Self, reqwest::Error> {
-        let client = ChatClient::new(settings.clone(), key)?;
+        let client = Arc::new(ChatClient::new(settings.clone(), key)?);
         Ok(Self { client, settings })
+    }
+
+    /// Answers questions from notes, over the same connection.
+    pub fn synthesizer(&self) -> Synthesizer {
+        Synthesizer::new(Arc::clone(&self.client))
+    }
+
+    /// Decides how a new note changes older ones, over the same connection.
+    pub fn evolver(&self) -> Evolver {
+        Evolver::new(Arc::clone(&self.client))
     }
 
     /// Asks about every part of the text, some at a time, until `until`; a part without a usable answer costs a
@@ -127,29 +143,11 @@ impl LanguageModel {
         Ok(reading)
     }
 
+    /// One part of a text.
     async fn part(&self, text: &str, source_type: SourceType, until: Instant) -> Result<Answer, LlmError> {
         let messages = prompt::messages(text, source_type);
-        self.asked(messages, &prompt::response_format(), until, answer::parse)
-            .await
-    }
-
-    /// One question: an answer that can't be used is sent back once with what is wrong with it.
-    async fn asked<T>(
-        &self,
-        mut messages: Vec<Message>,
-        format: &Value,
-        until: Instant,
-        parse: impl Fn(&str, bool) -> Result<T, String>,
-    ) -> Result<T, LlmError> {
-        let first = self.client.complete(&messages, format, until).await?;
-        let wrong = match parse(&first.content, first.cut_off) {
-            Ok(answer) => return Ok(answer),
-            Err(wrong) => wrong,
-        };
-        tracing::debug!(%wrong, "language model answer is sent back for repair");
-        messages.extend(prompt::repair(&first.content, &wrong));
-        let second = self.client.complete(&messages, format, until).await?;
-        parse(&second.content, second.cut_off).map_err(LlmError::Unusable)
+        let format = answer::SHAPE.response_format();
+        ask(&self.client, messages, &format, until, answer::parse).await
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod failures;
 mod hostile;
+mod memory;
 
 use std::future::Future;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -84,6 +85,7 @@ fn run<F: Future<Output = ()>>(test: F) {
 
 struct World {
     stub: Arc<Stub>,
+    settings: Settings,
     handle: ExtractorHandle,
 }
 
@@ -124,7 +126,11 @@ impl World {
             limits,
         );
         let handle = Extractor::start(Arc::new(core), tokio::runtime::Handle::current(), limits);
-        Self { stub, handle }
+        Self {
+            stub,
+            settings,
+            handle,
+        }
     }
 
     async fn extract(&self, text: &str) -> Extraction {

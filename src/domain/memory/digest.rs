@@ -1,24 +1,30 @@
-//! What makes two notes exact duplicates: the same words in the same domain, whatever stands around them.
+//! The identity of an exact duplicate: the same words in the same domain, whatever the line ends and outer white space.
+//!
+//! It does not fold case or inner white space: what differs there is left to [`super::similarity`].
 
 use sha2::{Digest, Sha256};
 
-/// Half a SHA-256 over domain and content, without surrounding white space and with line ends made alike.
+/// The first 16 bytes of SHA-256 over the domain and the content, both without outer white space, the content with
+/// LF line ends. Texts with different digests differ; 128 bits make a chance collision hopeless to wait for.
 pub fn digest(domain: &str, content: &str) -> [u8; 16] {
+    let domain = domain.trim();
     let mut hasher = Sha256::new();
-    hasher.update(domain.as_bytes());
-    hasher.update([0]);
-    let mut lines = content.trim().lines();
-    if let Some(first) = lines.next() {
-        hasher.update(first.as_bytes());
+    // The length in front keeps domain and content apart.
+    hasher.update((domain.len() as u64).to_be_bytes());
+    hasher.update(domain);
+    let mut lines = content.trim().split('\r').peekable();
+    while let Some(part) = lines.next() {
+        hasher.update(part);
+        // CRLF and a lone CR both end one line.
+        if lines.peek().is_some_and(|next| !next.starts_with('\n')) {
+            hasher.update("\n");
+        }
     }
-    for line in lines {
-        hasher.update(b"\n");
-        hasher.update(line.as_bytes());
+    let mut short = [0; 16];
+    for (to, from) in short.iter_mut().zip(hasher.finalize()) {
+        *to = from;
     }
-    let whole: [u8; 32] = hasher.finalize().into();
-    let mut half = [0; 16];
-    half.iter_mut().zip(whole).for_each(|(to, from)| *to = from);
-    half
+    short
 }
 
 #[cfg(test)]
@@ -26,11 +32,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_white_space_at_the_ends_and_line_ends_are_alike() {
-        let one = digest("cti", "a\nb");
-        assert_eq!(one, digest("cti", "  a\r\nb \n"));
-        assert_ne!(one, digest("cti", "a b"));
-        assert_ne!(one, digest("ops", "a\nb"));
-        assert_ne!(digest("a", "b"), digest("", "ab"));
+    fn line_ends_and_outer_space_do_not_matter() {
+        let plain = digest("cti", "one\ntwo\n\nthree");
+        for same in [
+            "one\r\ntwo\r\n\r\nthree",
+            "one\rtwo\r\rthree",
+            "  one\ntwo\n\nthree\r\n",
+            "one\r\ntwo\n\rthree",
+        ] {
+            assert_eq!(digest("cti", same), plain, "{same:?}");
+        }
+        assert_eq!(digest(" cti ", "one\ntwo\n\nthree"), plain);
+    }
+
+    #[test]
+    fn everything_else_does() {
+        let plain = digest("cti", "one two");
+        for (domain, content) in [
+            ("cti", "One two"),
+            ("cti", "one  two"),
+            ("cti", "one\ntwo"),
+            ("CTI", "one two"),
+            ("ctio", "ne two"),
+            ("cti", ""),
+        ] {
+            assert_ne!(digest(domain, content), plain, "{domain} {content:?}");
+        }
+    }
+
+    #[test]
+    fn it_is_the_documented_hash() {
+        let whole = Sha256::digest(b"\0\0\0\0\0\0\0\x03ctione two");
+        assert_eq!(digest("cti", "one two"), whole[..16]);
     }
 }

@@ -1,14 +1,18 @@
-//! Answers put together from notes: their formats, and what keeps them honest.
+//! The shape of an answer that is made from notes.
+//!
+//! Every format has the three fields of a direct answer; the extended formats add lists where they have something to
+//! list. Each item of a list names the note that bears it out. How answers come about is the business of
+//! [`crate::llm`].
 
 use serde::Serialize;
-use uuid::Uuid;
 
 use crate::domain::node::wire_enum;
 
-use super::tier::Tier;
+/// Characters of a question that the answer "nothing found" repeats.
+const SHOWN_OF_QUESTION: usize = 50;
 
 wire_enum! {
-    /// How an answer is written.
+    /// What an answer looks like.
     SynthesisFormat, "direct_answer, synthesized_brief, timeline_analysis, relationship_map" {
         DirectAnswer = "direct_answer",
         SynthesizedBrief = "synthesized_brief",
@@ -17,138 +21,101 @@ wire_enum! {
     }
 }
 
-/// Characters of the question that stand in an answer that found nothing.
-const QUOTED: usize = 50;
-
-/// A note that an answer may be made of.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Source {
-    pub note_id: Uuid,
-    pub content: String,
-    pub tier: Tier,
-    pub created_at: chrono::DateTime<chrono::Utc>,
+/// An answer made from notes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Answer {
+    pub answer: String,
+    /// 0 to 1; 0 when there is no answer.
+    pub confidence: f64,
+    /// Each bears the answer out, with words that stand in the note.
+    pub sources: Vec<Citation>,
+    /// Of a brief.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub key_points: Vec<KeyPoint>,
+    /// Of a timeline, oldest first as far as the dates tell.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub timeline: Vec<Event>,
+    /// Of a relationship map.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub relationships: Vec<Relationship>,
 }
 
-/// What an answer rests on: words that stand in that note.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// A note, and the words of it that count.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Citation {
-    pub note_id: Uuid,
+    pub note_id: String,
     pub quote: String,
 }
 
-/// An answer with what it rests on.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Synthesis {
-    pub answer: String,
-    /// 0 to 1.
-    pub confidence: f64,
-    pub sources: Vec<Citation>,
+/// One point of a brief.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct KeyPoint {
+    pub point: String,
+    pub note_id: String,
 }
 
-impl Synthesis {
-    /// The answer that says that there is none.
-    pub fn nothing(question: &str) -> Self {
-        let beginning: String = question.chars().take(QUOTED).collect();
-        Self {
-            answer: format!("No specific answer found for: {beginning}..."),
-            confidence: 0.0,
-            sources: Vec::new(),
-        }
-    }
+/// One event of a timeline.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Event {
+    /// As the note writes it, or the day on which the note was made.
+    pub date: String,
+    pub event: String,
+    pub note_id: String,
+}
 
-    /// An answer with the citations that hold; nothing when none does. A citation names a source by its number from 1
-    /// and must quote it: white space and case aside, the words stand there.
-    pub fn checked(
-        question: &str,
-        answer: String,
-        confidence: f64,
-        citations: Vec<(usize, String)>,
-        sources: &[Source],
-    ) -> Self {
-        let mut cited: Vec<(&Source, Citation)> = Vec::new();
-        for (number, quote) in citations {
-            let source = number.checked_sub(1).and_then(|at| sources.get(at));
-            let Some(source) = source.filter(|source| holds(&source.content, &quote)) else {
-                continue;
-            };
-            let citation = Citation {
-                note_id: source.note_id,
-                quote,
-            };
-            if !cited.iter().any(|(_, known)| *known == citation) {
-                cited.push((source, citation));
-            }
-        }
-        let best = cited.iter().map(|(source, _)| source.tier).min();
-        let Some(best) = best.filter(|_| !answer.trim().is_empty()) else {
-            return Self::nothing(question);
-        };
-        Self {
-            answer,
-            confidence: confidence.clamp(0.0, most_confident(best)),
-            sources: cited.into_iter().map(|(_, citation)| citation).collect(),
-        }
+/// One relationship that a note states; both ends stand in it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Relationship {
+    pub source: String,
+    pub relationship: String,
+    pub target: String,
+    pub note_id: String,
+}
+
+impl Answer {
+    /// Whether it holds an answer.
+    pub fn is_found(&self) -> bool {
+        !self.sources.is_empty()
     }
 }
 
-/// No answer is surer than the best note that it rests on.
-fn most_confident(tier: Tier) -> f64 {
-    match tier {
-        Tier::A => 1.0,
-        Tier::B => 0.9,
-        Tier::C => 0.5,
+/// What is said when no note answers, or when no language model is there to answer.
+pub fn no_answer(question: &str) -> Answer {
+    let shown: String = question.chars().take(SHOWN_OF_QUESTION).collect();
+    Answer {
+        answer: format!("No specific answer found for: {shown}..."),
+        confidence: 0.0,
+        sources: Vec::new(),
+        key_points: Vec::new(),
+        timeline: Vec::new(),
+        relationships: Vec::new(),
     }
-}
-
-fn holds(content: &str, quote: &str) -> bool {
-    let plain = |text: &str| {
-        text.split_whitespace()
-            .collect::<Vec<_>>()
-            .join(" ")
-            .to_lowercase()
-    };
-    let quote = plain(quote);
-    quote.chars().filter(|c| c.is_alphanumeric()).count() >= 3 && plain(content).contains(&quote)
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
-    fn source(content: &str, tier: Tier) -> Source {
-        Source {
-            note_id: Uuid::now_v7(),
-            content: content.into(),
-            tier,
-            created_at: chrono::DateTime::UNIX_EPOCH,
-        }
+    #[test]
+    fn no_answer_is_well_formed() {
+        let none = no_answer("What does APT28 use?");
+        assert!(!none.is_found());
+        assert_eq!(
+            serde_json::to_value(&none).unwrap(),
+            json!({"answer": "No specific answer found for: What does APT28 use?...", "confidence": 0.0, "sources": []})
+        );
+        let long = no_answer(&"é".repeat(1000)).answer;
+        assert_eq!(long.chars().filter(|c| *c == 'é').count(), SHOWN_OF_QUESTION);
     }
 
     #[test]
-    fn only_citations_that_hold_are_kept() {
-        let sources = [
-            source("APT28 used  Mimikatz\non the host.", Tier::B),
-            source("Other words", Tier::C),
-        ];
-        let answer = |citations: &[(usize, &str)]| {
-            let citations = citations.iter().map(|(n, q)| (*n, (*q).to_owned())).collect();
-            Synthesis::checked("q", "It used Mimikatz.".into(), 2.0, citations, &sources)
-        };
-        let good = answer(&[
-            (1, "apt28 used mimikatz on"),
-            (1, "invented"),
-            (7, "APT28"),
-            (0, "APT28"),
-            (2, "a"),
-        ]);
-        assert_eq!(good.sources.len(), 1);
-        assert_eq!(
-            (good.sources[0].note_id, good.confidence),
-            (sources[0].note_id, 0.9)
-        );
-        assert_eq!(answer(&[(2, "other words")]).confidence, 0.5);
-        assert_eq!(answer(&[(2, "APT28 used Mimikatz")]), Synthesis::nothing("q"));
-        assert_eq!(answer(&[]), Synthesis::nothing("q"));
-        assert!(Synthesis::nothing(&"x".repeat(90)).answer.ends_with("xxx..."));
+    fn formats_have_their_names() {
+        for format in SynthesisFormat::ALL {
+            assert_eq!(format.as_str().parse(), Ok(*format));
+        }
+        assert!("Direct_Answer".parse::<SynthesisFormat>().is_err());
+        assert!("".parse::<SynthesisFormat>().is_err());
     }
 }

@@ -1,0 +1,170 @@
+//! Personal data in a text: e-mail addresses, telephone numbers, payment cards, bank accounts, social security numbers
+//! and labelled dates of birth.
+//!
+//! Reports are full of digits, so a number counts only when its form, its length and its check digits fit and nothing
+//! of a longer token stands beside it; without those it needs its label ("phone: …"). Hashes, addresses, identifiers,
+//! versions, times and port lists are none of these. A defanged address (`a[at]b[.]com`) is an indicator by its
+//! writing and is left alone. Names and postal addresses are not looked for.
+//!
+//! Invariants: spans are bytes of the text on char boundaries, in order, without overlaps; each place is looked at for
+//! a bounded stretch, so time is linear.
+
+mod contact;
+mod numbers;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+
+use serde::Serialize;
+
+use crate::domain::node::wire_enum;
+
+wire_enum! {
+    /// What a stretch of personal data is.
+    PiiKind, "email, phone, card, iban, ssn, birth_date" {
+        Email = "email",
+        Phone = "phone",
+        Card = "card",
+        Iban = "iban",
+        Ssn = "ssn",
+        BirthDate = "birth_date",
+    }
+}
+
+impl PiiKind {
+    /// What a redacted text shows in its place.
+    pub fn mark(self) -> &'static str {
+        match self {
+            PiiKind::Email => "[EMAIL]",
+            PiiKind::Phone => "[PHONE]",
+            PiiKind::Card => "[CARD]",
+            PiiKind::Iban => "[IBAN]",
+            PiiKind::Ssn => "[SSN]",
+            PiiKind::BirthDate => "[BIRTH_DATE]",
+        }
+    }
+}
+
+/// One stretch of personal data; it holds no part of it, so it may be logged.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PiiHit {
+    pub kind: PiiKind,
+    /// Bytes of the text as given.
+    pub span: Range<usize>,
+}
+
+/// All personal data in a text, in order.
+pub fn find(text: &str) -> Vec<PiiHit> {
+    let mut hits = Vec::new();
+    let mut at = 0;
+    while let Some(byte) = text.as_bytes().get(at) {
+        let found = starting_at(text, at, *byte);
+        match found {
+            // An address is found at its `@`, maybe behind a number that is a part of it.
+            Some(hit) => {
+                at = hit.span.end;
+                while hits
+                    .last()
+                    .is_some_and(|last: &PiiHit| last.span.end > hit.span.start)
+                {
+                    hits.pop();
+                }
+                hits.push(hit);
+            }
+            None => at += 1,
+        }
+    }
+    hits
+}
+
+/// The text with a mark in the place of each hit, and the hits (bytes of the text as given).
+pub fn redact(text: &str) -> (String, Vec<PiiHit>) {
+    let hits = find(text);
+    let mut plain = String::with_capacity(text.len());
+    let mut end = 0;
+    for hit in &hits {
+        plain.push_str(text.get(end..hit.span.start).unwrap_or_default());
+        plain.push_str(hit.kind.mark());
+        end = hit.span.end;
+    }
+    plain.push_str(text.get(end..).unwrap_or_default());
+    (plain, hits)
+}
+
+/// What starts at this byte; an e-mail address is found at its `@`.
+fn starting_at(text: &str, at: usize, byte: u8) -> Option<PiiHit> {
+    let hit = |kind, span| PiiHit { kind, span };
+    let to = |kind, end: Option<usize>| end.map(|end| hit(kind, at..end));
+    match byte {
+        b'@' => contact::email(text, at).map(|span| hit(PiiKind::Email, span)),
+        b'A'..=b'Z' | b'0'..=b'9' | b'+' | b'(' if !may_start(text, at) => None,
+        b'A'..=b'Z' => to(PiiKind::Iban, numbers::iban(text, at))
+            .or_else(|| to(PiiKind::BirthDate, numbers::birth_date(text, at))),
+        b'0'..=b'9' => to(PiiKind::Card, numbers::card(text, at))
+            .or_else(|| to(PiiKind::Ssn, numbers::ssn(text, at)))
+            .or_else(|| to(PiiKind::Phone, contact::phone(text, at)))
+            .or_else(|| to(PiiKind::BirthDate, numbers::birth_date(text, at))),
+        b'+' | b'(' => to(PiiKind::Phone, contact::phone(text, at)),
+        _ => None,
+    }
+}
+
+/// Whether a number may start here: it is no part of a longer token.
+fn may_start(text: &str, at: usize) -> bool {
+    let before = text.get(..at).and_then(|before| before.chars().next_back());
+    before.is_none_or(|c| c.is_whitespace() || matches!(c, '(' | '[' | '{' | '"' | '\'' | ':' | ';' | ',' | '<' | '>' | '|' | '“' | '„' | '*'))
+        // `12:34`, `1,234`: a part of a time or of a number.
+        && !(at >= 2
+            && matches!(before, Some(':' | ','))
+            && text.as_bytes().get(at - 2).is_some_and(u8::is_ascii_digit))
+}
+
+/// Whether a number may end here.
+fn may_end(text: &str, end: usize) -> bool {
+    let mut after = text.get(end..).unwrap_or_default().chars();
+    match after.next() {
+        None => true,
+        Some(c) if c.is_alphanumeric() => false,
+        Some('_' | '@' | '%' | '=' | '/' | '\\' | '+' | '#') => false,
+        Some('.' | '-' | ':' | ',') => !after.next().is_some_and(char::is_alphanumeric),
+        Some(_) => true,
+    }
+}
+
+/// The lower-case text before a place, at most `most` bytes of it.
+fn before(text: &str, at: usize, most: usize) -> String {
+    let mut from = at.saturating_sub(most);
+    while !text.is_char_boundary(from) {
+        from += 1;
+    }
+    text.get(from..at).unwrap_or_default().to_lowercase()
+}
+
+/// Whether one of the labels stands right before, with nothing but a few words such as "is" in between.
+fn is_labelled(text: &str, at: usize, labels: &str) -> bool {
+    const BETWEEN: &[&str] = &[
+        "number", "numbers", "no", "nr", "is", "at", "on", "was", "of", "in",
+    ];
+    let before = before(text, at, 40);
+    let mut rest = before.trim_end_matches(|c: char| !c.is_alphanumeric());
+    // A line break or more than a little punctuation parts a label from its value.
+    if before.len() - rest.len() > 4 || before.get(rest.len()..).is_some_and(|gap| gap.contains('\n')) {
+        return false;
+    }
+    for _ in 0..3 {
+        let label = labels.split('|').any(|label| {
+            let head = rest.strip_suffix(label);
+            head.is_some_and(|head| !head.ends_with(|c: char| c.is_alphanumeric() || c == '_'))
+        });
+        if label {
+            return true;
+        }
+        let word = BETWEEN
+            .iter()
+            .find_map(|word| rest.strip_suffix(word).filter(|head| head.ends_with([' ', '.'])));
+        let Some(head) = word else { return false };
+        rest = head.trim_end_matches([' ', '.']);
+    }
+    false
+}

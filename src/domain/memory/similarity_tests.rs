@@ -1,0 +1,158 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const MIN: f64 = 0.8;
+const NOTE: &str = "According to the report, Sandworm used Industroyer against a substation in Ukraine on 2016-12-17 and \
+                    the implant called 195.16.88.6 over port 443, which operators noticed late in the night.";
+
+fn swapped(from: &str, to: &str) -> String {
+    assert!(NOTE.contains(from), "{from}");
+    NOTE.replacen(from, to, 1)
+}
+
+#[test]
+fn words_are_folded() {
+    assert_eq!(
+        words("The group’s X-Agent doesn't SLEEP."),
+        ["the", "groups", "x", "agent", "doesnt", "sleep"]
+    );
+    assert!(words(" … ").is_empty());
+}
+
+#[test]
+fn overlap_is_of_neighbouring_words() {
+    for (a, b, want) in [
+        ("a b c", "A, b; C.", 1.0),
+        ("", "", 1.0),
+        ("a", "", 0.0),
+        ("one", "ONE", 1.0),
+        ("a b c", "a b d", 1.0 / 3.0),
+        ("x attacks y", "y attacks x", 0.0),
+    ] {
+        assert!(
+            (overlap(a, b) - want).abs() < 1e-9,
+            "{a} / {b}: {}",
+            overlap(a, b)
+        );
+        assert!((overlap(a, b) - overlap(b, a)).abs() < 1e-9);
+    }
+}
+
+#[test]
+fn the_same_in_nearly_the_same_words_is_a_near_duplicate() {
+    for other in [
+        NOTE.to_owned(),
+        NOTE.to_uppercase(),
+        swapped("195.16.88.6", "195[.]16[.]88[.]6"),
+        swapped("late in", "late  in\n"),
+        swapped("noticed late", "saw late"),
+        swapped("the implant", "this implant"),
+        swapped("report, ", "report "),
+    ] {
+        assert!(near_duplicate(NOTE, &other, MIN), "{other}");
+        assert!(near_duplicate(&other, NOTE, MIN), "{other}");
+    }
+}
+
+#[test]
+fn another_value_name_or_negation_is_another_fact() {
+    for other in [
+        swapped("195.16.88.6", "195.16.88.7"),
+        swapped("2016-12-17", "2016-12-18"),
+        swapped("443", "8443"),
+        swapped("Sandworm", "APT28"),
+        swapped("Industroyer", "BlackEnergy"),
+        swapped("Ukraine", "Poland"),
+        swapped("Sandworm used", "Sandworm never used"),
+        swapped("Sandworm used", "Sandworm may have used"),
+        swapped("operators noticed", "operators only noticed"),
+        swapped(" on 2016-12-17", ""),
+        swapped("a substation", "two substations"),
+        format!("{NOTE} CVE-2015-5374 too."),
+    ] {
+        assert!(!near_duplicate(NOTE, &other, 0.5), "{other}");
+        assert!(!near_duplicate(&other, NOTE, 0.5), "{other}");
+    }
+    for (a, b) in [
+        (
+            "The gateway is vulnerable to the attack.",
+            "The gateway is not vulnerable to the attack.",
+        ),
+        (
+            "The gateway is patched against it today.",
+            "The gateway is unpatched against it today.",
+        ),
+        (
+            "The server isn't affected by the bug.",
+            "The server is affected by the bug.",
+        ),
+        (
+            "All three hosts were cleaned by us.",
+            "All four hosts were cleaned by us.",
+        ),
+        (
+            "Germany was hit by the same wiper.",
+            "France was hit by the same wiper.",
+        ),
+    ] {
+        assert!(!near_duplicate(a, b, 0.1), "{a} / {b}");
+    }
+}
+
+#[test]
+fn names_of_one_thing_are_one_fact() {
+    let facts = Facts::of("Fancy Bear used CVE-2023-23397 on 2023-04-01.");
+    assert_eq!(facts, Facts::of("On 2023-04-01, APT28: CVE-2023-23397"));
+    assert!(facts.share(&Facts::of("APT 28 again")) && !facts.share(&Facts::of("on 2023-04-01")));
+    assert!(facts.cover(&Facts::of("APT28")) && !facts.cover(&Facts::of("APT28 in 2024")));
+    let both = Facts::of("APT28").union(&Facts::of("CVE-2023-23397 2023-04-01"));
+    assert_eq!(both, facts);
+}
+
+#[test]
+fn turning_words_and_contained_words() {
+    assert!(
+        turning_words("It is NOT only seen by APT28.")
+            .into_iter()
+            .eq(["not", "only"])
+    );
+    assert!((contained("They used mimikatz twice", "Mimikatz is being used") - 0.5).abs() < 1e-9);
+    assert!(contained("PWNED", "APT28 uses X-Agent") < 1e-9);
+    assert!((contained("it is so", "") - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn long_texts_are_compared_quickly() {
+    let long = NOTE.repeat(250);
+    let since = std::time::Instant::now();
+    assert!(near_duplicate(&long, &long, MIN));
+    assert!(since.elapsed().as_secs() < 10, "{:?}", since.elapsed());
+    // Also when every word differs.
+    let (a, b): (String, String) = (
+        (0..10_000).map(|at| format!("wa{} ", letters(at))).collect(),
+        (0..10_000).map(|at| format!("wb{} ", letters(at))).collect(),
+    );
+    assert!(near_duplicate(&a, &b, 0.0) && overlap(&a, &b) < 1e-9);
+    assert!(since.elapsed().as_secs() < 20, "{:?}", since.elapsed());
+}
+
+fn letters(number: usize) -> String {
+    number
+        .to_string()
+        .chars()
+        .map(|c| char::from(b'a' + (c as u8 - b'0')))
+        .collect()
+}
+
+proptest! {
+    #[test]
+    fn a_text_duplicates_itself(text in r"(\PC|[a-z]{1,4} |not |8\.8\.4\.4 ){0,40}") {
+        prop_assert!(near_duplicate(&text, &text, 1.0));
+    }
+
+    #[test]
+    fn nearness_is_mutual(a in r"([a-d]{1,2} |not |1 |B ){0,12}", b in r"([a-d]{1,2} |not |1 |B ){0,12}") {
+        prop_assert_eq!(near_duplicate(&a, &b, 0.3), near_duplicate(&b, &a, 0.3));
+    }
+}

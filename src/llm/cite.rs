@@ -1,0 +1,359 @@
+//! Holding an answer against the notes that it claims to come from.
+//!
+//! A citation counts when its note was given and its quote stands there; what reads like an order to a model is no
+//! quote. An answer counts when a citation does, when its words come from the notes it cites, and when it names nothing
+//! that no note names: an invented hash or attribution is worse than no answer. Confidence never exceeds that of the
+//! best note cited.
+
+use std::cell::OnceCell;
+use std::collections::HashSet;
+
+use serde::Deserialize;
+
+use super::answer::clean;
+use super::ground::{Haystack, Place, quote_names};
+use super::synthesis::{Source, label};
+use crate::domain::extraction::Extractor;
+use crate::domain::memory::injection::prompt_injection;
+use crate::domain::memory::similarity::contained;
+use crate::domain::memory::synthesis::{
+    Answer, Citation, Event, KeyPoint, Relationship, SynthesisFormat, no_answer,
+};
+use crate::domain::memory::tier::{Tier, confidence_of};
+
+/// Characters.
+const MAX_ANSWER: usize = 4000;
+const MAX_QUOTE: usize = 500;
+const MAX_TEXT: usize = 500;
+const MAX_DATE: usize = 40;
+/// Citations, and items of a list.
+const MAX_ITEMS: usize = 50;
+/// Characters: less stands in any note.
+const MIN_QUOTE: usize = 8;
+/// Share of an answer's words that come from the notes: the rest are the model's own, maybe in another language.
+const MIN_SUPPORT: f64 = 0.2;
+
+/// An answer as the model gives it.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct Draft {
+    answer: String,
+    confidence: f64,
+    citations: Vec<DraftCitation>,
+    #[serde(default)]
+    key_points: Vec<DraftPoint>,
+    #[serde(default)]
+    timeline: Vec<DraftEvent>,
+    #[serde(default)]
+    relationships: Vec<DraftRelationship>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct DraftCitation {
+    source: String,
+    quote: String,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct DraftPoint {
+    point: String,
+    #[serde(flatten)]
+    citation: DraftCitation,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct DraftEvent {
+    date: String,
+    event: String,
+    #[serde(flatten)]
+    citation: DraftCitation,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct DraftRelationship {
+    from: String,
+    relationship: String,
+    to: String,
+    #[serde(flatten)]
+    citation: DraftCitation,
+}
+
+/// What of a draft the notes bear out.
+pub fn held(question: &str, format: SynthesisFormat, sources: &[Source], draft: Draft) -> Answer {
+    let notes: Vec<Note> = sources
+        .iter()
+        .enumerate()
+        .map(|(at, source)| Note::new(at, source))
+        .collect();
+    let none = |why: &str| {
+        tracing::debug!(why, "language model answer is not used");
+        no_answer(question)
+    };
+    let text = answer_text(&draft.answer, notes.len());
+    let (cited, share) = citations(&notes, &draft.citations);
+    if text.is_empty() || cited.is_empty() {
+        return none("it is empty or no citation holds");
+    }
+    let lists = Lists {
+        known: Known::new(question, &notes),
+        notes: &notes,
+        draft: &draft,
+    };
+    let honest = is_supported(&text, &cited) && prompt_injection(&text).is_none();
+    if !honest || lists.known.lacks_name_in(&text) {
+        return none("it says what the notes do not");
+    }
+    let best = cited.iter().map(|(note, _)| note.trust()).fold(0.0, f64::max);
+    let in_format = |wanted| format == wanted;
+    Answer {
+        confidence: (draft.confidence.clamp(0.0, 1.0) * share).min(best),
+        key_points: lists.key_points(in_format(SynthesisFormat::SynthesizedBrief)),
+        timeline: lists.timeline(in_format(SynthesisFormat::TimelineAnalysis)),
+        relationships: lists.relationships(in_format(SynthesisFormat::RelationshipMap)),
+        sources: cited.into_iter().map(|(_, citation)| citation).collect(),
+        answer: text,
+    }
+}
+
+/// The citations that hold, each once, and their share of all.
+fn citations<'n, 's>(
+    notes: &'n [Note<'s>],
+    drafts: &[DraftCitation],
+) -> (Vec<(&'n Note<'s>, Citation)>, f64) {
+    let mut cited = Vec::new();
+    let mut holding = 0;
+    for found in drafts
+        .iter()
+        .take(MAX_ITEMS)
+        .filter_map(|draft| valid(notes, draft))
+    {
+        holding += 1;
+        if !cited.contains(&found) {
+            cited.push(found);
+        }
+    }
+    let share = f64::from(holding) / drafts.len().clamp(1, MAX_ITEMS) as f64;
+    (cited, share)
+}
+
+/// A note, indexed once something is looked up in it.
+struct Note<'s> {
+    source: &'s Source,
+    label: String,
+    haystack: OnceCell<Haystack>,
+}
+
+impl PartialEq for Note<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.label == other.label
+    }
+}
+
+impl<'s> Note<'s> {
+    fn new(at: usize, source: &'s Source) -> Self {
+        Self {
+            source,
+            label: label(at),
+            haystack: OnceCell::new(),
+        }
+    }
+
+    fn haystack(&self) -> &Haystack {
+        self.haystack.get_or_init(|| Haystack::new(&self.source.content))
+    }
+
+    /// The quote in the note's own words.
+    fn quote(&self, quote: &str) -> Option<String> {
+        let quote = quote.trim_matches(|c: char| c.is_whitespace() || matches!(c, '"' | '“' | '”' | '…'));
+        if quote.chars().count() < MIN_QUOTE && quote != self.source.content.trim() {
+            return None;
+        }
+        // Models that copy JSON also copy its escapes.
+        let plain = quote.replace("\\\\", "\\");
+        let place = self
+            .haystack()
+            .quote(quote)
+            .or_else(|| self.haystack().quote(&plain))?;
+        let own = match place {
+            Place::At(range) => self.source.content.get(range)?,
+            Place::Refanged => quote,
+        };
+        Some(clean(own, MAX_QUOTE)).filter(|own| !own.is_empty() && prompt_injection(own).is_none())
+    }
+
+    /// The most that an answer from this note may claim.
+    fn trust(&self) -> f64 {
+        let trust = confidence_of(self.source.tier);
+        match prompt_injection(&self.source.content) {
+            Some(_) => trust.min(confidence_of(Tier::C)),
+            None => trust,
+        }
+    }
+
+    /// The sentences that do not read like orders to a model.
+    fn honest_text(&self) -> String {
+        let content = &self.source.content;
+        if prompt_injection(content).is_none() {
+            return content.clone();
+        }
+        let sentences = content.split_inclusive(['.', '!', '?', '\n']);
+        sentences
+            .filter(|sentence| prompt_injection(sentence).is_none())
+            .collect()
+    }
+}
+
+/// The note of a citation that holds, and the citation in the note's words.
+fn valid<'n, 's>(notes: &'n [Note<'s>], citation: &DraftCitation) -> Option<(&'n Note<'s>, Citation)> {
+    let named = citation.source.trim().trim_matches(['[', ']', '(', ')']);
+    let note = notes
+        .iter()
+        .find(|note| note.label == named || note.source.id == named)?;
+    let quote = note.quote(&citation.quote)?;
+    let note_id = note.source.id.clone();
+    Some((note, Citation { note_id, quote }))
+}
+
+/// Whether the answer's words come from the notes it cites.
+fn is_supported(answer: &str, cited: &[(&Note, Citation)]) -> bool {
+    let texts: Vec<String> = cited.iter().map(|(note, _)| note.honest_text()).collect();
+    let texts = texts.join("\n");
+    // A name may stand there by an alias.
+    let hits = |text: &str| Extractor::shared().extract(text);
+    contained(answer, &texts) >= MIN_SUPPORT || {
+        let known = hits(&texts);
+        hits(answer).iter().any(|hit| {
+            known
+                .iter()
+                .any(|other| (other.kind, &other.value) == (hit.kind, &hit.value))
+        })
+    }
+}
+
+/// What the question and the notes name.
+struct Known<'n, 's> {
+    question: Haystack,
+    notes: &'n [Note<'s>],
+    /// Canonical values; read once a name does not stand anywhere as written.
+    values: OnceCell<HashSet<String>>,
+    asked: &'n str,
+}
+
+impl<'n, 's> Known<'n, 's> {
+    fn new(question: &'n str, notes: &'n [Note<'s>]) -> Self {
+        Self {
+            question: Haystack::new(question),
+            notes,
+            values: OnceCell::new(),
+            asked: question,
+        }
+    }
+
+    /// Whether a text names a thing, an identifier or an indicator that nothing here names.
+    fn lacks_name_in(&self, text: &str) -> bool {
+        let hits = Extractor::shared().extract(text);
+        hits.iter().any(|hit| {
+            let stands = |name: &str| {
+                let mut haystacks = self.notes.iter().map(Note::haystack).chain([&self.question]);
+                haystacks.any(|haystack| haystack.name(name).is_some())
+            };
+            !stands(hit.text(text)) && !stands(&hit.value) && !self.values().contains(&hit.value)
+        })
+    }
+
+    /// Names may stand there by an alias.
+    fn values(&self) -> &HashSet<String> {
+        self.values.get_or_init(|| {
+            let texts = self.notes.iter().map(|note| note.source.content.as_str());
+            let hits = texts
+                .chain([self.asked])
+                .flat_map(|text| Extractor::shared().extract(text));
+            hits.map(|hit| hit.value).collect()
+        })
+    }
+}
+
+/// Plain text of several lines, without labels of notes, without control characters.
+fn answer_text(answer: &str, notes: usize) -> String {
+    let mut text = answer.to_owned();
+    for at in 0..notes {
+        let label = label(at);
+        for (open, close) in [(" [", "]"), (" (", ")"), ("[", "]")] {
+            text = text.replace(&format!("{open}{label}{close}"), "");
+        }
+    }
+    let lines: Vec<String> = text.lines().map(|line| clean(line, MAX_ANSWER)).collect();
+    let text: String = lines.join("\n").chars().take(MAX_ANSWER).collect();
+    text.trim().to_owned()
+}
+
+/// The lists of the extended formats: items whose citation holds.
+struct Lists<'l, 's> {
+    known: Known<'l, 's>,
+    notes: &'l [Note<'s>],
+    draft: &'l Draft,
+}
+
+impl Lists<'_, '_> {
+    fn key_points(&self, wanted: bool) -> Vec<KeyPoint> {
+        let points = self.draft.key_points.iter().filter(|_| wanted).take(MAX_ITEMS);
+        let held = points.filter_map(|draft| {
+            let cited = valid(self.notes, &draft.citation)?;
+            let point = clean(&draft.point, MAX_TEXT);
+            self.is_borne_out(&point, &cited).then_some(KeyPoint {
+                point,
+                note_id: cited.1.note_id,
+            })
+        });
+        held.collect()
+    }
+
+    fn timeline(&self, wanted: bool) -> Vec<Event> {
+        let events = self.draft.timeline.iter().filter(|_| wanted).take(MAX_ITEMS);
+        let held = events.filter_map(|draft| {
+            let cited = valid(self.notes, &draft.citation)?;
+            let (date, event) = (clean(&draft.date, MAX_DATE), clean(&draft.event, MAX_TEXT));
+            let day = cited.0.source.created_at.format("%Y-%m-%d").to_string();
+            let dated = date == day || (!date.is_empty() && cited.0.haystack().quote(&date).is_some());
+            (dated && self.is_borne_out(&event, &cited)).then_some(Event {
+                date,
+                event,
+                note_id: cited.1.note_id,
+            })
+        });
+        let mut held: Vec<Event> = held.collect();
+        // Years first, as in 2024-03-01 and 2024: then letters sort as time does.
+        let sorts = |event: &Event| event.date.chars().take(4).all(|c| c.is_ascii_digit());
+        if held.iter().all(sorts) {
+            held.sort_by(|a, b| a.date.cmp(&b.date));
+        }
+        held
+    }
+
+    fn relationships(&self, wanted: bool) -> Vec<Relationship> {
+        let drafts = self.draft.relationships.iter().filter(|_| wanted).take(MAX_ITEMS);
+        let mut held: Vec<Relationship> = Vec::new();
+        for draft in drafts {
+            let Some((_, citation)) = valid(self.notes, &draft.citation) else {
+                continue;
+            };
+            let [source, relationship, target] =
+                [&draft.from, &draft.relationship, &draft.to].map(|text| clean(text, MAX_TEXT));
+            let named = quote_names(&citation.quote, &source) && quote_names(&citation.quote, &target);
+            let found = Relationship {
+                source,
+                relationship,
+                target,
+                note_id: citation.note_id,
+            };
+            if named && !found.relationship.is_empty() && !held.contains(&found) {
+                held.push(found);
+            }
+        }
+        held
+    }
+
+    fn is_borne_out(&self, text: &str, cited: &(&Note, Citation)) -> bool {
+        let supported = is_supported(text, std::slice::from_ref(cited));
+        !text.is_empty() && supported && prompt_injection(text).is_none() && !self.known.lacks_name_in(text)
+    }
+}
