@@ -26,6 +26,7 @@ use crate::actors::telemetry_tailer::{TailerCore, TelemetryHandle, TelemetryLimi
 use crate::actors::write_semaphore::{WriteSemaphore, WriteSemaphoreHandle};
 use crate::config::EmbeddingProvider;
 use crate::config::local::{Editor, LocalSettings, PiiPolicy};
+use crate::domain::memory::entity::mentions_in;
 use crate::domain::permission::Tier;
 use crate::domain::principal::Workspace;
 use crate::domain::tlp::Tlp;
@@ -152,6 +153,8 @@ impl LocalCore {
             config,
             limiter,
         };
+        // The rules compile on first use; the first note shall not wait for it.
+        tokio::task::spawn_blocking(|| drop(mentions_in("")));
         let background = background(&handles, &core, &fixed);
         Ok(Self {
             handles,

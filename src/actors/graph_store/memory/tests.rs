@@ -200,11 +200,7 @@ fn only_a_near_duplicate_takes_the_place_of_a_note_which_stays_readable() {
         // The same actor and tool say nothing.
         let other = remember(&core, "APT28 has used Mimikatz for years.").await;
         assert_eq!(other.status, NoteStatus::Created);
-        let new = remember(
-            &core,
-            &report.replace("sent phishing", "has sent phishing"),
-        )
-        .await;
+        let new = remember(&core, &report.replace("sent phishing", "has sent phishing")).await;
         assert_eq!(
             (new.status, new.superseded),
             (NoteStatus::Updated, Some(old.note_id))

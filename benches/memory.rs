@@ -1,0 +1,346 @@
+//! The local service as its clients see it: remember, recall, start, memory; release build, durable store, real HTTP.
+//!
+//! Run with `cargo bench --bench memory`. Quote ratios from one run: absolute times are those of the machine.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+type Fallible<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+const NOTES: usize = 10_000;
+const WRITERS: usize = 16;
+const SINGLE: usize = 500;
+const QUESTIONS: usize = 500;
+const WORDS: [&str; 48] = [
+    "beacon",
+    "phishing",
+    "ministry",
+    "server",
+    "lateral",
+    "movement",
+    "credential",
+    "dump",
+    "loader",
+    "dropper",
+    "persistence",
+    "scheduled",
+    "task",
+    "registry",
+    "exfiltration",
+    "archive",
+    "tunnel",
+    "proxy",
+    "fronting",
+    "victim",
+    "energy",
+    "sector",
+    "report",
+    "campaign",
+    "observed",
+    "analyst",
+    "network",
+    "traffic",
+    "malware",
+    "sample",
+    "signed",
+    "driver",
+    "kernel",
+    "exploit",
+    "patch",
+    "vendor",
+    "advisory",
+    "incident",
+    "mailbox",
+    "forwarding",
+    "backdoor",
+    "implant",
+    "staging",
+    "operator",
+    "infrastructure",
+    "certificate",
+    "hosting",
+    "domain",
+];
+const ACTORS: [&str; 8] = [
+    "APT28",
+    "Sandworm",
+    "Lazarus Group",
+    "APT29",
+    "FIN7",
+    "Turla",
+    "Volt Typhoon",
+    "OilRig",
+];
+const TOOLS: [&str; 6] = [
+    "Cobalt Strike",
+    "Mimikatz",
+    "PsExec",
+    "Industroyer",
+    "NotPetya",
+    "Snake",
+];
+const ASKED: [&str; 6] = [
+    "What tools does APT28 use?",
+    "latest incident in the energy sector",
+    "CVE-2024-1500",
+    "credential dump and lateral movement",
+    "Why was the mailbox forwarding?",
+    "10.0.3.7",
+];
+
+/// The same note for the same number in every run.
+fn note(number: usize) -> String {
+    let mut state = number as u64 ^ 0x9e37_79b9_7f4a_7c15;
+    let mut words = Vec::with_capacity(60);
+    for _ in 0..60 {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        words.push(WORDS[(state >> 33) as usize % WORDS.len()]);
+    }
+    let (actor, tool) = (ACTORS[number % ACTORS.len()], TOOLS[number % TOOLS.len()]);
+    let address = format!(
+        "10.{}.{}.{}",
+        number / 65_536 % 256,
+        number / 256 % 256,
+        number % 256
+    );
+    let (cve, words) = (1000 + number % 3000, words.join(" "));
+    format!(
+        "{actor} used {tool} against {address} and host{number}.evil-{}.com, CVE-2024-{cve}. {words}.",
+        number % 97
+    )
+}
+
+struct Service {
+    child: Child,
+    base: String,
+    http: reqwest::Client,
+}
+
+impl Service {
+    async fn start(dir: &Path) -> Fallible<(Self, Duration)> {
+        let begun = Instant::now();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_threat-memory"))
+            .args(["local", "--port", "0", "--data-dir"])
+            .arg(dir)
+            .env("LOCAL_WEB_ADMIN_BIND", "127.0.0.1:0")
+            .env("LOCAL_WEB_RATE_LIMIT_PER_MINUTE", "100000000")
+            .env("LOCAL_WEB_WRITE_CONCURRENCY", WRITERS.to_string())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()?;
+        let mut lines = BufReader::new(child.stderr.take().ok_or("no stderr")?).lines();
+        let address = lines
+            .by_ref()
+            .map_while(Result::ok)
+            .find_map(|line| Some(line.strip_prefix("API on ")?.split(',').next()?.to_owned()));
+        // Reads to the end, so that the service never waits for a full pipe.
+        std::thread::spawn(move || lines.for_each(drop));
+        let service = Self {
+            child,
+            base: address.ok_or("the service did not start")?,
+            http: reqwest::Client::builder().no_proxy().build()?,
+        };
+        let health = service
+            .http
+            .get(format!("{}/api/health", service.base))
+            .send()
+            .await?;
+        health.error_for_status()?;
+        Ok((service, begun.elapsed()))
+    }
+
+    async fn post(&self, path: &str, body: &Value) -> Fallible<Value> {
+        let answer = self
+            .http
+            .post(format!("{}{path}", self.base))
+            .json(body)
+            .send()
+            .await?;
+        let status = answer.status();
+        let text = answer.text().await?;
+        if !status.is_success() {
+            return Err(format!("{path} answered {status}: {text}").into());
+        }
+        Ok(serde_json::from_str(&text)?)
+    }
+
+    async fn remember(&self, number: usize) -> Fallible<()> {
+        let told = self
+            .post("/api/remember", &json!({"content": note(number)}))
+            .await?;
+        if told["status"] != "created" {
+            return Err(format!("note {number} was {}", told["status"]).into());
+        }
+        Ok(())
+    }
+
+    async fn recall(&self, number: usize) -> Fallible<()> {
+        let body = json!({"query": ASKED[number % ASKED.len()], "k": 10});
+        let found = self.post("/api/recall", &body).await?;
+        if found["count"].as_u64().unwrap_or(0) == 0 {
+            return Err("a question found nothing".into());
+        }
+        Ok(())
+    }
+
+    fn rss(&self) -> String {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
+        let figure = |name: &str| -> f64 {
+            let line = status
+                .lines()
+                .find_map(|line| line.strip_prefix(name))
+                .unwrap_or_default();
+            let number = line.trim_start_matches(':').split_whitespace().next();
+            number
+                .and_then(|number| number.parse::<f64>().ok())
+                .unwrap_or(0.0)
+                * 1024.0
+                / 1e6
+        };
+        format!("{:.0} MB (highest {:.0})", figure("VmRSS"), figure("VmHWM"))
+    }
+
+    fn terminate(mut self) -> Fallible<()> {
+        Command::new("kill").arg(self.child.id().to_string()).status()?;
+        self.child.wait()?;
+        Ok(())
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+fn line(name: &str, value: &str) {
+    println!("  {name:<46} {value:>24}");
+}
+
+fn spread(mut times: Vec<Duration>) -> String {
+    times.sort_unstable();
+    let at = |share: usize| times[times.len() * share / 100].as_secs_f64() * 1e3;
+    format!("p50 {:.2}, p95 {:.2} ms", at(50), at(95))
+}
+
+async fn timed<F: Future<Output = Fallible<()>>>(
+    count: usize,
+    call: impl Fn(usize) -> F,
+) -> Fallible<Vec<Duration>> {
+    let mut times = Vec::with_capacity(count);
+    for number in 0..count {
+        let begun = Instant::now();
+        call(number).await?;
+        times.push(begun.elapsed());
+    }
+    Ok(times)
+}
+
+/// Remembers until there are `NOTES`, while two readers ask all the time; what the readers waited.
+async fn load(service: &Arc<Service>) -> Fallible<(Duration, Vec<Duration>)> {
+    let done = Arc::new(AtomicBool::new(false));
+    let readers: Vec<_> = (0..2)
+        .map(|reader| {
+            let (service, done) = (Arc::clone(service), Arc::clone(&done));
+            tokio::spawn(async move {
+                let mut times = Vec::new();
+                let mut number = reader;
+                while !done.load(Ordering::Relaxed) {
+                    let begun = Instant::now();
+                    service.recall(number).await?;
+                    times.push(begun.elapsed());
+                    number += 1;
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+                Fallible::Ok(times)
+            })
+        })
+        .collect();
+    let begun = Instant::now();
+    let each = (NOTES - SINGLE) / WRITERS;
+    let writers: Vec<_> = (0..WRITERS)
+        .map(|writer| {
+            let service = Arc::clone(service);
+            tokio::spawn(async move {
+                for number in 0..each {
+                    service.remember(SINGLE + writer * each + number).await?;
+                }
+                Fallible::Ok(())
+            })
+        })
+        .collect();
+    for writer in writers {
+        writer.await??;
+    }
+    let took = begun.elapsed();
+    done.store(true, Ordering::Relaxed);
+    let mut waited = Vec::new();
+    for reader in readers {
+        waited.extend(reader.await??);
+    }
+    Ok((took, waited))
+}
+
+async fn run() -> Fallible<()> {
+    let dir = tempfile::tempdir()?;
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    println!("threat-memory {} local, {cores} cores", env!("CARGO_PKG_VERSION"));
+    let (service, healthy) = Service::start(dir.path()).await?;
+    line(
+        "first start to healthy",
+        &format!("{:.0} ms", healthy.as_secs_f64() * 1e3),
+    );
+    line("memory (RSS), empty", &service.rss());
+    let service = Arc::new(service);
+    line(
+        "remember, one writer, first 500",
+        &spread(timed(SINGLE, |number| service.remember(number)).await?),
+    );
+    let idle = timed(QUESTIONS, |number| service.recall(number)).await?;
+    line("recall, nobody writes, 500 notes", &spread(idle));
+    let (took, waited) = load(&service).await?;
+    let written = (NOTES - SINGLE) / WRITERS * WRITERS;
+    let rate = written as f64 / took.as_secs_f64();
+    line("remember, 16 writers", &format!("{rate:.0} notes/s"));
+    line("recall meanwhile, two readers", &spread(waited));
+    line("memory (RSS) right after", &service.rss());
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    line(
+        "recall k=10, 10,000 notes",
+        &spread(timed(QUESTIONS, |number| service.recall(number)).await?),
+    );
+    let more = timed(200, |number| service.remember(NOTES + 100 + number)).await?;
+    line("remember, one writer, 10,000 notes", &spread(more));
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    line("memory (RSS), 10,000 notes", &service.rss());
+    Arc::into_inner(service).ok_or("still in use")?.terminate()?;
+    let (service, healthy) = Service::start(dir.path()).await?;
+    line(
+        "start to healthy, 10,000 notes",
+        &format!("{:.0} ms", healthy.as_secs_f64() * 1e3),
+    );
+    timed(QUESTIONS, |number| service.recall(number)).await?;
+    line("memory (RSS), 10,000 notes, after a restart", &service.rss());
+    service.terminate()
+}
+
+fn main() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let outcome = runtime
+        .map_err(Into::into)
+        .and_then(|runtime| runtime.block_on(run()));
+    if let Err(error) = outcome {
+        eprintln!("{error}");
+        std::process::exit(1);
+    }
+}
