@@ -206,7 +206,12 @@ impl Service {
                 * 1024.0
                 / 1e6
         };
-        format!("{:.0} MB (highest {:.0})", figure("VmRSS"), figure("VmHWM"))
+        format!(
+            "{:.0} MB (highest {:.0}, files {:.0})",
+            figure("VmRSS"),
+            figure("VmHWM"),
+            figure("RssFile")
+        )
     }
 
     fn terminate(mut self) -> Fallible<()> {
@@ -224,7 +229,7 @@ impl Drop for Service {
 }
 
 fn line(name: &str, value: &str) {
-    println!("  {name:<46} {value:>24}");
+    println!("  {name:<46} {value:>32}");
 }
 
 fn spread(mut times: Vec<Duration>) -> String {

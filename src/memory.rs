@@ -54,6 +54,8 @@ use crate::store::AuditFilter;
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 /// SurrealDB evaluates queries recursively.
 const STACK_BYTES: usize = 16 << 20;
+/// Blocking calls at a time: more threads than that only keep memory for themselves.
+const BLOCKING_THREADS: usize = 16;
 /// How long closing may take.
 const CLOSING: Duration = Duration::from_secs(30);
 /// Most audit entries in one answer.
@@ -146,6 +148,7 @@ impl MemoryManager {
                 #[allow(clippy::expect_used)] // Without threads there is nothing to run and nobody to tell.
                 tokio::runtime::Builder::new_multi_thread()
                     .enable_all()
+                    .max_blocking_threads(BLOCKING_THREADS)
                     .thread_stack_size(STACK_BYTES)
                     .build()
                     .expect("the operating system gives no threads")
