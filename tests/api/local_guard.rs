@@ -1,0 +1,184 @@
+//! Who may call the local service, and how often.
+
+use reqwest::Method;
+use serde_json::json;
+
+use crate::helpers::{Client, run};
+use crate::local::LocalApp;
+use crate::process::{finish, program};
+
+const KEYED: &str = "web.api_key = \"right key\"";
+
+#[test]
+fn every_api_route_asks_for_the_key_and_the_root_page_does_not() {
+    run(async {
+        let app = LocalApp::with(None, KEYED).await;
+        let keyed = app.client.with_header("x-api-key", "right key");
+        for (method, path) in [
+            (Method::POST, "/api/recall"),
+            (Method::POST, "/api/remember"),
+            (Method::POST, "/api/ingest"),
+            (Method::POST, "/api/synthesize"),
+            (Method::GET, "/api/notes/x"),
+            (Method::GET, "/api/graph/nodes"),
+            (Method::GET, "/api/graph/edges"),
+            (Method::GET, "/api/entities"),
+            (Method::GET, "/api/health"),
+            (Method::GET, "/api/stats"),
+            (Method::GET, "/api/storage"),
+            (Method::GET, "/api/version"),
+            (Method::GET, "/api/telemetry"),
+            (Method::GET, "/api/history"),
+            (Method::GET, "/api/logs"),
+            (Method::GET, "/api/edition"),
+            (Method::GET, "/api/logs/stream"),
+            (Method::GET, "/api/telemetry/stream"),
+            (Method::GET, "/api/config"),
+            (Method::PUT, "/api/config"),
+            (Method::GET, "/api/config/meta"),
+            (Method::POST, "/api/sync"),
+            (Method::GET, "/config"),
+        ] {
+            for client in [
+                app.client.clone(),
+                app.client.with_header("x-api-key", "wrong"),
+                app.client.bearer("wrong"),
+            ] {
+                let answer = client.request(method.clone(), path).send().await.unwrap();
+                assert_eq!(answer.status(), 401, "{method} {path}");
+                assert_eq!(
+                    answer.text().await.unwrap(),
+                    r#"{"detail":"Valid API key required"}"#
+                );
+            }
+            let answer = keyed.request(method.clone(), path).send().await.unwrap();
+            assert_ne!(answer.status(), 401, "{method} {path}");
+        }
+        app.client
+            .bearer("right key")
+            .get("/api/version")
+            .await
+            .expect(200)
+            .await;
+        assert_eq!(app.client.get("/").await.status(), 200);
+        app.stop().await;
+    });
+}
+
+#[test]
+fn each_key_and_each_address_has_its_window_and_guesses_count() {
+    run(async {
+        let app = LocalApp::with(None, &format!("{KEYED}\nweb.rate_limit_per_minute = 5")).await;
+        let keyed = app.client.with_header("x-api-key", "right key");
+        for guess in 0..5 {
+            // Made-up keys share the window of their sender.
+            let client = app.client.with_header("x-api-key", &format!("guess {guess}"));
+            assert_eq!(client.get("/api/version").await.status(), 401);
+        }
+        let refused = app
+            .client
+            .with_header("x-api-key", "guess 6")
+            .get("/api/version")
+            .await;
+        assert_eq!(refused.status(), 429);
+        assert!(refused.header("retry-after").unwrap().parse::<u64>().unwrap() <= 61);
+        assert_eq!(refused.header("ratelimit-remaining"), Some("0"));
+        assert_eq!(
+            refused.expect(429).await,
+            json!({"detail": "Rate limit exceeded"})
+        );
+        for left in (0..5).rev() {
+            let answer = keyed.get("/api/version").await;
+            assert_eq!(
+                (answer.status(), answer.header("ratelimit-remaining")),
+                (200, Some(left.to_string().as_str()))
+            );
+        }
+        assert_eq!(keyed.get("/api/version").await.status(), 429);
+        app.stop().await;
+    });
+}
+
+#[test]
+fn without_a_key_pages_from_elsewhere_are_refused() {
+    run(async {
+        let app = LocalApp::spawn().await;
+        for (name, value) in [
+            ("origin", "https://evil.example"),
+            ("sec-fetch-site", "cross-site"),
+            ("host", "evil.example"),
+        ] {
+            let answer = app.client.with_header(name, value).get("/api/health").await;
+            assert_eq!(answer.status(), 403, "{name}");
+        }
+        let own = app.client.base.clone();
+        assert_eq!(
+            app.client
+                .with_header("origin", &own)
+                .get("/api/health")
+                .await
+                .status(),
+            200
+        );
+        let forwarded = app.client.with_header("x-forwarded-for", "8.8.8.8");
+        assert_eq!(
+            forwarded.get("/api/health").await.status(),
+            200,
+            "nobody is believed"
+        );
+        app.stop().await;
+    });
+}
+
+#[test]
+fn exposing_the_service_without_a_key_is_refused_at_start() {
+    for host in ["0.0.0.0", "::", "192.0.2.7"] {
+        let output = finish(
+            program()
+                .args(["local", "--port", "0", "--host", host])
+                .env("LOCAL_BACKEND", "mem"),
+        );
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(
+            said.contains("Set LOCAL_WEB_API_KEY before exposing the web API"),
+            "{said}"
+        );
+    }
+    let output = finish(
+        program()
+            .args(["local", "--port", "0"])
+            .env("LOCAL_WEB_MAX_K", "zero"),
+    );
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(said.contains("LOCAL_WEB_MAX_K"), "{said}");
+}
+
+#[test]
+fn callers_from_other_machines_need_a_key_to_be_set() {
+    let Some(address) = other_address() else { return };
+    run(async move {
+        // Bound to an address that is not loopback, which needs a key; the key is right, so the caller is served.
+        let app = LocalApp::with(None, &format!("{KEYED}\nweb.host = \"{address}\"")).await;
+        let client = Client::at(&format!("http://{}", app.app.address()));
+        assert_eq!(client.get("/api/health").await.status(), 401);
+        assert_eq!(
+            client
+                .with_header("x-api-key", "right key")
+                .get("/api/health")
+                .await
+                .status(),
+            200
+        );
+        app.stop().await;
+    });
+}
+
+/// An address of this machine that is not loopback, if it has one.
+fn other_address() -> Option<std::net::IpAddr> {
+    let socket = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;
+    socket.connect("192.0.2.1:9").ok()?;
+    let address = socket.local_addr().ok()?.ip();
+    (!address.is_loopback() && !address.is_unspecified()).then_some(address)
+}
