@@ -3,13 +3,16 @@
 //! Nobody waits for it. An endpoint that is out of reach costs time only: the queue stays, and the pauses grow. A note
 //! for which the model gives nothing usable again and again leaves the queue as it is.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use actix::{Actor, Context};
+use futures_util::FutureExt;
 use serde::Serialize;
 use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use super::extractor::{Decide, Extract, ExtractorHandle};
@@ -37,6 +40,9 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// How often the queue is looked at though nobody rang.
 const ROUND: Duration = Duration::from_secs(30);
+/// How the extractor says that only the rules have read a text, and that asking again would change nothing.
+const MODEL_UNAVAILABLE: &str = "language model unavailable";
+const UNUSABLE: &str = "unusable";
 /// Below this what a model found is left out.
 const LEAST_CONFIDENCE: f64 = 0.5;
 
@@ -132,8 +138,7 @@ impl EnricherCore {
             let mut reached = true;
             for waiting in batch {
                 // A panic costs this note's turn only.
-                let core = Arc::clone(&self);
-                let turn = tokio::spawn(async move { core.enrich(waiting).await });
+                let turn = AssertUnwindSafe(self.enrich(waiting)).catch_unwind();
                 reached = turn.await.unwrap_or(false);
                 if !reached {
                     break;
@@ -164,23 +169,26 @@ impl EnricherCore {
                 Verdict::Keep
             }
         };
-        let text = waiting.note.content;
-        let extract = Extract {
-            text,
-            source_type: SourceType::AnalystReport,
+        let Some(found) = self.mentions(waiting.note.content).await else {
+            return false;
         };
-        let found = self
-            .extractor
-            .call(extract)
-            .await
-            .map(mentions_of)
-            .unwrap_or_default();
         let apply = ApplyEnrichment { note, found, verdict };
         if let Err(error) = self.graph.call(apply).await {
             tracing::warn!(%note, ?error, "storing what the language model found failed; trying again later");
             return false;
         }
         true
+    }
+
+    /// What the model and the rules find in a text; none when the model can't be reached.
+    async fn mentions(&self, text: String) -> Option<Mentions> {
+        let extract = Extract {
+            text,
+            source_type: SourceType::AnalystReport,
+        };
+        let found = self.extractor.call(extract).await.ok()?;
+        let missed = |warning: &String| warning.starts_with(MODEL_UNAVAILABLE) && !warning.contains(UNUSABLE);
+        (!found.warnings.iter().any(missed)).then(|| mentions_of(found))
     }
 
     /// What the model makes of the note; none when it can't be reached, an error when it says nothing usable.
@@ -267,13 +275,15 @@ fn entity_type(entity: &ExtractedEntity) -> Option<&'static str> {
 }
 
 impl Enricher {
-    /// Starts the actor, and its work if there is a model to ask.
-    pub fn start(core: Arc<EnricherCore>, runtime: Handle, settings: ActorSettings) -> EnricherHandle {
-        if core.on {
-            runtime.spawn(Arc::clone(&core).work());
-        }
+    /// Starts the actor, and its work if there is a model to ask; whoever stops the service ends the work.
+    pub fn start(
+        core: Arc<EnricherCore>,
+        runtime: Handle,
+        settings: ActorSettings,
+    ) -> (EnricherHandle, Option<JoinHandle<()>>) {
+        let work = core.on.then(|| runtime.spawn(Arc::clone(&core).work()));
         let arbiter = actix::Arbiter::current();
-        ActorHandle::start(
+        let handle = ActorHandle::start(
             "enricher",
             settings,
             Box::new(move || {
@@ -283,7 +293,8 @@ impl Enricher {
                     Self { core, runtime }
                 })
             }),
-        )
+        );
+        (handle, work)
     }
 }
 

@@ -141,7 +141,7 @@ impl LocalCore {
             fixed.has_model(),
             patience,
         );
-        let enricher = Enricher::start(Arc::new(enricher), runtime, actors.enricher);
+        let (enricher, work) = Enricher::start(Arc::new(enricher), runtime, actors.enricher);
         let handles = LocalHandles {
             settings: watched,
             graph,
@@ -155,7 +155,8 @@ impl LocalCore {
         };
         // The rules compile on first use; the first note shall not wait for it.
         tokio::task::spawn_blocking(|| drop(mentions_in("")));
-        let background = background(&handles, &core, &fixed);
+        let mut background = background(&handles, &core, &fixed);
+        background.extend(work);
         Ok(Self {
             handles,
             store,

@@ -23,24 +23,19 @@ async fn chat(model: web::Data<Model>, body: web::Json<Value>) -> HttpResponse {
     }
     let said = body["messages"].to_string();
     let content = match body["response_format"]["json_schema"]["name"].as_str().unwrap() {
-        "evolution" => {
-            let action = if said.contains("no longer") {
-                "supersede"
-            } else {
-                "add"
-            };
-            let schema = &body["response_format"]["json_schema"]["schema"]["properties"];
-            let mut answer =
-                json!({"target": if action == "add" { "" } else { "N1" }, "merged": "", "reason": "r"});
-            for key in ["action", "decision"] {
-                if schema.get(key).is_some() {
-                    answer[key] = json!(action);
-                }
-            }
-            answer
+        "evolution" if said.contains("moved to") => {
+            json!({"action": "supersede", "target": "N1", "merged": ""})
         }
+        "evolution" => json!({"action": "add", "target": "", "merged": ""}),
         "extraction" => json!({"entities": [], "relations": []}),
-        _ => json!({"answer": "", "confidence": 0.0, "citations": [], "sources": []}),
+        _ => json!({
+            "answer": "Turla uses Snake.", "confidence": 0.9,
+            "citations": [
+                {"source": "S1", "quote": "Turla uses Snake"},
+                {"source": "S9", "quote": "Turla uses Snake"},
+                {"source": "S1", "quote": "words that stand nowhere"},
+            ],
+        }),
     };
     let message = json!({"role": "assistant", "content": content.to_string()});
     HttpResponse::Ok().json(json!({"choices": [{"message": message, "finish_reason": "stop"}]}))
@@ -121,6 +116,56 @@ fn a_model_that_is_out_of_reach_costs_an_answer_and_nothing_else() {
             .await;
         assert_eq!(answer["sources_count"], 1);
         assert_eq!(answer["synthesis"]["confidence"], 0.0);
+        app.stop().await;
+    });
+}
+
+#[test]
+fn an_answer_rests_on_quotes_that_stand_in_the_notes() {
+    run(async {
+        let (_model, config) = serve();
+        let app = LocalApp::with(None, &config).await;
+        let told = app.client.remember("Turla uses Snake against ministries.").await;
+        let body = json!({"query": "Who uses Snake?", "format": "direct_answer"});
+        let answer = app.client.post("/api/synthesize", &body).await.expect(200).await;
+        let synthesis = &answer["synthesis"];
+        assert_eq!(synthesis["answer"], "Turla uses Snake.");
+        assert_eq!(
+            synthesis["sources"],
+            json!([{"note_id": told["note_id"], "quote": "Turla uses Snake"}])
+        );
+        let confidence = synthesis["confidence"].as_f64().unwrap();
+        assert!(
+            (0.0..=0.9).contains(&confidence) && confidence > 0.0,
+            "{confidence}"
+        );
+        app.stop().await;
+    });
+}
+
+#[test]
+fn a_decision_of_the_model_supersedes_a_note_which_stays_readable() {
+    run(async {
+        let (_model, config) = serve();
+        let app = LocalApp::with(None, &config).await;
+        let old = app
+            .client
+            .remember("The Snake command server of Turla is hosted at 203.0.113.7 in Prague.")
+            .await;
+        wait_for(&app, |health| health["enrichment_queue_depth"] == 0).await;
+        let new = app
+            .client
+            .remember("The Snake command server of Turla has moved to 203.0.113.9 in Vienna.")
+            .await;
+        assert_eq!(new["status"], "created");
+        wait_for(&app, |health| health["enrichment_queue_depth"] == 0).await;
+        let path = format!("/api/notes/{}", old["note_id"].as_str().unwrap());
+        let note = app.client.get(&path).await.expect(200).await;
+        assert_eq!(note["superseded_by"], new["note_id"], "{note}");
+        assert_eq!(
+            app.client.recall("Snake command server").await,
+            [new["note_id"].as_str().unwrap()]
+        );
         app.stop().await;
     });
 }
