@@ -25,7 +25,7 @@ use crate::store::{AuditFilter, Store};
 /// Most entries in one statement.
 const GROUP: usize = 500;
 /// How long an entry may wait for its link, so that many are linked in one write.
-const LINK_DELAY: Duration = Duration::from_millis(20);
+const LINK_DELAY: Duration = Duration::from_millis(100);
 /// Pause after a failed write of links.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 

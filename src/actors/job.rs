@@ -35,6 +35,15 @@ pub(super) async fn blocking<T: Send + 'static>(
     joined(tokio::task::spawn_blocking(move || span.in_scope(work)).await)
 }
 
+/// Starts work on another thread while the caller goes on; what it returns waits for the end. The work is
+/// not cancelled when the caller loses interest, so it must only read.
+pub(super) fn beside<T: Send + 'static>(
+    work: impl Future<Output = Result<T, DomainError>> + Send + 'static,
+) -> impl Future<Output = Result<T, DomainError>> {
+    let task = tokio::spawn(work.in_current_span());
+    async move { joined(task.await) }
+}
+
 fn joined<T>(result: Result<Result<T, DomainError>, tokio::task::JoinError>) -> Result<T, DomainError> {
     result.unwrap_or_else(|error| Err(DomainError::internal("the request failed unexpectedly", error)))
 }

@@ -23,6 +23,10 @@ const APP_USER: &str = "service";
 /// Scheme of an embedded, durable store.
 const EMBEDDED: &str = "surrealkv://";
 
+/// Bytes of a block on disk. The engine copies a whole block for each row that it reads; its own 64 KiB
+/// make a point read several times as expensive.
+const BLOCK_SIZE: usize = 8 << 10;
+
 /// Why the store could not be opened or a statement failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
@@ -155,6 +159,7 @@ async fn open_embedded(url: &str, memory: StorageMemory) -> Result<Surreal<Db>, 
 /// The steps of the SDK's own `connect`, with a configuration of ours.
 async fn datastore(url: &str, memory: StorageMemory) -> Result<Arc<Datastore>, String> {
     let config = ConfigMap::empty()
+        .with_key_value("surrealkv_block_size", BLOCK_SIZE.to_string())
         .with_key_value("surrealkv_max_memtable_size", memory.memtable.to_string())
         .with_key_value("surrealkv_block_cache_capacity", memory.block_cache.to_string());
     let builder = Datastore::builder()

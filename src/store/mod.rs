@@ -11,6 +11,7 @@ mod identity;
 mod migrate;
 mod nodes;
 mod notes;
+mod notes_rows;
 mod retry;
 mod rows;
 mod sessions;

@@ -1,22 +1,22 @@
 //! Notes, the entities they mention and the relationships that they or somebody state, in one transaction.
 
 use chrono::{DateTime, Utc};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use surrealdb::IndexedResults;
-use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
-use super::rows::{AuditRow, EdgeRow, NodeRow, corrupt, key, record};
+use super::notes_rows::{
+    EntityRow, HeadRow, NoteRow, Rows, WaitingRow, changed, mentioning, relation, superseding,
+};
+use super::rows::{AuditRow, EdgeRow, key, record};
 use super::{Store, failed};
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
 use crate::domain::memory::entity::{EntityDraft, EntityKey};
-use crate::domain::memory::note::{self, Note};
-use crate::domain::node::NodeStatus;
-use crate::domain::tlp::Tlp;
+use crate::domain::memory::note::Note;
 
 /// Where the nodes of entities come from, as their `source_type`.
-const ENTITY_SOURCE: &str = "note";
+pub(super) const ENTITY_SOURCE: &str = "note";
 
 /// A note with what only this program needs to know of it.
 #[derive(Debug, Clone)]
@@ -83,64 +83,6 @@ pub struct NotesWrite {
     /// Notes that it has looked at.
     pub enriched: Vec<Uuid>,
     pub audit: Vec<AuditEntry>,
-}
-
-#[derive(Debug, Clone, SurrealValue)]
-struct NoteRow {
-    id: RecordId,
-    ws: Uuid,
-    content: String,
-    label: String,
-    domain: String,
-    source_type: String,
-    source_ref: String,
-    tier: String,
-    confidence: f64,
-    flags: Vec<String>,
-    digest: String,
-    mentions: Vec<Uuid>,
-    superseded_by: Option<Uuid>,
-    rev: i64,
-    created_at: DateTime<Utc>,
-}
-
-#[derive(Debug, SurrealValue)]
-struct HeadRow {
-    id: RecordId,
-    label: String,
-    domain: String,
-    tier: String,
-    confidence: f64,
-    digest: String,
-    mentions: Vec<Uuid>,
-    superseded_by: Option<Uuid>,
-    created_at: DateTime<Utc>,
-}
-
-#[derive(Debug, SurrealValue)]
-struct EntityRow {
-    id: RecordId,
-    name: String,
-    confidence: f64,
-    properties: String,
-    ingested_at: DateTime<Utc>,
-}
-
-#[derive(Debug, Clone, SurrealValue)]
-struct Change {
-    id: RecordId,
-    by: Option<Uuid>,
-    mentions: Vec<Uuid>,
-    confidence: f64,
-    properties: Option<String>,
-}
-
-#[derive(Debug, Clone, SurrealValue)]
-struct WaitingRow {
-    id: RecordId,
-    ws: Uuid,
-    attempts: i64,
-    created_at: DateTime<Utc>,
 }
 
 /// The id of an entity's node.
@@ -382,215 +324,5 @@ impl Store {
         Ok(attempts
             .and_then(|attempts| u32::try_from(attempts).ok())
             .unwrap_or(0))
-    }
-}
-
-/// Makes rows of one write.
-struct Rows {
-    ws: Uuid,
-    now: DateTime<Utc>,
-    stamp: i64,
-}
-
-impl Rows {
-    fn note(&self, note: &Note, digest: &str) -> NoteRow {
-        NoteRow {
-            id: record("note", note.id),
-            ws: self.ws,
-            label: note::label(&note.content),
-            content: note.content.clone(),
-            domain: note.domain.clone(),
-            source_type: note.source_type.clone(),
-            source_ref: note.source_ref.clone(),
-            tier: note.tier.clone(),
-            confidence: note.confidence,
-            flags: note.flags.clone(),
-            digest: digest.to_owned(),
-            mentions: note.mentions.clone(),
-            superseded_by: note.superseded_by,
-            rev: self.stamp,
-            created_at: note.created_at,
-        }
-    }
-
-    fn entity(&self, entity: &StoredEntity) -> NodeRow {
-        let EntityDraft {
-            key,
-            name,
-            aliases,
-            confidence,
-        } = &entity.draft;
-        let properties =
-            json!({"entity_type": key.entity_type, "entity_value": key.value, "aliases": aliases});
-        NodeRow {
-            id: record("node", entity.id),
-            ws: self.ws,
-            node_type: key.node_type().as_str().into(),
-            name: name.clone(),
-            description: String::new(),
-            source: String::new(),
-            source_type: ENTITY_SOURCE.into(),
-            tlp_rank: i64::from(Tlp::White.rank()),
-            confidence: *confidence,
-            properties: properties.to_string(),
-            status: NodeStatus::Active.as_str().into(),
-            evidence: Vec::new(),
-            evidence_tlp: Vec::new(),
-            stix_evidence: None,
-            modified: None,
-            redistribution: "allowed".into(),
-            rev: self.stamp,
-            ingested_at: self.now,
-        }
-    }
-
-    fn edge(&self, relation: &StoredRelation) -> EdgeRow {
-        EdgeRow {
-            id: record("edge", relation.id),
-            source: record("node", relation.source),
-            target: record("node", relation.target),
-            ws: self.ws,
-            relationship: relation.relationship.clone(),
-            tlp_rank: i64::from(Tlp::White.rank()),
-            confidence: relation.confidence,
-            active: true,
-            modified: None,
-            raw: None,
-            proof: relation.proof.clone(),
-            evidence: relation.note,
-            properties: relation
-                .properties
-                .clone()
-                .map(|map| Value::Object(map).to_string()),
-            created_at: relation.created_at,
-        }
-    }
-
-    fn waiting(&self, note: Uuid) -> WaitingRow {
-        WaitingRow {
-            id: record("enrichment", note),
-            ws: self.ws,
-            attempts: 0,
-            created_at: self.now,
-        }
-    }
-}
-
-fn changed(relation: &StoredRelation) -> Change {
-    Change {
-        id: record("edge", relation.id),
-        by: None,
-        mentions: Vec::new(),
-        confidence: relation.confidence,
-        properties: relation
-            .properties
-            .clone()
-            .map(|map| Value::Object(map).to_string()),
-    }
-}
-
-fn mentioning((note, mentions): &(Uuid, Vec<Uuid>)) -> Change {
-    Change {
-        id: record("note", *note),
-        by: None,
-        mentions: mentions.clone(),
-        confidence: 0.0,
-        properties: None,
-    }
-}
-
-fn superseding((old, by): &(Uuid, Uuid)) -> Change {
-    Change {
-        id: record("note", *old),
-        by: Some(*by),
-        mentions: Vec::new(),
-        confidence: 0.0,
-        properties: None,
-    }
-}
-
-fn relation(row: EdgeRow) -> Result<StoredRelation, DomainError> {
-    Ok(StoredRelation {
-        id: key(&row.id)?,
-        source: key(&row.source)?,
-        target: key(&row.target)?,
-        relationship: row.relationship,
-        confidence: row.confidence,
-        proof: row.proof,
-        note: row.evidence,
-        properties: row
-            .properties
-            .map(|text| serde_json::from_str(&text).map_err(corrupt))
-            .transpose()?,
-        created_at: row.created_at,
-    })
-}
-
-impl NoteRow {
-    fn into_stored(self) -> Result<StoredNote, DomainError> {
-        Ok(StoredNote {
-            rev: u64::try_from(self.rev).unwrap_or(0),
-            note: Note {
-                id: key(&self.id)?,
-                content: self.content,
-                domain: self.domain,
-                source_type: self.source_type,
-                source_ref: self.source_ref,
-                tier: self.tier,
-                confidence: self.confidence,
-                flags: self.flags,
-                mentions: self.mentions,
-                superseded_by: self.superseded_by,
-                created_at: self.created_at,
-            },
-        })
-    }
-}
-
-impl HeadRow {
-    fn into_head(self) -> Result<NoteHead, DomainError> {
-        Ok(NoteHead {
-            id: key(&self.id)?,
-            label: self.label,
-            domain: self.domain,
-            tier: self.tier,
-            confidence: self.confidence,
-            digest: self.digest,
-            mentions: self.mentions,
-            superseded_by: self.superseded_by,
-            created_at: self.created_at,
-        })
-    }
-}
-
-impl EntityRow {
-    fn into_entity(self) -> Result<StoredEntity, DomainError> {
-        let properties: Map<String, Value> = serde_json::from_str(&self.properties).map_err(corrupt)?;
-        let text = |key: &str| {
-            properties
-                .get(key)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .to_owned()
-        };
-        let aliases = properties.get("aliases").and_then(Value::as_array);
-        let aliases = aliases
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .map(str::to_owned);
-        Ok(StoredEntity {
-            id: key(&self.id)?,
-            draft: EntityDraft {
-                key: EntityKey {
-                    entity_type: text("entity_type"),
-                    value: text("entity_value"),
-                },
-                name: self.name,
-                aliases: aliases.collect(),
-                confidence: self.confidence,
-            },
-            created_at: self.ingested_at,
-        })
     }
 }

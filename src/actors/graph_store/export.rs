@@ -1,6 +1,8 @@
 //! STIX out: every check is made again, on the rows as they are now.
 
 use std::collections::{HashMap, HashSet};
+use std::future::Future;
+use std::sync::Arc;
 
 use serde_json::Value;
 use uuid::Uuid;
@@ -8,7 +10,7 @@ use uuid::Uuid;
 use super::ExportSession;
 use super::core::GraphCore;
 use crate::actors::audit_writer::Append;
-use crate::actors::job::blocking;
+use crate::actors::job::{beside, blocking};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
@@ -37,6 +39,13 @@ impl GraphCore {
             .ok_or(DomainError::NotFound("session"))?;
         let include_rejected = record.include_rejected && by.may_see_rejected();
         let highest = by.workspace.clearance().highest();
+        // Without the grant no RED object leaves, be it a result, a relationship or an author.
+        let leaving = if by.workspace.red_export_grant {
+            highest
+        } else {
+            highest.min(Tlp::AmberPk)
+        };
+        let edges = self.edges_among(ws, record.session.node_ids.clone(), leaving);
         let nodes = self
             .store
             .nodes_by_id(ws, &record.session.node_ids, highest, include_rejected)
@@ -55,13 +64,9 @@ impl GraphCore {
             self.audit().call(Append(entry)).await?;
             return Err(DomainError::Forbidden(reason));
         }
-        // Without the grant no RED object leaves, be it a result, a relationship or an author.
-        let highest = if by.workspace.red_export_grant {
-            highest
-        } else {
-            highest.min(Tlp::AmberPk)
-        };
-        let parts = self.parts(&by, &record.session.node_ids, nodes, highest).await?;
+        let parts = self
+            .parts(&by, &record.session.node_ids, nodes, edges, leaving)
+            .await?;
         let exported = parts.nodes.len() as u64;
         let built = blocking(move || Ok(export::bundle(parts, Uuid::new_v4()))).await?;
         let outcome = if built.is_ok() {
@@ -78,46 +83,35 @@ impl GraphCore {
         })
     }
 
+    /// Begins to read the relationships among these nodes of the workspace, hidden ones included.
+    fn edges_among(
+        &self,
+        ws: Uuid,
+        nodes: Vec<Uuid>,
+        highest: Tlp,
+    ) -> impl Future<Output = Result<Vec<EdgeRecord>, DomainError>> {
+        let store = Arc::clone(&self.store);
+        beside(async move { store.relationships_among(ws, &nodes, highest).await })
+    }
+
     /// Everything the bundle is made of, in the order of the session.
     async fn parts(
         &self,
         by: &Principal,
         order: &[Uuid],
         nodes: Vec<StoredNode>,
+        edges: impl Future<Output = Result<Vec<EdgeRecord>, DomainError>>,
         highest: Tlp,
     ) -> Result<ExportParts, DomainError> {
         let ws = by.workspace.id;
-        let ids: Vec<Uuid> = nodes.iter().map(|stored| stored.node.id).collect();
-        let evidence: Vec<Uuid> = nodes.iter().filter_map(|stored| stored.stix_evidence).collect();
-        let mut originals: HashMap<Uuid, _> =
-            self.store.originals(ws, &evidence).await?.into_iter().collect();
-        let mut by_id: HashMap<Uuid, StoredNode> =
-            nodes.into_iter().map(|stored| (stored.node.id, stored)).collect();
         let author = synthesize::workspace_identity(ws, &by.workspace.name, by.workspace.created_at);
         let author_id = object::text(&author, "id").unwrap_or_default().to_owned();
         let mut parts = ExportParts::default();
-        let mut stix_ids: HashMap<Uuid, String> = HashMap::new();
-        for id in order {
-            let Some(stored) = by_id.remove(id) else { continue };
-            let raw = match stored.stix_evidence {
-                Some(evidence) => originals
-                    .remove(&evidence)
-                    .ok_or_else(|| DomainError::internal("the node's original is missing", id))?,
-                None => synthesize::object_of(&Facts {
-                    id: *id,
-                    node: &stored.node,
-                    identity_id: &author_id,
-                }),
-            };
-            stix_ids.insert(*id, object::text(&raw, "id").unwrap_or_default().to_owned());
-            let (tlp, confidence) = (stored.node.tlp, Some(stored.node.confidence));
-            parts.nodes.push(ExportObject { raw, tlp, confidence });
-        }
-        for edge in self.store.relationships_among(ws, &ids, highest).await? {
-            parts
-                .relationships
-                .extend(relationship(edge, &stix_ids, &author_id));
-        }
+        let stix_ids = self.add_nodes(ws, order, nodes, &author_id, &mut parts).await?;
+        let edges = edges.await?.into_iter();
+        parts
+            .relationships
+            .extend(edges.filter_map(|edge| relationship(edge, &stix_ids, &author_id)));
         if parts.missing_refs().contains(&author_id) {
             parts.supporting.push(ExportObject {
                 raw: author,
@@ -127,6 +121,40 @@ impl GraphCore {
         }
         self.add_supporting(ws, &mut parts, highest).await?;
         Ok(parts)
+    }
+
+    /// Adds the nodes as STIX objects, in the order of the session; their STIX ids.
+    async fn add_nodes(
+        &self,
+        ws: Uuid,
+        order: &[Uuid],
+        nodes: Vec<StoredNode>,
+        author_id: &str,
+        parts: &mut ExportParts,
+    ) -> Result<HashMap<Uuid, String>, DomainError> {
+        let evidence: Vec<Uuid> = nodes.iter().filter_map(|stored| stored.stix_evidence).collect();
+        let mut originals: HashMap<Uuid, _> =
+            self.store.originals(ws, &evidence).await?.into_iter().collect();
+        let mut by_id: HashMap<Uuid, StoredNode> =
+            nodes.into_iter().map(|stored| (stored.node.id, stored)).collect();
+        let mut stix_ids = HashMap::new();
+        for id in order {
+            let Some(stored) = by_id.remove(id) else { continue };
+            let raw = match stored.stix_evidence {
+                Some(evidence) => originals
+                    .remove(&evidence)
+                    .ok_or_else(|| DomainError::internal("the node's original is missing", id))?,
+                None => synthesize::object_of(&Facts {
+                    id: *id,
+                    node: &stored.node,
+                    identity_id: author_id,
+                }),
+            };
+            stix_ids.insert(*id, object::text(&raw, "id").unwrap_or_default().to_owned());
+            let (tlp, confidence) = (stored.node.tlp, Some(stored.node.confidence));
+            parts.nodes.push(ExportObject { raw, tlp, confidence });
+        }
+        Ok(stix_ids)
     }
 
     /// Adds what the parts refer to, and what that refers to, as far as the caller may see it.
@@ -168,14 +196,15 @@ fn refusal(by: &Principal, nodes: &[StoredNode]) -> Option<String> {
     held.then(|| "a source of this session does not allow redistribution".into())
 }
 
-/// An edge as a STIX relationship: its original, or what we know of it.
+/// An edge as a STIX relationship: its original, or what we know of it. None where an end does not leave.
 fn relationship(edge: EdgeRecord, stix_ids: &HashMap<Uuid, String>, author: &str) -> Option<ExportObject> {
+    let (source, target) = (stix_ids.get(&edge.source)?, stix_ids.get(&edge.target)?);
     let raw = match edge.raw {
         Some(raw) => raw,
         None => synthesize::relationship_of(
             edge.id,
-            stix_ids.get(&edge.source)?,
-            stix_ids.get(&edge.target)?,
+            source,
+            target,
             &edge.relationship,
             edge.proof.as_deref().unwrap_or_default(),
             author,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use uuid::Uuid;
 
-use super::writer::Prepared;
+use super::prepare::Prepared;
 use super::{Memory, Tuning};
 use crate::actors::graph_store::core::{GraphCore, index_failed};
 use crate::actors::job::blocking;

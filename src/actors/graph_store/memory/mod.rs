@@ -6,6 +6,8 @@
 pub mod enrich;
 mod evolution;
 mod graph;
+mod lists;
+mod prepare;
 mod recall;
 #[cfg(test)]
 mod tests;

@@ -13,20 +13,17 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use uuid::Uuid;
 
 use super::evolution::Known;
-use super::{
-    FoundNote, IngestRelationship, Memory, NewNote, NoteStatus, PiiAction, ReadNote, Remember, Remembered,
-    Tuning,
-};
+use super::prepare::{Prepared, prepare};
+use super::{FoundNote, IngestRelationship, Memory, NoteStatus, ReadNote, Remember, Remembered, Tuning};
 use crate::actors::graph_store::core::GraphCore;
 use crate::actors::graph_store::documents;
 use crate::actors::job::blocking;
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
-use crate::domain::memory::entity::{EntityDraft, Mentions, mentions_in};
-use crate::domain::memory::note::{self, Note};
-use crate::domain::memory::{digest, injection, pii, tier};
-use crate::search::{IndexDoc, SearchIndex, embedding_text};
+use crate::domain::memory::entity::EntityDraft;
+use crate::domain::memory::note;
+use crate::search::IndexDoc;
 use crate::store::{NoteHead, NotesWrite, StoredEntity, StoredRelation, entity_id, relation_id};
 
 type Outcomes = Vec<Result<Remembered, DomainError>>;
@@ -37,15 +34,6 @@ pub(super) struct Pending {
     from: IpAddr,
     done: oneshot::Sender<Result<Outcomes, DomainError>>,
     _permit: Option<OwnedSemaphorePermit>,
-}
-
-/// A note with everything that can be found out about it alone.
-pub(super) struct Prepared {
-    pub(super) note: Note,
-    pub(super) digest: String,
-    pub(super) evolve: bool,
-    pub(super) vector: Option<Vec<i8>>,
-    mentions: Mentions,
 }
 
 /// One group on its way into the database.
@@ -255,85 +243,6 @@ struct Written {
         oneshot::Sender<Result<Outcomes, DomainError>>,
         Result<Outcomes, DomainError>,
     )>,
-}
-
-/// Finds out about a note what can be found out without any other.
-fn prepare(
-    ws: Uuid,
-    new: NewNote,
-    tuning: &Tuning,
-    index: Option<&SearchIndex>,
-) -> Result<Prepared, DomainError> {
-    let NewNote {
-        mut content,
-        domain,
-        source_type,
-        source_ref,
-        evolve,
-    } = new;
-    let mut flags = Vec::new();
-    if let Some(action) = tuning.pii {
-        content = without_personal_data(content, action, &mut flags)?;
-    }
-    if let Some(rule) = injection::prompt_injection(&content) {
-        flags.push(format!("prompt-injection:{rule}"));
-    }
-    let mentions = mentions_in(&content);
-    let vector = index.and_then(|index| {
-        let text = embedding_text("", &[], &content);
-        index.embed_query(&text).ok()
-    });
-    let tier = tier::tier_of(&source_type);
-    let note = Note {
-        id: Uuid::now_v7(),
-        mentions: mentions
-            .entities
-            .iter()
-            .map(|entity| entity_id(ws, &entity.key))
-            .collect(),
-        confidence: tier::confidence_of(tier),
-        tier: tier.as_str().to_owned(),
-        domain,
-        source_type,
-        source_ref,
-        flags,
-        superseded_by: None,
-        created_at: clock::now(),
-        content,
-    };
-    Ok(Prepared {
-        digest: hex::encode(digest::digest(&note.domain, &note.content)),
-        note,
-        evolve,
-        vector,
-        mentions,
-    })
-}
-
-fn without_personal_data(
-    content: String,
-    action: PiiAction,
-    flags: &mut Vec<String>,
-) -> Result<String, DomainError> {
-    let mut kinds: Vec<&str> = pii::find(&content).iter().map(|hit| hit.kind.as_str()).collect();
-    kinds.sort_unstable();
-    kinds.dedup();
-    if kinds.is_empty() {
-        return Ok(content);
-    }
-    if action == PiiAction::Block {
-        let rule = format!(
-            "holds personal data ({}), which governance.pii.action blocks",
-            kinds.join(", ")
-        );
-        return Err(DomainError::invalid("content", rule));
-    }
-    tracing::warn!(kinds = kinds.join(","), "a note holds personal data");
-    flags.extend(kinds.iter().map(|kind| format!("pii:{kind}")));
-    Ok(match action {
-        PiiAction::Redact => pii::redact(&content).0,
-        PiiAction::Log | PiiAction::Block => content,
-    })
 }
 
 impl Group {

@@ -1,0 +1,144 @@
+use chrono::{TimeZone, Utc};
+
+use super::*;
+use crate::domain::memory::entity::EntityDraft;
+use crate::domain::memory::view::{Page, SUPERSEDES, TypeCount};
+
+const ALL: Page = Page {
+    offset: 0,
+    limit: 100,
+};
+
+fn id(number: u128) -> Uuid {
+    Uuid::from_u128(number)
+}
+
+fn entity(number: u128, kind: &str, name: &str) -> StoredEntity {
+    StoredEntity {
+        id: id(number),
+        draft: EntityDraft::named(kind, name, 0.9).unwrap(),
+        created_at: Utc.timestamp_opt(0, 0).unwrap(),
+    }
+}
+
+fn note(number: u128, mentions: &[u128]) -> NoteHead {
+    NoteHead {
+        id: id(number),
+        label: format!("Note {number}"),
+        domain: "cti".into(),
+        tier: "b".into(),
+        confidence: 1.0,
+        digest: number.to_string(),
+        mentions: mentions.iter().map(|n| id(*n)).collect(),
+        superseded_by: None,
+        created_at: Utc.timestamp_opt(i64::try_from(number).unwrap(), 0).unwrap(),
+    }
+}
+
+fn relation(number: u128, source: u128, target: u128) -> StoredRelation {
+    StoredRelation {
+        id: id(number),
+        source: id(source),
+        target: id(target),
+        relationship: "uses".into(),
+        confidence: 0.5,
+        proof: None,
+        note: None,
+        properties: None,
+        created_at: Utc.timestamp_opt(0, 0).unwrap(),
+    }
+}
+
+fn graph() -> MemoryGraph {
+    let entities = vec![
+        entity(1, "actor", "APT28"),
+        entity(2, "tool", "Mimikatz"),
+        entity(3, "cve", "CVE-2024-1"),
+    ];
+    MemoryGraph::of(
+        vec![note(10, &[1, 2]), note(11, &[1])],
+        entities,
+        vec![relation(20, 1, 2)],
+    )
+}
+
+#[test]
+fn lists_and_counts_agree() {
+    let graph = graph();
+    let figures = graph.figures();
+    assert_eq!(figures.graph_nodes, graph.nodes(ALL, None, None).len());
+    assert_eq!(figures.graph_edges, graph.edges(ALL).len());
+    assert_eq!((figures.entities, figures.notes, figures.graph_edges), (3, 2, 4));
+    assert_eq!(
+        figures.by_type["actor"],
+        TypeCount {
+            unique_entities: 1,
+            total_mappings: 2
+        }
+    );
+    assert_eq!(figures.by_type["person"], TypeCount::default());
+    let one_by_one: Vec<_> = (0..6)
+        .flat_map(|offset| graph.edges(Page { offset, limit: 1 }))
+        .collect();
+    assert_eq!(one_by_one, graph.edges(ALL));
+}
+
+#[test]
+fn filters_fit_values_names_and_aliases() {
+    let graph = graph();
+    let list = |kind: Option<&str>, tier: Option<&str>, part: Option<&str>| {
+        let filter = EntityFilter {
+            entity_type: kind.map(str::to_owned),
+            tier: tier.map(str::to_owned),
+            part: part.map(str::to_owned),
+        };
+        let (found, total) = graph.list_entities(&filter, ALL);
+        assert_eq!(found.len(), total);
+        found.into_iter().map(|entity| entity.id).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        list(None, None, None),
+        ["actor:apt28", "cve:cve-2024-1", "tool:mimikatz"]
+    );
+    assert_eq!(list(None, None, Some("fancy")), ["actor:apt28"]);
+    assert_eq!(list(Some("tool"), None, None), ["tool:mimikatz"]);
+    assert_eq!(list(None, Some("b"), None), ["actor:apt28", "tool:mimikatz"]);
+    assert!(list(Some("nope"), None, None).is_empty());
+}
+
+#[test]
+fn a_superseded_note_leaves_the_counts_of_its_entities_and_says_by_what() {
+    let mut graph = graph();
+    assert_eq!(graph.duplicate_of("10"), Some(id(10)));
+    graph.supersede(id(10), id(11));
+    assert_eq!(graph.duplicate_of("10"), None);
+    assert!(!graph.is_active(id(10)));
+    let slot = graph.named(["Fancy Bear"])[0];
+    assert_eq!(graph.notes_about(slot, 10), [id(11)]);
+    let edges = graph.edges(ALL);
+    let edge = edges.iter().find(|edge| edge.relationship == SUPERSEDES).unwrap();
+    assert_eq!(
+        (edge.source.clone(), edge.target.clone()),
+        (id(11).to_string(), id(10).to_string())
+    );
+    assert_eq!(graph.figures().graph_edges, edges.len());
+}
+
+#[test]
+fn relationships_are_seen_from_both_ends_and_kept_once() {
+    let mut graph = graph();
+    let mut changed = relation(20, 1, 2);
+    changed.properties = Some(serde_json::Map::from_iter([("source".into(), "x".into())]));
+    graph.put_relation(changed);
+    let actor = graph.relationships_of(&EntityKey::new("actor", "fancy bear").unwrap());
+    assert_eq!(actor.len(), 1);
+    assert_eq!(
+        (actor[0].outgoing, actor[0].node.entity_value.as_str()),
+        (true, "mimikatz")
+    );
+    assert_eq!(actor[0].properties["source"], "x");
+    let tool = graph.relationships_of(&EntityKey::new("tool", "MIMIKATZ").unwrap());
+    assert!(!tool[0].outgoing);
+    let slot = graph.named(["mimikatz"])[0];
+    assert_eq!(graph.related(slot), graph.named(["apt28"]));
+}

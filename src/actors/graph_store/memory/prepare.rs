@@ -1,0 +1,100 @@
+//! Finding out about a note what can be found out about it alone.
+
+use uuid::Uuid;
+
+use super::{NewNote, PiiAction, Tuning};
+use crate::clock;
+use crate::domain::error::DomainError;
+use crate::domain::memory::entity::{Mentions, mentions_in};
+use crate::domain::memory::note::Note;
+use crate::domain::memory::{digest, injection, pii, tier};
+use crate::search::{SearchIndex, embedding_text};
+use crate::store::entity_id;
+
+/// A note with everything that can be found out about it alone.
+pub(super) struct Prepared {
+    pub(super) note: Note,
+    pub(super) digest: String,
+    pub(super) evolve: bool,
+    pub(super) vector: Option<Vec<i8>>,
+    pub(super) mentions: Mentions,
+}
+
+/// Finds out about a note what can be found out without any other.
+pub(super) fn prepare(
+    ws: Uuid,
+    new: NewNote,
+    tuning: &Tuning,
+    index: Option<&SearchIndex>,
+) -> Result<Prepared, DomainError> {
+    let NewNote {
+        mut content,
+        domain,
+        source_type,
+        source_ref,
+        evolve,
+    } = new;
+    let mut flags = Vec::new();
+    if let Some(action) = tuning.pii {
+        content = without_personal_data(content, action, &mut flags)?;
+    }
+    if let Some(rule) = injection::prompt_injection(&content) {
+        flags.push(format!("prompt-injection:{rule}"));
+    }
+    let mentions = mentions_in(&content);
+    let vector = index.and_then(|index| {
+        let text = embedding_text("", &[], &content);
+        index.embed_query(&text).ok()
+    });
+    let tier = tier::tier_of(&source_type);
+    let note = Note {
+        id: Uuid::now_v7(),
+        mentions: mentions
+            .entities
+            .iter()
+            .map(|entity| entity_id(ws, &entity.key))
+            .collect(),
+        confidence: tier::confidence_of(tier),
+        tier: tier.as_str().to_owned(),
+        domain,
+        source_type,
+        source_ref,
+        flags,
+        superseded_by: None,
+        created_at: clock::now(),
+        content,
+    };
+    Ok(Prepared {
+        digest: hex::encode(digest::digest(&note.domain, &note.content)),
+        note,
+        evolve,
+        vector,
+        mentions,
+    })
+}
+
+fn without_personal_data(
+    content: String,
+    action: PiiAction,
+    flags: &mut Vec<String>,
+) -> Result<String, DomainError> {
+    let mut kinds: Vec<&str> = pii::find(&content).iter().map(|hit| hit.kind.as_str()).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    if kinds.is_empty() {
+        return Ok(content);
+    }
+    if action == PiiAction::Block {
+        let rule = format!(
+            "holds personal data ({}), which governance.pii.action blocks",
+            kinds.join(", ")
+        );
+        return Err(DomainError::invalid("content", rule));
+    }
+    tracing::warn!(kinds = kinds.join(","), "a note holds personal data");
+    flags.extend(kinds.iter().map(|kind| format!("pii:{kind}")));
+    Ok(match action {
+        PiiAction::Redact => pii::redact(&content).0,
+        PiiAction::Log | PiiAction::Block => content,
+    })
+}

@@ -1,0 +1,282 @@
+//! Notes, entities and relationships as rows, and their way to and from the domain.
+
+use chrono::{DateTime, Utc};
+use serde_json::{Map, Value, json};
+use surrealdb::types::{RecordId, SurrealValue};
+use uuid::Uuid;
+
+use super::notes::{ENTITY_SOURCE, NoteHead, StoredEntity, StoredNote, StoredRelation};
+use super::rows::{EdgeRow, NodeRow, corrupt, key, record};
+use crate::domain::error::DomainError;
+use crate::domain::memory::entity::{EntityDraft, EntityKey};
+use crate::domain::memory::note::{self, Note};
+use crate::domain::node::NodeStatus;
+use crate::domain::tlp::Tlp;
+
+#[derive(Debug, Clone, SurrealValue)]
+pub(super) struct NoteRow {
+    pub(super) id: RecordId,
+    pub(super) ws: Uuid,
+    pub(super) content: String,
+    pub(super) label: String,
+    pub(super) domain: String,
+    pub(super) source_type: String,
+    pub(super) source_ref: String,
+    pub(super) tier: String,
+    pub(super) confidence: f64,
+    pub(super) flags: Vec<String>,
+    pub(super) digest: String,
+    pub(super) mentions: Vec<Uuid>,
+    pub(super) superseded_by: Option<Uuid>,
+    pub(super) rev: i64,
+    pub(super) created_at: DateTime<Utc>,
+}
+
+#[derive(Debug, SurrealValue)]
+pub(super) struct HeadRow {
+    pub(super) id: RecordId,
+    pub(super) label: String,
+    pub(super) domain: String,
+    pub(super) tier: String,
+    pub(super) confidence: f64,
+    pub(super) digest: String,
+    pub(super) mentions: Vec<Uuid>,
+    pub(super) superseded_by: Option<Uuid>,
+    pub(super) created_at: DateTime<Utc>,
+}
+
+#[derive(Debug, SurrealValue)]
+pub(super) struct EntityRow {
+    pub(super) id: RecordId,
+    pub(super) name: String,
+    pub(super) confidence: f64,
+    pub(super) properties: String,
+    pub(super) ingested_at: DateTime<Utc>,
+}
+
+#[derive(Debug, Clone, SurrealValue)]
+pub(super) struct Change {
+    pub(super) id: RecordId,
+    pub(super) by: Option<Uuid>,
+    pub(super) mentions: Vec<Uuid>,
+    pub(super) confidence: f64,
+    pub(super) properties: Option<String>,
+}
+
+#[derive(Debug, Clone, SurrealValue)]
+pub(super) struct WaitingRow {
+    pub(super) id: RecordId,
+    pub(super) ws: Uuid,
+    pub(super) attempts: i64,
+    pub(super) created_at: DateTime<Utc>,
+}
+
+/// Makes rows of one write.
+pub(super) struct Rows {
+    pub(super) ws: Uuid,
+    pub(super) now: DateTime<Utc>,
+    pub(super) stamp: i64,
+}
+
+impl Rows {
+    pub(super) fn note(&self, note: &Note, digest: &str) -> NoteRow {
+        NoteRow {
+            id: record("note", note.id),
+            ws: self.ws,
+            label: note::label(&note.content),
+            content: note.content.clone(),
+            domain: note.domain.clone(),
+            source_type: note.source_type.clone(),
+            source_ref: note.source_ref.clone(),
+            tier: note.tier.clone(),
+            confidence: note.confidence,
+            flags: note.flags.clone(),
+            digest: digest.to_owned(),
+            mentions: note.mentions.clone(),
+            superseded_by: note.superseded_by,
+            rev: self.stamp,
+            created_at: note.created_at,
+        }
+    }
+
+    pub(super) fn entity(&self, entity: &StoredEntity) -> NodeRow {
+        let EntityDraft {
+            key,
+            name,
+            aliases,
+            confidence,
+        } = &entity.draft;
+        let properties =
+            json!({"entity_type": key.entity_type, "entity_value": key.value, "aliases": aliases});
+        NodeRow {
+            id: record("node", entity.id),
+            ws: self.ws,
+            node_type: key.node_type().as_str().into(),
+            name: name.clone(),
+            description: String::new(),
+            source: String::new(),
+            source_type: ENTITY_SOURCE.into(),
+            tlp_rank: i64::from(Tlp::White.rank()),
+            confidence: *confidence,
+            properties: properties.to_string(),
+            status: NodeStatus::Active.as_str().into(),
+            evidence: Vec::new(),
+            evidence_tlp: Vec::new(),
+            stix_evidence: None,
+            modified: None,
+            redistribution: "allowed".into(),
+            rev: self.stamp,
+            ingested_at: self.now,
+        }
+    }
+
+    pub(super) fn edge(&self, relation: &StoredRelation) -> EdgeRow {
+        EdgeRow {
+            id: record("edge", relation.id),
+            source: record("node", relation.source),
+            target: record("node", relation.target),
+            ws: self.ws,
+            relationship: relation.relationship.clone(),
+            tlp_rank: i64::from(Tlp::White.rank()),
+            confidence: relation.confidence,
+            active: true,
+            modified: None,
+            raw: None,
+            proof: relation.proof.clone(),
+            evidence: relation.note,
+            properties: relation
+                .properties
+                .clone()
+                .map(|map| Value::Object(map).to_string()),
+            created_at: relation.created_at,
+        }
+    }
+
+    pub(super) fn waiting(&self, note: Uuid) -> WaitingRow {
+        WaitingRow {
+            id: record("enrichment", note),
+            ws: self.ws,
+            attempts: 0,
+            created_at: self.now,
+        }
+    }
+}
+
+pub(super) fn changed(relation: &StoredRelation) -> Change {
+    Change {
+        id: record("edge", relation.id),
+        by: None,
+        mentions: Vec::new(),
+        confidence: relation.confidence,
+        properties: relation
+            .properties
+            .clone()
+            .map(|map| Value::Object(map).to_string()),
+    }
+}
+
+pub(super) fn mentioning((note, mentions): &(Uuid, Vec<Uuid>)) -> Change {
+    Change {
+        id: record("note", *note),
+        by: None,
+        mentions: mentions.clone(),
+        confidence: 0.0,
+        properties: None,
+    }
+}
+
+pub(super) fn superseding((old, by): &(Uuid, Uuid)) -> Change {
+    Change {
+        id: record("note", *old),
+        by: Some(*by),
+        mentions: Vec::new(),
+        confidence: 0.0,
+        properties: None,
+    }
+}
+
+pub(super) fn relation(row: EdgeRow) -> Result<StoredRelation, DomainError> {
+    Ok(StoredRelation {
+        id: key(&row.id)?,
+        source: key(&row.source)?,
+        target: key(&row.target)?,
+        relationship: row.relationship,
+        confidence: row.confidence,
+        proof: row.proof,
+        note: row.evidence,
+        properties: row
+            .properties
+            .map(|text| serde_json::from_str(&text).map_err(corrupt))
+            .transpose()?,
+        created_at: row.created_at,
+    })
+}
+
+impl NoteRow {
+    pub(super) fn into_stored(self) -> Result<StoredNote, DomainError> {
+        Ok(StoredNote {
+            rev: u64::try_from(self.rev).unwrap_or(0),
+            note: Note {
+                id: key(&self.id)?,
+                content: self.content,
+                domain: self.domain,
+                source_type: self.source_type,
+                source_ref: self.source_ref,
+                tier: self.tier,
+                confidence: self.confidence,
+                flags: self.flags,
+                mentions: self.mentions,
+                superseded_by: self.superseded_by,
+                created_at: self.created_at,
+            },
+        })
+    }
+}
+
+impl HeadRow {
+    pub(super) fn into_head(self) -> Result<NoteHead, DomainError> {
+        Ok(NoteHead {
+            id: key(&self.id)?,
+            label: self.label,
+            domain: self.domain,
+            tier: self.tier,
+            confidence: self.confidence,
+            digest: self.digest,
+            mentions: self.mentions,
+            superseded_by: self.superseded_by,
+            created_at: self.created_at,
+        })
+    }
+}
+
+impl EntityRow {
+    pub(super) fn into_entity(self) -> Result<StoredEntity, DomainError> {
+        let properties: Map<String, Value> = serde_json::from_str(&self.properties).map_err(corrupt)?;
+        let text = |key: &str| {
+            properties
+                .get(key)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
+        let aliases = properties.get("aliases").and_then(Value::as_array);
+        let aliases = aliases
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .map(str::to_owned);
+        Ok(StoredEntity {
+            id: key(&self.id)?,
+            draft: EntityDraft {
+                key: EntityKey {
+                    entity_type: text("entity_type"),
+                    value: text("entity_value"),
+                },
+                name: self.name,
+                aliases: aliases.collect(),
+                confidence: self.confidence,
+            },
+            created_at: self.ingested_at,
+        })
+    }
+}
