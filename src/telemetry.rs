@@ -16,6 +16,16 @@ const BUCKETS: [f64; 14] = [
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0,
 ];
 
+/// What the operator's filter means: it holds for this program first of all.
+fn directives(filter: &str) -> String {
+    format!("warn,threat_memory={filter},{filter}")
+}
+
+/// Whether logs can be filtered by this text.
+pub fn is_filter(text: &str) -> bool {
+    EnvFilter::try_new(directives(text)).is_ok()
+}
+
 /// Installs the log subscriber; the guard flushes the file when it is dropped.
 ///
 /// # Errors
@@ -23,7 +33,7 @@ const BUCKETS: [f64; 14] = [
 pub fn init_logs(settings: &LogSettings, data_dir: Option<&Path>) -> Result<Option<WorkerGuard>, String> {
     let filter = |text: &str| EnvFilter::try_new(text).map_err(|error| format!("log.filter: {error}"));
     // The database logs its own housekeeping at info; operators want this program's lines.
-    let directives = format!("warn,threat_memory={0},{0}", settings.filter);
+    let directives = directives(&settings.filter);
     let quiet = format!(
         "{directives},surrealdb=warn,surrealdb_core=warn,surrealkv=error,tantivy=warn,actix_server=warn"
     );

@@ -51,7 +51,10 @@ impl Request for ChangeConfig {
 
 /// The settings and who is told of them.
 pub struct ConfigCore {
+    /// Held for moments only, so that nobody who reads waits for a change that is being written.
     editor: Mutex<Editor>,
+    /// Held by the change under way.
+    turn: Arc<tokio::sync::Mutex<()>>,
     published: watch::Sender<Arc<LocalSettings>>,
 }
 
@@ -72,6 +75,7 @@ impl ConfigOwner {
         let (published, watching) = watch::channel(Arc::new(settings));
         let core = Arc::new(ConfigCore {
             editor: Mutex::new(editor),
+            turn: Arc::default(),
             published,
         });
         let arbiter = actix::Arbiter::current();
@@ -113,14 +117,17 @@ impl ConfigCore {
         self: Arc<Self>,
         message: ChangeConfig,
     ) -> Result<Result<Applied, Vec<ConfigIssue>>, DomainError> {
+        let turn = Arc::clone(&self.turn).lock_owned().await;
         // It may write a file.
         job::blocking(move || {
-            let mut editor = self.editor();
-            Ok(editor.change(&message.0).map(|(settings, applied)| {
-                // Under the lock, so that what is published last is what is in effect.
+            // Kept to the end, so that what is published last is what is in effect.
+            let _turn = turn;
+            let mut next = self.editor().clone();
+            Ok(next.change(&message.0).map(|(settings, done)| {
+                *self.editor() = next;
                 self.published.send_replace(Arc::new(settings));
-                tracing::info!(applied = ?applied.applied, pending = ?applied.pending_restart, "settings changed");
-                applied
+                tracing::info!(applied = ?done.applied, pending = ?done.pending_restart, "settings changed");
+                done
             }))
         })
         .await
@@ -132,4 +139,136 @@ job::delegate! {
     ReadConfig => read,
     ReadConfigMeta => meta,
     ChangeConfig => change,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use futures_util::future::join_all;
+    use serde_json::json;
+
+    use super::*;
+    use crate::actors::handle::{Job, Kept};
+    use crate::config::local::LocalFlags;
+
+    /// Ends the actor, as a panic in a handler does.
+    struct Die;
+
+    impl Request for Die {
+        type Reply = ();
+        const NAME: &'static str = "die";
+        const ACCESS: Access = Access::Read;
+    }
+
+    impl actix::Handler<Job<Die>> for ConfigOwner {
+        type Result = Result<(), DomainError>;
+
+        fn handle(&mut self, _: Job<Die>, _: &mut Self::Context) -> Self::Result {
+            panic!("told to die")
+        }
+    }
+
+    fn run<T>(work: impl Future<Output = T>) -> T {
+        let runtime = || {
+            tokio::runtime::Builder::new_multi_thread()
+                .enable_all()
+                .build()
+                .unwrap()
+        };
+        actix::System::with_tokio_rt(runtime).block_on(work)
+    }
+
+    fn start(dir: &std::path::Path) -> (ConfigHandle, watch::Receiver<Arc<LocalSettings>>) {
+        let flags = LocalFlags {
+            data_dir: Some(dir.to_owned()),
+            ..LocalFlags::default()
+        };
+        let (settings, editor) = LocalSettings::load(None, &flags).unwrap();
+        ConfigOwner::start(settings, editor, Handle::current())
+    }
+
+    #[test]
+    fn a_change_is_published_and_survives_the_actor_but_not_the_process() {
+        let dir = tempfile::tempdir().unwrap();
+        run(async {
+            let (handle, mut watching) = start(dir.path());
+            let change = json!({"retrieval.default_k": 7, "llm": {"model": "m"}});
+            let done = handle.call(ChangeConfig(change)).await.unwrap().unwrap();
+            assert_eq!((done.applied.len(), done.pending_restart.len()), (1, 1));
+            assert!(watching.has_changed().unwrap());
+            let seen = Arc::clone(&watching.borrow_and_update());
+            assert_eq!((seen.retrieval.default_k, seen.llm.model.as_str()), (7, ""));
+
+            assert!(handle.call(Die).await.is_err());
+            while !handle.revive() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            assert_eq!(
+                handle.call(ReadConfig).await.unwrap()["retrieval"]["default_k"],
+                7
+            );
+            handle
+                .call(ChangeConfig(json!({"web.max_k": 40})))
+                .await
+                .unwrap()
+                .unwrap();
+            let seen = Arc::clone(&watching.borrow_and_update());
+            assert_eq!((seen.retrieval.default_k, seen.web.max_k), (7, 40));
+        });
+        run(async {
+            let (handle, watching) = start(dir.path());
+            let shown = handle.call(ReadConfig).await.unwrap();
+            assert_eq!(shown["retrieval"]["default_k"], 10, "live values live in memory");
+            assert_eq!(shown["llm"]["model"], "m", "what waited is in effect");
+            assert_eq!(watching.borrow().llm.model, "m");
+        });
+    }
+
+    #[test]
+    fn a_refused_change_publishes_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        run(async {
+            let (handle, watching) = start(dir.path());
+            let change = json!({"retrieval.default_k": 7, "web.max_k": 0});
+            let issues = handle.call(ChangeConfig(change)).await.unwrap().unwrap_err();
+            assert_eq!(issues[0].loc, ["body", "web", "max_k"]);
+            assert!(!watching.has_changed().unwrap());
+            let fields = handle.call(ReadConfigMeta).await.unwrap();
+            assert!(fields.contains(&"llm.provider".to_owned()) && fields.is_sorted());
+        });
+    }
+
+    #[test]
+    fn changes_at_the_same_time_are_all_kept() {
+        let dir = tempfile::tempdir().unwrap();
+        let keys = [
+            "graph_store",
+            "audit_writer",
+            "rate_limiter",
+            "extractor",
+            "write_semaphore",
+            "enricher",
+        ];
+        run(async {
+            let (handle, watching) = start(dir.path());
+            let changes = keys.iter().enumerate().map(|(n, key)| {
+                let live = ["max_k", "max_streams", "max_sync_limit"][n % 3];
+                let body = json!({format!("actors.{key}.mailbox"): 77, format!("web.{live}"): 55});
+                handle.call(ChangeConfig(body))
+            });
+            for outcome in join_all(changes).await {
+                assert_eq!(outcome.unwrap().unwrap().pending_restart.len(), 1);
+            }
+            let web = watching.borrow().web.clone();
+            assert_eq!((web.max_k, web.max_streams, web.max_sync_limit), (55, 55, 55));
+        });
+        run(async {
+            let (handle, _watching) = start(dir.path());
+            let shown = handle.call(ReadConfig).await.unwrap();
+            for key in keys {
+                assert_eq!(shown["actors"][key]["mailbox"], 77, "{key}");
+            }
+        });
+    }
 }

@@ -13,6 +13,7 @@ use figment::Figment;
 use figment::providers::{Env, Format, Serialized, Toml};
 use secrecy::SecretString;
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::domain::permission::Tier;
 
@@ -31,9 +32,25 @@ const SECRETS: [&str; 7] = [
 ];
 
 /// A setting that can't be used; the message names the key and the rule.
-#[derive(Debug, thiserror::Error)]
-#[error("configuration: {0}")]
-pub struct ConfigError(String);
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("configuration: {text}")]
+pub struct ConfigError {
+    text: String,
+    /// Least and greatest value, where the rule is a range.
+    range: Option<(Value, Value)>,
+}
+
+impl ConfigError {
+    /// `text` begins with the key and a colon.
+    fn new(text: String) -> Self {
+        Self { text, range: None }
+    }
+
+    /// The key and its rule.
+    fn parts(&self) -> (&str, &str) {
+        self.text.split_once(": ").unwrap_or(("", &self.text))
+    }
+}
 
 /// Everything the hosted service can be told.
 #[derive(Debug, Clone, Deserialize)]
@@ -196,7 +213,10 @@ impl Settings {
         let mut figment = Figment::from(Toml::string(HOSTED_DEFAULTS));
         if let Some(path) = file {
             if !path.is_file() {
-                return Err(ConfigError(format!("--config: {} is not a file", path.display())));
+                return Err(ConfigError::new(format!(
+                    "--config: {} is not a file",
+                    path.display()
+                )));
             }
             figment = figment.merge(Toml::file(path));
         }
@@ -207,7 +227,9 @@ impl Settings {
         if let Some(url) = &flags.storage {
             figment = figment.merge(Serialized::default("storage.url", url));
         }
-        let settings: Settings = figment.extract().map_err(|error| ConfigError(describe(error)))?;
+        let settings: Settings = figment
+            .extract()
+            .map_err(|error| ConfigError::new(describe(error)))?;
         settings.validate()?;
         Ok(settings)
     }
@@ -279,9 +301,22 @@ fn describe(error: figment::Error) -> String {
         } else {
             format!("{path}: ")
         };
-        lines.push(format!("{path}{}{source}", error.kind));
+        lines.push(format!(
+            "{path}{}{source}",
+            without_excerpt(&error.kind.to_string())
+        ));
     }
     lines.join("; ")
+}
+
+/// A message of the TOML parser without the lines it quotes: a secret may stand in them.
+fn without_excerpt(message: &str) -> String {
+    let quoted = |line: &&str| {
+        line.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ')
+            .starts_with('|')
+    };
+    let kept: Vec<&str> = message.lines().filter(|line| !quoted(line)).collect();
+    kept.join(": ")
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 
 use secrecy::ExposeSecret;
+use serde::Serialize;
+use serde_json::json;
 
 use super::{
     ActorSettings, ConfigError, EmbeddingProvider, EmbeddingSettings, LlmProvider, LlmSettings, Settings,
@@ -40,7 +42,7 @@ impl Settings {
         llm_rules(&self.llm)?;
         for tier in Tier::ALL {
             let limit = self.limits.tiers.get(tier.as_str());
-            let limit = limit.ok_or_else(|| ConfigError(format!("limits.tiers.{tier}: is required")))?;
+            let limit = limit.ok_or_else(|| ConfigError::new(format!("limits.tiers.{tier}: is required")))?;
             within(&format!("limits.tiers.{tier}"), *limit, 1..=u32::MAX)?;
         }
         if let Some(unknown) = self
@@ -49,7 +51,7 @@ impl Settings {
             .keys()
             .find(|name| name.parse::<Tier>().is_err())
         {
-            return Err(ConfigError(format!(
+            return Err(ConfigError::new(format!(
                 "limits.tiers.{unknown}: is not a tier (pilot, team, enterprise)"
             )));
         }
@@ -66,7 +68,7 @@ impl Settings {
         if let Some(secret) = &self.jwt_secret
             && secret.expose_secret().len() < SECRET_BYTES
         {
-            return Err(ConfigError(format!(
+            return Err(ConfigError::new(format!(
                 "THREAT_MEMORY_JWT_SECRET: must have at least {SECRET_BYTES} bytes"
             )));
         }
@@ -85,13 +87,13 @@ impl Settings {
             .iter()
             .find_map(|scheme| url.strip_prefix(scheme).map(|rest| (*scheme, rest)));
         match rest {
-            None => Err(ConfigError(
+            None => Err(ConfigError::new(
                 "storage.url: must begin with surrealkv://, mem://, ws:// or wss://".into(),
             )),
             Some(("mem://", _)) => Ok(()),
-            Some((scheme, "")) => Err(ConfigError(format!("storage.url: {scheme} needs what follows it"))),
+            Some((scheme, "")) => Err(ConfigError::new(format!("storage.url: {scheme} needs what follows it"))),
             Some(("ws://" | "wss://", _)) if self.storage_user.is_none() || self.storage_password.is_none() => {
-                Err(ConfigError(
+                Err(ConfigError::new(
                     "storage.url: an external SurrealDB needs THREAT_MEMORY_STORAGE_USER and THREAT_MEMORY_STORAGE_PASSWORD".into(),
                 ))
             }
@@ -107,12 +109,12 @@ pub(super) fn embedding_rules(embedding: &EmbeddingSettings) -> Result<(), Confi
     }
     let url = &embedding.base_url;
     if !(url.starts_with("http://") || url.starts_with("https://")) {
-        return Err(ConfigError(
+        return Err(ConfigError::new(
             "embedding.base_url: must begin with http:// or https://".into(),
         ));
     }
     if embedding.model.is_empty() {
-        return Err(ConfigError(
+        return Err(ConfigError::new(
             "embedding.model: is required with provider \"openai\"".into(),
         ));
     }
@@ -126,12 +128,12 @@ pub(super) fn llm_rules(llm: &LlmSettings) -> Result<(), ConfigError> {
         return Ok(());
     }
     if !(llm.base_url.starts_with("http://") || llm.base_url.starts_with("https://")) {
-        return Err(ConfigError(
+        return Err(ConfigError::new(
             "llm.base_url: must begin with http:// or https://".into(),
         ));
     }
     if llm.model.is_empty() {
-        return Err(ConfigError(
+        return Err(ConfigError::new(
             "llm.model: is required with provider \"openai\"".into(),
         ));
     }
@@ -156,7 +158,7 @@ pub(super) fn actor_rules(name: &str, actor: ActorSettings) -> Result<(), Config
     within(&key("write_timeout_ms"), actor.write_timeout_ms, 10..=3_600_000)
 }
 
-pub(super) fn within<T: PartialOrd + Display>(
+pub(super) fn within<T: PartialOrd + Display + Serialize>(
     key: &str,
     value: T,
     range: RangeInclusive<T>,
@@ -164,9 +166,9 @@ pub(super) fn within<T: PartialOrd + Display>(
     if range.contains(&value) {
         return Ok(());
     }
-    Err(ConfigError(format!(
-        "{key}: must be from {} to {}, is {value}",
-        range.start(),
-        range.end()
-    )))
+    let (least, most) = (range.start(), range.end());
+    Err(ConfigError {
+        text: format!("{key}: must be from {least} to {most}, is {value}"),
+        range: Some((json!(least), json!(most))),
+    })
 }

@@ -1,20 +1,19 @@
 //! Changes of a running service's settings: all of a request or nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::super::ConfigError;
+use super::LocalSettings;
+use super::issue::ConfigIssue;
+use super::pending::{self, Waiting};
 use super::tree::{self, HIDDEN};
-use super::{LocalSettings, PENDING_FILE};
 
 /// Sections and keys that take effect at the next start.
-const RESTART: [&str; 15] = [
+const RESTART: [&str; 17] = [
     "backend",
     "storage.",
     "embedding.",
@@ -30,19 +29,14 @@ const RESTART: [&str; 15] = [
     "web.body_limit",
     "web.drain_seconds",
     "web.api_key",
+    // Both are read once, when their actors start.
+    "web.stream_buffer",
+    "enrichment.timeout_ms",
 ];
-/// Longest input that an error repeats, in characters.
-const SHOWN: usize = 200;
-
-/// Why one value of a change can't be taken; the shape of a validation error of the API.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ConfigIssue {
-    #[serde(rename = "type")]
-    pub kind: &'static str,
-    pub loc: Vec<String>,
-    pub msg: String,
-    pub input: Value,
-}
+/// Most issues that one answer names.
+const MOST_ISSUES: usize = 100;
+/// Up to here a floating-point number tells every whole number from the next one.
+const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// What a change did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -56,10 +50,16 @@ pub struct Applied {
 /// The settings as a tree that may be changed.
 #[derive(Clone)]
 pub struct Editor {
-    defaults: Value,
-    running: Value,
-    pending: BTreeMap<String, Value>,
-    dir: Option<PathBuf>,
+    pub(super) defaults: Value,
+    pub(super) running: Value,
+    /// Taken over from an earlier process; the file keeps it, or the next start would fall back.
+    pub(super) kept: Waiting,
+    /// Waits for the next start.
+    pub(super) pending: Waiting,
+    /// Where the next start looks for what waits, whatever data directory waits itself.
+    pub(super) home: Option<PathBuf>,
+    /// Whether there are credentials for an external database.
+    pub(super) credentials: bool,
 }
 
 impl fmt::Debug for Editor {
@@ -70,15 +70,6 @@ impl fmt::Debug for Editor {
 }
 
 impl Editor {
-    pub(super) fn new(defaults: Value, running: Value, dir: Option<PathBuf>) -> Self {
-        Self {
-            defaults,
-            running,
-            pending: BTreeMap::new(),
-            dir,
-        }
-    }
-
     /// What is in effect, secrets hidden.
     pub fn shown(&self) -> Value {
         tree::redacted(&self.running)
@@ -91,65 +82,42 @@ impl Editor {
         paths
     }
 
-    /// Takes a change in and returns the settings in effect after it.
+    /// Takes a change in and returns the settings in effect after it. May write a file.
     ///
     /// # Errors
     /// Everything that is wrong with it; then nothing has changed.
     pub fn change(&mut self, changes: &Value) -> Result<(LocalSettings, Applied), Vec<ConfigIssue>> {
-        let mut wanted = BTreeMap::new();
-        let mut issues = Vec::new();
-        match changes {
-            Value::Object(map) => self.flatten(map, "", &mut wanted, &mut issues),
-            other => issues.push(issue(
-                "model_attributes_type",
-                "",
-                "Input should be a valid dictionary or object to extract fields from",
-                other,
-            )),
-        }
-        if !issues.is_empty() {
-            return Err(issues);
-        }
+        let wanted = self.wanted(changes)?;
         let mut next = self.clone();
-        let mut done = Applied::default();
-        for (path, value) in &wanted {
-            if tree::is_secret(path) && value == HIDDEN {
-                continue;
-            }
-            let same = tree::get(&self.running, path) == Some(value);
-            if needs_restart(path) && !same {
-                next.pending.insert(path.clone(), value.clone());
-                done.pending_restart.push(path.clone());
-            } else {
-                next.pending.remove(path);
-                tree::set(&mut next.running, path, value.clone());
-                done.applied.push(path.clone());
-            }
-        }
-        // What waits must also be valid together with all the rest.
-        let mut later = next.running.clone();
-        next.pending
-            .iter()
-            .for_each(|(path, value)| tree::set(&mut later, path, value.clone()));
-        let checked = LocalSettings::of_tree(&later).and_then(|settings| settings.refuse_exposure());
-        let settings = checked.and_then(|()| LocalSettings::of_tree(&next.running));
-        let settings = settings.map_err(|error| vec![refused(&error, &wanted)])?;
-        if next.pending != self.pending {
+        let done = next.take(&wanted);
+        let settings = self.checked(&next, &wanted)?;
+        if (&next.pending, &next.kept) != (&self.pending, &self.kept) {
             next.save().map_err(|error| {
                 tracing::error!(%error, "writing the pending settings failed");
-                vec![issue(
-                    "value_error",
-                    "",
-                    "The change could not be written to the data directory",
-                    &Value::Null,
-                )]
+                let rule = "The change could not be written to the data directory";
+                vec![self.issue("value_error", "", rule, &Value::Null)]
             })?;
         }
         *self = next;
         Ok((settings, done))
     }
 
-    /// The leaves of a nested or dotted change.
+    /// The leaves of a nested or dotted change, each of the right type.
+    fn wanted(&self, changes: &Value) -> Result<BTreeMap<String, Value>, Vec<ConfigIssue>> {
+        let (mut wanted, mut issues) = (BTreeMap::new(), Vec::new());
+        if let Some(map) = changes.as_object() {
+            self.flatten(map, "", &mut wanted, &mut issues);
+        } else {
+            let rule = "Input should be a valid dictionary or object to extract fields from";
+            issues.push(self.issue("model_attributes_type", "", rule, changes));
+        }
+        if issues.is_empty() {
+            Ok(wanted)
+        } else {
+            Err(issues)
+        }
+    }
+
     fn flatten(
         &self,
         map: &Map<String, Value>,
@@ -158,75 +126,118 @@ impl Editor {
         issues: &mut Vec<ConfigIssue>,
     ) {
         for (key, value) in map {
-            let path = if prefix.is_empty() {
-                key.clone()
-            } else {
-                format!("{prefix}.{key}")
-            };
-            match (tree::get(&self.defaults, &path), value) {
-                (None, _) => issues.push(issue(
-                    "extra_forbidden",
-                    &path,
-                    "Extra inputs are not permitted",
-                    value,
-                )),
-                (Some(Value::Object(_)), Value::Object(map)) => self.flatten(map, &path, wanted, issues),
-                (Some(Value::Object(_)), _) => {
-                    issues.push(issue(
-                        "dict_type",
-                        &path,
-                        "Input should be a valid dictionary",
-                        value,
-                    ));
+            if issues.len() >= MOST_ISSUES {
+                return;
+            }
+            let path = tree::join(prefix, key);
+            let checked = match (tree::get(&self.defaults, &path), value) {
+                (None, _) => Err(("extra_forbidden", "Extra inputs are not permitted")),
+                (Some(Value::Object(_)), Value::Object(map)) => {
+                    self.flatten(map, &path, wanted, issues);
+                    continue;
                 }
-                (Some(default), _) => match of_type(default, value) {
-                    Ok(value) => {
-                        wanted.insert(path, value);
-                    }
-                    Err((kind, msg)) => issues.push(issue(kind, &path, msg, value)),
-                },
+                (Some(Value::Object(_)), _) => Err(("dict_type", "Input should be a valid dictionary")),
+                (Some(default), _) => of_type(default, value),
+            };
+            let checked = checked.and_then(|value| match wanted.get(&path) {
+                Some(other) if *other != value => Err(("value_error", "Value error, is given twice")),
+                _ => Ok(value),
+            });
+            match checked {
+                Ok(value) => {
+                    wanted.insert(path, value);
+                }
+                Err((kind, msg)) => issues.push(self.issue(kind, &path, msg, value)),
             }
         }
     }
 
-    /// Writes what waits for a restart: whole or not at all, and readable by the owner only.
+    /// Puts each value where it takes effect: now or at the next start.
+    fn take(&mut self, wanted: &BTreeMap<String, Value>) -> Applied {
+        let mut done = Applied::default();
+        for (path, value) in wanted {
+            if tree::is_secret(path) && value == HIDDEN {
+                continue;
+            }
+            if needs_restart(path) && tree::get(&self.running, path) != Some(value) {
+                self.pending.insert(path.clone(), value.clone());
+                done.pending_restart.push(path.clone());
+                continue;
+            }
+            self.pending.remove(path);
+            // Hidden by the environment until now; the running value is what is wanted last.
+            if self.kept.get(path) != Some(value) {
+                self.kept.remove(path);
+            }
+            tree::set(&mut self.running, path, value.clone());
+            done.applied.push(path.clone());
+        }
+        done
+    }
+
+    /// The settings in effect after a change, if they and what waits are valid; else every rule it breaks.
+    fn checked(
+        &self,
+        next: &Self,
+        wanted: &BTreeMap<String, Value>,
+    ) -> Result<LocalSettings, Vec<ConfigIssue>> {
+        let mut later = next.running.clone();
+        next.pending
+            .iter()
+            .for_each(|(path, value)| tree::set(&mut later, path, value.clone()));
+        let (mut issues, mut blamed) = (Vec::new(), BTreeSet::new());
+        while let Err(error) = self.startable(&later) {
+            let (path, _) = error.parts();
+            if issues.len() >= MOST_ISSUES || !blamed.insert(path.to_owned()) {
+                break;
+            }
+            issues.push(ConfigIssue::of_rule(
+                &bounded(error.clone(), &later),
+                &later,
+                &self.defaults,
+            ));
+            // With the value that was there before, the next broken rule shows.
+            let before = wanted.get(path).and_then(|_| tree::get(&self.running, path));
+            let Some(before) = before.cloned() else { break };
+            tree::set(&mut later, path, before);
+        }
+        if !issues.is_empty() {
+            return Err(issues);
+        }
+        LocalSettings::of_tree(&next.running)
+            .map_err(|error| vec![ConfigIssue::of_rule(&error, &next.running, &self.defaults)])
+    }
+
+    fn startable(&self, tree: &Value) -> Result<(), ConfigError> {
+        LocalSettings::of_tree(tree)?.startable(self.credentials)
+    }
+
     fn save(&self) -> std::io::Result<()> {
-        let Some(dir) = &self.dir else { return Ok(()) };
-        std::fs::create_dir_all(dir)?;
-        let (file, new) = (dir.join(PENDING_FILE), dir.join(format!("{PENDING_FILE}.new")));
-        // What waited since an earlier start still does, unless it is in effect now.
-        let mut waiting: BTreeMap<String, Value> = read_pending(Some(dir)).into_iter().collect();
-        waiting.retain(|path, value| tree::get(&self.running, path) == Some(value));
+        let Some(home) = &self.home else { return Ok(()) };
+        let mut waiting = self.kept.clone();
         waiting.extend(self.pending.clone());
-        let mut out = std::fs::OpenOptions::new()
-            .create(true)
-            .truncate(true)
-            .write(true)
-            .mode(0o600)
-            .open(&new)?;
-        out.write_all(json!(waiting).to_string().as_bytes())?;
-        out.sync_all()?;
-        std::fs::rename(&new, &file)
+        pending::write(home, &waiting)
+    }
+
+    fn issue(&self, kind: &'static str, path: &str, msg: &str, input: &Value) -> ConfigIssue {
+        ConfigIssue::new(kind, path, msg, input, &self.defaults)
     }
 }
 
-/// What an earlier process left waiting for this start; unreadable is nothing, and said so.
-pub(super) fn read_pending(dir: Option<&Path>) -> Vec<(String, Value)> {
-    let Some(file) = dir.map(|dir| dir.join(PENDING_FILE)) else {
-        return Vec::new();
-    };
-    let Ok(text) = std::fs::read(&file) else {
-        return Vec::new();
-    };
-    match serde_json::from_slice::<BTreeMap<String, Value>>(&text) {
-        Ok(pending) => pending.into_iter().collect(),
-        Err(error) => {
-            eprintln!(
-                "configuration: {} can't be read and is ignored: {error}",
-                file.display()
-            );
-            Vec::new()
-        }
+/// The error with the bounds of its key, where a negative number did not even reach the rule that knows them.
+fn bounded(error: ConfigError, tree: &Value) -> ConfigError {
+    let (path, _) = error.parts();
+    if !tree::get(tree, path)
+        .and_then(Value::as_i64)
+        .is_some_and(i64::is_negative)
+    {
+        return error;
+    }
+    let mut probe = tree.clone();
+    tree::set(&mut probe, path, json!(0));
+    match LocalSettings::of_tree(&probe) {
+        Err(other) if other.parts().0 == path => other,
+        Ok(_) | Err(_) => error,
     }
 }
 
@@ -234,6 +245,13 @@ fn needs_restart(path: &str) -> bool {
     RESTART
         .iter()
         .any(|rule| path == *rule || (rule.ends_with('.') && path.starts_with(rule)))
+}
+
+/// Whether a value is one that waits for a restart, and has its key's type.
+pub(super) fn may_wait(defaults: &Value, path: &str, value: &Value) -> bool {
+    needs_restart(path)
+        && tree::get(defaults, path)
+            .is_some_and(|default| !default.is_object() && of_type(default, value).is_ok())
 }
 
 /// The value, if it has the type of the default.
@@ -244,6 +262,7 @@ fn of_type(default: &Value, value: &Value) -> Result<Value, (&'static str, &'sta
         | (Value::Array(_), Value::Array(_)) => Ok(value.clone()),
         (Value::Number(default), Value::Number(number)) if default.is_f64() => Ok(json!(number.as_f64())),
         (Value::Number(_), Value::Number(number)) if number.is_u64() || number.is_i64() => Ok(value.clone()),
+        (Value::Number(_), Value::Number(number)) => whole(number.as_f64().unwrap_or(f64::NAN)),
         (Value::Bool(_), _) => Err(("bool_type", "Input should be a valid boolean")),
         (Value::Number(default), _) if default.is_f64() => {
             Err(("float_type", "Input should be a valid number"))
@@ -256,32 +275,14 @@ fn of_type(default: &Value, value: &Value) -> Result<Value, (&'static str, &'sta
     }
 }
 
-/// A broken rule as an issue of the value that breaks it.
-fn refused(error: &ConfigError, wanted: &BTreeMap<String, Value>) -> ConfigIssue {
-    let (path, rule) = error.0.split_once(": ").unwrap_or(("", error.0.as_str()));
-    let input = wanted.get(path).cloned().unwrap_or(Value::Null);
-    issue("value_error", path, &format!("Value error, {rule}"), &input)
-}
-
-fn issue(kind: &'static str, path: &str, msg: &str, input: &Value) -> ConfigIssue {
-    let mut loc = vec!["body".to_owned()];
-    loc.extend(path.split('.').filter(|part| !part.is_empty()).map(str::to_owned));
-    let hidden = path.split('.').any(tree::is_secret);
-    let text = input.to_string();
-    let input = if hidden {
-        Value::from(HIDDEN)
-    } else if text.chars().count() > SHOWN {
-        Value::from(format!(
-            "{}\u{2026}",
-            text.chars().take(SHOWN).collect::<String>()
-        ))
-    } else {
-        tree::redacted(input)
-    };
-    ConfigIssue {
-        kind,
-        loc,
-        msg: msg.to_owned(),
-        input,
+/// A whole number that was written with a point.
+fn whole(number: f64) -> Result<Value, (&'static str, &'static str)> {
+    if number.abs() >= EXACT {
+        return Err(("int_type", "Input should be a valid integer"));
     }
+    if number.fract() != 0.0 {
+        let rule = "Input should be a valid integer, got a number with a fractional part";
+        return Err(("int_from_float", rule));
+    }
+    Ok(json!(number as i64))
 }

@@ -1,34 +1,65 @@
 //! Environment variables: `LOCAL_<SECTION>_<KEY>` for every key, and three of the external platform.
 
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsString;
+
 use serde_json::{Value, json};
 
 use super::super::ConfigError;
 use super::tree;
 
-/// The leaves that the environment sets. An empty variable counts as unset.
-pub(super) fn read(
-    defaults: &Value,
-    variable: impl Fn(&str) -> Option<String>,
-) -> Result<Vec<(String, Value)>, ConfigError> {
+const PREFIX: &str = "LOCAL_";
+const CREDENTIALS: [&str; 2] = ["THREAT_MEMORY_STORAGE_USER", "THREAT_MEMORY_STORAGE_PASSWORD"];
+
+/// Variables by name.
+pub(super) type Variables = HashMap<String, OsString>;
+
+/// The variables of this process.
+pub(super) fn all() -> Variables {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
+        .collect()
+}
+
+/// The leaves that the environment sets. A variable of nothing but blanks counts as unset.
+pub(super) fn read(defaults: &Value, variables: &Variables) -> Result<Vec<(String, Value)>, ConfigError> {
     let mut set = Vec::new();
     for path in tree::leaves(defaults) {
         let name = name_of(&path);
-        let Some(text) = variable(&name).filter(|text| !text.is_empty()) else {
+        let Some(value) = variables.get(&name) else {
             continue;
         };
+        // Taken for unset, a key that is no text would leave the service open.
+        let text = value
+            .to_str()
+            .ok_or_else(|| refused(&name, &path, "UTF-8 text"))?;
+        if text.trim().is_empty() {
+            continue;
+        }
         let default = tree::get(defaults, &path).unwrap_or(&Value::Null);
-        let value = parse(&text, default).ok_or_else(|| {
-            let wanted = match default {
-                Value::Bool(_) => "true or false",
-                Value::Number(number) if number.is_f64() => "a number",
-                Value::Number(_) => "a whole number from 0",
-                Value::Null | Value::String(_) | Value::Array(_) | Value::Object(_) => "a text",
-            };
-            ConfigError(format!("{name} ({path}): must be {wanted}"))
-        })?;
+        let value = parse(text.trim(), default).ok_or_else(|| refused(&name, &path, kind_of(default)))?;
         set.push((path, value));
     }
     Ok(set)
+}
+
+/// Variables that look like settings and are none, sorted.
+pub(super) fn unknown(defaults: &Value, variables: &Variables) -> Vec<String> {
+    let known: HashSet<String> = tree::leaves(defaults).iter().map(|path| name_of(path)).collect();
+    let mut unknown: Vec<String> = variables
+        .iter()
+        .filter(|(name, value)| name.starts_with(PREFIX) && !known.contains(*name) && !value.is_empty())
+        .map(|(name, _)| name.clone())
+        .collect();
+    unknown.sort_unstable();
+    unknown
+}
+
+/// Whether there are credentials for an external database.
+pub(super) fn credentials(variables: &Variables) -> bool {
+    CREDENTIALS
+        .iter()
+        .all(|name| variables.get(*name).is_some_and(|value| !value.is_empty()))
 }
 
 /// The variable that sets a key.
@@ -37,19 +68,34 @@ pub(super) fn name_of(path: &str) -> String {
     if path.starts_with("platform.") {
         name
     } else {
-        format!("LOCAL_{name}")
+        format!("{PREFIX}{name}")
+    }
+}
+
+fn refused(name: &str, path: &str, wanted: &str) -> ConfigError {
+    ConfigError::new(format!("{name} ({path}): must be {wanted}"))
+}
+
+fn kind_of(default: &Value) -> &'static str {
+    match default {
+        Value::Bool(_) => "true or false",
+        Value::Number(number) if number.is_f64() => "a number",
+        Value::Number(_) => "a whole number from 0",
+        Value::Null | Value::String(_) | Value::Array(_) | Value::Object(_) => "a text",
     }
 }
 
 fn parse(text: &str, default: &Value) -> Option<Value> {
-    let text = text.trim();
     match default {
         Value::Bool(_) => match text.to_ascii_lowercase().as_str() {
             "true" | "1" | "yes" | "on" => Some(json!(true)),
             "false" | "0" | "no" | "off" => Some(json!(false)),
             _ => None,
         },
-        Value::Number(number) if number.is_f64() => text.parse::<f64>().ok().map(|number| json!(number)),
+        Value::Number(number) if number.is_f64() => {
+            let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
+            number.map(|number| json!(number))
+        }
         Value::Number(_) => text.parse::<u64>().ok().map(|number| json!(number)),
         Value::Null | Value::String(_) | Value::Array(_) | Value::Object(_) => Some(json!(text)),
     }

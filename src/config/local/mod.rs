@@ -6,6 +6,8 @@
 
 mod edit;
 mod environment;
+mod issue;
+mod pending;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -20,7 +22,9 @@ use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-pub use self::edit::{Applied, ConfigIssue, Editor};
+pub use self::edit::{Applied, Editor};
+pub use self::issue::ConfigIssue;
+use self::pending::Waiting;
 use super::{
     ActorSettings, ConfigError, EmbeddingSettings, KeeperSettings, LlmSettings, LogSettings, SearchSettings,
     StorageSettings, describe,
@@ -28,8 +32,12 @@ use super::{
 
 /// The settings of the local service as they ship.
 pub const LOCAL_DEFAULTS: &str = include_str!("../../../config/local.toml");
-/// What waits for a restart, in the data directory.
-const PENDING_FILE: &str = "pending.json";
+/// Keys that the sections of the hosted service lack; the settings hold them beside the sections.
+const MOVED: [(&str, &str); 3] = [
+    ("embedding", "api_key"),
+    ("llm", "api_key"),
+    ("llm", "local_backend"),
+];
 
 /// Everything the local service can be told.
 #[derive(Debug, Clone, Deserialize)]
@@ -186,73 +194,75 @@ impl LocalSettings {
     /// # Errors
     /// Names the key or variable and the rule, never the value of a secret.
     pub fn load(file: Option<&Path>, flags: &LocalFlags) -> Result<(Self, Editor), ConfigError> {
-        Self::load_with(file, flags, |name| std::env::var(name).ok())
+        Self::load_with(file, flags, &environment::all())
     }
 
     fn load_with(
         file: Option<&Path>,
         flags: &LocalFlags,
-        variable: impl Fn(&str) -> Option<String>,
+        variables: &environment::Variables,
     ) -> Result<(Self, Editor), ConfigError> {
-        let mut figment = Figment::from(Toml::string(LOCAL_DEFAULTS));
-        let defaults: Value = figment.extract().map_err(|error| ConfigError(describe(error)))?;
-        if let Some(path) = file {
-            if !path.is_file() {
-                return Err(ConfigError(format!("--config: {} is not a file", path.display())));
-            }
-            figment = figment.merge(Toml::file(path));
+        let (defaults, file) = trees(file)?;
+        for name in environment::unknown(&defaults, variables) {
+            eprintln!("configuration: {name} is not a setting and is ignored");
         }
-        let mut tree: Value = figment.extract().map_err(|error| ConfigError(describe(error)))?;
-        let mut above = environment::read(&defaults, variable)?;
+        let mut above = environment::read(&defaults, variables)?;
         above.extend(flags.leaves());
-        let apply = |tree: &mut Value| {
-            above
+        let credentials = environment::credentials(variables);
+        let layered = |waiting: &Waiting| {
+            let mut tree = file.clone();
+            let layers = waiting
                 .iter()
-                .for_each(|(path, value)| tree::set(tree, path, value.clone()))
+                .chain(above.iter().map(|(path, value)| (path, value)));
+            layers.for_each(|(path, value)| tree::set(&mut tree, path, value.clone()));
+            tree
         };
         // Where the pending changes are depends on everything else.
-        let mut base = tree.clone();
-        apply(&mut base);
-        let dir = Self::of_tree(&base)?.data_dir();
-        for (path, value) in edit::read_pending(dir.as_deref()) {
-            let before = tree.clone();
-            tree::set(&mut tree, &path, value);
-            if tree::get(&defaults, &path).is_none() || Self::of_tree(&tree).is_err() {
-                eprintln!("configuration: {path} in {PENDING_FILE} can't be used any more and is ignored");
-                tree = before;
+        let base = Self::of_tree(&layered(&Waiting::new()))?;
+        let wrong = base.startable(credentials).err().map(|error| error.text);
+        let home = base.data_dir();
+        let kept = pending::usable(pending::read(home.as_deref()), &defaults, |waiting| {
+            match Self::of_tree(&layered(waiting))?.startable(credentials) {
+                // What is wrong without the pending changes is not their fault.
+                Err(error) if wrong.as_ref() != Some(&error.text) => Err(error),
+                Ok(()) | Err(_) => Ok(()),
             }
-        }
-        apply(&mut tree);
-        let settings = Self::of_tree(&tree)?;
-        settings.refuse_exposure()?;
-        let editor = Editor::new(defaults, tree, settings.data_dir());
+        });
+        let running = layered(&kept);
+        let settings = Self::of_tree(&running)?;
+        settings.startable(credentials)?;
+        let editor = Editor {
+            defaults,
+            running,
+            kept,
+            pending: Waiting::new(),
+            home,
+            credentials,
+        };
         Ok((settings, editor))
     }
 
     /// The settings that a tree means.
     fn of_tree(tree: &Value) -> Result<Self, ConfigError> {
         let mut tree = tree.clone();
-        for (section, key) in [
-            ("embedding", "api_key"),
-            ("llm", "api_key"),
-            ("llm", "local_backend"),
-        ] {
+        for (section, key) in MOVED {
+            let name = format!("{section}_{key}");
+            if tree.get(&name).is_some() {
+                return Err(ConfigError::new(format!("{name}: is no key, {section}.{key} is")));
+            }
             let moved = tree
                 .get_mut(section)
                 .and_then(Value::as_object_mut)
                 .and_then(|map| map.remove(key));
-            tree::set(
-                &mut tree,
-                &format!("{section}_{key}"),
-                moved.unwrap_or_else(|| json!("")),
-            );
+            tree::set(&mut tree, &name, moved.unwrap_or_else(|| json!("")));
         }
         let settings: Self = serde_path_to_error::deserialize(tree).map_err(|error| {
             let path = error.path().to_string();
-            ConfigError(format!(
-                "{path}: {}",
-                tree::without_value(&path, &error.into_inner().to_string())
-            ))
+            let moved = MOVED
+                .iter()
+                .find(|(section, key)| path == format!("{section}_{key}"));
+            let path = moved.map_or(path, |(section, key)| format!("{section}.{key}"));
+            tree::misfit(&path, &error.into_inner().to_string())
         })?;
         settings.validate()?;
         Ok(settings)
@@ -296,6 +306,25 @@ impl LocalSettings {
                 .parse::<IpAddr>()
                 .is_ok_and(|address| address.to_canonical().is_loopback())
     }
+}
+
+/// The defaults, and the same with the file over them.
+fn trees(file: Option<&Path>) -> Result<(Value, Value), ConfigError> {
+    let tree = |figment: &Figment| {
+        let tree = figment.extract();
+        tree.map_err(|error| ConfigError::new(describe(error)))
+    };
+    let mut figment = Figment::from(Toml::string(LOCAL_DEFAULTS));
+    let defaults = tree(&figment)?;
+    if let Some(path) = file {
+        if !path.is_file() {
+            let rule = format!("--config: {} is not a file", path.display());
+            return Err(ConfigError::new(rule));
+        }
+        figment = figment.merge(Toml::file(path));
+    }
+    let whole = tree(&figment)?;
+    Ok((defaults, whole))
 }
 
 impl LocalFlags {

@@ -2,10 +2,21 @@
 
 use serde_json::{Map, Value};
 
+use super::super::ConfigError;
+
 /// What a secret looks like from outside.
 pub(super) const HIDDEN: &str = "***";
 /// Parts of names that mark a secret.
 const SECRET_NAMES: [&str; 4] = ["secret", "api_key", "token", "password"];
+
+/// The dotted path of a key below another path.
+pub(super) fn join(prefix: &str, key: &str) -> String {
+    if prefix.is_empty() {
+        key.to_owned()
+    } else {
+        format!("{prefix}.{key}")
+    }
+}
 
 /// The value at a dotted path.
 pub(super) fn get<'a>(tree: &'a Value, path: &str) -> Option<&'a Value> {
@@ -37,12 +48,7 @@ fn collect(value: &Value, path: String, found: &mut Vec<String>) {
     match value {
         Value::Object(map) => {
             for (key, value) in map {
-                let path = if path.is_empty() {
-                    key.clone()
-                } else {
-                    format!("{path}.{key}")
-                };
-                collect(value, path, found);
+                collect(value, join(&path, key), found);
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
@@ -76,11 +82,26 @@ fn redact(value: &Value, secret: bool) -> Value {
     }
 }
 
-/// A message of the deserialiser without the value it quotes, where that may be a secret.
-pub(super) fn without_value(path: &str, message: &str) -> String {
-    if !is_secret(path) {
-        return message.to_owned();
+/// What the deserialiser says, without the value it quotes: that may be a secret, or long.
+pub(super) fn misfit(path: &str, message: &str) -> ConfigError {
+    let about_key = ["unknown field", "missing field", "duplicate field"];
+    let expected = message.rsplit_once("expected ").map(|(_, expected)| expected);
+    let Some(expected) = expected.filter(|_| !about_key.iter().any(|start| message.starts_with(start)))
+    else {
+        return ConfigError::new(format!("{path}: {message}"));
+    };
+    let most = match expected {
+        "u16" => u64::from(u16::MAX),
+        "u32" => u64::from(u32::MAX),
+        "u64" | "usize" => u64::MAX,
+        "f64" => return ConfigError::new(format!("{path}: must be a number")),
+        other if other.starts_with("struct ") => {
+            return ConfigError::new(format!("{path}: must be a section"));
+        }
+        other => return ConfigError::new(format!("{path}: must be {other}")),
+    };
+    ConfigError {
+        text: format!("{path}: must be from 0 to {most}"),
+        range: Some((0.into(), most.into())),
     }
-    let expected = message.rsplit("expected ").next().unwrap_or("another type");
-    format!("invalid type, expected {expected}")
 }

@@ -1,94 +1,22 @@
 //! The rules of the local service that types can't say.
 
+use std::net::IpAddr;
+
 use secrecy::ExposeSecret;
 
 use super::super::validate::{actor_rules, embedding_rules, llm_rules, within};
 use super::super::{ConfigError, LlmProvider};
 use super::LocalSettings;
+use crate::telemetry;
 
 impl LocalSettings {
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
-        let known = self.backend == "surrealkv" || self.backend == "mem";
-        let external = ["ws://", "wss://"].iter().any(|scheme| {
-            self.backend
-                .strip_prefix(scheme)
-                .is_some_and(|rest| !rest.is_empty())
-        });
-        if !known && !external {
-            return Err(ConfigError(
-                "backend: must be surrealkv, mem, ws://HOST or wss://HOST".into(),
-            ));
-        }
-        if self.web.host.is_empty() {
-            return Err(ConfigError("web.host: must not be empty".into()));
-        }
-        if self.storage.data_dir.as_os_str().is_empty() {
-            return Err(ConfigError("storage.data_dir: must not be empty".into()));
-        }
+        self.backend_rules()?;
         self.web_rules()?;
-        within("storage.memtable_mib", self.storage.memtable_mib, 16..=16_384)?;
-        within(
-            "storage.block_cache_mib",
-            self.storage.block_cache_mib,
-            1..=1_048_576,
-        )?;
-        within(
-            "retrieval.default_k",
-            self.retrieval.default_k,
-            1..=self.web.max_k,
-        )?;
-        within("retrieval.graph_weight", self.retrieval.graph_weight, 0.0..=10.0)?;
-        within(
-            "retrieval.recency_weight",
-            self.retrieval.recency_weight,
-            0.0..=10.0,
-        )?;
-        let half_life = self.retrieval.recency_half_life_days;
-        within("retrieval.recency_half_life_days", half_life, 0.01..=36_500.0)?;
-        let evolution = &self.evolution;
-        within(
-            "evolution.near_duplicate_cosine",
-            evolution.near_duplicate_cosine,
-            0.5..=1.0,
-        )?;
-        within(
-            "evolution.near_duplicate_overlap",
-            evolution.near_duplicate_overlap,
-            0.5..=1.0,
-        )?;
-        within(
-            "search.exact_scan_limit",
-            self.search.exact_scan_limit,
-            1..=10_000_000,
-        )?;
-        within(
-            "search.idle_writer_seconds",
-            self.search.idle_writer_seconds,
-            1..=86_400,
-        )?;
-        within("search.fresh_docs", self.search.fresh_docs, 0..=10_000)?;
+        self.retrieval_rules()?;
         embedding_rules(&self.embedding)?;
         llm_rules(&self.llm)?;
-        within("synthesis.timeout_ms", self.synthesis.timeout_ms, 100..=600_000)?;
-        within(
-            "synthesis.max_source_chars",
-            self.synthesis.max_source_chars,
-            100..=200_000,
-        )?;
-        within("enrichment.max_queue", self.enrichment.max_queue, 0..=10_000_000)?;
-        within(
-            "enrichment.timeout_ms",
-            self.enrichment.timeout_ms,
-            100..=3_600_000,
-        )?;
-        within("telemetry.keep_days", self.telemetry.keep_days, 1..=3650)?;
-        within("telemetry.max_file_mib", self.telemetry.max_file_mib, 1..=65_536)?;
-        within("logging.keep_files", self.logging.keep_files, 1..=1000)?;
-        within(
-            "keeper.max_restarts_per_minute",
-            self.keeper.max_restarts_per_minute,
-            1..=1000,
-        )?;
+        self.background_rules()?;
         let actors = &self.actors;
         for (name, actor) in [
             ("graph_store", actors.graph_store),
@@ -105,8 +33,72 @@ impl LocalSettings {
         Ok(())
     }
 
+    fn backend_rules(&self) -> Result<(), ConfigError> {
+        let known = self.backend == "surrealkv" || self.backend == "mem";
+        let external = ["ws://", "wss://"].iter().any(|scheme| {
+            self.backend
+                .strip_prefix(scheme)
+                .is_some_and(|rest| !rest.is_empty())
+        });
+        if !known && !external {
+            return Err(ConfigError::new(
+                "backend: must be surrealkv, mem, ws://HOST or wss://HOST".into(),
+            ));
+        }
+        let storage = &self.storage;
+        if storage.data_dir.as_os_str().is_empty() {
+            return Err(ConfigError::new("storage.data_dir: must not be empty".into()));
+        }
+        within("storage.memtable_mib", storage.memtable_mib, 16..=16_384)?;
+        within("storage.block_cache_mib", storage.block_cache_mib, 1..=1_048_576)
+    }
+
+    fn retrieval_rules(&self) -> Result<(), ConfigError> {
+        let (retrieval, evolution, search) = (&self.retrieval, &self.evolution, &self.search);
+        within("retrieval.default_k", retrieval.default_k, 1..=self.web.max_k)?;
+        within("retrieval.graph_weight", retrieval.graph_weight, 0.0..=10.0)?;
+        within("retrieval.recency_weight", retrieval.recency_weight, 0.0..=10.0)?;
+        let half_life = retrieval.recency_half_life_days;
+        within("retrieval.recency_half_life_days", half_life, 0.01..=36_500.0)?;
+        let (cosine, overlap) = (evolution.near_duplicate_cosine, evolution.near_duplicate_overlap);
+        within("evolution.near_duplicate_cosine", cosine, 0.5..=1.0)?;
+        within("evolution.near_duplicate_overlap", overlap, 0.5..=1.0)?;
+        within("search.exact_scan_limit", search.exact_scan_limit, 1..=10_000_000)?;
+        within(
+            "search.idle_writer_seconds",
+            search.idle_writer_seconds,
+            1..=86_400,
+        )?;
+        within("search.fresh_docs", search.fresh_docs, 0..=10_000)
+    }
+
+    /// Work beside the requests: models, files, restarts.
+    fn background_rules(&self) -> Result<(), ConfigError> {
+        let (synthesis, enrichment) = (&self.synthesis, &self.enrichment);
+        within("synthesis.timeout_ms", synthesis.timeout_ms, 100..=600_000)?;
+        let chars = synthesis.max_source_chars;
+        within("synthesis.max_source_chars", chars, 100..=200_000)?;
+        within("enrichment.max_queue", enrichment.max_queue, 0..=10_000_000)?;
+        within("enrichment.timeout_ms", enrichment.timeout_ms, 100..=3_600_000)?;
+        within("telemetry.keep_days", self.telemetry.keep_days, 1..=3650)?;
+        within("telemetry.max_file_mib", self.telemetry.max_file_mib, 1..=65_536)?;
+        within("logging.keep_files", self.logging.keep_files, 1..=1000)?;
+        if !telemetry::is_filter(&self.logging.filter) {
+            return Err(ConfigError::new(
+                "logging.filter: must be a tracing filter".into(),
+            ));
+        }
+        let restarts = self.keeper.max_restarts_per_minute;
+        within("keeper.max_restarts_per_minute", restarts, 1..=1000)
+    }
+
     fn web_rules(&self) -> Result<(), ConfigError> {
         let web = &self.web;
+        if !is_host(&web.host) {
+            return Err(ConfigError::new(
+                "web.host: must be an address or a host name".into(),
+            ));
+        }
         within(
             "web.rate_limit_per_minute",
             web.rate_limit_per_minute,
@@ -125,19 +117,30 @@ impl LocalSettings {
         within("web.drain_seconds", web.drain_seconds, 1..=600)
     }
 
-    /// Refuses to serve other machines without a key.
-    pub(super) fn refuse_exposure(&self) -> Result<(), ConfigError> {
+    /// Refuses to serve other machines without a key, and an external database without `credentials`.
+    pub(super) fn startable(&self, credentials: bool) -> Result<(), ConfigError> {
+        if self.backend.starts_with("ws") && !credentials {
+            return Err(ConfigError::new(
+                "backend: an external SurrealDB needs THREAT_MEMORY_STORAGE_USER and THREAT_MEMORY_STORAGE_PASSWORD"
+                    .into(),
+            ));
+        }
         if self.is_loopback() || !self.web.api_key.expose_secret().is_empty() {
             return Ok(());
         }
-        let host = &self.web.host;
-        Err(ConfigError(format!(
-            "web.host: {host} is no loopback address. Set LOCAL_WEB_API_KEY before exposing the web API"
-        )))
+        Err(ConfigError::new(
+            "web.host: is not a loopback address. Set LOCAL_WEB_API_KEY before exposing the web API".into(),
+        ))
     }
 
     /// Whether a language model is configured.
     pub fn has_model(&self) -> bool {
         self.llm.provider != LlmProvider::None
     }
+}
+
+/// An IP address, or a name of letters, digits, `-`, `_` and `.` (RFC 1123 section 2.1, and what resolvers take).
+fn is_host(host: &str) -> bool {
+    let in_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    host.parse::<IpAddr>().is_ok() || ((1..=253).contains(&host.len()) && host.chars().all(in_name))
 }

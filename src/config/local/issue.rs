@@ -1,0 +1,86 @@
+//! Why a change is refused, in the shape of the API's validation errors. Quotes neither secrets nor long inputs.
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::super::ConfigError;
+use super::tree::{self, HIDDEN};
+
+/// Longest input that an issue repeats, in characters.
+const SHOWN: usize = 200;
+
+/// Why one value of a change can't be taken; the shape of a validation error of the API.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ConfigIssue {
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    pub loc: Vec<String>,
+    pub msg: String,
+    pub input: Value,
+    /// The bound that was broken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ctx: Option<Value>,
+}
+
+impl ConfigIssue {
+    /// An issue of the value at a dotted path; `defaults` tell numbers such as `max_tokens` from secrets.
+    pub(super) fn new(kind: &'static str, path: &str, msg: &str, input: &Value, defaults: &Value) -> Self {
+        let mut loc = vec!["body".to_owned()];
+        loc.extend(path.split('.').filter(|part| !part.is_empty()).map(str::to_owned));
+        let number = tree::get(defaults, path).is_some_and(Value::is_number);
+        let input = if !number && path.split('.').any(tree::is_secret) {
+            Value::from(HIDDEN)
+        } else {
+            shortened(tree::redacted(input))
+        };
+        Self {
+            kind,
+            loc,
+            msg: msg.to_owned(),
+            input,
+            ctx: None,
+        }
+    }
+
+    /// A broken rule; `tree` holds the value that breaks it.
+    pub(super) fn of_rule(error: &ConfigError, tree: &Value, defaults: &Value) -> Self {
+        let (path, rule) = error.parts();
+        let input = tree::get(tree, path).unwrap_or(&Value::Null);
+        let Some(((least, most), number)) = error.range.as_ref().zip(input.as_f64()) else {
+            return Self::new(
+                "value_error",
+                path,
+                &format!("Value error, {rule}"),
+                input,
+                defaults,
+            );
+        };
+        let below = least.as_f64().is_some_and(|least| number < least);
+        let (kind, rule, ctx) = if below {
+            (
+                "greater_than_equal",
+                format!("greater than or equal to {least}"),
+                json!({"ge": least}),
+            )
+        } else {
+            (
+                "less_than_equal",
+                format!("less than or equal to {most}"),
+                json!({"le": most}),
+            )
+        };
+        Self {
+            ctx: Some(ctx),
+            ..Self::new(kind, path, &format!("Input should be {rule}"), input, defaults)
+        }
+    }
+}
+
+fn shortened(input: Value) -> Value {
+    let text = input.as_str().map_or_else(|| input.to_string(), str::to_owned);
+    if text.chars().count() <= SHOWN {
+        return input;
+    }
+    let start: String = text.chars().take(SHOWN).collect();
+    Value::from(format!("{start}\u{2026}"))
+}

@@ -1,0 +1,147 @@
+//! How refused changes and refused starts read, and that they never quote a secret.
+
+use serde_json::json;
+
+use super::*;
+
+fn refused(change: Value) -> Vec<ConfigIssue> {
+    plain().1.change(&change).unwrap_err()
+}
+
+#[test]
+fn a_number_out_of_its_range_names_the_bound() {
+    for (change, kind, ctx) in [
+        (json!({"web.max_k": 1001}), "less_than_equal", json!({"le": 1000})),
+        (json!({"web.max_k": 0}), "greater_than_equal", json!({"ge": 1})),
+        (json!({"web.max_k": -5}), "greater_than_equal", json!({"ge": 1})),
+        (
+            json!({"retrieval.graph_weight": -0.5}),
+            "greater_than_equal",
+            json!({"ge": 0.0}),
+        ),
+        (
+            json!({"web.port": 70_000}),
+            "less_than_equal",
+            json!({"le": 65_535}),
+        ),
+        (json!({"web.port": -1}), "greater_than_equal", json!({"ge": 0})),
+        (
+            json!({"retrieval.default_k": 51}),
+            "less_than_equal",
+            json!({"le": 50}),
+        ),
+    ] {
+        let issues = refused(change.clone());
+        assert_eq!((issues.len(), issues[0].kind), (1, kind), "{change}");
+        assert_eq!(issues[0].ctx, Some(ctx), "{change}");
+        assert!(issues[0].msg.starts_with("Input should be "), "{change}");
+    }
+    assert_eq!(refused(json!({"web.max_k": 5.5}))[0].kind, "int_from_float");
+}
+
+#[test]
+fn every_broken_rule_of_a_change_is_reported() {
+    let issues =
+        refused(json!({"web": {"max_k": 0, "workers": 0}, "telemetry.keep_days": 0, "search.fresh_docs": 1}));
+    let mut places: Vec<_> = issues.iter().map(|issue| issue.loc[1..].join(".")).collect();
+    places.sort();
+    assert_eq!(places, ["telemetry.keep_days", "web.max_k", "web.workers"]);
+    let many: serde_json::Map<_, _> = (0..5000).map(|n| (format!("k{n}"), json!(n))).collect();
+    assert_eq!(refused(Value::Object(many)).len(), 100);
+}
+
+#[test]
+fn one_key_given_twice_with_different_values_is_refused() {
+    let issues = refused(json!({"retrieval.default_k": 3, "retrieval": {"default_k": 4}}));
+    assert_eq!(issues[0].loc, ["body", "retrieval", "default_k"]);
+    let same = json!({"retrieval.default_k": 3, "retrieval": {"default_k": 3}});
+    assert_eq!(
+        plain().1.change(&same).unwrap().1.applied,
+        ["retrieval.default_k"]
+    );
+}
+
+#[test]
+fn refusals_quote_neither_secrets_nor_long_inputs() {
+    let long = "x".repeat(1000);
+    for change in [
+        json!({"nope": {"a_password": "hidden-pw", "z": long}}),
+        json!({"nope": [{"api_key": "hidden-pw"}, long]}),
+        json!({"web": ["hidden-no", {"token": "hidden-pw"}]}),
+        json!({"llm.api_key": ["hidden-pw"]}),
+        json!({"platform": {"token": {"x": "hidden-pw"}}}),
+        json!({"governance.pii.action": long}),
+        json!({"web.host": long}),
+        json!({"logging.filter": format!("={long}")}),
+        json!({"backend": long}),
+    ] {
+        let text = serde_json::to_string(&refused(change.clone())).unwrap();
+        assert!(!text.contains("hidden-pw"), "{text}");
+        assert!(!text.contains(&"x".repeat(201)), "{text}");
+    }
+    let issues = refused(json!({"llm.max_tokens": "many"}));
+    assert_eq!(
+        issues[0].input, "many",
+        "a number is no secret, whatever its name"
+    );
+}
+
+#[test]
+fn a_broken_file_is_refused_without_its_text() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("c.toml");
+    for (text, want) in [
+        ("[web]\napi_key = hidden-key", "line 2"),
+        ("[llm]\napi_key = \"hidden-key", "line 2"),
+        ("[llm]\napi_key = 12345678", "llm.api_key"),
+        ("[platform]\ntoken = [\"hidden-key\"]", "platform.token"),
+        ("llm_api_key = \"hidden-key\"", "llm_api_key"),
+        ("llm_local_backend = \"ollama\"", "llm_local_backend"),
+        ("[web]\nport = 70000", "web.port: must be from 0 to 65535"),
+        ("[retrieval]\ngraph_weight = nan", "retrieval.graph_weight"),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let error = load(Some(&file), &[], &LocalFlags::default())
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(want), "{text} gave {error}");
+        assert!(
+            !error.contains("hidden-key") && !error.contains("12345678"),
+            "{error}"
+        );
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_variable_that_is_no_text_is_refused_and_not_taken_for_unset() {
+    use std::os::unix::ffi::OsStringExt;
+    let bytes = std::ffi::OsString::from_vec(vec![b'k', 0xff]);
+    let vars = HashMap::from([("LOCAL_WEB_API_KEY".to_owned(), bytes)]);
+    let error = LocalSettings::load_with(None, &LocalFlags::default(), &vars)
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("LOCAL_WEB_API_KEY"), "{error}");
+}
+
+#[test]
+fn variables_of_blanks_are_unset_and_no_number_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("c.toml");
+    std::fs::write(&file, "[web]\napi_key = \"of the file\"").unwrap();
+    let (settings, _) = load(
+        Some(&file),
+        &[("LOCAL_WEB_API_KEY", "  ")],
+        &LocalFlags::default(),
+    )
+    .unwrap();
+    assert_eq!(settings.web.api_key.expose_secret(), "of the file");
+    let error = load(
+        None,
+        &[("LOCAL_RETRIEVAL_GRAPH_WEIGHT", "nan")],
+        &LocalFlags::default(),
+    )
+    .unwrap_err()
+    .to_string();
+    assert!(error.contains("LOCAL_RETRIEVAL_GRAPH_WEIGHT"), "{error}");
+}
