@@ -22,7 +22,7 @@ use crate::actors::graph_store::memory::{Memory, PiiAction, Tuning};
 use crate::actors::graph_store::{GraphCore, GraphHandle, GraphStore, Holds, Surroundings};
 use crate::actors::handle::{ActorHandle, Kept};
 use crate::actors::rate_limiter::{RateLimiter, RateLimiterHandle};
-use crate::actors::telemetry_tailer::{TailerCore, TelemetryHandle, TelemetryLimits, TelemetryTailer};
+use crate::actors::telemetry_tailer::{Flush, TailerCore, TelemetryHandle, TelemetryLimits, TelemetryTailer};
 use crate::actors::write_semaphore::{WriteSemaphore, WriteSemaphoreHandle};
 use crate::config::EmbeddingProvider;
 use crate::config::local::{Editor, LocalSettings, PiiPolicy};
@@ -174,6 +174,9 @@ impl LocalCore {
     /// Empties the audit writer, writes the index out and closes the store.
     pub async fn stop(self, deadline: Duration) {
         drain(&self.handles.audit, deadline).await;
+        if let Err(error) = self.handles.telemetry.call(Flush).await {
+            tracing::warn!(?error, "the last telemetry may be missing");
+        }
         for task in &self.background {
             task.abort();
         }
@@ -365,6 +368,8 @@ fn listen(
     })
     .workers(web_settings.workers)
     .disable_signals()
+    // A client of a stream that went away frees its place at once, not with the next line.
+    .h1_allow_half_closed(false)
     .shutdown_timeout(web_settings.drain_seconds)
     .bind(address)
     .map_err(|error| StartError::Io(place.clone(), error))?;

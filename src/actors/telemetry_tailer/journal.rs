@@ -1,21 +1,20 @@
-//! The telemetry files: one a day, put aside when it grows too large, pruned when it is old; and what they add up to.
+//! Writes the telemetry files: one a day, more parts of a day when one grew too large, pruned when they are old.
+//!
+//! A line is written whole by one call. A file is never renamed, so event ids stay true. Whether telemetry is wanted
+//! and what a failure means is the caller's business.
 
-use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{FileExt, MetadataExt};
 
-use chrono::{DateTime, NaiveDate, Utc};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use chrono::{DateTime, Days, NaiveDate, Utc};
+use serde::Serialize;
 use uuid::Uuid;
 
-use super::files::{files, lines_backwards, lines_from, name_of};
+use super::files::{Family, FileKey};
 
 pub(super) const PREFIX: &str = "telemetry-";
 pub(super) const SUFFIX: &str = ".jsonl";
-/// Intents that the figures name.
-const TOP_INTENTS: usize = 10;
 
 /// One answered question.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -24,9 +23,11 @@ pub struct TelemetryEntry {
     pub event_type: &'static str,
     /// Seconds since 1970.
     pub timestamp: f64,
+    /// 32 hexadecimal digits.
     pub query_id: String,
     pub actor: Option<String>,
     pub caller: Option<String>,
+    /// Empty when queries are not to be kept.
     pub query: String,
     pub result_count: usize,
     pub duration_ms: u64,
@@ -57,196 +58,90 @@ impl TelemetryEntry {
     }
 }
 
-/// What today's questions add up to.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct TelemetryFigures {
-    pub total_queries: u64,
-    pub queries_today: u64,
-    pub recall_count: u64,
-    pub synthesis_count: u64,
-    pub syntheses_today: u64,
-    pub avg_latency_ms: u64,
-    pub p50_ms: u64,
-    pub p95_ms: u64,
-    pub top_intents: BTreeMap<String, u64>,
+/// The file that is being written.
+struct Open {
+    key: FileKey,
+    file: File,
+    inode: u64,
+    size: u64,
 }
 
-#[derive(Deserialize)]
-struct Seen {
-    event_type: String,
-    #[serde(default)]
-    duration_ms: u64,
-    #[serde(default)]
-    intent: Option<String>,
-}
-
-/// The file of the day, and what was counted of it.
+/// The writer of the telemetry files.
 pub(super) struct Journal {
-    dir: PathBuf,
-    day: Option<NaiveDate>,
-    /// How far each of today's files was counted.
-    counted: BTreeMap<PathBuf, u64>,
-    recalls: u64,
-    syntheses: u64,
-    durations: Vec<u64>,
-    intents: BTreeMap<String, u64>,
+    family: Family,
+    open: Option<Open>,
 }
 
 impl Journal {
-    pub(super) fn new(dir: PathBuf) -> Self {
-        Self {
-            dir,
-            day: None,
-            counted: BTreeMap::new(),
-            recalls: 0,
-            syntheses: 0,
-            durations: Vec::new(),
-            intents: BTreeMap::new(),
-        }
+    pub(super) fn new(family: Family) -> Self {
+        Self { family, open: None }
     }
 
-    fn of_day(&self, day: NaiveDate) -> Vec<PathBuf> {
-        files(&self.dir, &format!("{PREFIX}{day}"), SUFFIX)
-    }
-
-    /// Appends one line; a full file is left alone and the day goes on in the next part.
+    /// Appends one line; when it would make the file larger than `most_bytes`, the day goes on in the next part.
     pub(super) fn append(&mut self, line: &str, now: DateTime<Utc>, most_bytes: u64) -> io::Result<()> {
-        let day = now.date_naive();
-        let parts = self.of_day(day);
-        let name = |part: u32| match part {
-            0 => format!("{PREFIX}{day}{SUFFIX}"),
-            part => format!("{PREFIX}{day}.{part}{SUFFIX}"),
-        };
-        let path = match parts.last() {
-            None => self.dir.join(name(0)),
-            Some(last) if fs::metadata(last).is_ok_and(|metadata| metadata.len() >= most_bytes) => {
-                self.dir.join(name(part_of(last) + 1))
-            }
-            Some(last) => last.clone(),
-        };
-        fs::create_dir_all(&self.dir)?;
-        let mut file = OpenOptions::new().create(true).append(true).open(&path)?;
-        // One call, so that no reader sees half a line and no other writer gets between.
-        file.write_all(format!("{line}\n").as_bytes())
+        let whole = format!("{line}\n");
+        let mut open = self.opened(now.date_naive())?;
+        if open.size > 0 && open.size + whole.len() as u64 > most_bytes {
+            open = Open::file(&self.family, open.key.next_part())?;
+        }
+        // One call, so that no reader sees half a line and no other writer gets between. Only after a success the
+        // file stays open: opening it again mends a torn line.
+        open.file.write_all(whole.as_bytes())?;
+        open.size += whole.len() as u64;
+        self.open = Some(open);
+        Ok(())
     }
 
-    /// Deletes the files of days that are over.
-    pub(super) fn prune(&self, now: DateTime<Utc>, keep_days: u32) {
-        let first = now.date_naive() - chrono::Days::new(u64::from(keep_days.saturating_sub(1)));
-        for path in files(&self.dir, PREFIX, SUFFIX) {
-            if day_of(&path).is_some_and(|day| day < first)
-                && let Err(error) = fs::remove_file(&path)
-            {
-                tracing::warn!(%error, file = name_of(&path), "deleting an old telemetry file failed");
-            }
+    /// Today's last file, also when somebody moved, deleted or cut the one that was open.
+    fn opened(&mut self, day: NaiveDate) -> io::Result<Open> {
+        if let Some(mut open) = self.open.take()
+            && open.key.day == day
+            && let Ok(metadata) = fs::metadata(self.family.path(open.key))
+            && metadata.ino() == open.inode
+        {
+            open.size = metadata.len();
+            return Ok(open);
         }
+        let last = self.family.of_day(day).pop();
+        Open::file(&self.family, last.unwrap_or(FileKey::first_of(day)))
     }
+}
 
-    /// What today's files add up to; only what was written since the last time is read.
-    pub(super) fn figures(&mut self, now: DateTime<Utc>) -> TelemetryFigures {
-        let day = now.date_naive();
-        let today = self.of_day(day);
-        let shrank = self
-            .counted
-            .iter()
-            .any(|(path, offset)| fs::metadata(path).map_or(true, |metadata| metadata.len() < *offset));
-        if self.day != Some(day) || shrank {
-            *self = Self {
-                day: Some(day),
-                ..Self::new(self.dir.clone())
-            };
-        }
-        for path in today {
-            let offset = self.counted.get(&path).copied().unwrap_or(0);
-            let lines = File::open(&path).and_then(|mut file| lines_from(&mut file, offset, false));
-            for line in lines.unwrap_or_default() {
-                self.counted.insert(path.clone(), line.end);
-                self.count(&line.text);
-            }
-        }
-        self.sum()
-    }
-
-    fn count(&mut self, line: &str) {
-        let Ok(seen) = serde_json::from_str::<Seen>(line) else {
-            return;
-        };
-        match seen.event_type.as_str() {
-            "recall" => self.recalls += 1,
-            "synthesis" => self.syntheses += 1,
-            _ => return,
-        }
-        self.durations.push(seen.duration_ms);
-        if let Some(intent) = seen.intent {
-            *self.intents.entry(intent).or_default() += 1;
-        }
-    }
-
-    fn sum(&self) -> TelemetryFigures {
-        let mut sorted = self.durations.clone();
-        sorted.sort_unstable();
-        let at = |share: f64| {
-            let place = (sorted.len() as f64 * share).ceil() as usize;
-            sorted.get(place.saturating_sub(1)).copied().unwrap_or(0)
-        };
-        let count = sorted.len() as u64;
-        let mut intents: Vec<_> = self.intents.clone().into_iter().collect();
-        intents.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-        intents.truncate(TOP_INTENTS);
-        TelemetryFigures {
-            total_queries: count,
-            queries_today: count,
-            recall_count: self.recalls,
-            synthesis_count: self.syntheses,
-            syntheses_today: self.syntheses,
-            avg_latency_ms: sorted.iter().sum::<u64>().checked_div(count).unwrap_or(0),
-            p50_ms: at(0.5),
-            p95_ms: at(0.95),
-            top_intents: intents.into_iter().collect(),
+/// Deletes the files of days that are over; today is the first of `keep_days`.
+pub(super) fn prune(family: &Family, today: NaiveDate, keep_days: u32) {
+    let first = today - Days::new(u64::from(keep_days.saturating_sub(1)));
+    for key in family.all().into_iter().filter(|key| key.day < first) {
+        if let Err(error) = fs::remove_file(family.path(key)) {
+            let file = family.name(key);
+            tracing::warn!(%error, file, "deleting an old telemetry file failed");
         }
     }
 }
 
-/// Recalls and syntheses of the last days, newest first.
-pub(super) fn history(dir: &Path, now: DateTime<Utc>, days: u32, limit: usize) -> io::Result<Vec<Value>> {
-    let first = now.date_naive() - chrono::Days::new(u64::from(days.saturating_sub(1)));
-    let mut found: Vec<Value> = Vec::new();
-    let mut newest_first = files(dir, PREFIX, SUFFIX);
-    newest_first.retain(|path| day_of(path).is_some_and(|day| day >= first));
-    newest_first.reverse();
-    for path in newest_first {
-        lines_backwards(&path, |line| {
-            if let Ok(entry) = serde_json::from_str::<Value>(&line.text)
-                && matches!(
-                    entry.get("event_type").and_then(Value::as_str),
-                    Some("recall" | "synthesis")
-                )
-            {
-                found.push(entry);
-            }
-            found.len() < limit
-        })?;
-        if found.len() >= limit {
-            break;
+impl Open {
+    fn file(family: &Family, key: FileKey) -> io::Result<Self> {
+        fs::create_dir_all(family.dir())?;
+        let mut options = OpenOptions::new();
+        options.read(true).create(true).append(true);
+        // Questions may tell what somebody works on.
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options.open(family.path(key))?;
+        let metadata = file.metadata()?;
+        let mut size = metadata.len();
+        let mut last = [b'\n'];
+        if size > 0 {
+            file.read_exact_at(&mut last, size - 1)?;
         }
+        if last != [b'\n'] {
+            // A line that was torn when a process was cut off must not swallow the next one.
+            file.write_all(b"\n")?;
+            size += 1;
+        }
+        Ok(Self {
+            key,
+            file,
+            inode: metadata.ino(),
+            size,
+        })
     }
-    Ok(found)
-}
-
-fn middle(path: &Path) -> &str {
-    let name = name_of(path);
-    name.strip_prefix(PREFIX)
-        .and_then(|name| name.strip_suffix(SUFFIX))
-        .unwrap_or_default()
-}
-
-fn day_of(path: &Path) -> Option<NaiveDate> {
-    middle(path).split('.').next()?.parse().ok()
-}
-
-fn part_of(path: &Path) -> u32 {
-    middle(path)
-        .split_once('.')
-        .and_then(|(_, part)| part.parse().ok())
-        .unwrap_or(0)
 }

@@ -2,44 +2,56 @@
 //!
 //! Promises: a line is written whole or not at all, and a failure to write it costs the figures and never the request;
 //! a listener gets whole lines, each once, across rotation, truncation, midnight and a reconnect; one that is too slow
-//! is dropped and hurts nobody else. Files are looked at only while somebody listens.
+//! is dropped and hurts nobody else. Files are looked at only while somebody listens. The log file itself is written
+//! by the log subscriber.
 
+mod figures;
 mod files;
+mod history;
+mod hub;
 mod journal;
+mod lines;
 mod logs;
+mod replay;
 mod tail;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use actix::{Actor, Context};
-use chrono::{DateTime, Utc};
+use actix::{Actor, AsyncContext, Context};
+use chrono::{DateTime, NaiveDate, Utc};
 use metrics::{counter, gauge};
 use serde_json::Value;
 use tokio::runtime::Handle;
-use tokio::sync::{broadcast, watch};
+use tokio::sync::watch;
 
-use self::journal::{Journal, history};
-pub use self::journal::{TelemetryEntry, TelemetryFigures};
+use self::figures::Figures;
+pub use self::figures::TelemetryFigures;
+use self::files::Family;
+use self::hub::Hub;
+pub use self::hub::{Event, Subscription};
+use self::journal::Journal;
+pub use self::journal::TelemetryEntry;
 pub use self::logs::LogPage;
-use self::tail::Beginning;
-pub use self::tail::Event;
-use self::tail::Tail;
+use self::replay::Opening;
 use super::handle::{Access, ActorHandle, Request};
 use super::job;
 use crate::config::ActorSettings;
 use crate::domain::error::DomainError;
 
-/// How often a followed file is looked at.
-const INTERVAL: Duration = Duration::from_millis(200);
 /// Lines of the log that a new listener is given first.
-const LOG_BEGINNING: usize = 10;
+const LOG_OPENING: u64 = 10;
 /// Seconds between two complaints that telemetry can't be written.
 const COMPLAIN_EVERY: i64 = 60;
+/// Entries that may wait for the disk; one more is dropped and counted.
+const MOST_QUEUED: usize = 4096;
+/// How often it is looked whether a new day began.
+const TIDY_EVERY: Duration = Duration::from_secs(60);
 
 /// Way to the telemetry and the streams.
 pub type TelemetryHandle = ActorHandle<TelemetryTailer>;
@@ -127,14 +139,14 @@ impl Request for Subscribe {
     const ACCESS: Access = Access::Read;
 }
 
-/// A place among those who listen: first what came before, then what comes.
+/// Waits until every entry that was accepted before is written.
 #[derive(Debug)]
-pub struct Subscription {
-    pub before: Vec<Event>,
-    pub events: broadcast::Receiver<Event>,
-    /// True when the service is being stopped.
-    pub closing: watch::Receiver<bool>,
-    pub place: StreamPlace,
+pub struct Flush;
+
+impl Request for Flush {
+    type Reply = ();
+    const NAME: &'static str = "flush";
+    const ACCESS: Access = Access::Read;
 }
 
 /// Counts as one open stream while it lives.
@@ -148,25 +160,26 @@ impl Drop for StreamPlace {
     }
 }
 
-/// One followed family of files.
-struct Stream {
-    tail: Mutex<Tail>,
-    watched: AtomicBool,
-    beginning: Beginning,
-}
-
-/// What all requests share.
+/// What all requests share; it outlives a restart of the actor.
 pub struct TailerCore {
-    data_dir: Option<PathBuf>,
+    has_files: bool,
     clock: Clock,
     limits: LimitSource,
+    family: Family,
+    log_family: Family,
+    /// Entries on their way to the file.
+    queue: Mutex<VecDeque<String>>,
+    writing_planned: AtomicBool,
     journal: Mutex<Journal>,
-    logs: Arc<Stream>,
-    telemetry: Arc<Stream>,
+    figures: Mutex<Figures>,
+    logs: Arc<Hub>,
+    telemetry: Arc<Hub>,
     open: Arc<AtomicUsize>,
     closing: watch::Sender<bool>,
+    /// The minute of the last complaint.
     complained: AtomicU64,
-    pruned: AtomicU64,
+    /// The day, and the number of days to keep, of the last pruning.
+    pruned: Mutex<Option<(NaiveDate, u32)>>,
 }
 
 /// The actor.
@@ -180,30 +193,26 @@ impl TailerCore {
     /// many lines a listener may lag behind.
     pub fn new(data_dir: Option<PathBuf>, buffer: usize, clock: Clock, limits: LimitSource) -> Self {
         let below = |name: &str| data_dir.as_ref().map(|dir| dir.join(name)).unwrap_or_default();
-        let stream = |tail: Tail, beginning: Beginning| {
-            Arc::new(Stream {
-                tail: Mutex::new(tail),
-                watched: AtomicBool::new(false),
-                beginning,
-            })
-        };
+        let family = Family::new(below("telemetry"), journal::PREFIX, journal::SUFFIX);
+        let log_family = Family::new(below("logs"), logs::PREFIX, logs::SUFFIX);
+        let hub =
+            |family: &Family, opening: Opening| Hub::new(family.clone(), opening, buffer, Arc::clone(&clock));
         Self {
-            journal: Mutex::new(Journal::new(below("telemetry"))),
-            logs: stream(
-                Tail::new(below("logs"), logs::PREFIX, logs::SUFFIX, buffer),
-                Beginning::Last(LOG_BEGINNING),
-            ),
-            telemetry: stream(
-                Tail::new(below("telemetry"), journal::PREFIX, journal::SUFFIX, buffer),
-                Beginning::Today,
-            ),
-            data_dir,
+            has_files: data_dir.is_some(),
+            queue: Mutex::default(),
+            writing_planned: AtomicBool::new(false),
+            journal: Mutex::new(Journal::new(family.clone())),
+            figures: Mutex::new(Figures::new(family.clone())),
+            logs: hub(&log_family, Opening::Last(LOG_OPENING)),
+            telemetry: hub(&family, Opening::Today),
+            family,
+            log_family,
             clock,
             limits,
             open: Arc::default(),
             closing: watch::channel(false).0,
             complained: AtomicU64::new(0),
-            pruned: AtomicU64::new(0),
+            pruned: Mutex::new(None),
         }
     }
 
@@ -217,33 +226,67 @@ impl TailerCore {
         self.open.load(Ordering::Acquire)
     }
 
+    fn today(&self) -> NaiveDate {
+        (self.clock)().date_naive()
+    }
+
+    /// Takes the entry over; the disk is not waited for.
+    #[expect(
+        clippy::unused_async,
+        reason = "every request is answered by an async function"
+    )]
     async fn record(self: Arc<Self>, message: Record) -> Result<(), DomainError> {
-        let (limits, now) = ((self.limits)(), (self.clock)());
-        if !limits.enabled || self.data_dir.is_none() {
+        let limits = (self.limits)();
+        if !limits.enabled || !self.has_files {
             return Ok(());
         }
         let mut entry = message.0;
         if !limits.record_queries {
             entry.query.clear();
         }
-        let core = Arc::clone(&self);
-        job::blocking(move || {
-            let line = serde_json::to_string(&entry)
-                .map_err(|error| DomainError::internal("a telemetry entry can't be written", error))?;
-            let mut journal = core.journal();
-            if let Err(error) = journal.append(&line, now, limits.max_file_bytes) {
+        let line = serde_json::to_string(&entry)
+            .map_err(|error| DomainError::internal("a telemetry entry can't be written", error))?;
+        if !self.enqueue(line) {
+            counter!("telemetry_lost_total").increment(1);
+            return Ok(());
+        }
+        if !self.writing_planned.swap(true, Ordering::AcqRel) {
+            tokio::task::spawn_blocking(move || {
+                // First, so that who comes from here on plans the next writing.
+                self.writing_planned.store(false, Ordering::Release);
+                self.write_queued();
+            });
+        }
+        Ok(())
+    }
+
+    /// False when too many wait already.
+    fn enqueue(&self, line: String) -> bool {
+        let mut queue = lock(&self.queue);
+        let room = queue.len() < MOST_QUEUED;
+        if room {
+            queue.push_back(line);
+        }
+        room
+    }
+
+    /// Writes everything that waits; when it returns, all that was accepted before is in the file. Blocks.
+    fn write_queued(&self) {
+        // Taken first, so that who finds the queue empty knows that its lines are written.
+        let mut journal = lock(&self.journal);
+        let most = (self.limits)().max_file_bytes;
+        loop {
+            let Some(line) = lock(&self.queue).pop_front() else {
+                break;
+            };
+            let now = (self.clock)();
+            if let Err(error) = journal.append(&line, now, most) {
                 counter!("telemetry_lost_total").increment(1);
-                core.complain(now, &error);
+                self.complain(now, &error);
             }
-            let day = u64::try_from(now.timestamp() / 86_400).unwrap_or(0);
-            if core.pruned.swap(day, Ordering::Relaxed) != day {
-                journal.prune(now, limits.keep_days);
-            }
-            drop(journal);
-            core.telemetry.look();
-            Ok(())
-        })
-        .await
+        }
+        drop(journal);
+        self.telemetry.wake();
     }
 
     fn complain(&self, now: DateTime<Utc>, error: &std::io::Error) {
@@ -253,57 +296,55 @@ impl TailerCore {
         }
     }
 
+    async fn flush(self: Arc<Self>, _: Flush) -> Result<(), DomainError> {
+        job::blocking(move || {
+            self.write_queued();
+            Ok(())
+        })
+        .await
+    }
+
     async fn figures(self: Arc<Self>, _: ReadFigures) -> Result<TelemetryFigures, DomainError> {
-        let now = (self.clock)();
-        job::blocking(move || Ok(self.journal().figures(now))).await
+        job::blocking(move || {
+            self.write_queued();
+            lock(&self.figures)
+                .read(self.today())
+                .map_err(|error| DomainError::internal("reading the telemetry failed", error))
+        })
+        .await
     }
 
     async fn history(self: Arc<Self>, message: ReadHistory) -> Result<Vec<Value>, DomainError> {
-        let now = (self.clock)();
-        let Some(dir) = self.data_dir.as_ref().map(|dir| dir.join("telemetry")) else {
-            return Ok(Vec::new());
-        };
         job::blocking(move || {
-            history(&dir, now, message.days, message.limit)
+            self.write_queued();
+            history::read(&self.family, self.today(), message.days, message.limit)
                 .map_err(|error| DomainError::internal("reading the telemetry failed", error))
         })
         .await
     }
 
     async fn read_logs(self: Arc<Self>, message: ReadLogs) -> Result<LogPage, DomainError> {
-        let dir = self.data_dir.as_ref().map(|dir| dir.join("logs"));
+        let ReadLogs { lines, level } = message;
         job::blocking(move || {
-            Ok(logs::last_lines(
-                dir.as_deref(),
-                message.lines,
-                message.level.as_deref(),
-            ))
+            let family = self.has_files.then_some(&self.log_family);
+            Ok(logs::last_lines(family, self.today(), lines, level.as_deref()))
         })
         .await
     }
 
     async fn subscribe(self: Arc<Self>, message: Subscribe) -> Result<Subscription, DomainError> {
         let place = self.place()?;
-        let stream = match message.followed {
-            Followed::Logs => Arc::clone(&self.logs),
-            Followed::Telemetry => Arc::clone(&self.telemetry),
-        };
+        let hub = Arc::clone(match message.followed {
+            Followed::Logs => &self.logs,
+            Followed::Telemetry => &self.telemetry,
+        });
         let closing = self.closing.subscribe();
-        let followed = Arc::clone(&stream);
-        let (before, events) = job::blocking(move || {
-            let beginning = followed.beginning;
-            Ok(followed
-                .tail()
-                .listen(message.last_event_id.as_deref(), beginning))
+        job::blocking(move || {
+            // What was accepted before belongs to what the listener is given first.
+            self.write_queued();
+            Ok(hub.listen(message.last_event_id.as_deref(), place, closing))
         })
-        .await?;
-        stream.watch();
-        Ok(Subscription {
-            before,
-            events,
-            closing,
-            place,
-        })
+        .await
     }
 
     fn place(&self) -> Result<StreamPlace, DomainError> {
@@ -320,49 +361,17 @@ impl TailerCore {
         Ok(StreamPlace(Arc::clone(&self.open)))
     }
 
-    fn journal(&self) -> MutexGuard<'_, Journal> {
-        self.journal.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Deletes old files when a day began or the number of days to keep changed. Blocks.
+    fn tidy(&self) {
+        let wanted = (self.today(), (self.limits)().keep_days);
+        if lock(&self.pruned).replace(wanted) != Some(wanted) {
+            journal::prune(&self.family, wanted.0, wanted.1);
+        }
     }
 }
 
-impl Stream {
-    fn tail(&self) -> MutexGuard<'_, Tail> {
-        self.tail.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Looks now, if somebody listens; blocks.
-    fn look(&self) {
-        if self.watched.load(Ordering::Acquire) {
-            self.tail().poll();
-        }
-    }
-
-    /// Looks again and again until nobody listens any more.
-    fn watch(self: Arc<Self>) {
-        if self.watched.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        tokio::spawn(async move {
-            loop {
-                tokio::time::sleep(INTERVAL).await;
-                let stream = Arc::clone(&self);
-                let listened = tokio::task::spawn_blocking(move || {
-                    let mut tail = stream.tail();
-                    tail.poll();
-                    // Under the lock: who begins to listen now is seen, or starts the next watch.
-                    if tail.listeners() == 0 {
-                        tail.rest();
-                        stream.watched.store(false, Ordering::Release);
-                        return false;
-                    }
-                    true
-                });
-                if !listened.await.unwrap_or(true) {
-                    return;
-                }
-            }
-        });
-    }
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl TelemetryTailer {
@@ -381,10 +390,29 @@ impl TelemetryTailer {
             }),
         )
     }
+
+    fn tidy(&self) {
+        let core = Arc::clone(&self.core);
+        self.runtime.spawn_blocking(move || core.tidy());
+    }
+}
+
+impl TelemetryHandle {
+    /// Hands an entry over; what goes wrong is counted and never the caller's business.
+    pub async fn record(&self, entry: TelemetryEntry) {
+        if self.call(Record(entry)).await.is_err() {
+            counter!("telemetry_lost_total").increment(1);
+        }
+    }
 }
 
 impl Actor for TelemetryTailer {
     type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        self.tidy();
+        ctx.run_interval(TIDY_EVERY, |tailer, _| tailer.tidy());
+    }
 }
 
 job::delegate! {
@@ -394,4 +422,5 @@ job::delegate! {
     ReadHistory => history,
     ReadLogs => read_logs,
     Subscribe => subscribe,
+    Flush => flush,
 }

@@ -1,275 +1,287 @@
-//! Follows one family of files: new lines go to everybody who listens, whatever happens to the files.
+//! Follows one family of files across everything that happens to them.
 //!
-//! A file that grows is read on; one that shrinks or is replaced is read from its beginning; a newer one is followed
-//! after the rest of the older one was read. Ids name file and offset, so that a client goes on where it was.
+//! A file that grows is read on; one that is cut or replaced is read from its start; a newer one is followed after
+//! the rest of the older one was read. Lines come in their order, each once. Who gets them is the hub's business.
 
-use std::fs::File;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use chrono::NaiveDate;
 
-use tokio::sync::broadcast;
+use super::files::{Family, FileKey, Place};
+use super::lines::{Budget, Cursor, Line};
 
-use super::files::{Line, Place, files, lines_from, name_of, order};
-
-/// What a client that comes back is given again, at most.
-const MOST_REPLAYED: usize = 10_000;
-const MOST_REPLAYED_BYTES: usize = 4 << 20;
-
-/// One line on its way to a client.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Event {
-    pub id: String,
-    pub line: Arc<str>,
-}
-
-/// What a new listener is given first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Beginning {
-    /// So many of the last lines.
-    Last(usize),
-    /// The newest day's files from their start.
-    Today,
-}
-
-/// The file that is being read.
-struct Current {
-    file: File,
-    name: String,
-    inode: u64,
-    offset: u64,
-}
+/// Files that one look goes through at most.
+const MOST_FILES: usize = 64;
 
 /// The follower of one family of files.
 pub(super) struct Tail {
-    dir: PathBuf,
-    prefix: &'static str,
-    suffix: &'static str,
-    current: Option<Current>,
-    /// There was no file at all when somebody began to listen: the first one is new from its first line.
-    none_yet: bool,
-    sender: broadcast::Sender<Event>,
+    family: Family,
+    /// `None` while there is no file: the first one is then new from its first line.
+    current: Option<(FileKey, Cursor)>,
+    /// The newest file when following began; older ones are not news.
+    since: Option<FileKey>,
+    /// The file that was followed before, which may come back under another name.
+    previous: Option<Cursor>,
 }
 
 impl Tail {
-    pub(super) fn new(dir: PathBuf, prefix: &'static str, suffix: &'static str, buffer: usize) -> Self {
+    pub(super) fn new(family: Family) -> Self {
         Self {
-            dir,
-            prefix,
-            suffix,
+            family,
             current: None,
-            none_yet: false,
-            sender: broadcast::channel(buffer.max(1)).0,
+            since: None,
+            previous: None,
         }
     }
 
-    pub(super) fn files(&self) -> Vec<PathBuf> {
-        files(&self.dir, self.prefix, self.suffix)
+    pub(super) fn family(&self) -> &Family {
+        &self.family
     }
 
-    /// Reads what is new and sends it; blocks.
-    pub(super) fn poll(&mut self) {
-        for event in self.read_new() {
-            // Without listeners there is nobody to miss it.
-            self.sender.send(event).ok();
-        }
+    /// Goes to the end of the newest file.
+    pub(super) fn begin(&mut self, today: NaiveDate) {
+        self.rest();
+        self.since = self.family.list(today).pop();
+        self.current = self.since.and_then(|key| {
+            let cursor = Cursor::at_end(&self.family.path(key)).ok()?;
+            Some((key, cursor))
+        });
     }
 
-    /// Forgets where it was, so that the next listener begins with what is there then.
+    /// Lets go of the files.
     pub(super) fn rest(&mut self) {
         self.current = None;
-        self.none_yet = false;
+        self.previous = None;
     }
 
-    fn read_new(&mut self) -> Vec<Event> {
-        let all = self.files();
-        let mut events = Vec::new();
-        let newest = all.last().and_then(|path| inode_of(path));
-        let replaced = self
-            .current
-            .as_ref()
-            .is_some_and(|current| newest != Some(current.inode));
-        if let Some(current) = &mut self.current {
-            current.read(replaced, &mut events);
-        }
-        if self.current.is_none() {
-            // From here on only what is written later.
-            self.current = all.last().and_then(|path| Current::open(path, !self.none_yet));
-            self.none_yet = self.current.is_none();
-            if let Some(current) = &mut self.current {
-                current.read(false, &mut events);
-            }
-        } else if replaced {
-            let followed = self
-                .current
-                .as_ref()
-                .map(|current| (current.name.clone(), current.inode));
-            let place = |name: &str| order(name, self.prefix, self.suffix);
-            let newer = all.iter().filter(|path| {
-                followed.as_ref().is_none_or(|(name, inode)| {
-                    inode_of(path) != Some(*inode) && place(name_of(path)) >= place(name)
-                })
-            });
-            for path in newer {
-                if let Some(mut next) = Current::open(path, false) {
-                    next.read(false, &mut events);
-                    self.current = Some(next);
-                }
-            }
-        }
-        events
-    }
-
-    /// Begins to listen: what comes before, and where everything later arrives. Nothing is lost or doubled in
-    /// between. Blocks.
-    pub(super) fn listen(
-        &mut self,
-        from: Option<&str>,
-        beginning: Beginning,
-    ) -> (Vec<Event>, broadcast::Receiver<Event>) {
-        // Those who listen already get what is new before the newcomer is among them.
-        self.poll();
-        let receiver = self.sender.subscribe();
-        let known = from
-            .and_then(Place::parse)
-            .and_then(|place| self.replay_from(&place));
-        (known.unwrap_or_else(|| self.beginning(beginning)), receiver)
-    }
-
-    /// How many listen.
-    pub(super) fn listeners(&self) -> usize {
-        self.sender.receiver_count()
-    }
-
-    fn here(&self) -> Option<Place> {
-        let current = self.current.as_ref()?;
-        Some(Place {
-            file: current.name.clone(),
-            offset: current.offset,
+    /// The file that is followed and the place after the last line that was handed on.
+    pub(super) fn here(&self) -> Option<(Place, &Cursor)> {
+        self.current.as_ref().map(|(key, cursor)| {
+            let place = Place {
+                key: *key,
+                offset: cursor.line_end(),
+            };
+            (place, cursor)
         })
     }
 
-    /// The lines between a place and here; none when the place is not known any more.
-    fn replay_from(&self, place: &Place) -> Option<Vec<Event>> {
-        let all = self.files();
-        let at = all.iter().position(|path| name_of(path) == place.file)?;
-        let size = std::fs::metadata(all.get(at)?).ok()?.len();
-        if place.offset > size {
-            return None;
+    /// Hands on what is new, until the budget ends; true when there may be more.
+    pub(super) fn read(
+        &mut self,
+        today: NaiveDate,
+        budget: &mut Budget,
+        take: &mut impl FnMut(FileKey, Line),
+    ) -> bool {
+        for _ in 0..MOST_FILES {
+            if self.current.is_none() && !self.open_first(today) {
+                return false;
+            }
+            if self.read_current(budget, take) {
+                return true;
+            }
+            let Some(next) = self.next(today) else {
+                return false;
+            };
+            // What was written before the next file was there.
+            if self.read_current(budget, take) {
+                return true;
+            }
+            if !self.go_to(next) {
+                return false;
+            }
         }
-        Some(self.lines_between(all.get(at..)?, place.offset))
+        true
     }
 
-    fn lines_between(&self, paths: &[PathBuf], first_offset: u64) -> Vec<Event> {
-        let here = self.here();
-        let mut events = Vec::new();
-        for (place, path) in paths.iter().enumerate() {
-            let offset = if place == 0 { first_offset } else { 0 };
-            let Ok(mut file) = File::open(path) else { continue };
-            let Ok(lines) = lines_from(&mut file, offset, false) else {
-                continue;
+    fn read_current(&mut self, budget: &mut Budget, take: &mut impl FnMut(FileKey, Line)) -> bool {
+        let Some((key, cursor)) = &mut self.current else {
+            return false;
+        };
+        let key = *key;
+        cursor
+            .read(budget, &mut |line| take(key, line))
+            .unwrap_or_else(|error| {
+                // Not louder: the log may be what is followed.
+                tracing::debug!(%error, "reading a followed file failed");
+                false
+            })
+    }
+
+    fn open_first(&mut self, today: NaiveDate) -> bool {
+        let mut news = self.family.list(today).into_iter();
+        self.current = news.find(|key| Some(*key) >= self.since).and_then(|key| {
+            let cursor = Cursor::at_start(&self.family.path(key)).ok()?;
+            Some((key, cursor))
+        });
+        self.current.is_some()
+    }
+
+    /// The file to follow next: the same name when another file is behind it, or a newer one. While the name is gone
+    /// the old file is kept, since a writer may still have it open.
+    fn next(&self, today: NaiveDate) -> Option<FileKey> {
+        let (key, cursor) = self.current.as_ref()?;
+        match self.family.inode(*key) {
+            Some(inode) if inode != cursor.inode() => Some(*key),
+            _ => self.family.list(today).into_iter().find(|newer| newer > key),
+        }
+    }
+
+    fn go_to(&mut self, key: FileKey) -> bool {
+        let Ok(mut next) = Cursor::at_start(&self.family.path(key)) else {
+            return false;
+        };
+        if let Some(known) = self.previous.take_if(|previous| previous.inode() == next.inode()) {
+            // The file was renamed: its lines were handed on already.
+            next = known;
+        }
+        self.previous = self.current.replace((key, next)).map(|(_, cursor)| cursor);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::Write;
+    use std::path::Path;
+
+    use super::*;
+
+    struct Bench {
+        dir: tempfile::TempDir,
+        tail: Tail,
+    }
+
+    fn today() -> NaiveDate {
+        "2026-11-21".parse().unwrap()
+    }
+
+    impl Bench {
+        fn new() -> Self {
+            let dir = tempfile::tempdir().unwrap();
+            let family = Family::new(dir.path().to_owned(), "t-", ".jsonl");
+            Self {
+                dir,
+                tail: Tail::new(family),
+            }
+        }
+
+        fn path(&self, name: &str) -> std::path::PathBuf {
+            self.dir.path().join(name)
+        }
+
+        fn append(&self, name: &str, text: impl AsRef<[u8]>) {
+            append(&self.path(name), text.as_ref());
+        }
+
+        fn read(&mut self) -> Vec<String> {
+            let mut lines = Vec::new();
+            let mut budget = Budget {
+                lines: 1000,
+                bytes: 1 << 20,
             };
-            let name = name_of(path);
-            let until = here
-                .as_ref()
-                .filter(|here| here.file == name)
-                .map(|here| here.offset);
-            let lines = lines
-                .into_iter()
-                .take_while(|line| until.is_none_or(|until| line.end <= until));
-            events.extend(lines.map(|line| event(name, line)));
-            if until.is_some() {
+            self.tail
+                .read(today(), &mut budget, &mut |_, line| lines.push(line.text));
+            lines
+        }
+    }
+
+    fn append(path: &Path, text: &[u8]) {
+        let mut file = fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(path)
+            .unwrap();
+        file.write_all(text).unwrap();
+    }
+
+    const BASE: &str = "t-2026-11-21.jsonl";
+
+    #[test]
+    fn a_new_day_and_new_parts_are_followed_after_the_rest_of_the_old_file() {
+        let mut bench = Bench::new();
+        bench.append(BASE, "old\n");
+        bench.tail.begin(today());
+        bench.append(BASE, "one\n");
+        bench.append("t-2026-11-21.1.jsonl", "two\n");
+        bench.append("t-2026-11-21.2.jsonl", "three\n");
+        bench.append("t-2026-11-22.jsonl", "four\nfi");
+        assert_eq!(bench.read(), ["one", "two", "three", "four"]);
+        bench.append("t-2026-11-22.jsonl", "ve\n");
+        assert_eq!(bench.read(), ["five"]);
+        assert!(bench.read().is_empty());
+    }
+
+    #[test]
+    fn the_first_file_is_new_from_its_first_line() {
+        let mut bench = Bench::new();
+        bench.tail.begin(today());
+        assert!(bench.read().is_empty());
+        bench.append(BASE, "one\n");
+        assert_eq!(bench.read(), ["one"]);
+    }
+
+    #[test]
+    fn a_file_that_can_not_be_opened_yet_does_not_bring_up_old_ones() {
+        let mut bench = Bench::new();
+        bench.append("t-2026-11-20.jsonl", "old\n");
+        std::os::unix::fs::symlink("nowhere", bench.path(BASE)).unwrap();
+        bench.tail.begin(today());
+        assert!(bench.read().is_empty());
+        fs::remove_file(bench.path(BASE)).unwrap();
+        bench.append(BASE, "new\n");
+        assert_eq!(bench.read(), ["new"]);
+    }
+
+    #[test]
+    fn a_file_renamed_away_replaced_deleted_or_cut_loses_and_doubles_nothing() {
+        let mut bench = Bench::new();
+        bench.append(BASE, "");
+        bench.tail.begin(today());
+        bench.append(BASE, "one\n");
+        fs::rename(bench.path(BASE), bench.path("away")).unwrap();
+        assert_eq!(bench.read(), ["one"], "from the open file");
+        bench.append("away", "two\n");
+        bench.append(BASE, "three\n");
+        assert_eq!(bench.read(), ["two", "three"]);
+        fs::remove_file(bench.path(BASE)).unwrap();
+        assert!(bench.read().is_empty());
+        bench.append(BASE, "four\n");
+        assert_eq!(bench.read(), ["four"]);
+        fs::File::create(bench.path(BASE)).unwrap();
+        bench.append(BASE, "five\n");
+        assert_eq!(bench.read(), ["five"]);
+    }
+
+    #[test]
+    fn a_file_renamed_to_a_later_part_is_not_read_again() {
+        let mut bench = Bench::new();
+        bench.append(BASE, "");
+        bench.tail.begin(today());
+        bench.append(BASE, "one\ntwo\n");
+        assert_eq!(bench.read(), ["one", "two"]);
+        fs::rename(bench.path(BASE), bench.path("t-2026-11-21.1.jsonl")).unwrap();
+        bench.append(BASE, "three\n");
+        assert_eq!(bench.read(), ["three"]);
+        bench.append("t-2026-11-21.1.jsonl", "four\n");
+        assert_eq!(bench.read(), ["four"]);
+    }
+
+    #[test]
+    fn an_ended_budget_says_that_there_is_more() {
+        let mut bench = Bench::new();
+        bench.tail.begin(today());
+        bench.append(BASE, "1\n2\n3\n");
+        let mut found = Vec::new();
+        let mut looks = 0;
+        loop {
+            looks += 1;
+            let mut budget = Budget { lines: 2, bytes: 100 };
+            if !bench
+                .tail
+                .read(today(), &mut budget, &mut |_, line| found.push(line.text))
+            {
                 break;
             }
         }
-        bounded(events)
+        assert_eq!((found.len(), looks), (3, 2));
     }
-
-    fn beginning(&self, beginning: Beginning) -> Vec<Event> {
-        let all = self.files();
-        let Some(newest) = all.last() else {
-            return Vec::new();
-        };
-        match beginning {
-            Beginning::Today => {
-                let day = |path: &Path| day_of(name_of(path), self.prefix).to_owned();
-                let today = day(newest);
-                let first = all.iter().position(|path| day(path) == today).unwrap_or(0);
-                self.lines_between(all.get(first..).unwrap_or_default(), 0)
-            }
-            Beginning::Last(count) => {
-                let mut events = self.lines_between(std::slice::from_ref(newest), 0);
-                events.drain(..events.len().saturating_sub(count));
-                events
-            }
-        }
-    }
-}
-
-impl Current {
-    fn open(path: &Path, at_end: bool) -> Option<Self> {
-        let mut file = File::open(path).ok()?;
-        let metadata = file.metadata().ok()?;
-        let mut offset = 0;
-        if at_end {
-            // Behind the last whole line: the rest of a line that is being written belongs to it.
-            let lines = lines_from(&mut file, 0, false).ok()?;
-            offset = lines.last().map_or(0, |line| line.end);
-        }
-        Some(Self {
-            name: name_of(path).to_owned(),
-            inode: metadata.ino(),
-            offset,
-            file,
-        })
-    }
-
-    /// Reads on; `last` when nothing more will be written to the file.
-    fn read(&mut self, last: bool, events: &mut Vec<Event>) {
-        let size = self.file.metadata().map_or(0, |metadata| metadata.len());
-        if size < self.offset {
-            self.offset = 0;
-        }
-        match lines_from(&mut self.file, self.offset, last) {
-            Ok(lines) => {
-                for line in lines {
-                    self.offset = line.end;
-                    events.push(event(&self.name, line));
-                }
-            }
-            Err(error) => tracing::warn!(%error, file = self.name, "reading a followed file failed"),
-        }
-    }
-}
-
-fn event(file: &str, line: Line) -> Event {
-    let place = Place {
-        file: file.to_owned(),
-        offset: line.end,
-    };
-    Event {
-        id: place.id(),
-        line: line.text.into(),
-    }
-}
-
-fn bounded(mut events: Vec<Event>) -> Vec<Event> {
-    let mut bytes = 0;
-    let kept = events.iter().rev().take(MOST_REPLAYED).take_while(|event| {
-        bytes += event.line.len();
-        bytes <= MOST_REPLAYED_BYTES
-    });
-    let kept = kept.count();
-    events.drain(..events.len() - kept);
-    events
-}
-
-fn inode_of(path: &Path) -> Option<u64> {
-    std::fs::metadata(path).ok().map(|metadata| metadata.ino())
-}
-
-fn day_of<'a>(name: &'a str, prefix: &str) -> &'a str {
-    name.strip_prefix(prefix)
-        .and_then(|rest| rest.split('.').next())
-        .unwrap_or(name)
 }

@@ -1,20 +1,26 @@
 //! Server-sent events (WHATWG HTML, section 9.2): the lines of the log and of the telemetry as they are written.
+//!
+//! A frame is `data: <line>`, then `id: <id>`, then a blank line, and holds one line of the file. A silent stream gets a
+//! comment now and then, which keeps it open and shows when the client is gone.
 
-use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::time::Duration;
 
+use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use actix_web::{HttpRequest, HttpResponse, web};
-use bytes::Bytes;
-use futures_util::stream;
-use tokio::sync::{broadcast, watch};
-use tokio::time::{Instant, Interval, MissedTickBehavior};
+use bytes::{Bytes, BytesMut};
+use futures_util::stream::{self, Stream};
 
 use super::body::query;
 use super::error::LocalError;
 use super::{LocalState, guarded};
-use crate::actors::telemetry_tailer::{Event, Followed, StreamPlace, Subscribe, Subscription};
+use crate::actors::telemetry_tailer::{Event, Followed, Subscribe, Subscription};
 
-const HEARTBEAT: Bytes = Bytes::from_static(b": keep-alive\n\n");
+const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
+/// A client that is given nothing for so long is sent a sign of life, to know that it is connected.
+const GREETING: Duration = Duration::from_millis(50);
+/// Frames that are there already go out together, about so many bytes of them.
+const CHUNK: usize = 32 * 1024;
 
 pub(super) fn configure(cfg: &mut web::ServiceConfig) {
     cfg.service(guarded("/api/logs/stream").route(web::get().to(logs)));
@@ -47,96 +53,54 @@ async fn follow(
     };
     let subscription = state.memory.handles().telemetry.call(message).await?;
     let heartbeat = Duration::from_secs(state.settings().web.heartbeat_seconds);
-    Ok(HttpResponse::Ok()
-        .content_type("text/event-stream; charset=utf-8")
+    Ok(event_stream(subscription, heartbeat))
+}
+
+/// The answer that streams a followed file until the client goes away, is too slow, or the service stops. Dropping
+/// its body frees the place. `heartbeat` is the longest silence.
+fn event_stream(subscription: Subscription, heartbeat: Duration) -> HttpResponse {
+    HttpResponse::Ok()
+        .insert_header((CONTENT_TYPE, "text/event-stream; charset=utf-8"))
+        .insert_header((CACHE_CONTROL, "no-store"))
+        // Proxies must not collect what is meant for now.
         .insert_header(("x-accel-buffering", "no"))
-        .streaming(body(subscription, heartbeat)))
+        .streaming(chunks(subscription, heartbeat))
 }
 
-/// What one client is being sent.
-struct Sending {
-    before: VecDeque<Event>,
-    events: broadcast::Receiver<Event>,
-    closing: watch::Receiver<bool>,
-    heartbeat: Interval,
-    /// Sent at once, so that the client knows that it is connected.
-    greeted: bool,
-    _place: StreamPlace,
-}
-
-fn body(
-    subscription: Subscription,
-    every: Duration,
-) -> impl futures_util::Stream<Item = Result<Bytes, actix_web::Error>> {
-    let mut heartbeat = tokio::time::interval_at(Instant::now() + every, every);
-    heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let sending = Sending {
-        before: subscription.before.into(),
-        events: subscription.events,
-        closing: subscription.closing,
-        heartbeat,
-        greeted: false,
-        _place: subscription.place,
-    };
-    stream::unfold(sending, |mut sending| async move {
-        let frame = sending.next().await?;
-        Some((Ok(frame), sending))
+fn chunks(subscription: Subscription, heartbeat: Duration) -> impl Stream<Item = Result<Bytes, Infallible>> {
+    let first = (subscription, GREETING.min(heartbeat));
+    stream::unfold(first, move |(mut subscription, patience)| async move {
+        let chunk = match tokio::time::timeout(patience, subscription.next()).await {
+            Err(_) => KEEP_ALIVE,
+            Ok(None) => return None,
+            Ok(Some(event)) => collected(event, &mut subscription),
+        };
+        Some((Ok(chunk), (subscription, heartbeat)))
     })
 }
 
-impl Sending {
-    /// The next frame; none when the client was too slow or the service is being stopped.
-    async fn next(&mut self) -> Option<Bytes> {
-        if let Some(event) = self.before.pop_front() {
-            self.greeted = true;
-            return Some(frame(&event));
-        }
-        if !self.greeted {
-            self.greeted = true;
-            return Some(HEARTBEAT);
-        }
-        if *self.closing.borrow() {
-            return None;
-        }
-        tokio::select! {
-            event = self.events.recv() => match event {
-                Ok(event) => Some(frame(&event)),
-                Err(broadcast::error::RecvError::Lagged(lines)) => {
-                    tracing::warn!(lines, "a client of a stream was too slow and is dropped");
-                    None
-                }
-                Err(broadcast::error::RecvError::Closed) => None,
-            },
-            _ = self.closing.changed() => None,
-            _ = self.heartbeat.tick() => Some(HEARTBEAT),
-        }
+/// The frames of an event and of those that are there already.
+fn collected(first: Event, subscription: &mut Subscription) -> Bytes {
+    let mut chunk = BytesMut::new();
+    write_frame(&mut chunk, &first);
+    while chunk.len() < CHUNK {
+        let Some(event) = subscription.ready() else { break };
+        write_frame(&mut chunk, &event);
     }
+    chunk.freeze()
 }
 
-/// One line as a frame; a carriage return inside would end it.
-fn frame(event: &Event) -> Bytes {
-    let mut frame = String::with_capacity(event.line.len() + event.id.len() + 16);
-    for line in event.line.split('\r') {
-        frame.push_str("data: ");
-        frame.push_str(line);
-        frame.push('\n');
+/// A carriage return ends a line of the protocol, so each piece of the text gets a `data:` of its own.
+fn write_frame(chunk: &mut BytesMut, event: &Event) {
+    for piece in event.line.split(['\r', '\n']) {
+        for part in ["data: ", piece, "\n"] {
+            chunk.extend_from_slice(part.as_bytes());
+        }
     }
-    frame.push_str("id: ");
-    frame.push_str(&event.id);
-    frame.push_str("\n\n");
-    frame.into()
+    for part in ["id: ", &event.id, "\n\n"] {
+        chunk.extend_from_slice(part.as_bytes());
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_frame_begins_with_data_and_ends_with_a_blank_line() {
-        let event = Event {
-            id: "a.log:7".into(),
-            line: "one\rtwo".into(),
-        };
-        assert_eq!(frame(&event), "data: one\ndata: two\nid: a.log:7\n\n");
-    }
-}
+mod tests;
