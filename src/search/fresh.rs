@@ -82,6 +82,11 @@ impl Fresh {
         self.docs.len()
     }
 
+    pub(super) fn has_docs(&self) -> bool {
+        !self.docs.is_empty()
+    }
+
+    /// Whether there is nothing to write, not even a newer checkpoint.
     pub(super) fn is_empty(&self) -> bool {
         self.docs.is_empty() && self.checkpoint == 0
     }

@@ -54,7 +54,7 @@ impl<'a> Rows<'a> {
     fn shows(&self, doc: DocId, allowed: &Allowed) -> bool {
         !self.reader.is_deleted(doc)
             && allowed.row(self.class(doc), || self.node(doc))
-            && (self.fresh.len() == 0 || !self.fresh.holds(self.node(doc)))
+            && !(self.fresh.has_docs() && self.fresh.holds(self.node(doc)))
     }
 
     fn class(&self, doc: DocId) -> u8 {
@@ -170,7 +170,7 @@ impl<'a> Keywords<'a> {
     /// The same words for the documents that are not in the text index yet, with the statistics of both.
     fn fresh_terms(&self, words: &[(String, f32)]) -> Result<Vec<fresh::Term>, SearchError> {
         let mut terms = Vec::new();
-        if self.fresh.len() == 0 {
+        if !self.fresh.has_docs() {
             return Ok(terms);
         }
         let docs = usize::try_from(self.searcher.num_docs()).unwrap_or(usize::MAX) + self.fresh.len();

@@ -307,7 +307,7 @@ impl Store {
             .await
             .map_err(failed(what))?;
         let rows: Vec<WaitingRow> = response.take(0).map_err(failed(what))?;
-        Ok(rows.iter().map(|row| key(&row.id)).collect::<Result<_, _>>()?)
+        rows.iter().map(|row| key(&row.id)).collect()
     }
 
     /// Counts one more failed attempt at a note; how many it has had.

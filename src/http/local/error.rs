@@ -64,10 +64,10 @@ impl LocalError {
 
 impl From<DomainError> for LocalError {
     fn from(error: DomainError) -> Self {
-        match error {
-            DomainError::RateLimited { retry_after } => Self::RateLimited(retry_after),
-            error => Self::Domain(error),
+        if let DomainError::RateLimited { retry_after } = error {
+            return Self::RateLimited(retry_after);
         }
+        Self::Domain(error)
     }
 }
 

@@ -21,7 +21,9 @@ impl<'a> Fields<'a> {
         match body {
             Value::Object(map) => Ok(Self::at(map, loc)),
             Value::Null => Err(LocalError::issues(&[missing(loc, &Value::Null)])),
-            other => Err(LocalError::issues(&[no_object(loc, other)])),
+            Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+                Err(LocalError::issues(&[no_object(loc, body)]))
+            }
         }
     }
 
@@ -217,10 +219,7 @@ pub(super) fn issue(
     input: &Value,
     ctx: Option<Value>,
 ) -> Issue {
-    let text = match input {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
+    let text = input.as_str().map_or_else(|| input.to_string(), str::to_owned);
     let input = if text.chars().count() > SHOWN {
         Value::from(format!(
             "{}\u{2026}",

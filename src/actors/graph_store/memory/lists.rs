@@ -98,11 +98,10 @@ impl MemoryGraph {
         let of_note = |head: &NoteHead| {
             let mentions = head.mentions.iter().map(|id| (*id, MENTIONS));
             let superseding = head.superseded_by.iter().map(|id| (*id, SUPERSEDES));
-            let ends: Vec<_> = mentions.chain(superseding).collect();
-            ends.into_iter().map(move |(other, kind)| (other, kind))
+            mentions.chain(superseding).collect::<Vec<_>>()
         };
         let heads = self.order.iter().filter_map(|id| self.notes.get(id));
-        let from_notes = heads.flat_map(|head| of_note(head).map(move |end| (head, end)));
+        let from_notes = heads.flat_map(|head| of_note(head).into_iter().map(move |end| (head, end)));
         let taken = self.relations.len().saturating_sub(page.offset).min(page.limit);
         let mut edges: Vec<GraphEdge> = relations.skip(page.offset).take(page.limit).collect();
         let skipped = page.offset.saturating_sub(self.relations.len());

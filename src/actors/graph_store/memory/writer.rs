@@ -27,12 +27,14 @@ use crate::search::IndexDoc;
 use crate::store::{NoteHead, NotesWrite, StoredEntity, StoredRelation, entity_id, relation_id};
 
 type Outcomes = Vec<Result<Remembered, DomainError>>;
+/// Whoever waits for the outcome of a request.
+type Asker = oneshot::Sender<Result<Outcomes, DomainError>>;
 
 /// Notes of one request that wait for their group.
 pub(super) struct Pending {
     notes: Vec<Result<Prepared, DomainError>>,
     from: IpAddr,
-    done: oneshot::Sender<Result<Outcomes, DomainError>>,
+    done: Asker,
     _permit: Option<OwnedSemaphorePermit>,
 }
 
@@ -239,10 +241,7 @@ struct Written {
     rev: Option<u64>,
     docs: Vec<IndexDoc>,
     entries: Vec<AuditEntry>,
-    answers: Vec<(
-        oneshot::Sender<Result<Outcomes, DomainError>>,
-        Result<Outcomes, DomainError>,
-    )>,
+    answers: Vec<(Asker, Result<Outcomes, DomainError>)>,
 }
 
 impl Group {
