@@ -1,7 +1,7 @@
 //! Who may call: whoever has the key, or, where none is set, whoever is on this machine.
 //!
-//! Every attempt counts against a window: a right key against its own, anything else against the caller's address, so
-//! that guessing keys is as limited as everything else. Without a key the caller must also be no foreign web page: a
+//! Every call that is let in or guesses a key counts against a window: a right key against its own, anything else
+//! against the caller's address, so that guessing is as limited as everything else. Without a key the caller must also be no foreign web page: a
 //! browser on this machine would lend it its address.
 
 use std::net::IpAddr;
@@ -43,29 +43,42 @@ async fn check(request: &ServiceRequest) -> Result<(), LocalError> {
     };
     let address = address_of(request.request());
     let known = state.key.map(|key| has_key(request.headers(), key));
+    if known.is_none() {
+        // Not counted: a page from elsewhere must not use up the window of who sits at this machine.
+        if !address.to_canonical().is_loopback() {
+            return Err(LocalError::Says(StatusCode::SERVICE_UNAVAILABLE, SET_A_KEY));
+        }
+        if is_foreign_page(request.headers()) {
+            return Err(LocalError::Says(StatusCode::FORBIDDEN, FOREIGN_PAGE));
+        }
+    }
     let bucket = if known == Some(true) {
         "key".to_owned()
     } else {
-        format!("address {address}")
+        format!("address {}", window_of(address))
     };
-    let limit = state.settings().web.rate_limit_per_minute;
     let take = TakeRequest {
         bucket,
-        limit,
+        limit: state.settings().web.rate_limit_per_minute,
         window: WINDOW,
     };
     let rate: RateState = state.memory.handles().limiter.call(take).await?;
     request.extensions_mut().insert(rate);
-    let unavailable = StatusCode::SERVICE_UNAVAILABLE;
-    match known {
-        _ if !rate.allowed => Err(LocalError::RateLimited(rate.reset)),
-        Some(true) => Ok(()),
-        Some(false) => Err(LocalError::Says(StatusCode::UNAUTHORIZED, KEY_REQUIRED)),
-        None if !address.to_canonical().is_loopback() => Err(LocalError::Says(unavailable, SET_A_KEY)),
-        None if is_foreign_page(request.headers()) => {
-            Err(LocalError::Says(StatusCode::FORBIDDEN, FOREIGN_PAGE))
-        }
-        None => Ok(()),
+    if !rate.allowed {
+        return Err(LocalError::RateLimited(rate.reset));
+    }
+    if known == Some(false) {
+        return Err(LocalError::Says(StatusCode::UNAUTHORIZED, KEY_REQUIRED));
+    }
+    Ok(())
+}
+
+/// The address whose window a caller uses: of IPv6 the network, since one host has all addresses of it (RFC 4291
+/// section 2.5.1).
+fn window_of(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(v6) => IpAddr::V6((u128::from(v6) >> 64 << 64).into()),
     }
 }
 
