@@ -105,6 +105,20 @@ fn describe() {
         "Requests refused: gate or waiting line full, or timed out"
     );
     describe_counter!("actor_restarts_total", "Times the keeper started the actor again");
+    describe_gauge!("open_streams", "Open event streams of the local service");
+    describe_counter!(
+        "streams_dropped_total",
+        "Clients of event streams that were too slow and were dropped"
+    );
+    describe_counter!(
+        "telemetry_lost_total",
+        "Telemetry entries that could not be written"
+    );
+    describe_gauge!("write_permits_free", "Writes that may begin at this moment");
+    describe_counter!(
+        "write_permits_refused_total",
+        "Writes refused because no permit was free"
+    );
     describe_histogram!(
         "actor_latency_seconds",
         "Time from the gate to the reply, by request"

@@ -120,6 +120,8 @@ impl Application {
             limiter,
         };
         load_demo(&store, &state).await?;
+        // The demo is written once; its index writer would keep its memory for as long as it is open.
+        core.close_idle_indexes(Duration::ZERO).await;
         let mut background = background(&state, &extractor, &core, &settings);
         background.push(tokio::spawn(tidy_figures(recorder.clone())));
         let listening = listen(&state, recorder)?;

@@ -4,7 +4,6 @@ use std::collections::{HashMap, HashSet};
 use std::future::Future;
 use std::sync::Arc;
 
-use serde_json::Value;
 use uuid::Uuid;
 
 use super::ExportSession;
@@ -28,8 +27,8 @@ const MOST_HOPS: usize = 32;
 const MOST_SUPPORTING: usize = 10_000;
 
 impl GraphCore {
-    /// Builds the bundle of a session.
-    pub(super) async fn export_session(&self, message: ExportSession) -> Result<Value, DomainError> {
+    /// Builds the bundle of a session, as JSON text.
+    pub(super) async fn export_session(&self, message: ExportSession) -> Result<String, DomainError> {
         let ExportSession { by, session } = message;
         let ws = by.workspace.id;
         let record = self
@@ -77,8 +76,10 @@ impl GraphCore {
         let entry = AuditEntry::by(&by, "recall.export", "recall_session", outcome, clock::now())
             .on(session)
             .with("nodes", exported);
-        self.audit().call(Append(entry)).await?;
-        built.map_err(|violations| DomainError::InvalidBundle {
+        let written = blocking(move || Ok(built.map(|bundle| bundle.to_string())));
+        let (logged, text) = tokio::join!(self.audit().call(Append(entry)), written);
+        logged?;
+        text?.map_err(|violations| DomainError::InvalidBundle {
             details: export::summary(&violations),
         })
     }

@@ -158,7 +158,7 @@ impl Request for ReadSession {
     const ACCESS: Access = Access::Read;
 }
 
-/// Builds the STIX bundle of a session.
+/// Builds the STIX bundle of a session, as JSON text.
 #[derive(Debug)]
 pub struct ExportSession {
     pub by: Principal,
@@ -166,7 +166,7 @@ pub struct ExportSession {
 }
 
 impl Request for ExportSession {
-    type Reply = Value;
+    type Reply = String;
     const NAME: &'static str = "export_session";
     const ACCESS: Access = Access::Read;
 }

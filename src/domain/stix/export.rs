@@ -81,6 +81,7 @@ pub fn bundle(parts: ExportParts, id: Uuid) -> Result<Value, Vec<Violation>> {
         retain_refs(object, &keep);
         visit_refs(object, &mut |id| {
             if !included.contains(id)
+                && !markings.contains_key(id)
                 && let Some(definition) = marking::built_in(id)
             {
                 markings.insert(id.to_owned(), definition);

@@ -122,9 +122,7 @@ async fn export(
             session,
         })
         .await?;
-    Ok(HttpResponse::Ok()
-        .content_type(STIX_JSON)
-        .body(bundle.to_string()))
+    Ok(HttpResponse::Ok().content_type(STIX_JSON).body(bundle))
 }
 
 fn query_of(params: &Params) -> Result<String, DomainError> {
