@@ -17,6 +17,8 @@ const NOTES: usize = 10_000;
 const WRITERS: usize = 16;
 const SINGLE: usize = 500;
 const QUESTIONS: usize = 500;
+/// Between two questions of one reader, and before a writer that was refused tries again.
+const PAUSE: Duration = Duration::from_millis(50);
 const WORDS: [&str; 48] = [
     "beacon",
     "phishing",
@@ -125,14 +127,14 @@ struct Service {
 }
 
 impl Service {
-    async fn start(dir: &Path) -> Fallible<(Self, Duration)> {
+    async fn start(dir: &Path, write_concurrency: usize) -> Fallible<(Self, Duration)> {
         let begun = Instant::now();
         let mut child = Command::new(env!("CARGO_BIN_EXE_threat-memory"))
             .args(["local", "--port", "0", "--data-dir"])
             .arg(dir)
             .env("LOCAL_WEB_ADMIN_BIND", "127.0.0.1:0")
             .env("LOCAL_WEB_RATE_LIMIT_PER_MINUTE", "100000000")
-            .env("LOCAL_WEB_WRITE_CONCURRENCY", WRITERS.to_string())
+            .env("LOCAL_WEB_WRITE_CONCURRENCY", write_concurrency.to_string())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -181,6 +183,18 @@ impl Service {
             return Err(format!("note {number} was {}", told["status"]).into());
         }
         Ok(())
+    }
+
+    /// Whether there was a permit for it.
+    async fn try_remember(&self, number: usize) -> Fallible<bool> {
+        let body = json!({"content": note(number)});
+        let asked = self.http.post(format!("{}/api/remember", self.base)).json(&body);
+        let answer = asked.send().await?;
+        if answer.status() == reqwest::StatusCode::TOO_MANY_REQUESTS {
+            return Ok(false);
+        }
+        answer.error_for_status()?.bytes().await?;
+        Ok(true)
     }
 
     async fn recall(&self, number: usize) -> Fallible<()> {
@@ -251,26 +265,48 @@ async fn timed<F: Future<Output = Fallible<()>>>(
     Ok(times)
 }
 
-/// Remembers until there are `NOTES`, while two readers ask all the time; what the readers waited.
-async fn load(service: &Arc<Service>) -> Fallible<(Duration, Vec<Duration>)> {
-    let done = Arc::new(AtomicBool::new(false));
-    let readers: Vec<_> = (0..2)
-        .map(|reader| {
-            let (service, done) = (Arc::clone(service), Arc::clone(&done));
-            tokio::spawn(async move {
-                let mut times = Vec::new();
-                let mut number = reader;
-                while !done.load(Ordering::Relaxed) {
-                    let begun = Instant::now();
-                    service.recall(number).await?;
-                    times.push(begun.elapsed());
-                    number += 1;
-                    tokio::time::sleep(Duration::from_millis(20)).await;
-                }
-                Fallible::Ok(times)
+/// Readers that ask all the time, with a pause between two questions, until they are told to stop.
+struct Readers {
+    done: Arc<AtomicBool>,
+    tasks: Vec<tokio::task::JoinHandle<Fallible<Vec<Duration>>>>,
+}
+
+impl Readers {
+    fn start(service: &Arc<Service>, count: usize) -> Self {
+        let done = Arc::new(AtomicBool::new(false));
+        let tasks = (0..count)
+            .map(|mut number| {
+                let (service, done) = (Arc::clone(service), Arc::clone(&done));
+                tokio::spawn(async move {
+                    let mut times = Vec::new();
+                    while !done.load(Ordering::Relaxed) {
+                        let begun = Instant::now();
+                        service.recall(number).await?;
+                        times.push(begun.elapsed());
+                        number += 1;
+                        tokio::time::sleep(PAUSE).await;
+                    }
+                    Ok(times)
+                })
             })
-        })
-        .collect();
+            .collect();
+        Self { done, tasks }
+    }
+
+    /// What they waited.
+    async fn stop(self) -> Fallible<Vec<Duration>> {
+        self.done.store(true, Ordering::Relaxed);
+        let mut waited = Vec::new();
+        for task in self.tasks {
+            waited.extend(task.await??);
+        }
+        Ok(waited)
+    }
+}
+
+/// Remembers until there are `NOTES`, while two readers ask; what that took and what the readers waited.
+async fn load(service: &Arc<Service>) -> Fallible<(Duration, Vec<Duration>)> {
+    let readers = Readers::start(service, 2);
     let begun = Instant::now();
     let each = (NOTES - SINGLE) / WRITERS;
     let writers: Vec<_> = (0..WRITERS)
@@ -287,20 +323,62 @@ async fn load(service: &Arc<Service>) -> Fallible<(Duration, Vec<Duration>)> {
     for writer in writers {
         writer.await??;
     }
-    let took = begun.elapsed();
-    done.store(true, Ordering::Relaxed);
-    let mut waited = Vec::new();
-    for reader in readers {
-        waited.extend(reader.await??);
+    Ok((begun.elapsed(), readers.stop().await?))
+}
+
+/// Many readers, alone and beside as many writers of whom two may write at a time.
+async fn contention(service: &Arc<Service>) -> Fallible<()> {
+    let readers = Readers::start(service, WRITERS);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    line(
+        "recall, 16 readers, nobody writes",
+        &spread(readers.stop().await?),
+    );
+    let (readers, end) = (
+        Readers::start(service, WRITERS),
+        Instant::now() + Duration::from_secs(5),
+    );
+    let writers: Vec<_> = (0..WRITERS)
+        .map(|writer| {
+            let service = Arc::clone(service);
+            tokio::spawn(async move {
+                let (mut written, mut refused) = (0, 0);
+                while Instant::now() < end {
+                    let number = 2 * NOTES + writer * NOTES + written;
+                    match service.try_remember(number).await? {
+                        true => written += 1,
+                        false => {
+                            refused += 1;
+                            tokio::time::sleep(PAUSE).await;
+                        }
+                    }
+                }
+                Fallible::Ok((written, refused))
+            })
+        })
+        .collect();
+    let (mut written, mut refused) = (0, 0);
+    for writer in writers {
+        let (more, again) = writer.await??;
+        written += more;
+        refused += again;
     }
-    Ok((took, waited))
+    line(
+        "recall, 16 readers, 16 writers, 2 at a time",
+        &spread(readers.stop().await?),
+    );
+    line(
+        "notes written, and refused with 429",
+        &format!("{written}, {refused}"),
+    );
+    Ok(())
 }
 
 async fn run() -> Fallible<()> {
     let dir = tempfile::tempdir()?;
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     println!("threat-memory {} local, {cores} cores", env!("CARGO_PKG_VERSION"));
-    let (service, healthy) = Service::start(dir.path()).await?;
+    let (service, healthy) = Service::start(dir.path(), WRITERS).await?;
     line(
         "first start to healthy",
         &format!("{:.0} ms", healthy.as_secs_f64() * 1e3),
@@ -329,14 +407,17 @@ async fn run() -> Fallible<()> {
     tokio::time::sleep(Duration::from_secs(5)).await;
     line("memory (RSS), 10,000 notes", &service.rss());
     Arc::into_inner(service).ok_or("still in use")?.terminate()?;
-    let (service, healthy) = Service::start(dir.path()).await?;
+    let (service, healthy) = Service::start(dir.path(), WRITERS).await?;
     line(
         "start to healthy, 10,000 notes",
         &format!("{:.0} ms", healthy.as_secs_f64() * 1e3),
     );
     timed(QUESTIONS, |number| service.recall(number)).await?;
     line("memory (RSS), 10,000 notes, after a restart", &service.rss());
-    service.terminate()
+    service.terminate()?;
+    let service = Arc::new(Service::start(dir.path(), 2).await?.0);
+    contention(&service).await?;
+    Arc::into_inner(service).ok_or("still in use")?.terminate()
 }
 
 fn main() {

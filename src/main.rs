@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use threat_memory::app::StartError;
@@ -17,13 +18,20 @@ use tracing_appender::non_blocking::WorkerGuard;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Milliseconds after which freed memory goes back to the system; a second, the default, keeps a third more.
-const PURGE_DELAY: std::ffi::c_long = 50;
-/// `mi_option_purge_delay` in `mimalloc.h`, which the bindings don't name.
-const PURGE_DELAY_OPTION: libmimalloc_sys::mi_option_t = 15;
+/// What the allocator shall do with freed memory: options of `mimalloc.h`, most of which the bindings don't name.
+const ALLOCATOR_OPTIONS: [(libmimalloc_sys::mi_option_t, std::ffi::c_long); 3] = [
+    // purge_delay: back to the system after 50 ms; a second, the default, keeps a third more.
+    (15, 50),
+    // page_reclaim_on_free: what another thread frees is used again at once.
+    (35, 1),
+    // page_full_retain: full pages are not kept in reserve.
+    (36, 0),
+];
 
-/// Blocking calls at a time: more threads than that only keep memory for themselves.
-const BLOCKING_THREADS: usize = 16;
+/// Blocking calls at a time and core: more threads than that only keep memory for themselves.
+const BLOCKING_THREADS: usize = 4;
+/// How long a thread for blocking calls waits for its next one.
+const BLOCKING_KEEP_ALIVE: Duration = Duration::from_secs(2);
 /// SurrealDB evaluates queries recursively.
 const STACK_BYTES: usize = 16 << 20;
 /// Exit code for configuration that can't be used.
@@ -87,16 +95,20 @@ enum Command {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    // SAFETY: the option exists in the version that is linked, and setting one is allowed at any time.
+    // SAFETY: the options exist in the version that is linked, and setting one is allowed at any time.
     #[allow(unsafe_code)]
     unsafe {
-        libmimalloc_sys::mi_option_set(PURGE_DELAY_OPTION, PURGE_DELAY);
+        for (option, value) in ALLOCATOR_OPTIONS {
+            libmimalloc_sys::mi_option_set(option, value);
+        }
     }
-    let system = actix::System::with_tokio_rt(|| {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let system = actix::System::with_tokio_rt(move || {
         #[allow(clippy::expect_used)] // Without threads there is nothing to run and nobody to tell.
         tokio::runtime::Builder::new_multi_thread()
             .enable_all()
-            .max_blocking_threads(BLOCKING_THREADS)
+            .max_blocking_threads((BLOCKING_THREADS * cores).clamp(8, 64))
+            .thread_keep_alive(BLOCKING_KEEP_ALIVE)
             .thread_stack_size(STACK_BYTES)
             .build()
             .expect("the operating system gives no threads")
