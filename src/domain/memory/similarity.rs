@@ -1,7 +1,8 @@
 //! When two notes say the same in nearly the same words.
 //!
 //! A wrong "yes" loses a fact, a wrong "no" only keeps two notes, so every rule errs towards "no". Two notes that
-//! differ in one address, date, name or "not" are different facts, however alike their words are.
+//! differ in one address, date, name or "not", or in who did what to whom, are different facts, however alike their
+//! words are. So the newer one says every word that carries meaning again, in the same order.
 //!
 //! It does not understand: a paraphrase is no near-duplicate, and neither is a summary.
 
@@ -23,9 +24,17 @@ const WEIGHTY: &str = "\
 const STEM: usize = 5;
 
 static WEIGHTY_WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| WEIGHTY.split(' ').collect());
+static EMPTY_WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| EMPTY.split(' ').collect());
 
 /// Before a word they turn it round: patched, unpatched; active, inactive.
 const TURNING: &str = "un in im ir il dis de non mis re anti under over";
+/// Words that carry no meaning of their own: a near-duplicate may leave them out, add or exchange them.
+const EMPTY: &str = "\
+    a an the this that these those it its he she they them his her their we our and also too then as at by for from \
+    in into of on onto to toward towards with within which who whom whose is are was were be been being has have had \
+    there here so very";
+/// Marks that carry no meaning of their own. `?`, `<`, `+` or a picture do.
+const PLAIN_MARKS: &str = ".,;:!'\"()[]{}-_/\\*#|`~^–—…“”‘’„«»•·";
 /// Words that stand in capitals at the start of a sentence and name nothing.
 const PLAIN_STARTS: &str = "\
     a an and as at but by for from he her his in is it its of on or our she that the their these they this \
@@ -49,14 +58,24 @@ pub fn overlap(a: &str, b: &str) -> f64 {
     if all == 0 { 1.0 } else { shared as f64 / all as f64 }
 }
 
-/// Whether two texts say the same in nearly the same words: their [`overlap`] is at least `min_overlap` (0.8 is
-/// sensible), both hold the same [`Facts`], neither turns what the other says, and no name stands in one alone.
-pub fn near_duplicate(a: &str, b: &str, min_overlap: f64) -> bool {
-    if overlap(a, b) < min_overlap {
+/// Whether the newer text says what the older one says in nearly the same words: their [`overlap`] is at least
+/// `min_overlap` (0.8 is sensible), both hold the same facts and marks in the same order, neither turns what the other
+/// says, no name stands in one alone, and every word of the older one that carries meaning comes again, in order.
+pub fn near_duplicate(older: &str, newer: &str, min_overlap: f64) -> bool {
+    if older == newer {
+        return true;
+    }
+    if overlap(older, newer) < min_overlap {
         return false;
     }
-    let (a, b) = (Read::new(a), Read::new(b));
-    a.facts == b.facts && a.weights() == b.weights() && a.differs_in_plain_words(&b)
+    let (older, newer) = (Read::new(older), Read::new(newer));
+    // Without words there is nothing to be sure of.
+    !older.words.is_empty()
+        && older.sequence == newer.sequence
+        && older.facts == newer.facts
+        && older.weights() == newer.weights()
+        && older.differs_in_plain_words(&newer)
+        && newer.says_again(&older)
 }
 
 /// What a text holds that must not change: identifiers, indicators and known names by their canonical value, and bare
@@ -119,38 +138,63 @@ fn stems(text: &str) -> HashSet<String> {
 /// A text as near-duplicates are told by it.
 struct Read {
     facts: Facts,
+    /// Hits, numbers and marks in the order of the text; what stands twice in a row once.
+    sequence: Vec<String>,
     /// Words outside hits and how often each stands there; true for those that look like a name.
     words: BTreeMap<String, (usize, bool)>,
+    /// Words outside hits that carry meaning, in the order of the text.
+    carrying: Vec<String>,
 }
 
 impl Read {
     fn new(text: &str) -> Self {
         let mut read = Self {
             facts: Facts::default(),
+            sequence: Vec::new(),
             words: BTreeMap::new(),
+            carrying: Vec::new(),
         };
         let mut end = 0;
         for hit in Extractor::shared().extract(text) {
             read.between(text.get(end..hit.span.start).unwrap_or_default());
             end = hit.span.end;
+            read.next(hit.value.clone());
             read.facts.hits.insert((hit.kind, hit.value));
         }
         read.between(text.get(end..).unwrap_or_default());
         read
     }
 
-    /// Words and numbers of a stretch without hits.
+    fn next(&mut self, fact: String) {
+        if self.sequence.last() != Some(&fact) {
+            self.sequence.push(fact);
+        }
+    }
+
+    /// Words, numbers and marks of a stretch without hits.
     fn between(&mut self, text: &str) {
         for token in text.split(char::is_whitespace) {
+            let marks = |c: &char| !c.is_alphanumeric() && !PLAIN_MARKS.contains(*c);
+            let marks: String = token.chars().filter(marks).collect();
+            if !marks.is_empty() {
+                self.next(marks);
+            }
+            let below_zero = token.starts_with(['-', '−']);
             let token = token.trim_matches(|c: char| !c.is_alphanumeric());
             if token.contains(|c: char| c.is_numeric()) {
-                self.facts.numbers.insert(token.to_lowercase());
+                let number = token.to_lowercase();
+                let sign = if below_zero { "-" } else { "" };
+                self.next(format!("{sign}{number}"));
+                self.facts.numbers.insert(number);
                 continue;
             }
             each_word(token, |word| {
                 let folded = fold(word);
                 let name = word.chars().any(char::is_uppercase)
                     && !PLAIN_STARTS.split(' ').any(|start| start == folded);
+                if !EMPTY_WORDS.contains(folded.as_str()) {
+                    self.carrying.push(folded.clone());
+                }
                 let (count, named) = self.words.entry(folded).or_default();
                 *count += 1;
                 *named |= name;
@@ -164,6 +208,12 @@ impl Read {
             .iter()
             .map(|(word, (count, _))| (word.as_str(), *count));
         counted.filter(|(word, _)| WEIGHTY_WORDS.contains(word)).collect()
+    }
+
+    /// Whether each word of the older text that carries meaning stands here too, in the same order.
+    fn says_again(&self, older: &Self) -> bool {
+        let mut words = self.carrying.iter();
+        older.carrying.iter().all(|word| words.any(|own| own == word))
     }
 
     /// Whether the words that only one side has are no names and turn no word that only the other has.

@@ -46,8 +46,8 @@ fn the_same_in_nearly_the_same_words_is_a_near_duplicate() {
         NOTE.to_uppercase(),
         swapped("195.16.88.6", "195[.]16[.]88[.]6"),
         swapped("late in", "late  in\n"),
-        swapped("noticed late", "saw late"),
         swapped("the implant", "this implant"),
+        swapped("operators noticed", "the operators had noticed"),
         swapped("report, ", "report "),
     ] {
         assert!(near_duplicate(NOTE, &other, MIN), "{other}");
@@ -101,6 +101,40 @@ fn another_value_name_or_negation_is_another_fact() {
 }
 
 #[test]
+fn who_did_what_to_whom_and_what_is_said_of_it_are_facts() {
+    let long = "The incident report of the energy sector says that the beacon slept for a night before lateral movement \
+                through the mail server began, that the credential dump was staged on a share, and that";
+    for (a, b) in [
+        (
+            "Turla attacked Lazarus Group servers",
+            "Lazarus Group attacked Turla servers",
+        ),
+        (
+            "data flowed from 10.0.0.1 to 10.9.9.2",
+            "data flowed from 10.9.9.2 to 10.0.0.1",
+        ),
+        ("the victim is a bank", "the victim is a hospital"),
+        ("ministries were asked", "embassies were asked"),
+        ("operators noticed it", "operators saw it"),
+        ("its jitter is < 5 seconds", "its jitter is > 5 seconds"),
+        ("the offset is 5 bytes", "the offset is -5 bytes"),
+        ("it is malware.", "it is malware?"),
+        ("ransom and loader came", "loader and ransom came"),
+    ] {
+        let (a, b) = (format!("{long} {a}"), format!("{long} {b}"));
+        assert!(overlap(&a, &b) > 0.7, "{a} / {b}: {}", overlap(&a, &b));
+        assert!(!near_duplicate(&a, &b, 0.5), "{a} / {b}");
+        assert!(!near_duplicate(&b, &a, 0.5), "{b} / {a}");
+    }
+    for (a, b) in [("👍👍👍", "👎👎👎"), ("\u{200b}", "\0"), ("﷽", "!")] {
+        assert!(!near_duplicate(a, b, 0.0), "{a} / {b}");
+    }
+    // What says more may take the place of what says less, not the other way round.
+    let (less, more) = (format!("{long} logs went"), format!("{long} logs quietly went"));
+    assert!(near_duplicate(&less, &more, MIN) && !near_duplicate(&more, &less, MIN));
+}
+
+#[test]
 fn names_of_one_thing_are_one_fact() {
     let facts = Facts::of("Fancy Bear used CVE-2023-23397 on 2023-04-01.");
     assert_eq!(facts, Facts::of("On 2023-04-01, APT28: CVE-2023-23397"));
@@ -133,7 +167,7 @@ fn long_texts_are_compared_quickly() {
         (0..10_000).map(|at| format!("wa{} ", letters(at))).collect(),
         (0..10_000).map(|at| format!("wb{} ", letters(at))).collect(),
     );
-    assert!(near_duplicate(&a, &b, 0.0) && overlap(&a, &b) < 1e-9);
+    assert!(!near_duplicate(&a, &b, 0.0) && overlap(&a, &b) < 1e-9);
     assert!(since.elapsed().as_secs() < 20, "{:?}", since.elapsed());
 }
 
@@ -152,7 +186,16 @@ proptest! {
     }
 
     #[test]
-    fn nearness_is_mutual(a in r"([a-d]{1,2} |not |1 |B ){0,12}", b in r"([a-d]{1,2} |not |1 |B ){0,12}") {
-        prop_assert_eq!(near_duplicate(&a, &b, 0.3), near_duplicate(&b, &a, 0.3));
+    fn nothing_of_the_older_one_is_lost(a in r"([a-d]{1,2} |not |1 |B ){0,12}", b in r"([a-d]{1,2} |not |1 |B ){0,12}") {
+        if near_duplicate(&a, &b, 0.3) {
+            prop_assert_eq!(Facts::of(&a), Facts::of(&b));
+            let (older, newer) = (words(&a), words(&b));
+            let missing = older.iter().find(|word| !newer.contains(word) && !EMPTY_WORDS.contains(word.as_str()));
+            prop_assert_eq!(missing, None);
+        }
+        // Both ways only when they say the same.
+        if near_duplicate(&a, &b, 0.3) && near_duplicate(&b, &a, 0.3) {
+            prop_assert_eq!(Read::new(&a).carrying, Read::new(&b).carrying);
+        }
     }
 }
