@@ -1,7 +1,7 @@
 //! Embeddings from an OpenAI-compatible endpoint, for those who want another model than the built-in one.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
@@ -10,6 +10,11 @@ use tokio::runtime::Handle;
 use crate::config::{EmbeddingProvider, EmbeddingSettings};
 use crate::domain::error::DomainError;
 use crate::search::{BuiltinEmbedder, EmbedError, Embedder};
+
+/// Longest wait for the vector of a question: then it is searched by words.
+const QUERY_PATIENCE: Duration = Duration::from_secs(2);
+/// How long questions do without an endpoint that let one down.
+const REST: Duration = Duration::from_secs(10);
 
 /// The embedder that the settings ask for.
 ///
@@ -38,6 +43,8 @@ struct HttpEmbedder {
     key: Option<SecretString>,
     client: reqwest::Client,
     runtime: Handle,
+    /// Until when no question waits for the endpoint.
+    resting: Mutex<Option<Instant>>,
 }
 
 #[derive(Serialize)]
@@ -64,7 +71,6 @@ impl HttpEmbedder {
         runtime: Handle,
     ) -> Result<Self, reqwest::Error> {
         let client = reqwest::Client::builder()
-            .timeout(Duration::from_millis(settings.timeout_ms))
             // The operator named this host; nothing it answers may send texts or the key elsewhere.
             .redirect(reqwest::redirect::Policy::none())
             .build()?;
@@ -73,16 +79,17 @@ impl HttpEmbedder {
             key,
             client,
             runtime,
+            resting: Mutex::new(None),
         })
     }
 
-    async fn batch(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, reqwest::Error> {
+    async fn batch(&self, texts: &[&str], patience: Duration) -> Result<Vec<Vec<f32>>, reqwest::Error> {
         let url = format!("{}/embeddings", self.settings.base_url.trim_end_matches('/'));
         let body = Request {
             model: &self.settings.model,
             input: texts,
         };
-        let mut request = self.client.post(url).json(&body);
+        let mut request = self.client.post(url).timeout(patience).json(&body);
         if let Some(key) = &self.key {
             request = request.bearer_auth(key.expose_secret());
         }
@@ -90,6 +97,32 @@ impl HttpEmbedder {
         let mut items = response.data;
         items.sort_by_key(|item| item.index);
         Ok(items.into_iter().map(|item| item.embedding).collect())
+    }
+
+    /// One vector per text; called on blocking threads only, where waiting for the runtime is allowed.
+    fn vectors(&self, texts: &[&str], patience: Duration) -> Result<Vec<Vec<f32>>, EmbedError> {
+        let answer = self.runtime.block_on(self.batch(texts, patience));
+        let answer = answer.map_err(|error| EmbedError(Arc::from(error.without_url().to_string())))?;
+        let dimension = self.settings.dimension;
+        if answer.len() != texts.len() || answer.iter().any(|vector| vector.len() != dimension) {
+            let rule = format!("expected {} vectors of {dimension} numbers", texts.len());
+            return Err(EmbedError(Arc::from(rule)));
+        }
+        self.rest(None);
+        Ok(answer)
+    }
+
+    fn rest(&self, until: Option<Instant>) {
+        *self.resting.lock().unwrap_or_else(PoisonError::into_inner) = until;
+    }
+
+    fn is_resting(&self) -> bool {
+        let until = *self.resting.lock().unwrap_or_else(PoisonError::into_inner);
+        until.is_some_and(|until| Instant::now() < until)
+    }
+
+    fn patience(&self) -> Duration {
+        Duration::from_millis(self.settings.timeout_ms)
     }
 }
 
@@ -105,20 +138,22 @@ impl Embedder for HttpEmbedder {
     fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError> {
         let mut vectors = Vec::with_capacity(texts.len());
         for batch in texts.chunks(self.settings.batch) {
-            // Called on blocking threads only, where waiting for the runtime is allowed.
-            let answer = self.runtime.block_on(self.batch(batch));
-            let answer = answer.map_err(|error| EmbedError(Arc::from(error.without_url().to_string())))?;
-            let fits = |vector: &Vec<f32>| vector.len() == self.settings.dimension;
-            if answer.len() != batch.len() || !answer.iter().all(fits) {
-                let rule = format!(
-                    "expected {} vectors of {} numbers",
-                    batch.len(),
-                    self.settings.dimension
-                );
-                return Err(EmbedError(Arc::from(rule)));
-            }
-            vectors.extend(answer);
+            vectors.extend(self.vectors(batch, self.patience())?);
         }
         Ok(vectors)
+    }
+
+    fn embed_query(&self, query: &str) -> Result<Vec<f32>, EmbedError> {
+        if self.is_resting() {
+            return Err(EmbedError("the endpoint failed a moment ago".into()));
+        }
+        let asked = Instant::now();
+        let patience = self.patience().min(QUERY_PATIENCE);
+        let vectors = self.vectors(&[query], patience);
+        // A quick refusal costs nobody anything.
+        if vectors.is_err() && asked.elapsed() > patience / 2 {
+            self.rest(Some(Instant::now() + REST));
+        }
+        vectors?.pop().ok_or(EmbedError("no vector for the query".into()))
     }
 }

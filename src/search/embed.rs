@@ -17,6 +17,11 @@ pub trait Embedder: Send + Sync {
     fn dimension(&self) -> usize;
     /// One vector per text, in order.
     fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError>;
+    /// The vector of a question that somebody waits for; it gives up sooner.
+    fn embed_query(&self, query: &str) -> Result<Vec<f32>, EmbedError> {
+        let mut vectors = self.embed(&[query])?;
+        vectors.pop().ok_or(EmbedError("no vector for the query".into()))
+    }
 }
 
 /// Name of the model that is compiled into the program.

@@ -166,11 +166,7 @@ impl SearchIndex {
 
     /// The quantised vector of a query.
     pub fn embed_query(&self, query: &str) -> Result<Vec<i8>, SearchError> {
-        let vectors = self.embedder.embed(&[query])?;
-        let vector = vectors
-            .first()
-            .ok_or(EmbedError("no vector for the query".into()))?;
-        Ok(quantize(vector))
+        Ok(quantize(&self.embedder.embed_query(query)?))
     }
 
     /// The quantised vectors of many texts, in order.

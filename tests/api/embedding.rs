@@ -17,12 +17,16 @@ const DIMENSION: usize = 26;
 #[derive(Default)]
 struct Stub {
     broken: AtomicBool,
+    hanging: AtomicBool,
     requests: AtomicUsize,
 }
 
 /// Counts letters: enough to tell texts apart.
 async fn embeddings(stub: web::Data<Stub>, request: HttpRequest, body: web::Json<Value>) -> HttpResponse {
     stub.requests.fetch_add(1, Ordering::SeqCst);
+    while stub.hanging.load(Ordering::SeqCst) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     if stub.broken.load(Ordering::SeqCst) {
         return HttpResponse::InternalServerError().finish();
     }
@@ -126,6 +130,30 @@ fn a_failing_endpoint_costs_no_node_and_vectors_are_filled_in_when_it_is_back() 
 
         stub.broken.store(false, Ordering::SeqCst);
         assert_eq!(semantic(&app, "qqq", 2).await[0], "qqq qqq");
+        app.stop().await;
+    });
+}
+
+#[test]
+fn a_hanging_endpoint_costs_one_search_a_moment_and_no_answer() {
+    run(async {
+        let stub = Arc::new(Stub::default());
+        let address = serve(Arc::clone(&stub));
+        let dir = tempfile::tempdir().unwrap();
+        let app = app(dir.path(), address).await;
+        app.admin.ingest(json!([tool("zzz zzz")])).await;
+        assert_eq!(semantic(&app, "zzz", 1).await, ["zzz zzz"]);
+        stub.hanging.store(true, Ordering::SeqCst);
+        let before = stub.requests.load(Ordering::SeqCst);
+        let since = Instant::now();
+        for _ in 0..10 {
+            assert_eq!(app.admin.search("zzz").await["results"][0]["name"], "zzz zzz");
+        }
+        // One wait of two seconds; ten of them, or the whole time-out, would be more.
+        assert!(since.elapsed() < Duration::from_secs(9), "{:?}", since.elapsed());
+        assert_eq!(stub.requests.load(Ordering::SeqCst), before + 1);
+        stub.hanging.store(false, Ordering::SeqCst);
+        assert_eq!(semantic(&app, "zzz", 1).await, ["zzz zzz"]);
         app.stop().await;
     });
 }
