@@ -1,21 +1,20 @@
 //! Holding an answer against the notes that it claims to come from.
 //!
 //! A citation counts when its note was given and its quote stands there; what reads like an order to a model is no
-//! quote. An answer counts when a citation does, when its words come from the notes it cites, and when it names nothing
-//! that no note names: an invented hash or attribution is worse than no answer. Confidence never exceeds that of the
-//! best note cited.
+//! quote. An answer counts when a citation does, when its words come from the notes it cites, and when it brings no name,
+//! number or "not" of its own ([`Known`]): an invented hash or attribution is worse than no answer. Confidence never
+//! exceeds that of the best note cited, nor one half when most of its words are the model's own.
 
 use std::cell::OnceCell;
-use std::collections::HashSet;
 
 use serde::Deserialize;
 
 use super::answer::clean;
 use super::ground::{Haystack, Place, quote_names};
+use super::known::Known;
 use super::synthesis::{Source, label};
-use crate::domain::extraction::Extractor;
 use crate::domain::memory::injection::prompt_injection;
-use crate::domain::memory::similarity::contained;
+use crate::domain::memory::similarity::{Facts, contained};
 use crate::domain::memory::synthesis::{
     Answer, Citation, Event, KeyPoint, Relationship, SynthesisFormat, no_answer,
 };
@@ -32,6 +31,8 @@ const MAX_ITEMS: usize = 50;
 const MIN_QUOTE: usize = 8;
 /// Share of an answer's words that come from the notes: the rest are the model's own, maybe in another language.
 const MIN_SUPPORT: f64 = 0.2;
+/// The same, for an answer that is more than possible.
+const WELL_SUPPORTED: f64 = 0.5;
 
 /// An answer as the model gives it.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -94,18 +95,18 @@ pub fn held(question: &str, format: SynthesisFormat, sources: &[Source], draft: 
         return none("it is empty or no citation holds");
     }
     let lists = Lists {
-        known: Known::new(question, &notes),
+        known: known_of(question, &notes),
         notes: &notes,
         draft: &draft,
     };
-    let honest = is_supported(&text, &cited) && prompt_injection(&text).is_none();
-    if !honest || lists.known.lacks_name_in(&text) {
+    let Some(support) = support(&text, &cited).filter(|_| lists.known.invents_nothing(&text)) else {
         return none("it says what the notes do not");
-    }
+    };
     let best = cited.iter().map(|(note, _)| note.trust()).fold(0.0, f64::max);
+    let most = if support < WELL_SUPPORTED { 0.5 } else { 1.0 };
     let in_format = |wanted| format == wanted;
     Answer {
-        confidence: (draft.confidence.clamp(0.0, 1.0) * share).min(best),
+        confidence: (draft.confidence.clamp(0.0, 1.0) * share).min(best).min(most),
         key_points: lists.key_points(in_format(SynthesisFormat::SynthesizedBrief)),
         timeline: lists.timeline(in_format(SynthesisFormat::TimelineAnalysis)),
         relationships: lists.relationships(in_format(SynthesisFormat::RelationshipMap)),
@@ -213,63 +214,24 @@ fn valid<'n, 's>(notes: &'n [Note<'s>], citation: &DraftCitation) -> Option<(&'n
     Some((note, Citation { note_id, quote }))
 }
 
-/// Whether the answer's words come from the notes it cites.
-fn is_supported(answer: &str, cited: &[(&Note, Citation)]) -> bool {
+/// The share of the answer's words that come from the notes it cites, if it is enough.
+fn support(answer: &str, cited: &[(&Note, Citation)]) -> Option<f64> {
     let texts: Vec<String> = cited.iter().map(|(note, _)| note.honest_text()).collect();
     let texts = texts.join("\n");
+    let share = contained(answer, &texts);
     // A name may stand there by an alias.
-    let hits = |text: &str| Extractor::shared().extract(text);
-    contained(answer, &texts) >= MIN_SUPPORT || {
-        let known = hits(&texts);
-        hits(answer).iter().any(|hit| {
-            known
-                .iter()
-                .any(|other| (other.kind, &other.value) == (hit.kind, &hit.value))
-        })
-    }
+    let supported = share >= MIN_SUPPORT || Facts::of(answer).share(&Facts::of(&texts));
+    (supported && prompt_injection(answer).is_none()).then_some(share)
 }
 
-/// What the question and the notes name.
-struct Known<'n, 's> {
-    question: Haystack,
-    notes: &'n [Note<'s>],
-    /// Canonical values; read once a name does not stand anywhere as written.
-    values: OnceCell<HashSet<String>>,
-    asked: &'n str,
-}
-
-impl<'n, 's> Known<'n, 's> {
-    fn new(question: &'n str, notes: &'n [Note<'s>]) -> Self {
-        Self {
-            question: Haystack::new(question),
-            notes,
-            values: OnceCell::new(),
-            asked: question,
-        }
+/// What an answer may name: all that it was given, also when the note was made.
+fn known_of(question: &str, notes: &[Note]) -> Known {
+    let mut given = format!("{question}\n");
+    for note in notes {
+        let made = note.source.created_at.format("%Y-%m-%d");
+        given.push_str(&format!("{}\n{made}\n", note.honest_text()));
     }
-
-    /// Whether a text names a thing, an identifier or an indicator that nothing here names.
-    fn lacks_name_in(&self, text: &str) -> bool {
-        let hits = Extractor::shared().extract(text);
-        hits.iter().any(|hit| {
-            let stands = |name: &str| {
-                let mut haystacks = self.notes.iter().map(Note::haystack).chain([&self.question]);
-                haystacks.any(|haystack| haystack.name(name).is_some())
-            };
-            !stands(hit.text(text)) && !stands(&hit.value) && !self.values().contains(&hit.value)
-        })
-    }
-
-    /// Names may stand there by an alias.
-    fn values(&self) -> &HashSet<String> {
-        self.values.get_or_init(|| {
-            let texts = self.notes.iter().map(|note| note.source.content.as_str());
-            let hits = texts
-                .chain([self.asked])
-                .flat_map(|text| Extractor::shared().extract(text));
-            hits.map(|hit| hit.value).collect()
-        })
-    }
+    Known::new(&given)
 }
 
 /// Plain text of several lines, without labels of notes, without control characters.
@@ -288,7 +250,7 @@ fn answer_text(answer: &str, notes: usize) -> String {
 
 /// The lists of the extended formats: items whose citation holds.
 struct Lists<'l, 's> {
-    known: Known<'l, 's>,
+    known: Known,
     notes: &'l [Note<'s>],
     draft: &'l Draft,
 }
@@ -353,7 +315,7 @@ impl Lists<'_, '_> {
     }
 
     fn is_borne_out(&self, text: &str, cited: &(&Note, Citation)) -> bool {
-        let supported = is_supported(text, std::slice::from_ref(cited));
-        !text.is_empty() && supported && prompt_injection(text).is_none() && !self.known.lacks_name_in(text)
+        let supported = support(text, std::slice::from_ref(cited)).is_some();
+        !text.is_empty() && supported && self.known.invents_nothing(text)
     }
 }

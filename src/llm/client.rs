@@ -45,9 +45,22 @@ pub enum LlmError {
 }
 
 impl LlmError {
-    /// Whether another question would fare no better.
+    /// Whether the model did answer, with nothing usable.
+    pub fn is_answer(&self) -> bool {
+        matches!(self, Self::Unusable(_) | Self::TooLarge | Self::NotACompletion)
+    }
+
+    /// Whether another question would fare no better. A time-out or a status that says nothing of this question does
+    /// not tell, so it counts as one.
     pub fn is_outage(&self) -> bool {
-        !matches!(self, Self::Unusable(_) | Self::TooLarge | Self::NotACompletion)
+        match self {
+            Self::Unusable(_) | Self::TooLarge | Self::NotACompletion => false,
+            // Wrong key, wrong path, too many requests: these hold for every question, 400 or 413 for this one.
+            Self::Status(status) => {
+                !(400..500).contains(status) || matches!(status, 401..=405 | 407 | 408 | 429)
+            }
+            Self::Unreachable | Self::Slow(_) | Self::OutOfTime | Self::Broken => true,
+        }
     }
 }
 

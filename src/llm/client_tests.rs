@@ -40,3 +40,21 @@ fn completions_are_told_from_other_json() {
         assert_eq!(completion(other), None);
     }
 }
+
+#[test]
+fn what_holds_for_one_question_only_is_no_outage() {
+    for (error, outage) in [
+        (LlmError::Status(400), false),
+        (LlmError::Status(413), false),
+        (LlmError::Status(422), false),
+        (LlmError::Unusable(String::new()), false),
+        (LlmError::Status(401), true),
+        (LlmError::Status(404), true),
+        (LlmError::Status(429), true),
+        (LlmError::Status(503), true),
+        (LlmError::Slow(1), true),
+        (LlmError::Unreachable, true),
+    ] {
+        assert_eq!(error.is_outage(), outage, "{error}");
+    }
+}

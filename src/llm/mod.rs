@@ -6,7 +6,7 @@
 //! - [`chunk`]: long texts in parts.
 //! - [`ground`] and [`belief`]: holding the answers against the text. [`unite`](mod@unite): uniting them with what
 //!   the rules found.
-//! - [`synthesis`] and [`cite`]: answers from notes, held against the notes. [`evolution`]: what a new note changes.
+//! - [`synthesis`], [`cite`] and [`known`]: answers from notes, held against the notes. [`evolution`]: what a new note changes.
 //!
 //! Promise: nothing in a text or an answer changes types, limits or markings; what does not stand in the text is
 //! marked so. The model never decides a TLP.
@@ -19,6 +19,7 @@ pub mod cite;
 pub mod client;
 pub mod evolution;
 pub mod ground;
+pub mod known;
 pub mod prompt;
 pub mod shape;
 pub mod synthesis;
