@@ -1,7 +1,8 @@
 //! Works off the notes that wait for a language model, one after the other, beside everything else.
 //!
 //! Nobody waits for it. An endpoint that is out of reach costs time only: the queue stays, and the pauses grow. A note
-//! for which the model gives nothing usable again and again leaves the queue as it is.
+//! that fails steps aside for the others until all have had their turn; one that fails again and again while others
+//! do well leaves the queue as it is, with what the rules found.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
-use super::extractor::{Decide, Extract, ExtractorHandle};
+use super::extractor::{Decide, Extract, ExtractWithModel, ExtractorHandle};
 use super::graph_store::GraphHandle;
 use super::graph_store::memory::EnrichmentQueue;
 use super::graph_store::memory::enrich::{
@@ -30,19 +31,21 @@ use crate::domain::memory::entity::{EntityDraft, Mentions, RelationDraft, type_o
 use crate::domain::memory::note::Note;
 use crate::domain::node::NodeType;
 use crate::domain::staging::{ExtractedEntity, Extraction, SourceType};
+use crate::llm::LlmError;
 use crate::llm::evolution::{Candidate, Decision};
 
 /// Notes that are looked up at a time.
-const BATCH: usize = 8;
+const BATCH: u32 = 8;
 /// Attempts at one note.
 const MOST_ATTEMPTS: u32 = 3;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// How often the queue is looked at though nobody rang.
 const ROUND: Duration = Duration::from_secs(30);
-/// How the extractor says that only the rules have read a text, and that asking again would change nothing.
-const MODEL_UNAVAILABLE: &str = "language model unavailable";
-const UNUSABLE: &str = "unusable";
+/// Notes in a row that the endpoint lets down before it is given a pause: one alone may be the note's fault.
+const MOST_OUTAGES: usize = 2;
+/// Notes that a later success may tell to be at fault: many would be so after a real outage.
+const MOST_SUSPECTS: usize = 4;
 /// Below this what a model found is left out.
 const LEAST_CONFIDENCE: f64 = 0.5;
 
@@ -122,79 +125,130 @@ impl EnricherCore {
     }
 
     async fn work(self: Arc<Self>) {
-        let mut pause = FIRST_PAUSE;
+        let mut round = Round::new();
         loop {
-            let batch = self.graph.call(NextWaiting { limit: BATCH }).await;
-            let batch = batch.unwrap_or_else(|error| {
+            let next = NextWaiting {
+                after: round.after,
+                limit: BATCH,
+            };
+            let batch = self.graph.call(next).await.unwrap_or_else(|error| {
                 tracing::warn!(?error, "reading the enrichment queue failed");
                 Vec::new()
             });
-            if batch.is_empty() {
+            if batch.is_empty() && !round.left_behind {
                 self.status.store(IDLE, Ordering::Relaxed);
                 tokio::time::timeout(ROUND, self.queue.rung()).await.ok();
-                continue;
-            }
-            self.status.store(PROCESSING, Ordering::Relaxed);
-            let mut reached = true;
-            for waiting in batch {
-                // A panic costs this note's turn only.
-                let turn = AssertUnwindSafe(self.enrich(waiting)).catch_unwind();
-                reached = turn.await.unwrap_or(false);
-                if !reached {
-                    break;
-                }
-            }
-            if reached {
-                pause = FIRST_PAUSE;
+                round.after = None;
+            } else if batch.is_empty() {
+                // Those left behind are tried again, not at once.
+                round.after = None;
+                self.pause(&mut round).await;
+                round.left_behind = false;
             } else {
-                self.status.store(BACKING_OFF, Ordering::Relaxed);
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(LONGEST_PAUSE);
+                if round.outages == 0 {
+                    self.status.store(PROCESSING, Ordering::Relaxed);
+                }
+                self.batch(batch, &mut round).await;
             }
         }
     }
 
-    /// One note; false when the model can't be reached.
-    async fn enrich(&self, waiting: WaitingNote) -> bool {
+    /// A batch, until the endpoint seems to be out of reach.
+    async fn batch(&self, batch: Vec<WaitingNote>, round: &mut Round) {
+        for waiting in batch {
+            let note = waiting.note.id;
+            round.after = Some(note);
+            // A panic costs this note's turn only.
+            let turn = AssertUnwindSafe(self.enrich(waiting)).catch_unwind();
+            match turn.await.unwrap_or(Turn::Unanswered(LlmError::Broken)) {
+                Turn::Done => {
+                    self.status.store(PROCESSING, Ordering::Relaxed);
+                    (round.pause, round.outages) = (FIRST_PAUSE, 0);
+                    // The endpoint works, so the fault may be theirs.
+                    for (failed, error) in std::mem::take(&mut round.suspects) {
+                        self.count_failure(failed, &error).await;
+                    }
+                }
+                Turn::Failed => round.left_behind = true,
+                Turn::Unanswered(error) => {
+                    round.suspect(note, error);
+                    if round.outages >= MOST_OUTAGES {
+                        self.pause(round).await;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn pause(&self, round: &mut Round) {
+        self.status.store(BACKING_OFF, Ordering::Relaxed);
+        tokio::time::sleep(round.pause).await;
+        round.pause = (round.pause * 2).min(LONGEST_PAUSE);
+    }
+
+    /// One note's turn.
+    async fn enrich(&self, waiting: WaitingNote) -> Turn {
         let note = waiting.note.id;
         let verdict = match self.verdict(&waiting).await {
-            Ok(Some(verdict)) => verdict,
-            Ok(None) => return false,
-            Err(error) => {
-                tracing::warn!(%note, %error, "the language model's decision is unusable");
-                let failed = self.graph.call(EnrichmentFailed(note)).await;
-                if failed.is_ok_and(|attempts| attempts < MOST_ATTEMPTS) {
-                    return true;
-                }
-                Verdict::Keep
-            }
+            Ok(verdict) => verdict,
+            Err(error) if !error.is_answer() => return Turn::Unanswered(error),
+            Err(error) if self.may_fail_again(note, &error).await => return Turn::Failed,
+            Err(_) => Verdict::Keep,
         };
-        let Some(found) = self.mentions(waiting.note.content).await else {
-            return false;
+        let found = match self.mentions(waiting.note.content).await {
+            Ok(found) => found,
+            Err(error) if !error.is_answer() => return Turn::Unanswered(error),
+            Err(error) if self.may_fail_again(note, &error).await => return Turn::Failed,
+            Err(_) => Mentions::default(),
         };
-        let apply = ApplyEnrichment { note, found, verdict };
-        if let Err(error) = self.graph.call(apply).await {
-            tracing::warn!(%note, ?error, "storing what the language model found failed; trying again later");
-            return false;
-        }
-        true
+        self.apply(ApplyEnrichment { note, found, verdict }).await
     }
 
-    /// What the model and the rules find in a text; none when the model can't be reached.
-    async fn mentions(&self, text: String) -> Option<Mentions> {
-        let extract = Extract {
+    async fn apply(&self, apply: ApplyEnrichment) -> Turn {
+        let note = apply.note;
+        match self.graph.call(apply).await {
+            Ok(()) => Turn::Done,
+            Err(error) => {
+                tracing::warn!(%note, ?error, "storing what the language model found failed; trying again later");
+                Turn::Failed
+            }
+        }
+    }
+
+    /// Counts a failure of the model at a note; whether the note gets another turn.
+    async fn may_fail_again(&self, note: Uuid, error: &LlmError) -> bool {
+        tracing::warn!(%note, %error, "the language model can do nothing with a note");
+        let failed = self.graph.call(EnrichmentFailed(note)).await;
+        failed.map_or(true, |attempts| attempts < MOST_ATTEMPTS)
+    }
+
+    /// Counts a failure that came of the note, and gives the note up after too many.
+    async fn count_failure(&self, note: Uuid, error: &LlmError) {
+        if !self.may_fail_again(note, error).await {
+            self.apply(ApplyEnrichment {
+                note,
+                found: Mentions::default(),
+                verdict: Verdict::Keep,
+            })
+            .await;
+        }
+    }
+
+    /// What the model and the rules find in a text.
+    async fn mentions(&self, text: String) -> Result<Mentions, LlmError> {
+        let extract = ExtractWithModel(Extract {
             text,
             source_type: SourceType::AnalystReport,
-        };
-        let found = self.extractor.call(extract).await.ok()?;
-        let missed = |warning: &String| warning.starts_with(MODEL_UNAVAILABLE) && !warning.contains(UNUSABLE);
-        (!found.warnings.iter().any(missed)).then(|| mentions_of(found))
+        });
+        // A full mailbox or gate is over in a moment, as an outage is.
+        let found = self.extractor.call(extract).await;
+        found.unwrap_or(Err(LlmError::OutOfTime)).map(mentions_of)
     }
 
-    /// What the model makes of the note; none when it can't be reached, an error when it says nothing usable.
-    async fn verdict(&self, waiting: &WaitingNote) -> Result<Option<Verdict>, String> {
+    /// What the model makes of the note.
+    async fn verdict(&self, waiting: &WaitingNote) -> Result<Verdict, LlmError> {
         if waiting.candidates.is_empty() {
-            return Ok(Some(Verdict::Keep));
+            return Ok(Verdict::Keep);
         }
         let candidate = |note: &Note| Candidate {
             id: note.id.to_string(),
@@ -206,20 +260,62 @@ impl EnricherCore {
             candidates: waiting.candidates.iter().map(candidate).collect(),
             patience: self.patience,
         };
-        let id = |id: &str| Uuid::parse_str(id).map_err(|error| error.to_string());
-        match self.extractor.call(ask).await {
-            Ok(Ok(Decision::Add)) => Ok(Some(Verdict::Keep)),
-            Ok(Ok(Decision::Supersede { id: older })) => Ok(Some(Verdict::Supersedes(id(&older)?))),
-            Ok(Ok(Decision::NoOp { id: older })) => Ok(Some(Verdict::SaidBy(id(&older)?))),
-            Ok(Ok(Decision::Update { id: older, merged })) => Ok(Some(Verdict::Merges {
+        let id = |id: &str| Uuid::parse_str(id).map_err(|error| LlmError::Unusable(error.to_string()));
+        let decision = self.extractor.call(ask).await;
+        Ok(match decision.unwrap_or(Err(LlmError::OutOfTime))? {
+            Decision::Add => Verdict::Keep,
+            Decision::Supersede { id: older } => Verdict::Supersedes(id(&older)?),
+            Decision::NoOp { id: older } => Verdict::SaidBy(id(&older)?),
+            Decision::Update { id: older, merged } => Verdict::Merges {
                 older: id(&older)?,
                 text: merged,
-            })),
-            Ok(Err(error)) if error.is_outage() => Ok(None),
-            Ok(Err(error)) => Err(error.to_string()),
-            Err(_) => Ok(None),
+            },
+        })
+    }
+}
+
+/// Where the work stands.
+struct Round {
+    /// The last note that had its turn.
+    after: Option<Uuid>,
+    /// Whether notes that had their turn still wait.
+    left_behind: bool,
+    /// The last notes without an answer since the last one with.
+    suspects: Vec<(Uuid, LlmError)>,
+    /// Outages since then.
+    outages: usize,
+    pause: Duration,
+}
+
+impl Round {
+    fn new() -> Self {
+        Self {
+            after: None,
+            left_behind: false,
+            suspects: Vec::new(),
+            outages: 0,
+            pause: FIRST_PAUSE,
         }
     }
+
+    fn suspect(&mut self, note: Uuid, error: LlmError) {
+        self.left_behind = true;
+        self.outages += usize::from(error.is_outage());
+        self.suspects.retain(|(known, _)| *known != note);
+        self.suspects.push((note, error));
+        if self.suspects.len() > MOST_SUSPECTS {
+            self.suspects.remove(0);
+        }
+    }
+}
+
+/// How a note's turn went.
+enum Turn {
+    Done,
+    /// The note, or storing it, failed.
+    Failed,
+    /// There was no answer, for a reason that may be the note's or not.
+    Unanswered(LlmError),
 }
 
 /// What the extractor found, as the memory names it; what the text does not bear out is left out.

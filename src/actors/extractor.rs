@@ -36,6 +36,16 @@ impl Request for Extract {
     const ACCESS: Access = Access::Read;
 }
 
+/// The same for work that can wait: why the model had no part in it is an error, not a warning.
+#[derive(Debug)]
+pub struct ExtractWithModel(pub Extract);
+
+impl Request for ExtractWithModel {
+    type Reply = Result<Extraction, LlmError>;
+    const NAME: &'static str = "extract_with_model";
+    const ACCESS: Access = Access::Read;
+}
+
 /// Answers a question out of notes; without a model, or when it fails, there is no answer.
 #[derive(Debug)]
 pub struct Synthesize {
@@ -105,6 +115,26 @@ impl ExtractorCore {
     }
 
     async fn extract(&self, request: Extract) -> Result<Extraction, DomainError> {
+        let (mut found, failure) = self.read(request).await?;
+        if let Some(error) = failure {
+            tracing::warn!(%error, "language model unavailable");
+            found.warnings.push(format!(
+                "language model unavailable: {error}; rules extractor used"
+            ));
+        }
+        Ok(found)
+    }
+
+    async fn extract_with_model(
+        &self,
+        request: ExtractWithModel,
+    ) -> Result<Result<Extraction, LlmError>, DomainError> {
+        let (found, failure) = self.read(request.0).await?;
+        Ok(failure.map_or(Ok(found), Err))
+    }
+
+    /// What is found in a text, and why the model had no part in it.
+    async fn read(&self, request: Extract) -> Result<(Extraction, Option<LlmError>), DomainError> {
         let Extract { text, source_type } = request;
         let text: Arc<str> = text.into();
         let until = Instant::now() + self.patience;
@@ -114,22 +144,17 @@ impl ExtractorCore {
             rules
                 .warnings
                 .push("no language model is configured; rules extractor used".to_owned());
-            return Ok(rules);
+            return Ok((rules, None));
         };
-        match model.read(&text, source_type, until).await {
-            Ok(reading) => {
-                rules.warnings.extend(reading.warnings);
-                let (answers, covered) = (reading.answers, reading.covered);
-                job::blocking(move || Ok(unite(text.get(..covered).unwrap_or(&text), rules, answers))).await
-            }
-            Err(error) => {
-                tracing::warn!(%error, "language model unavailable");
-                rules.warnings.push(format!(
-                    "language model unavailable: {error}; rules extractor used"
-                ));
-                Ok(rules)
-            }
-        }
+        let reading = match model.read(&text, source_type, until).await {
+            Ok(reading) => reading,
+            Err(error) => return Ok((rules, Some(error))),
+        };
+        rules.warnings.extend(reading.warnings);
+        let (answers, covered) = (reading.answers, reading.covered);
+        let united =
+            job::blocking(move || Ok(unite(text.get(..covered).unwrap_or(&text), rules, answers))).await?;
+        Ok((united, None))
     }
 }
 
@@ -164,6 +189,7 @@ impl Actor for Extractor {
 job::delegate! {
     Extractor:
     Extract => extract,
+    ExtractWithModel => extract_with_model,
     Synthesize => synthesize,
     Decide => decide,
 }

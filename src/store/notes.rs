@@ -3,11 +3,10 @@
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 use surrealdb::IndexedResults;
+use surrealdb::types::RecordId;
 use uuid::Uuid;
 
-use super::notes_rows::{
-    EntityRow, HeadRow, NoteRow, Rows, WaitingRow, changed, mentioning, relation, superseding,
-};
+use super::notes_rows::{EntityRow, HeadRow, NoteRow, Rows, changed, mentioning, relation, superseding};
 use super::rows::{AuditRow, EdgeRow, key, record};
 use super::{Store, failed};
 use crate::domain::audit::AuditEntry;
@@ -83,6 +82,20 @@ pub struct NotesWrite {
     /// Notes that it has looked at.
     pub enriched: Vec<Uuid>,
     pub audit: Vec<AuditEntry>,
+}
+
+impl NotesWrite {
+    /// Gives what is new in the graph the time of the write, in the order in which a restart reads it.
+    pub fn stamp(&mut self, now: DateTime<Utc>) {
+        self.entities
+            .iter_mut()
+            .for_each(|entity| entity.created_at = now);
+        self.relations
+            .iter_mut()
+            .for_each(|relation| relation.created_at = now);
+        self.entities.sort_unstable_by_key(|entity| entity.id);
+        self.relations.sort_unstable_by_key(|relation| relation.id);
+    }
 }
 
 /// The id of an entity's node.
@@ -296,18 +309,38 @@ impl Store {
         rows.into_iter().map(relation).collect()
     }
 
-    /// The notes that wait for a language model, oldest first.
-    pub async fn waiting_for_enrichment(&self, ws: Uuid) -> Result<Vec<Uuid>, DomainError> {
+    /// At most `limit` notes that wait for a language model after this one, oldest first: their ids begin with a time.
+    pub async fn waiting_for_enrichment(
+        &self,
+        ws: Uuid,
+        after: Option<Uuid>,
+        limit: u32,
+    ) -> Result<Vec<Uuid>, DomainError> {
         let what = "reading the enrichment queue failed";
-        let query = "SELECT * FROM enrichment WHERE ws = $ws ORDER BY created_at";
+        // A range of record ids is read in their order, and with a literal limit no further than that.
+        let start = after.map(|after| format!("u'{after}'>")).unwrap_or_default();
+        let query = format!("SELECT VALUE id FROM enrichment:{start}.. WHERE ws = $ws LIMIT {limit}");
         let mut response = self
             .db
             .query(query)
             .bind(("ws", ws))
             .await
             .map_err(failed(what))?;
-        let rows: Vec<WaitingRow> = response.take(0).map_err(failed(what))?;
-        rows.iter().map(|row| key(&row.id)).collect()
+        let ids: Vec<RecordId> = response.take(0).map_err(failed(what))?;
+        ids.iter().map(key).collect()
+    }
+
+    /// How many notes wait for a language model.
+    pub async fn count_waiting(&self, ws: Uuid) -> Result<u64, DomainError> {
+        let what = "counting the enrichment queue failed";
+        let mut response = self
+            .db
+            .query("SELECT VALUE count FROM (SELECT count() FROM enrichment WHERE ws = $ws GROUP ALL)")
+            .bind(("ws", ws))
+            .await
+            .map_err(failed(what))?;
+        let count: Option<i64> = response.take(0).map_err(failed(what))?;
+        Ok(u64::try_from(count.unwrap_or(0)).unwrap_or(0))
     }
 
     /// Counts one more failed attempt at a note; how many it has had.

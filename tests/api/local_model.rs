@@ -10,6 +10,9 @@ use serde_json::{Value, json};
 use crate::helpers::run;
 use crate::local::LocalApp;
 
+const MERGED: &str = "The command server of the BlueLoader malware is hosted at 203.0.113.7 in Prague and is reached \
+                      through evil.example.";
+
 /// Stands for a model: it is what can't run here.
 #[derive(Default)]
 struct Model {
@@ -22,11 +25,27 @@ async fn chat(model: web::Data<Model>, body: web::Json<Value>) -> HttpResponse {
         return HttpResponse::ServiceUnavailable().finish();
     }
     let said = body["messages"].to_string();
+    if said.contains("refused") {
+        return HttpResponse::BadRequest().finish();
+    }
+    if said.contains("endless") {
+        tokio::time::sleep(Duration::from_secs(30)).await;
+    }
     let content = match body["response_format"]["json_schema"]["name"].as_str().unwrap() {
         "evolution" if said.contains("moved to") => {
             json!({"action": "supersede", "target": "N1", "merged": ""})
         }
+        "evolution" if said.contains("reached through") => {
+            json!({"action": "update", "target": "N1", "merged": MERGED})
+        }
         "evolution" => json!({"action": "add", "target": "", "merged": ""}),
+        "extraction" if said.contains("BlueLoader") => json!({
+            "entities": [{
+                "name": "BlueLoader", "node_type": "tool", "description": "", "confidence": 0.9,
+                "quote": "the BlueLoader malware", "aliases": [], "reasoning": "",
+            }],
+            "relations": [],
+        }),
         "extraction" => json!({"entities": [], "relations": []}),
         _ => json!({
             "answer": "Turla uses Snake.", "confidence": 0.9,
@@ -166,6 +185,77 @@ fn a_decision_of_the_model_supersedes_a_note_which_stays_readable() {
             app.client.recall("Snake command server").await,
             [new["note_id"].as_str().unwrap()]
         );
+        app.stop().await;
+    });
+}
+
+#[test]
+fn notes_that_the_model_refuses_or_never_answers_hold_up_no_other() {
+    run(async {
+        let (_model, config) = serve();
+        let config = format!("{config}\nllm.timeout_ms = 300");
+        let app = LocalApp::with(None, &config).await;
+        let refused = app.client.remember("A refused note about Sandworm.").await;
+        for text in [
+            "An endless story of Turla.",
+            "Another endless story of APT28.",
+            "A note about FIN7.",
+            "A note about Lazarus Group.",
+        ] {
+            app.client.remember(text).await;
+        }
+        wait_for(&app, |health| health["enrichment_queue_depth"] == 3).await;
+        // What works later tells that the three fail by themselves: they leave the queue with what the rules found.
+        for number in 0.. {
+            let health = app.client.get("/api/health").await.expect(200).await;
+            if health["enrichment_queue_depth"] == 0 {
+                break;
+            }
+            assert!(number < 120, "{health}");
+            app.client.remember(&format!("Good note {number}.")).await;
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+        let found = app.client.recall("Sandworm").await;
+        assert_eq!(found[0], refused["note_id"].as_str().unwrap());
+        app.stop().await;
+    });
+}
+
+#[test]
+fn a_merge_keeps_what_the_model_found_and_what_the_notes_are_flagged_with() {
+    run(async {
+        let (_model, config) = serve();
+        let app = LocalApp::with(None, &config).await;
+        let old = app
+            .client
+            .remember("The command server of the BlueLoader malware is hosted at 203.0.113.7 in Prague.")
+            .await;
+        wait_for(&app, |health| health["enrichment_queue_depth"] == 0).await;
+        let new = app
+            .client
+            .remember("The command server of the BlueLoader malware is reached through evil.example.")
+            .await;
+        wait_for(&app, |health| health["enrichment_queue_depth"] == 0).await;
+        let path = format!("/api/notes/{}", old["note_id"].as_str().unwrap());
+        let note = app.client.get(&path).await.expect(200).await;
+        let merged = note["superseded_by"].as_str().unwrap().to_owned();
+        assert_ne!(merged, new["note_id"].as_str().unwrap());
+        let note = app
+            .client
+            .get(&format!("/api/notes/{merged}"))
+            .await
+            .expect(200)
+            .await;
+        assert_eq!(note["content"], MERGED);
+        let entities: Vec<&str> = note["entities"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|entity| entity.as_str().unwrap())
+            .collect();
+        for value in ["203.0.113.7", "evil.example", "blueloader"] {
+            assert!(entities.contains(&value), "{value}: {entities:?}");
+        }
         app.stop().await;
     });
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
+use super::evolution::Asked;
 use super::{Memory, NoteStatus};
 use crate::actors::graph_store::GraphStore;
 use crate::actors::graph_store::core::GraphCore;
@@ -15,10 +16,11 @@ use crate::actors::job::{self, blocking};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
-use crate::domain::memory::entity::Mentions;
+use crate::domain::memory::digest;
+use crate::domain::memory::entity::{EntityDraft, Mentions, mentions_in};
 use crate::domain::memory::note::Note;
 use crate::domain::memory::tier::{Tier, confidence_of};
-use crate::domain::memory::{digest, entity::mentions_in};
+use crate::llm::ground::Haystack;
 use crate::search::{IndexDoc, embedding_text};
 use crate::store::{NotesWrite, StoredEntity, StoredRelation, entity_id, relation_id};
 
@@ -34,10 +36,11 @@ pub struct WaitingNote {
     pub candidates: Vec<Note>,
 }
 
-/// The notes that wait longest.
+/// The notes that wait longest, after this one.
 #[derive(Debug)]
 pub struct NextWaiting {
-    pub limit: usize,
+    pub after: Option<Uuid>,
+    pub limit: u32,
 }
 
 impl Request for NextWaiting {
@@ -94,29 +97,24 @@ impl GraphCore {
     async fn next_waiting(&self, message: NextWaiting) -> Result<Vec<WaitingNote>, DomainError> {
         let memory = self.memory().await?;
         let ws = memory.workspace;
-        let mut ids = self.store.waiting_for_enrichment(ws).await?;
-        ids.truncate(message.limit);
+        let NextWaiting { after, limit } = message;
+        let ids = self.store.waiting_for_enrichment(ws, after, limit).await?;
         let mut notes = self.store.notes_by_id(ws, &ids).await?;
-        notes.sort_by_key(|note| ids.iter().position(|id| *id == note.id));
-        let (index, remote) = (Arc::clone(&self.index), self.remote_model());
-        let texts: Vec<(Uuid, String)> = notes.iter().map(|note| (note.id, note.content.clone())).collect();
+        notes.sort_unstable_by_key(|note| note.id);
+        // A remote model would be asked once more for every note; the words do.
+        let index = (!self.remote_model()).then(|| Arc::clone(&self.index));
+        let texts = notes.clone();
         let asked = blocking(move || {
-            let embed = |text: &str| {
-                index
-                    .embed_query(&embedding_text("", &[], text))
-                    .ok()
-                    .filter(|_| !remote)
+            let embed = |note: &Note| {
+                let text = embedding_text("", &[], &note.content);
+                index.as_ref()?.embed_query(&text).ok()
             };
             Ok(texts
-                .into_iter()
-                .map(|(id, text)| (id, embed(&text), text))
+                .iter()
+                .map(|note| Asked::of(note, embed(note)))
                 .collect::<Vec<_>>())
         })
         .await?;
-        let asked = asked
-            .into_iter()
-            .map(|(id, vector, text)| (id, text, vector))
-            .collect();
         let near = self.candidates(memory, asked, RELATED).await?;
         let mut waiting = Vec::with_capacity(notes.len());
         for note in notes {
@@ -125,9 +123,7 @@ impl GraphCore {
                 .find(|(id, _)| *id == note.id)
                 .map(|(_, found)| found.as_slice());
             let mut candidates = self.store.notes_by_id(ws, ids.unwrap_or_default()).await?;
-            candidates.retain(|other| {
-                other.superseded_by.is_none() && other.domain == note.domain && other.id < note.id
-            });
+            candidates.retain(|other| other.superseded_by.is_none() && other.id < note.id);
             waiting.push(WaitingNote { note, candidates });
         }
         Ok(waiting)
@@ -138,6 +134,10 @@ impl GraphCore {
         let ws = memory.workspace;
         let state = self.state(ws);
         let note = self.store.notes_by_id(ws, &[message.note]).await?.pop();
+        let older = match message.verdict {
+            Verdict::Merges { older, .. } => self.store.notes_by_id(ws, &[older]).await?.pop(),
+            Verdict::Keep | Verdict::Supersedes(_) | Verdict::SaidBy(_) => None,
+        };
         let (rev, docs, entries) = {
             let _turn = state.writing.lock().await;
             let mut write = NotesWrite {
@@ -147,12 +147,15 @@ impl GraphCore {
             let mut docs = Vec::new();
             if let Some(note) = note.filter(|note| memory.graph().is_active(note.id)) {
                 add_mentions(memory, &mut write, &note, &message.found);
-                judge(memory, &mut write, &mut docs, &note, message.verdict);
+                let notes = [&note, older.as_ref().unwrap_or(&note)];
+                judge(memory, &mut write, &mut docs, notes, message.verdict);
             }
             if (memory.tuning)().audited && !write.superseded.is_empty() {
                 write.audit.push(entry(ws, message.note, &write));
             }
-            let rev = self.store.write_notes(ws, &write, clock::now()).await?;
+            let now = clock::now();
+            write.stamp(now);
+            let rev = self.store.write_notes(ws, &write, now).await?;
             docs.iter_mut().for_each(|doc: &mut IndexDoc| doc.rev = rev);
             memory.took(&write);
             Self::committed(&state, rev);
@@ -173,21 +176,10 @@ impl GraphCore {
 
 /// Adds the entities and relationships that are new to the note or the graph.
 fn add_mentions(memory: &Memory, write: &mut NotesWrite, note: &Note, found: &Mentions) {
+    let ids = known_entities(memory, write, &found.entities);
     let graph = memory.graph();
-    let ids: Vec<Uuid> = found
-        .entities
-        .iter()
-        .map(|entity| entity_id(memory.workspace, &entity.key))
-        .collect();
     let mut mentions = note.mentions.clone();
-    for (draft, id) in found.entities.iter().zip(&ids) {
-        if !graph.has_entity(*id) && !write.entities.iter().any(|entity| entity.id == *id) {
-            write.entities.push(StoredEntity {
-                id: *id,
-                draft: draft.clone(),
-                created_at: clock::now(),
-            });
-        }
+    for id in &ids {
         if !mentions.contains(id) {
             mentions.push(*id);
         }
@@ -219,46 +211,101 @@ fn add_mentions(memory: &Memory, write: &mut NotesWrite, note: &Note, found: &Me
     }
 }
 
-/// Carries a verdict out, unless one of the notes lost its place in the meantime.
-fn judge(memory: &Memory, write: &mut NotesWrite, docs: &mut Vec<IndexDoc>, note: &Note, verdict: Verdict) {
-    let active = |id: Uuid| memory.graph().is_active(id);
-    let mut supersede = |old: Uuid, by: Uuid| {
-        write.superseded.push((old, by));
-        docs.push(IndexDoc::removal(old, 0));
+/// The ids of these entities; those that the graph lacks are written.
+fn known_entities(memory: &Memory, write: &mut NotesWrite, drafts: &[EntityDraft]) -> Vec<Uuid> {
+    let graph = memory.graph();
+    let mut known = |draft: &EntityDraft| {
+        let id = entity_id(memory.workspace, &draft.key);
+        if !graph.has_entity(id) && !write.entities.iter().any(|entity| entity.id == id) {
+            write.entities.push(StoredEntity {
+                id,
+                draft: draft.clone(),
+                created_at: clock::now(),
+            });
+        }
+        id
     };
+    drafts.iter().map(&mut known).collect()
+}
+
+/// Carries a verdict out, unless one of the notes lost its place in the meantime. The second of the notes is the older
+/// one of a merge.
+fn judge(
+    memory: &Memory,
+    write: &mut NotesWrite,
+    docs: &mut Vec<IndexDoc>,
+    notes: [&Note; 2],
+    verdict: Verdict,
+) {
+    let active = |id: Uuid| memory.graph().is_active(id);
+    let [note, _] = notes;
+    let mut superseded = Vec::new();
     match verdict {
-        Verdict::Keep => {}
-        Verdict::Supersedes(older) if active(older) => supersede(older, note.id),
-        Verdict::SaidBy(older) if active(older) => supersede(note.id, older),
+        Verdict::Supersedes(older) if active(older) => superseded.push((older, note.id)),
+        Verdict::SaidBy(older) if active(older) => superseded.push((note.id, older)),
         Verdict::Merges { older, text } if active(older) => {
-            let merged = merged_note(memory.workspace, note, text);
-            supersede(older, merged.id);
-            supersede(note.id, merged.id);
+            let merged = merged_note(memory, write, notes, text);
+            superseded.extend([(older, merged.id), (note.id, merged.id)]);
             docs.push(documents::of_note(&merged, 0));
             let digest = hex::encode(digest::digest(&merged.domain, &merged.content));
             write.notes.push((merged, digest));
         }
-        Verdict::Supersedes(_) | Verdict::SaidBy(_) | Verdict::Merges { .. } => {}
+        Verdict::Keep | Verdict::Supersedes(_) | Verdict::SaidBy(_) | Verdict::Merges { .. } => {}
     }
+    docs.extend(superseded.iter().map(|(old, _)| IndexDoc::removal(*old, 0)));
+    write.superseded.extend(superseded);
 }
 
 /// The text of two notes in one; both stay readable, and its tier says who wrote it.
-fn merged_note(ws: Uuid, note: &Note, text: String) -> Note {
-    // What it mentions was in one of the two, so the graph knows it all.
-    let mentions = mentions_in(&text).entities;
+fn merged_note(memory: &Memory, write: &mut NotesWrite, notes: [&Note; 2], text: String) -> Note {
+    let mut mentions = known_entities(memory, write, &mentions_in(&text).entities);
+    let haystack = Haystack::new(&text);
+    // What a model once found in one of them is not lost, if it still stands there.
+    for id in mentioned(memory, write, notes) {
+        let drafted = write.entities.iter().find(|entity| entity.id == id).cloned();
+        let drafted = drafted.or_else(|| memory.graph().entity(&id).map(|entity| entity.stored.clone()));
+        let stands = drafted.is_some_and(|StoredEntity { draft, .. }| {
+            let mut names = [&draft.key.value, &draft.name].into_iter().chain(&draft.aliases);
+            names.any(|name| haystack.name(name).is_some())
+        });
+        if stands && !mentions.contains(&id) {
+            mentions.push(id);
+        }
+    }
+    let [note, older] = notes;
+    let mut flags = note.flags.clone();
+    flags.extend(
+        older
+            .flags
+            .iter()
+            .filter(|flag| !note.flags.contains(flag))
+            .cloned(),
+    );
     Note {
         id: Uuid::now_v7(),
-        mentions: mentions.iter().map(|entity| entity_id(ws, &entity.key)).collect(),
+        mentions,
         content: text,
         domain: note.domain.clone(),
         source_type: BY_MODEL.into(),
         source_ref: note.source_ref.clone(),
         tier: Tier::C.as_str().into(),
-        confidence: confidence_of(Tier::C).min(note.confidence),
-        flags: note.flags.clone(),
+        confidence: confidence_of(Tier::C).min(note.confidence).min(older.confidence),
+        flags,
         superseded_by: None,
         created_at: clock::now(),
     }
+}
+
+/// What notes mention, with what this write adds.
+fn mentioned(memory: &Memory, write: &NotesWrite, notes: [&Note; 2]) -> Vec<Uuid> {
+    let graph = memory.graph();
+    let stored = notes.iter().filter_map(|note| graph.note(note.id));
+    let added = write.mentions.iter().flat_map(|(_, mentions)| mentions);
+    stored
+        .flat_map(|head| &head.mentions)
+        .chain(added)
+        .copied()
+        .collect()
 }
 
 fn entry(ws: Uuid, note: Uuid, write: &NotesWrite) -> AuditEntry {

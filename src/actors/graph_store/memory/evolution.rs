@@ -2,10 +2,12 @@
 //! words. Anything less certain is left to a language model, or to the reader: a shared actor or tool says nothing.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use uuid::Uuid;
 
 use super::prepare::Prepared;
+use super::recall::in_domain;
 use super::{Memory, Tuning};
 use crate::actors::graph_store::core::{GraphCore, index_failed};
 use crate::actors::job::blocking;
@@ -43,14 +45,11 @@ impl GraphCore {
         }
         // What was written a moment ago must be found.
         self.state(memory.workspace).settled().await?;
-        let asked: Vec<(Uuid, String, Option<Vec<i8>>)> = notes
+        let asked: Vec<Asked> = notes
             .iter()
             .filter(|prepared| prepared.evolve)
             .filter(|prepared| memory.graph().duplicate_of(&prepared.digest).is_none())
-            .map(|prepared| {
-                let note = &prepared.note;
-                (note.id, note.content.clone(), prepared.vector.clone())
-            })
+            .map(|prepared| Asked::of(&prepared.note, prepared.vector.clone()))
             .collect();
         let candidates = self.candidates(memory, asked, tuning.near_cosine).await?;
         let ids: Vec<Uuid> = candidates.iter().flat_map(|(_, found)| found).copied().collect();
@@ -77,42 +76,59 @@ impl GraphCore {
         Ok(known)
     }
 
-    /// For each text the stored notes nearest to it: by meaning, or by words where it has no vector yet.
+    /// For each note the stored ones of its domain nearest to it: by meaning, or by words where it has no vector yet.
     pub(super) async fn candidates(
         &self,
         memory: &Memory,
-        asked: Vec<(Uuid, String, Option<Vec<i8>>)>,
+        asked: Vec<Asked>,
         near: f32,
     ) -> Result<Vec<(Uuid, Vec<Uuid>)>, DomainError> {
         if asked.is_empty() {
             return Ok(Vec::new());
         }
         let target = self.index_of(memory.workspace).await?;
+        let graph = Arc::clone(&memory.graph);
         blocking(move || {
-            let filter = Filter::up_to(Tlp::White);
-            let look = |(id, text, vector): (Uuid, String, Option<Vec<i8>>)| {
-                let mode = if vector.is_some() {
+            let look = |asked: Asked| {
+                let filter = Filter {
+                    only: in_domain(&graph, &asked.domain),
+                    ..Filter::up_to(Tlp::White)
+                };
+                let mode = if asked.vector.is_some() {
                     Mode::Vector
                 } else {
                     Mode::Keyword
                 };
                 let hits = target
-                    .search(&text, vector.as_deref(), mode, &filter, CANDIDATES)
+                    .search(&asked.text, asked.vector.as_deref(), mode, &filter, CANDIDATES)
                     .map_err(index_failed)?;
                 let close = hits
                     .into_iter()
-                    .filter(|hit| mode == Mode::Keyword || hit.score >= near);
-                Ok((
-                    id,
-                    close
-                        .map(|hit| hit.node_id)
-                        .filter(|found| *found != id)
-                        .collect(),
-                ))
+                    .filter(|hit| hit.node_id != asked.note && (mode == Mode::Keyword || hit.score >= near));
+                Ok((asked.note, close.map(|hit| hit.node_id).collect()))
             };
             asked.into_iter().map(look).collect()
         })
         .await
+    }
+}
+
+/// A note whose neighbours are looked for.
+pub(super) struct Asked {
+    note: Uuid,
+    domain: String,
+    text: String,
+    vector: Option<Vec<i8>>,
+}
+
+impl Asked {
+    pub(super) fn of(note: &Note, vector: Option<Vec<i8>>) -> Self {
+        Self {
+            note: note.id,
+            domain: note.domain.clone(),
+            text: note.content.clone(),
+            vector,
+        }
     }
 }
 

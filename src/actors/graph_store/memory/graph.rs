@@ -3,7 +3,8 @@
 //! Derived from the database and rebuilt at every start; a write is added right after it is durable. It answers
 //! the lists and counts of the local API and says where a question's entities are mentioned.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::iter;
 
 use uuid::Uuid;
 
@@ -34,8 +35,12 @@ pub(super) struct MemoryGraph {
     pub(super) notes: HashMap<Uuid, NoteHead>,
     /// Note ids, oldest first.
     pub(super) order: Vec<Uuid>,
-    /// Active notes by the digest of domain and content.
+    /// The newest active note of each digest of domain and content.
     pub(super) digests: HashMap<String, Uuid>,
+    /// The older active ones, where a text is kept more than once.
+    pub(super) doubles: HashMap<String, Vec<Uuid>>,
+    /// Notes of each domain.
+    pub(super) domains: HashMap<String, usize>,
     pub(super) relations: Vec<StoredRelation>,
     pub(super) relation_at: HashMap<Uuid, Slot>,
     /// Edges from notes: mentions and supersessions.
@@ -99,14 +104,16 @@ impl MemoryGraph {
         if self.notes.contains_key(&head.id) {
             return;
         }
-        self.link(head.id, &head.mentions);
-        if head.superseded_by.is_none() {
-            self.digests.insert(head.digest.clone(), head.id);
-        } else {
+        let (note, mentions) = (head.id, head.mentions.clone());
+        if head.superseded_by.is_some() {
             self.note_edges += 1;
+        } else if let Some(older) = self.digests.insert(head.digest.clone(), note) {
+            self.doubles.entry(head.digest.clone()).or_default().push(older);
         }
-        self.order.push(head.id);
-        self.notes.insert(head.id, head);
+        *self.domains.entry(head.domain.clone()).or_default() += 1;
+        self.notes.insert(note, head);
+        put_by_age(&self.notes, &mut self.order, note);
+        self.link(note, &mentions);
     }
 
     fn link(&mut self, note: Uuid, mentions: &[Uuid]) {
@@ -114,7 +121,7 @@ impl MemoryGraph {
         for mention in mentions {
             let slot = self.entity_at.get(mention).copied();
             if let Some(entity) = slot.and_then(|slot| self.entities.get_mut(slot)) {
-                entity.notes.push(note);
+                put_by_age(&self.notes, &mut entity.notes, note);
             }
         }
     }
@@ -145,7 +152,9 @@ impl MemoryGraph {
         }
         let slot = self.relations.len();
         self.relation_at.insert(relation.id, slot);
-        for end in [relation.source, relation.target] {
+        // Something related to itself has one place in its list.
+        let other = (relation.target != relation.source).then_some(relation.target);
+        for end in iter::once(relation.source).chain(other) {
             let at = self.entity_at.get(&end).copied();
             if let Some(entity) = at.and_then(|at| self.entities.get_mut(at)) {
                 entity.relations.push(slot);
@@ -162,9 +171,33 @@ impl MemoryGraph {
         if head.superseded_by.replace(by).is_none() {
             self.note_edges += 1;
         }
-        if self.digests.get(&head.digest) == Some(&old) {
+        let doubles = self.doubles.get_mut(&head.digest);
+        if self.digests.get(&head.digest) != Some(&old) {
+            doubles
+                .into_iter()
+                .for_each(|doubles| doubles.retain(|id| *id != old));
+        } else if let Some(older) = doubles.and_then(Vec::pop) {
+            self.digests.insert(head.digest.clone(), older);
+        } else {
             self.digests.remove(&head.digest);
         }
+    }
+
+    /// The note that stands where this one stood: itself, unless another took its place.
+    pub(super) fn current(&self, note: Uuid) -> Option<Uuid> {
+        let mut at = note;
+        for _ in 0..=self.notes.len() {
+            match self.notes.get(&at)?.superseded_by {
+                Some(by) => at = by,
+                None => return Some(at),
+            }
+        }
+        None
+    }
+
+    /// Whether every note is of this domain.
+    pub(super) fn is_all_of(&self, domain: &str) -> bool {
+        self.domains.keys().all(|known| known == domain)
     }
 
     /// The active note with this digest.
@@ -214,31 +247,26 @@ impl MemoryGraph {
             .collect()
     }
 
-    /// The entities that a relationship connects with this one.
-    pub(super) fn related(&self, entity: Slot) -> Vec<Slot> {
+    /// Entities that a relationship connects with this one, at most `limit`, without those `asked` for.
+    pub(super) fn related(&self, entity: Slot, asked: &[Slot], limit: usize) -> Vec<Slot> {
         let Some(state) = self.entities.get(entity) else {
             return Vec::new();
         };
-        let mut found = Vec::new();
-        for relation in state
+        let mut seen: HashSet<Slot> = asked.iter().copied().collect();
+        seen.insert(entity);
+        let relations = state
             .relations
             .iter()
-            .filter_map(|slot| self.relations.get(*slot))
-        {
+            .filter_map(|slot| self.relations.get(*slot));
+        let others = relations.filter_map(|relation| {
             let other = if relation.source == state.stored.id {
                 relation.target
             } else {
                 relation.source
             };
-            if let Some(slot) = self
-                .entity_at
-                .get(&other)
-                .filter(|slot| **slot != entity && !found.contains(*slot))
-            {
-                found.push(*slot);
-            }
-        }
-        found
+            self.entity_at.get(&other).copied()
+        });
+        others.filter(|slot| seen.insert(*slot)).take(limit).collect()
     }
 
     /// The canonical values of these entities.
@@ -255,6 +283,14 @@ impl MemoryGraph {
         let heads = entity.notes.iter().filter_map(|id| self.notes.get(id));
         heads.filter(|head| head.superseded_by.is_none())
     }
+}
+
+/// Puts a note into a list that is oldest first; nearly always at its end.
+fn put_by_age(notes: &HashMap<Uuid, NoteHead>, list: &mut Vec<Uuid>, note: Uuid) {
+    let age = |id: &Uuid| (notes.get(id).map(|head| head.created_at), *id);
+    let new = age(&note);
+    let newer = list.iter().rev().take_while(|id| age(id) > new).count();
+    list.insert(list.len() - newer, note);
 }
 
 #[cfg(test)]

@@ -140,5 +140,57 @@ fn relationships_are_seen_from_both_ends_and_kept_once() {
     let tool = graph.relationships_of(&EntityKey::new("tool", "MIMIKATZ").unwrap());
     assert!(!tool[0].outgoing);
     let slot = graph.named(["mimikatz"])[0];
-    assert_eq!(graph.related(slot), graph.named(["apt28"]));
+    assert_eq!(graph.related(slot, &[], 9), graph.named(["apt28"]));
+    assert!(graph.related(slot, &graph.named(["apt28"]), 9).is_empty());
+    graph.put_relation(relation(21, 2, 2));
+    graph.put_relation(relation(22, 2, 3));
+    let tool = graph.relationships_of(&EntityKey::new("tool", "mimikatz").unwrap());
+    assert_eq!(tool.len(), 3);
+    assert_eq!(graph.related(slot, &[], 9).len(), 2);
+    assert_eq!(graph.related(slot, &[], 1), graph.named(["apt28"]));
+}
+
+#[test]
+fn a_text_kept_twice_is_known_while_one_of_the_two_stands() {
+    let mut graph = graph();
+    for (number, digest) in [(12, "same"), (13, "same"), (14, "same"), (15, "newer")] {
+        let mut note = note(number, &[]);
+        note.digest = digest.into();
+        graph.add_note(note);
+    }
+    assert_eq!(graph.duplicate_of("same"), Some(id(14)));
+    for (old, known) in [(12, Some(14)), (14, Some(13)), (13, None)] {
+        graph.supersede(id(old), id(15));
+        assert_eq!(graph.duplicate_of("same"), known.map(id));
+        assert_eq!(graph.current(id(old)), Some(id(15)));
+    }
+    graph.supersede(id(15), id(11));
+    assert_eq!(graph.current(id(12)), Some(id(11)));
+    assert_eq!(graph.current(id(99)), None);
+}
+
+#[test]
+fn notes_are_listed_by_age_whenever_they_come() {
+    let mut graph = graph();
+    for number in [14, 12, 13] {
+        graph.add_note(note(number, &[1]));
+    }
+    graph.add_mentions(id(11), &[id(3)]);
+    graph.add_mentions(id(10), &[id(3)]);
+    let ids = |numbers: &[u128]| numbers.iter().map(|number| id(*number)).collect::<Vec<_>>();
+    assert_eq!(graph.order, ids(&[10, 11, 12, 13, 14]));
+    let slot = graph.named(["apt28"])[0];
+    assert_eq!(graph.notes_about(slot, 9), ids(&[14, 13, 12, 11, 10]));
+    let slot = graph.named(["cve-2024-1"])[0];
+    assert_eq!(graph.notes_about(slot, 9), ids(&[11, 10]));
+}
+
+#[test]
+fn domains_are_told_apart_only_where_there_are_several() {
+    let mut graph = graph();
+    assert!(graph.is_all_of("cti") && !graph.is_all_of("other"));
+    let mut other = note(12, &[]);
+    other.domain = "other".into();
+    graph.add_note(other);
+    assert!(!graph.is_all_of("cti") && !graph.is_all_of("other"));
 }

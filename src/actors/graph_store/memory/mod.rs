@@ -139,10 +139,10 @@ impl Memory {
                 store.note_heads(ws),
                 store.entities(ws),
                 store.relations(ws),
-                store.waiting_for_enrichment(ws),
+                store.count_waiting(ws),
             )?;
             *self.graph_mut() = MemoryGraph::of(heads, entities, relations);
-            self.enrichment.add(waiting.len() as u64);
+            self.enrichment.add(waiting);
             Ok(())
         };
         self.loaded.get_or_try_init(load).await.copied()

@@ -1,7 +1,7 @@
 //! Notes out: words, meaning, the neighbourhood of what the question names, and recency where it is asked for.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
@@ -14,6 +14,7 @@ use crate::clock;
 use crate::domain::error::DomainError;
 use crate::domain::extraction::question_filters;
 use crate::domain::memory::intent::{Intent, intent_of};
+use crate::domain::memory::note::Note;
 use crate::domain::tlp::Tlp;
 use crate::search::{Filter, Hit, Mode, Only};
 
@@ -26,6 +27,8 @@ const PER_RELATED: usize = 20;
 const RELATED: usize = 50;
 /// What a note is worth that mentions only something related to what the question names.
 const ONE_STEP: f32 = 0.4;
+/// Successors of a note that are followed while it is read.
+const MOST_SUCCESSIONS: usize = 16;
 /// Words of a question in which names are looked for, and words of the longest name.
 const WORDS: usize = 64;
 const LONGEST_NAME: usize = 5;
@@ -46,7 +49,7 @@ impl GraphCore {
                 tracing::warn!(%error, "embedding the query failed; searching by words and graph only");
             }
             let filter = Filter {
-                only: domain.clone().map(|domain| in_domain(Arc::clone(&graph), domain)),
+                only: domain.as_deref().and_then(|domain| in_domain(&graph, domain)),
                 ..Filter::up_to(Tlp::White)
             };
             let found = target
@@ -58,7 +61,7 @@ impl GraphCore {
                     POOL.max(k),
                 )
                 .map_err(index_failed)?;
-            let graph = graph.read().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let graph = locked(&graph);
             let ranking = Ranking {
                 graph: &graph,
                 tuning: &tuning,
@@ -75,37 +78,69 @@ impl GraphCore {
         })
     }
 
-    async fn found_notes(&self, memory: &Memory, hits: Vec<Hit>) -> Result<Vec<FoundNote>, DomainError> {
-        let ids: Vec<Uuid> = hits.iter().map(|hit| hit.node_id).collect();
-        let stored = self.store.notes_by_id(memory.workspace, &ids).await?;
-        let mut by_id: HashMap<Uuid, _> = stored.into_iter().map(|note| (note.id, note)).collect();
+    /// The notes of these hits; one that has lost its place since the index was asked gives it to its successor.
+    pub(super) async fn found_notes(
+        &self,
+        memory: &Memory,
+        mut hits: Vec<Hit>,
+    ) -> Result<Vec<FoundNote>, DomainError> {
+        let mut stored: HashMap<Uuid, Note> = HashMap::new();
+        for _ in 0..MOST_SUCCESSIONS {
+            let ids = hits.iter().map(|hit| hit.node_id);
+            let new: Vec<Uuid> = ids.filter(|id| !stored.contains_key(id)).collect();
+            let notes = self.store.notes_by_id(memory.workspace, &new).await?;
+            stored.extend(notes.into_iter().map(|note| (note.id, note)));
+            let mut moved = false;
+            for hit in &mut hits {
+                let by = stored.get(&hit.node_id).and_then(|note| note.superseded_by);
+                if let Some(by) = by {
+                    hit.node_id = by;
+                    moved = true;
+                }
+            }
+            if !moved {
+                break;
+            }
+        }
         let graph = memory.graph();
         let found = hits.into_iter().filter_map(|hit| {
-            let note = by_id.remove(&hit.node_id)?;
+            // Two may have the same successor.
+            let note = stored
+                .remove(&hit.node_id)
+                .filter(|note| note.superseded_by.is_none())?;
             Some(FoundNote {
                 entities: graph.values(&note.mentions),
                 score: hit.score,
                 note,
             })
         });
-        // It may have lost its place since the index was asked.
-        Ok(found.filter(|found| found.note.superseded_by.is_none()).collect())
+        Ok(found.collect())
     }
 }
 
-fn in_domain(graph: Arc<std::sync::RwLock<MemoryGraph>>, domain: String) -> Only {
-    Only::new(move |note| {
-        let graph = graph.read().unwrap_or_else(std::sync::PoisonError::into_inner);
-        graph.note(note).is_some_and(|head| head.domain == domain)
-    })
+/// The condition that lets only notes of a domain through; none when there are no others.
+pub(super) fn in_domain(graph: &Arc<RwLock<MemoryGraph>>, domain: &str) -> Option<Only> {
+    if locked(graph).is_all_of(domain) {
+        return None;
+    }
+    let (graph, domain) = (Arc::clone(graph), domain.to_owned());
+    Some(Only::new(move |note| {
+        locked(&graph)
+            .note(note)
+            .is_some_and(|head| head.domain == domain)
+    }))
+}
+
+fn locked(graph: &RwLock<MemoryGraph>) -> RwLockReadGuard<'_, MemoryGraph> {
+    graph.read().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// One question's view of the graph.
-struct Ranking<'a> {
-    graph: &'a MemoryGraph,
-    tuning: &'a Tuning,
-    intent: Intent,
-    now: DateTime<Utc>,
+pub(super) struct Ranking<'a> {
+    pub(super) graph: &'a MemoryGraph,
+    pub(super) tuning: &'a Tuning,
+    pub(super) intent: Intent,
+    pub(super) now: DateTime<Utc>,
 }
 
 impl Ranking<'_> {
@@ -128,13 +163,7 @@ impl Ranking<'_> {
             }
         }
         for entity in &asked {
-            for related in self
-                .graph
-                .related(*entity)
-                .into_iter()
-                .filter(|slot| !asked.contains(slot))
-                .take(RELATED)
-            {
+            for related in self.graph.related(*entity, &asked, RELATED) {
                 for note in self
                     .graph
                     .notes_about(related, PER_RELATED)
@@ -172,7 +201,7 @@ impl Ranking<'_> {
     }
 
     /// One list out of the search's and the graph's: each adds its part, and the sum is brought back to 0 to 1.
-    fn fuse(&self, found: Vec<Hit>, near: HashMap<Uuid, f32>, k: usize) -> Vec<Hit> {
+    pub(super) fn fuse(&self, found: Vec<Hit>, near: HashMap<Uuid, f32>, k: usize) -> Vec<Hit> {
         let graph_weight = match self.intent {
             // Who asks for relations asks the graph.
             Intent::Relational | Intent::Causal => self.tuning.graph_weight * 1.5,
@@ -182,14 +211,18 @@ impl Ranking<'_> {
             Intent::Temporal => self.tuning.recency_weight,
             Intent::Factual | Intent::Relational | Intent::Causal | Intent::Exploratory => 0.0,
         };
-        let mut scores: HashMap<Uuid, f32> = found.iter().map(|hit| (hit.node_id, hit.score)).collect();
-        for note in near.keys() {
-            scores.entry(*note).or_insert(0.0);
+        let mut scores: HashMap<Uuid, f32> = near.keys().map(|note| (*note, 0.0)).collect();
+        for hit in &found {
+            // A note that has just lost its place may still be in the index, and its successor not yet.
+            let Some(note) = self.graph.current(hit.node_id) else {
+                continue;
+            };
+            let score = scores.entry(note).or_default();
+            *score = score.max(hit.score);
         }
         let whole = 1.0 + graph_weight + recency_weight;
         let mut hits: Vec<Hit> = scores
             .into_iter()
-            .filter(|(note, _)| self.graph.is_active(*note))
             .map(|(node_id, score)| {
                 let near = near.get(&node_id).copied().unwrap_or(0.0);
                 let recent = if recency_weight > 0.0 {

@@ -1,5 +1,6 @@
 //! The memory over a real store: what is remembered is found, once, and survives a restart.
 
+use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::sync::Arc;
@@ -9,13 +10,14 @@ use serde_json::{Map, json};
 use tokio::runtime::Handle;
 use uuid::Uuid;
 
+use super::recall::Ranking;
 use super::*;
 use crate::actors::audit_writer::{AuditHandle, AuditWriter, ListEntries};
 use crate::actors::graph_store::Surroundings;
 use crate::config::{Flags, Settings};
 use crate::domain::memory::entity::relationship_label;
 use crate::domain::memory::view::{MENTIONS, SUPERSEDES};
-use crate::search::{BuiltinEmbedder, IndexSettings, SearchIndex};
+use crate::search::{BuiltinEmbedder, Hit, IndexSettings, SearchIndex};
 use crate::store::AuditFilter;
 
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -23,6 +25,9 @@ const ALL: Page = Page {
     offset: 0,
     limit: 10_000,
 };
+
+const BEACONS: &str = "Beacons of the implant that the operators left on the mail servers went to one machine in Riga \
+                       every sixty minutes, without any pause.";
 
 fn run(test: impl Future<Output = ()>) {
     let system = actix::System::with_tokio_rt(|| {
@@ -228,6 +233,84 @@ fn only_a_near_duplicate_takes_the_place_of_a_note_which_stays_readable() {
         assert_eq!(pair[1].superseded, Some(pair[0].note_id));
         let found = ids(&core, "beacons to one server", None).await;
         assert!(found.contains(&pair[1].note_id) && !found.contains(&pair[0].note_id));
+    });
+}
+
+#[test]
+fn a_note_that_is_superseded_during_a_search_is_found_as_its_successor() {
+    run(async {
+        let core = fresh(tuning()).await;
+        let more = BEACONS.replace("went", "then went");
+        let texts = [BEACONS.to_owned(), more.clone(), more.replace("then", "so then")];
+        let mut told = Vec::new();
+        for text in &texts {
+            told.push(remember(&core, text).await);
+        }
+        assert_eq!(told[2].superseded, Some(told[1].note_id));
+        let memory = core.memory().await.unwrap();
+        let stale = |note: &Remembered, score| Hit {
+            node_id: note.note_id,
+            score,
+        };
+        // As the index had it before the two writes.
+        let hits = vec![stale(&told[0], 0.9), stale(&told[1], 0.5)];
+        let found = core.found_notes(memory, hits.clone()).await.unwrap();
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].note.id, found[0].score), (told[2].note_id, 0.9));
+        let graph = memory.graph();
+        let ranking = Ranking {
+            graph: &graph,
+            tuning: &tuning(),
+            intent: Intent::Factual,
+            now: crate::clock::now(),
+        };
+        let ranked = ranking.fuse(hits, HashMap::new(), 10);
+        assert_eq!(ranked.len(), 1);
+        assert_eq!(ranked[0].node_id, told[2].note_id);
+    });
+}
+
+#[test]
+fn readers_beside_a_writer_always_find_the_fact() {
+    run(async {
+        let core = fresh(tuning()).await;
+        remember(&core, BEACONS).await;
+        let writer = {
+            let core = Arc::clone(&core);
+            tokio::spawn(async move {
+                for number in 0..60 {
+                    let words = ["these operators", "the operators"][number % 2];
+                    let told = remember(&core, &BEACONS.replace("the operators", words)).await;
+                    assert_eq!(told.status, NoteStatus::Updated);
+                }
+            })
+        };
+        while !writer.is_finished() {
+            assert_eq!(ids(&core, "beacons of the implant in Riga", None).await.len(), 1);
+        }
+        writer.await.unwrap();
+    });
+}
+
+#[test]
+fn a_near_duplicate_is_found_behind_other_domains_and_behind_duplicates() {
+    run(async {
+        let core = fresh(tuning()).await;
+        let near = BEACONS.replace("went", "then went");
+        let first = remember(&core, BEACONS).await;
+        for domain in 0..8 {
+            let mut elsewhere = note(BEACONS);
+            elsewhere.domain = format!("other {domain}");
+            tell(&core, vec![elsewhere]).await;
+        }
+        let both = tell(&core, vec![note(BEACONS), note(&near)]).await;
+        let both: Vec<Remembered> = both.into_iter().map(Result::unwrap).collect();
+        assert_eq!(both[0].status, NoteStatus::Duplicate);
+        assert_eq!(both[1].superseded, Some(first.note_id));
+        let again = remember(&core, &near.replace("then went", "then have been going")).await;
+        assert_eq!(again.status, NoteStatus::Created);
+        let again = remember(&core, &near.replace("to one", "towards one")).await;
+        assert_eq!(again.superseded, Some(both[1].note_id));
     });
 }
 

@@ -47,6 +47,8 @@ struct Group {
     new_relations: HashSet<Uuid>,
     /// Notes of this group by digest.
     digests: HashMap<String, Remembered>,
+    /// Notes that were there already, and the ones that stand for them.
+    known: HashMap<Uuid, Uuid>,
 }
 
 impl GraphCore {
@@ -130,14 +132,15 @@ impl GraphCore {
             });
             outcomes.push(outcome.collect());
         }
-        let Group { write, mut docs, .. } = group;
+        let Group {
+            mut write, mut docs, ..
+        } = group;
         if write.notes.is_empty() {
             return Ok((0, docs, Vec::new(), outcomes));
         }
-        let rev = self
-            .store
-            .write_notes(memory.workspace, &write, clock::now())
-            .await?;
+        let now = clock::now();
+        write.stamp(now);
+        let rev = self.store.write_notes(memory.workspace, &write, now).await?;
         docs.iter_mut().for_each(|doc| doc.rev = rev);
         memory.took(&write);
         Self::committed(&self.state(memory.workspace), rev);
@@ -263,6 +266,7 @@ impl Group {
         if prepared.evolve
             && let Some(existing) = self.duplicate(memory, &prepared.digest)
         {
+            self.known.insert(prepared.note.id, existing);
             return Remembered {
                 note_id: existing,
                 status: NoteStatus::Duplicate,
@@ -271,7 +275,10 @@ impl Group {
             };
         }
         let id = prepared.note.id;
-        let superseded = known.near_duplicate(id).filter(|old| {
+        let near = known
+            .near_duplicate(id)
+            .map(|old| self.known.get(&old).copied().unwrap_or(old));
+        let superseded = near.filter(|old| {
             // Two notes of one group can't both take the place of a third.
             !self.write.superseded.iter().any(|(taken, _)| taken == old)
         });
