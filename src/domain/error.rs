@@ -28,6 +28,11 @@ pub enum DomainError {
     Busy { actor: &'static str },
     #[error("{actor} did not answer in time")]
     Timeout { actor: &'static str },
+    /// The disk failed a write; what was acknowledged before is safe, and can be read.
+    #[error(
+        "the storage can't be written (is the disk full?); writes are refused until the service is restarted"
+    )]
+    StorageFailed,
     /// For the log only: the client reads `what` and nothing of `cause`.
     #[error("{what}")]
     Internal { what: &'static str, cause: String },
@@ -76,7 +81,7 @@ impl DomainError {
             Self::TooLarge { .. } => ErrorKind::TooLarge,
             Self::InvalidBundle { .. } => ErrorKind::InvalidBundle,
             Self::RateLimited { .. } => ErrorKind::RateLimited,
-            Self::Busy { .. } | Self::Timeout { .. } => ErrorKind::Unavailable,
+            Self::Busy { .. } | Self::Timeout { .. } | Self::StorageFailed => ErrorKind::Unavailable,
             Self::Internal { .. } => ErrorKind::Internal,
         }
     }

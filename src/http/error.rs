@@ -93,6 +93,7 @@ impl HostedError {
             | DomainError::Conflict(_)
             | DomainError::TooLarge { .. }
             | DomainError::InvalidBundle { .. }
+            | DomainError::StorageFailed
             | DomainError::Internal { .. } => None,
         }
     }

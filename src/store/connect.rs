@@ -1,5 +1,8 @@
 //! Opens the database, brings its schema up to date and signs in as the user without DDL rights.
 
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,7 +16,7 @@ use surrealdb::{Surreal, opt::Config};
 use surrealdb_cnf::ConfigMap;
 use surrealdb_engine_local::Datastore;
 
-use super::database::Database;
+use super::database::{Connection, Database, is_disk_failure};
 use super::{Store, migrate};
 use crate::domain::error::DomainError;
 
@@ -47,6 +50,11 @@ impl StoreError {
     pub(super) fn into_domain(self, what: &'static str) -> DomainError {
         if let StoreError::Domain(error) = self {
             return error;
+        }
+        if let StoreError::Database(error) = &self
+            && is_disk_failure(error)
+        {
+            return DomainError::StorageFailed;
         }
         DomainError::internal(what, self)
     }
@@ -91,10 +99,11 @@ impl Store {
         secret: &SecretString,
     ) -> Result<Self, StoreError> {
         let admin = if url.starts_with(EMBEDDED) {
-            Database::Tuned(open_embedded(url, memory).await?)
+            Connection::Tuned(open_embedded(url, memory).await?)
         } else {
-            Database::Plain(open_other(url, owner).await?)
+            Connection::Plain(open_other(url, owner).await?)
         };
+        let admin = Database::new(admin);
         let password = app_password(secret, database);
         migrate::run(&admin, NAMESPACE, database, APP_USER, &password).await?;
         let service = admin.clone();
@@ -131,6 +140,11 @@ async fn open_other(url: &str, owner: Option<&StorageCredentials>) -> Result<Sur
 /// Opens an embedded store. A directory that was closed a moment ago may still be locked: the engine lets go
 /// in the background.
 async fn open_embedded(url: &str, memory: StorageMemory) -> Result<Surreal<Db>, StoreError> {
+    let dir = Path::new(url.strip_prefix(EMBEDDED).unwrap_or(url));
+    begin_log_segment(&dir.join("wal")).map_err(|error| StoreError::Open {
+        url: url.to_owned(),
+        cause: error.to_string(),
+    })?;
     let mut tries = 0;
     loop {
         match datastore(url, memory).await {
@@ -154,6 +168,32 @@ async fn open_embedded(url: &str, memory: StorageMemory) -> Result<Surreal<Db>, 
             }
         }
     }
+}
+
+/// Begins a new segment of the engine's log. What a power cut or a full disk tore off ends a segment for good, but the
+/// engine (surrealkv 0.21.4) writes on behind it, and would lose that at the next replay.
+fn begin_log_segment(wal: &Path) -> std::io::Result<()> {
+    let files = match fs::read_dir(wal) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        files => files?,
+    };
+    let mut last = None;
+    for file in files {
+        let file = file?;
+        let name = file.file_name().into_string().unwrap_or_default();
+        let number = name
+            .strip_suffix(".wal")
+            .and_then(|name| name.parse::<u64>().ok());
+        last = last.max(number.map(|number| (number, file.metadata().map_or(0, |meta| meta.len()))));
+    }
+    if let Some((number, length)) = last
+        && length > 0
+    {
+        File::create_new(wal.join(format!("{:020}.wal", number + 1)))?;
+        // Only this makes the new name durable.
+        File::open(wal)?.sync_all()?;
+    }
+    Ok(())
 }
 
 /// The steps of the SDK's own `connect`, with a configuration of ours.

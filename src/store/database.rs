@@ -2,11 +2,16 @@
 //!
 //! The SDK sizes the caches of an embedded store from the machine's memory and lets nobody change that, so an
 //! embedded store is opened through the engine below the SDK, which has another handle type. This module
-//! hides the difference and nothing else.
+//! hides the difference.
+//!
+//! It also ends all writing once the disk failed a commit: the engine keeps such a commit in its log's buffer, and the
+//! next one that succeeds would make it durable, although it was refused.
 
 use std::borrow::Cow;
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use surrealdb::engine::any::Any;
 use surrealdb::engine::local::Db;
@@ -15,20 +20,38 @@ use surrealdb::opt::auth::Database as DatabaseUser;
 use surrealdb::types::{SurrealValue, Variables};
 use surrealdb::{IndexedResults, Surreal};
 
+/// What statements that write begin with, or hold.
+const WRITES: [&str; 6] = ["INSERT ", "UPDATE ", "UPSERT ", "CREATE ", "DELETE ", "RELATE "];
+
+/// How the engine says that its log could not be written; a write that is refused for it says so too.
+const DISK_FAILED: &str = "WAL error: an earlier write failed";
+
 /// A connection; a clone is a session of its own with the same rights.
 #[derive(Debug, Clone)]
-pub(super) enum Database {
+pub(super) struct Database {
+    pub(super) connection: Connection,
+    fuse: Fuse,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Connection {
     /// Embedded, with caches of our choosing.
     Tuned(Surreal<Db>),
     /// In memory, or elsewhere.
     Plain(Surreal<Any>),
 }
 
+/// Blows when the disk fails a commit; from then on nothing is written until the store is opened anew.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Fuse(Arc<AtomicBool>);
+
 /// A statement on its way; awaiting it runs it.
 pub(super) struct Statement<'a> {
     target: Target<'a>,
     text: Cow<'a, str>,
     variables: Variables,
+    /// Of a statement that writes by itself; a transaction writes when it is committed.
+    fuse: Option<&'a Fuse>,
 }
 
 enum Target<'a> {
@@ -40,46 +63,100 @@ enum Target<'a> {
 
 /// A client transaction.
 #[derive(Debug)]
-pub(super) enum Work {
+pub(super) struct Work {
+    transaction: ClientTransaction,
+    fuse: Fuse,
+}
+
+#[derive(Debug)]
+enum ClientTransaction {
     Tuned(Transaction<Db>),
     Plain(Transaction<Any>),
 }
 
+impl Fuse {
+    pub(super) fn is_blown(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+
+    fn allow(&self) -> surrealdb::Result<()> {
+        if self.is_blown() {
+            return Err(surrealdb::Error::internal(DISK_FAILED.to_owned()));
+        }
+        Ok(())
+    }
+
+    fn watch<T>(&self, outcome: surrealdb::Result<T>) -> surrealdb::Result<T> {
+        outcome.inspect_err(|error| {
+            if is_disk_failure(error) && !self.0.swap(true, Ordering::AcqRel) {
+                tracing::error!(%error, "the disk failed a write; nothing more is written until a restart");
+                metrics::gauge!("storage_writable").set(0.0);
+            }
+        })
+    }
+}
+
+/// Whether a write failed for the disk.
+pub(super) fn is_disk_failure(error: &surrealdb::Error) -> bool {
+    error.message().contains("WAL error") || error.message().contains("IO error")
+}
+
 impl Database {
+    pub(super) fn new(connection: Connection) -> Self {
+        metrics::gauge!("storage_writable").set(1.0);
+        Self {
+            connection,
+            fuse: Fuse::default(),
+        }
+    }
+
+    /// Whether the disk failed a write.
+    pub(super) fn fuse(&self) -> &Fuse {
+        &self.fuse
+    }
+
     /// A statement for this connection.
     pub(super) fn query<'a>(&'a self, text: impl Into<Cow<'a, str>>) -> Statement<'a> {
-        let target = match self {
-            Database::Tuned(db) => Target::Tuned(db),
-            Database::Plain(db) => Target::Plain(db),
+        let target = match &self.connection {
+            Connection::Tuned(db) => Target::Tuned(db),
+            Connection::Plain(db) => Target::Plain(db),
         };
+        let text = text.into();
+        let writes = WRITES.iter().any(|word| text.contains(word));
         Statement {
             target,
-            text: text.into(),
+            text,
             variables: Variables::new(),
+            fuse: writes.then_some(&self.fuse),
         }
     }
 
     /// Begins a client transaction in a session of its own.
     pub(super) async fn begin(self) -> surrealdb::Result<Work> {
-        Ok(match self {
-            Database::Tuned(db) => Work::Tuned(db.begin().await?),
-            Database::Plain(db) => Work::Plain(db.begin().await?),
+        self.fuse.allow()?;
+        let transaction = match self.connection {
+            Connection::Tuned(db) => ClientTransaction::Tuned(db.begin().await?),
+            Connection::Plain(db) => ClientTransaction::Plain(db.begin().await?),
+        };
+        Ok(Work {
+            transaction,
+            fuse: self.fuse,
         })
     }
 
     /// Selects namespace and database.
     pub(super) async fn use_database(&self, namespace: &str, database: &str) -> surrealdb::Result<()> {
-        match self {
-            Database::Tuned(db) => db.use_ns(namespace).use_db(database).await.map(drop),
-            Database::Plain(db) => db.use_ns(namespace).use_db(database).await.map(drop),
+        match &self.connection {
+            Connection::Tuned(db) => db.use_ns(namespace).use_db(database).await.map(drop),
+            Connection::Plain(db) => db.use_ns(namespace).use_db(database).await.map(drop),
         }
     }
 
     /// Signs this session in as a database user.
     pub(super) async fn sign_in(&self, user: DatabaseUser) -> surrealdb::Result<()> {
-        match self {
-            Database::Tuned(db) => db.signin(user).await.map(drop),
-            Database::Plain(db) => db.signin(user).await.map(drop),
+        match &self.connection {
+            Connection::Tuned(db) => db.signin(user).await.map(drop),
+            Connection::Plain(db) => db.signin(user).await.map(drop),
         }
     }
 }
@@ -87,30 +164,33 @@ impl Database {
 impl Work {
     /// A statement inside the transaction.
     pub(super) fn query<'a>(&'a self, text: impl Into<Cow<'a, str>>) -> Statement<'a> {
-        let target = match self {
-            Work::Tuned(tx) => Target::TunedTransaction(tx),
-            Work::Plain(tx) => Target::PlainTransaction(tx),
+        let target = match &self.transaction {
+            ClientTransaction::Tuned(tx) => Target::TunedTransaction(tx),
+            ClientTransaction::Plain(tx) => Target::PlainTransaction(tx),
         };
         Statement {
             target,
             text: text.into(),
             variables: Variables::new(),
+            fuse: None,
         }
     }
 
     /// Makes everything durable.
     pub(super) async fn commit(self) -> surrealdb::Result<()> {
-        match self {
-            Work::Tuned(tx) => tx.commit().await.map(drop),
-            Work::Plain(tx) => tx.commit().await.map(drop),
-        }
+        // It may have begun before the disk failed.
+        self.fuse.allow()?;
+        self.fuse.watch(match self.transaction {
+            ClientTransaction::Tuned(tx) => tx.commit().await.map(drop),
+            ClientTransaction::Plain(tx) => tx.commit().await.map(drop),
+        })
     }
 
     /// Takes everything back.
     pub(super) async fn cancel(self) -> surrealdb::Result<()> {
-        match self {
-            Work::Tuned(tx) => tx.cancel().await.map(drop),
-            Work::Plain(tx) => tx.cancel().await.map(drop),
+        match self.transaction {
+            ClientTransaction::Tuned(tx) => tx.cancel().await.map(drop),
+            ClientTransaction::Plain(tx) => tx.cancel().await.map(drop),
         }
     }
 }
@@ -132,13 +212,21 @@ impl<'a> IntoFuture for Statement<'a> {
             target,
             text,
             variables,
+            fuse,
         } = self;
         Box::pin(async move {
-            match target {
+            if let Some(fuse) = fuse {
+                fuse.allow()?;
+            }
+            let answer = match target {
                 Target::Tuned(db) => db.query(text).bind(variables).await,
                 Target::Plain(db) => db.query(text).bind(variables).await,
                 Target::TunedTransaction(tx) => tx.query(text).bind(variables).await,
                 Target::PlainTransaction(tx) => tx.query(text).bind(variables).await,
+            };
+            match fuse {
+                Some(fuse) => fuse.watch(answer.and_then(IndexedResults::check)),
+                None => answer,
             }
         })
     }

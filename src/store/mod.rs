@@ -58,6 +58,11 @@ impl Store {
         self.clock.fetch_max(rev, Ordering::AcqRel);
     }
 
+    /// Whether writes are taken: after the disk failed one, none are until the store is opened anew.
+    pub fn is_writable(&self) -> bool {
+        !self.db.fuse().is_blown()
+    }
+
     /// The next value of the hybrid logical clock: microseconds since 1970, always growing.
     pub fn next_rev(&self) -> u64 {
         let now = u64::try_from(crate::clock::now().timestamp_micros()).unwrap_or(0);
@@ -73,5 +78,10 @@ impl Store {
 
 /// Turns a database failure into the error of the core; the cause goes to the log only.
 fn failed(what: &'static str) -> impl Fn(surrealdb::Error) -> DomainError {
-    move |error| DomainError::internal(what, error)
+    move |error| {
+        if database::is_disk_failure(&error) {
+            return DomainError::StorageFailed;
+        }
+        DomainError::internal(what, error)
+    }
 }

@@ -10,7 +10,7 @@ use surrealdb::engine::any::connect;
 use surrealdb::opt::Config;
 use uuid::Uuid;
 
-use super::database::Database;
+use super::database::{Connection, Database};
 use super::{SessionRecord, Store, StoreError};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
@@ -211,9 +211,9 @@ fn the_service_can_not_change_the_schema_nor_its_own_rights() {
         }
         let script = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(script.path(), "OPTION IMPORT; DELETE audit;").unwrap();
-        match &store.db {
-            Database::Tuned(db) => db.import(script.path()).await.ok(),
-            Database::Plain(db) => db.import(script.path()).await.ok(),
+        match &store.db.connection {
+            Connection::Tuned(db) => db.import(script.path()).await.ok(),
+            Connection::Plain(db) => db.import(script.path()).await.ok(),
         };
         assert_eq!(rows(&store.db, "audit").await.len(), 2);
         assert!(store.verify_audit(tenant).await.unwrap().valid);
@@ -227,7 +227,7 @@ async fn owner(url: &str) -> Database {
         match connect((url, Config::new())).await {
             Ok(db) => {
                 db.use_ns("threat_memory").use_db("hosted").await.unwrap();
-                return Database::Plain(db);
+                return Database::new(Connection::Plain(db));
             }
             // The engine lets go of the directory in the background.
             Err(error) => {

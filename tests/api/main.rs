@@ -14,6 +14,7 @@ mod auth_matrix;
 mod backpressure;
 mod bad_input;
 mod bad_urls;
+mod disk_full;
 mod durability;
 mod embedding;
 mod helpers;

@@ -112,6 +112,11 @@ impl Service {
         self.child.wait().unwrap();
     }
 
+    /// The process's number.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends SIGTERM.
     pub fn terminate(&self) {
         let sent = Command::new("kill")

@@ -90,5 +90,7 @@ pub struct MemoryFigures {
     pub entities: usize,
     pub graph_nodes: usize,
     pub graph_edges: usize,
+    /// Whether the storage takes writes.
+    pub is_writable: bool,
     pub by_type: BTreeMap<String, TypeCount>,
 }

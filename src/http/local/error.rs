@@ -56,6 +56,8 @@ impl LocalError {
             Self::Says(StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE, text) => {
                 (*text != SET_A_KEY).then_some(RETRY_SECONDS)
             }
+            // That takes a person, not a second.
+            Self::Domain(DomainError::StorageFailed) => None,
             Self::Domain(error) if error.kind() == ErrorKind::Unavailable => Some(RETRY_SECONDS),
             Self::Says(..) | Self::Issues(_) | Self::Domain(_) => None,
         }

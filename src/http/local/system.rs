@@ -68,7 +68,7 @@ async fn health(state: web::Data<LocalState>) -> Result<HttpResponse, LocalError
         _ => "surrealdb",
     };
     Ok(HttpResponse::Ok().json(json!({
-        "status": "ok",
+        "status": if figures.is_writable { "ok" } else { "degraded" },
         "version": API_VERSION,
         "edition": EDITION,
         "edition_name": EDITION_NAME,

@@ -200,6 +200,7 @@ impl MemoryGraph {
             entities: self.entities.len(),
             graph_nodes: self.entities.len() + self.notes.len(),
             graph_edges: self.relations.len() + self.note_edges,
+            is_writable: true,
             by_type,
         }
     }

@@ -387,6 +387,7 @@ impl GraphCore {
         let notes_created = memory.created.load(Ordering::Relaxed);
         Ok(MemoryFigures {
             notes_created,
+            is_writable: self.store.is_writable(),
             ..memory.graph().figures()
         })
     }

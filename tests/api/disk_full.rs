@@ -1,0 +1,197 @@
+//! A disk that takes no more: what was acknowledged stays, what was refused does not come back twice.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::helpers::{Answer, Client, run};
+use crate::process::{Service, finish, hosted, program};
+
+/// KiB that a file may grow to.
+const ROOM: u32 = 600;
+
+/// The command with so little room for each file that it will run out of it.
+fn cramped(command: &Command) -> Command {
+    let mut shell = Command::new("bash");
+    let script = format!("trap '' XFSZ; ulimit -S -f {ROOM}; exec \"$0\" \"$@\"");
+    shell
+        .args(["-c", &script])
+        .arg(command.get_program())
+        .args(command.get_args())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
+    }
+    shell
+}
+
+fn give_room(service: &Service) {
+    let pid = service.pid().to_string();
+    let done = finish(Command::new("prlimit").args(["--pid", &pid, "--fsize=unlimited"]));
+    assert!(done.status.success(), "{done:?}");
+}
+
+fn local(dir: &Path) -> Command {
+    let mut command = program();
+    command
+        .args(["local", "--port", "0", "--data-dir"])
+        .arg(dir)
+        .env("LOCAL_WEB_ADMIN_BIND", "127.0.0.1:0")
+        .env("LOCAL_WEB_RATE_LIMIT_PER_MINUTE", "1000000")
+        .env("LOCAL_LOGGING_FILE", "false")
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    command
+}
+
+fn long_note(number: usize) -> Value {
+    let words: Vec<String> = (0..2000)
+        .map(|at| format!("{:x}", (at * 7919 + number) * 104_729))
+        .collect();
+    json!({"content": format!("Note {number}: {}", words.join(" "))})
+}
+
+async fn remember(client: &Client, note: &Value) -> Answer {
+    client.post("/api/remember", note).await
+}
+
+#[test]
+fn a_local_service_on_a_full_disk_reads_on_and_takes_no_write_twice() {
+    run(async {
+        let dir = tempfile::tempdir().unwrap();
+        let service = Service::start(cramped(&local(dir.path())));
+        let client = service.anonymous();
+        let mut told = Vec::new();
+        let refused = loop {
+            let note = long_note(told.len());
+            let answer = remember(&client, &note).await;
+            if answer.status() != 200 {
+                let error = answer.expect(503).await;
+                assert!(
+                    error["detail"].as_str().unwrap().contains("is the disk full?"),
+                    "{error}"
+                );
+                break note;
+            }
+            told.push(answer.expect(200).await["note_id"].as_str().unwrap().to_owned());
+            assert!(told.len() < 1000, "the disk never fills");
+        };
+        // More room helps only a service that starts anew: the engine may still hold what it refused.
+        give_room(&service);
+        for _ in 0..2 {
+            remember(&client, &refused).await.expect(503).await;
+        }
+        assert_eq!(
+            client.get("/api/health").await.expect(200).await["status"],
+            "degraded"
+        );
+        assert!(!client.recall("Note 0").await.is_empty());
+        service.kill();
+
+        let service = Service::start(local(dir.path()));
+        let client = service.anonymous();
+        for id in &told {
+            client.get(&format!("/api/notes/{id}")).await.expect(200).await;
+        }
+        remember(&client, &refused).await.expect(200).await;
+        let storage = client.get("/api/storage").await.expect(200).await;
+        assert_eq!(storage["total_notes"], told.len() + 1);
+        service.kill();
+        let service = Service::start(local(dir.path()));
+        let storage = service.anonymous().get("/api/storage").await.expect(200).await;
+        assert_eq!(storage["total_notes"], told.len() + 1);
+        service.kill();
+    });
+}
+
+/// The log file that is written to.
+fn last_segment(dir: &Path) -> PathBuf {
+    let files = std::fs::read_dir(dir.join("store/wal")).unwrap();
+    files.map(|file| file.unwrap().path()).max().unwrap()
+}
+
+#[test]
+fn what_is_written_behind_a_torn_log_survives_the_next_crash() {
+    run(async {
+        let dir = tempfile::tempdir().unwrap();
+        let mut told = Vec::new();
+        for round in 0..4 {
+            let service = Service::start(local(dir.path()));
+            let client = service.anonymous();
+            for number in 0..3 {
+                let note = long_note(round * 10 + number);
+                told.push(remember(&client, &note).await.expect(200).await["note_id"].clone());
+            }
+            let storage = client.get("/api/storage").await.expect(200).await;
+            assert_eq!(storage["total_notes"], told.len(), "round {round}");
+            service.kill();
+            // A power cut in the middle of a write: the beginning of a record, and nothing after it.
+            let segment = last_segment(dir.path());
+            let mut log = std::fs::read(&segment).unwrap();
+            log.extend_from_within(..1000);
+            std::fs::write(&segment, log).unwrap();
+        }
+        let service = Service::start(local(dir.path()));
+        let client = service.anonymous();
+        for id in &told {
+            let path = format!("/api/notes/{}", id.as_str().unwrap());
+            client.get(&path).await.expect(200).await;
+        }
+        service.kill();
+    });
+}
+
+#[test]
+fn a_hosted_service_on_a_full_disk_keeps_its_audit_chain() {
+    run(async {
+        let dir = tempfile::tempdir().unwrap();
+        let service = Service::start(cramped(&hosted(dir.path())));
+        let client = service.admin().await;
+        let mut told = 0;
+        loop {
+            let tools: Vec<Value> = (0..20)
+                .map(|at| {
+                    let description = long_note(told * 100 + at)["content"].clone();
+                    let id = format!("tool--{}", uuid::Uuid::new_v4());
+                    json!({"type": "tool", "id": id, "name": format!("tool {told} {at}"), "description": description})
+                })
+                .collect();
+            let bundle = json!({"type": "bundle", "id": format!("bundle--{}", uuid::Uuid::new_v4()), "objects": tools});
+            let answer = client.post("/api/ingest/stix", &json!({"bundle": bundle})).await;
+            if answer.status() != 200 {
+                answer.expect(503).await;
+                break;
+            }
+            told += 1;
+            assert!(told < 200, "the disk never fills");
+        }
+        give_room(&service);
+        client.get("/api/recall/search?q=tool").await.expect(503).await;
+        service.kill();
+        let service = Service::start(hosted(dir.path()));
+        let client = service.admin().await;
+        let verified = client.get("/api/audit/verify").await.expect(200).await;
+        assert_eq!(verified["valid"], true, "{verified}");
+        for number in 0..told {
+            let name = format!("tool {number} 0");
+            let found = client
+                .search(&format!("%22{}%22", name.replace(' ', "%20")))
+                .await;
+            assert!(
+                found["results"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .any(|row| row["name"] == name.as_str()),
+                "{name}"
+            );
+        }
+        service.kill();
+    });
+}
