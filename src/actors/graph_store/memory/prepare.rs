@@ -29,14 +29,22 @@ pub(super) fn prepare(
 ) -> Result<Prepared, DomainError> {
     let NewNote {
         mut content,
-        domain,
-        source_type,
-        source_ref,
+        mut domain,
+        mut source_type,
+        mut source_ref,
         evolve,
     } = new;
     let mut flags = Vec::new();
     if let Some(action) = tuning.pii {
-        content = without_personal_data(content, action, &mut flags)?;
+        for (field, text) in [
+            ("content", &mut content),
+            ("domain", &mut domain),
+            ("source_type", &mut source_type),
+            ("source_ref", &mut source_ref),
+        ] {
+            let given = std::mem::take(text);
+            *text = without_personal_data(field, given, action, &mut flags)?;
+        }
     }
     if let Some(rule) = injection::prompt_injection(&content) {
         flags.push(format!("prompt-injection:{rule}"));
@@ -74,6 +82,7 @@ pub(super) fn prepare(
 }
 
 fn without_personal_data(
+    field: &str,
     content: String,
     action: PiiAction,
     flags: &mut Vec<String>,
@@ -89,10 +98,14 @@ fn without_personal_data(
             "holds personal data ({}), which governance.pii.action blocks",
             kinds.join(", ")
         );
-        return Err(DomainError::invalid("content", rule));
+        return Err(DomainError::invalid(field, rule));
     }
     tracing::warn!(kinds = kinds.join(","), "a note holds personal data");
-    flags.extend(kinds.iter().map(|kind| format!("pii:{kind}")));
+    for flag in kinds.iter().map(|kind| format!("pii:{kind}")) {
+        if !flags.contains(&flag) {
+            flags.push(flag);
+        }
+    }
     Ok(match action {
         PiiAction::Redact => pii::redact(&content).0,
         PiiAction::Log | PiiAction::Block => content,

@@ -467,6 +467,18 @@ fn personal_data_is_flagged_blanked_out_or_refused_as_configured() {
             ..tuning()
         })
         .await;
+        let mut referred = note("a quiet note");
+        referred.source_ref = "from jane.doe@gmail.com".into();
+        let refused = tell(&core, vec![referred.clone()]).await.remove(0).unwrap_err();
+        assert!(refused.to_string().starts_with("source_ref: holds personal data"));
+        let redacting = fresh(Tuning {
+            pii: Some(PiiAction::Redact),
+            ..tuning()
+        })
+        .await;
+        let told = tell(&redacting, vec![referred]).await.remove(0).unwrap();
+        let kept = redacting.read_note(ReadNote(told.note_id)).await.unwrap().note;
+        assert_eq!((kept.source_ref.as_str(), kept.flags.len()), ("from [EMAIL]", 1));
         let both = tell(&core, vec![note(text), note("nothing personal")]).await;
         assert!(
             both[0]

@@ -30,11 +30,14 @@ pub(super) fn email(text: &str, at: usize) -> Option<Range<usize>> {
     let local = local_part(text, at)?;
     let domain = domain_after(text, at + 1)?;
     let start = at - local.len();
-    // `https://user:pass@host`, `git@host:path`: not somebody's mail.
+    // `https://user:pass@host`, `git@host:path`: not somebody's mail. In the path or query of a URL it is.
     let head = before(text, start, URL_WINDOW);
     let token = head.rsplit(char::is_whitespace).next().unwrap_or_default();
+    let before_host = token
+        .rsplit_once("://")
+        .is_some_and(|(_, rest)| !rest.contains(['/', '?', '#']));
     let repository = local == "git" && text.as_bytes().get(at + 1 + domain.len()) == Some(&b':');
-    (!token.contains("://") && !repository).then_some(start..at + 1 + domain.len())
+    (!before_host && !repository).then_some(start..at + 1 + domain.len())
 }
 
 fn local_part(text: &str, at: usize) -> Option<&str> {

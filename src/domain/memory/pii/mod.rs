@@ -56,6 +56,42 @@ pub struct PiiHit {
 
 /// All personal data in a text, in order.
 pub fn find(text: &str) -> Vec<PiiHit> {
+    let Some((plain, origin)) = folded(text) else {
+        return find_in(text);
+    };
+    let place = |at: usize| origin.get(at).copied().unwrap_or(text.len());
+    let mut hits = find_in(&plain);
+    for hit in &mut hits {
+        hit.span = place(hit.span.start)..place(hit.span.end);
+    }
+    hits
+}
+
+/// The text without marks of no width and with full-width characters as plain ones, if it has any, and for each of its
+/// bytes the place in the text as given.
+fn folded(text: &str) -> Option<(String, Vec<usize>)> {
+    let plain = |c: char| match c {
+        '\u{ad}' | '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}' => None,
+        '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(c) - 0xfee0),
+        '\u{fe6b}' => Some('@'),
+        _ => Some(c),
+    };
+    if text.chars().all(|c| plain(c) == Some(c)) {
+        return None;
+    }
+    let (mut folded, mut origin) = (
+        String::with_capacity(text.len()),
+        Vec::with_capacity(text.len() + 1),
+    );
+    for (at, c) in text.char_indices() {
+        folded.extend(plain(c));
+        origin.resize(folded.len(), at);
+    }
+    origin.push(text.len());
+    Some((folded, origin))
+}
+
+fn find_in(text: &str) -> Vec<PiiHit> {
     let mut hits = Vec::new();
     let mut at = 0;
     while let Some(byte) = text.as_bytes().get(at) {
@@ -98,8 +134,8 @@ fn starting_at(text: &str, at: usize, byte: u8) -> Option<PiiHit> {
     let to = |kind, end: Option<usize>| end.map(|end| hit(kind, at..end));
     match byte {
         b'@' => contact::email(text, at).map(|span| hit(PiiKind::Email, span)),
-        b'A'..=b'Z' | b'0'..=b'9' | b'+' | b'(' if !may_start(text, at) => None,
-        b'A'..=b'Z' => to(PiiKind::Iban, numbers::iban(text, at))
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'+' | b'(' if !may_start(text, at) => None,
+        b'A'..=b'Z' | b'a'..=b'z' => to(PiiKind::Iban, numbers::iban(text, at))
             .or_else(|| to(PiiKind::BirthDate, numbers::birth_date(text, at))),
         b'0'..=b'9' => to(PiiKind::Card, numbers::card(text, at))
             .or_else(|| to(PiiKind::Ssn, numbers::ssn(text, at)))
@@ -113,7 +149,7 @@ fn starting_at(text: &str, at: usize, byte: u8) -> Option<PiiHit> {
 /// Whether a number may start here: it is no part of a longer token.
 fn may_start(text: &str, at: usize) -> bool {
     let before = text.get(..at).and_then(|before| before.chars().next_back());
-    before.is_none_or(|c| c.is_whitespace() || matches!(c, '(' | '[' | '{' | '"' | '\'' | ':' | ';' | ',' | '<' | '>' | '|' | '“' | '„' | '*'))
+    before.is_none_or(|c| c.is_whitespace() || matches!(c, '(' | '[' | '{' | '"' | '\'' | ':' | ';' | ',' | '=' | '<' | '>' | '|' | '“' | '„' | '*'))
         // `12:34`, `1,234`: a part of a time or of a number.
         && !(at >= 2
             && matches!(before, Some(':' | ','))

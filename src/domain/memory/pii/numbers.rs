@@ -119,15 +119,18 @@ fn is_varied(digits: &[u8]) -> bool {
 /// The end of the IBAN that starts here, in one piece or in fours.
 pub(super) fn iban(text: &str, at: usize) -> Option<usize> {
     let bytes = text.as_bytes();
-    let country = text.get(at..at + 2)?;
+    let country = text.get(at..at + 2)?.to_ascii_uppercase();
+    if !bytes.get(at + 2..at + 4)?.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
     let mut lengths = IBAN_LENGTHS
         .split(' ')
-        .filter_map(|known| known.strip_prefix(country));
+        .filter_map(|known| known.strip_prefix(country.as_str()));
     let length: usize = lengths.next()?.parse().ok()?;
     let (mut end, mut count, mut rest) = (at, 0, 0u32);
     let mut head = 0u32;
     while count < length {
-        let byte = *bytes.get(end)?;
+        let byte = bytes.get(end)?.to_ascii_uppercase();
         let spaced =
             byte == b' ' && count > 0 && count % 4 == 0 && bytes.get(end.checked_sub(1)?) != Some(&b' ');
         if spaced {

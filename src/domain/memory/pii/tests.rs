@@ -20,6 +20,12 @@ fn e_mail_addresses() {
         ("von jürgen@müller.de gesendet", "jürgen@müller.de"),
         ("1234567@qq.com wrote", "1234567@qq.com"),
         ("a@b.org", "a@b.org"),
+        ("see https://x.com/?u=jane.doe@gmail.com", "jane.doe@gmail.com"),
+        (
+            "mail jane.doe@gmail\u{200b}.com now",
+            "jane.doe@gmail\u{200b}.com",
+        ),
+        ("jane.doe\u{ff20}gmail.com", "jane.doe\u{ff20}gmail.com"),
     ] {
         assert_eq!(only(text), (PiiKind::Email, want));
     }
@@ -239,5 +245,20 @@ proptest! {
         prop_assert!(hits.windows(2).all(|pair| pair[0].span.end <= pair[1].span.start));
         prop_assert!(hits.iter().all(|hit| text.get(hit.span.clone()).is_some()));
         prop_assert_eq!(hits.is_empty(), plain == text);
+    }
+}
+
+#[test]
+fn values_behind_an_equals_sign_and_in_small_letters() {
+    for (text, kind) in [
+        ("card=4111111111111111", PiiKind::Card),
+        ("tel=+4915112345678", PiiKind::Phone),
+        ("ssn=219-09-9999", PiiKind::Ssn),
+        ("de89370400440532013000", PiiKind::Iban),
+        ("iban: de89 3704 0044 0532 0130 00", PiiKind::Iban),
+        ("card \u{ff14}111111111111111", PiiKind::Card),
+    ] {
+        assert_eq!(only(text).0, kind, "{text}");
+        assert!(!redact(text).0.contains("111111"), "{text}");
     }
 }
