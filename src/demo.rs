@@ -42,7 +42,7 @@ pub async fn run(bundle: Option<&Path>) -> ExitCode {
         file: false,
         keep_files: 1,
     };
-    telemetry::init_logs(&quiet, None).ok();
+    telemetry::init_logs(&quiet, "", None).ok();
     match steps(bundle).await {
         Ok(()) => {
             println!("\nEvery step worked. Start the service with: threat-memory hosted");

@@ -19,7 +19,7 @@
 //! - [`config`]: settings and their rules.
 //! - [`app`]: the only place that starts actors and wires handles.
 //! - [`demo`]: the main job in one command.
-//! - [`telemetry`]: logs and figures. [`clock`]: the only reader of the time.
+//! - [`telemetry`]: logs and figures. [`files`]: private files. [`clock`]: the only reader of the time.
 
 pub mod actors;
 pub mod app;
@@ -29,6 +29,7 @@ pub mod config;
 pub mod demo;
 pub mod domain;
 pub mod embedding;
+pub mod files;
 pub mod http;
 pub mod llm;
 pub mod memory;

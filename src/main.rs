@@ -151,13 +151,13 @@ fn refuse(error: &ConfigError) -> ExitCode {
     ExitCode::from(BAD_CONFIGURATION)
 }
 
-/// Sets the logs up, then starts; an exit code when either fails. The log file is flushed when the guard is dropped.
+/// Sets the logs up in the directory that the key names, then starts; an exit code when either fails. The log file is flushed when the guard is dropped.
 async fn started<T>(
     log: &LogSettings,
-    data_dir: Option<&Path>,
+    (key, data_dir): (&str, Option<&Path>),
     start: impl Future<Output = Result<T, StartError>>,
 ) -> Result<(T, Option<WorkerGuard>), ExitCode> {
-    let guard = telemetry::init_logs(log, data_dir).map_err(|error| {
+    let guard = telemetry::init_logs(log, key, data_dir).map_err(|error| {
         eprintln!("configuration: {error}");
         ExitCode::from(BAD_CONFIGURATION)
     })?;
@@ -170,7 +170,7 @@ async fn started<T>(
 
 async fn hosted(settings: Settings) -> ExitCode {
     let (log, dir) = (settings.log.clone(), settings.data_dir());
-    let (app, _flush) = match started(&log, dir.as_deref(), Application::start(settings)).await {
+    let (app, _flush) = match started(&log, ("storage", dir.as_deref()), Application::start(settings)).await {
         Ok(app) => app,
         Err(code) => return code,
     };
@@ -184,7 +184,7 @@ async fn hosted(settings: Settings) -> ExitCode {
 async fn local(settings: LocalSettings, editor: Editor) -> ExitCode {
     let (log, dir) = (settings.logging.clone(), settings.data_dir());
     let start = LocalApplication::start(settings, editor);
-    let (app, _flush) = match started(&log, dir.as_deref(), start).await {
+    let (app, _flush) = match started(&log, ("storage.data_dir", dir.as_deref()), start).await {
         Ok(app) => app,
         Err(code) => return code,
     };

@@ -10,6 +10,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, fmt};
 
 use crate::config::LogSettings;
+use crate::files;
 
 /// Upper bounds of the latency buckets, in seconds.
 const BUCKETS: [f64; 14] = [
@@ -26,11 +27,15 @@ pub fn is_filter(text: &str) -> bool {
     EnvFilter::try_new(directives(text)).is_ok()
 }
 
-/// Installs the log subscriber; the guard flushes the file when it is dropped.
+/// Installs the log subscriber; the guard flushes the file when it is dropped. `key` is the setting of the directory.
 ///
 /// # Errors
 /// When the filter is malformed or the log directory can't be written.
-pub fn init_logs(settings: &LogSettings, data_dir: Option<&Path>) -> Result<Option<WorkerGuard>, String> {
+pub fn init_logs(
+    settings: &LogSettings,
+    key: &str,
+    data_dir: Option<&Path>,
+) -> Result<Option<WorkerGuard>, String> {
     let filter = |text: &str| EnvFilter::try_new(text).map_err(|error| format!("log.filter: {error}"));
     // The database logs its own housekeeping at info; operators want this program's lines.
     let directives = directives(&settings.filter);
@@ -46,14 +51,18 @@ pub fn init_logs(settings: &LogSettings, data_dir: Option<&Path>) -> Result<Opti
         None => (None, None),
         Some(dir) => {
             let logs = dir.join("logs");
-            std::fs::create_dir_all(&logs).map_err(|error| format!("{}: {error}", logs.display()))?;
+            let unusable =
+                |error: &dyn std::fmt::Display| format!("{key}: {} can't be written: {error}", dir.display());
+            files::private_dir(&logs)
+                .and_then(|()| files::check_writable(&logs))
+                .map_err(|error| unusable(&error))?;
             let appender = RollingFileAppender::builder()
                 .rotation(Rotation::DAILY)
                 .filename_prefix("threat-memory")
                 .filename_suffix("log")
                 .max_log_files(settings.keep_files)
                 .build(logs)
-                .map_err(|error| format!("log.file: {error}"))?;
+                .map_err(|error| unusable(&error))?;
             let (writer, guard) = tracing_appender::non_blocking(appender);
             let layer = fmt::layer()
                 .json()

@@ -3,17 +3,22 @@
 //! One change at a time, all of it or nothing; what takes effect is published to everybody who watches. The state is
 //! kept beside the actor, so that one that is started again goes on where it was.
 
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use actix::{Actor, Context};
 use serde_json::Value;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
+use uuid::Uuid;
 
+use super::audit_writer::{Append, AuditHandle};
 use super::handle::{Access, ActorHandle, Request};
 use super::job;
+use crate::clock;
 use crate::config::ActorSettings;
 use crate::config::local::{Applied, ConfigIssue, Editor, LocalSettings};
+use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
 
 /// Way to the settings.
@@ -41,7 +46,10 @@ impl Request for ReadConfigMeta {
 
 /// Changes settings; the inner error says everything that is wrong with the change.
 #[derive(Debug)]
-pub struct ChangeConfig(pub Value);
+pub struct ChangeConfig {
+    pub change: Value,
+    pub from: IpAddr,
+}
 
 impl Request for ChangeConfig {
     type Reply = Result<Applied, Vec<ConfigIssue>>;
@@ -54,8 +62,10 @@ pub struct ConfigCore {
     /// Held for moments only, so that nobody who reads waits for a change that is being written.
     editor: Mutex<Editor>,
     /// Held by the change under way.
-    turn: Arc<tokio::sync::Mutex<()>>,
+    turn: tokio::sync::Mutex<()>,
     published: watch::Sender<Arc<LocalSettings>>,
+    /// The audit log, and the workspace whose log it is.
+    audit: Option<(Uuid, AuditHandle)>,
 }
 
 /// The actor.
@@ -65,18 +75,21 @@ pub struct ConfigOwner {
 }
 
 impl ConfigOwner {
-    /// Starts the actor; the receiver always shows what is in effect.
+    /// Starts the actor; the receiver always shows what is in effect. Changes are noted in the audit log, if there is
+    /// one.
     pub fn start(
         settings: LocalSettings,
         editor: Editor,
+        audit: Option<(Uuid, AuditHandle)>,
         runtime: Handle,
     ) -> (ConfigHandle, watch::Receiver<Arc<LocalSettings>>) {
         let limits: ActorSettings = settings.actors.config_owner;
         let (published, watching) = watch::channel(Arc::new(settings));
         let core = Arc::new(ConfigCore {
             editor: Mutex::new(editor),
-            turn: Arc::default(),
+            turn: tokio::sync::Mutex::default(),
             published,
+            audit,
         });
         let arbiter = actix::Arbiter::current();
         let handle = ActorHandle::start(
@@ -117,21 +130,56 @@ impl ConfigCore {
         self: Arc<Self>,
         message: ChangeConfig,
     ) -> Result<Result<Applied, Vec<ConfigIssue>>, DomainError> {
-        let turn = Arc::clone(&self.turn).lock_owned().await;
-        // It may write a file.
-        job::blocking(move || {
-            // Kept to the end, so that what is published last is what is in effect.
-            let _turn = turn;
-            let mut next = self.editor().clone();
-            Ok(next.change(&message.0).map(|(settings, done)| {
-                *self.editor() = next;
-                self.published.send_replace(Arc::new(settings));
-                tracing::info!(applied = ?done.applied, pending = ?done.pending_restart, "settings changed");
-                done
-            }))
-        })
-        .await
+        // Kept to the end, so that what is published last is what is in effect.
+        let _turn = self.turn.lock().await;
+        let now = self.editor().clone();
+        let (next, settings, done) = match now.planned(&message.change) {
+            Ok(planned) => planned,
+            Err(issues) => return Ok(Err(issues)),
+        };
+        let moved = !next.waits_as(&now);
+        let next = save(next, moved).await?;
+        // Also the change that turns the log off is in it; what can't be noted does not happen.
+        let governed = self.published.borrow().governance.enabled || settings.governance.enabled;
+        if let Some((ws, audit)) = self.audit.as_ref().filter(|_| governed)
+            && let Err(error) = audit.call(Append(entry(*ws, message.from, &done))).await
+        {
+            save(now, moved).await?;
+            return Err(error);
+        }
+        *self.editor() = next;
+        self.published.send_replace(Arc::new(settings));
+        tracing::info!(applied = ?done.applied, pending = ?done.pending_restart, "settings changed");
+        Ok(Ok(done))
     }
+}
+
+async fn save(editor: Editor, needed: bool) -> Result<Editor, DomainError> {
+    if !needed {
+        return Ok(editor);
+    }
+    job::blocking(move || {
+        let what = "the change could not be written to the data directory";
+        editor
+            .save()
+            .map_err(|error| DomainError::internal(what, error))?;
+        Ok(editor)
+    })
+    .await
+}
+
+/// Which keys were changed; never their values.
+fn entry(ws: Uuid, from: IpAddr, done: &Applied) -> AuditEntry {
+    AuditEntry::anonymous(
+        ws,
+        from,
+        "config.change",
+        "config",
+        Outcome::Success,
+        clock::now(),
+    )
+    .with("applied", done.applied.clone())
+    .with("pending_restart", done.pending_restart.clone())
 }
 
 job::delegate! {
@@ -179,13 +227,18 @@ mod tests {
         actix::System::with_tokio_rt(runtime).block_on(work)
     }
 
+    fn change_to(change: Value) -> ChangeConfig {
+        let from = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+        ChangeConfig { change, from }
+    }
+
     fn start(dir: &std::path::Path) -> (ConfigHandle, watch::Receiver<Arc<LocalSettings>>) {
         let flags = LocalFlags {
             data_dir: Some(dir.to_owned()),
             ..LocalFlags::default()
         };
         let (settings, editor) = LocalSettings::load(None, &flags).unwrap();
-        ConfigOwner::start(settings, editor, Handle::current())
+        ConfigOwner::start(settings, editor, None, Handle::current())
     }
 
     #[test]
@@ -194,7 +247,7 @@ mod tests {
         run(async {
             let (handle, mut watching) = start(dir.path());
             let change = json!({"retrieval.default_k": 7, "llm": {"model": "m"}});
-            let done = handle.call(ChangeConfig(change)).await.unwrap().unwrap();
+            let done = handle.call(change_to(change)).await.unwrap().unwrap();
             assert_eq!((done.applied.len(), done.pending_restart.len()), (1, 1));
             assert!(watching.has_changed().unwrap());
             let seen = Arc::clone(&watching.borrow_and_update());
@@ -209,7 +262,7 @@ mod tests {
                 7
             );
             handle
-                .call(ChangeConfig(json!({"web.max_k": 40})))
+                .call(change_to(json!({"web.max_k": 40})))
                 .await
                 .unwrap()
                 .unwrap();
@@ -231,7 +284,7 @@ mod tests {
         run(async {
             let (handle, watching) = start(dir.path());
             let change = json!({"retrieval.default_k": 7, "web.max_k": 0});
-            let issues = handle.call(ChangeConfig(change)).await.unwrap().unwrap_err();
+            let issues = handle.call(change_to(change)).await.unwrap().unwrap_err();
             assert_eq!(issues[0].loc, ["body", "web", "max_k"]);
             assert!(!watching.has_changed().unwrap());
             let fields = handle.call(ReadConfigMeta).await.unwrap();
@@ -255,7 +308,7 @@ mod tests {
             let changes = keys.iter().enumerate().map(|(n, key)| {
                 let live = ["max_k", "max_streams", "max_sync_limit"][n % 3];
                 let body = json!({format!("actors.{key}.mailbox"): 77, format!("web.{live}"): 55});
-                handle.call(ChangeConfig(body))
+                handle.call(change_to(body))
             });
             for outcome in join_all(changes).await {
                 assert_eq!(outcome.unwrap().unwrap().pending_restart.len(), 1);

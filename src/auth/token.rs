@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use super::random_bytes;
 use crate::domain::error::DomainError;
+use crate::files;
 
 /// Life of a token in seconds.
 pub const LIFETIME: i64 = 86_400;
@@ -89,7 +90,7 @@ pub fn secret_of(data_dir: Option<&Path>) -> Result<SecretString, std::io::Error
         Ok(SecretString::from(hex::encode(bytes)))
     };
     let Some(dir) = data_dir else { return fresh() };
-    std::fs::create_dir_all(dir)?;
+    files::private_dir(dir)?;
     let path = dir.join("jwt.secret");
     match std::fs::read_to_string(&path) {
         Ok(text) if text.trim().len() >= 32 => Ok(SecretString::from(text.trim().to_owned())),
@@ -99,25 +100,11 @@ pub fn secret_of(data_dir: Option<&Path>) -> Result<SecretString, std::io::Error
         ))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let secret = fresh()?;
-            write_private(&path, secret.expose_secret())?;
+            files::write_private(&path, secret.expose_secret())?;
             Ok(secret)
         }
         Err(error) => Err(error),
     }
-}
-
-/// Writes a file that only its owner may read, whole or not at all.
-fn write_private(path: &Path, text: &str) -> Result<(), std::io::Error> {
-    use std::io::Write;
-    let part = path.with_extension("part");
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(&part)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    std::fs::rename(&part, path)
 }
 
 #[cfg(test)]

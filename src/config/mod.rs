@@ -353,7 +353,7 @@ mod tests {
             ("[llm]\nprovider = \"openai\"", "llm.model: is required"),
             (
                 "[llm]\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"ftp://x\"",
-                "llm.base_url: must begin with",
+                "llm.base_url: must be a URL that begins with",
             ),
             (
                 "[llm]\nprovider = \"openai\"\nmodel = \"m\"\noverlap_chars = 7000",

@@ -107,12 +107,7 @@ pub(super) fn embedding_rules(embedding: &EmbeddingSettings) -> Result<(), Confi
     if embedding.provider == EmbeddingProvider::Builtin {
         return Ok(());
     }
-    let url = &embedding.base_url;
-    if !(url.starts_with("http://") || url.starts_with("https://")) {
-        return Err(ConfigError::new(
-            "embedding.base_url: must begin with http:// or https://".into(),
-        ));
-    }
+    endpoint("embedding.base_url", &embedding.base_url)?;
     if embedding.model.is_empty() {
         return Err(ConfigError::new(
             "embedding.model: is required with provider \"openai\"".into(),
@@ -123,15 +118,27 @@ pub(super) fn embedding_rules(embedding: &EmbeddingSettings) -> Result<(), Confi
     within("embedding.timeout_ms", embedding.timeout_ms, 100..=600_000)
 }
 
+/// An address to which a path can be added; it is shown and logged, so it holds no secret.
+pub(super) fn endpoint(key: &str, url: &str) -> Result<(), ConfigError> {
+    let refuse = |rule: &str| Err(ConfigError::new(format!("{key}: {rule}")));
+    let fits = |url: &reqwest::Url| matches!(url.scheme(), "http" | "https") && url.has_host();
+    let Some(url) = reqwest::Url::parse(url).ok().filter(fits) else {
+        return refuse("must be a URL that begins with http:// or https:// and names a host");
+    };
+    if !url.username().is_empty() || url.password().is_some() {
+        return refuse("must not hold a user name or password");
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return refuse("must not hold a query or fragment");
+    }
+    Ok(())
+}
+
 pub(super) fn llm_rules(llm: &LlmSettings) -> Result<(), ConfigError> {
     if llm.provider == LlmProvider::None {
         return Ok(());
     }
-    if !(llm.base_url.starts_with("http://") || llm.base_url.starts_with("https://")) {
-        return Err(ConfigError::new(
-            "llm.base_url: must begin with http:// or https://".into(),
-        ));
-    }
+    endpoint("llm.base_url", &llm.base_url)?;
     if llm.model.is_empty() {
         return Err(ConfigError::new(
             "llm.model: is required with provider \"openai\"".into(),

@@ -105,7 +105,7 @@ impl SearchIndex {
         settings: IndexSettings,
     ) -> Result<Self, SearchError> {
         if let Some(dir) = dir {
-            fs::create_dir_all(dir)?;
+            crate::files::private_dir(dir)?;
         }
         let fingerprint = format!(
             "schema {}\nembedder {}\ndimension {}\n",

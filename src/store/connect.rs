@@ -19,6 +19,7 @@ use surrealdb_engine_local::Datastore;
 use super::database::{Connection, Database, is_disk_failure};
 use super::{Store, migrate};
 use crate::domain::error::DomainError;
+use crate::files;
 
 /// Namespace and user of the service.
 const NAMESPACE: &str = "threat_memory";
@@ -141,7 +142,8 @@ async fn open_other(url: &str, owner: Option<&StorageCredentials>) -> Result<Sur
 /// in the background.
 async fn open_embedded(url: &str, memory: StorageMemory) -> Result<Surreal<Db>, StoreError> {
     let dir = Path::new(url.strip_prefix(EMBEDDED).unwrap_or(url));
-    begin_log_segment(&dir.join("wal")).map_err(|error| StoreError::Open {
+    let ready = files::private_dir(dir).and_then(|()| begin_log_segment(&dir.join("wal")));
+    ready.map_err(|error| StoreError::Open {
         url: url.to_owned(),
         cause: error.to_string(),
     })?;

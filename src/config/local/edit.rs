@@ -60,6 +60,8 @@ pub struct Editor {
     pub(super) home: Option<PathBuf>,
     /// Whether there are credentials for an external database.
     pub(super) credentials: bool,
+    /// The variables and flags that set values, by dotted path.
+    pub(super) above: BTreeMap<String, String>,
 }
 
 impl fmt::Debug for Editor {
@@ -82,24 +84,21 @@ impl Editor {
         paths
     }
 
-    /// Takes a change in and returns the settings in effect after it. May write a file.
+    /// What a change makes of these settings, of those in effect, and what it did; nothing is changed or written yet.
     ///
     /// # Errors
-    /// Everything that is wrong with it; then nothing has changed.
-    pub fn change(&mut self, changes: &Value) -> Result<(LocalSettings, Applied), Vec<ConfigIssue>> {
+    /// Everything that is wrong with it.
+    pub fn planned(&self, changes: &Value) -> Result<(Self, LocalSettings, Applied), Vec<ConfigIssue>> {
         let wanted = self.wanted(changes)?;
         let mut next = self.clone();
         let done = next.take(&wanted);
         let settings = self.checked(&next, &wanted)?;
-        if (&next.pending, &next.kept) != (&self.pending, &self.kept) {
-            next.save().map_err(|error| {
-                tracing::error!(%error, "writing the pending settings failed");
-                let rule = "The change could not be written to the data directory";
-                vec![self.issue("value_error", "", rule, &Value::Null)]
-            })?;
-        }
-        *self = next;
-        Ok((settings, done))
+        Ok((next, settings, done))
+    }
+
+    /// Whether what waits for a restart is the same.
+    pub fn waits_as(&self, other: &Self) -> bool {
+        (&self.pending, &self.kept) == (&other.pending, &other.kept)
     }
 
     /// The leaves of a nested or dotted change, each of the right type.
@@ -108,8 +107,13 @@ impl Editor {
         if let Some(map) = changes.as_object() {
             self.flatten(map, "", &mut wanted, &mut issues);
         } else {
-            let rule = "Input should be a valid dictionary or object to extract fields from";
-            issues.push(self.issue("model_attributes_type", "", rule, changes));
+            let (kind, rule) = if changes.is_null() {
+                ("missing", "Field required")
+            } else {
+                let rule = "Input should be a valid dictionary or object to extract fields from";
+                ("model_attributes_type", rule)
+            };
+            issues.push(self.issue(kind, "", rule, changes));
         }
         if issues.is_empty() {
             Ok(wanted)
@@ -144,12 +148,25 @@ impl Editor {
                 _ => Ok(value),
             });
             match checked {
-                Ok(value) => {
-                    wanted.insert(path, value);
-                }
+                Ok(value) => match self.overruled(&path, &value) {
+                    None => drop(wanted.insert(path, value)),
+                    Some(rule) => issues.push(self.issue("value_error", &path, &rule, &value)),
+                },
                 Err((kind, msg)) => issues.push(self.issue(kind, &path, msg, value)),
             }
         }
+    }
+
+    /// Why a value would not take effect at the next start either.
+    fn overruled(&self, path: &str, value: &Value) -> Option<String> {
+        let hidden = tree::is_secret(path) && value == HIDDEN;
+        if hidden || !needs_restart(path) || tree::get(&self.running, path) == Some(value) {
+            return None;
+        }
+        let by = self.above.get(path)?;
+        Some(format!(
+            "Value error, is set by {by}, which counts more than this; change it there"
+        ))
     }
 
     /// Puts each value where it takes effect: now or at the next start.
@@ -212,7 +229,11 @@ impl Editor {
         LocalSettings::of_tree(tree)?.startable(self.credentials)
     }
 
-    fn save(&self) -> std::io::Result<()> {
+    /// Writes what waits for a restart.
+    ///
+    /// # Errors
+    /// When the data directory can't be written; then the file is as it was.
+    pub fn save(&self) -> std::io::Result<()> {
         let Some(home) = &self.home else { return Ok(()) };
         let mut waiting = self.kept.clone();
         waiting.extend(self.pending.clone());
@@ -257,6 +278,9 @@ pub(super) fn may_wait(defaults: &Value, path: &str, value: &Value) -> bool {
 /// The value, if it has the type of the default.
 fn of_type(default: &Value, value: &Value) -> Result<Value, (&'static str, &'static str)> {
     match (default, value) {
+        (Value::String(_), Value::String(text)) if text.contains(char::is_control) => {
+            Err(("value_error", "Value error, must not hold control characters"))
+        }
         (Value::Bool(_), Value::Bool(_))
         | (Value::String(_), Value::String(_))
         | (Value::Array(_), Value::Array(_)) => Ok(value.clone()),

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use serde_json::{Value, json};
 
 use super::super::ConfigError;
-use super::tree;
+use super::{LocalSettings, tree};
 
 const PREFIX: &str = "LOCAL_";
 const CREDENTIALS: [&str; 2] = ["THREAT_MEMORY_STORAGE_USER", "THREAT_MEMORY_STORAGE_PASSWORD"];
@@ -21,8 +21,17 @@ pub(super) fn all() -> Variables {
         .collect()
 }
 
+/// A value that stands above the file and what waits for a restart.
+#[derive(Debug)]
+pub(super) struct Set {
+    pub(super) path: String,
+    /// The variable or flag.
+    pub(super) by: String,
+    pub(super) value: Value,
+}
+
 /// The leaves that the environment sets. A variable of nothing but blanks counts as unset.
-pub(super) fn read(defaults: &Value, variables: &Variables) -> Result<Vec<(String, Value)>, ConfigError> {
+pub(super) fn read(defaults: &Value, variables: &Variables) -> Result<Vec<Set>, ConfigError> {
     let mut set = Vec::new();
     for path in tree::leaves(defaults) {
         let name = name_of(&path);
@@ -37,8 +46,13 @@ pub(super) fn read(defaults: &Value, variables: &Variables) -> Result<Vec<(Strin
             continue;
         }
         let default = tree::get(defaults, &path).unwrap_or(&Value::Null);
-        let value = parse(text.trim(), default).ok_or_else(|| refused(&name, &path, kind_of(default)))?;
-        set.push((path, value));
+        let value =
+            parse(text.trim(), default).ok_or_else(|| refused(&name, &path, &wanted(defaults, &path)))?;
+        set.push(Set {
+            path,
+            by: name,
+            value,
+        });
     }
     Ok(set)
 }
@@ -76,12 +90,27 @@ fn refused(name: &str, path: &str, wanted: &str) -> ConfigError {
     ConfigError::new(format!("{name} ({path}): must be {wanted}"))
 }
 
-fn kind_of(default: &Value) -> &'static str {
-    match default {
-        Value::Bool(_) => "true or false",
-        Value::Number(number) if number.is_f64() => "a number",
-        Value::Number(_) => "a whole number from 0",
-        Value::Null | Value::String(_) | Value::Array(_) | Value::Object(_) => "a text",
+/// What a key takes; of a number its range, which the rule against the largest one tells.
+fn wanted(defaults: &Value, path: &str) -> String {
+    let mut probe = defaults.clone();
+    let kind = match tree::get(defaults, path).unwrap_or(&Value::Null) {
+        Value::Bool(_) => return "true or false".into(),
+        Value::Null | Value::String(_) | Value::Array(_) | Value::Object(_) => return "a text".into(),
+        Value::Number(number) if number.is_f64() => {
+            tree::set(&mut probe, path, json!(f64::MAX));
+            "a number"
+        }
+        Value::Number(_) => {
+            tree::set(&mut probe, path, json!(u64::MAX));
+            "a whole number"
+        }
+    };
+    match LocalSettings::of_tree(&probe) {
+        Err(ConfigError {
+            range: Some((least, most)),
+            ..
+        }) => format!("{kind} from {least} to {most}"),
+        Ok(_) | Err(_) => kind.into(),
     }
 }
 

@@ -8,6 +8,7 @@ mod edit;
 mod environment;
 mod issue;
 mod pending;
+mod probe;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -207,13 +208,13 @@ impl LocalSettings {
             eprintln!("configuration: {name} is not a setting and is ignored");
         }
         let mut above = environment::read(&defaults, variables)?;
-        above.extend(flags.leaves());
+        above.extend(flags.leaves()?);
         let credentials = environment::credentials(variables);
         let layered = |waiting: &Waiting| {
             let mut tree = file.clone();
             let layers = waiting
                 .iter()
-                .chain(above.iter().map(|(path, value)| (path, value)));
+                .chain(above.iter().map(|set| (&set.path, &set.value)));
             layers.for_each(|(path, value)| tree::set(&mut tree, path, value.clone()));
             tree
         };
@@ -222,10 +223,11 @@ impl LocalSettings {
         let wrong = base.startable(credentials).err().map(|error| error.text);
         let home = base.data_dir();
         let kept = pending::usable(pending::read(home.as_deref()), &defaults, |waiting| {
-            match Self::of_tree(&layered(waiting))?.startable(credentials) {
+            let settings = Self::of_tree(&layered(waiting))?;
+            match settings.startable(credentials) {
                 // What is wrong without the pending changes is not their fault.
                 Err(error) if wrong.as_ref() != Some(&error.text) => Err(error),
-                Ok(()) | Err(_) => Ok(()),
+                Ok(()) | Err(_) => probe::usable(&settings, waiting),
             }
         });
         let running = layered(&kept);
@@ -238,6 +240,7 @@ impl LocalSettings {
             pending: Waiting::new(),
             home,
             credentials,
+            above: above.into_iter().map(|set| (set.path, set.by)).collect(),
         };
         Ok((settings, editor))
     }
@@ -262,10 +265,20 @@ impl LocalSettings {
                 .iter()
                 .find(|(section, key)| path == format!("{section}_{key}"));
             let path = moved.map_or(path, |(section, key)| format!("{section}.{key}"));
-            tree::misfit(&path, &error.into_inner().to_string())
+            let message = error.into_inner().to_string();
+            // These three are how the settings hold keys of sections.
+            let message = MOVED.iter().fold(message, |message, (section, key)| {
+                message.replace(&format!(", `{section}_{key}`"), "")
+            });
+            tree::misfit(&path, &message)
         })?;
         settings.validate()?;
         Ok(settings)
+    }
+
+    /// Notes in an answer to who does not say how many.
+    pub fn default_k(&self) -> usize {
+        self.retrieval.default_k.min(self.web.max_k)
     }
 
     /// The directory for everything on disk, `None` for a store in memory.
@@ -328,24 +341,27 @@ fn trees(file: Option<&Path>) -> Result<(Value, Value), ConfigError> {
 }
 
 impl LocalFlags {
-    fn leaves(&self) -> Vec<(String, Value)> {
+    fn leaves(&self) -> Result<Vec<environment::Set>, ConfigError> {
         let mut leaves = Vec::new();
-        leaves.extend(
-            self.host
-                .as_ref()
-                .map(|host| ("web.host".to_owned(), json!(host))),
+        let mut set = |path: &str, by: &str, value: Option<Value>| {
+            leaves.extend(value.map(|value| environment::Set {
+                path: path.to_owned(),
+                by: by.to_owned(),
+                value,
+            }));
+        };
+        let dir = self.data_dir.as_ref().map(|dir| dir.to_str());
+        if dir == Some(None) {
+            return Err(ConfigError::new("--data-dir: must be UTF-8 text".into()));
+        }
+        set("web.host", "--host", self.host.as_ref().map(|host| json!(host)));
+        set("web.port", "--port", self.port.map(|port| json!(port)));
+        set("storage.data_dir", "--data-dir", dir.map(|dir| json!(dir)));
+        set(
+            "backend",
+            "the program",
+            self.backend.as_ref().map(|backend| json!(backend)),
         );
-        leaves.extend(self.port.map(|port| ("web.port".to_owned(), json!(port))));
-        leaves.extend(
-            self.data_dir
-                .as_ref()
-                .map(|dir| ("storage.data_dir".to_owned(), json!(dir))),
-        );
-        leaves.extend(
-            self.backend
-                .as_ref()
-                .map(|backend| ("backend".to_owned(), json!(backend))),
-        );
-        leaves
+        Ok(leaves)
     }
 }

@@ -4,15 +4,14 @@
 //! to other machines without a key.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use serde_json::{Value, json};
 
 use super::super::ConfigError;
 use super::edit;
+use crate::files;
 
 /// Name of the file.
 pub(super) const FILE: &str = "pending.json";
@@ -76,21 +75,6 @@ pub(super) fn usable(
 
 /// Writes the file: whole or not at all, durable, and readable by its owner only.
 pub(super) fn write(dir: &Path, waiting: &Waiting) -> std::io::Result<()> {
-    std::fs::create_dir_all(dir)?;
-    let part = dir.join(format!("{FILE}.new"));
-    // One that a cut-off write left may have other permissions.
-    match std::fs::remove_file(&part) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-        Ok(()) | Err(_) => {}
-    }
-    let mut out = OpenOptions::new()
-        .create_new(true)
-        .write(true)
-        .mode(0o600)
-        .open(&part)?;
-    out.write_all(json!(waiting).to_string().as_bytes())?;
-    out.sync_all()?;
-    std::fs::rename(&part, dir.join(FILE))?;
-    // Only this makes the new name durable.
-    File::open(dir)?.sync_all()
+    files::private_dir(dir)?;
+    files::write_private(&dir.join(FILE), &json!(waiting).to_string())
 }

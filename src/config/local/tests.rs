@@ -99,8 +99,8 @@ fn every_key_has_a_variable_of_its_own() {
         let vars = HashMap::from([(name.clone(), OsString::from(&text))]);
         let set = environment::read(&defaults, &vars).unwrap();
         assert_eq!(set.len(), 1, "{name}");
-        assert_eq!(&set[0].0, path);
-        assert!(default.as_str() == Some("") || &set[0].1 == default, "{name}");
+        assert_eq!(&set[0].path, path);
+        assert!(default.as_str() == Some("") || &set[0].value == default, "{name}");
         assert!(names.insert(name), "{path} shares its variable");
     }
     let vars = [
@@ -407,4 +407,16 @@ fn the_restart_required_set_is_the_contract_s() {
             .any(|path| path == "retrieval.default_k" || path == "web.max_k")
     );
     assert!(paths.is_sorted());
+}
+
+impl Editor {
+    /// A change as the actor that owns the settings makes it.
+    fn change(&mut self, changes: &Value) -> Result<(LocalSettings, Applied), Vec<ConfigIssue>> {
+        let (next, settings, done) = self.planned(changes)?;
+        if !next.waits_as(self) {
+            next.save().unwrap();
+        }
+        *self = next;
+        Ok((settings, done))
+    }
 }

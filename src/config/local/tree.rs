@@ -78,7 +78,24 @@ fn redact(value: &Value, secret: bool) -> Value {
         }
         Value::Array(items) => Value::Array(items.iter().map(|item| redact(item, secret)).collect()),
         Value::String(text) if secret && !text.is_empty() => Value::from(HIDDEN),
+        Value::String(text) if text.contains("://") => Value::from(without_credentials(text)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
+    }
+}
+
+/// A URL without the name and password before its host (RFC 3986 section 3.2.1), and without its query.
+fn without_credentials(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return url.to_owned();
+    };
+    let (rest, query) = match rest.split_once('?') {
+        Some((rest, _)) => (rest, format!("?{HIDDEN}")),
+        None => (rest, String::new()),
+    };
+    let host_end = rest.find(['/', '#']).unwrap_or(rest.len());
+    match rest.get(..host_end).and_then(|authority| authority.rfind('@')) {
+        Some(at) => format!("{scheme}://{HIDDEN}{}{query}", rest.get(at..).unwrap_or_default()),
+        None => format!("{scheme}://{rest}{query}"),
     }
 }
 

@@ -4,10 +4,13 @@ use std::net::IpAddr;
 
 use secrecy::ExposeSecret;
 
-use super::super::validate::{actor_rules, embedding_rules, llm_rules, within};
+use super::super::validate::{actor_rules, embedding_rules, endpoint, llm_rules, within};
 use super::super::{ConfigError, LlmProvider};
 use super::LocalSettings;
 use crate::telemetry;
+
+/// `retrieval.default_k` as it ships.
+pub(super) const SHIPPED_K: usize = 10;
 
 impl LocalSettings {
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
@@ -16,6 +19,9 @@ impl LocalSettings {
         self.retrieval_rules()?;
         embedding_rules(&self.embedding)?;
         llm_rules(&self.llm)?;
+        if !self.platform.url.is_empty() {
+            endpoint("platform.url", &self.platform.url)?;
+        }
         self.background_rules()?;
         let actors = &self.actors;
         for (name, actor) in [
@@ -38,11 +44,11 @@ impl LocalSettings {
         let external = ["ws://", "wss://"].iter().any(|scheme| {
             self.backend
                 .strip_prefix(scheme)
-                .is_some_and(|rest| !rest.is_empty())
+                .is_some_and(|rest| !rest.is_empty() && !rest.contains('@'))
         });
         if !known && !external {
             return Err(ConfigError::new(
-                "backend: must be surrealkv, mem, ws://HOST or wss://HOST".into(),
+                "backend: must be surrealkv, mem, ws://HOST or wss://HOST, without credentials".into(),
             ));
         }
         let storage = &self.storage;
@@ -55,7 +61,10 @@ impl LocalSettings {
 
     fn retrieval_rules(&self) -> Result<(), ConfigError> {
         let (retrieval, evolution, search) = (&self.retrieval, &self.evolution, &self.search);
-        within("retrieval.default_k", retrieval.default_k, 1..=self.web.max_k)?;
+        // The shipped one gives way to a lower limit.
+        if retrieval.default_k != SHIPPED_K {
+            within("retrieval.default_k", retrieval.default_k, 1..=self.web.max_k)?;
+        }
         within("retrieval.graph_weight", retrieval.graph_weight, 0.0..=10.0)?;
         within("retrieval.recency_weight", retrieval.recency_weight, 0.0..=10.0)?;
         let half_life = retrieval.recency_half_life_days;
@@ -99,6 +108,12 @@ impl LocalSettings {
                 "web.host: must be an address or a host name".into(),
             ));
         }
+        // Only such a key can be sent: blanks around a header's value are cut off (RFC 9110 section 5.5).
+        let key = web.api_key.expose_secret();
+        if key.trim() != key || !key.chars().all(|c| c == ' ' || c.is_ascii_graphic()) {
+            let rule = "web.api_key: must be of visible ASCII characters, with blanks only between them";
+            return Err(ConfigError::new(rule.into()));
+        }
         within(
             "web.rate_limit_per_minute",
             web.rate_limit_per_minute,
@@ -106,7 +121,9 @@ impl LocalSettings {
         )?;
         within("web.write_concurrency", web.write_concurrency, 1..=1024)?;
         within("web.max_query_chars", web.max_query_chars, 1..=100_000)?;
-        within("web.max_content_chars", web.max_content_chars, 1..=10_000_000)?;
+        // A longer one would never arrive.
+        let most = web.body_limit.min(10_000_000);
+        within("web.max_content_chars", web.max_content_chars, 1..=most)?;
         within("web.max_k", web.max_k, 1..=1000)?;
         within("web.max_sync_limit", web.max_sync_limit, 1..=100_000)?;
         within("web.max_streams", web.max_streams, 1..=1_000_000)?;
@@ -125,12 +142,19 @@ impl LocalSettings {
                     .into(),
             ));
         }
-        if self.is_loopback() || !self.web.api_key.expose_secret().is_empty() {
+        let exposed = if !self.is_loopback() {
+            "web.host"
+        } else if !self.web.admin_bind.ip().to_canonical().is_loopback() {
+            "web.admin_bind"
+        } else {
+            return Ok(());
+        };
+        if !self.web.api_key.expose_secret().is_empty() {
             return Ok(());
         }
-        Err(ConfigError::new(
-            "web.host: is not a loopback address. Set LOCAL_WEB_API_KEY before exposing the web API".into(),
-        ))
+        Err(ConfigError::new(format!(
+            "{exposed}: is not a loopback address. Set LOCAL_WEB_API_KEY before exposing the web API"
+        )))
     }
 
     /// Whether a language model is configured.

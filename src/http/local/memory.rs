@@ -93,7 +93,7 @@ async fn recall(state: web::Data<LocalState>, payload: web::Payload) -> Result<H
     let body = json_body(payload, settings.web.body_limit).await?;
     let mut fields = Fields::of_body(&body)?;
     let query = fields.text("query", 1, settings.web.max_query_chars);
-    let k = fields.number_or("k", settings.retrieval.default_k, 1, settings.web.max_k);
+    let k = fields.number_or("k", settings.default_k(), 1, settings.web.max_k);
     let domain = fields.optional_text("domain", MAX_DOMAIN);
     let (query, k, domain) = fields.done((query, k, domain))?;
     let found = state.memory.recall_in(&query, k, domain).await?;
@@ -206,7 +206,7 @@ async fn synthesize(
     let mut fields = Fields::of_body(&body)?;
     let query = fields.text("query", 1, settings.web.max_query_chars);
     let format = fields.text_or("format", SynthesisFormat::DirectAnswer.as_str(), 0, MAX_FORMAT);
-    let k = fields.number_or("k", settings.retrieval.default_k, 1, settings.web.max_k);
+    let k = fields.number_or("k", settings.default_k(), 1, settings.web.max_k);
     let (query, format, k) = fields.done((query, format, k))?;
     let format: SynthesisFormat = format
         .parse()

@@ -173,7 +173,7 @@ fn a_left_over_part_of_a_write_neither_hinders_nor_widens_the_next_one() {
     use std::os::unix::fs::PermissionsExt;
     let place = Place::new();
     let (_, mut editor) = place.start(&[]).unwrap();
-    let part = place.pending().with_extension("json.new");
+    let part = place.pending().with_extension("part");
     std::fs::create_dir_all(part.parent().unwrap()).unwrap();
     std::fs::write(&part, "half").unwrap();
     editor.change(&json!({"llm.api_key": "hidden"})).unwrap();
@@ -186,15 +186,65 @@ fn a_left_over_part_of_a_write_neither_hinders_nor_widens_the_next_one() {
 #[test]
 fn a_change_that_can_not_be_written_is_not_made() {
     let place = Place::new();
-    let (_, mut editor) = place.start(&[]).unwrap();
+    let (_, editor) = place.start(&[]).unwrap();
     std::fs::write(
         place.dir.path().join("data"),
         "a file where the directory should be",
     )
     .unwrap();
-    let issues = editor
-        .change(&json!({"llm.model": "m", "retrieval.default_k": 3}))
-        .unwrap_err();
-    assert_eq!((issues.len(), issues[0].kind), (1, "value_error"));
+    let change = json!({"llm.model": "m", "retrieval.default_k": 3});
+    let (next, ..) = editor.planned(&change).unwrap();
+    assert!(next.save().is_err());
     assert_eq!(editor.shown()["retrieval"]["default_k"], 10);
+}
+
+#[test]
+fn what_this_machine_can_not_use_never_keeps_the_service_down() {
+    let place = Place::new();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap();
+    let (_, mut editor) = place.start(&[]).unwrap();
+    editor
+        .change(&json!({
+            "storage.data_dir": "/proc/nothing/here", "web.api_key": "k", "web.host": "203.0.113.9",
+            "web.admin_bind": taken.to_string(), "llm.model": "m",
+        }))
+        .unwrap();
+    let (settings, _) = place.start(&[]).unwrap();
+    let data = place.dir.path().join("data");
+    assert_eq!(settings.storage.data_dir, data);
+    assert_eq!(
+        (settings.web.host.as_str(), settings.llm.model.as_str()),
+        ("127.0.0.1", "m")
+    );
+    assert_ne!(settings.web.admin_bind, taken);
+    assert_eq!(settings.web.api_key.expose_secret(), "k", "what can be used is");
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(data).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o700);
+}
+
+#[test]
+fn what_the_environment_or_a_flag_sets_is_changed_there() {
+    let place = Place::new();
+    let vars = [("LOCAL_WEB_API_KEY", "k-e-y"), ("LOCAL_LLM_MODEL", "m")];
+    let (_, mut editor) = place.start(&vars).unwrap();
+    let issues = editor
+        .change(&json!({"web.api_key": "new", "web.port": 18_262}))
+        .unwrap_err();
+    assert_eq!(
+        (issues.len(), issues[0].loc.join(".")),
+        (1, "body.web.api_key".to_owned())
+    );
+    assert!(issues[0].msg.contains("LOCAL_WEB_API_KEY"), "{}", issues[0].msg);
+    assert_eq!(issues[0].input, "***");
+    for same in [json!({"llm.model": "m"}), json!({"web.api_key": "***"})] {
+        editor.change(&same).unwrap();
+    }
+    let flags = LocalFlags {
+        port: Some(18_260),
+        ..LocalFlags::default()
+    };
+    let (_, mut editor) = load(None, &[], &flags).unwrap();
+    let issues = editor.change(&json!({"web.port": 18_261})).unwrap_err();
+    assert!(issues[0].msg.contains("--port"), "{}", issues[0].msg);
 }

@@ -145,3 +145,94 @@ fn variables_of_blanks_are_unset_and_no_number_is_refused() {
     .to_string();
     assert!(error.contains("LOCAL_RETRIEVAL_GRAPH_WEIGHT"), "{error}");
 }
+
+#[test]
+fn keys_that_nobody_can_send_and_addresses_that_nobody_can_reach_are_refused() {
+    for (change, path) in [
+        (json!({"web.api_key": " "}), "web.api_key"),
+        (json!({"web.api_key": "abc "}), "web.api_key"),
+        (json!({"web.api_key": "p\u{e4}ss"}), "web.api_key"),
+        (json!({"web.api_key": "a\nb"}), "web.api_key"),
+        (json!({"web.host": "0.0.0.0", "web.api_key": " "}), "web.api_key"),
+        (json!({"web.admin_bind": "0.0.0.0:9999"}), "web.admin_bind"),
+        (json!({"storage.data_dir": "a\u{0}b"}), "storage.data_dir"),
+        (json!({"platform.url": "not a url"}), "platform.url"),
+        (json!({"platform.url": "http://user:hunter2@h/"}), "platform.url"),
+        (json!({"backend": "ws://root:hunter2@db:8000"}), "backend"),
+        (json!({"llm": "hunter2"}), "llm"),
+        (json!({"llm": ["hunter2"]}), "llm"),
+        (
+            json!({"llm.provider": "openai", "llm.model": "m", "llm.base_url": "http://"}),
+            "llm.base_url",
+        ),
+        (
+            json!({"embedding.provider": "openai", "embedding.model": "m", "embedding.base_url": "http://[::bad"}),
+            "embedding.base_url",
+        ),
+        (
+            json!({"llm.provider": "openai", "llm.model": "m", "llm.base_url": "http://h/v1?api_key=hunter2"}),
+            "llm.base_url",
+        ),
+        (
+            json!({"web.max_content_chars": 5000, "web.body_limit": 4096}),
+            "web.max_content_chars",
+        ),
+    ] {
+        let issues = plain().1.change(&change).unwrap_err();
+        assert_eq!(issues[0].loc[1..].join("."), path, "{change}");
+        let said = json!(issues).to_string();
+        assert!(!said.contains("hunter2"), "{said}");
+    }
+}
+
+#[test]
+fn a_lower_limit_lowers_the_shipped_default_and_names_one_that_was_set() {
+    let (settings, _) = load(None, &[("LOCAL_WEB_MAX_K", "5")], &LocalFlags::default()).unwrap();
+    assert_eq!((settings.web.max_k, settings.default_k()), (5, 5));
+    assert_eq!(plain().0.retrieval.default_k, super::super::validate::SHIPPED_K);
+    let (settings, _) = plain().1.change(&json!({"web.max_k": 5})).unwrap();
+    assert_eq!(settings.default_k(), 5);
+    let vars = [("LOCAL_WEB_MAX_K", "5"), ("LOCAL_RETRIEVAL_DEFAULT_K", "6")];
+    let error = load(None, &vars, &LocalFlags::default()).unwrap_err().to_string();
+    assert!(
+        error.contains("retrieval.default_k: must be from 1 to 5"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_refused_variable_tells_the_range_and_an_unknown_section_the_real_ones() {
+    for (name, value, said) in [
+        (
+            "LOCAL_WEB_WRITE_CONCURRENCY",
+            "x",
+            "must be a whole number from 1 to 1024",
+        ),
+        ("LOCAL_WEB_PORT", "x", "must be a whole number from 0 to 65535"),
+        ("LOCAL_RETRIEVAL_GRAPH_WEIGHT", "x", "must be a number from 0"),
+        ("LOCAL_TELEMETRY_ENABLED", "x", "must be true or false"),
+    ] {
+        let error = load(None, &[(name, value)], &LocalFlags::default())
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(name) && error.contains(said), "{error}");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("c.toml");
+    std::fs::write(&file, "[nope]\n").unwrap();
+    let error = load(Some(&file), &[], &LocalFlags::default())
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("`nope`") && !error.contains("llm_api_key"),
+        "{error}"
+    );
+    let flags = LocalFlags {
+        data_dir: Some(PathBuf::from(
+            <std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(b"/tmp/\xff"),
+        )),
+        ..LocalFlags::default()
+    };
+    let error = load(None, &[], &flags).unwrap_err().to_string();
+    assert!(error.contains("--data-dir"), "{error}");
+}

@@ -1,0 +1,37 @@
+//! Whether what waited for a restart can be used on this machine: directories and addresses.
+
+use std::net::{TcpListener, ToSocketAddrs};
+
+use super::super::ConfigError;
+use super::LocalSettings;
+use super::pending::Waiting;
+use crate::files;
+
+/// # Errors
+/// Names the key, of those that waited, whose value would keep the service from starting.
+pub(super) fn usable(settings: &LocalSettings, waiting: &Waiting) -> Result<(), ConfigError> {
+    let waits = |path: &str| waiting.contains_key(path);
+    if waits("storage.data_dir")
+        && let Some(dir) = settings.data_dir()
+    {
+        let refused = files::private_dir(&dir).and_then(|()| files::check_writable(&dir));
+        refused.map_err(|error| ConfigError::new(format!("storage.data_dir: can't be written: {error}")))?;
+    }
+    let web = &settings.web;
+    if waits("web.host") || waits("web.port") {
+        let key = if waits("web.host") { "web.host" } else { "web.port" };
+        free(key, (web.host.as_str(), web.port))?;
+    }
+    if waits("web.admin_bind") {
+        free("web.admin_bind", web.admin_bind)?;
+    }
+    Ok(())
+}
+
+/// Whether this machine may listen there.
+fn free(key: &str, address: impl ToSocketAddrs) -> Result<(), ConfigError> {
+    let bound = TcpListener::bind(address);
+    bound
+        .map(drop)
+        .map_err(|error| ConfigError::new(format!("{key}: can't be listened on: {error}")))
+}

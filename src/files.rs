@@ -1,0 +1,60 @@
+//! Files that only the user of the service may read: they hold notes and secrets.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::Path;
+
+/// Makes a directory, and those above it, for its owner only; one that is there stays as it is.
+///
+/// # Errors
+/// When it can't be made.
+pub fn private_dir(dir: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(dir)
+}
+
+/// # Errors
+/// When no file can be made in the directory.
+pub fn check_writable(dir: &Path) -> io::Result<()> {
+    let probe = dir.join(".writable");
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&probe)?;
+    std::fs::remove_file(probe)
+}
+
+/// Writes a file that only its owner may read: whole or not at all, and durable.
+///
+/// # Errors
+/// When the directory can't be written; then the file is as it was.
+pub fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    let part = path.with_extension("part");
+    // One that a cut-off write left may have other permissions.
+    match std::fs::remove_file(&part) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let written = write_new(&part, text).and_then(|()| std::fs::rename(&part, path));
+    if written.is_err() {
+        std::fs::remove_file(&part).ok();
+    }
+    written?;
+    match path.parent() {
+        // Only this makes the new name durable.
+        Some(dir) => File::open(dir)?.sync_all(),
+        None => Ok(()),
+    }
+}
+
+fn write_new(path: &Path, text: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}
