@@ -35,7 +35,7 @@ use crate::actors::graph_store::memory::{
     CountMemory, FoundNote, IngestRelationship, NewNote, NotesFound, ReadNote, ReadRelationships,
     RecallNotes, Remember, Remembered,
 };
-use crate::actors::telemetry_tailer::{Record, TelemetryEntry};
+use crate::actors::telemetry_tailer::TelemetryEntry;
 use crate::actors::write_semaphore::TakePermit;
 use crate::app::local::{LocalCore, LocalHandles, WORKSPACE};
 use crate::clock;
@@ -273,7 +273,7 @@ impl MemoryManager {
     /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
     /// let memory = MemoryManager::in_memory().await?;
     /// memory.remember("Turla uses Snake.").await?;
-    /// // Without a language model the answer is well formed and says that there is none.
+    /// // Without a language model the answer is well formed and holds none.
     /// let answer = memory.synthesize("Who uses Snake?", SynthesisFormat::DirectAnswer, 5).await?;
     /// assert_eq!((answer.synthesis.confidence, answer.sources_count), (0.0, 1));
     /// # memory.close().await;
@@ -455,12 +455,9 @@ impl MemoryManager {
         let took = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
         let count = found.notes.len();
         let entry = TelemetryEntry::new(event, query, found.intent.as_str(), count, took, clock::now());
-        let telemetry = self.handles.telemetry.clone();
-        tokio::spawn(async move {
-            if let Err(error) = telemetry.call(Record(entry)).await {
-                tracing::debug!(?error, "a telemetry entry was dropped");
-            }
-        });
+        if self.handles.entries.try_send(entry).is_err() {
+            tracing::debug!("a telemetry entry was dropped");
+        }
     }
 }
 

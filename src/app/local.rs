@@ -9,7 +9,7 @@ use actix_web::{App, HttpServer, web};
 use metrics_exporter_prometheus::PrometheusHandle;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::runtime::Handle;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
@@ -22,7 +22,9 @@ use crate::actors::graph_store::memory::{Memory, PiiAction, Tuning};
 use crate::actors::graph_store::{GraphCore, GraphHandle, GraphStore, Holds, Surroundings};
 use crate::actors::handle::{ActorHandle, Kept};
 use crate::actors::rate_limiter::{RateLimiter, RateLimiterHandle};
-use crate::actors::telemetry_tailer::{Flush, TailerCore, TelemetryHandle, TelemetryLimits, TelemetryTailer};
+use crate::actors::telemetry_tailer::{
+    Flush, Peer, Record, TailerCore, TelemetryEntry, TelemetryHandle, TelemetryLimits, TelemetryTailer,
+};
 use crate::actors::write_semaphore::{WriteSemaphore, WriteSemaphoreHandle};
 use crate::config::EmbeddingProvider;
 use crate::config::local::{Editor, LocalSettings, PiiPolicy};
@@ -39,6 +41,11 @@ use crate::{clock, embedding, llm, telemetry};
 /// The one workspace of a local installation.
 pub const WORKSPACE: Uuid = Uuid::from_u128(0x6c6f_6361_6c00_5000_8000_7468_7265_6174);
 
+/// Time in which streams end by themselves when the service stops.
+const STREAMS_END: Duration = Duration::from_secs(1);
+/// Telemetry entries on their way to the actor; more are dropped.
+const MOST_ENTRIES: usize = 1024;
+
 /// The ways to the actors.
 #[derive(Clone)]
 pub struct LocalHandles {
@@ -50,6 +57,8 @@ pub struct LocalHandles {
     pub extractor: ExtractorHandle,
     pub enricher: EnricherHandle,
     pub telemetry: TelemetryHandle,
+    /// Takes entries in the order in which they are given, and never holds anybody up.
+    pub entries: mpsc::Sender<TelemetryEntry>,
     pub config: ConfigHandle,
     pub limiter: RateLimiterHandle,
 }
@@ -108,7 +117,12 @@ impl LocalCore {
         );
         let audit = AuditWriter::start(Arc::clone(&store), runtime.clone(), actors.audit_writer);
         let fixed = settings.clone();
-        let (config, watched) = ConfigOwner::start(settings, editor, runtime.clone());
+        let (config, watched) = ConfigOwner::start(
+            settings,
+            editor,
+            Some((WORKSPACE, audit.clone())),
+            runtime.clone(),
+        );
 
         let live = watched.clone();
         let memory = Memory::new(WORKSPACE, Arc::new(move || tuning(&live.borrow())));
@@ -142,6 +156,7 @@ impl LocalCore {
             patience,
         );
         let (enricher, work) = Enricher::start(Arc::new(enricher), runtime, actors.enricher);
+        let (entries, recorded) = mpsc::channel(MOST_ENTRIES);
         let handles = LocalHandles {
             settings: watched,
             graph,
@@ -150,6 +165,7 @@ impl LocalCore {
             extractor,
             enricher,
             telemetry,
+            entries,
             config,
             limiter,
         };
@@ -157,6 +173,7 @@ impl LocalCore {
         tokio::task::spawn_blocking(|| drop(mentions_in("")));
         let mut background = background(&handles, &core, &fixed);
         background.extend(work);
+        background.push(tokio::spawn(record(recorded, handles.telemetry.clone())));
         Ok(Self {
             handles,
             store,
@@ -174,6 +191,9 @@ impl LocalCore {
     /// Empties the audit writer, writes the index out and closes the store.
     pub async fn stop(self, deadline: Duration) {
         drain(&self.handles.audit, deadline).await;
+        // All places are free once all entries are on their way.
+        let sent = self.handles.entries.reserve_many(MOST_ENTRIES);
+        tokio::time::timeout(STREAMS_END, sent).await.map(drop).ok();
         if let Err(error) = self.handles.telemetry.call(Flush).await {
             tracing::warn!(?error, "the last telemetry may be missing");
         }
@@ -235,9 +255,25 @@ impl LocalApplication {
     /// Ends the streams, lets what is under way finish, and closes the store.
     pub async fn stop(self) {
         self.core.tailer.close();
+        let tailer = Arc::clone(&self.core.tailer);
+        let unread = async move {
+            tokio::time::sleep(STREAMS_END).await;
+            tailer.cut_streams();
+        };
+        let unread = tokio::spawn(unread);
         self.listening.stop(self.drain).await;
+        unread.abort();
         self.figures.abort();
         self.core.stop(self.drain).await;
+    }
+}
+
+/// Hands telemetry entries to their actor, one after the other.
+async fn record(mut entries: mpsc::Receiver<TelemetryEntry>, telemetry: TelemetryHandle) {
+    while let Some(entry) = entries.recv().await {
+        if let Err(error) = telemetry.call(Record(entry)).await {
+            tracing::debug!(?error, "a telemetry entry was dropped");
+        }
     }
 }
 
@@ -368,6 +404,12 @@ fn listen(
     })
     .workers(web_settings.workers)
     .disable_signals()
+    .on_connect(|connection, data| {
+        let connection = connection.downcast_ref::<actix_web::rt::net::TcpStream>();
+        if let Some(peer) = connection.and_then(|connection| Peer::of(connection).ok()) {
+            data.insert(peer);
+        }
+    })
     // A client of a stream that went away frees its place at once, not with the next line.
     .h1_allow_half_closed(false)
     .shutdown_timeout(web_settings.drain_seconds)

@@ -18,6 +18,8 @@ pub enum DomainError {
     Conflict(String),
     #[error("body exceeds the limit of {limit} bytes")]
     TooLarge { limit: usize },
+    #[error("the body was not sent in time")]
+    TooSlow,
     /// What was built for export breaks a STIX rule, so none of it leaves.
     #[error("STIX bundle failed validation")]
     InvalidBundle { details: String },
@@ -47,6 +49,7 @@ pub enum ErrorKind {
     NotFound,
     Conflict,
     TooLarge,
+    TooSlow,
     InvalidBundle,
     RateLimited,
     Unavailable,
@@ -79,6 +82,7 @@ impl DomainError {
             Self::NotFound(_) => ErrorKind::NotFound,
             Self::Conflict(_) => ErrorKind::Conflict,
             Self::TooLarge { .. } => ErrorKind::TooLarge,
+            Self::TooSlow => ErrorKind::TooSlow,
             Self::InvalidBundle { .. } => ErrorKind::InvalidBundle,
             Self::RateLimited { .. } => ErrorKind::RateLimited,
             Self::Busy { .. } | Self::Timeout { .. } | Self::StorageFailed => ErrorKind::Unavailable,

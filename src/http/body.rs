@@ -14,6 +14,9 @@ pub(super) const LARGE: usize = 256 * 1024;
 /// Large bodies that are read and parsed at a time.
 const LARGE_AT_A_TIME: usize = 8;
 const LARGE_WAIT: Duration = Duration::from_secs(30);
+/// Longest silence within a body, and longest time for all of it: a caller that stalls must not keep a place.
+const SILENCE: Duration = Duration::from_secs(10);
+const WHOLE: Duration = Duration::from_secs(120);
 
 /// Reads and parses a JSON body of at most `limit` bytes.
 ///
@@ -44,13 +47,19 @@ async fn large_place() -> Result<SemaphorePermit<'static>, DomainError> {
 pub(super) type Place = Option<SemaphorePermit<'static>>;
 
 /// The body, and its place among the large ones if it is one.
-pub(super) async fn read(
-    mut payload: web::Payload,
-    limit: usize,
-) -> Result<(web::BytesMut, Place), DomainError> {
+pub(super) async fn read(payload: web::Payload, limit: usize) -> Result<(web::BytesMut, Place), DomainError> {
+    let read = tokio::time::timeout(WHOLE, read_chunks(payload, limit)).await;
+    read.unwrap_or(Err(DomainError::TooSlow))
+}
+
+async fn read_chunks(mut payload: web::Payload, limit: usize) -> Result<(web::BytesMut, Place), DomainError> {
     let mut body = web::BytesMut::new();
     let mut place = None;
-    while let Some(chunk) = payload.next().await {
+    loop {
+        let next = tokio::time::timeout(SILENCE, payload.next()).await;
+        let Some(chunk) = next.map_err(|_| DomainError::TooSlow)? else {
+            return Ok((body, place));
+        };
         let chunk =
             chunk.map_err(|error| DomainError::invalid("body", format!("could not be read: {error}")))?;
         if body.len() + chunk.len() > limit {
@@ -61,7 +70,6 @@ pub(super) async fn read(
         }
         body.extend_from_slice(&chunk);
     }
-    Ok((body, place))
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DomainError> {

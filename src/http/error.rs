@@ -45,6 +45,7 @@ impl ResponseError for HostedError {
             ErrorKind::NotFound => StatusCode::NOT_FOUND,
             ErrorKind::Conflict => StatusCode::CONFLICT,
             ErrorKind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            ErrorKind::TooSlow => StatusCode::REQUEST_TIMEOUT,
             ErrorKind::InvalidBundle => StatusCode::UNPROCESSABLE_ENTITY,
             ErrorKind::RateLimited => StatusCode::TOO_MANY_REQUESTS,
             ErrorKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
@@ -92,6 +93,7 @@ impl HostedError {
             | DomainError::NotFound(_)
             | DomainError::Conflict(_)
             | DomainError::TooLarge { .. }
+            | DomainError::TooSlow
             | DomainError::InvalidBundle { .. }
             | DomainError::StorageFailed
             | DomainError::Internal { .. } => None,

@@ -96,3 +96,14 @@ fn rate_headers(headers: &mut HeaderMap, rate: RateState) {
         headers.insert(HeaderName::from_static(name), HeaderValue::from(value));
     }
 }
+
+/// Answers HEAD as GET (RFC 9110 section 9.3.2), whose body the server leaves out. An endless stream has no such answer.
+pub(super) async fn head_as_get(
+    mut request: ServiceRequest,
+    next: Next<impl MessageBody>,
+) -> Result<ServiceResponse<impl MessageBody>, Error> {
+    if request.method() == Method::HEAD && !request.path().ends_with("/stream") {
+        request.head_mut().method = Method::GET;
+    }
+    next.call(request).await
+}

@@ -8,6 +8,7 @@ mod guard;
 pub mod hosted;
 pub mod local;
 mod middleware;
+use middleware::head_as_get;
 pub use middleware::observe;
 mod query;
 

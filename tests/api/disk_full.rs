@@ -92,6 +92,13 @@ fn a_local_service_on_a_full_disk_reads_on_and_takes_no_write_twice() {
             "degraded"
         );
         assert!(!client.recall("Note 0").await.is_empty());
+        // What can't be noted in the audit log does not happen.
+        let change = client.request(reqwest::Method::PUT, "/api/config");
+        let change = change.json(&json!({"retrieval.default_k": 7, "governance.enabled": false}));
+        Answer(change.send().await.unwrap()).expect(503).await;
+        let config = client.get("/api/config").await.expect(200).await;
+        assert_eq!(config["retrieval"]["default_k"], 10);
+        assert_eq!(config["governance"]["enabled"], true);
         service.kill();
 
         let service = Service::start(local(dir.path()));

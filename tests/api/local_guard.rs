@@ -182,3 +182,82 @@ fn other_address() -> Option<std::net::IpAddr> {
     let address = socket.local_addr().ok()?.ip();
     (!address.is_loopback() && !address.is_unspecified()).then_some(address)
 }
+
+#[test]
+fn what_does_not_exist_is_guarded_and_methods_are_told() {
+    run(async {
+        let app = LocalApp::with(None, KEYED).await;
+        let keyed = app.client.with_header("x-api-key", "right key");
+        for path in ["/api", "/api/", "/api/nope", "/api/health/"] {
+            assert_eq!(app.client.get(path).await.status(), 401, "{path}");
+            let answer = keyed.get(path).await.expect(404).await;
+            assert_eq!(answer, json!({"detail": "Not Found"}), "{path}");
+        }
+        assert_eq!(app.client.get("/nope").await.status(), 404);
+        for (method, path, allowed) in [
+            (Method::DELETE, "/api/health", "GET, HEAD"),
+            (Method::GET, "/api/recall", "POST"),
+            (Method::POST, "/api/config", "GET, HEAD, PUT"),
+            (Method::HEAD, "/api/logs/stream", "GET"),
+            (Method::POST, "/", "GET, HEAD"),
+        ] {
+            let answer = keyed.request(method.clone(), path).send().await.unwrap();
+            assert_eq!(answer.status(), 405, "{method} {path}");
+            assert_eq!(answer.headers()["allow"], allowed, "{method} {path}");
+        }
+        for path in ["/", "/api/health", "/api/graph/nodes", "/config"] {
+            let answer = keyed.request(Method::HEAD, path).send().await.unwrap();
+            assert_eq!(answer.status(), 200, "{path}");
+            assert_eq!(answer.text().await.unwrap(), "", "{path}");
+        }
+        app.stop().await;
+    });
+}
+
+#[test]
+fn a_body_that_stalls_keeps_no_place_from_others() {
+    use std::io::{Read, Write};
+    run(async {
+        let app = LocalApp::spawn().await;
+        let address = app.app.address();
+        let stalled: Vec<_> = (0..8)
+            .map(|_| {
+                let mut connection = std::net::TcpStream::connect(address).unwrap();
+                let head = format!(
+                    "POST /api/ingest HTTP/1.1\r\nHost: {address}\r\nContent-Length: 1000000\r\n\r\n"
+                );
+                connection.write_all(head.as_bytes()).unwrap();
+                connection.write_all(&[b' '; 300_000]).unwrap();
+                connection
+            })
+            .collect();
+        let items: Vec<_> = (0..8)
+            .map(|n| json!({"content": format!("{n} {}", "word ".repeat(9000))}))
+            .collect();
+        let done = app
+            .client
+            .post("/api/ingest", &json!({"items": items}))
+            .await
+            .expect(200)
+            .await;
+        assert_eq!(done["succeeded"], 8);
+        let answers = tokio::task::spawn_blocking(move || {
+            stalled
+                .into_iter()
+                .map(|mut connection| {
+                    let mut answer = [0; 12];
+                    connection.read_exact(&mut answer).unwrap();
+                    String::from_utf8_lossy(&answer).into_owned()
+                })
+                .collect::<Vec<_>>()
+        });
+        assert!(
+            answers
+                .await
+                .unwrap()
+                .iter()
+                .all(|answer| answer == "HTTP/1.1 408")
+        );
+        app.stop().await;
+    });
+}

@@ -122,6 +122,12 @@ const DEVIATIONS: &[Deviation] = &[
         reason: "a body is not read before the caller is known: 401 or 429 comes first",
     },
     Deviation {
+        about: "a path that does not exist, without the key",
+        applies: |exchange| exchange.path == "/api/nope" && exchange.note.contains("none sent"),
+        status: Some(401),
+        reason: "the contract: all paths under /api/ are guarded",
+    },
+    Deviation {
         about: "loopback network",
         applies: |exchange| exchange.run == "nonloopback" && exchange.status == 503,
         status: Some(200),

@@ -41,6 +41,11 @@ fn query_of(event: &Event) -> String {
     entry["query"].as_str().unwrap().to_owned()
 }
 
+async fn open_one(client: &Client) -> reqwest::Response {
+    let request = client.request(reqwest::Method::GET, "/api/telemetry/stream");
+    request.send().await.unwrap()
+}
+
 fn append(path: &Path, text: &str) {
     let mut file = std::fs::OpenOptions::new()
         .create(true)
@@ -114,14 +119,9 @@ fn the_log_is_followed_across_rotation_truncation_and_a_new_day() {
 fn quiet_streams_show_signs_of_life_and_are_bounded() {
     run(async {
         let app = LocalApp::with(None, "web.heartbeat_seconds = 1\nweb.max_streams = 2").await;
-        let open = || {
-            app.client
-                .request(reqwest::Method::GET, "/api/telemetry/stream")
-                .send()
-        };
-        let first = open().await.unwrap();
-        let second = open().await.unwrap();
-        let third = open().await.unwrap();
+        let first = open_one(&app.client).await;
+        let second = open_one(&app.client).await;
+        let third = open_one(&app.client).await;
         assert_eq!((first.status().as_u16(), third.status().as_u16()), (200, 503));
         assert!(third.headers().contains_key("retry-after"));
         let mut bytes = first.bytes_stream();
@@ -135,12 +135,68 @@ fn quiet_streams_show_signs_of_life_and_are_bounded() {
         }
         drop(second);
         for _ in 0..200 {
-            if open().await.unwrap().status() == 200 {
+            if open_one(&app.client).await.status() == 200 {
                 app.stop().await;
                 return;
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         panic!("the place of a client that went away did not come back");
+    });
+}
+
+#[test]
+fn who_does_not_read_loses_the_connection_and_holds_up_no_stop() {
+    use std::io::{Read, Write};
+    run(async {
+        let dir = tempfile::tempdir().unwrap();
+        let app = LocalApp::with(Some(dir.path()), "web.stream_buffer = 16\nweb.max_streams = 1").await;
+        let address = app.app.address();
+        let unread = || {
+            let mut connection = std::net::TcpStream::connect(address).unwrap();
+            let head = format!("GET /api/telemetry/stream HTTP/1.1\r\nHost: {address}\r\n\r\n");
+            connection.write_all(head.as_bytes()).unwrap();
+            connection
+        };
+        let mut lost = unread();
+        let query = "a long question ".repeat(60);
+        let file = dir.path().join("telemetry");
+        app.client.recall(&query).await;
+        let journal = loop {
+            let found = std::fs::read_dir(&file).ok().and_then(|mut files| files.next());
+            if let Some(found) = found {
+                break found.unwrap().path();
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        };
+        // More than both sides of a connection buffer.
+        let line = format!("{{\"query\": \"{query}\"}}\n");
+        append(&journal, &line.repeat(30_000));
+        let place = async {
+            while open_one(&app.client).await.status() != 200 {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), place)
+            .await
+            .unwrap();
+        let ended = tokio::task::spawn_blocking(move || {
+            lost.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+            let mut buffer = vec![0; 1 << 16];
+            loop {
+                match lost.read(&mut buffer) {
+                    Ok(0) => return true,
+                    Ok(_) => {}
+                    Err(error) => return error.kind() == std::io::ErrorKind::ConnectionReset,
+                }
+            }
+        });
+        assert!(ended.await.unwrap(), "the connection is still open");
+        let still_there = unread();
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let begun = std::time::Instant::now();
+        app.stop().await;
+        assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+        drop(still_there);
     });
 }

@@ -6,6 +6,8 @@
 //! the one ends and the other begins is decided under one lock.
 
 use std::collections::VecDeque;
+use std::net::{Shutdown, TcpStream};
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -52,6 +54,26 @@ impl Event {
     }
 }
 
+/// A client's connection. A server that waits to write to it can't end it, so it is ended from beside.
+#[derive(Debug, Clone)]
+pub struct Peer(Arc<TcpStream>);
+
+impl Peer {
+    /// Takes a second handle of a connection.
+    ///
+    /// # Errors
+    /// When there are no more file descriptors.
+    pub fn of(connection: &impl AsFd) -> std::io::Result<Self> {
+        let own = connection.as_fd().try_clone_to_owned()?;
+        Ok(Self(Arc::new(TcpStream::from(own))))
+    }
+
+    fn cut(&self) {
+        // It may be gone already.
+        self.0.shutdown(Shutdown::Both).ok();
+    }
+}
+
 /// An event and all that was handed out up to it.
 #[derive(Debug, Clone)]
 struct Sent {
@@ -67,6 +89,7 @@ struct Seat {
     bytes: AtomicU64,
     lost: AtomicBool,
     place: Mutex<Option<StreamPlace>>,
+    peer: Option<Peer>,
 }
 
 impl Seat {
@@ -86,6 +109,7 @@ impl Seat {
         if !self.lost.swap(true, Ordering::AcqRel) {
             counter!("streams_dropped_total").increment(1);
             drop(self.place.lock().unwrap_or_else(PoisonError::into_inner).take());
+            self.peer.iter().for_each(Peer::cut);
         }
     }
 }
@@ -93,6 +117,8 @@ impl Seat {
 struct State {
     tail: Tail,
     seats: Vec<Weak<Seat>>,
+    /// Connections of listeners; one may outlive its seat.
+    peers: Vec<Weak<TcpStream>>,
     watched: bool,
     lines: u64,
     bytes: u64,
@@ -130,6 +156,7 @@ impl Hub {
         let state = State {
             tail: Tail::new(family),
             seats: Vec::new(),
+            peers: Vec::new(),
             watched: false,
             lines: 0,
             bytes: 0,
@@ -154,6 +181,14 @@ impl Hub {
         self.state().watched
     }
 
+    /// Ends the connections of all listeners, also of those whose last lines wait to be read.
+    pub(super) fn cut(&self) {
+        let peers = std::mem::take(&mut self.state().peers);
+        for connection in peers.iter().filter_map(Weak::upgrade) {
+            Peer(connection).cut();
+        }
+    }
+
     /// Looks at once, if somebody listens.
     pub(super) fn wake(&self) {
         self.wake.notify_one();
@@ -163,6 +198,7 @@ impl Hub {
     pub(super) fn listen(
         self: &Arc<Self>,
         last_event_id: Option<&str>,
+        peer: Option<Peer>,
         place: StreamPlace,
         closing: watch::Receiver<bool>,
     ) -> Subscription {
@@ -177,9 +213,14 @@ impl Hub {
             bytes: AtomicU64::new(state.bytes),
             lost: AtomicBool::new(false),
             place: Mutex::new(Some(place)),
+            peer,
         });
         state.seats.retain(|seat| seat.strong_count() > 0);
         state.seats.push(Arc::downgrade(&seat));
+        state.peers.retain(|peer| peer.strong_count() > 0);
+        state
+            .peers
+            .extend(seat.peer.iter().map(|peer| Arc::downgrade(&peer.0)));
         if !state.watched {
             state.watched = true;
             tokio::spawn(Arc::clone(self).watch());

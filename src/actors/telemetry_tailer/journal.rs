@@ -120,7 +120,7 @@ pub(super) fn prune(family: &Family, today: NaiveDate, keep_days: u32) {
 
 impl Open {
     fn file(family: &Family, key: FileKey) -> io::Result<Self> {
-        fs::create_dir_all(family.dir())?;
+        crate::files::private_dir(family.dir())?;
         let mut options = OpenOptions::new();
         options.read(true).create(true).append(true);
         // Questions may tell what somebody works on.

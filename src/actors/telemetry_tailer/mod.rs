@@ -34,7 +34,7 @@ use self::figures::Figures;
 pub use self::figures::TelemetryFigures;
 use self::files::Family;
 use self::hub::Hub;
-pub use self::hub::{Event, Subscription};
+pub use self::hub::{Event, Peer, Subscription};
 use self::journal::Journal;
 pub use self::journal::TelemetryEntry;
 pub use self::logs::LogPage;
@@ -131,6 +131,8 @@ pub struct Subscribe {
     pub followed: Followed,
     /// The id of the last event that the client has.
     pub last_event_id: Option<String>,
+    /// The client's connection, ended with the stream even when nobody reads it.
+    pub peer: Option<Peer>,
 }
 
 impl Request for Subscribe {
@@ -219,6 +221,12 @@ impl TailerCore {
     /// Ends every open stream: the service is being stopped.
     pub fn close(&self) {
         self.closing.send_replace(true);
+    }
+
+    /// Ends the connections of streams that are still open: their clients do not read.
+    pub fn cut_streams(&self) {
+        self.logs.cut();
+        self.telemetry.cut();
     }
 
     /// Open streams.
@@ -342,7 +350,7 @@ impl TailerCore {
         job::blocking(move || {
             // What was accepted before belongs to what the listener is given first.
             self.write_queued();
-            Ok(hub.listen(message.last_event_id.as_deref(), place, closing))
+            Ok(hub.listen(message.last_event_id.as_deref(), message.peer, place, closing))
         })
         .await
     }

@@ -4,8 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use actix_web::http::StatusCode;
-use actix_web::http::header::{HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
-use actix_web::{HttpResponse, ResponseError};
+use actix_web::http::header::{ALLOW, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use actix_web::{HttpRequest, HttpResponse, ResponseError};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -99,6 +99,7 @@ impl ResponseError for LocalError {
             ErrorKind::NotFound => StatusCode::NOT_FOUND,
             ErrorKind::Conflict => StatusCode::CONFLICT,
             ErrorKind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            ErrorKind::TooSlow => StatusCode::REQUEST_TIMEOUT,
             ErrorKind::RateLimited => StatusCode::TOO_MANY_REQUESTS,
             ErrorKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
             ErrorKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
@@ -141,6 +142,17 @@ pub(super) async fn no_route() -> HttpResponse {
 }
 
 /// Answer to a method that a path does not have.
-pub(super) async fn no_method() -> HttpResponse {
-    LocalError::Says(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed").error_response()
+pub(super) async fn no_method(request: HttpRequest) -> HttpResponse {
+    // Which methods there are is part of the answer (RFC 9110 section 15.5.6).
+    let allowed = match request.path() {
+        "/api/remember" | "/api/ingest" | "/api/recall" | "/api/synthesize" | "/api/sync" => "POST",
+        "/api/config" => "GET, HEAD, PUT",
+        path if path.ends_with("/stream") => "GET",
+        _ => "GET, HEAD",
+    };
+    let mut response =
+        LocalError::Says(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed").error_response();
+    let headers = response.headers_mut();
+    headers.insert(ALLOW, HeaderValue::from_static(allowed));
+    response
 }

@@ -14,7 +14,8 @@ use crate::domain::memory::view::Page;
 const MAX_PAGE: usize = 10_000;
 const MAX_ENTITIES: usize = 500;
 const DEFAULT_ENTITIES: usize = 50;
-const MAX_OFFSET: usize = 1_000_000_000;
+/// An offset has no bound of its own; behind the end there is nothing.
+const MAX_OFFSET: usize = usize::MAX >> 1;
 /// Longest filter in characters.
 const MAX_FILTER: usize = 500;
 
@@ -31,12 +32,17 @@ fn page(fields: &mut Fields<'_>) -> Page {
     }
 }
 
+/// Types and tiers are written in small letters.
+fn lower(filter: Option<String>) -> Option<String> {
+    filter.map(|filter| filter.to_lowercase())
+}
+
 async fn nodes(request: HttpRequest, state: web::Data<LocalState>) -> Result<HttpResponse, LocalError> {
     let query = query(&request);
     let mut fields = Fields::of_query(&query);
     let message = ListNodes {
         page: page(&mut fields),
-        node_type: fields.optional_text("type", MAX_FILTER),
+        node_type: lower(fields.optional_text("type", MAX_FILTER)),
         part: fields.optional_text("q", MAX_FILTER),
     };
     let message = fields.done(message)?;
@@ -61,10 +67,8 @@ async fn entities(request: HttpRequest, state: web::Data<LocalState>) -> Result<
         limit: fields.number_or("limit", DEFAULT_ENTITIES, 1, MAX_ENTITIES),
     };
     let filter = EntityFilter {
-        entity_type: fields.optional_text("type", MAX_FILTER),
-        tier: fields
-            .optional_text("tier", MAX_FILTER)
-            .map(|tier| tier.to_lowercase()),
+        entity_type: lower(fields.optional_text("type", MAX_FILTER)),
+        tier: lower(fields.optional_text("tier", MAX_FILTER)),
         part: fields.optional_text("q", MAX_FILTER),
     };
     let (filter, page) = fields.done((filter, page))?;

@@ -1,10 +1,10 @@
 //! Who may call: whoever has the key, or, where none is set, whoever is on this machine.
 //!
 //! Every call that is let in or guesses a key counts against a window: a right key against its own, anything else
-//! against the caller's address, so that guessing is as limited as everything else. Without a key the caller must also be no foreign web page: a
-//! browser on this machine would lend it its address.
+//! against the caller's address, so that guessing is as limited as everything else. Without a key the caller must also
+//! be no foreign web page: a browser on this machine would lend it its address.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use actix_web::body::{BoxBody, MessageBody};
@@ -74,10 +74,11 @@ async fn check(request: &ServiceRequest) -> Result<(), LocalError> {
 }
 
 /// The address whose window a caller uses: of IPv6 the network, since one host has all addresses of it (RFC 4291
-/// section 2.5.1).
+/// section 2.5.1), and this machine has one, whichever of its own addresses a program takes.
 fn window_of(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(_) => address,
+    match address.to_canonical() {
+        own if own.is_loopback() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V4(v4) => IpAddr::V4(v4),
         IpAddr::V6(v6) => IpAddr::V6((u128::from(v6) >> 64 << 64).into()),
     }
 }
@@ -106,17 +107,38 @@ fn bearer(value: &[u8]) -> Option<&[u8]> {
 /// Whether a browser sent this for a page that is not this service's own: by a name that only looks like this machine
 /// (DNS rebinding), or from another origin. Programs send neither `Origin` nor `Sec-Fetch-Site`.
 fn is_foreign_page(headers: &HeaderMap) -> bool {
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let host = text(HOST.as_str()).unwrap_or_default();
-    let origin = text(ORIGIN.as_str());
+    let (Ok(host), Ok(origin), Ok(site)) = (
+        only(headers, HOST.as_str()),
+        only(headers, ORIGIN.as_str()),
+        only(headers, "sec-fetch-site"),
+    ) else {
+        return true;
+    };
+    let host = host.unwrap_or_default();
     let strange_host = !host.is_empty() && !names_this_machine(host);
     let other_origin = origin.is_some_and(|origin| {
         origin
             .split_once("://")
             .is_none_or(|(_, place)| !place.eq_ignore_ascii_case(host))
     });
-    let cross_site = text("sec-fetch-site").is_some_and(|site| matches!(site, "cross-site" | "same-site"));
+    let cross_site = site.is_some_and(|site| {
+        ["cross-site", "same-site"]
+            .iter()
+            .any(|other| site.eq_ignore_ascii_case(other))
+    });
     strange_host || other_origin || cross_site
+}
+
+/// The text of a header; an error when it is given twice or is no text, which no browser and no honest program does.
+fn only<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>, ()> {
+    let mut values = headers.get_all(name);
+    let Some(value) = values.next() else {
+        return Ok(None);
+    };
+    match (value.to_str(), values.next()) {
+        (Ok(text), None) => Ok(Some(text)),
+        (Ok(_) | Err(_), _) => Err(()),
+    }
 }
 
 fn names_this_machine(host: &str) -> bool {
@@ -166,6 +188,46 @@ mod tests {
         ] {
             assert_eq!(has_key(&headers(pairs), key), fine, "{pairs:?}");
         }
+    }
+
+    #[test]
+    fn headers_that_can_not_be_told_are_foreign() {
+        let bytes = |name: &'static str, value: &[u8]| {
+            let mut map = headers(&[("host", "localhost:8088")]);
+            let value = HeaderValue::from_bytes(value).unwrap();
+            map.append(HeaderName::from_static(name), value);
+            map
+        };
+        for (name, value) in [
+            ("origin", &b"\xff"[..]),
+            ("sec-fetch-site", b"cross-site\xff"),
+            ("sec-fetch-site", b"Cross-Site"),
+            ("host", b"localhost:8088"),
+        ] {
+            assert!(is_foreign_page(&bytes(name, value)), "{name}");
+        }
+        assert!(!is_foreign_page(&bytes("sec-fetch-site", b"None")));
+        let mut twice = bytes("origin", b"http://localhost:8088");
+        assert!(!is_foreign_page(&twice));
+        twice.append(
+            HeaderName::from_static("origin"),
+            HeaderValue::from_static("http://evil"),
+        );
+        assert!(is_foreign_page(&twice));
+    }
+
+    #[test]
+    fn this_machine_has_one_window() {
+        for address in ["127.0.0.1", "127.8.9.1", "::1", "::ffff:127.0.0.3"] {
+            assert_eq!(
+                window_of(address.parse().unwrap()),
+                IpAddr::V4(Ipv4Addr::LOCALHOST)
+            );
+        }
+        assert_eq!(
+            window_of("2001:db8::1".parse().unwrap()),
+            window_of("2001:db8::2".parse().unwrap())
+        );
     }
 
     #[test]

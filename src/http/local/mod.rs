@@ -20,6 +20,7 @@ use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 
 use self::error::{no_method, no_route};
+use super::head_as_get;
 use crate::config::local::LocalSettings;
 use crate::memory::MemoryManager;
 
@@ -61,6 +62,10 @@ pub fn configure(cfg: &mut web::ServiceConfig) {
     streams::configure(cfg);
     config::configure(cfg);
     pages::configure(cfg);
+    // Also what does not exist tells callers without a key nothing.
+    for path in ["/api", "/api/{rest:.*}"] {
+        cfg.service(guarded(path).route(web::route().to(no_route)));
+    }
     cfg.default_service(web::route().to(no_route));
 }
 
@@ -78,6 +83,7 @@ fn guarded(
 > {
     web::resource(path)
         .default_service(web::route().to(no_method))
+        .wrap(from_fn(head_as_get))
         .wrap(from_fn(guard::admit))
 }
 

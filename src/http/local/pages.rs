@@ -1,8 +1,10 @@
 //! Two plain pages; nothing in them is fetched from elsewhere.
 
+use actix_web::middleware::from_fn;
 use actix_web::{HttpResponse, web};
 
-use super::guarded;
+use super::error::no_method;
+use super::{guarded, head_as_get};
 
 const HEAD: &str = "<!DOCTYPE html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\">\
     <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>threat-memory</title>\
@@ -17,7 +19,12 @@ const CONFIG: &str = "<h1>Settings</h1><p><code>GET /api/config</code> shows the
     them, and <code>GET /api/config/meta</code> lists those that need a restart.</p></body></html>";
 
 pub(super) fn configure(cfg: &mut web::ServiceConfig) {
-    cfg.route("/", web::get().to(home));
+    cfg.service(
+        web::resource("/")
+            .route(web::get().to(home))
+            .default_service(web::route().to(no_method))
+            .wrap(from_fn(head_as_get)),
+    );
     cfg.service(guarded("/config").route(web::get().to(config)));
 }
 

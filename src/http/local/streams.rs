@@ -14,7 +14,7 @@ use futures_util::stream::{self, Stream};
 use super::body::query;
 use super::error::LocalError;
 use super::{LocalState, guarded};
-use crate::actors::telemetry_tailer::{Event, Followed, Subscribe, Subscription};
+use crate::actors::telemetry_tailer::{Event, Followed, Peer, Subscribe, Subscription};
 
 const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
 /// A client that is given nothing for so long is sent a sign of life, to know that it is connected.
@@ -50,6 +50,7 @@ async fn follow(
     let message = Subscribe {
         followed,
         last_event_id: header.or(parameter).map(str::to_owned),
+        peer: request.conn_data::<Peer>().cloned(),
     };
     let subscription = state.memory.handles().telemetry.call(message).await?;
     let heartbeat = Duration::from_secs(state.settings().web.heartbeat_seconds);

@@ -251,7 +251,8 @@ type Wrong = (&'static str, &'static str);
 /// Whole numbers, also as text or with a zero fraction.
 fn integer(value: &Value) -> Result<i128, Wrong> {
     let from_float = |number: f64| {
-        if number.fract() == 0.0 && number.abs() < 1e18 {
+        if number.fract() == 0.0 {
+            // Beyond i128 it saturates, and every range ends before.
             Ok(number as i128)
         } else {
             Err((
@@ -273,7 +274,7 @@ fn integer(value: &Value) -> Result<i128, Wrong> {
                 .split_once('.')
                 .filter(|(_, zeros)| zeros.bytes().all(|b| b == b'0'));
             let digits = whole.map_or(text, |(whole, _)| whole);
-            digits.parse::<i64>().map(i128::from).map_err(|_| {
+            digits.parse::<i128>().map_err(|_| {
                 (
                     "int_parsing",
                     "Input should be a valid integer, unable to parse string as an integer",

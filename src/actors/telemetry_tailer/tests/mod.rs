@@ -124,6 +124,7 @@ impl Bench {
         let message = Subscribe {
             followed,
             last_event_id,
+            peer: None,
         };
         Arc::clone(&self.core).subscribe(message).await
     }
