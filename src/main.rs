@@ -18,8 +18,10 @@ use tracing_appender::non_blocking::WorkerGuard;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+type AllocatorOption = (libmimalloc_sys::mi_option_t, std::ffi::c_long);
+
 /// What the allocator shall do with freed memory: options of `mimalloc.h`, most of which the bindings don't name.
-const ALLOCATOR_OPTIONS: [(libmimalloc_sys::mi_option_t, std::ffi::c_long); 3] = [
+const ALLOCATOR_OPTIONS: &[AllocatorOption] = &[
     // purge_delay: back to the system after 50 ms; a second, the default, keeps a third more.
     (15, 50),
     // page_reclaim_on_free: what another thread frees is used again at once.
@@ -27,6 +29,10 @@ const ALLOCATOR_OPTIONS: [(libmimalloc_sys::mi_option_t, std::ffi::c_long); 3] =
     // page_full_retain: full pages are not kept in reserve.
     (36, 0),
 ];
+
+/// Once a local service has started, arena_purge_mult: whole pages at once. Ten times the delay, the default, keeps a
+/// tenth more of all memory, but a start is faster with it.
+const ONCE_STARTED: &[AllocatorOption] = &[(24, 0)];
 
 /// Blocking calls at a time and core: more threads than that only keep memory for themselves.
 const BLOCKING_THREADS: usize = 4;
@@ -95,13 +101,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    // SAFETY: the options exist in the version that is linked, and setting one is allowed at any time.
-    #[allow(unsafe_code)]
-    unsafe {
-        for (option, value) in ALLOCATOR_OPTIONS {
-            libmimalloc_sys::mi_option_set(option, value);
-        }
-    }
+    tell_allocator(ALLOCATOR_OPTIONS);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let system = actix::System::with_tokio_rt(move || {
         #[allow(clippy::expect_used)] // Without threads there is nothing to run and nobody to tell.
@@ -142,6 +142,16 @@ fn main() -> ExitCode {
                 Ok((settings, editor)) => system.block_on(local(settings, editor)),
                 Err(error) => refuse(&error),
             }
+        }
+    }
+}
+
+fn tell_allocator(options: &[AllocatorOption]) {
+    for (option, value) in options {
+        // SAFETY: the options exist in the version that is linked, and setting one is allowed at any time.
+        #[allow(unsafe_code)]
+        unsafe {
+            libmimalloc_sys::mi_option_set(*option, *value);
         }
     }
 }
@@ -188,6 +198,7 @@ async fn local(settings: LocalSettings, editor: Editor) -> ExitCode {
         Ok(app) => app,
         Err(code) => return code,
     };
+    tell_allocator(ONCE_STARTED);
     let (api, metrics) = (app.address(), app.admin_address());
     eprintln!("API on http://{api}, metrics on http://{metrics}/metrics");
     wait_for_signal().await;
