@@ -98,7 +98,7 @@ impl Fuse {
 
 /// Whether a write failed for the disk.
 pub(super) fn is_disk_failure(error: &surrealdb::Error) -> bool {
-    error.message().contains("WAL error") || error.message().contains("IO error")
+    error.message().contains("WAL error")
 }
 
 impl Database {
