@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 
 use crate::helpers::{Answer, Client, run};
-use crate::process::{Service, finish, hosted, program};
+use crate::process::{Service, finish, hosted};
 
 /// KiB that a file may grow to.
 const ROOM: u32 = 600;
@@ -37,16 +37,10 @@ fn give_room(service: &Service) {
     assert!(done.status.success(), "{done:?}");
 }
 
+/// With no log file, which would fill up too.
 fn local(dir: &Path) -> Command {
-    let mut command = program();
-    command
-        .args(["local", "--port", "0", "--data-dir"])
-        .arg(dir)
-        .env("LOCAL_WEB_ADMIN_BIND", "127.0.0.1:0")
-        .env("LOCAL_WEB_RATE_LIMIT_PER_MINUTE", "1000000")
-        .env("LOCAL_LOGGING_FILE", "false")
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped());
+    let mut command = crate::local_durability::local(dir, 2);
+    command.env("LOCAL_LOGGING_FILE", "false");
     command
 }
 

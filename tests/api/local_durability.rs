@@ -12,7 +12,8 @@ use crate::helpers::{Client, run};
 use crate::local::LocalApp;
 use crate::process::{Service, finish, program};
 
-fn local(dir: &Path, concurrency: usize) -> Command {
+/// `threat-memory local` on free ports over the data directory `dir`.
+pub fn local(dir: &Path, concurrency: usize) -> Command {
     let mut command = program();
     command
         .args(["local", "--port", "0", "--data-dir"])
