@@ -69,7 +69,11 @@ impl GraphCore {
                 now,
             };
             let near = ranking.neighbourhood(&query, domain.as_deref());
-            Ok((intent, ranking.fuse(found, near, k)))
+            // A note of a second domain may have come since the condition was made.
+            let found = found
+                .into_iter()
+                .filter(|hit| ranking.is_of(hit.node_id, domain.as_deref()));
+            Ok((intent, ranking.fuse(found.collect(), near, k)))
         })
         .await?;
         Ok(NotesFound {
@@ -149,9 +153,7 @@ impl Ranking<'_> {
         let asked = self.asked(query);
         let mut near: HashMap<Uuid, f32> = HashMap::new();
         let share = 1.0 / asked.len().max(1) as f32;
-        let wanted = |note: &Uuid| {
-            domain.is_none_or(|domain| self.graph.note(*note).is_some_and(|head| head.domain == domain))
-        };
+        let wanted = |note: &Uuid| self.is_of(*note, domain);
         for entity in &asked {
             for note in self
                 .graph
@@ -176,6 +178,11 @@ impl Ranking<'_> {
             }
         }
         near
+    }
+
+    /// Whether a note is of the domain that is asked for.
+    fn is_of(&self, note: Uuid, domain: Option<&str>) -> bool {
+        domain.is_none_or(|domain| self.graph.note(note).is_some_and(|head| head.domain == domain))
     }
 
     /// The entities a question names: by the rules, or by a name that only this memory knows.
