@@ -167,7 +167,8 @@ fn refuse(error: &ConfigError) -> ExitCode {
     ExitCode::from(BAD_CONFIGURATION)
 }
 
-/// Sets the logs up in the directory that the key names, then starts; an exit code when either fails. The log file is flushed when the guard is dropped.
+/// Sets the logs up in the directory that the key names, then starts; an exit code when either fails. The log file is
+/// flushed when the guard is dropped.
 async fn started<T>(
     log: &LogSettings,
     (key, data_dir): (&str, Option<&Path>),

@@ -240,6 +240,7 @@ fn listen(state: &AppState, recorder: PrometheusHandle) -> Result<Listening, Sta
     let server = HttpServer::new(move || {
         App::new()
             .app_data(data.clone())
+            .wrap(from_fn(crate::http::even_refusals))
             .wrap(from_fn(crate::http::observe))
             .configure(hosted::configure)
     })

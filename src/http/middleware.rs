@@ -1,6 +1,6 @@
 //! Around every request: its id, its span, its figures, and the rate headers of its answer.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
@@ -14,6 +14,8 @@ use uuid::Uuid;
 
 use crate::actors::rate_limiter::RateState;
 
+/// Refusals of what a path names by its id leave at multiples of this: longer than finding something and hiding it takes.
+const REFUSAL_STEP: Duration = Duration::from_millis(10);
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Gives the request an id, logs it, counts it and completes the headers of its answer.
@@ -55,6 +57,25 @@ pub async fn observe(
     );
     if let Some(rate) = rate {
         rate_headers(headers, rate);
+    }
+    Ok(response)
+}
+
+/// Holds a refusal of something named by its id back for a moment, so that the time it takes does not tell whether there
+/// is such a thing beyond what the caller may see.
+pub async fn even_refusals(
+    request: ServiceRequest,
+    next: Next<impl MessageBody>,
+) -> Result<ServiceResponse<impl MessageBody>, Error> {
+    let names_something = request
+        .match_pattern()
+        .is_some_and(|pattern| pattern.contains('{'));
+    let since = Instant::now();
+    let response = next.call(request).await?;
+    if names_something && response.status().is_client_error() {
+        let steps = since.elapsed().as_micros() / REFUSAL_STEP.as_micros() + 1;
+        let until = since + REFUSAL_STEP * u32::try_from(steps).unwrap_or(1);
+        tokio::time::sleep_until(until.into()).await;
     }
     Ok(response)
 }

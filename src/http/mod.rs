@@ -9,7 +9,7 @@ pub mod hosted;
 pub mod local;
 mod middleware;
 use middleware::head_as_get;
-pub use middleware::observe;
+pub use middleware::{even_refusals, observe};
 mod query;
 
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Whether a text brings names, numbers or negations of its own.
 //!
-//! It reads no sense into words: a text that puts what it was given together wrongly passes, and so does an invented name
-//! that begins a sentence and looks like any other word.
+//! It reads no sense into words: a text that puts what it was given together wrongly passes, and so does an invented
+//! name that begins a sentence and looks like any other word.
 
 use std::collections::{BTreeSet, HashSet};
 

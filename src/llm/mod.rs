@@ -6,7 +6,8 @@
 //! - [`chunk`]: long texts in parts.
 //! - [`ground`] and [`belief`]: holding the answers against the text. [`unite`](mod@unite): uniting them with what
 //!   the rules found.
-//! - [`synthesis`], [`cite`] and [`known`]: answers from notes, held against the notes. [`evolution`]: what a new note changes.
+//! - [`synthesis`], [`cite`] and [`known`]: answers from notes, held against the notes. [`evolution`]: what a new note
+//!   changes.
 //!
 //! Promise: nothing in a text or an answer changes types, limits or markings; what does not stand in the text is
 //! marked so. The model never decides a TLP.

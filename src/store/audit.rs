@@ -210,7 +210,7 @@ impl Store {
             let Some(end) = rows.last() else { break };
             last = end.seq;
             links += rows.len() as u64;
-            self.check_page(rows, &mut check).await?;
+            self.check_page(tenant, rows, &mut check).await?;
         }
         let entries = self.count(tenant, "audit").await?;
         Ok(check.finish(entries.saturating_sub(links)))
@@ -230,13 +230,19 @@ impl Store {
         Ok(u64::try_from(count.unwrap_or(0)).unwrap_or(0))
     }
 
-    async fn check_page(&self, rows: Vec<ChainRow>, check: &mut ChainCheck) -> Result<(), DomainError> {
+    async fn check_page(
+        &self,
+        tenant: Uuid,
+        rows: Vec<ChainRow>,
+        check: &mut ChainCheck,
+    ) -> Result<(), DomainError> {
         let what = "reading the audit log failed";
         let ids: Vec<_> = rows.iter().map(|row| record("audit", row.entry)).collect();
         let mut response = self
             .db
-            .query("SELECT * FROM $ids")
+            .query("SELECT * FROM $ids WHERE tenant_id = $t")
             .bind(("ids", ids))
+            .bind(("t", tenant))
             .await
             .map_err(failed(what))?;
         let entries: Vec<AuditRow> = response.take(0).map_err(failed(what))?;

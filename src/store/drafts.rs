@@ -22,6 +22,8 @@ use crate::domain::tlp::Tlp;
 
 /// Longest list that merging makes.
 const MOST_UNITED: usize = 2000;
+/// Which of some rows of the workspace there are.
+const IDS: &str = "SELECT id FROM $ids WHERE ws = $ws";
 /// Properties whose lists are united when two nodes turn out to be one.
 const UNITED: [&str; 4] = ["aliases", "external_ids", "tags", "labels"];
 
@@ -123,7 +125,7 @@ impl Work<'_> {
         let id_of = |draft: &EvidenceDraft| record("evidence", evidence_id(self.write.ws, &draft.identity));
         let found: Vec<IdRow> = self
             .tx
-            .find("SELECT id FROM $ids", drafts.iter().map(id_of).collect())
+            .find(self.write.ws, IDS, drafts.iter().map(id_of).collect())
             .await?;
         let mut known: HashSet<Uuid> = found.iter().map(|row| key(&row.id)).collect::<Result<_, _>>()?;
         let mut rows = Vec::new();
@@ -164,13 +166,14 @@ impl Work<'_> {
         let mut wanted: HashSet<Uuid> = ids.iter().copied().collect();
         wanted.extend(drafts.iter().map(|draft| self.id_beside(draft)));
         let wanted = wanted.into_iter().map(|id| record("node", id)).collect();
-        let found: Vec<NodeRow> = self.tx.find("SELECT * FROM $ids", wanted).await?;
+        let query = "SELECT * FROM $ids WHERE ws = $ws";
+        let found: Vec<NodeRow> = self.tx.find(self.write.ws, query, wanted).await?;
         let mut rows: HashMap<Uuid, (NodeRow, Change)> = HashMap::new();
         for row in found {
-            if row.ws != self.write.ws {
-                return Err(DomainError::NotFound("node").into());
-            }
             rows.insert(key(&row.id)?, (row, Change::None));
+        }
+        if !self.write.merges.values().all(|id| rows.contains_key(id)) {
+            return Err(DomainError::NotFound("node").into());
         }
         for (place, (id, draft)) in ids.iter_mut().zip(drafts).enumerate() {
             let hidden = rows.get(id).is_some_and(|(row, _)| self.hides(row, draft));
@@ -310,7 +313,7 @@ impl Work<'_> {
             }
         }
         let ids = rows.values().map(|row| row.id.clone()).collect();
-        let found: Vec<IdRow> = self.tx.find("SELECT id FROM $ids", ids).await?;
+        let found: Vec<IdRow> = self.tx.find(self.write.ws, IDS, ids).await?;
         for row in found {
             rows.remove(&key(&row.id)?);
         }

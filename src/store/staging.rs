@@ -91,17 +91,10 @@ impl Store {
         ws: Uuid,
         id: Uuid,
     ) -> Result<Option<(StagingBatch, Vec<StagedEntity>)>, DomainError> {
-        let mut response = self
-            .db
-            .query("SELECT * FROM $batch WHERE ws = $ws; SELECT * FROM staged_entity WHERE batch = $id AND ws = $ws ORDER BY ord")
-            .bind(("batch", record("staging_batch", id)))
-            .bind(("id", id))
-            .bind(("ws", ws))
-            .await
-            .map_err(failed(READ))?;
-        let batch: Option<BatchRow> = response.take(0).map_err(failed(READ))?;
-        let rows: Vec<EntityRow> = response.take(1).map_err(failed(READ))?;
-        let Some(batch) = batch else { return Ok(None) };
+        let Some(batch) = self.batch_row(ws, id).await? else {
+            return Ok(None);
+        };
+        let rows = self.entity_rows(ws, id).await?;
         let entities = rows
             .into_iter()
             .map(EntityRow::into_entity)
@@ -109,8 +102,19 @@ impl Store {
         Ok(Some((batch.into_batch()?, entities)))
     }
 
-    /// The entities of a batch as the extractor found them, with their ids; for looking up what they are.
-    pub async fn staged_drafts(&self, ws: Uuid, batch: Uuid) -> Result<Vec<(Uuid, NodeDraft)>, DomainError> {
+    async fn batch_row(&self, ws: Uuid, id: Uuid) -> Result<Option<BatchRow>, DomainError> {
+        let mut response = self
+            .db
+            .query("SELECT * FROM $batch WHERE ws = $ws")
+            .bind(("batch", record("staging_batch", id)))
+            .bind(("ws", ws))
+            .await
+            .map_err(failed(READ))?;
+        response.take(0).map_err(failed(READ))
+    }
+
+    /// To be asked only for a batch of the workspace: one of another would take its time, and so tell its size.
+    async fn entity_rows(&self, ws: Uuid, batch: Uuid) -> Result<Vec<EntityRow>, DomainError> {
         let mut response = self
             .db
             .query("SELECT * FROM staged_entity WHERE batch = $id AND ws = $ws ORDER BY ord")
@@ -118,7 +122,18 @@ impl Store {
             .bind(("ws", ws))
             .await
             .map_err(failed(READ))?;
-        let rows: Vec<EntityRow> = response.take(0).map_err(failed(READ))?;
+        response.take(0).map_err(failed(READ))
+    }
+
+    /// The entities of a batch as the extractor found them, with their ids; for looking up what they are.
+    ///
+    /// # Errors
+    /// [`DomainError::NotFound`] for a batch that the workspace does not have.
+    pub async fn staged_drafts(&self, ws: Uuid, batch: Uuid) -> Result<Vec<(Uuid, NodeDraft)>, DomainError> {
+        if self.batch_row(ws, batch).await?.is_none() {
+            return Err(DomainError::NotFound("batch"));
+        }
+        let rows = self.entity_rows(ws, batch).await?;
         rows.iter().map(|row| Ok((key(&row.id)?, row.draft()?))).collect()
     }
 
@@ -181,11 +196,15 @@ async fn decide(
     audit: &AuditEntry,
 ) -> Result<StagedEntity, StoreError> {
     let found: Vec<EntityRow> = tx
-        .find("SELECT * FROM $ids", vec![record("staged_entity", id)])
+        .find(
+            ws,
+            "SELECT * FROM $ids WHERE ws = $ws",
+            vec![record("staged_entity", id)],
+        )
         .await?;
     let mut row = found
         .into_iter()
-        .find(|row| row.ws == ws && row.resolved_tlp.unwrap_or(row.proposed_tlp) <= i64::from(highest.rank()))
+        .find(|row| row.resolved_tlp.unwrap_or(row.proposed_tlp) <= i64::from(highest.rank()))
         .ok_or(DomainError::NotFound("staging record"))?;
     if target_type.is_some_and(|kind| !alike(kind, &row.node_type)) {
         let rule = format!("must be a node of type {}", row.node_type);
@@ -239,9 +258,13 @@ impl Commit<'_> {
     ) -> Result<Committed, StoreError> {
         let batches: Vec<BatchRow> = self
             .tx
-            .find("SELECT * FROM $ids", vec![record("staging_batch", self.batch)])
+            .find(
+                self.ws,
+                "SELECT * FROM $ids WHERE ws = $ws",
+                vec![record("staging_batch", self.batch)],
+            )
             .await?;
-        let batch = batches.into_iter().find(|row| row.ws == self.ws);
+        let batch = batches.into_iter().next();
         let mut batch = batch.ok_or(DomainError::NotFound("batch"))?;
         // One more read of the batch's entities, inside the transaction: what was decided up to now.
         let rows: Vec<EntityRow> = self.tx.entities_of(self.ws, self.batch).await?;

@@ -19,6 +19,8 @@ use crate::domain::stix::marking;
 use crate::domain::stix::properties::carry_over;
 
 const OLD: &str = "not newer than the stored version";
+/// Which of some rows of the workspace there are, and how old.
+const VERSIONS: &str = "SELECT id, modified FROM $ids WHERE ws = $ws";
 const NO_END: &str = "an end of the relationship is not in the workspace";
 
 /// What an ingest changed.
@@ -191,7 +193,9 @@ impl Ingest<'_> {
         let found: Vec<ExistingNode> = self
             .tx
             .find(
-                "SELECT id, modified, evidence, evidence_tlp, properties, tlp_rank, redistribution FROM $ids",
+                self.ws,
+                "SELECT id, modified, evidence, evidence_tlp, properties, tlp_rank, redistribution FROM $ids \
+                 WHERE ws = $ws",
                 ids,
             )
             .await?;
@@ -289,7 +293,7 @@ impl Ingest<'_> {
         let ends = self.known_ends(edges).await?;
         let ids: Vec<_> = edges.iter().map(|e| record("edge", self.edge_id(e))).collect();
         let stored: HashMap<Uuid, Option<DateTime<Utc>>> =
-            by_key(self.tx.find("SELECT id, modified FROM $ids", ids).await?)?;
+            by_key(self.tx.find(self.ws, VERSIONS, ids).await?)?;
         let (mut rows, mut replaced) = (Vec::new(), Vec::new());
         for edge in edges {
             let id = self.edge_id(edge);
@@ -349,7 +353,7 @@ impl Ingest<'_> {
             ends.insert(node_id(self.ws, &edge.target_ref));
         }
         let ids: Vec<_> = ends.into_iter().map(|id| record("node", id)).collect();
-        let found: HashMap<Uuid, _> = by_key(self.tx.find("SELECT id, modified FROM $ids", ids).await?)?;
+        let found: HashMap<Uuid, _> = by_key(self.tx.find(self.ws, VERSIONS, ids).await?)?;
         Ok(found.into_keys().collect())
     }
 
@@ -357,7 +361,7 @@ impl Ingest<'_> {
         let id_of = |object: &StixSupport| support_id(self.ws, &object.stix_id);
         let ids: Vec<_> = objects.iter().map(|o| record("stix_support", id_of(o))).collect();
         let stored: HashMap<Uuid, Option<DateTime<Utc>>> =
-            by_key(self.tx.find("SELECT id, modified FROM $ids", ids).await?)?;
+            by_key(self.tx.find(self.ws, VERSIONS, ids).await?)?;
         let mut rows = Vec::new();
         for object in objects {
             let id = id_of(object);

@@ -29,16 +29,17 @@ impl Store {
 }
 
 impl WriteTx {
-    /// Reads the rows that exist among these ids; the query names them `$ids`.
+    /// Reads the rows of the workspace that exist among these ids; the query names both, `$ws` and `$ids`.
     pub(super) async fn find<T: SurrealValue>(
         &self,
+        ws: Uuid,
         query: &str,
         ids: Vec<RecordId>,
     ) -> Result<Vec<T>, StoreError> {
         let mut found = Vec::new();
         for chunk in ids.chunks(CHUNK) {
-            let mut response = self.tx.query(query).bind(("ids", chunk.to_vec())).await?;
-            let rows: Vec<T> = response.take(0)?;
+            let statement = self.tx.query(query).bind(("ids", chunk.to_vec()));
+            let rows: Vec<T> = statement.bind(("ws", ws)).await?.take(0)?;
             found.extend(rows);
         }
         Ok(found)

@@ -32,6 +32,7 @@ mod log_secrets;
 mod markings;
 mod misp;
 mod misp_shapes;
+mod not_found_timing;
 mod osint;
 mod process;
 mod report;

@@ -4,8 +4,8 @@
 //!   vulnerability nodes, threat actors actor nodes, everything else ioc nodes. Composite types are split
 //!   ([`composite`]); galaxies become actor, tool, attck and vulnerability nodes ([`galaxy`]).
 //! - The identity of an indicator is `("ioc", kind, normalised value)` ([`super::naming`]), without the event: the
-//!   same value from another event, or another way in, is the same node. Within one event it is one node whose marking is the most restrictive of all its
-//!   attributes.
+//!   same value from another event, or another way in, is the same node. Within one event it is one node whose
+//!   marking is the most restrictive of all its attributes.
 //! - All nodes are linked to one evidence record, the event without its attributes; what each attribute said is
 //!   in `properties` of its node, the bytes of attachments excepted: this is no store for samples.
 //! - Edges are stated relationships only: an object reference, a galaxy on an attribute, the two values of a

@@ -1,0 +1,151 @@
+//! How long a refusal takes tells nothing: what the caller may not see is as quickly not there as what nobody has.
+
+use std::time::{Duration, Instant};
+
+use rand::Rng;
+use reqwest::Method;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::helpers::{Client, TestApp, encode, run};
+use crate::stix::{object, text, with};
+
+/// Pairs of requests for each route.
+const PAIRS: usize = 100;
+/// Share of the pairs in which what exists may be the slower one. Chance alone goes beyond it once in a million times
+/// (sign test, standard deviation 0.05).
+const CHANCE: std::ops::RangeInclusive<f64> = 0.25..=0.75;
+
+/// A request about something; `{}` stands for its id.
+struct Probe {
+    method: Method,
+    path: &'static str,
+    body: &'static str,
+    status: u16,
+    /// The id of something that the caller may not see.
+    hidden: String,
+}
+
+impl Probe {
+    fn of(method: Method, path: &'static str, body: &'static str, hidden: &str) -> Self {
+        Self {
+            method,
+            path,
+            body,
+            status: 404,
+            hidden: hidden.to_owned(),
+        }
+    }
+
+    async fn time(&self, client: &Client, id: &str) -> Duration {
+        let mut request = client.request(self.method.clone(), &self.path.replace("{}", id));
+        if !self.body.is_empty() {
+            let body: Value = serde_json::from_str(&self.body.replace("{}", id)).unwrap();
+            request = request.json(&body);
+        }
+        let asked = Instant::now();
+        let answer = request.send().await.unwrap();
+        let (status, body) = (answer.status().as_u16(), answer.text().await.unwrap());
+        let took = asked.elapsed();
+        assert_eq!(status, self.status, "{}: {body}", self.path);
+        took
+    }
+
+    /// The share of pairs in which the hidden thing was slower than nothing.
+    async fn slower(&self, client: &Client) -> f64 {
+        let nothing = Uuid::new_v4().to_string();
+        let mut slower = 0;
+        for _ in 0..PAIRS {
+            // The order counts, too, so chance decides it.
+            let hidden_first = rand::rng().random_bool(0.5);
+            let mut ids = [&self.hidden, &nothing];
+            if !hidden_first {
+                ids.reverse();
+            }
+            let first = self.time(client, ids[0]).await;
+            let second = self.time(client, ids[1]).await;
+            slower += usize::from((first > second) == hidden_first);
+        }
+        slower as f64 / PAIRS as f64
+    }
+}
+
+/// Things of a workspace, large enough to be felt, and the routes that lead there.
+async fn probes(owner: &Client) -> Vec<Probe> {
+    let tools: Vec<Value> = (0..100)
+        .map(|n| object("tool", &format!("Heronword {n}")))
+        .collect();
+    owner.ingest(json!(tools)).await;
+    let search = encode(&[("q", "Heronword"), ("limit", "100")]);
+    let path = format!("/api/recall/search?{search}");
+    let found = owner.get(&path).await.expect(200).await;
+    assert_eq!(found["results"].as_array().unwrap().len(), 100);
+    let addresses: Vec<String> = (0..400)
+        .map(|n| format!("198.51.{}.{}", n / 200, n % 200))
+        .collect();
+    let batch = owner.preview(&json!({"text": addresses.join(", ")})).await;
+    assert_eq!(batch["entities"].as_array().unwrap().len(), 400);
+    let (user, _) = owner.add_user("viewer").await;
+    let (key, _) = owner.add_key(&["read"]).await;
+    let (session, batch_id) = (text(&found, "recall_id"), text(&batch, "batch_id"));
+    let entity = text(&batch["entities"][0], "id");
+    let accept = r#"{"status": "accepted"}"#;
+    vec![
+        Probe::of(Method::GET, "/api/recall/sessions/{}", "", session),
+        Probe::of(Method::GET, "/api/recall/sessions/{}/export.stix", "", session),
+        Probe::of(Method::GET, "/api/ingest/batch/{}", "", batch_id),
+        Probe::of(Method::POST, "/api/ingest/batch/{}/commit", "{ }", batch_id),
+        Probe::of(Method::PATCH, "/api/ingest/staging/{}", accept, entity),
+        Probe::of(Method::DELETE, "/api/admin/api-keys/{}", "", &key),
+        Probe::of(
+            Method::PATCH,
+            "/api/admin/users/{}",
+            r#"{"active": false}"#,
+            &user,
+        ),
+    ]
+}
+
+/// The id of a node that is above what its workspace may see by now.
+async fn hidden_node(own: &Client) -> String {
+    own.settings(json!({"tlp_ceiling": "RED", "elevated_clearance": true}))
+        .await;
+    let red = with(
+        object("tool", "Ottersign"),
+        json!({"object_marking_refs": ["marking-definition--5e57c739-391a-4eb3-b6be-7d15ca92d5ed"]}),
+    );
+    own.ingest(json!([red])).await;
+    let id = text(&own.search("Ottersign").await["results"][0], "id").to_owned();
+    own.settings(json!({"tlp_ceiling": "AMBER", "elevated_clearance": false}))
+        .await;
+    id
+}
+
+#[test]
+fn what_the_caller_may_not_see_is_as_quickly_refused_as_what_nobody_has() {
+    run(async {
+        let dir = tempfile::tempdir().unwrap();
+        let app = TestApp::durable(dir.path()).await;
+        let (owner, stranger) = (app.workspace("first").await, app.workspace("second").await);
+        let mut probes = probes(&owner).await;
+        let node = hidden_node(&stranger).await;
+        let batch = stranger.preview(&json!({"text": "198.51.100.7"})).await;
+        let path = format!("/api/ingest/staging/{}", text(&batch["entities"][0], "id"));
+        let merge = r#"{"status": "merged", "merge_target_id": "{}"}"#;
+        probes.push(Probe {
+            status: 400,
+            ..Probe::of(Method::PATCH, path.leak(), merge, &node)
+        });
+        // One after the other: beside each other they would drown the difference.
+        for probe in &probes {
+            let share = probe.slower(&stranger).await;
+            assert!(
+                CHANCE.contains(&share),
+                "{} {}: slower in {share:.3} of all pairs",
+                probe.method,
+                probe.path
+            );
+        }
+        app.stop().await;
+    });
+}
