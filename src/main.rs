@@ -162,6 +162,15 @@ fn tell_allocator(options: &[AllocatorOption]) {
     }
 }
 
+/// Gives back what only the start needed: the allocator itself would wait for work to do it.
+fn give_memory_back() {
+    // SAFETY: allowed at any time and on any thread.
+    #[allow(unsafe_code)]
+    unsafe {
+        libmimalloc_sys::mi_collect(true);
+    }
+}
+
 fn refuse(error: &ConfigError) -> ExitCode {
     eprintln!("{error}");
     ExitCode::from(BAD_CONFIGURATION)
@@ -182,6 +191,7 @@ async fn started<T>(
         eprintln!("threat-memory could not start: {error}");
         ExitCode::FAILURE
     })?;
+    give_memory_back();
     Ok((app, guard))
 }
 
