@@ -73,6 +73,14 @@ impl Client {
             .await
     }
 
+    /// Remembers many notes at once and returns the answer.
+    pub async fn ingest_notes(&self, items: &[Value]) -> Value {
+        self.post("/api/ingest", &json!({"items": items}))
+            .await
+            .expect(200)
+            .await
+    }
+
     /// The ids of what a question finds.
     pub async fn recall(&self, query: &str) -> Vec<String> {
         let found = self

@@ -194,12 +194,7 @@ fn an_ingest_answers_for_each_item() {
         let items: Vec<Value> = (0..25)
             .map(|n| json!({"content": format!("note {n} about 10.0.0.{n}")}))
             .collect();
-        let done = app
-            .client
-            .post("/api/ingest", &json!({"items": items}))
-            .await
-            .expect(200)
-            .await;
+        let done = app.client.ingest_notes(&items).await;
         assert_eq!(
             (&done["total"], &done["succeeded"], &done["failed"]),
             (&json!(25), &json!(25), &json!(0))

@@ -234,12 +234,7 @@ fn a_body_that_stalls_keeps_no_place_from_others() {
         let items: Vec<_> = (0..8)
             .map(|n| json!({"content": format!("{n} {}", "word ".repeat(9000))}))
             .collect();
-        let done = app
-            .client
-            .post("/api/ingest", &json!({"items": items}))
-            .await
-            .expect(200)
-            .await;
+        let done = app.client.ingest_notes(&items).await;
         assert_eq!(done["succeeded"], 8);
         let answers = tokio::task::spawn_blocking(move || {
             stalled
