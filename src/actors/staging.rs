@@ -271,9 +271,8 @@ impl StagingCore {
     async fn read_batch(&self, message: ReadBatch) -> Result<BatchView, DomainError> {
         let ReadBatch { by, batch } = message;
         let (ws, clearance) = (by.workspace.id, by.workspace.clearance());
-        let found = self.store.batch(ws, batch).await?;
+        let found = self.store.batch(ws, batch, clearance.highest()).await?;
         let (batch, mut entities) = found.ok_or(DomainError::NotFound("batch"))?;
-        entities.retain(|entity| clearance.permits(entity.resolved_tlp.unwrap_or(entity.proposed_tlp)));
         // Candidates were looked up at the time of the preview: their nodes may be hidden by now.
         let nodes: Vec<Uuid> = entities
             .iter()

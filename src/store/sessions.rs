@@ -122,11 +122,12 @@ impl Store {
         row.map(SessionRow::into_record).transpose()
     }
 
-    /// The STIX objects held by these evidence records of the workspace.
+    /// The STIX objects held by these evidence records of the workspace, as far as they are not above `highest`.
     pub async fn originals(
         &self,
         ws: Uuid,
         evidence: &[Uuid],
+        highest: Tlp,
     ) -> Result<Vec<(Uuid, Map<String, Value>)>, DomainError> {
         if evidence.is_empty() {
             return Ok(Vec::new());
@@ -135,9 +136,10 @@ impl Store {
         let ids: Vec<_> = evidence.iter().map(|id| record("evidence", *id)).collect();
         let mut response = self
             .db
-            .query("SELECT id, raw FROM $ids WHERE ws = $ws")
+            .query("SELECT id, raw FROM $ids WHERE ws = $ws AND tlp_rank <= $highest")
             .bind(("ids", ids))
             .bind(("ws", ws))
+            .bind(("highest", i64::from(highest.rank())))
             .await
             .map_err(failed(what))?;
         let rows: Vec<RawRow> = response.take(0).map_err(failed(what))?;

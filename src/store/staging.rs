@@ -85,16 +85,17 @@ impl Store {
         .map_err(|error: StoreError| error.into_domain("saving the staging batch failed"))
     }
 
-    /// A batch of the workspace with its entities, in the order of the text.
+    /// A batch of the workspace with its entities, in the order of the text; nothing above `highest`.
     pub async fn batch(
         &self,
         ws: Uuid,
         id: Uuid,
+        highest: Tlp,
     ) -> Result<Option<(StagingBatch, Vec<StagedEntity>)>, DomainError> {
-        let Some(batch) = self.batch_row(ws, id).await? else {
+        let Some(batch) = self.batch_row(ws, id, highest).await? else {
             return Ok(None);
         };
-        let rows = self.entity_rows(ws, id).await?;
+        let rows = self.entity_rows(ws, id, highest).await?;
         let entities = rows
             .into_iter()
             .map(EntityRow::into_entity)
@@ -102,24 +103,29 @@ impl Store {
         Ok(Some((batch.into_batch()?, entities)))
     }
 
-    async fn batch_row(&self, ws: Uuid, id: Uuid) -> Result<Option<BatchRow>, DomainError> {
+    async fn batch_row(&self, ws: Uuid, id: Uuid, highest: Tlp) -> Result<Option<BatchRow>, DomainError> {
         let mut response = self
             .db
-            .query("SELECT * FROM $batch WHERE ws = $ws")
+            .query("SELECT * FROM $batch WHERE ws = $ws AND tlp_rank <= $highest")
             .bind(("batch", record("staging_batch", id)))
             .bind(("ws", ws))
+            .bind(("highest", i64::from(highest.rank())))
             .await
             .map_err(failed(READ))?;
         response.take(0).map_err(failed(READ))
     }
 
     /// To be asked only for a batch of the workspace: one of another would take its time, and so tell its size.
-    async fn entity_rows(&self, ws: Uuid, batch: Uuid) -> Result<Vec<EntityRow>, DomainError> {
+    async fn entity_rows(&self, ws: Uuid, batch: Uuid, highest: Tlp) -> Result<Vec<EntityRow>, DomainError> {
         let mut response = self
             .db
-            .query("SELECT * FROM staged_entity WHERE batch = $id AND ws = $ws ORDER BY ord")
+            .query(
+                "SELECT * FROM staged_entity WHERE batch = $id AND ws = $ws \
+                 AND (resolved_tlp ?? proposed_tlp) <= $highest ORDER BY ord",
+            )
             .bind(("id", batch))
             .bind(("ws", ws))
+            .bind(("highest", i64::from(highest.rank())))
             .await
             .map_err(failed(READ))?;
         response.take(0).map_err(failed(READ))
@@ -128,12 +134,18 @@ impl Store {
     /// The entities of a batch as the extractor found them, with their ids; for looking up what they are.
     ///
     /// # Errors
-    /// [`DomainError::NotFound`] for a batch that the workspace does not have.
-    pub async fn staged_drafts(&self, ws: Uuid, batch: Uuid) -> Result<Vec<(Uuid, NodeDraft)>, DomainError> {
-        if self.batch_row(ws, batch).await?.is_none() {
+    /// [`DomainError::NotFound`] for a batch that the workspace does not have, or not up to `highest`.
+    pub async fn staged_drafts(
+        &self,
+        ws: Uuid,
+        batch: Uuid,
+        highest: Tlp,
+    ) -> Result<Vec<(Uuid, NodeDraft)>, DomainError> {
+        if self.batch_row(ws, batch, highest).await?.is_none() {
             return Err(DomainError::NotFound("batch"));
         }
-        let rows = self.entity_rows(ws, batch).await?;
+        // Also what was decided to be more restricted than the text is committed with it.
+        let rows = self.entity_rows(ws, batch, Tlp::Red).await?;
         rows.iter().map(|row| Ok((key(&row.id)?, row.draft()?))).collect()
     }
 
@@ -198,13 +210,16 @@ async fn decide(
     let found: Vec<EntityRow> = tx
         .find(
             ws,
-            "SELECT * FROM $ids WHERE ws = $ws",
+            &format!(
+                "SELECT * FROM $ids WHERE ws = $ws AND (resolved_tlp ?? proposed_tlp) <= {}",
+                highest.rank()
+            ),
             vec![record("staged_entity", id)],
         )
         .await?;
     let mut row = found
         .into_iter()
-        .find(|row| row.resolved_tlp.unwrap_or(row.proposed_tlp) <= i64::from(highest.rank()))
+        .next()
         .ok_or(DomainError::NotFound("staging record"))?;
     if target_type.is_some_and(|kind| !alike(kind, &row.node_type)) {
         let rule = format!("must be a node of type {}", row.node_type);
@@ -260,7 +275,10 @@ impl Commit<'_> {
             .tx
             .find(
                 self.ws,
-                "SELECT * FROM $ids WHERE ws = $ws",
+                &format!(
+                    "SELECT * FROM $ids WHERE ws = $ws AND tlp_rank <= {}",
+                    self.highest.rank()
+                ),
                 vec![record("staging_batch", self.batch)],
             )
             .await?;

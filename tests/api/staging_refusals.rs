@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::helpers::{TestApp, run};
-use crate::staging::{TEXT, entity, results};
+use crate::staging::{FOUND, TEXT, entity, results};
 use crate::stix::{object, text, version, with};
 
 const UNKNOWN: &str = "7d4b1a52-6f0c-4f53-9a54-3a5ac1f6ad01";
@@ -208,6 +208,43 @@ fn a_wrong_preview_is_refused_with_the_field() {
                 .await;
         }
         assert_eq!(app.admin.audited("ingest.preview").await.len(), 5);
+        app.stop().await;
+    });
+}
+
+#[test]
+fn a_batch_above_what_the_workspace_may_see_is_nobodys_until_it_may() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let admin = &app.admin;
+        admin.open().await;
+        let preview = admin.preview(&json!({"text": TEXT, "default_tlp": "RED"})).await;
+        let (batch, tool) = (text(&preview, "batch_id"), entity(&preview, "X-Agent"));
+        let closed = json!({"tlp_ceiling": "AMBER", "elevated_clearance": false});
+        admin.settings(closed.clone()).await;
+        let path = format!("/api/ingest/batch/{batch}");
+        assert_eq!(admin.get(&path).await.refused(404).await, "batch not found");
+        let commit = admin.post(&format!("{path}/commit"), &json!({})).await;
+        assert_eq!(commit.refused(404).await, "batch not found");
+        let error = admin.undecided(tool, json!({"status": "accepted"}), 404).await;
+        assert_eq!(error, "staging record not found");
+        admin.open().await;
+        let entities = admin.batch(&preview["batch_id"]).await["entities"].clone();
+        assert_eq!(entities, preview["entities"]);
+
+        // One that was decided to be more restricted than its text is hidden alone.
+        let preview = admin
+            .preview(&json!({"text": TEXT, "default_tlp": "AMBER"}))
+            .await;
+        let tool = entity(&preview, "X-Agent");
+        admin
+            .decide(tool, json!({"status": "uncertain", "resolved_tlp": "RED"}))
+            .await;
+        admin.settings(closed).await;
+        let shown = admin.batch(&preview["batch_id"]).await["entities"].clone();
+        assert_eq!(shown.as_array().unwrap().len(), FOUND.len() - 1);
+        assert!(!shown.to_string().contains("X-Agent"));
+        admin.undecided(tool, json!({"status": "accepted"}), 404).await;
         app.stop().await;
     });
 }

@@ -105,7 +105,7 @@ impl GraphCore {
         let done = {
             let _writing = state.writing.lock().await;
             state.settled().await?;
-            let staged = self.store.staged_drafts(ws, batch).await?;
+            let staged = self.store.staged_drafts(ws, batch, highest).await?;
             let (ids, drafts): (Vec<Uuid>, Vec<NodeDraft>) = staged.into_iter().unzip();
             let known = blocking(move || same_nodes(&target, &drafts, highest)).await?;
             let known: HashMap<Uuid, Uuid> = known

@@ -108,7 +108,9 @@ impl GraphCore {
         let author = synthesize::workspace_identity(ws, &by.workspace.name, by.workspace.created_at);
         let author_id = object::text(&author, "id").unwrap_or_default().to_owned();
         let mut parts = ExportParts::default();
-        let stix_ids = self.add_nodes(ws, order, nodes, &author_id, &mut parts).await?;
+        let stix_ids = self
+            .add_nodes((ws, highest), order, nodes, &author_id, &mut parts)
+            .await?;
         let edges = edges.await?.into_iter();
         parts
             .relationships
@@ -127,15 +129,19 @@ impl GraphCore {
     /// Adds the nodes as STIX objects, in the order of the session; their STIX ids.
     async fn add_nodes(
         &self,
-        ws: Uuid,
+        (ws, highest): (Uuid, Tlp),
         order: &[Uuid],
         nodes: Vec<StoredNode>,
         author_id: &str,
         parts: &mut ExportParts,
     ) -> Result<HashMap<Uuid, String>, DomainError> {
         let evidence: Vec<Uuid> = nodes.iter().filter_map(|stored| stored.stix_evidence).collect();
-        let mut originals: HashMap<Uuid, _> =
-            self.store.originals(ws, &evidence).await?.into_iter().collect();
+        let mut originals: HashMap<Uuid, _> = self
+            .store
+            .originals(ws, &evidence, highest)
+            .await?
+            .into_iter()
+            .collect();
         let mut by_id: HashMap<Uuid, StoredNode> =
             nodes.into_iter().map(|stored| (stored.node.id, stored)).collect();
         let mut stix_ids = HashMap::new();
