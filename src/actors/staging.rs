@@ -229,7 +229,7 @@ impl StagingCore {
             source_type,
             session_id,
             ingest_mode: mode,
-            summary: summary(&staged, marking),
+            summary: summary(staged.iter().map(|(entity, _)| entity), marking.missing),
             warnings,
             created_at: now,
             committed_at: None,
@@ -270,26 +270,37 @@ impl StagingCore {
 
     async fn read_batch(&self, message: ReadBatch) -> Result<BatchView, DomainError> {
         let ReadBatch { by, batch } = message;
-        let (ws, clearance) = (by.workspace.id, by.workspace.clearance());
-        let found = self.store.batch(ws, batch, clearance.highest()).await?;
-        let (batch, mut entities) = found.ok_or(DomainError::NotFound("batch"))?;
-        // Candidates were looked up at the time of the preview: their nodes may be hidden by now.
+        let (ws, highest) = (by.workspace.id, by.workspace.clearance().highest());
+        let found = self.store.batch(ws, batch, highest).await?;
+        let (mut batch, mut entities, hidden) = found.ok_or(DomainError::NotFound("batch"))?;
+        if self.hide_candidates(&by, &mut entities).await? || hidden {
+            // What is hidden leaves no trace in the figures either.
+            batch.summary = summary(entities.iter(), batch.summary.missing_tlp > 0);
+        }
+        Ok(BatchView { batch, entities })
+    }
+
+    /// Takes out candidates whose nodes the caller may not see; whether there were any. They were looked up at the time
+    /// of the preview.
+    async fn hide_candidates(
+        &self,
+        by: &Principal,
+        entities: &mut [StagedEntity],
+    ) -> Result<bool, DomainError> {
+        let (ws, highest) = (by.workspace.id, by.workspace.clearance().highest());
         let nodes: Vec<Uuid> = entities
             .iter()
             .flat_map(|e| &e.duplicate_candidates)
             .map(|c| c.node_id)
             .collect();
-        let visible = self
-            .store
-            .nodes_by_id(ws, &nodes, clearance.highest(), false)
-            .await?;
+        let visible = self.store.nodes_by_id(ws, &nodes, highest, false).await?;
         let visible: HashSet<Uuid> = visible.into_iter().map(|stored| stored.node.id).collect();
-        for entity in &mut entities {
+        for entity in entities {
             entity
                 .duplicate_candidates
                 .retain(|candidate| visible.contains(&candidate.node_id));
         }
-        Ok(BatchView { batch, entities })
+        Ok(nodes.iter().any(|node| !visible.contains(node)))
     }
 
     async fn decide(&self, message: Decide) -> Result<StagedEntity, DomainError> {
@@ -320,11 +331,13 @@ impl StagingCore {
         if let Some(target) = decision.merge_target {
             entry = entry.with("merge_target_id", target.to_string());
         }
-        let changed = self
+        let mut changed = self
             .store
             .decide(ws, entity, decision, (highest, target_type), &entry)
             .await?;
         self.chain(entry).await;
+        self.hide_candidates(&by, std::slice::from_mut(&mut changed))
+            .await?;
         Ok(changed)
     }
 
@@ -406,11 +419,10 @@ fn stage(
     }
 }
 
-fn summary(staged: &[(StagedEntity, ExtractedEntity)], marking: Marking) -> Summary {
-    let count = |test: &dyn Fn(&StagedEntity) -> bool| {
-        staged.iter().filter(|(entity, _)| test(entity)).count() as u64
-    };
-    let total_parsed = staged.len() as u64;
+fn summary<'e>(staged: impl Iterator<Item = &'e StagedEntity> + Clone, missing_tlp: bool) -> Summary {
+    let count =
+        |test: &dyn Fn(&StagedEntity) -> bool| staged.clone().filter(|entity| test(entity)).count() as u64;
+    let total_parsed = count(&|_| true);
     let known = |entity: &StagedEntity| {
         entity
             .duplicate_candidates
@@ -423,7 +435,7 @@ fn summary(staged: &[(StagedEntity, ExtractedEntity)], marking: Marking) -> Summ
         total_to_add: total_parsed - total_to_update,
         total_to_update,
         duplicates: count(&|entity| !entity.duplicate_candidates.is_empty()),
-        missing_tlp: if marking.missing { total_parsed } else { 0 },
+        missing_tlp: if missing_tlp { total_parsed } else { 0 },
         sensitive_warns: count(&|entity| {
             entity
                 .warnings

@@ -85,13 +85,14 @@ impl Store {
         .map_err(|error: StoreError| error.into_domain("saving the staging batch failed"))
     }
 
-    /// A batch of the workspace with its entities, in the order of the text; nothing above `highest`.
+    /// A batch of the workspace with its entities, in the order of the text, and whether there are others; nothing above
+    /// `highest`.
     pub async fn batch(
         &self,
         ws: Uuid,
         id: Uuid,
         highest: Tlp,
-    ) -> Result<Option<(StagingBatch, Vec<StagedEntity>)>, DomainError> {
+    ) -> Result<Option<(StagingBatch, Vec<StagedEntity>, bool)>, DomainError> {
         let Some(batch) = self.batch_row(ws, id, highest).await? else {
             return Ok(None);
         };
@@ -100,7 +101,24 @@ impl Store {
             .into_iter()
             .map(EntityRow::into_entity)
             .collect::<Result<_, _>>()?;
-        Ok(Some((batch.into_batch()?, entities)))
+        let hidden = self.hides_entities(ws, id, highest).await?;
+        Ok(Some((batch.into_batch()?, entities, hidden)))
+    }
+
+    async fn hides_entities(&self, ws: Uuid, batch: Uuid, highest: Tlp) -> Result<bool, DomainError> {
+        let mut response = self
+            .db
+            .query(
+                "SELECT VALUE ord FROM staged_entity WHERE batch = $id AND ws = $ws \
+                 AND (resolved_tlp ?? proposed_tlp) > $highest LIMIT 1",
+            )
+            .bind(("id", batch))
+            .bind(("ws", ws))
+            .bind(("highest", i64::from(highest.rank())))
+            .await
+            .map_err(failed(READ))?;
+        let found: Vec<i64> = response.take(0).map_err(failed(READ))?;
+        Ok(!found.is_empty())
     }
 
     async fn batch_row(&self, ws: Uuid, id: Uuid, highest: Tlp) -> Result<Option<BatchRow>, DomainError> {

@@ -241,10 +241,38 @@ fn a_batch_above_what_the_workspace_may_see_is_nobodys_until_it_may() {
             .decide(tool, json!({"status": "uncertain", "resolved_tlp": "RED"}))
             .await;
         admin.settings(closed).await;
-        let shown = admin.batch(&preview["batch_id"]).await["entities"].clone();
-        assert_eq!(shown.as_array().unwrap().len(), FOUND.len() - 1);
+        let shown = admin.batch(&preview["batch_id"]).await;
+        assert_eq!(shown["entities"].as_array().unwrap().len(), FOUND.len() - 1);
+        assert_eq!(shown["batch"]["summary"]["total_parsed"], FOUND.len() - 1);
         assert!(!shown.to_string().contains("X-Agent"));
         admin.undecided(tool, json!({"status": "accepted"}), 404).await;
+        app.stop().await;
+    });
+}
+
+#[test]
+fn a_candidate_that_was_hidden_since_the_preview_is_shown_by_no_route() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let admin = &app.admin;
+        admin.open().await;
+        let nodes = json!([{"name": "X-Agent", "node_type": "tool", "tlp": "RED"}]);
+        admin.send_in("analyst", &json!({"nodes": nodes})).await;
+        let preview = admin
+            .preview(&json!({"text": TEXT, "default_tlp": "AMBER"}))
+            .await;
+        let tool = entity(&preview, "X-Agent");
+        assert_eq!(tool["duplicate_candidates"].as_array().unwrap().len(), 1);
+        assert_eq!(preview["summary"]["total_to_update"], 1);
+        admin
+            .settings(json!({"tlp_ceiling": "AMBER", "elevated_clearance": false}))
+            .await;
+        let shown = admin.batch(&preview["batch_id"]).await;
+        assert_eq!(entity(&shown, "X-Agent")["duplicate_candidates"], json!([]));
+        assert_eq!(shown["batch"]["summary"]["total_to_update"], 0);
+        assert_eq!(shown["batch"]["summary"]["total_parsed"], FOUND.len());
+        let decided = admin.decide(tool, json!({"status": "uncertain"})).await;
+        assert_eq!(decided["duplicate_candidates"], json!([]));
         app.stop().await;
     });
 }
