@@ -58,3 +58,13 @@ fn write_new(path: &Path, text: &str) -> io::Result<()> {
     file.write_all(text.as_bytes())?;
     file.sync_all()
 }
+
+/// Whether this process has a file under `dir` open, as far as the system tells.
+pub(crate) fn has_open_files(dir: &Path) -> bool {
+    let Ok(dir) = dir.canonicalize() else { return false };
+    let Ok(open) = std::fs::read_dir("/proc/self/fd") else {
+        return false;
+    };
+    open.flatten()
+        .any(|entry| std::fs::read_link(entry.path()).is_ok_and(|path| path.starts_with(&dir)))
+}

@@ -1,6 +1,7 @@
 //! The hosted service: its actors, its listeners, its first start.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -164,10 +165,11 @@ impl Application {
             task.abort();
         }
         self.core.close_idle_indexes(Duration::ZERO).await;
+        let temporary = self.store.temporary_dir().map(Path::to_owned);
         let store = Arc::downgrade(&self.store);
         let engine_dir = self.state.settings.engine_dir();
         drop(self);
-        closed(&store, engine_dir.as_deref()).await;
+        closed(&store, engine_dir.as_deref(), temporary.as_deref()).await;
     }
 }
 

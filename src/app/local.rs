@@ -1,6 +1,7 @@
 //! The local service: its actors, its listeners. The library runs the same actors without the listeners.
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -201,10 +202,11 @@ impl LocalCore {
             task.abort();
         }
         self.core.close_idle_indexes(Duration::ZERO).await;
+        let temporary = self.store.temporary_dir().map(Path::to_owned);
         let store = Arc::downgrade(&self.store);
         let engine_dir = self.handles.settings().engine_dir();
         drop(self);
-        closed(&store, engine_dir.as_deref()).await;
+        closed(&store, engine_dir.as_deref(), temporary.as_deref()).await;
     }
 }
 

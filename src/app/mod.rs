@@ -23,6 +23,7 @@ use crate::actors::keeper;
 use crate::auth::token;
 use crate::config::StorageSettings;
 use crate::domain::error::DomainError;
+use crate::files;
 use crate::http::admin;
 use crate::store::{StorageCredentials, StorageMemory, Store, StoreError};
 
@@ -56,24 +57,15 @@ impl From<DomainError> for StartError {
 
 /// Waits, a moment at most, until the store has closed its files: it does so in the background once the last
 /// handle is gone, and needs the runtime for it.
-async fn closed(store: &Weak<Store>, dir: Option<&Path>) {
+async fn closed(store: &Weak<Store>, dir: Option<&Path>, temporary: Option<&Path>) {
     for _ in 0..CLOSING_TRIES {
-        if store.strong_count() == 0 && !dir.is_some_and(has_open_files) {
+        let open = dir.is_some_and(files::has_open_files) || temporary.is_some_and(Path::exists);
+        if store.strong_count() == 0 && !open {
             return;
         }
         tokio::time::sleep(CLOSING_PAUSE).await;
     }
     tracing::warn!("the store was still closing at exit; it recovers at the next start");
-}
-
-/// Whether this process has a file under `dir` open.
-fn has_open_files(dir: &Path) -> bool {
-    let Ok(dir) = dir.canonicalize() else { return false };
-    let Ok(open) = std::fs::read_dir("/proc/self/fd") else {
-        return false;
-    };
-    open.flatten()
-        .any(|entry| std::fs::read_link(entry.path()).is_ok_and(|path| path.starts_with(&dir)))
 }
 
 async fn drain(audit: &AuditHandle, deadline: Duration) {

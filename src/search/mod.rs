@@ -15,6 +15,7 @@
 mod analyzer;
 mod directory;
 mod document;
+mod dot;
 mod embed;
 mod error;
 mod fresh;

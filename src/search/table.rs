@@ -7,10 +7,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use numkong::Dot;
 use uuid::Uuid;
 
 use super::document::{Allowed, CLASS_SLOTS, GONE};
+use super::dot::dot;
 use super::embed::quantize;
 use super::graph::Graph;
 use super::top::Top;
@@ -237,7 +237,7 @@ impl Table {
     /// The cosine of one node with the query.
     pub(super) fn cosine(&self, node: Uuid, query: &[i8], query_scale: f32) -> Option<f32> {
         let row = self.nodes.get(&node)?.row? as usize;
-        let dot = i8::dot(self.vector(row)?, query)?;
+        let dot = dot(self.vector(row)?, query)?;
         Some(dot as f32 * self.scales.get(row)? * query_scale)
     }
 
@@ -315,7 +315,7 @@ impl Table {
     }
 
     fn offer(&self, row: usize, query: &[i8], top: &mut Top) {
-        let dot = self.vector(row).and_then(|vector| i8::dot(vector, query));
+        let dot = self.vector(row).and_then(|vector| dot(vector, query));
         if let (Some(dot), Some(scale), Some(&node)) = (dot, self.scales.get(row), self.owners.get(row)) {
             top.offer(node, dot as f32 * scale);
         }
@@ -342,7 +342,7 @@ impl Table {
                 .skip(skipped);
             for (((vector, &class), scale), node) in rows {
                 if allowed.class(class)
-                    && let Some(dot) = i8::dot(vector, query)
+                    && let Some(dot) = dot(vector, query)
                 {
                     let score = dot as f32 * scale;
                     // The condition on single rows costs more than the product, and few rows come so far.

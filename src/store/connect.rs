@@ -17,6 +17,7 @@ use surrealdb_cnf::ConfigMap;
 use surrealdb_engine_local::Datastore;
 
 use super::database::{Connection, Database, is_disk_failure};
+use super::temporary::Temporary;
 use super::{Store, migrate};
 use crate::domain::error::DomainError;
 use crate::files;
@@ -26,6 +27,8 @@ const NAMESPACE: &str = "threat_memory";
 const APP_USER: &str = "service";
 /// Scheme of an embedded, durable store.
 const EMBEDDED: &str = "surrealkv://";
+/// Scheme of a store that ends with the process.
+const TEMPORARY: &str = "mem://";
 
 /// Bytes of a block on disk. The engine copies a whole block for each row that it reads; its own 64 KiB
 /// make a point read several times as expensive.
@@ -87,7 +90,7 @@ impl Default for StorageMemory {
 }
 
 impl Store {
-    /// Opens `url` (`surrealkv://PATH`, `mem://`, `ws://HOST`, `wss://HOST`), migrates `database` and signs in
+    /// Opens `url` (`surrealkv://PATH`, `mem://` for a store that ends with the process, `ws://HOST`, `wss://HOST`), migrates `database` and signs in
     /// as the service user, whose password is derived from `secret`.
     ///
     /// # Errors
@@ -99,10 +102,16 @@ impl Store {
         owner: Option<&StorageCredentials>,
         secret: &SecretString,
     ) -> Result<Self, StoreError> {
-        let admin = if url.starts_with(EMBEDDED) {
-            Connection::Tuned(open_embedded(url, memory).await?)
+        let mut temporary = None;
+        let admin = if url.starts_with(TEMPORARY) {
+            let made = Temporary::new().map_err(|error| open_error(url, error))?;
+            let engine_url = format!("{EMBEDDED}{}", made.store().display());
+            temporary = Some(made);
+            Connection::Embedded(open_embedded(&engine_url, memory, Sync::Never).await?)
+        } else if url.starts_with(EMBEDDED) {
+            Connection::Embedded(open_embedded(url, memory, Sync::Every).await?)
         } else {
-            Connection::Plain(open_other(url, owner).await?)
+            Connection::Remote(open_remote(url, owner).await?)
         };
         let admin = Database::new(admin);
         let password = app_password(secret, database);
@@ -120,17 +129,34 @@ impl Store {
             db: service,
             clock: AtomicU64::new(0),
             chain_heads: Mutex::default(),
+            temporary,
         })
+    }
+
+    /// The directory of a store that ends with the process.
+    pub fn temporary_dir(&self) -> Option<&Path> {
+        self.temporary.as_ref().map(Temporary::dir)
     }
 }
 
-async fn open_other(url: &str, owner: Option<&StorageCredentials>) -> Result<Surreal<Any>, StoreError> {
+/// Whether a commit waits for the disk.
+#[derive(Debug, Clone, Copy)]
+enum Sync {
+    Every,
+    Never,
+}
+
+fn open_error(url: &str, cause: impl std::fmt::Display) -> StoreError {
+    StoreError::Open {
+        url: url.to_owned(),
+        cause: cause.to_string(),
+    }
+}
+
+async fn open_remote(url: &str, owner: Option<&StorageCredentials>) -> Result<Surreal<Any>, StoreError> {
     let db = connect((url, Config::new()))
         .await
-        .map_err(|error| StoreError::Open {
-            url: url.to_owned(),
-            cause: error.to_string(),
-        })?;
+        .map_err(|error| open_error(url, error))?;
     if let Some(owner) = owner {
         let (username, password) = (owner.username.clone(), owner.password.expose_secret().to_owned());
         db.signin(Root { username, password }).await?;
@@ -140,16 +166,13 @@ async fn open_other(url: &str, owner: Option<&StorageCredentials>) -> Result<Sur
 
 /// Opens an embedded store. A directory that was closed a moment ago may still be locked: the engine lets go
 /// in the background.
-async fn open_embedded(url: &str, memory: StorageMemory) -> Result<Surreal<Db>, StoreError> {
+async fn open_embedded(url: &str, memory: StorageMemory, sync: Sync) -> Result<Surreal<Db>, StoreError> {
     let dir = Path::new(url.strip_prefix(EMBEDDED).unwrap_or(url));
     let ready = files::private_dir(dir).and_then(|()| begin_log_segment(&dir.join("wal")));
-    ready.map_err(|error| StoreError::Open {
-        url: url.to_owned(),
-        cause: error.to_string(),
-    })?;
+    ready.map_err(|error| open_error(url, error))?;
     let mut tries = 0;
     loop {
-        match datastore(url, memory).await {
+        match datastore(url, memory, sync).await {
             Ok(datastore) => return Ok(Surreal::<Db>::unstable_from_datastore(datastore, None).await?),
             Err(error) => {
                 let locked = is_lock_error(&error);
@@ -162,10 +185,7 @@ async fn open_embedded(url: &str, memory: StorageMemory) -> Result<Surreal<Db>, 
                 return Err(if locked {
                     StoreError::InUse(path)
                 } else {
-                    StoreError::Open {
-                        url: url.to_owned(),
-                        cause: error,
-                    }
+                    open_error(url, error)
                 });
             }
         }
@@ -199,11 +219,14 @@ fn begin_log_segment(wal: &Path) -> std::io::Result<()> {
 }
 
 /// The steps of the SDK's own `connect`, with a configuration of ours.
-async fn datastore(url: &str, memory: StorageMemory) -> Result<Arc<Datastore>, String> {
-    let config = ConfigMap::empty()
+async fn datastore(url: &str, memory: StorageMemory, sync: Sync) -> Result<Arc<Datastore>, String> {
+    let mut config = ConfigMap::empty()
         .with_key_value("surrealkv_block_size", BLOCK_SIZE.to_string())
         .with_key_value("surrealkv_max_memtable_size", memory.memtable.to_string())
         .with_key_value("surrealkv_block_cache_capacity", memory.block_cache.to_string());
+    if matches!(sync, Sync::Never) {
+        config = config.with_key_value("datastore_sync", "never");
+    }
     let builder = Datastore::builder()
         .with_config(config)
         .without_maintenance_tasks();

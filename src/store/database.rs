@@ -36,9 +36,9 @@ pub(super) struct Database {
 #[derive(Debug, Clone)]
 pub(super) enum Connection {
     /// Embedded, with caches of our choosing.
-    Tuned(Surreal<Db>),
-    /// In memory, or elsewhere.
-    Plain(Surreal<Any>),
+    Embedded(Surreal<Db>),
+    /// A SurrealDB server.
+    Remote(Surreal<Any>),
 }
 
 /// Blows when the disk fails a commit; from then on nothing is written until the store is opened anew.
@@ -55,10 +55,10 @@ pub(super) struct Statement<'a> {
 }
 
 enum Target<'a> {
-    Tuned(&'a Surreal<Db>),
-    Plain(&'a Surreal<Any>),
-    TunedTransaction(&'a Transaction<Db>),
-    PlainTransaction(&'a Transaction<Any>),
+    Embedded(&'a Surreal<Db>),
+    Remote(&'a Surreal<Any>),
+    EmbeddedTransaction(&'a Transaction<Db>),
+    RemoteTransaction(&'a Transaction<Any>),
 }
 
 /// A client transaction.
@@ -70,8 +70,8 @@ pub(super) struct Work {
 
 #[derive(Debug)]
 enum ClientTransaction {
-    Tuned(Transaction<Db>),
-    Plain(Transaction<Any>),
+    Embedded(Transaction<Db>),
+    Remote(Transaction<Any>),
 }
 
 impl Fuse {
@@ -118,8 +118,8 @@ impl Database {
     /// A statement for this connection.
     pub(super) fn query<'a>(&'a self, text: impl Into<Cow<'a, str>>) -> Statement<'a> {
         let target = match &self.connection {
-            Connection::Tuned(db) => Target::Tuned(db),
-            Connection::Plain(db) => Target::Plain(db),
+            Connection::Embedded(db) => Target::Embedded(db),
+            Connection::Remote(db) => Target::Remote(db),
         };
         let text = text.into();
         let writes = WRITES.iter().any(|word| text.contains(word));
@@ -135,8 +135,8 @@ impl Database {
     pub(super) async fn begin(self) -> surrealdb::Result<Work> {
         self.fuse.allow()?;
         let transaction = match self.connection {
-            Connection::Tuned(db) => ClientTransaction::Tuned(db.begin().await?),
-            Connection::Plain(db) => ClientTransaction::Plain(db.begin().await?),
+            Connection::Embedded(db) => ClientTransaction::Embedded(db.begin().await?),
+            Connection::Remote(db) => ClientTransaction::Remote(db.begin().await?),
         };
         Ok(Work {
             transaction,
@@ -147,16 +147,16 @@ impl Database {
     /// Selects namespace and database.
     pub(super) async fn use_database(&self, namespace: &str, database: &str) -> surrealdb::Result<()> {
         match &self.connection {
-            Connection::Tuned(db) => db.use_ns(namespace).use_db(database).await.map(drop),
-            Connection::Plain(db) => db.use_ns(namespace).use_db(database).await.map(drop),
+            Connection::Embedded(db) => db.use_ns(namespace).use_db(database).await.map(drop),
+            Connection::Remote(db) => db.use_ns(namespace).use_db(database).await.map(drop),
         }
     }
 
     /// Signs this session in as a database user.
     pub(super) async fn sign_in(&self, user: DatabaseUser) -> surrealdb::Result<()> {
         match &self.connection {
-            Connection::Tuned(db) => db.signin(user).await.map(drop),
-            Connection::Plain(db) => db.signin(user).await.map(drop),
+            Connection::Embedded(db) => db.signin(user).await.map(drop),
+            Connection::Remote(db) => db.signin(user).await.map(drop),
         }
     }
 }
@@ -165,8 +165,8 @@ impl Work {
     /// A statement inside the transaction.
     pub(super) fn query<'a>(&'a self, text: impl Into<Cow<'a, str>>) -> Statement<'a> {
         let target = match &self.transaction {
-            ClientTransaction::Tuned(tx) => Target::TunedTransaction(tx),
-            ClientTransaction::Plain(tx) => Target::PlainTransaction(tx),
+            ClientTransaction::Embedded(tx) => Target::EmbeddedTransaction(tx),
+            ClientTransaction::Remote(tx) => Target::RemoteTransaction(tx),
         };
         Statement {
             target,
@@ -181,16 +181,16 @@ impl Work {
         // It may have begun before the disk failed.
         self.fuse.allow()?;
         self.fuse.watch(match self.transaction {
-            ClientTransaction::Tuned(tx) => tx.commit().await.map(drop),
-            ClientTransaction::Plain(tx) => tx.commit().await.map(drop),
+            ClientTransaction::Embedded(tx) => tx.commit().await.map(drop),
+            ClientTransaction::Remote(tx) => tx.commit().await.map(drop),
         })
     }
 
     /// Takes everything back.
     pub(super) async fn cancel(self) -> surrealdb::Result<()> {
         match self.transaction {
-            ClientTransaction::Tuned(tx) => tx.cancel().await.map(drop),
-            ClientTransaction::Plain(tx) => tx.cancel().await.map(drop),
+            ClientTransaction::Embedded(tx) => tx.cancel().await.map(drop),
+            ClientTransaction::Remote(tx) => tx.cancel().await.map(drop),
         }
     }
 }
@@ -219,10 +219,10 @@ impl<'a> IntoFuture for Statement<'a> {
                 fuse.allow()?;
             }
             let answer = match target {
-                Target::Tuned(db) => db.query(text).bind(variables).await,
-                Target::Plain(db) => db.query(text).bind(variables).await,
-                Target::TunedTransaction(tx) => tx.query(text).bind(variables).await,
-                Target::PlainTransaction(tx) => tx.query(text).bind(variables).await,
+                Target::Embedded(db) => db.query(text).bind(variables).await,
+                Target::Remote(db) => db.query(text).bind(variables).await,
+                Target::EmbeddedTransaction(tx) => tx.query(text).bind(variables).await,
+                Target::RemoteTransaction(tx) => tx.query(text).bind(variables).await,
             };
             match fuse {
                 Some(fuse) => fuse.watch(answer.and_then(IndexedResults::check)),

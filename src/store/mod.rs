@@ -18,6 +18,7 @@ mod sessions;
 mod staging;
 mod staging_rows;
 mod stix;
+mod temporary;
 mod tx;
 
 #[cfg(test)]
@@ -40,6 +41,7 @@ pub use notes::{NoteHead, NotesWrite, StoredEntity, StoredNote, StoredRelation, 
 pub use sessions::{EdgeRecord, SessionRecord};
 pub use staging::{Committed, Decision, NewBatch};
 pub use stix::{IngestResult, StixIngested, node_id};
+use temporary::Temporary;
 
 use crate::domain::error::DomainError;
 
@@ -50,6 +52,8 @@ pub struct Store {
     clock: AtomicU64,
     /// The last link of each workspace's audit chain, as this process knows it.
     chain_heads: Mutex<HashMap<Uuid, ChainHead>>,
+    /// Dropped last: it waits for the engine to close.
+    temporary: Option<Temporary>,
 }
 
 impl Store {

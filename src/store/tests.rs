@@ -212,8 +212,8 @@ fn the_service_can_not_change_the_schema_nor_its_own_rights() {
         let script = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(script.path(), "OPTION IMPORT; DELETE audit;").unwrap();
         match &store.db.connection {
-            Connection::Tuned(db) => db.import(script.path()).await.ok(),
-            Connection::Plain(db) => db.import(script.path()).await.ok(),
+            Connection::Embedded(db) => db.import(script.path()).await.ok(),
+            Connection::Remote(db) => db.import(script.path()).await.ok(),
         };
         assert_eq!(rows(&store.db, "audit").await.len(), 2);
         assert!(store.verify_audit(tenant).await.unwrap().valid);
@@ -227,7 +227,7 @@ async fn owner(url: &str) -> Database {
         match connect((url, Config::new())).await {
             Ok(db) => {
                 db.use_ns("threat_memory").use_db("hosted").await.unwrap();
-                return Database::new(Connection::Plain(db));
+                return Database::new(Connection::Remote(db));
             }
             // The engine lets go of the directory in the background.
             Err(error) => {

@@ -1,0 +1,66 @@
+//! The dot product of two vectors of signed bytes: what an exact scan does for each row.
+
+/// The dot product; `None` if the lengths differ.
+pub(super) fn dot(a: &[i8], b: &[i8]) -> Option<i32> {
+    if a.len() != b.len() {
+        return None;
+    }
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        // SAFETY: the processor has AVX2, which is all that the function asks for.
+        #[allow(unsafe_code)]
+        return Some(unsafe { sum_avx2(a, b) });
+    }
+    Some(sum(a, b))
+}
+
+/// The same loop, compiled for processors with AVX2: half as many instructions.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+fn sum_avx2(a: &[i8], b: &[i8]) -> i32 {
+    sum(a, b)
+}
+
+/// Chunks of a fixed length, so that the compiler uses vector instructions.
+#[inline(always)]
+fn sum(a: &[i8], b: &[i8]) -> i32 {
+    const LANES: usize = 32;
+    let (a, a_rest) = a.as_chunks::<LANES>();
+    let (b, b_rest) = b.as_chunks::<LANES>();
+    let mut total = part(a_rest, b_rest);
+    for (a, b) in a.iter().zip(b) {
+        total += part(a, b);
+    }
+    total
+}
+
+#[inline(always)]
+fn part(a: &[i8], b: &[i8]) -> i32 {
+    let mut sum = 0;
+    for (&x, &y) in a.iter().zip(b) {
+        sum += i32::from(x) * i32::from(y);
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn it_is_the_sum_of_the_products(pairs in prop::collection::vec(any::<(i8, i8)>(), 0..600)) {
+            let (a, b): (Vec<i8>, Vec<i8>) = pairs.iter().copied().unzip();
+            let expected: i32 = pairs.iter().map(|&(x, y)| i32::from(x) * i32::from(y)).sum();
+            prop_assert_eq!(dot(&a, &b), Some(expected));
+            prop_assert_eq!(sum(&a, &b), expected);
+        }
+    }
+
+    #[test]
+    fn vectors_of_different_lengths_have_none() {
+        assert_eq!(dot(&[1, 2], &[1]), None);
+    }
+}
