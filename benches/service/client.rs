@@ -55,8 +55,14 @@ impl Client {
 
     /// Exports a session as a STIX bundle.
     pub async fn export(&self, session: &str) -> Fallible<String> {
-        let path = format!("{}/api/recall/sessions/{session}/export.stix", self.base);
-        self.get(reqwest::Url::parse(&path)?).await
+        self.get_path(&format!("/api/recall/sessions/{session}/export.stix"))
+            .await
+    }
+
+    /// Asks a route that needs nothing but its path.
+    pub async fn get_path(&self, path: &str) -> Fallible<String> {
+        self.get(reqwest::Url::parse(&format!("{}{path}", self.base))?)
+            .await
     }
 
     async fn get(&self, url: reqwest::Url) -> Fallible<String> {

@@ -127,6 +127,12 @@ impl Service {
         Some((user + system) / TICKS)
     }
 
+    /// Entries of a folder of `/proc/PID`: open files are `fd`, threads `task`.
+    pub fn count(&self, folder: &str) -> usize {
+        let folder = format!("/proc/{}/{folder}", self.child.id());
+        std::fs::read_dir(folder).map_or(0, Iterator::count)
+    }
+
     /// A figure of `/proc/PID/status` in bytes.
     pub fn memory(&self, name: &str) -> Option<u64> {
         let text = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
