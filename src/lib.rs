@@ -37,6 +37,10 @@ pub mod search;
 pub mod store;
 pub mod telemetry;
 
+#[cfg(test)]
+#[path = "../tests/support/shared.rs"]
+mod real_input;
+
 pub use actors::graph_store::memory::{NewNote, NoteStatus, NotesFound, Remembered};
 pub use domain::memory::synthesis::SynthesisFormat;
 pub use memory::{MemoryError, MemoryManager};

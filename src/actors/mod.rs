@@ -10,6 +10,7 @@ pub mod identity;
 mod job;
 pub mod keeper;
 pub mod rate_limiter;
+pub mod retention;
 pub mod staging;
 pub mod telemetry_tailer;
 pub mod write_semaphore;

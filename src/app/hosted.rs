@@ -19,6 +19,7 @@ use crate::actors::graph_store::{GraphCore, GraphStore, Holds, IngestStix, Surro
 use crate::actors::handle::{ActorHandle, Kept};
 use crate::actors::identity::{FirstAdmin, Identity, IdentityCore, bootstrap, demo_bundle};
 use crate::actors::rate_limiter::RateLimiter;
+use crate::actors::retention;
 use crate::actors::staging::{StagingBatches, StagingCore};
 use crate::auth::token::Tokens;
 use crate::config::{EmbeddingProvider, Settings};
@@ -125,6 +126,8 @@ impl Application {
         core.close_idle_indexes(Duration::ZERO).await;
         let mut background = background(&state, &extractor, &core, &settings);
         background.push(tokio::spawn(tidy_figures(recorder.clone())));
+        let sweeping = retention::run(Arc::clone(&store), settings.retention.clone());
+        background.push(tokio::spawn(sweeping));
         let listening = listen(&state, recorder)?;
         Ok(Self {
             state,

@@ -59,6 +59,7 @@ pub struct Settings {
     pub server: ServerSettings,
     pub storage: StorageSettings,
     pub limits: LimitSettings,
+    pub retention: RetentionSettings,
     pub search: SearchSettings,
     pub embedding: EmbeddingSettings,
     pub llm: LlmSettings,
@@ -107,6 +108,14 @@ pub struct StorageSettings {
 pub struct LimitSettings {
     /// Requests per hour and caller.
     pub tiers: BTreeMap<String, u32>,
+}
+
+/// Days; 0 keeps for ever.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RetentionSettings {
+    pub recall_session_days: u32,
+    pub finished_batch_days: u32,
 }
 
 #[derive(Debug, Clone, Deserialize)]

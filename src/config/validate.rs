@@ -30,6 +30,16 @@ impl Settings {
             self.search.idle_writer_seconds,
             1..=86_400,
         )?;
+        within(
+            "retention.recall_session_days",
+            self.retention.recall_session_days,
+            0..=36_500,
+        )?;
+        within(
+            "retention.finished_batch_days",
+            self.retention.finished_batch_days,
+            0..=36_500,
+        )?;
         within("search.fresh_docs", self.search.fresh_docs, 0..=10_000)?;
         within("log.keep_files", self.log.keep_files, 1..=1000)?;
         within(

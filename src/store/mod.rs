@@ -12,6 +12,7 @@ mod migrate;
 mod nodes;
 mod notes;
 mod notes_rows;
+mod retention;
 mod retry;
 mod rows;
 mod sessions;

@@ -1,13 +1,20 @@
 //! Starts the real application on a free port and speaks to it as a client would.
 
 use std::future::Future;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use reqwest::{Method, Response};
 use secrecy::SecretString;
 use serde_json::{Value, json};
 use threat_memory::app::hosted::Application;
 use threat_memory::config::{Flags, Settings};
+
+#[path = "../support/shared.rs"]
+mod real_input;
+
+pub use real_input::shared;
+#[allow(unused_imports)]
+pub use real_input::skipped;
 
 pub const ADMIN: &str = "admin@example.com";
 pub const PASSWORD: &str = "a long enough password";
@@ -226,16 +233,6 @@ pub fn encode(pairs: &[(&str, &str)]) -> String {
     let mut url = reqwest::Url::parse("http://x").unwrap();
     url.query_pairs_mut().extend_pairs(pairs);
     url.query().unwrap_or_default().to_owned()
-}
-
-/// Real input that is not part of the project; `None` where it is absent, and the test skips.
-pub fn shared(path: &str) -> Option<PathBuf> {
-    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../shared")).join(path);
-    if path.exists() {
-        return Some(path);
-    }
-    eprintln!("skipped: {} is not there", path.display());
-    None
 }
 
 /// Reads a JSON file.

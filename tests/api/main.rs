@@ -45,6 +45,7 @@ mod staging_model;
 mod staging_properties;
 mod staging_refusals;
 mod stix;
+mod storm;
 mod tenancy;
 mod tlp;
 mod ways_in;

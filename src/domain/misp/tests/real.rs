@@ -1,10 +1,10 @@
 //! Real events (beside the repository): what the reader finds against a second, plain reading of the same JSON.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use super::*;
 use crate::domain::node::NodeType;
+use crate::real_input::shared;
 
 /// The files that are no events, with the field that says so.
 const NOT_EVENTS: [(&str, &str); 3] = [
@@ -15,12 +15,11 @@ const NOT_EVENTS: [(&str, &str); 3] = [
 
 /// Every event there is, by file name.
 pub(in crate::domain) fn files() -> Vec<(String, Value)> {
-    let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../shared/data/misp"));
-    let Ok(entries) = std::fs::read_dir(&folder) else {
-        println!("skipped: data/misp is not beside the repository");
+    let Some(folder) = shared("data/misp") else {
         return Vec::new();
     };
-    let mut files: Vec<(String, Value)> = entries
+    let mut files: Vec<(String, Value)> = std::fs::read_dir(folder)
+        .unwrap()
         .map(|entry| entry.unwrap())
         .map(|entry| (entry.file_name().into_string().unwrap(), entry.path()))
         .filter(|(name, _)| name.ends_with(".json"))

@@ -7,11 +7,10 @@ mod bad_bundles;
 mod differential;
 mod oasis;
 
-use std::path::PathBuf;
-
 use serde_json::json;
 
 use super::*;
+pub(super) use crate::real_input::shared;
 
 /// One object of every type, with as many of its properties as there are; complete in itself.
 pub(super) fn samples() -> Value {
@@ -27,16 +26,6 @@ pub(super) fn sample(type_name: &str) -> Value {
         .find(|object| object["type"] == type_name)
         .unwrap_or_else(|| panic!("no {type_name}"))
         .clone()
-}
-
-/// The test data beside the repository, or none with a line that says so.
-pub(super) fn shared(path: &str) -> Option<PathBuf> {
-    let found = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../shared")).join(path);
-    if !found.exists() {
-        println!("skipped: {path} is not beside the repository");
-        return None;
-    }
-    Some(found)
 }
 
 /// The objects of a bundle, or the object itself, of each file.

@@ -1,0 +1,72 @@
+//! The sweeper: once an hour it removes the recall sessions and finished staging batches whose retention period is over.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, TimeDelta, Utc};
+use tokio::time::{Instant, MissedTickBehavior};
+
+use crate::clock;
+use crate::config::RetentionSettings;
+use crate::domain::error::DomainError;
+use crate::store::Store;
+
+/// A start has better things to do.
+const FIRST_SWEEP: Duration = Duration::from_secs(60);
+const INTERVAL: Duration = Duration::from_secs(60 * 60);
+
+/// Sweeps for as long as the service runs. A failed sweep is logged and made up for by the next.
+pub async fn run(store: Arc<Store>, retention: RetentionSettings) {
+    let mut ticks = tokio::time::interval_at(Instant::now() + FIRST_SWEEP, INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        if let Err(error) = sweep(&store, &retention, clock::now()).await {
+            tracing::warn!(%error, "sweeping what has ended failed");
+        }
+    }
+}
+
+/// Removes what has ended by `now`.
+async fn sweep(store: &Store, retention: &RetentionSettings, now: DateTime<Utc>) -> Result<(), DomainError> {
+    if let Some(before) = end_of_period(now, retention.recall_session_days) {
+        report("recall_session", store.sweep_sessions(before).await?);
+    }
+    if let Some(before) = end_of_period(now, retention.finished_batch_days) {
+        report("staging_batch", store.sweep_batches(before).await?);
+    }
+    Ok(())
+}
+
+/// What is older has ended; `None` where the setting keeps it for ever.
+fn end_of_period(now: DateTime<Utc>, days: u32) -> Option<DateTime<Utc>> {
+    let period = TimeDelta::days(i64::from(days));
+    (days > 0).then(|| now - period)
+}
+
+fn report(kind: &'static str, swept: usize) {
+    metrics::counter!("retention_swept_total", "kind" => kind)
+        .increment(u64::try_from(swept).unwrap_or(u64::MAX));
+    if swept > 0 {
+        tracing::info!(
+            kind,
+            swept,
+            "removed what has reached the end of its retention period"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_days_keep_for_ever_and_days_count_back_from_now() {
+        let now = DateTime::<Utc>::UNIX_EPOCH + TimeDelta::days(100);
+        assert_eq!(end_of_period(now, 0), None);
+        assert_eq!(
+            end_of_period(now, 90),
+            Some(DateTime::UNIX_EPOCH + TimeDelta::days(10))
+        );
+    }
+}

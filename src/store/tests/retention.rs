@@ -1,0 +1,159 @@
+//! What ends after its retention period, and what does not.
+
+use chrono::TimeDelta;
+use serde_json::Map;
+
+use super::*;
+use crate::domain::node::NodeType;
+use crate::domain::staging::{
+    ExtractedEntity, IngestMode, SourceType, StagedEntity, StagedStatus, StagingBatch, Summary,
+};
+use crate::store::NewBatch;
+
+/// Saves a session that was made so many hours ago.
+async fn session(store: &Store, tenant: Uuid, hours: i64) -> Uuid {
+    let id = Uuid::new_v4();
+    let record = SessionRecord {
+        session: RecallSession {
+            id,
+            query: "q".into(),
+            mode: RecallMode::Blended,
+            result_count: 0,
+            max_tlp: Tlp::White,
+            has_red_node: false,
+            node_ids: Vec::new(),
+            created_at: clock::now() - TimeDelta::hours(hours),
+        },
+        user: Uuid::new_v4(),
+        include_rejected: false,
+    };
+    store
+        .save_session(tenant, &record, &entry(tenant, "search"))
+        .await
+        .unwrap();
+    id
+}
+
+/// Saves a batch with one entity, committed so many days ago or still open.
+async fn batch(store: &Store, tenant: Uuid, committed: Option<i64>) -> Uuid {
+    let batch = StagingBatch {
+        id: Uuid::new_v4(),
+        status: if committed.is_some() { "committed" } else { "open" }.into(),
+        source_type: SourceType::ManualText,
+        session_id: None,
+        ingest_mode: IngestMode::Review,
+        summary: Summary::default(),
+        warnings: Vec::new(),
+        created_at: clock::now() - TimeDelta::days(400),
+        committed_at: committed.map(|days| clock::now() - TimeDelta::days(days)),
+    };
+    let entity = StagedEntity {
+        id: Uuid::new_v4(),
+        batch_id: batch.id,
+        status: StagedStatus::Rejected,
+        node_type: NodeType::Tool,
+        name: "Mimikatz".into(),
+        description: String::new(),
+        proposed_tlp: Tlp::Green,
+        proposed_confidence: 0.5,
+        resolved_tlp: None,
+        merge_target_id: None,
+        duplicate_candidates: Vec::new(),
+        warnings: Vec::new(),
+        extraction_reasoning: String::new(),
+        node_id: None,
+    };
+    let found = ExtractedEntity {
+        node_type: NodeType::Tool,
+        name: "Mimikatz".into(),
+        description: String::new(),
+        confidence: 0.5,
+        reasoning: String::new(),
+        properties: Map::new(),
+        identity: "tool:mimikatz".into(),
+        merge_by_name: true,
+        span: None,
+        warnings: Vec::new(),
+    };
+    let new = NewBatch {
+        batch: &batch,
+        user: Uuid::new_v4(),
+        text: "They used Mimikatz.",
+        tlp: Tlp::Green,
+        relations: &[],
+        entities: &[(entity, found)],
+    };
+    store
+        .create_batch(tenant, &new, &entry(tenant, "preview"))
+        .await
+        .unwrap();
+    batch.id
+}
+
+#[test]
+fn sessions_older_than_their_period_end_and_younger_ones_stay() {
+    run(async {
+        let (store, tenant) = (open("mem://").await, Uuid::new_v4());
+        let mut old = Vec::new();
+        // More than one transaction removes.
+        for hours in 0..1_100 {
+            old.push(session(&store, tenant, 91 * 24 + hours).await);
+        }
+        let young = [
+            session(&store, tenant, 89 * 24).await,
+            session(&store, tenant, 0).await,
+        ];
+        let audit = rows(&store.db, "audit").await.len();
+
+        let before = clock::now() - TimeDelta::days(90);
+        assert_eq!(store.sweep_sessions(before).await.unwrap(), old.len());
+        assert_eq!(store.sweep_sessions(before).await.unwrap(), 0);
+        for id in old {
+            assert!(store.session(tenant, id).await.unwrap().is_none());
+        }
+        for id in young {
+            assert!(store.session(tenant, id).await.unwrap().is_some());
+        }
+        assert_eq!(rows(&store.db, "audit").await.len(), audit);
+    });
+}
+
+#[test]
+fn the_database_keeps_a_session_of_today_whatever_the_sweeper_asks() {
+    run(async {
+        let (store, tenant) = (open("mem://").await, Uuid::new_v4());
+        let fresh = session(&store, tenant, 1).await;
+        let old = session(&store, tenant, 30).await;
+        store
+            .sweep_sessions(clock::now() + TimeDelta::days(1))
+            .await
+            .unwrap();
+        assert!(store.session(tenant, fresh).await.unwrap().is_some());
+        assert!(store.session(tenant, old).await.unwrap().is_none());
+    });
+}
+
+#[test]
+fn finished_batches_end_with_their_entities_and_open_ones_never() {
+    run(async {
+        let (store, tenant) = (open("mem://").await, Uuid::new_v4());
+        let mut old = Vec::new();
+        for days in 31..50 {
+            old.push(batch(&store, tenant, Some(days)).await);
+        }
+        let kept = [
+            batch(&store, tenant, Some(29)).await,
+            batch(&store, tenant, None).await,
+        ];
+        let before = clock::now() - TimeDelta::days(30);
+        assert_eq!(store.sweep_batches(before).await.unwrap(), old.len());
+        for id in old {
+            assert!(store.batch(tenant, id, Tlp::Red).await.unwrap().is_none());
+        }
+        for id in kept {
+            let (_, entities, _) = store.batch(tenant, id, Tlp::Red).await.unwrap().unwrap();
+            assert_eq!(entities.len(), 1);
+        }
+        assert_eq!(rows(&store.db, "staged_entity").await.len(), kept.len());
+    });
+}

@@ -1,0 +1,293 @@
+//! Not lost, not doubled: writers of all ways in, readers and exports in two workspaces, while the service is killed
+//! every few seconds. At the end what was acknowledged is compared with what is there.
+//!
+//! `THREAT_MEMORY_STORM_SECONDS` makes the storm longer than the 20 seconds of an ordinary run.
+
+mod ways;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use futures_util::future::join_all;
+use rand::Rng;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use self::ways::{Failure, Way, Written};
+use crate::helpers::{Client, PASSWORD, encode, run};
+use crate::process::{Service, hosted};
+use crate::stix::{by_id, text};
+
+const SECONDS: &str = "THREAT_MEMORY_STORM_SECONDS";
+const WRITERS: usize = 16;
+/// Every fourth writes into the neighbour's workspace.
+const NEIGHBOURS: usize = 4;
+const READERS: usize = 4;
+/// Keeps the time of the comparison in proportion to that of the storm.
+const PAUSE: Duration = Duration::from_millis(80);
+/// Requests of the comparison at a time.
+const LANES: usize = 4;
+const NEIGHBOUR: &str = "neighbour@example.com";
+
+/// The clients of both workspaces while the service runs.
+#[derive(Clone)]
+struct Clients {
+    operator: Client,
+    neighbour: Client,
+}
+
+impl Clients {
+    fn of(&self, neighbour: bool) -> &Client {
+        if neighbour {
+            &self.neighbour
+        } else {
+            &self.operator
+        }
+    }
+
+    /// Both signed in, at a service that has just started.
+    async fn sign_in(service: &Service) -> Self {
+        let neighbour = service.anonymous().sign_in(NEIGHBOUR, PASSWORD).await;
+        Self {
+            operator: service.admin().await,
+            neighbour,
+        }
+    }
+}
+
+type Running = watch::Receiver<Option<Clients>>;
+
+/// The clients, once the service is up; `None` when the storm is over.
+async fn up(running: &mut Running) -> Option<Clients> {
+    let clients = running.wait_for(Option::is_some).await.ok()?;
+    clients.clone()
+}
+
+async fn write(lane: usize, mut running: Running, until: Instant) -> Vec<Written> {
+    let neighbour = lane % NEIGHBOURS == NEIGHBOURS - 1;
+    let mut all = Vec::new();
+    while Instant::now() < until {
+        let Some(clients) = up(&mut running).await else {
+            break;
+        };
+        let way = Way::ALL[(lane + all.len()) % Way::ALL.len()];
+        let mut written = Written::new(way, neighbour);
+        let sent = written.send(clients.of(neighbour)).await;
+        written.acknowledged = sent.is_ok();
+        all.push(written);
+        tokio::time::sleep(PAUSE).await;
+    }
+    all
+}
+
+/// Searches and exports; what it reads is whole JSON or nothing.
+async fn read(lane: usize, mut running: Running, until: Instant) -> usize {
+    let mut answered = 0;
+    while Instant::now() < until {
+        let Some(clients) = up(&mut running).await else {
+            break;
+        };
+        let client = clients.of(lane % 2 == 1);
+        let path = "/api/recall/search?q=one+two+implant&limit=50";
+        let Some(found) = try_get(client, path).await else {
+            continue;
+        };
+        answered += 1;
+        let path = format!("/api/recall/sessions/{}/export.stix", text(&found, "recall_id"));
+        answered += usize::from(try_get(client, &path).await.is_some());
+    }
+    answered
+}
+
+async fn try_get(client: &Client, path: &str) -> Option<Value> {
+    let answer = client.request(reqwest::Method::GET, path).send().await.ok()?;
+    let status = answer.status().as_u16();
+    let whole = answer.text().await.ok()?;
+    // An export of a session without results has nothing to hold.
+    assert!([200, 422, 503].contains(&status), "{path}: {status} {whole}");
+    (status == 200).then(|| serde_json::from_str(&whole).unwrap())
+}
+
+/// Runs the storm; returns what was written and how often the service was killed.
+async fn storm(dir: &std::path::Path, length: Duration) -> (Vec<Written>, usize) {
+    let mut service = Service::start(hosted(dir));
+    let body = json!({"name": "Neighbour", "admin_email": NEIGHBOUR, "admin_password": PASSWORD});
+    let made = service.admin().await.post("/api/admin/workspaces", &body).await;
+    made.expect(201).await;
+    let neighbour = service.anonymous().sign_in(NEIGHBOUR, PASSWORD).await;
+    neighbour.settings(json!({"tier": "enterprise"})).await;
+
+    let (send, running) = watch::channel(Some(Clients::sign_in(&service).await));
+    let until = Instant::now() + length;
+    let writers = (0..WRITERS).map(|lane| tokio::spawn(write(lane, running.clone(), until)));
+    let writers: Vec<_> = writers.collect();
+    let readers = (0..READERS).map(|lane| tokio::spawn(read(lane, running.clone(), until)));
+    let readers: Vec<_> = readers.collect();
+    let mut kills = 0;
+    while Instant::now() < until {
+        let calm = rand::rng().random_range(1_000..5_000);
+        tokio::time::sleep(Duration::from_millis(calm)).await;
+        send.send_replace(None);
+        service.kill();
+        kills += 1;
+        service = Service::start(hosted(dir));
+        send.send_replace(Some(Clients::sign_in(&service).await));
+    }
+    let mut all = Vec::new();
+    for writer in writers {
+        all.extend(writer.await.unwrap());
+    }
+    let mut answered = 0;
+    for reader in readers {
+        answered += reader.await.unwrap();
+    }
+    assert!(answered > 0, "nobody could read");
+    service.kill();
+    (all, kills + 1)
+}
+
+/// Runs `check` for each of `all`, some at a time.
+async fn each<'w, F: Future<Output = ()>>(all: &'w [Written], check: impl Fn(&'w Written) -> F) {
+    let check = &check;
+    join_all((0..LANES).map(|lane| async move {
+        for written in all.iter().skip(lane).step_by(LANES) {
+            check(written).await;
+        }
+    }))
+    .await;
+}
+
+/// What is in doubt is sent again, as a client would.
+async fn repeat(clients: &Clients, all: &[Written]) {
+    each(all, |written| async move {
+        while let Err(failure) = written.send(clients.of(written.neighbour)).await {
+            assert!(matches!(failure, Failure::Busy), "{failure:?}");
+            tokio::time::sleep(PAUSE).await;
+        }
+    })
+    .await;
+}
+
+/// Asserts that each node of each write is there once, and each edge; returns the ids of the nodes by name.
+async fn compare(clients: &Clients, all: &[Written]) -> BTreeMap<String, String> {
+    let found = Mutex::new(BTreeMap::new());
+    each(all, |written| {
+        let found = &found;
+        async move {
+            let client = clients.of(written.neighbour);
+            for name in &written.names {
+                let nodes = named(client, name).await;
+                let ids: BTreeSet<&str> = nodes.iter().map(|node| text(node, "id")).collect();
+                assert_eq!(
+                    (nodes.len(), ids.len()),
+                    (1, 1),
+                    "{name} of {written:?}: {nodes:?}"
+                );
+                let id = text(&nodes[0], "id").to_owned();
+                found.lock().unwrap().insert(name.clone(), id);
+            }
+            if !written.edges.is_empty() {
+                assert_edges(client, written).await;
+            }
+        }
+    })
+    .await;
+    found.into_inner().unwrap()
+}
+
+/// The nodes of this name; exact names come first, so that a double would be among so few.
+async fn named(client: &Client, name: &str) -> Vec<Value> {
+    let path = format!("/api/recall/search?{}", encode(&[("q", name), ("limit", "5")]));
+    let mut found = client.get(&path).await.expect(200).await;
+    let mut nodes: Vec<Value> = found["results"].as_array_mut().unwrap().drain(..).collect();
+    nodes.retain(|node| text(node, "name") == name);
+    nodes
+}
+
+async fn assert_edges(client: &Client, written: &Written) {
+    let word = written.names[0].split(' ').next().unwrap();
+    let path = format!("/api/recall/search?{}", encode(&[("q", word), ("limit", "100")]));
+    let session = client.get(&path).await.expect(200).await;
+    let bundle = client.export(text(&session, "recall_id")).await;
+    let exported = by_id(bundle["objects"].as_array().unwrap());
+    for edge in &written.edges {
+        assert!(exported.contains_key(edge.as_str()), "{edge} of {written:?}");
+    }
+}
+
+/// Neither workspace finds what the other one wrote.
+async fn assert_apart(clients: &Clients, all: &[Written]) {
+    for neighbour in [false, true] {
+        let theirs = all.iter().filter(|written| written.neighbour != neighbour);
+        for written in theirs.take(50) {
+            let name = &written.names[0];
+            assert!(named(clients.of(neighbour), name).await.is_empty(), "{name}");
+        }
+    }
+}
+
+async fn assert_chains(clients: &Clients, all: &[Written]) {
+    for neighbour in [false, true] {
+        let chain = clients
+            .of(neighbour)
+            .get("/api/audit/verify")
+            .await
+            .expect(200)
+            .await;
+        assert_eq!(
+            (&chain["valid"], &chain["unchained"]),
+            (&json!(true), &json!(0)),
+            "{chain}"
+        );
+        let acknowledged = all
+            .iter()
+            .filter(|written| written.neighbour == neighbour && written.acknowledged);
+        assert!(
+            chain["entries"].as_u64().unwrap() >= acknowledged.count() as u64,
+            "{chain}"
+        );
+    }
+}
+
+#[test]
+fn a_storm_with_kills_loses_nothing_acknowledged_and_doubles_nothing() {
+    let seconds = std::env::var(SECONDS).map_or(20, |text| text.parse().unwrap());
+    run(async move {
+        let dir = tempfile::tempdir().unwrap();
+        let (all, kills) = storm(dir.path(), Duration::from_secs(seconds)).await;
+        let (acknowledged, doubtful): (Vec<Written>, Vec<Written>) =
+            all.iter().cloned().partition(|written| written.acknowledged);
+
+        let service = Service::start(hosted(dir.path()));
+        let clients = Clients::sign_in(&service).await;
+        let mut whole = compare(&clients, &acknowledged).await;
+        repeat(&clients, &doubtful).await;
+        whole.extend(compare(&clients, &doubtful).await);
+        assert_apart(&clients, &all).await;
+        assert_chains(&clients, &all).await;
+        service.kill();
+
+        // An index made anew from the store finds the same.
+        std::fs::remove_dir_all(dir.path().join("index")).unwrap();
+        let service = Service::start(hosted(dir.path()));
+        let clients = Clients::sign_in(&service).await;
+        assert!(
+            compare(&clients, &all).await == whole,
+            "the index differs from the store"
+        );
+        println!(
+            "{kills} kills in {seconds} s: {} writes, {} acknowledged, {} nodes, each there once",
+            all.len(),
+            acknowledged.len(),
+            whole.len()
+        );
+        for way in Way::ALL {
+            assert!(
+                acknowledged.iter().any(|written| written.way == way),
+                "{way:?} never got through"
+            );
+        }
+        service.kill();
+    });
+}
