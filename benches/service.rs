@@ -2,7 +2,7 @@
 //! durable store, asked over HTTP.
 //!
 //! Run with `cargo bench --bench service`; `-- --quick` measures 2,000 nodes only, `-- --nodes 10000`
-//! other sizes. The corpus is generated and the same at every run. Everything shares the cores,
+//! other sizes; `-- --neighbour` measures what one workspace notices of another one's load, and nothing else. The corpus is generated and the same at every run. Everything shares the cores,
 //! this client too. Without `--bench`, which `cargo bench` gives, it ends at once.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // A benchmark that can't go on has nothing to return to.
@@ -13,6 +13,8 @@ mod client;
 mod corpus;
 #[path = "service/load.rs"]
 mod load;
+#[path = "service/neighbour.rs"]
+mod neighbour;
 #[path = "service/process.rs"]
 mod process;
 #[path = "service/report.rs"]
@@ -47,6 +49,9 @@ fn main() -> Fallible<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
+    if has("--neighbour") {
+        return runtime.block_on(neighbour::run());
+    }
     runtime.block_on(run(&sizes))
 }
 

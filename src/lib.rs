@@ -17,6 +17,7 @@
 //! - [`http`]: the APIs; thin handlers.
 //! - [`auth`]: passwords, tokens, API keys.
 //! - [`config`]: settings and their rules.
+//! - [`capacity`]: how much is done at a time, and how it is shared out among workspaces.
 //! - [`app`]: the only place that starts actors and wires handles.
 //! - [`demo`]: the main job in one command.
 //! - [`telemetry`]: logs and figures. [`files`]: private files. [`clock`]: the only reader of the time.
@@ -24,6 +25,7 @@
 pub mod actors;
 pub mod app;
 pub mod auth;
+pub mod capacity;
 pub mod clock;
 pub mod config;
 pub mod demo;

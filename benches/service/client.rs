@@ -17,13 +17,18 @@ pub struct Client {
 
 impl Client {
     pub async fn sign_in(base: &str) -> Fallible<Self> {
+        Self::sign_in_as(base, EMAIL).await
+    }
+
+    /// Signs one of the administrators in; all have the same password.
+    pub async fn sign_in_as(base: &str, email: &str) -> Fallible<Self> {
         let http = reqwest::Client::builder().no_proxy().build()?;
         let mut client = Self {
             http,
             base: base.to_owned(),
             token: String::new(),
         };
-        let body = json!({"email": EMAIL, "password": PASSWORD}).to_string();
+        let body = json!({"email": email, "password": PASSWORD}).to_string();
         let answer = client.post("/api/auth/login", body.into_bytes()).await?;
         let token = answer["access_token"].as_str().ok_or("no token")?;
         token.clone_into(&mut client.token);
@@ -67,6 +72,16 @@ impl Client {
 
     async fn get(&self, url: reqwest::Url) -> Fallible<String> {
         text(self.http.get(url).bearer_auth(&self.token).send().await?).await
+    }
+
+    /// Sends a JSON body and returns the status of the answer.
+    pub async fn status_of(&self, path: &str, body: Vec<u8>) -> Fallible<u16> {
+        let request = self.http.post(format!("{}{path}", self.base));
+        let request = request.header("content-type", "application/json").body(body);
+        let answer = request.bearer_auth(&self.token).send().await?;
+        let status = answer.status().as_u16();
+        answer.bytes().await?;
+        Ok(status)
     }
 
     /// Sends a JSON body.

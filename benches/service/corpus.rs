@@ -99,7 +99,8 @@ impl Corpus {
         self.words.question(&mut self.asking)
     }
 
-    fn bundle_of(&mut self, nodes: usize) -> Bundle {
+    /// One more bundle, with so many nodes.
+    pub fn bundle_of(&mut self, nodes: usize) -> Bundle {
         let stream = self.bundles % STREAMS;
         let relationships = nodes * RELATIONSHIPS / NODES;
         let mut objects = vec![json!({"type": "identity", "spec_version": "2.1", "id": AUTHOR,

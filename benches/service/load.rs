@@ -169,6 +169,11 @@ async fn finish(mut clients: JoinSet<Fallible<()>>) -> Fallible<()> {
     Ok(())
 }
 
+/// The latency below which this share of the times lies, in milliseconds.
+pub fn percentile(times: &[Duration], share: f64) -> f64 {
+    series(times.to_vec(), Duration::MAX).percentile(share)
+}
+
 fn series(times: Vec<Duration>, many: Duration) -> Series {
     let mut sorted: Vec<f64> = times.iter().map(|time| time.as_secs_f64() * 1e3).collect();
     sorted.sort_by(f64::total_cmp);

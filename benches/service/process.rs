@@ -35,6 +35,7 @@ impl Service {
             .arg(format!("surrealkv://{}", dir.display()))
             .env("THREAT_MEMORY_SERVER__ADMIN_BIND", "127.0.0.1:0")
             .env("THREAT_MEMORY_LIMITS__TIERS__ENTERPRISE", "100000000")
+            .env("THREAT_MEMORY_LIMITS__TIERS__PILOT", "100000000")
             .env("THREAT_MEMORY_ADMIN_EMAIL", EMAIL)
             .env("THREAT_MEMORY_ADMIN_PASSWORD", PASSWORD)
             .stdin(Stdio::null())

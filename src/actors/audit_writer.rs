@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 use super::handle::{Access, ActorHandle, InFlight, Job, Request};
 use super::job;
+use crate::capacity::Party;
 use crate::config::ActorSettings;
 use crate::domain::audit::{AuditEntry, ChainReport};
 use crate::domain::error::DomainError;
@@ -40,6 +41,10 @@ impl Request for Append {
     type Reply = ();
     const NAME: &'static str = "append";
     const ACCESS: Access = Access::Write;
+
+    fn party(&self) -> Party {
+        Some(self.0.tenant_id)
+    }
 }
 
 /// Asks for the link of an entry that is already in the log. Never waits behind a reader of the log.
@@ -50,6 +55,10 @@ impl Request for Chain {
     type Reply = ();
     const NAME: &'static str = "chain";
     const ACCESS: Access = Access::Write;
+
+    fn party(&self) -> Party {
+        Some(self.0.tenant_id)
+    }
 }
 
 /// Lists entries of a workspace, newest first.
@@ -63,6 +72,10 @@ impl Request for ListEntries {
     type Reply = Vec<AuditEntry>;
     const NAME: &'static str = "list_entries";
     const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        Some(self.tenant)
+    }
 }
 
 /// Checks the chain of a workspace.
@@ -75,6 +88,10 @@ impl Request for VerifyChain {
     type Reply = ChainReport;
     const NAME: &'static str = "verify_chain";
     const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        Some(self.tenant)
+    }
 }
 
 /// Waits until everything that was accepted before is written and linked.
@@ -287,10 +304,9 @@ async fn link_groups(store: &Store, groups: Groups) -> (Vec<u64>, Groups) {
 /// Links the entries whose process was cut off before it could.
 async fn link_leftovers(store: &Store) -> Result<(), DomainError> {
     for tenant in store.workspace_ids().await? {
-        let left = store.unchained_audit(tenant).await?;
-        if !left.is_empty() {
-            tracing::info!(%tenant, entries = left.len(), "linking audit entries that have no link yet");
-            store.chain_audit(tenant, &left).await?;
+        let left = store.link_leftovers(tenant).await?;
+        if left.linked > 0 {
+            tracing::info!(%tenant, entries = left.linked, "linked audit entries that had no link yet");
         }
     }
     Ok(())

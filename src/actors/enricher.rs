@@ -237,6 +237,7 @@ impl EnricherCore {
     /// What the model and the rules find in a text.
     async fn mentions(&self, text: String) -> Result<Mentions, LlmError> {
         let extract = ExtractWithModel(Extract {
+            workspace: None,
             text,
             source_type: SourceType::AnalystReport,
         });

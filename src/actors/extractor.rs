@@ -11,6 +11,7 @@ use tokio::runtime::Handle;
 
 use super::handle::{Access, ActorHandle, Request};
 use super::job;
+use crate::capacity::Party;
 use crate::config::ActorSettings;
 use crate::domain::error::DomainError;
 use crate::domain::extraction::entities_of;
@@ -26,6 +27,8 @@ pub type ExtractorHandle = ActorHandle<Extractor>;
 /// Finds the entities and relations in a text.
 #[derive(Debug)]
 pub struct Extract {
+    /// Whose text it is.
+    pub workspace: Party,
     pub text: String,
     pub source_type: SourceType,
 }
@@ -34,6 +37,10 @@ impl Request for Extract {
     type Reply = Extraction;
     const NAME: &'static str = "extract";
     const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        self.workspace
+    }
 }
 
 /// The same for work that can wait: why the model had no part in it is an error, not a warning.
@@ -135,7 +142,11 @@ impl ExtractorCore {
 
     /// What is found in a text, and why the model had no part in it.
     async fn read(&self, request: Extract) -> Result<(Extraction, Option<LlmError>), DomainError> {
-        let Extract { text, source_type } = request;
+        let Extract {
+            workspace: _,
+            text,
+            source_type,
+        } = request;
         let text: Arc<str> = text.into();
         let until = Instant::now() + self.patience;
         let of_rules = Arc::clone(&text);

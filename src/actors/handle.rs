@@ -1,18 +1,18 @@
 //! What every handle shares: gate, waiting line, time-out, metrics, restart.
 //!
 //! An actix mailbox does not push back, so the limits live here: `gate` requests run at a time, `mailbox`
-//! more may wait, and what comes on top is refused with `Busy`. Writes never wait.
+//! more may wait, and what comes on top is refused with `Busy`. Gates and line are shared out among workspaces
+//! ([`Shares`]). A write waits only for a place that is its workspace's share while others hold it.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
 use actix::dev::ToEnvelope;
 use actix::{Actor, Addr, Context, Handler, Message};
 use metrics::{counter, gauge, histogram};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::Span;
 
+use crate::capacity::{Load, Party, Share, Shares};
 use crate::config::ActorSettings;
 use crate::domain::error::DomainError;
 
@@ -21,7 +21,7 @@ use crate::domain::error::DomainError;
 pub enum Access {
     /// Waits for a permit, bounded by the time-out.
     Read,
-    /// Takes a permit at once or is refused.
+    /// Takes a permit or is refused; waits only where others hold what is its workspace's share.
     Write,
 }
 
@@ -30,6 +30,11 @@ pub trait Request: Send + 'static {
     type Reply: Send + 'static;
     const NAME: &'static str;
     const ACCESS: Access;
+
+    /// Whose request it is: permits are shared out among workspaces.
+    fn party(&self) -> Party {
+        None
+    }
 }
 
 /// A request on its way, with the permit it keeps until the work is done.
@@ -50,10 +55,11 @@ impl<M> Job<M> {
     }
 }
 
-/// Gives the permit back and keeps the figures, also when the work panics.
+/// Gives the permit and what the request was made of back and keeps the figures, also when the work panics.
 #[derive(Debug)]
 pub struct InFlight {
-    _permit: OwnedSemaphorePermit,
+    _permit: Share,
+    _load: Option<Load>,
     actor: &'static str,
     request: &'static str,
     since: Instant,
@@ -79,9 +85,8 @@ struct Inner<A: Actor> {
     name: &'static str,
     addr: RwLock<Addr<A>>,
     factory: Factory<A>,
-    reads: Arc<Semaphore>,
-    writes: Arc<Semaphore>,
-    waiting: AtomicUsize,
+    reads: Shares,
+    writes: Shares,
     settings: ActorSettings,
 }
 
@@ -100,9 +105,9 @@ impl<A: Actor<Context = Context<A>>> ActorHandle<A> {
             name,
             addr: RwLock::new(factory()),
             factory,
-            reads: Arc::new(Semaphore::new(settings.gate)),
-            writes: Arc::new(Semaphore::new(settings.write_gate)),
-            waiting: AtomicUsize::new(0),
+            reads: Shares::new(settings.gate, 1, settings.mailbox),
+            // Only who is below its share waits, so the number of workspaces bounds the line.
+            writes: Shares::new(settings.write_gate, 1, usize::MAX),
             settings,
         };
         gauge!("actor_in_flight", "actor" => name).set(0.0);
@@ -125,16 +130,40 @@ impl<A: Actor<Context = Context<A>>> ActorHandle<A> {
         A: Handler<Job<M>>,
         A::Context: ToEnvelope<A, Job<M>>,
     {
+        self.send(body, None).await
+    }
+
+    /// As [`ActorHandle::call`] for a request made of a body: its load is given back when the work ends, also when
+    /// the caller went away before.
+    ///
+    /// # Errors
+    /// As [`ActorHandle::call`].
+    pub async fn call_with<M>(&self, body: M, load: Load) -> Result<M::Reply, DomainError>
+    where
+        M: Request,
+        A: Handler<Job<M>>,
+        A::Context: ToEnvelope<A, Job<M>>,
+    {
+        self.send(body, Some(load)).await
+    }
+
+    async fn send<M>(&self, body: M, load: Option<Load>) -> Result<M::Reply, DomainError>
+    where
+        M: Request,
+        A: Handler<Job<M>>,
+        A::Context: ToEnvelope<A, Job<M>>,
+    {
         let actor = self.inner.name;
         let limit = match M::ACCESS {
             Access::Read => self.inner.settings.timeout_ms,
             Access::Write => self.inner.settings.write_timeout_ms,
         };
         let answer = async {
-            let permit = self.permit(M::ACCESS).await?;
+            let permit = self.permit(M::ACCESS, body.party()).await?;
             gauge!("actor_in_flight", "actor" => actor).increment(1.0);
             let guard = InFlight {
                 _permit: permit,
+                _load: load,
                 actor,
                 request: M::NAME,
                 since: Instant::now(),
@@ -160,27 +189,25 @@ impl<A: Actor<Context = Context<A>>> ActorHandle<A> {
         }
     }
 
-    async fn permit(&self, access: Access) -> Result<OwnedSemaphorePermit, DomainError> {
-        let busy = || {
-            self.rejected();
-            DomainError::Busy {
-                actor: self.inner.name,
+    async fn permit(&self, access: Access, party: Party) -> Result<Share, DomainError> {
+        let actor = self.inner.name;
+        let permit = match access {
+            Access::Read => {
+                let _waiting = Waiting::new(actor);
+                self.inner.reads.take(party).await
+            }
+            Access::Write => {
+                let _waiting = Waiting::new(actor);
+                // A write that waits has done nothing yet, so it may be given up sooner than one at work.
+                let patience = Duration::from_millis(self.inner.settings.timeout_ms);
+                let taken = tokio::time::timeout(patience, self.inner.writes.take_own(party)).await;
+                taken.ok().flatten()
             }
         };
-        match access {
-            Access::Write => Arc::clone(&self.inner.writes)
-                .try_acquire_owned()
-                .map_err(|_| busy()),
-            Access::Read => {
-                if let Ok(permit) = Arc::clone(&self.inner.reads).try_acquire_owned() {
-                    return Ok(permit);
-                }
-                let place = Waiting::take(&self.inner).ok_or_else(busy)?;
-                let permit = Arc::clone(&self.inner.reads).acquire_owned().await;
-                drop(place);
-                permit.map_err(|_| busy())
-            }
-        }
+        permit.ok_or_else(|| {
+            self.rejected();
+            DomainError::Busy { actor }
+        })
     }
 
     fn rejected(&self) {
@@ -196,32 +223,20 @@ impl<A: Actor<Context = Context<A>>> ActorHandle<A> {
     }
 }
 
-/// A place in the line of reads that wait for a permit.
-struct Waiting<'a> {
-    count: &'a AtomicUsize,
+/// Counts those that are on their way to a permit.
+struct Waiting {
     actor: &'static str,
 }
 
-impl<'a> Waiting<'a> {
-    fn take<A: Actor>(inner: &'a Inner<A>) -> Option<Self> {
-        let most = inner.settings.mailbox;
-        let taken = inner
-            .waiting
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |waiting| {
-                (waiting < most).then_some(waiting + 1)
-            });
-        taken.ok()?;
-        gauge!("actor_mailbox_depth", "actor" => inner.name).increment(1.0);
-        Some(Self {
-            count: &inner.waiting,
-            actor: inner.name,
-        })
+impl Waiting {
+    fn new(actor: &'static str) -> Self {
+        gauge!("actor_mailbox_depth", "actor" => actor).increment(1.0);
+        Self { actor }
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for Waiting {
     fn drop(&mut self) {
-        self.count.fetch_sub(1, Ordering::AcqRel);
         gauge!("actor_mailbox_depth", "actor" => self.actor).decrement(1.0);
     }
 }

@@ -17,6 +17,7 @@ use super::extractor::{Extract, ExtractorHandle};
 use super::graph_store::{CommitStaged, FindDuplicates, GraphHandle};
 use super::handle::{Access, ActorHandle, Request};
 use super::job;
+use crate::capacity::Party;
 use crate::clock;
 use crate::config::ActorSettings;
 use crate::domain::audit::{AuditEntry, Outcome};
@@ -85,6 +86,10 @@ macro_rules! request {
             type Reply = $reply;
             const NAME: &'static str = $name;
             const ACCESS: Access = Access::$access;
+
+            fn party(&self) -> Party {
+                Some(self.by.workspace.id)
+            }
         }
     };
 }
@@ -168,6 +173,7 @@ impl StagingCore {
         } = message;
         let ws = by.workspace.id;
         let extract = Extract {
+            workspace: Some(ws),
             text: text.clone(),
             source_type,
         };

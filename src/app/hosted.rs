@@ -22,6 +22,7 @@ use crate::actors::rate_limiter::RateLimiter;
 use crate::actors::retention;
 use crate::actors::staging::{StagingBatches, StagingCore};
 use crate::auth::token::Tokens;
+use crate::capacity::Budget;
 use crate::config::{EmbeddingProvider, Settings};
 use crate::domain::stix::ingest::Defaults;
 use crate::domain::tlp::Tlp;
@@ -120,6 +121,10 @@ impl Application {
             identity,
             audit,
             limiter,
+            bodies: Budget::new(
+                settings.server.bodies_in_flight(),
+                settings.server.bodies_in_flight() / 2,
+            ),
         };
         load_demo(&store, &state).await?;
         // The demo is written once; its index writer would keep its memory for as long as it is open.

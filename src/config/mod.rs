@@ -90,8 +90,16 @@ pub struct ServerSettings {
     pub workers: usize,
     /// Bytes.
     pub body_limit: usize,
+    pub bodies_in_flight_mib: usize,
     pub trusted_proxies: Vec<IpAddr>,
     pub drain_seconds: u64,
+}
+
+impl ServerSettings {
+    /// Bytes of bodies that are worked on at a time.
+    pub fn bodies_in_flight(&self) -> usize {
+        self.bodies_in_flight_mib << 20
+    }
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -354,6 +362,14 @@ mod tests {
             ("[server]\nworkers = 0", "server.workers: must be from 1 to 64"),
             ("[server]\nportt = 1", "portt"),
             ("[storage]\nurl = \"file://x\"", "storage.url: must begin with"),
+            (
+                "[server]\nbodies_in_flight_mib = 0",
+                "server.bodies_in_flight_mib: must be from 1 to 65536, is 0",
+            ),
+            (
+                "[server]\nbodies_in_flight_mib = 127",
+                "server.bodies_in_flight_mib: must hold two bodies of server.body_limit",
+            ),
             (
                 "[actors.graph_store]\ngate = 0",
                 "actors.graph_store.gate: must be from 1",

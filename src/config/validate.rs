@@ -19,6 +19,14 @@ impl Settings {
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
         within("server.workers", self.server.workers, 1..=64)?;
         within("server.body_limit", self.server.body_limit, 1024..=(1 << 30))?;
+        let bodies = self.server.bodies_in_flight_mib;
+        within("server.bodies_in_flight_mib", bodies, 1..=65_536)?;
+        if self.server.bodies_in_flight() / 2 < self.server.body_limit {
+            // A workspace gets half of it, so a larger body would never be read.
+            return Err(ConfigError::new(format!(
+                "server.bodies_in_flight_mib: must hold two bodies of server.body_limit, is {bodies}"
+            )));
+        }
         within("server.drain_seconds", self.server.drain_seconds, 1..=600)?;
         within(
             "search.exact_scan_limit",

@@ -5,70 +5,102 @@ use std::time::Duration;
 use actix_web::web;
 use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
-use tokio::sync::{Semaphore, SemaphorePermit};
 
+use crate::capacity::{Budget, Load, Party, heavy, large_places};
 use crate::domain::error::DomainError;
 
 /// Above this size parsing leaves the server's threads.
 pub(super) const LARGE: usize = 256 * 1024;
-/// Large bodies that are read and parsed at a time.
-const LARGE_AT_A_TIME: usize = 8;
-const LARGE_WAIT: Duration = Duration::from_secs(30);
+/// Longest wait of a body that has arrived for its place among the large ones.
+const LARGE_WAIT: Duration = Duration::from_secs(60);
 /// Longest silence within a body, and longest time for all of it: a caller that stalls must not keep a place.
 const SILENCE: Duration = Duration::from_secs(10);
 const WHOLE: Duration = Duration::from_secs(120);
 
-/// Reads and parses a JSON body of at most `limit` bytes.
+/// Reads and parses a small JSON body of at most `limit` bytes, which no budget counts.
 ///
 /// # Errors
 /// `TooLarge`, or `Invalid` with the path of the field.
-pub async fn json<T: DeserializeOwned + Send + 'static>(
+pub async fn json<T: DeserializeOwned>(payload: web::Payload, limit: usize) -> Result<T, DomainError> {
+    let bytes = read(payload, limit, None).await?;
+    parse(&bytes)
+}
+
+/// Reads and parses a JSON body of at most `limit` bytes. What is made of it must keep the load, so that the bytes are
+/// counted as long as they cost memory.
+///
+/// # Errors
+/// `Busy` when too many bytes are in flight; else as [`json`].
+pub async fn json_counted<T: DeserializeOwned + Send + 'static>(
     payload: web::Payload,
     limit: usize,
-) -> Result<T, DomainError> {
-    let (bytes, _place) = read(payload, limit).await?;
+    budget: &Budget,
+    party: Party,
+) -> Result<(T, Load), DomainError> {
+    let mut load = budget.load(party);
+    let bytes = read(payload, limit, Some(&mut load)).await?;
     if bytes.len() < LARGE {
-        return parse(&bytes);
+        return Ok((parse(&bytes)?, load));
     }
-    let parsed = tokio::task::spawn_blocking(move || parse(&bytes)).await;
-    parsed.unwrap_or_else(|error| Err(DomainError::internal("the request failed unexpectedly", error)))
+    load.keep(large_place(party).await?);
+    // The load goes along: the work ends even when the caller is gone.
+    heavy(party, move || Ok((parse(&bytes)?, load))).await
 }
 
-/// Waits for a place among the large bodies: parsed, one may take many times its size.
-async fn large_place() -> Result<SemaphorePermit<'static>, DomainError> {
-    static PLACES: Semaphore = Semaphore::const_new(LARGE_AT_A_TIME);
+/// Waits for a place among the large bodies.
+pub(super) async fn large_place(party: Party) -> Result<crate::capacity::Share, DomainError> {
+    let waited = tokio::time::timeout(LARGE_WAIT, large_places().take(party)).await;
     let busy = DomainError::Busy { actor: "body reader" };
-    match tokio::time::timeout(LARGE_WAIT, PLACES.acquire()).await {
-        Ok(Ok(place)) => Ok(place),
-        Ok(Err(_)) | Err(_) => Err(busy),
-    }
+    waited.ok().flatten().ok_or(busy)
 }
 
-pub(super) type Place = Option<SemaphorePermit<'static>>;
-
-/// The body, and its place among the large ones if it is one.
-pub(super) async fn read(payload: web::Payload, limit: usize) -> Result<(web::BytesMut, Place), DomainError> {
-    let read = tokio::time::timeout(WHOLE, read_chunks(payload, limit)).await;
+/// The bytes of a body, counted as they come if there is a load to count them in.
+pub(super) async fn read(
+    payload: web::Payload,
+    limit: usize,
+    load: Option<&mut Load>,
+) -> Result<web::BytesMut, DomainError> {
+    let read = tokio::time::timeout(WHOLE, read_chunks(payload, limit, load)).await;
     read.unwrap_or(Err(DomainError::TooSlow))
 }
 
-async fn read_chunks(mut payload: web::Payload, limit: usize) -> Result<(web::BytesMut, Place), DomainError> {
+async fn read_chunks(
+    mut payload: web::Payload,
+    limit: usize,
+    mut load: Option<&mut Load>,
+) -> Result<web::BytesMut, DomainError> {
     let mut body = web::BytesMut::new();
-    let mut place = None;
-    loop {
-        let next = tokio::time::timeout(SILENCE, payload.next()).await;
-        let Some(chunk) = next.map_err(|_| DomainError::TooSlow)? else {
-            return Ok((body, place));
-        };
-        let chunk =
-            chunk.map_err(|error| DomainError::invalid("body", format!("could not be read: {error}")))?;
+    while let Some(chunk) = next_chunk(&mut payload).await? {
         if body.len() + chunk.len() > limit {
             return Err(DomainError::TooLarge { limit });
         }
-        if body.len() + chunk.len() >= LARGE && place.is_none() {
-            place = Some(large_place().await?);
+        if let Some(load) = &mut load
+            && let Err(error) = load.grow(chunk.len())
+        {
+            let left = limit - body.len() - chunk.len();
+            drop(body);
+            drain(payload, left).await;
+            return Err(error);
         }
         body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
+async fn next_chunk(payload: &mut web::Payload) -> Result<Option<web::Bytes>, DomainError> {
+    let next = tokio::time::timeout(SILENCE, payload.next()).await;
+    let chunk = next.map_err(|_| DomainError::TooSlow)?.transpose();
+    chunk.map_err(|error| DomainError::invalid("body", format!("could not be read: {error}")))
+}
+
+/// Reads the rest of a refused body and keeps nothing of it: many clients look for an answer only when they have sent
+/// everything, and find the connection reset instead.
+async fn drain(mut payload: web::Payload, mut left: usize) {
+    while let Ok(Some(chunk)) = next_chunk(&mut payload).await {
+        let Some(rest) = left.checked_sub(chunk.len()) else {
+            return;
+        };
+        left = rest;
     }
 }
 

@@ -19,6 +19,7 @@ use crate::actors::graph_store::GraphHandle;
 use crate::actors::identity::IdentityHandle;
 use crate::actors::rate_limiter::RateLimiterHandle;
 use crate::actors::staging::StagingHandle;
+use crate::capacity::Budget;
 use crate::config::Settings;
 
 /// What every handler reaches.
@@ -30,4 +31,6 @@ pub struct AppState {
     pub identity: IdentityHandle,
     pub audit: AuditHandle,
     pub limiter: RateLimiterHandle,
+    /// Bytes of bodies that are being worked on.
+    pub bodies: Budget,
 }

@@ -135,6 +135,7 @@ impl World {
 
     async fn extract(&self, text: &str) -> Extraction {
         let request = Extract {
+            workspace: None,
             text: text.into(),
             source_type: SourceType::AnalystReport,
         };

@@ -15,9 +15,9 @@ use super::{Store, failed};
 use crate::domain::audit::{AuditEntry, ChainCheck, ChainLink, ChainReport};
 use crate::domain::error::DomainError;
 
-const PAGE: u32 = 1000;
+pub(super) const PAGE: u32 = 1000;
 /// The year 9999: the latest time that RFC 3339 can write.
-const FAR_FUTURE: DateTime<Utc> = DateTime::from_timestamp(253_402_300_799, 0).unwrap();
+pub(super) const FAR_FUTURE: DateTime<Utc> = DateTime::from_timestamp(253_402_300_799, 0).unwrap();
 
 /// Which entries to list, newest first.
 #[derive(Debug, Clone, Default)]
@@ -72,7 +72,8 @@ impl Store {
             let mut head = self.chain_heads().remove(&tenant);
             if lost_races.fetch_add(1, Ordering::Relaxed) > 0 {
                 // Another process may have linked some of them meanwhile.
-                let linked = self.linked(&entries).await?;
+                let ids: Vec<Uuid> = entries.iter().map(|entry| entry.id).collect();
+                let linked = self.linked(&ids).await?;
                 entries.retain(|entry| !linked.contains(&entry.id));
                 head = None;
             }
@@ -105,11 +106,8 @@ impl Store {
     }
 
     /// Ids of those of the entries that have a link.
-    async fn linked(&self, entries: &[&AuditEntry]) -> Result<HashSet<Uuid>, StoreError> {
-        let ids: Vec<_> = entries
-            .iter()
-            .map(|entry| record("audit_chain", entry.id))
-            .collect();
+    pub(super) async fn linked(&self, entries: &[Uuid]) -> Result<HashSet<Uuid>, StoreError> {
+        let ids: Vec<_> = entries.iter().map(|id| record("audit_chain", *id)).collect();
         let mut response = self
             .db
             .query("SELECT VALUE id FROM $ids")
@@ -131,33 +129,6 @@ impl Store {
             seq: u64::try_from(seq).unwrap_or(0),
             hash,
         }))
-    }
-
-    /// Entries without a link: those written just before the process was cut off.
-    pub async fn unchained_audit(&self, tenant: Uuid) -> Result<Vec<AuditEntry>, DomainError> {
-        let what = "reading the audit chain failed";
-        if self.count(tenant, "audit").await? == self.count(tenant, "audit_chain").await? {
-            return Ok(Vec::new());
-        }
-        let mut response = self
-            .db
-            .query("SELECT * FROM audit WHERE tenant_id = $t ORDER BY ord")
-            .bind(("t", tenant))
-            .await
-            .map_err(failed(what))?;
-        let rows: Vec<AuditRow> = response.take(0).map_err(failed(what))?;
-        // Stored newest first, linked oldest first.
-        let entries: Vec<AuditEntry> = rows
-            .into_iter()
-            .rev()
-            .map(AuditRow::into_entry)
-            .collect::<Result<_, _>>()?;
-        let all: Vec<&AuditEntry> = entries.iter().collect();
-        let linked = self.linked(&all).await.map_err(|error| error.into_domain(what))?;
-        Ok(entries
-            .into_iter()
-            .filter(|entry| !linked.contains(&entry.id))
-            .collect())
     }
 
     /// The entries of a workspace, newest first.
@@ -216,7 +187,7 @@ impl Store {
         Ok(check.finish(entries.saturating_sub(links)))
     }
 
-    async fn count(&self, tenant: Uuid, table: &'static str) -> Result<u64, DomainError> {
+    pub(super) async fn count(&self, tenant: Uuid, table: &'static str) -> Result<u64, DomainError> {
         let what = "counting audit entries failed";
         let query =
             format!("SELECT VALUE count FROM (SELECT count() FROM {table} WHERE tenant_id = $t GROUP ALL)");

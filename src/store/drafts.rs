@@ -13,7 +13,7 @@ use super::nodes::StoredNode;
 use super::retry::with_retry;
 use super::rows::{AuditRow, EdgeRow, EvidenceRow, NodeRow, corrupt, key, pack, record, tlp};
 use super::stix::{IngestResult, node_id};
-use super::tx::WriteTx;
+use super::tx::{WriteTx, breathe};
 use crate::domain::audit::AuditEntry;
 use crate::domain::draft::{Drafts, EdgeDraft, EvidenceDraft, NodeDraft};
 use crate::domain::error::DomainError;
@@ -129,7 +129,8 @@ impl Work<'_> {
             .await?;
         let mut known: HashSet<Uuid> = found.iter().map(|row| key(&row.id)).collect::<Result<_, _>>()?;
         let mut rows = Vec::new();
-        for draft in drafts {
+        for (place, draft) in drafts.iter().enumerate() {
+            breathe(place).await;
             let id = id_of(draft);
             if known.insert(key(&id)?) {
                 rows.push(self.evidence_row(id, draft));
@@ -176,6 +177,7 @@ impl Work<'_> {
             return Err(DomainError::NotFound("node").into());
         }
         for (place, (id, draft)) in ids.iter_mut().zip(drafts).enumerate() {
+            breathe(place).await;
             let hidden = rows.get(id).is_some_and(|(row, _)| self.hides(row, draft));
             if hidden && !self.write.merges.contains_key(&place) {
                 *id = self.id_beside(draft);

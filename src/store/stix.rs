@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::connect::StoreError;
 use super::retry::with_retry;
 use super::rows::{AuditRow, EdgeRow, EvidenceRow, NodeRow, SupportRow, corrupt, key, pack, record, tlp};
-use super::tx::WriteTx;
+use super::tx::{WriteTx, breathe};
 use super::{Store, failed};
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
@@ -204,7 +204,8 @@ impl Ingest<'_> {
             stored.insert(key(&row.id)?, row);
         }
         let (mut created, mut updated, mut evidence) = (Vec::new(), Vec::new(), Vec::new());
-        for node in nodes {
+        for (place, node) in nodes.iter().enumerate() {
+            breathe(place).await;
             let id = node_id(self.ws, &node.stix_id);
             let known = stored.get(&id);
             if known.is_some_and(|row| row.modified.is_some_and(|stored| stored >= node.modified)) {
@@ -295,7 +296,8 @@ impl Ingest<'_> {
         let stored: HashMap<Uuid, Option<DateTime<Utc>>> =
             by_key(self.tx.find(self.ws, VERSIONS, ids).await?)?;
         let (mut rows, mut replaced) = (Vec::new(), Vec::new());
-        for edge in edges {
+        for (place, edge) in edges.iter().enumerate() {
+            breathe(place).await;
             let id = self.edge_id(edge);
             let known = stored.get(&id);
             if known.is_some_and(|stored| stored.is_some_and(|stored| stored >= edge.modified)) {
@@ -363,7 +365,8 @@ impl Ingest<'_> {
         let stored: HashMap<Uuid, Option<DateTime<Utc>>> =
             by_key(self.tx.find(self.ws, VERSIONS, ids).await?)?;
         let mut rows = Vec::new();
-        for object in objects {
+        for (place, object) in objects.iter().enumerate() {
+            breathe(place).await;
             let id = id_of(object);
             if stored
                 .get(&id)

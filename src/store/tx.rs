@@ -11,8 +11,18 @@ use super::database::Work;
 use super::rows::{key, record};
 use super::staging_rows::EntityRow;
 
-/// Rows per statement: large enough to be fast, small enough to keep a statement's memory bounded.
-const CHUNK: usize = 1000;
+/// Rows per statement: large enough to be fast, small enough to keep a statement's memory bounded and to leave the
+/// thread to others after some tens of milliseconds.
+const CHUNK: usize = 250;
+/// Rows made between two pauses.
+const ROWS_PER_PIECE: usize = 64;
+
+/// Leaves the thread to others now and then while many rows are made.
+pub(super) async fn breathe(row: usize) {
+    if row % ROWS_PER_PIECE == ROWS_PER_PIECE - 1 {
+        tokio::task::yield_now().await;
+    }
+}
 
 /// A transaction that must be ended with [`WriteTx::finish`].
 pub(super) struct WriteTx {
@@ -41,6 +51,7 @@ impl WriteTx {
             let statement = self.tx.query(query).bind(("ids", chunk.to_vec()));
             let rows: Vec<T> = statement.bind(("ws", ws)).await?.take(0)?;
             found.extend(rows);
+            tokio::task::yield_now().await;
         }
         Ok(found)
     }
@@ -80,6 +91,7 @@ impl WriteTx {
             let rest = rows.split_off(rows.len().min(CHUNK));
             self.tx.query(query).bind(("rows", rows)).await?.check()?;
             rows = rest;
+            tokio::task::yield_now().await;
         }
         Ok(())
     }

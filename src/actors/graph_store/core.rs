@@ -1,6 +1,7 @@
 //! What all requests to the graph share: the store, the index, and the order of each workspace's writes.
 
 use std::collections::{BTreeSet, HashMap};
+use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use super::documents;
 use super::memory::Memory;
 use crate::actors::audit_writer::{AuditHandle, Chain};
 use crate::actors::job::blocking;
+use crate::capacity::{heavy, indexing};
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
 use crate::search::{IndexDoc, SearchIndex, WorkspaceIndex};
@@ -18,6 +20,8 @@ use crate::store::Store;
 
 /// Nodes read and indexed at a time while an index catches up.
 const PAGE: u32 = 2000;
+/// Documents embedded at a time: some tens of milliseconds.
+const DOCS_PER_PIECE: usize = 256;
 /// Microseconds that a transaction of another process, or the difference of two clocks, may take.
 const OVERLAP: u64 = 120_000_000;
 
@@ -178,7 +182,7 @@ impl GraphCore {
                 last
             };
             if !self
-                .apply(&target, docs, mark, !self.surroundings.remote_model)
+                .apply(ws, &target, docs, mark, !self.surroundings.remote_model)
                 .await?
             {
                 state.unindexed().lacks_vectors_from(after.saturating_add(1));
@@ -242,7 +246,7 @@ impl GraphCore {
                 return Ok(());
             };
             docs.retain(|doc| !target.contains(doc.node_id, doc.rev));
-            if !docs.is_empty() && !self.apply(&target, docs, target.checkpoint(), true).await? {
+            if !docs.is_empty() && !self.apply(ws, &target, docs, target.checkpoint(), true).await? {
                 state.unindexed().lacks_vectors_from(after.saturating_add(1));
             }
             let mut unindexed = state.unindexed();
@@ -263,18 +267,55 @@ impl GraphCore {
     /// vectors yet.
     async fn apply(
         &self,
+        ws: Uuid,
         target: &Arc<WorkspaceIndex>,
         mut docs: Vec<IndexDoc>,
         checkpoint: u64,
         embed: bool,
     ) -> Result<bool, DomainError> {
-        let (index, target) = (Arc::clone(&self.index), Arc::clone(target));
+        let mut embedded = embed;
+        if embed && docs.iter().any(|doc| doc.vector.is_none()) {
+            (docs, embedded) = self.embedded(ws, docs).await?;
+        }
+        let place = indexing().take(Some(ws)).await;
+        let target = Arc::clone(target);
         blocking(move || {
-            let embedded = embed && documents::embed(&index, &mut docs);
-            target.apply(docs, checkpoint).map_err(index_failed)?;
-            Ok(embedded)
+            let _place = place;
+            target.apply(docs, checkpoint).map_err(index_failed)
         })
-        .await
+        .await?;
+        Ok(embedded)
+    }
+
+    /// Documents with their vectors, made piece by piece; false when the model can't be reached.
+    async fn embedded(&self, ws: Uuid, docs: Vec<IndexDoc>) -> Result<(Vec<IndexDoc>, bool), DomainError> {
+        let index = Arc::clone(&self.index);
+        if self.surroundings.remote_model {
+            // That is waiting, not work.
+            return blocking(move || {
+                let mut docs = docs;
+                let embedded = documents::embed(&index, &mut docs);
+                Ok((docs, embedded))
+            })
+            .await;
+        }
+        let (mut done, mut left) = (Vec::with_capacity(docs.len()), docs);
+        while !left.is_empty() {
+            let rest = left.split_off(left.len().min(DOCS_PER_PIECE));
+            let index = Arc::clone(&index);
+            let (piece, embedded) = heavy(Some(ws), move || {
+                let embedded = documents::embed(&index, &mut left);
+                Ok((left, embedded))
+            })
+            .await?;
+            done.extend(piece);
+            left = rest;
+            if !embedded {
+                done.extend(left);
+                return Ok((done, false));
+            }
+        }
+        Ok((done, true))
     }
 
     /// Notes that a revision is durable; to be called before the workspace's write lock is given back.
@@ -284,19 +325,19 @@ impl GraphCore {
         unindexed.highest = unindexed.highest.max(rev);
     }
 
-    /// Indexes what a committed revision changed. After a failure the checkpoint stays below the revision and
+    /// Indexes what a committed revision changed, once its documents are made. After a failure the checkpoint stays below the revision and
     /// the background filling tries again.
     pub(super) async fn index_revision(
         &self,
         ws: Uuid,
         state: &WorkspaceState,
         rev: u64,
-        docs: Vec<IndexDoc>,
+        docs: impl Future<Output = Result<Vec<IndexDoc>, DomainError>>,
     ) {
         let mark = state.unindexed().mark(rev);
         let applied = async {
             let target = self.open_index(ws).await?;
-            self.apply(&target, docs, mark, !self.surroundings.remote_model)
+            self.apply(ws, &target, docs.await?, mark, !self.surroundings.remote_model)
                 .await
         };
         match applied.await {
@@ -350,7 +391,7 @@ impl GraphCore {
         let mark = state.unindexed().mark(u64::MAX);
         let moved = async {
             let target = self.open_index(ws).await?;
-            self.apply(&target, Vec::new(), mark, false).await
+            self.apply(ws, &target, Vec::new(), mark, false).await
         };
         if let Err(error) = moved.await {
             tracing::warn!(workspace = %ws, ?error, "storing the index's mark failed");
@@ -366,7 +407,7 @@ impl GraphCore {
                 let target = self.open_index(ws).await?;
                 // The mark of this moment stays: other revisions may still be on their way.
                 let mark = target.checkpoint();
-                Ok::<_, DomainError>((last, self.apply(&target, docs, mark, true).await?))
+                Ok::<_, DomainError>((last, self.apply(ws, &target, docs, mark, true).await?))
             };
             match page.await {
                 Ok((None, _)) => {

@@ -8,9 +8,10 @@ use uuid::Uuid;
 use super::core::{GraphCore, WorkspaceState, index_failed};
 use super::{CommitStaged, DraftsDone, FindDuplicates, IngestDrafts, documents};
 use crate::actors::job::blocking;
+use crate::capacity::heavy;
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
-use crate::domain::draft::NodeDraft;
+use crate::domain::draft::{Drafts, NodeDraft};
 use crate::domain::error::DomainError;
 use crate::domain::extraction::{Entry, Gazetteer};
 use crate::domain::node::NodeType;
@@ -25,6 +26,8 @@ const SAME_MEANING: f32 = 0.8;
 const MOST_KEYS: usize = 20;
 /// Most candidates that are shown per entity.
 const CANDIDATES: usize = 5;
+/// Drafts that are looked up at a time: some tens of milliseconds.
+const DRAFTS_PER_PIECE: usize = 500;
 /// Properties that name exactly one thing.
 const IDENTIFIERS: [&str; 2] = ["value", "external_ids"];
 
@@ -55,8 +58,7 @@ impl GraphCore {
             let _writing = state.writing.lock().await;
             // The names of what was committed just before must be known, or a node would be doubled.
             state.settled().await?;
-            let (drafts_read, index) = (Arc::clone(&drafts), Arc::clone(&target));
-            let merges = blocking(move || same_nodes(&index, &drafts_read.nodes, highest)).await?;
+            let merges = same_nodes(ws, &target, Arc::clone(&drafts), highest).await?;
             let write = DraftsWrite {
                 ws,
                 drafts: &drafts,
@@ -70,7 +72,7 @@ impl GraphCore {
             Self::committed(&state, done.rev);
             done
         };
-        self.index_stored(ws, &state, done.rev, &done.touched).await;
+        self.index_stored(ws, &state, done.rev, done.touched).await;
         self.chain(audit(&done.result)).await;
         Ok(DraftsDone {
             result: done.result,
@@ -107,7 +109,11 @@ impl GraphCore {
             state.settled().await?;
             let staged = self.store.staged_drafts(ws, batch, highest).await?;
             let (ids, drafts): (Vec<Uuid>, Vec<NodeDraft>) = staged.into_iter().unzip();
-            let known = blocking(move || same_nodes(&target, &drafts, highest)).await?;
+            let drafts = Arc::new(Drafts {
+                nodes: drafts,
+                ..Drafts::default()
+            });
+            let known = same_nodes(ws, &target, drafts, highest).await?;
             let known: HashMap<Uuid, Uuid> = known
                 .into_iter()
                 .filter_map(|(place, node)| Some((*ids.get(place)?, node)))
@@ -119,7 +125,7 @@ impl GraphCore {
             Self::committed(&state, done.rev);
             done
         };
-        self.index_stored(ws, &state, done.rev, &done.touched).await;
+        self.index_stored(ws, &state, done.rev, done.touched).await;
         self.chain(audit(&done.result)).await;
         Ok(done.result)
     }
@@ -164,21 +170,43 @@ impl GraphCore {
             .collect())
     }
 
-    async fn index_stored(&self, ws: Uuid, state: &WorkspaceState, rev: u64, touched: &[StoredNode]) {
-        let docs = touched.iter().map(documents::of_stored).collect();
+    async fn index_stored(&self, ws: Uuid, state: &WorkspaceState, rev: u64, touched: Vec<StoredNode>) {
+        let docs = heavy(Some(ws), move || {
+            Ok(touched.iter().map(documents::of_stored).collect())
+        });
         self.index_revision(ws, state, rev, docs).await;
     }
 }
 
-/// The stored nodes that drafts are: those of the same type that carry the draft's name or external id, as far
-/// as the writer may see them.
-fn same_nodes(
-    target: &WorkspaceIndex,
-    drafts: &[NodeDraft],
+/// The stored nodes that drafts are, by position, looked up piece by piece.
+async fn same_nodes(
+    ws: Uuid,
+    target: &Arc<WorkspaceIndex>,
+    drafts: Arc<Drafts>,
     highest: Tlp,
 ) -> Result<HashMap<usize, Uuid>, DomainError> {
     let mut same = HashMap::new();
-    for (place, draft) in drafts.iter().enumerate().filter(|(_, draft)| draft.merge_by_name) {
+    for first in (0..drafts.nodes.len()).step_by(DRAFTS_PER_PIECE) {
+        let (target, drafts) = (Arc::clone(target), Arc::clone(&drafts));
+        let found = heavy(Some(ws), move || {
+            let piece = drafts.nodes.iter().enumerate().skip(first).take(DRAFTS_PER_PIECE);
+            same_of(&target, piece, highest)
+        })
+        .await?;
+        same.extend(found);
+    }
+    Ok(same)
+}
+
+/// The stored nodes that drafts are: those of the same type that carry the draft's name or external id, as far
+/// as the writer may see them.
+fn same_of<'d>(
+    target: &WorkspaceIndex,
+    drafts: impl Iterator<Item = (usize, &'d NodeDraft)>,
+    highest: Tlp,
+) -> Result<Vec<(usize, Uuid)>, DomainError> {
+    let mut same = Vec::new();
+    for (place, draft) in drafts.filter(|(_, draft)| draft.merge_by_name) {
         let mut keys = vec![draft.name.as_str()];
         keys.extend(strings(draft.properties.get("external_ids")).take(MOST_KEYS));
         let filter = Filter {
@@ -193,7 +221,7 @@ fn same_nodes(
         }
         // An identifier says more than a name, and a name more than an alias.
         if let Some(best) = found.into_iter().max_by_key(|hit| hit.kind) {
-            same.insert(place, best.node_id);
+            same.push((place, best.node_id));
         }
     }
     Ok(same)

@@ -24,6 +24,7 @@ use uuid::Uuid;
 pub use self::core::{GraphCore, Holds, Surroundings};
 use super::handle::{Access, ActorHandle, Request};
 use super::job;
+use crate::capacity::Party;
 use crate::config::ActorSettings;
 use crate::domain::draft::Drafts;
 use crate::domain::principal::Principal;
@@ -54,6 +55,10 @@ impl Request for IngestStix {
     type Reply = Ingested;
     const NAME: &'static str = "ingest_stix";
     const ACCESS: Access = Access::Write;
+
+    fn party(&self) -> Party {
+        Some(self.by.workspace.id)
+    }
 }
 
 /// Takes drafts in: all of them, or, on an error, none.
@@ -79,6 +84,10 @@ impl Request for IngestDrafts {
     type Reply = DraftsDone;
     const NAME: &'static str = "ingest_drafts";
     const ACCESS: Access = Access::Write;
+
+    fn party(&self) -> Party {
+        Some(self.by.workspace.id)
+    }
 }
 
 /// Looks for stored nodes that extracted entities may be.
@@ -92,6 +101,10 @@ impl Request for FindDuplicates {
     type Reply = Vec<Vec<DuplicateCandidate>>;
     const NAME: &'static str = "find_duplicates";
     const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        Some(self.by.workspace.id)
+    }
 }
 
 /// Asks for the decided entities of one batch to become nodes, all or nothing.
@@ -105,6 +118,10 @@ impl Request for CommitStaged {
     type Reply = CommitResult;
     const NAME: &'static str = "commit_staged";
     const ACCESS: Access = Access::Write;
+
+    fn party(&self) -> Party {
+        Some(self.by.workspace.id)
+    }
 }
 
 /// Searches and remembers the result as a session.
@@ -128,6 +145,10 @@ impl Request for Recall {
     type Reply = Recalled;
     const NAME: &'static str = "recall";
     const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        Some(self.by.workspace.id)
+    }
 }
 
 /// Searches by meaning only.
@@ -143,6 +164,10 @@ impl Request for RecallSemantic {
     type Reply = Visible<ScoredNode>;
     const NAME: &'static str = "recall_semantic";
     const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        Some(self.by.workspace.id)
+    }
 }
 
 /// Reads a recall session.
@@ -156,6 +181,10 @@ impl Request for ReadSession {
     type Reply = RecallSession;
     const NAME: &'static str = "read_session";
     const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        Some(self.by.workspace.id)
+    }
 }
 
 /// Builds the STIX bundle of a session, as JSON text.
@@ -169,6 +198,10 @@ impl Request for ExportSession {
     type Reply = String;
     const NAME: &'static str = "export_session";
     const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        Some(self.by.workspace.id)
+    }
 }
 
 /// The actor.

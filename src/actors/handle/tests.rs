@@ -1,11 +1,13 @@
 //! What a handle promises, with an actor that does as it is told.
 
 use std::future::Future;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use actix::ResponseFuture;
 use futures_util::future::join_all;
 use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+use uuid::Uuid;
 
 use super::*;
 use crate::actors::{job, keeper};
@@ -36,6 +38,20 @@ impl Request for Change {
     type Reply = u32;
     const NAME: &'static str = "change";
     const ACCESS: Access = Access::Write;
+}
+
+/// A change that a workspace asks for.
+#[derive(Debug)]
+struct ChangeOf(Uuid, Task);
+
+impl Request for ChangeOf {
+    type Reply = u32;
+    const NAME: &'static str = "change_of";
+    const ACCESS: Access = Access::Write;
+
+    fn party(&self) -> Party {
+        Some(self.0)
+    }
 }
 
 struct Probe {
@@ -79,6 +95,15 @@ impl Handler<Job<Change>> for Probe {
 
     fn handle(&mut self, job: Job<Change>, _: &mut Self::Context) -> Self::Result {
         let (Change(task), guard, span) = job.open();
+        self.obey(task, guard, span)
+    }
+}
+
+impl Handler<Job<ChangeOf>> for Probe {
+    type Result = ResponseFuture<Result<u32, DomainError>>;
+
+    fn handle(&mut self, job: Job<ChangeOf>, _: &mut Self::Context) -> Self::Result {
+        let (ChangeOf(_, task), guard, span) = job.open();
         self.obey(task, guard, span)
     }
 }
@@ -189,7 +214,7 @@ fn a_full_write_gate_refuses_at_once_and_reads_go_on() {
             let handle = handle.clone();
             async move { handle.call(Change(task)).await }
         });
-        until(|| handle.inner.writes.available_permits() == 0).await;
+        until(|| handle.inner.writes.free() == 0).await;
         let since = Instant::now();
         assert!(is_busy(&handle.call(Change(Task::Echo(1))).await));
         assert!(since.elapsed() < Duration::from_secs(10));
@@ -210,9 +235,9 @@ fn reads_wait_their_turn_and_the_line_is_bounded() {
             tokio::spawn(async move { handle.call(Look(task)).await })
         };
         let holder = call(task);
-        until(|| handle.inner.reads.available_permits() == 0).await;
+        until(|| handle.inner.reads.free() == 0).await;
         let waiting: Vec<_> = (1..=3).map(|n| call(Task::Echo(n))).collect();
-        until(|| handle.inner.waiting.load(Ordering::Acquire) == 3).await;
+        until(|| handle.inner.reads.waiting() == 3).await;
         assert!(
             is_busy(&handle.call(Look(Task::Echo(9))).await),
             "the line is full"
@@ -227,7 +252,7 @@ fn reads_wait_their_turn_and_the_line_is_bounded() {
         for (n, waiting) in (1..).zip(waiting) {
             assert_eq!(waiting.await.unwrap().unwrap(), n);
         }
-        assert_eq!(handle.inner.waiting.load(Ordering::Acquire), 0);
+        assert_eq!(handle.inner.reads.waiting(), 0);
     });
 }
 
@@ -241,17 +266,17 @@ fn a_caller_that_goes_away_gives_its_place_and_its_permit_back() {
             tokio::spawn(async move { handle.call(Look(task)).await })
         };
         let holder = call(task);
-        until(|| handle.inner.reads.available_permits() == 0).await;
+        until(|| handle.inner.reads.free() == 0).await;
         let waiting = call(Task::Echo(1));
-        until(|| handle.inner.waiting.load(Ordering::Acquire) == 1).await;
+        until(|| handle.inner.reads.waiting() == 1).await;
         waiting.abort();
-        until(|| handle.inner.waiting.load(Ordering::Acquire) == 0).await;
+        until(|| handle.inner.reads.waiting() == 0).await;
         // The work goes on without its caller and keeps its permit until it ends.
         holder.abort();
         assert!(holder.await.unwrap_err().is_cancelled());
-        assert_eq!(handle.inner.reads.available_permits(), 0);
+        assert_eq!(handle.inner.reads.free(), 0);
         release.close();
-        until(|| handle.inner.reads.available_permits() == 1).await;
+        until(|| handle.inner.reads.free() == 1).await;
         assert_eq!(handle.call(Look(Task::Echo(5))).await.unwrap(), 5);
     });
 }
@@ -276,14 +301,13 @@ fn what_takes_too_long_is_a_timeout_and_its_permit_comes_back_when_the_work_ends
                 "{result:?}"
             );
         }
-        assert_eq!(handle.inner.waiting.load(Ordering::Acquire), 0);
+        assert_eq!(handle.inner.reads.waiting(), 0);
         assert!(
             is_busy(&handle.call(Change(Task::Echo(1))).await),
             "the work still holds the gate"
         );
         release.close();
-        until(|| handle.inner.reads.available_permits() == 1 && handle.inner.writes.available_permits() == 1)
-            .await;
+        until(|| handle.inner.reads.free() == 1 && handle.inner.writes.free() == 1).await;
         assert_eq!(handle.call(Change(Task::Echo(6))).await.unwrap(), 6);
     });
 }
@@ -345,8 +369,96 @@ fn a_crowd_of_callers_is_answered_or_refused_and_leaves_every_permit_free() {
             .await
             .into_iter()
             .for_each(|call| call.unwrap());
-        until(|| handle.inner.reads.available_permits() == 4 && handle.inner.writes.available_permits() == 4)
-            .await;
-        assert_eq!(handle.inner.waiting.load(Ordering::Acquire), 0);
+        until(|| handle.inner.reads.free() == 4 && handle.inner.writes.free() == 4).await;
+        assert_eq!(handle.inner.reads.waiting(), 0);
+    });
+}
+
+#[test]
+fn a_workspace_that_fills_its_part_of_the_write_gate_is_refused_and_another_one_is_not() {
+    run(async {
+        let handle = start(ActorSettings {
+            write_gate: 4,
+            ..NARROW
+        });
+        let (loud, quiet) = (Uuid::new_v4(), Uuid::new_v4());
+        let (task, release) = hold();
+        let held: Vec<_> = (0..3)
+            .map(|_| {
+                let (handle, task) = (handle.clone(), task.clone());
+                tokio::spawn(async move { handle.call(ChangeOf(loud, task)).await })
+            })
+            .collect();
+        until(|| handle.inner.writes.free() == 1).await;
+        assert!(is_busy(&handle.call(ChangeOf(loud, Task::Echo(1))).await));
+        for n in 0..5 {
+            assert_eq!(handle.call(ChangeOf(quiet, Task::Echo(n))).await.unwrap(), n);
+        }
+        release.close();
+        for call in held {
+            call.await.unwrap().unwrap();
+        }
+        assert_eq!(handle.call(ChangeOf(loud, Task::Echo(2))).await.unwrap(), 2);
+    });
+}
+
+#[test]
+fn a_write_waits_for_its_share_while_others_hold_it_and_then_is_refused() {
+    run(async {
+        let handle = start(ActorSettings {
+            write_gate: 1,
+            timeout_ms: 300,
+            ..NARROW
+        });
+        let (loud, quiet) = (Uuid::new_v4(), Uuid::new_v4());
+        let (task, release) = hold();
+        let holder = {
+            let handle = handle.clone();
+            tokio::spawn(async move { handle.call(ChangeOf(loud, task)).await })
+        };
+        until(|| handle.inner.writes.free() == 0).await;
+        assert!(is_busy(&handle.call(ChangeOf(quiet, Task::Echo(1))).await));
+        let waits = {
+            let handle = handle.clone();
+            tokio::spawn(async move { handle.call(ChangeOf(quiet, Task::Echo(2))).await })
+        };
+        until(|| handle.inner.writes.waiting() == 1).await;
+        release.close();
+        assert_eq!(waits.await.unwrap().unwrap(), 2);
+        holder.await.unwrap().unwrap();
+    });
+}
+
+#[test]
+fn the_load_of_a_request_is_given_back_when_its_work_ends_also_without_its_caller() {
+    run(async {
+        let handle = start(NARROW);
+        let budget = crate::capacity::Budget::new(100, 100);
+        let (task, release) = hold();
+        let mut load = budget.load(None);
+        load.grow(70).unwrap();
+        let caller = {
+            let handle = handle.clone();
+            tokio::spawn(async move { handle.call_with(Change(task), load).await })
+        };
+        until(|| handle.inner.writes.free() == 0).await;
+        caller.abort();
+        assert!(caller.await.unwrap_err().is_cancelled());
+        assert_eq!(budget.used(), 70, "the work goes on");
+        release.close();
+        until(|| budget.used() == 0).await;
+        // A request that is refused gives its load back too.
+        let (task, release) = hold();
+        let holder = {
+            let handle = handle.clone();
+            tokio::spawn(async move { handle.call(Change(task)).await })
+        };
+        until(|| handle.inner.writes.free() == 0).await;
+        let mut load = budget.load(None);
+        load.grow(70).unwrap();
+        assert!(is_busy(&handle.call_with(Change(Task::Echo(1)), load).await));
+        assert_eq!(budget.used(), 0);
+        release.close();
+        holder.await.unwrap().unwrap();
     });
 }

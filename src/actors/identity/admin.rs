@@ -8,6 +8,7 @@ use uuid::Uuid;
 use super::{IdentityCore, hashing};
 use crate::actors::handle::{Access, Request};
 use crate::auth::{api_key, password};
+use crate::capacity::Party;
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
@@ -22,6 +23,10 @@ macro_rules! request {
             type Reply = $reply;
             const NAME: &'static str = $name;
             const ACCESS: Access = Access::$access;
+
+            fn party(&self) -> Party {
+                Some(self.by.workspace.id)
+            }
         }
     };
 }

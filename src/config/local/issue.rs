@@ -87,6 +87,5 @@ fn shortened(input: Value) -> Value {
     if text.chars().count() <= SHOWN {
         return input;
     }
-    let start: String = text.chars().take(SHOWN).collect();
-    Value::from(format!("{start}\u{2026}"))
+    Value::from(format!("(not repeated: {} bytes)", input.to_string().len()))
 }

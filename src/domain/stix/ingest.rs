@@ -9,6 +9,10 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+mod planning;
+
+pub use self::planning::Planning;
+use self::planning::Referenced;
 use super::complete;
 use super::marking;
 use super::object::{flag, text, texts, timestamp, type_of_id, unfit_text, visit_refs};
@@ -164,20 +168,9 @@ pub fn foreign_markings(objects: &[Value]) -> Vec<String> {
 
 /// Sorts the objects of a bundle into what the store takes; `known` are markings received earlier.
 pub fn plan(objects: Vec<Value>, defaults: Defaults, known: Markings) -> StixPlan {
-    let mut planner = Planner {
-        defaults,
-        markings: known,
-        sources: HashMap::new(),
-        plan: StixPlan::default(),
-        unsupported: Vec::new(),
-    };
-    let objects = planner.newest_of_each(objects);
-    planner.learn(&objects);
-    for object in objects {
-        planner.take(object);
-    }
-    planner.keep_referenced();
-    planner.plan
+    let mut planning = Planning::begin(objects, defaults, known);
+    while planning.step(usize::MAX) {}
+    planning.finish()
 }
 
 struct Planner {
@@ -406,9 +399,8 @@ impl Planner {
         })
     }
 
-    /// Keeps the markings and identities, and the unsupported objects that what was taken refers to, directly or
-    /// through each other.
-    fn keep_referenced(&mut self) {
+    /// The markings and identities, and the unsupported objects that what was taken refers to.
+    fn referenced(&mut self) -> Referenced {
         let mut waiting: HashMap<String, Map<String, Value>> = HashMap::new();
         for object in std::mem::take(&mut self.unsupported) {
             waiting.insert(text(&object, "id").unwrap_or_default().to_owned(), object);
@@ -427,31 +419,25 @@ impl Planner {
         for raw in nodes.chain(self.plan.relationships.iter().map(|edge| &edge.raw)) {
             visit_refs(raw, &mut |id| queue.push(id.to_owned()));
         }
-        while let Some(id) = queue.pop() {
-            let Some(object) = waiting.remove(&id) else {
-                continue;
-            };
-            let kind = text(&object, "type").unwrap_or("unknown").to_owned();
-            match self.checked(object) {
-                Ok((raw, tlp, _)) => {
-                    visit_refs(&raw, &mut |id| queue.push(id.to_owned()));
-                    self.plan.skipped.count(&kind, "kept for references, not a node");
-                    let modified = modified_of(&raw).unwrap_or(self.defaults.now);
-                    self.plan.supporting.push(StixSupport {
-                        stix_id: id,
-                        modified,
-                        tlp,
-                        raw,
-                    });
-                }
-                Err(reason) => self.plan.skipped.bad(&kind, &id, reason),
+        Referenced { waiting, queue }
+    }
+
+    /// Keeps an object that others refer to, and those it refers to itself.
+    fn keep(&mut self, id: String, object: Map<String, Value>, queue: &mut Vec<String>) {
+        let kind = text(&object, "type").unwrap_or("unknown").to_owned();
+        match self.checked(object) {
+            Ok((raw, tlp, _)) => {
+                visit_refs(&raw, &mut |id| queue.push(id.to_owned()));
+                self.plan.skipped.count(&kind, "kept for references, not a node");
+                let modified = modified_of(&raw).unwrap_or(self.defaults.now);
+                self.plan.supporting.push(StixSupport {
+                    stix_id: id,
+                    modified,
+                    tlp,
+                    raw,
+                });
             }
-        }
-        for object in waiting.into_values() {
-            self.plan.skipped.count(
-                text(&object, "type").unwrap_or("unknown"),
-                "type is not supported",
-            );
+            Err(reason) => self.plan.skipped.bad(&kind, &id, reason),
         }
     }
 }

@@ -5,14 +5,13 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-use super::resource;
+use super::{body_of, resource};
 use crate::actors::graph_store::IngestStix;
 use crate::clock;
 use crate::domain::error::DomainError;
 use crate::domain::stix::ingest::{Defaults, SkippedObject, SkippedType};
 use crate::domain::tlp::Tlp;
 use crate::http::AppState;
-use crate::http::body;
 use crate::http::error::HostedError;
 use crate::http::guard::{Guarded, RecallWrite};
 use crate::store::IngestResult;
@@ -46,16 +45,14 @@ async fn stix(
     state: web::Data<AppState>,
     payload: web::Payload,
 ) -> Result<HttpResponse, HostedError> {
-    let body: Value = body::json(payload, state.settings.server.body_limit).await?;
+    let (body, load): (Value, _) = body_of(&caller.by, &state, payload).await?;
     let (objects, defaults) = bundle_of(body)?;
-    let done = state
-        .graph
-        .call(IngestStix {
-            by: caller.by,
-            objects,
-            defaults,
-        })
-        .await?;
+    let message = IngestStix {
+        by: caller.by,
+        objects,
+        defaults,
+    };
+    let done = state.graph.call_with(message, load).await?;
     let results = StixResults {
         result: done.result,
         skipped: done.skipped.total(),

@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-use super::resource;
+use super::{body_of, resource};
 use crate::actors::graph_store::IngestDrafts;
+use crate::capacity::{Load, heavy};
 use crate::domain::confidence::Confidence;
 use crate::domain::draft::Drafts;
 use crate::domain::error::DomainError;
@@ -17,7 +18,6 @@ use crate::domain::node::NodeType;
 use crate::domain::principal::Principal;
 use crate::domain::tlp::Tlp;
 use crate::http::AppState;
-use crate::http::body;
 use crate::http::error::HostedError;
 use crate::http::guard::{Guarded, RecallWrite};
 use crate::store::IngestResult;
@@ -129,7 +129,7 @@ async fn osint(
     state: web::Data<AppState>,
     payload: web::Payload,
 ) -> Result<HttpResponse, HostedError> {
-    let body: OsintBody = body::json(payload, state.settings.server.body_limit).await?;
+    let (body, load): (OsintBody, _) = body_of(&caller.by, &state, payload).await?;
     name("collector", &body.collector)?;
     entries("items", body.items.len())?;
     let mut list = Vec::with_capacity(body.items.len());
@@ -154,9 +154,13 @@ async fn osint(
             published: item.published,
         });
     }
+    let ws = Some(caller.by.workspace.id);
     let defaults = defaults(body.default_tlp, Tlp::Amber, body.default_confidence, 0.5);
     let collector = body.collector;
-    let drafts = heavy(move || Ok(items::of_osint(&collector, &list, defaults))).await?;
+    let drafts = heavy(ws, move || {
+        Ok((items::of_osint(&collector, &list, defaults), load))
+    })
+    .await?;
     ingest(&state, caller.by, drafts, "ingest.osint", BTreeMap::new()).await
 }
 
@@ -166,21 +170,30 @@ async fn misp(
     state: web::Data<AppState>,
     payload: web::Payload,
 ) -> Result<HttpResponse, HostedError> {
-    let body: MispBody = body::json(payload, state.settings.server.body_limit).await?;
+    let (body, load): (MispBody, _) = body_of(&caller.by, &state, payload).await?;
     let MispBody {
         event,
         default_tlp,
         default_confidence,
     } = body;
     let ItemDefaults { tlp, confidence } = defaults(default_tlp, Tlp::Amber, default_confidence, 0.6);
-    let plan = heavy(move || {
+    let ws = Some(caller.by.workspace.id);
+    let (plan, load) = heavy(ws, move || {
         let named = |(field, rule): (String, String)| DomainError::invalid(field, rule);
         let event = misp::unwrap_event(event).map_err(named)?;
         bounded_event(&event)?;
-        misp::plan(&event, MispDefaults { tlp, confidence }).map_err(named)
+        let plan = misp::plan(&event, MispDefaults { tlp, confidence }).map_err(named)?;
+        Ok((plan, load))
     })
     .await?;
-    ingest(&state, caller.by, plan.drafts, "ingest.misp", plan.skipped).await
+    ingest(
+        &state,
+        caller.by,
+        (plan.drafts, load),
+        "ingest.misp",
+        plan.skipped,
+    )
+    .await
 }
 
 /// Takes nodes that an analyst enters.
@@ -189,7 +202,7 @@ async fn analyst(
     state: web::Data<AppState>,
     payload: web::Payload,
 ) -> Result<HttpResponse, HostedError> {
-    let body: AnalystBody = body::json(payload, state.settings.server.body_limit).await?;
+    let (body, load): (AnalystBody, _) = body_of(&caller.by, &state, payload).await?;
     entries("nodes", body.nodes.len())?;
     let mut list = Vec::with_capacity(body.nodes.len());
     for (i, node) in body.nodes.into_iter().enumerate() {
@@ -205,9 +218,10 @@ async fn analyst(
             properties: node.properties,
         });
     }
+    let ws = Some(caller.by.workspace.id);
     let defaults = defaults(body.default_tlp, Tlp::Green, body.default_confidence, 0.8);
     let by = caller.by.email().to_owned();
-    let drafts = heavy(move || Ok(items::of_analyst(&by, &list, defaults))).await?;
+    let drafts = heavy(ws, move || Ok((items::of_analyst(&by, &list, defaults), load))).await?;
     ingest(&state, caller.by, drafts, "ingest.analyst", BTreeMap::new()).await
 }
 
@@ -217,7 +231,7 @@ async fn report(
     state: web::Data<AppState>,
     payload: web::Payload,
 ) -> Result<HttpResponse, HostedError> {
-    let body: ReportBody = body::json(payload, state.settings.server.body_limit).await?;
+    let (body, load): (ReportBody, _) = body_of(&caller.by, &state, payload).await?;
     name("title", &body.title)?;
     text("source_name", body.source_name.as_deref())?;
     entries("content_blocks", body.content_blocks.len())?;
@@ -241,13 +255,14 @@ async fn report(
             confidence: block.confidence.map(Confidence::value),
         });
     }
+    let ws = Some(caller.by.workspace.id);
     let defaults = defaults(body.default_tlp, Tlp::Green, body.default_confidence, 0.6);
     let report = Report {
         title: body.title.trim().into(),
         source_name: body.source_name,
         blocks,
     };
-    let drafts = heavy(move || Ok(items::of_report(&report, defaults))).await?;
+    let drafts = heavy(ws, move || Ok((items::of_report(&report, defaults), load))).await?;
     ingest(&state, caller.by, drafts, "ingest.report", BTreeMap::new()).await
 }
 
@@ -306,7 +321,7 @@ fn bounded_properties(field: &str, properties: &Map<String, Value>) -> Result<()
 async fn ingest(
     state: &AppState,
     by: Principal,
-    drafts: Drafts,
+    (drafts, load): (Drafts, Load),
     action: &'static str,
     skipped: BTreeMap<String, u64>,
 ) -> Result<HttpResponse, HostedError> {
@@ -316,7 +331,7 @@ async fn ingest(
         redistribution: "allowed".into(),
         action,
     };
-    let done = state.graph.call(message).await?;
+    let done = state.graph.call_with(message, load).await?;
     let results = Results {
         result: done.result,
         skipped,
@@ -325,14 +340,6 @@ async fn ingest(
         success: true,
         results,
     }))
-}
-
-/// Runs planning beside the server's threads: an event may have thousands of attributes.
-async fn heavy<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, DomainError> + Send + 'static,
-) -> Result<T, DomainError> {
-    let done = tokio::task::spawn_blocking(work).await;
-    done.unwrap_or_else(|error| Err(DomainError::internal("the request failed unexpectedly", error)))
 }
 
 fn defaults(tlp: Option<Tlp>, usual: Tlp, confidence: Option<Confidence>, otherwise: f64) -> ItemDefaults {

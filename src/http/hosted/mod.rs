@@ -10,8 +10,13 @@ mod recall;
 mod staging;
 
 use actix_web::{Resource, web};
+use serde::de::DeserializeOwned;
 
 use super::error::{no_method, no_route};
+use super::{AppState, body};
+use crate::capacity::Load;
+use crate::domain::error::DomainError;
+use crate::domain::principal::Principal;
 
 /// Media type of an exported bundle.
 pub const STIX_JSON: &str = "application/stix+json;version=2.1";
@@ -27,6 +32,16 @@ pub fn configure(cfg: &mut web::ServiceConfig) {
     recall::configure(cfg);
     audit::configure(cfg);
     cfg.default_service(web::route().to(no_route));
+}
+
+/// The body of a way in, with its load: the message that is made of it must carry it.
+async fn body_of<T: DeserializeOwned + Send + 'static>(
+    by: &Principal,
+    state: &AppState,
+    payload: web::Payload,
+) -> Result<(T, Load), DomainError> {
+    let limit = state.settings.server.body_limit;
+    body::json_counted(payload, limit, &state.bodies, Some(by.workspace.id)).await
 }
 
 /// A resource that answers 405 in JSON to methods it does not have.

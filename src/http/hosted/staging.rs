@@ -4,7 +4,7 @@ use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::resource;
+use super::{body_of, resource};
 use crate::actors::staging::{CommitBatch, Decide, Preview, ReadBatch};
 use crate::domain::confidence::Confidence;
 use crate::domain::error::DomainError;
@@ -22,6 +22,8 @@ const MIN_CHARS: usize = 10;
 /// Longest text of one preview, in bytes.
 const MAX_TEXT: usize = 1 << 20;
 const MAX_SESSION: usize = 200;
+/// Largest body of a decision, in bytes.
+const DECISION_LIMIT: usize = 64 * 1024;
 
 #[derive(Deserialize)]
 struct PreviewBody {
@@ -82,7 +84,7 @@ async fn preview(
     state: web::Data<AppState>,
     payload: web::Payload,
 ) -> Result<HttpResponse, HostedError> {
-    let body: PreviewBody = body::json(payload, state.settings.server.body_limit).await?;
+    let (body, load): (PreviewBody, _) = body_of(&caller.by, &state, payload).await?;
     check(&body)?;
     let mode = body.ingest_mode.unwrap_or(IngestMode::Review);
     let message = Preview {
@@ -94,7 +96,7 @@ async fn preview(
         default_tlp: body.default_tlp,
         default_confidence: body.default_confidence.map(Confidence::value),
     };
-    let view = state.staging.call(message).await?;
+    let view = state.staging.call_with(message, load).await?;
     Ok(HttpResponse::Ok().json(PreviewAnswer {
         success: true,
         batch_id: view.batch.id,
@@ -167,7 +169,7 @@ async fn decide(
     payload: web::Payload,
 ) -> Result<HttpResponse, HostedError> {
     let entity = id_of(&id, "staging record")?;
-    let body: DecisionBody = body::json(payload, state.settings.server.body_limit).await?;
+    let body: DecisionBody = body::json(payload, DECISION_LIMIT).await?;
     let decision = Decision {
         status: body.status,
         resolved_tlp: body.resolved_tlp,

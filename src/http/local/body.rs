@@ -1,30 +1,91 @@
-//! Bodies and query strings as values, before their fields are looked at.
+//! Bodies and query strings on their way to their fields.
 
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, web};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use super::LocalState;
 use super::error::{LocalError, UNREADABLE};
-use super::validate::issue;
-use crate::http::body::{LARGE, read};
+use super::input::{BYTES_PER_CHAR, Checked};
+use super::validate::{Fields, issue, no_body};
+use crate::capacity::{Load, heavy};
+use crate::domain::error::DomainError;
+use crate::http::body::{LARGE, large_place, read};
 
-/// Reads a JSON body of at most `limit` bytes; an empty one is null. The content type is not looked at.
-pub(super) async fn json_body(payload: web::Payload, limit: usize) -> Result<Value, LocalError> {
-    let (bytes, _place) = read(payload, limit).await?;
-    if bytes.len() < LARGE {
-        return parse(&bytes);
-    }
-    let parsed = tokio::task::spawn_blocking(move || parse(&bytes)).await;
-    parsed.unwrap_or(Err(LocalError::Says(StatusCode::BAD_REQUEST, UNREADABLE)))
+/// Room for names, numbers, blanks and fields nobody knows, in bytes.
+const ROOM: usize = 64 * 1024;
+
+/// The largest body whose fields have so many characters, however they are escaped, in bytes.
+pub(super) fn limit_for(state: &LocalState, chars: usize) -> usize {
+    state.settings().web.body_limit.min(ROOM + BYTES_PER_CHAR * chars)
 }
 
-fn parse(bytes: &[u8]) -> Result<Value, LocalError> {
-    let text =
-        std::str::from_utf8(bytes).map_err(|_| LocalError::Says(StatusCode::BAD_REQUEST, UNREADABLE))?;
+/// Reads the fields of a JSON body of at most `limit` bytes, and nothing else of it. The load must be kept until the
+/// work that comes of them ends. The content type is not looked at.
+pub(super) async fn fields_of<T: Send + 'static>(
+    state: &LocalState,
+    payload: web::Payload,
+    limit: usize,
+    take: impl FnOnce(&mut Fields<'_>) -> T + Send + 'static,
+) -> Result<(T, Load), LocalError> {
+    let (bytes, load) = bytes_of(state, payload, limit).await?;
+    let take = move |bytes: &[u8]| {
+        let text = text_of(bytes)?;
+        if text.trim().is_empty() {
+            return Err(no_body());
+        }
+        check(text)?;
+        let body: &RawValue =
+            serde_json::from_str(text).map_err(|_| LocalError::Says(StatusCode::BAD_REQUEST, UNREADABLE))?;
+        let mut fields = Fields::of_body(body)?;
+        let taken = take(&mut fields);
+        fields.done(taken)
+    };
+    let taken = if bytes.len() < LARGE {
+        take(&bytes)
+    } else {
+        heavy(None, move || Ok(take(&bytes))).await?
+    };
+    Ok((taken?, load))
+}
+
+/// Reads a small JSON body of any shape; an empty one is null.
+pub(super) async fn json_body(
+    state: &LocalState,
+    payload: web::Payload,
+    limit: usize,
+) -> Result<Value, LocalError> {
+    let (bytes, _load) = bytes_of(state, payload, limit).await?;
+    let text = text_of(&bytes)?;
     if text.trim().is_empty() {
         return Ok(Value::Null);
     }
-    serde_json::from_str(text).map_err(|error| {
+    check(text)?;
+    serde_json::from_str(text).map_err(|_| LocalError::Says(StatusCode::BAD_REQUEST, UNREADABLE))
+}
+
+async fn bytes_of(
+    state: &LocalState,
+    payload: web::Payload,
+    limit: usize,
+) -> Result<(web::BytesMut, Load), DomainError> {
+    let mut load = state.bodies.load(None);
+    let bytes = read(payload, limit, Some(&mut load)).await?;
+    if bytes.len() >= LARGE {
+        load.keep(large_place(None).await?);
+    }
+    Ok((bytes, load))
+}
+
+fn text_of(bytes: &[u8]) -> Result<&str, LocalError> {
+    std::str::from_utf8(bytes).map_err(|_| LocalError::Says(StatusCode::BAD_REQUEST, UNREADABLE))
+}
+
+/// Whether the text is JSON.
+fn check(text: &str) -> Result<(), LocalError> {
+    let checked: Result<Checked, _> = serde_json::from_str(text);
+    checked.map(drop).map_err(|error| {
         let (place, said) = broken(text, &error);
         let loc = vec![json!("body"), json!(place)];
         let ctx = json!({"error": said});
@@ -32,7 +93,7 @@ fn parse(bytes: &[u8]) -> Result<Value, LocalError> {
             "json_invalid",
             loc,
             "JSON decode error",
-            &json!({}),
+            json!({}),
             Some(ctx),
         )])
     })
@@ -54,34 +115,65 @@ fn broken(text: &str, error: &serde_json::Error) -> (usize, &'static str) {
             .map_or(0, |before| before.chars().count());
         return (at, words(&message));
     }
-    let chars: Vec<char> = text.trim_end().chars().collect();
-    let strings = strings(&chars);
-    if let Some((start, None)) = strings.last() {
-        return (*start, "Unterminated string starting at");
-    }
     let end = text.chars().count();
+    let ending = Ending::of(text.trim_end());
+    if let Some((start, false)) = ending.string {
+        return (start, "Unterminated string starting at");
+    }
     let said = if message.contains("an object") {
-        match chars.last() {
+        match ending.last {
             Some('{' | ',') => NAME,
-            Some('"') if is_key(&chars, strings.last().map_or(0, |(start, _)| *start)) => {
-                "Expecting ':' delimiter"
-            }
+            Some('"') if ending.before_string != Some(':') => "Expecting ':' delimiter",
             Some(_) | None => COMMA,
         }
-    } else if message.contains("a list") && chars.last() != Some(&'[') {
+    } else if message.contains("a list") && ending.last != Some('[') {
         COMMA
     } else {
         // A word or number that ends early is wrong from its start.
-        let part = chars
-            .iter()
-            .rev()
-            .take_while(|c| c.is_alphanumeric() || matches!(c, '-' | '+' | '.'));
-        return match part.count() {
+        return match ending.word {
             0 => (end, VALUE),
-            part => (chars.len() - part, VALUE),
+            word => (ending.chars - word, VALUE),
         };
     };
     (end, said)
+}
+
+/// How a text that ends too early ends, in characters.
+#[derive(Debug, Default)]
+struct Ending {
+    chars: usize,
+    last: Option<char>,
+    /// Where the last string begins, and whether it ends.
+    string: Option<(usize, bool)>,
+    /// What stands before the last string, but for blanks.
+    before_string: Option<char>,
+    /// Length of the word or number that the text ends with.
+    word: usize,
+}
+
+impl Ending {
+    fn of(text: &str) -> Self {
+        let mut ending = Self::default();
+        let (mut escaped, mut visible) = (false, None);
+        for (at, c) in text.chars().enumerate() {
+            match &mut ending.string {
+                Some((_, false)) if escaped => escaped = false,
+                Some((_, ends @ false)) if c == '"' => *ends = true,
+                Some((_, false)) => escaped = c == '\\',
+                _ if c == '"' => {
+                    ending.string = Some((at, false));
+                    ending.before_string = visible;
+                }
+                _ => {}
+            }
+            let part_of_word = c.is_alphanumeric() || matches!(c, '-' | '+' | '.');
+            ending.word = if part_of_word { ending.word + 1 } else { 0 };
+            visible = if c.is_whitespace() { visible } else { Some(c) };
+            ending.last = Some(c);
+            ending.chars = at + 1;
+        }
+        ending
+    }
 }
 
 /// Bytes before the place of an error.
@@ -105,28 +197,6 @@ fn bad_escape(text: &str, at: usize) -> (usize, &'static str) {
     } else {
         (chars, "Invalid \\escape")
     }
-}
-
-/// Where strings begin and end.
-fn strings(chars: &[char]) -> Vec<(usize, Option<usize>)> {
-    let mut found: Vec<(usize, Option<usize>)> = Vec::new();
-    let mut escaped = false;
-    for (at, c) in chars.iter().enumerate() {
-        match found.last_mut().filter(|(_, end)| end.is_none()) {
-            Some(_) if escaped => escaped = false,
-            Some((_, end)) if *c == '"' => *end = Some(at),
-            Some(_) => escaped = *c == '\\',
-            None if *c == '"' => found.push((at, None)),
-            None => {}
-        }
-    }
-    found
-}
-
-/// Whether the string that begins there is a key: no colon stands before it.
-fn is_key(chars: &[char], start: usize) -> bool {
-    let before = chars.iter().take(start).rev();
-    before.copied().find(|c| !c.is_whitespace()) != Some(':')
 }
 
 /// What is wrong, in the words clients of the API know.

@@ -8,6 +8,9 @@ use super::error::LocalError;
 use super::{LocalState, address_of, guarded};
 use crate::actors::config_owner::{ChangeConfig, ReadConfig, ReadConfigMeta};
 
+/// Largest change, in bytes: all settings together are a few kilobytes.
+const BODY_LIMIT: usize = 256 * 1024;
+
 pub(super) fn configure(cfg: &mut web::ServiceConfig) {
     cfg.service(
         guarded("/api/config")
@@ -32,7 +35,7 @@ async fn change(
     payload: web::Payload,
 ) -> Result<HttpResponse, LocalError> {
     let message = ChangeConfig {
-        change: json_body(payload, state.settings().web.body_limit).await?,
+        change: json_body(&state, payload, BODY_LIMIT.min(state.settings().web.body_limit)).await?,
         from: address_of(&request),
     };
     let outcome = state.memory.handles().config.call(message).await?;

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::body::json_body;
+use super::body::{fields_of, limit_for};
 use super::error::{BAD_FORMAT, LocalError, NO_CAPACITY};
 use super::validate::Fields;
 use super::{LocalState, address_of, guarded};
@@ -90,12 +90,15 @@ fn millis(since: Instant) -> u64 {
 async fn recall(state: web::Data<LocalState>, payload: web::Payload) -> Result<HttpResponse, LocalError> {
     let since = Instant::now();
     let settings = state.settings();
-    let body = json_body(payload, settings.web.body_limit).await?;
-    let mut fields = Fields::of_body(&body)?;
-    let query = fields.text("query", 1, settings.web.max_query_chars);
-    let k = fields.number_or("k", settings.default_k(), 1, settings.web.max_k);
-    let domain = fields.optional_text("domain", MAX_DOMAIN);
-    let (query, k, domain) = fields.done((query, k, domain))?;
+    let limit = limit_for(&state, settings.web.max_query_chars + MAX_DOMAIN);
+    let read = fields_of(&state, payload, limit, move |fields| {
+        (
+            fields.text("query", 1, settings.web.max_query_chars),
+            fields.number_or("k", settings.default_k(), 1, settings.web.max_k),
+            fields.optional_text("domain", MAX_DOMAIN),
+        )
+    });
+    let ((query, k, domain), _load) = read.await?;
     let found = state.memory.recall_in(&query, k, domain).await?;
     let results: Vec<NoteView<'_>> = found.notes.iter().map(NoteView::from).collect();
     Ok(HttpResponse::Ok().json(json!({
@@ -110,16 +113,16 @@ async fn remember(
 ) -> Result<HttpResponse, LocalError> {
     let since = Instant::now();
     let settings = state.settings();
-    let body = json_body(payload, settings.web.body_limit).await?;
-    let mut fields = Fields::of_body(&body)?;
-    let note = NewNote {
+    let other = MAX_DOMAIN + MAX_SOURCE_TYPE + MAX_SOURCE_REF;
+    let limit = limit_for(&state, settings.web.max_content_chars + other);
+    let read = fields_of(&state, payload, limit, move |fields| NewNote {
         content: fields.text("content", 1, settings.web.max_content_chars),
         domain: fields.text_or("domain", DEFAULT_DOMAIN, 1, MAX_DOMAIN),
         source_type: fields.text_or("source_type", DEFAULT_SOURCE_TYPE, 1, MAX_SOURCE_TYPE),
         source_ref: fields.text_or("source_ref", "", 0, MAX_SOURCE_REF),
         evolve: fields.flag_or("evolve", true),
-    };
-    let note = fields.done(note)?;
+    });
+    let (note, _load) = read.await?;
     let mut outcomes = state
         .memory
         .remember_all(vec![note], address_of(&request))
@@ -138,20 +141,11 @@ async fn ingest(
     payload: web::Payload,
 ) -> Result<HttpResponse, LocalError> {
     let settings = state.settings();
-    let body = json_body(payload, settings.web.body_limit).await?;
-    let mut fields = Fields::of_body(&body)?;
-    let or = |text: String, default: &str| if text.is_empty() { default.to_owned() } else { text };
-    let notes = fields.list("items", 1, MAX_ITEMS, |fields| NewNote {
-        content: fields.text("content", 1, settings.web.max_content_chars),
-        source_type: or(
-            fields.text_or("source_type", "", 0, MAX_SOURCE_TYPE),
-            DEFAULT_SOURCE_TYPE,
-        ),
-        domain: or(fields.text_or("domain", "", 0, MAX_DOMAIN), DEFAULT_DOMAIN),
-        source_ref: fields.text_or("source_ref", "", 0, MAX_SOURCE_REF),
-        evolve: fields.flag_or("evolve", true),
+    let max_content = settings.web.max_content_chars;
+    let read = fields_of(&state, payload, settings.web.body_limit, move |fields| {
+        fields.list("items", 1, MAX_ITEMS, |fields| item_of(fields, max_content))
     });
-    let mut left = fields.done(notes)?;
+    let (mut left, _load) = read.await?;
     let from = address_of(&request);
     let mut results: Vec<Value> = Vec::with_capacity(left.len());
     while !left.is_empty() {
@@ -171,6 +165,21 @@ async fn ingest(
     Ok(HttpResponse::Ok().json(json!({
         "total": results.len(), "succeeded": succeeded, "failed": results.len() - succeeded, "results": results,
     })))
+}
+
+/// An item of an ingest; an empty domain or source type is none.
+fn item_of(fields: &mut Fields<'_>, max_content: usize) -> NewNote {
+    let or = |text: String, default: &str| if text.is_empty() { default.to_owned() } else { text };
+    NewNote {
+        content: fields.text("content", 1, max_content),
+        source_type: or(
+            fields.text_or("source_type", "", 0, MAX_SOURCE_TYPE),
+            DEFAULT_SOURCE_TYPE,
+        ),
+        domain: or(fields.text_or("domain", "", 0, MAX_DOMAIN), DEFAULT_DOMAIN),
+        source_ref: fields.text_or("source_ref", "", 0, MAX_SOURCE_REF),
+        evolve: fields.flag_or("evolve", true),
+    }
 }
 
 fn item(outcome: &Result<Remembered, DomainError>) -> Value {
@@ -202,12 +211,15 @@ async fn synthesize(
 ) -> Result<HttpResponse, LocalError> {
     let since = Instant::now();
     let settings = state.settings();
-    let body = json_body(payload, settings.web.body_limit).await?;
-    let mut fields = Fields::of_body(&body)?;
-    let query = fields.text("query", 1, settings.web.max_query_chars);
-    let format = fields.text_or("format", SynthesisFormat::DirectAnswer.as_str(), 0, MAX_FORMAT);
-    let k = fields.number_or("k", settings.default_k(), 1, settings.web.max_k);
-    let (query, format, k) = fields.done((query, format, k))?;
+    let limit = limit_for(&state, settings.web.max_query_chars + MAX_FORMAT);
+    let read = fields_of(&state, payload, limit, move |fields| {
+        (
+            fields.text("query", 1, settings.web.max_query_chars),
+            fields.text_or("format", SynthesisFormat::DirectAnswer.as_str(), 0, MAX_FORMAT),
+            fields.number_or("k", settings.default_k(), 1, settings.web.max_k),
+        )
+    });
+    let ((query, format, k), _load) = read.await?;
     let format: SynthesisFormat = format
         .parse()
         .map_err(|_| LocalError::Says(StatusCode::BAD_REQUEST, BAD_FORMAT))?;

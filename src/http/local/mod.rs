@@ -5,6 +5,7 @@ mod config;
 mod error;
 mod graph;
 mod guard;
+mod input;
 mod memory;
 mod pages;
 mod streams;
@@ -21,6 +22,7 @@ use sha2::{Digest, Sha256};
 
 use self::error::{no_method, no_route};
 use super::head_as_get;
+use crate::capacity::Budget;
 use crate::config::local::LocalSettings;
 use crate::memory::MemoryManager;
 
@@ -29,22 +31,29 @@ const API_VERSION: &str = "2.8.0";
 const EDITION: &str = "community";
 const EDITION_NAME: &str = "Threat Memory Community";
 
+/// Bytes of bodies that are worked on at a time, or two of the largest.
+const BODIES_IN_FLIGHT: usize = 256 << 20;
+
 /// What every handler reaches.
 #[derive(Clone)]
 pub struct LocalState {
     memory: MemoryManager,
     /// SHA-256 of the key that callers must send; none: callers of this machine only.
     key: Option<[u8; 32]>,
+    /// Bytes of bodies that are being worked on.
+    bodies: Budget,
     started: Instant,
 }
 
 impl LocalState {
     /// The state over a memory that is running.
     pub fn new(memory: MemoryManager, key: &SecretString) -> Self {
+        let bodies = BODIES_IN_FLIGHT.max(2 * memory.handles().settings().web.body_limit);
         let key = Some(key.expose_secret()).filter(|key| !key.is_empty());
         Self {
             memory,
             key: key.map(|key| Sha256::digest(key).into()),
+            bodies: Budget::new(bodies, bodies),
             started: Instant::now(),
         }
     }

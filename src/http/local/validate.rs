@@ -1,43 +1,66 @@
 //! Request fields with their rules. Every broken rule of a request is reported, in the words its clients know.
 
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::error::{Issue, LocalError};
-
-/// Longest input that an error repeats, in characters of its JSON.
-const SHOWN: usize = 200;
+use super::input::{Input, Object, shown};
 
 /// The fields of one object, read one after the other.
 pub(super) struct Fields<'a> {
-    map: &'a Map<String, Value>,
+    source: Source<'a>,
     loc: Vec<Value>,
     issues: Vec<Issue>,
 }
 
+enum Source<'a> {
+    Body(Object<'a>),
+    Query(&'a Map<String, Value>),
+}
+
 impl<'a> Fields<'a> {
     /// The fields of a body.
-    pub(super) fn of_body(body: &'a Value) -> Result<Self, LocalError> {
+    pub(super) fn of_body(body: &'a RawValue) -> Result<Self, LocalError> {
         let loc = vec![json!("body")];
-        match body {
-            Value::Object(map) => Ok(Self::at(map, loc)),
-            Value::Null => Err(LocalError::issues(&[missing(loc, &Value::Null)])),
-            Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-                Err(LocalError::issues(&[no_object(loc, body)]))
-            }
+        match Object::of(body) {
+            Some(object) => Ok(Self::at(Source::Body(object), loc)),
+            None if body.get() == "null" => Err(no_body()),
+            None => Err(LocalError::issues(&[no_object(loc, Input::Json(body))])),
         }
     }
 
     /// The fields of a query string.
     pub(super) fn of_query(map: &'a Map<String, Value>) -> Self {
-        Self::at(map, vec![json!("query")])
+        Self::at(Source::Query(map), vec![json!("query")])
     }
 
-    fn at(map: &'a Map<String, Value>, loc: Vec<Value>) -> Self {
+    fn at(source: Source<'a>, loc: Vec<Value>) -> Self {
         Self {
-            map,
+            source,
             loc,
             issues: Vec::new(),
         }
+    }
+
+    fn get(&self, name: &str) -> Option<Input<'a>> {
+        match &self.source {
+            Source::Body(object) => object.get(name),
+            Source::Query(map) => map.get(name).map(Input::Parameter),
+        }
+    }
+
+    /// A required value; that it is missing is noted.
+    fn required(&mut self, name: &str) -> Option<Input<'a>> {
+        let value = self.get(name);
+        if value.is_none() {
+            let whole = match &self.source {
+                Source::Body(object) => object.whole().shown(),
+                Source::Query(map) => shown(&Value::Object((*map).clone())),
+            };
+            let issue = missing(self.place(name), whole);
+            self.issues.push(issue);
+        }
+        value
     }
 
     /// The value read, if every rule was kept.
@@ -60,27 +83,22 @@ impl<'a> Fields<'a> {
         name: &str,
         kind: &'static str,
         msg: impl Into<String>,
-        input: &Value,
+        input: Input<'_>,
         ctx: Option<Value>,
     ) {
         let loc = self.place(name);
-        self.issues.push(issue(kind, loc, msg, input, ctx));
+        self.issues.push(issue(kind, loc, msg, input.shown(), ctx));
     }
 
     /// A required text of a length in characters.
     pub(super) fn text(&mut self, name: &str, min: usize, max: usize) -> String {
-        let Some(value) = self.map.get(name) else {
-            let whole = Value::Object(self.map.clone());
-            let issue = missing(self.place(name), &whole);
-            self.issues.push(issue);
-            return String::new();
-        };
-        self.checked_text(name, value, min, max)
+        let value = self.required(name);
+        value.map_or_else(String::new, |value| self.checked_text(name, value, min, max))
     }
 
     /// A text with a default.
     pub(super) fn text_or(&mut self, name: &str, default: &str, min: usize, max: usize) -> String {
-        match self.map.get(name) {
+        match self.get(name) {
             Some(value) => self.checked_text(name, value, min, max),
             None => default.to_owned(),
         }
@@ -88,12 +106,16 @@ impl<'a> Fields<'a> {
 
     /// A text that may be missing, null or empty, all of which mean none.
     pub(super) fn optional_text(&mut self, name: &str, max: usize) -> Option<String> {
-        let value = self.map.get(name).filter(|value| !value.is_null())?;
+        let value = self.get(name).filter(|value| !value.scalar().is_null())?;
         Some(self.checked_text(name, value, 0, max)).filter(|text| !text.is_empty())
     }
 
-    fn checked_text(&mut self, name: &str, value: &Value, min: usize, max: usize) -> String {
-        let Value::String(text) = value else {
+    fn checked_text(&mut self, name: &str, value: Input<'_>, min: usize, max: usize) -> String {
+        if value.is_text_beyond(max) {
+            self.too_long(name, value, max);
+            return String::new();
+        }
+        let Value::String(text) = value.scalar() else {
             self.broken(name, "string_type", "Input should be a valid string", value, None);
             return String::new();
         };
@@ -108,24 +130,23 @@ impl<'a> Fields<'a> {
                 Some(json!({"min_length": min})),
             );
         } else if length > max {
-            let msg = format!("String should have at most {max} character{}", plural(max));
-            self.broken(
-                name,
-                "string_too_long",
-                msg,
-                value,
-                Some(json!({"max_length": max})),
-            );
+            self.too_long(name, value, max);
         }
-        text.clone()
+        text
+    }
+
+    fn too_long(&mut self, name: &str, value: Input<'_>, max: usize) {
+        let msg = format!("String should have at most {max} character{}", plural(max));
+        let ctx = json!({"max_length": max});
+        self.broken(name, "string_too_long", msg, value, Some(ctx));
     }
 
     /// A whole number in a range, with a default.
     pub(super) fn number_or(&mut self, name: &str, default: usize, min: usize, max: usize) -> usize {
-        let Some(value) = self.map.get(name) else {
+        let Some(value) = self.get(name) else {
             return default;
         };
-        let number = match integer(value) {
+        let number = match integer(&value.scalar()) {
             Ok(number) => number,
             Err((kind, msg)) => {
                 self.broken(name, kind, msg, value, None);
@@ -144,10 +165,10 @@ impl<'a> Fields<'a> {
 
     /// A truth value with a default.
     pub(super) fn flag_or(&mut self, name: &str, default: bool) -> bool {
-        let Some(value) = self.map.get(name) else {
+        let Some(value) = self.get(name) else {
             return default;
         };
-        match truth(value) {
+        match truth(&value.scalar()) {
             Ok(truth) => truth,
             Err((kind, msg)) => {
                 self.broken(name, kind, msg, value, None);
@@ -164,17 +185,13 @@ impl<'a> Fields<'a> {
         max: usize,
         mut read: impl FnMut(&mut Fields<'_>) -> T,
     ) -> Vec<T> {
-        let Some(value) = self.map.get(name) else {
-            let whole = Value::Object(self.map.clone());
-            let issue = missing(self.place(name), &whole);
-            self.issues.push(issue);
+        let Some(value) = self.required(name) else {
             return Vec::new();
         };
-        let Value::Array(items) = value else {
+        let Some((items, count)) = value.entries(max) else {
             self.broken(name, "list_type", "Input should be a valid list", value, None);
             return Vec::new();
         };
-        let count = items.len();
         if count < min {
             let msg = format!(
                 "List should have at least {min} item{} after validation, not {count}",
@@ -192,14 +209,14 @@ impl<'a> Fields<'a> {
             return Vec::new();
         }
         let mut found = Vec::with_capacity(count);
-        for (place, item) in items.iter().enumerate() {
+        for (place, item) in items.into_iter().enumerate() {
             let mut loc = self.place(name);
             loc.push(json!(place));
-            let Value::Object(map) = item else {
-                self.issues.push(no_object(loc, item));
+            let Some(object) = Object::of(item) else {
+                self.issues.push(no_object(loc, Input::Json(item)));
                 continue;
             };
-            let mut fields = Fields::at(map, loc);
+            let mut fields = Fields::at(Source::Body(object), loc);
             found.push(read(&mut fields));
             self.issues.append(&mut fields.issues);
         }
@@ -211,23 +228,14 @@ fn plural(count: usize) -> &'static str {
     if count == 1 { "" } else { "s" }
 }
 
-/// One broken rule; a long input is not repeated whole.
+/// One broken rule; `input` is as an error may show it.
 pub(super) fn issue(
     kind: &'static str,
     loc: Vec<Value>,
     msg: impl Into<String>,
-    input: &Value,
+    input: Value,
     ctx: Option<Value>,
 ) -> Issue {
-    let text = input.as_str().map_or_else(|| input.to_string(), str::to_owned);
-    let input = if text.chars().count() > SHOWN {
-        Value::from(format!(
-            "{}\u{2026}",
-            text.chars().take(SHOWN).collect::<String>()
-        ))
-    } else {
-        input.clone()
-    };
     Issue {
         kind,
         loc,
@@ -237,13 +245,18 @@ pub(super) fn issue(
     }
 }
 
-fn missing(loc: Vec<Value>, input: &Value) -> Issue {
+/// There is no body.
+pub(super) fn no_body() -> LocalError {
+    LocalError::issues(&[missing(vec![json!("body")], Value::Null)])
+}
+
+fn missing(loc: Vec<Value>, input: Value) -> Issue {
     issue("missing", loc, "Field required", input, None)
 }
 
-fn no_object(loc: Vec<Value>, input: &Value) -> Issue {
+fn no_object(loc: Vec<Value>, input: Input<'_>) -> Issue {
     let msg = "Input should be a valid dictionary or object to extract fields from";
-    issue("model_attributes_type", loc, msg, input, None)
+    issue("model_attributes_type", loc, msg, input.shown(), None)
 }
 
 type Wrong = (&'static str, &'static str);

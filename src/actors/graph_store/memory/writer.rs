@@ -5,6 +5,7 @@
 //! and writing can't race.
 
 use std::collections::{HashMap, HashSet};
+use std::future::ready;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -157,7 +158,8 @@ impl GraphCore {
         } = written;
         if let Some(rev) = rev.filter(|rev| *rev > 0) {
             let state = self.state(memory.workspace);
-            self.index_revision(memory.workspace, &state, rev, docs).await;
+            self.index_revision(memory.workspace, &state, rev, ready(Ok(docs)))
+                .await;
         }
         for (answer, outcome) in answers {
             // The caller may have gone away; the notes are stored all the same.

@@ -1,0 +1,97 @@
+//! What a workspace notices of another one that sends many large bundles at once.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use crate::Fallible;
+use crate::client::{Client, PASSWORD};
+use crate::corpus::Corpus;
+use crate::load::{BLENDED, LIMIT, percentile};
+use crate::process::Service;
+use crate::report;
+
+/// Bundles that are sent at once, and their nodes: with the relationships they have 12,000 objects.
+const LOUD: usize = 20;
+const LOUD_NODES: usize = 7200;
+/// Bundles that the quiet workspace holds.
+const QUIET: usize = 5;
+const IDLE: usize = 300;
+
+/// What the quiet workspace saw.
+#[derive(Default)]
+struct Seen {
+    searches: Vec<Duration>,
+    writes: BTreeMap<u16, usize>,
+}
+
+/// Measures a quiet workspace alone and beside a loud one.
+pub async fn run() -> Fallible<()> {
+    report::head();
+    let dir = tempfile::tempdir()?;
+    let (service, _) = Service::start(dir.path()).await?;
+    let operator = Client::sign_in(service.base()).await?;
+    let loud = workspace(&operator, service.base(), "loud").await?;
+    let quiet = workspace(&operator, service.base(), "quiet").await?;
+    let mut corpus = Corpus::new();
+    for _ in 0..QUIET {
+        quiet.ingest(corpus.bundle().body).await?;
+    }
+    let mut idle = Seen::default();
+    while idle.searches.len() < IDLE {
+        look(&quiet, &mut corpus, &mut idle).await?;
+    }
+
+    let mut others = Corpus::new();
+    let mut sending = JoinSet::new();
+    for _ in 0..LOUD {
+        let (client, body) = (loud.clone(), others.bundle_of(LOUD_NODES).body);
+        sending.spawn(async move { client.status_of("/api/ingest/stix", body).await });
+    }
+    let begun = Instant::now();
+    let (mut beside, mut answers) = (Seen::default(), BTreeMap::new());
+    while !sending.is_empty() {
+        look(&quiet, &mut corpus, &mut beside).await?;
+        while let Some(done) = sending.try_join_next() {
+            *answers.entry(done??).or_insert(0) += 1;
+        }
+    }
+    report::title(&format!(
+        "beside {LOUD} bundles of 12,000 objects in another workspace"
+    ));
+    for (name, share) in [("search, median", 0.5), ("search, p95", 0.95)] {
+        let of = |seen: &Seen| percentile(&seen.searches, share);
+        report::line(name, &format!("{:.1} -> {:.1} ms", of(&idle), of(&beside)));
+    }
+    report::line("searches", &beside.searches.len().to_string());
+    report::line("own small writes, by status", &format!("{:?}", beside.writes));
+    report::line("the loud one's bundles, by status", &format!("{answers:?}"));
+    report::line(
+        "until the last one was answered",
+        &report::millis(begun.elapsed()),
+    );
+    report::resources(&service, dir.path());
+    service.terminate()
+}
+
+async fn workspace(operator: &Client, base: &str, name: &str) -> Fallible<Client> {
+    let email = format!("{name}@example.com");
+    let body = json!({"name": name, "admin_email": email, "admin_password": PASSWORD}).to_string();
+    operator.post("/api/admin/workspaces", body.into_bytes()).await?;
+    Client::sign_in_as(base, &email).await
+}
+
+/// One search and one small write.
+async fn look(client: &Client, corpus: &mut Corpus, seen: &mut Seen) -> Fallible<()> {
+    let query = corpus.query();
+    let begun = Instant::now();
+    client.search(BLENDED, &query, LIMIT).await?;
+    seen.searches.push(begun.elapsed());
+    let name = format!("note {}", uuid::Uuid::new_v4());
+    let body = json!({"nodes": [{"name": name, "node_type": "tool"}]}).to_string();
+    let status = client.status_of("/api/ingest/analyst", body.into_bytes()).await?;
+    *seen.writes.entry(status).or_insert(0) += 1;
+    Ok(())
+}

@@ -1,0 +1,185 @@
+//! Bytes of request bodies that are being worked on.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use metrics::gauge;
+
+use super::{Party, Share};
+use crate::domain::error::DomainError;
+
+/// A party that holds no more than this part of the budget is never refused for what others hold.
+const LITTLE: usize = 64;
+
+/// How many bytes of bodies a process works on at a time.
+///
+/// A workspace gets at most the part named at the start. Once half of all bytes are in use it gets no more than its
+/// fair share; the first bytes, a 64th of the budget, it gets whatever the others hold.
+#[derive(Debug, Clone)]
+pub struct Budget {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    total: usize,
+    most: usize,
+    held: Mutex<Held>,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    all: usize,
+    by: HashMap<Party, usize>,
+}
+
+/// The bytes of one body, and its place among the large ones if it is one; given back when dropped, so it must live
+/// as long as what was made of the body.
+#[derive(Debug)]
+pub struct Load {
+    inner: Arc<Inner>,
+    party: Party,
+    bytes: usize,
+    place: Option<Share>,
+}
+
+impl Budget {
+    /// `total` bytes, of which one party gets at most `most`.
+    pub fn new(total: usize, most: usize) -> Self {
+        gauge!("body_bytes_in_flight").set(0.0);
+        Self {
+            inner: Arc::new(Inner {
+                total,
+                most,
+                held: Mutex::default(),
+            }),
+        }
+    }
+
+    /// A body of which nothing has come yet.
+    pub fn load(&self, party: Party) -> Load {
+        Load {
+            inner: Arc::clone(&self.inner),
+            party,
+            bytes: 0,
+            place: None,
+        }
+    }
+
+    /// Bytes in use.
+    pub fn used(&self) -> usize {
+        lock(&self.inner.held).all
+    }
+}
+
+impl Load {
+    /// Counts more bytes of the body.
+    ///
+    /// # Errors
+    /// `Busy` when the budget or the party's part of it is used up; nothing is counted then.
+    pub fn grow(&mut self, bytes: usize) -> Result<(), DomainError> {
+        let (total, most) = (self.inner.total, self.inner.most);
+        let mut held = lock(&self.inner.held);
+        let own = held.by.get(&self.party).copied().unwrap_or(0) + bytes;
+        let all = held.all + bytes;
+        let present = held.by.len() + usize::from(!held.by.contains_key(&self.party));
+        let fits = own <= most && all <= total && (all <= total / 2 || own <= total / present);
+        if !fits && own > (total / LITTLE).min(most) {
+            return Err(DomainError::Busy { actor: "body reader" });
+        }
+        held.all = all;
+        held.by.insert(self.party, own);
+        self.bytes += bytes;
+        gauge!("body_bytes_in_flight").set(all as f64);
+        Ok(())
+    }
+
+    /// Keeps a place among the large bodies for as long as the bytes.
+    pub fn keep(&mut self, place: Share) {
+        self.place = Some(place);
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        let mut held = lock(&self.inner.held);
+        held.all -= self.bytes;
+        if let Some(own) = held.by.get_mut(&self.party) {
+            *own -= self.bytes;
+            if *own == 0 {
+                held.by.remove(&self.party);
+            }
+        }
+        gauge!("body_bytes_in_flight").set(held.all as f64);
+    }
+}
+
+fn lock(held: &Mutex<Held>) -> MutexGuard<'_, Held> {
+    held.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn party() -> Party {
+        Some(Uuid::new_v4())
+    }
+
+    #[test]
+    fn a_party_gets_at_most_its_part_and_gives_it_back_with_its_load() {
+        let budget = Budget::new(1000, 500);
+        let mut one = budget.load(party());
+        one.grow(500).unwrap();
+        assert!(matches!(one.grow(1), Err(DomainError::Busy { .. })));
+        assert_eq!(budget.used(), 500, "a refused byte is not counted");
+        let mut same = budget.load(one.party);
+        assert!(same.grow(400).is_err(), "all loads of a party count together");
+        drop(one);
+        same.grow(500).unwrap();
+        drop(same);
+        assert_eq!(budget.used(), 0);
+        assert!(
+            lock(&budget.inner.held).by.is_empty(),
+            "nobody is remembered for ever"
+        );
+    }
+
+    #[test]
+    fn once_half_is_in_use_nobody_gets_more_than_the_fair_share() {
+        let budget = Budget::new(1200, 600);
+        let (mut loud, mut second, mut third) =
+            (budget.load(party()), budget.load(party()), budget.load(party()));
+        loud.grow(600).unwrap();
+        second.grow(100).unwrap();
+        third.grow(100).unwrap();
+        second.grow(300).unwrap();
+        assert!(second.grow(1).is_err(), "a third of 1200 is 400");
+        third.grow(100).unwrap();
+        drop(loud);
+        second.grow(200).unwrap();
+    }
+
+    #[test]
+    fn a_little_is_there_for_everybody_whatever_the_others_hold() {
+        let budget = Budget::new(6400, 3200);
+        let mut loud = [budget.load(party()), budget.load(party())];
+        for load in &mut loud {
+            load.grow(3200).unwrap();
+        }
+        let mut quiet = budget.load(party());
+        quiet.grow(100).unwrap();
+        assert!(quiet.grow(1).is_err());
+    }
+
+    #[test]
+    fn a_load_of_nothing_needs_no_budget() {
+        let budget = Budget::new(10, 10);
+        let mut load = budget.load(None);
+        load.grow(0).unwrap();
+        drop(load);
+        assert_eq!(budget.used(), 0);
+    }
+}

@@ -1,0 +1,149 @@
+//! A plan made in pieces: a large bundle must not keep a thread to itself.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+use super::{Defaults, Markings, Planner, StixPlan, text};
+
+/// A plan on its way; [`super::plan`] makes one in one go.
+pub struct Planning {
+    planner: Planner,
+    stage: Stage,
+}
+
+enum Stage {
+    /// Objects that are still to be looked at.
+    Objects(std::vec::IntoIter<Map<String, Value>>),
+    Supporting(Referenced),
+    Done,
+}
+
+/// Objects that are no nodes, and the ids of those that are to be kept.
+pub(super) struct Referenced {
+    pub(super) waiting: HashMap<String, Map<String, Value>>,
+    pub(super) queue: Vec<String>,
+}
+
+impl Planning {
+    /// Looks through the objects for what later ones say about earlier ones; `known` are markings received earlier.
+    pub fn begin(objects: Vec<Value>, defaults: Defaults, known: Markings) -> Self {
+        let mut planner = Planner {
+            defaults,
+            markings: known,
+            sources: HashMap::new(),
+            plan: StixPlan::default(),
+            unsupported: Vec::new(),
+        };
+        let objects = planner.newest_of_each(objects);
+        planner.learn(&objects);
+        Self {
+            planner,
+            stage: Stage::Objects(objects.into_iter()),
+        }
+    }
+
+    /// Plans at most so many objects; false when nothing is left to do.
+    pub fn step(&mut self, objects: usize) -> bool {
+        match &mut self.stage {
+            Stage::Objects(left) => {
+                for object in left.take(objects) {
+                    self.planner.take(object);
+                }
+                if left.len() == 0 {
+                    self.stage = Stage::Supporting(self.planner.referenced());
+                }
+                true
+            }
+            Stage::Supporting(referenced) => {
+                if referenced.keep(&mut self.planner, objects) {
+                    return true;
+                }
+                self.stage = Stage::Done;
+                false
+            }
+            Stage::Done => false,
+        }
+    }
+
+    /// The plan, whole once `step` said false.
+    pub fn finish(self) -> StixPlan {
+        self.planner.plan
+    }
+}
+
+impl Referenced {
+    /// Keeps at most so many objects, directly or indirectly referred to; false when all are kept and the others
+    /// counted.
+    fn keep(&mut self, planner: &mut Planner, objects: usize) -> bool {
+        let mut kept = 0;
+        while let Some(id) = self.queue.pop() {
+            let Some(object) = self.waiting.remove(&id) else {
+                continue;
+            };
+            planner.keep(id, object, &mut self.queue);
+            kept += 1;
+            if kept >= objects {
+                return true;
+            }
+        }
+        for object in std::mem::take(&mut self.waiting).into_values() {
+            let kind = text(&object, "type").unwrap_or("unknown");
+            planner.plan.skipped.count(kind, "type is not supported");
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use chrono::DateTime;
+    use serde_json::json;
+
+    use super::*;
+    use crate::domain::stix::ingest::plan;
+    use crate::domain::tlp::Tlp;
+
+    #[test]
+    fn a_plan_in_pieces_is_the_plan_in_one_go() {
+        let id = |kind: &str, n: usize| format!("{kind}--00000000-0000-4000-8000-{n:012}");
+        let time = "2024-01-01T00:00:00.000Z";
+        let mut objects = Vec::new();
+        for n in 0..25 {
+            objects.push(
+                json!({"type": "tool", "id": id("tool", n), "spec_version": "2.1", "name": format!("t{n}"),
+                "created": time, "modified": time, "created_by_ref": id("identity", n % 7)}),
+            );
+            objects.push(
+                json!({"type": "identity", "id": id("identity", n), "spec_version": "2.1",
+                "name": format!("i{n}"), "created": time, "modified": time}),
+            );
+            objects.push(
+                json!({"type": "relationship", "id": id("relationship", n), "spec_version": "2.1",
+                "relationship_type": "uses", "created": time, "modified": time,
+                "source_ref": id("tool", n), "target_ref": id("tool", (n + 1) % 25)}),
+            );
+            objects.push(json!({"type": "x-other", "id": id("x-other", n)}));
+            objects.push(json!({"type": "tool", "id": "no id"}));
+        }
+        let defaults = Defaults {
+            tlp: Tlp::Green,
+            confidence: 0.5,
+            now: DateTime::UNIX_EPOCH,
+        };
+        let told = |plan: StixPlan| {
+            let mut supporting: Vec<_> = plan.supporting.into_iter().map(|s| s.stix_id).collect();
+            supporting.sort_unstable();
+            let nodes: Vec<_> = plan.nodes.into_iter().map(|n| (n.stix_id, n.source)).collect();
+            let edges: Vec<_> = plan.relationships.into_iter().map(|r| r.stix_id).collect();
+            (nodes, edges, supporting, plan.skipped)
+        };
+        let whole = told(plan(objects.clone(), defaults, Markings::new()));
+        assert_eq!((whole.0.len(), whole.1.len(), whole.2.len()), (25, 25, 25));
+        for piece in [1, 3, 24, 1000] {
+            let mut planning = Planning::begin(objects.clone(), defaults, Markings::new());
+            while planning.step(piece) {}
+            assert_eq!(told(planning.finish()), whole, "in pieces of {piece}");
+        }
+    }
+}
