@@ -29,6 +29,10 @@ const GROUP: usize = 500;
 const LINK_DELAY: Duration = Duration::from_millis(100);
 /// Pause after a failed write of links.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
+/// How often it is asked whether answers of the database were missing, and how many rounds each of those is looked into:
+/// the server may still be at work on what it was sent.
+const DOUBT_INTERVAL: Duration = Duration::from_secs(5);
+const DOUBT_ROUNDS: u32 = 3;
 
 /// Way to the audit log.
 pub type AuditHandle = ActorHandle<AuditWriter>;
@@ -129,6 +133,10 @@ pub struct AuditWriter {
     open: BTreeSet<u64>,
     /// Who waits until everything up to a number is linked: new arrivals don't make the wait longer.
     waiting: Vec<(u64, oneshot::Sender<()>)>,
+    /// Missing answers of the database that are known of.
+    losses: u64,
+    /// How often entries that are in the log unknown to this process are still to be looked for.
+    doubtful: u32,
 }
 
 impl AuditWriter {
@@ -153,6 +161,8 @@ impl AuditWriter {
                         arrived: 0,
                         open: BTreeSet::new(),
                         waiting: Vec::new(),
+                        losses: 0,
+                        doubtful: 0,
                     }
                 })
             }),
@@ -233,6 +243,33 @@ impl AuditWriter {
         }));
     }
 
+    /// Links what is in the log without this process knowing: at the start what an earlier process left, later what
+    /// the database wrote although its answer never came.
+    fn link_doubtful(&mut self, ctx: &mut Context<Self>) {
+        let losses = self.store.losses();
+        if losses != self.losses {
+            self.losses = losses;
+            self.doubtful = DOUBT_ROUNDS;
+        }
+        if self.doubtful == 0 || self.chaining {
+            return;
+        }
+        self.doubtful -= 1;
+        self.chaining = true;
+        let leftovers = self.arrive();
+        let store = Arc::clone(&self.store);
+        let task = self.runtime.spawn(async move { link_leftovers(&store).await });
+        ctx.spawn(task.into_actor(self).map(move |result, writer, ctx| {
+            if let Ok(Err(error)) = result {
+                tracing::error!(?error, "linking earlier audit entries failed; trying again");
+                writer.doubtful = writer.doubtful.max(1);
+            }
+            writer.chaining = false;
+            writer.settle([leftovers]);
+            writer.chain_next(ctx);
+        }));
+    }
+
     fn arrive(&mut self) -> u64 {
         self.arrived += 1;
         self.open.insert(self.arrived);
@@ -269,18 +306,9 @@ impl Actor for AuditWriter {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
-        self.chaining = true;
-        let leftovers = self.arrive();
-        let store = Arc::clone(&self.store);
-        let task = self.runtime.spawn(async move { link_leftovers(&store).await });
-        ctx.spawn(task.into_actor(self).map(move |result, writer, ctx| {
-            if let Ok(Err(error)) = result {
-                tracing::error!(?error, "linking earlier audit entries failed");
-            }
-            writer.chaining = false;
-            writer.settle([leftovers]);
-            writer.chain_next(ctx);
-        }));
+        self.doubtful = 1;
+        self.link_doubtful(ctx);
+        ctx.run_interval(DOUBT_INTERVAL, Self::link_doubtful);
     }
 }
 

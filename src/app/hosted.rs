@@ -28,7 +28,7 @@ use crate::domain::stix::ingest::Defaults;
 use crate::domain::tlp::Tlp;
 use crate::http::{AppState, hosted};
 use crate::search::{IndexSettings, SearchIndex};
-use crate::store::{StorageCredentials, Store};
+use crate::store::Store;
 use crate::{clock, embedding, llm, telemetry};
 
 /// The hosted service, started.
@@ -211,13 +211,10 @@ fn secret(settings: &Settings) -> Result<SecretString, StartError> {
 }
 
 async fn open_store(settings: &Settings, secret: &SecretString) -> Result<Arc<Store>, StartError> {
-    let owner = match (&settings.storage_user, &settings.storage_password) {
-        (Some(username), Some(password)) => Some(StorageCredentials {
-            username: username.clone(),
-            password: password.clone(),
-        }),
-        _ => None,
-    };
+    let owner = settings
+        .storage_user
+        .clone()
+        .zip(settings.storage_password.clone());
     super::open_store("hosted", &settings.engine_url(), &settings.storage, owner, secret).await
 }
 

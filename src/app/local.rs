@@ -36,7 +36,7 @@ use crate::domain::tlp::Tlp;
 use crate::http::local::{self, LocalState};
 use crate::memory::MemoryManager;
 use crate::search::{IndexSettings, SearchIndex};
-use crate::store::{StorageCredentials, Store};
+use crate::store::Store;
 use crate::{clock, embedding, llm, telemetry};
 
 /// The one workspace of a local installation.
@@ -317,16 +317,8 @@ fn limits(settings: &LocalSettings) -> TelemetryLimits {
 
 async fn open_store(settings: &LocalSettings) -> Result<Arc<Store>, StartError> {
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let owner = match (
-        variable("THREAT_MEMORY_STORAGE_USER"),
-        variable("THREAT_MEMORY_STORAGE_PASSWORD"),
-    ) {
-        (Some(username), Some(password)) => Some(StorageCredentials {
-            username,
-            password: password.into(),
-        }),
-        _ => None,
-    };
+    let password = variable("THREAT_MEMORY_STORAGE_PASSWORD").map(SecretString::from);
+    let owner = variable("THREAT_MEMORY_STORAGE_USER").zip(password);
     let secret = stored_secret(settings.data_dir().as_deref())?;
     super::open_store(
         "local",

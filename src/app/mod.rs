@@ -25,7 +25,7 @@ use crate::config::StorageSettings;
 use crate::domain::error::DomainError;
 use crate::files;
 use crate::http::admin;
-use crate::store::{StorageCredentials, StorageMemory, Store, StoreError};
+use crate::store::{StorageMemory, StorageServer, Store, StoreError};
 
 /// Exit code when an actor dies again and again (sysexits.h, EX_SOFTWARE).
 const GAVE_UP: i32 = 70;
@@ -84,21 +84,28 @@ fn stored_secret(dir: Option<&Path>) -> Result<SecretString, StartError> {
     })
 }
 
-/// Opens the database of one service.
+/// Opens the database of one service; `owner` is who an external one belongs to.
 async fn open_store(
     database: &str,
     engine_url: &str,
     storage: &StorageSettings,
-    owner: Option<StorageCredentials>,
+    owner: Option<(String, SecretString)>,
     secret: &SecretString,
 ) -> Result<Arc<Store>, StartError> {
     let memory = StorageMemory {
         memtable: storage.memtable_mib << 20,
         block_cache: storage.block_cache_mib << 20,
     };
-    let owner = owner.filter(|_| storage.url.starts_with("ws"));
+    let server = owner
+        .filter(|_| storage.url.starts_with("ws"))
+        .map(|(username, password)| StorageServer {
+            username,
+            password,
+            connections: storage.connections,
+            timeout: Duration::from_millis(storage.timeout_ms),
+        });
     Ok(Arc::new(
-        Store::open(engine_url, database, memory, owner.as_ref(), secret).await?,
+        Store::open(engine_url, database, memory, server.as_ref(), secret).await?,
     ))
 }
 

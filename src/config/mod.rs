@@ -109,6 +109,10 @@ pub struct StorageSettings {
     pub data_dir: PathBuf,
     pub memtable_mib: usize,
     pub block_cache_mib: usize,
+    /// Sockets to an external database.
+    pub connections: usize,
+    /// One statement to an external database.
+    pub timeout_ms: u64,
 }
 
 #[derive(Debug, Clone, Deserialize)]

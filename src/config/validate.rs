@@ -100,6 +100,7 @@ impl Settings {
             self.storage.block_cache_mib,
             1..=1_048_576,
         )?;
+        server_rules(self.storage.connections, self.storage.timeout_ms)?;
         let url = &self.storage.url;
         let rest = ["surrealkv://", "mem://", "ws://", "wss://"]
             .iter()
@@ -110,6 +111,10 @@ impl Settings {
             )),
             Some(("mem://", _)) => Ok(()),
             Some((scheme, "")) => Err(ConfigError::new(format!("storage.url: {scheme} needs what follows it"))),
+            // Without the value: it is in logs before anybody sees the mistake.
+            Some(("ws://" | "wss://", rest)) if rest.contains('@') => Err(ConfigError::new(
+                "storage.url: must not hold credentials; use THREAT_MEMORY_STORAGE_USER and THREAT_MEMORY_STORAGE_PASSWORD".into(),
+            )),
             Some(("ws://" | "wss://", _)) if self.storage_user.is_none() || self.storage_password.is_none() => {
                 Err(ConfigError::new(
                     "storage.url: an external SurrealDB needs THREAT_MEMORY_STORAGE_USER and THREAT_MEMORY_STORAGE_PASSWORD".into(),
@@ -118,6 +123,12 @@ impl Settings {
             Some(_) => Ok(()),
         }
     }
+}
+
+/// What an external database is reached by.
+pub(super) fn server_rules(connections: usize, timeout_ms: u64) -> Result<(), ConfigError> {
+    within("storage.connections", connections, 1..=64)?;
+    within("storage.timeout_ms", timeout_ms, 100..=600_000)
 }
 
 pub(super) fn embedding_rules(embedding: &EmbeddingSettings) -> Result<(), ConfigError> {

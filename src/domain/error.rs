@@ -35,6 +35,11 @@ pub enum DomainError {
         "the storage can't be written (is the disk full?); writes are refused until the service is restarted"
     )]
     StorageFailed,
+    /// The external database did not answer.
+    #[error(
+        "the database can't be reached; what was sent may or may not have taken effect, and can be sent again"
+    )]
+    StorageUnreachable,
     /// For the log only: the client reads `what` and nothing of `cause`.
     #[error("{what}")]
     Internal { what: &'static str, cause: String },
@@ -85,7 +90,9 @@ impl DomainError {
             Self::TooSlow => ErrorKind::TooSlow,
             Self::InvalidBundle { .. } => ErrorKind::InvalidBundle,
             Self::RateLimited { .. } => ErrorKind::RateLimited,
-            Self::Busy { .. } | Self::Timeout { .. } | Self::StorageFailed => ErrorKind::Unavailable,
+            Self::Busy { .. } | Self::Timeout { .. } | Self::StorageFailed | Self::StorageUnreachable => {
+                ErrorKind::Unavailable
+            }
             Self::Internal { .. } => ErrorKind::Internal,
         }
     }

@@ -86,7 +86,9 @@ impl HostedError {
         match &self.0 {
             // Rounded up: who comes back a moment too early is refused again.
             DomainError::RateLimited { retry_after } => Some(retry_after.as_secs() + 1),
-            DomainError::Busy { .. } | DomainError::Timeout { .. } => Some(RETRY_SECONDS),
+            DomainError::Busy { .. } | DomainError::Timeout { .. } | DomainError::StorageUnreachable => {
+                Some(RETRY_SECONDS)
+            }
             DomainError::Invalid { .. }
             | DomainError::Unauthenticated(_)
             | DomainError::Forbidden(_)

@@ -1,5 +1,6 @@
 //! Opens the database, brings its schema up to date and signs in as the user without DDL rights.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::Path;
@@ -11,12 +12,14 @@ use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 use surrealdb::engine::any::{Any, connect};
 use surrealdb::engine::local::Db;
+use surrealdb::opt::WebsocketConfig;
 use surrealdb::opt::auth::{Database as DatabaseUser, Root};
 use surrealdb::{Surreal, opt::Config};
 use surrealdb_cnf::ConfigMap;
 use surrealdb_engine_local::Datastore;
 
-use super::database::{Connection, Database, is_disk_failure};
+use super::database::{Connection, Database};
+use super::pool::Pool;
 use super::temporary::Temporary;
 use super::{Store, migrate};
 use crate::domain::error::DomainError;
@@ -33,6 +36,11 @@ const TEMPORARY: &str = "mem://";
 /// Bytes of a block on disk. The engine copies a whole block for each row that it reads; its own 64 KiB
 /// make a point read several times as expensive.
 const BLOCK_SIZE: usize = 8 << 10;
+
+/// Longest message in either direction; a server takes 128 MiB unless it is told otherwise.
+const LARGEST_MESSAGE: usize = 128 << 20;
+/// Longest wait for a server at the start.
+const CONNECT_LIMIT: Duration = Duration::from_secs(30);
 
 /// Why the store could not be opened or a statement failed.
 #[derive(Debug, thiserror::Error)]
@@ -52,23 +60,25 @@ pub enum StoreError {
 impl StoreError {
     /// The error of the core; `what` is all that a client reads of a database failure.
     pub(super) fn into_domain(self, what: &'static str) -> DomainError {
-        if let StoreError::Domain(error) = self {
-            return error;
+        match self {
+            StoreError::Domain(error) => error,
+            StoreError::Database(error) => super::failed(what)(error),
+            StoreError::InUse(_) | StoreError::Open { .. } | StoreError::TooNew { .. } => {
+                DomainError::internal(what, self)
+            }
         }
-        if let StoreError::Database(error) = &self
-            && is_disk_failure(error)
-        {
-            return DomainError::StorageFailed;
-        }
-        DomainError::internal(what, self)
     }
 }
 
-/// Owner credentials of an external SurrealDB; embedded stores need none.
+/// An external SurrealDB, as its owner; embedded stores need none.
 #[derive(Debug, Clone)]
-pub struct StorageCredentials {
+pub struct StorageServer {
     pub username: String,
     pub password: SecretString,
+    /// Sockets at most.
+    pub connections: usize,
+    /// Longest wait for the answer to one statement.
+    pub timeout: Duration,
 }
 
 /// Memory that an embedded store may take for itself, in bytes.
@@ -99,9 +109,15 @@ impl Store {
         url: &str,
         database: &str,
         memory: StorageMemory,
-        owner: Option<&StorageCredentials>,
+        server: Option<&StorageServer>,
         secret: &SecretString,
     ) -> Result<Self, StoreError> {
+        let user = DatabaseUser {
+            namespace: NAMESPACE.into(),
+            database: database.into(),
+            username: APP_USER.into(),
+            password: app_password(secret, database),
+        };
         let mut temporary = None;
         let admin = if url.starts_with(TEMPORARY) {
             let made = Temporary::new().map_err(|error| open_error(url, error))?;
@@ -111,26 +127,25 @@ impl Store {
         } else if url.starts_with(EMBEDDED) {
             Connection::Embedded(open_embedded(url, memory, Sync::Every).await?)
         } else {
-            Connection::Remote(open_remote(url, owner).await?)
+            let server = server.ok_or_else(|| open_error(url, "user and password are missing"))?;
+            let pool = open_server(url, server, user).await?;
+            return Ok(Self::over(Database::new(Connection::Pool(pool)), None));
         };
         let admin = Database::new(admin);
-        let password = app_password(secret, database);
-        migrate::run(&admin, NAMESPACE, database, APP_USER, &password).await?;
+        migrate::run(&admin, &user).await?;
         let service = admin.clone();
-        let user = DatabaseUser {
-            namespace: NAMESPACE.into(),
-            database: database.into(),
-            username: APP_USER.into(),
-            password,
-        };
         service.sign_in(user).await?;
         service.use_database(NAMESPACE, database).await?;
-        Ok(Self {
-            db: service,
+        Ok(Self::over(service, temporary))
+    }
+
+    fn over(db: Database, temporary: Option<Temporary>) -> Self {
+        Self {
+            db,
             clock: AtomicU64::new(0),
             chain_heads: Mutex::default(),
             temporary,
-        })
+        }
     }
 
     /// The directory of a store that ends with the process.
@@ -153,15 +168,58 @@ fn open_error(url: &str, cause: impl std::fmt::Display) -> StoreError {
     }
 }
 
-async fn open_remote(url: &str, owner: Option<&StorageCredentials>) -> Result<Surreal<Any>, StoreError> {
-    let db = connect((url, Config::new()))
-        .await
+/// Brings the schema of a server's database up to date as its owner, whose session ends then, and connects as the service.
+async fn open_server(url: &str, server: &StorageServer, user: DatabaseUser) -> Result<Arc<Pool>, StoreError> {
+    let owner = Root {
+        username: server.username.clone(),
+        password: server.password.expose_secret().to_owned(),
+    };
+    let admin = async {
+        let session = connect((url, remote_config()?)).await?;
+        session.signin(owner).await?;
+        Ok::<_, surrealdb::Error>(session)
+    };
+    let admin = tokio::time::timeout(CONNECT_LIMIT, admin).await;
+    let admin = admin
+        .map_err(|_| open_error(url, format!("no answer in {CONNECT_LIMIT:?}")))?
         .map_err(|error| open_error(url, error))?;
-    if let Some(owner) = owner {
-        let (username, password) = (owner.username.clone(), owner.password.expose_secret().to_owned());
-        db.signin(Root { username, password }).await?;
+    migrate::run(&Database::new(Connection::Remote(admin)), &user).await?;
+    let dial = Dial {
+        url: url.to_owned(),
+        user,
+    };
+    Ok(Pool::open(dial, server.connections, server.timeout).await?)
+}
+
+fn remote_config() -> surrealdb::Result<Config> {
+    Config::new().websocket(WebsocketConfig::new().max_message_size(LARGEST_MESSAGE))
+}
+
+/// How the service connects to a server: as a user without DDL rights.
+pub(super) struct Dial {
+    url: String,
+    user: DatabaseUser,
+}
+
+impl fmt::Debug for Dial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dial")
+            .field("url", &self.url)
+            .finish_non_exhaustive()
     }
-    Ok(db)
+}
+
+impl Dial {
+    /// A new socket, signed in.
+    pub(super) async fn session(&self) -> surrealdb::Result<Surreal<Any>> {
+        let session = connect((self.url.as_str(), remote_config()?)).await?;
+        session.signin(self.user.clone()).await?;
+        session
+            .use_ns(&self.user.namespace)
+            .use_db(&self.user.database)
+            .await?;
+        Ok(session)
+    }
 }
 
 /// Opens an embedded store. A directory that was closed a moment ago may still be locked: the engine lets go

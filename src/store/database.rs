@@ -20,6 +20,8 @@ use surrealdb::opt::auth::Database as DatabaseUser;
 use surrealdb::types::{SurrealValue, Variables};
 use surrealdb::{IndexedResults, Surreal};
 
+use super::pool::{Pool, PooledTransaction};
+
 /// What statements that write begin with, or hold.
 const WRITES: [&str; 6] = ["INSERT ", "UPDATE ", "UPSERT ", "CREATE ", "DELETE ", "RELATE "];
 
@@ -37,8 +39,10 @@ pub(super) struct Database {
 pub(super) enum Connection {
     /// Embedded, with caches of our choosing.
     Embedded(Surreal<Db>),
-    /// A SurrealDB server.
+    /// One session of a SurrealDB server: the owner's, while the store is opened.
     Remote(Surreal<Any>),
+    /// The sockets to a SurrealDB server that the service works with.
+    Pool(Arc<Pool>),
 }
 
 /// Blows when the disk fails a commit; from then on nothing is written until the store is opened anew.
@@ -57,8 +61,10 @@ pub(super) struct Statement<'a> {
 enum Target<'a> {
     Embedded(&'a Surreal<Db>),
     Remote(&'a Surreal<Any>),
+    Pool(&'a Arc<Pool>),
     EmbeddedTransaction(&'a Transaction<Db>),
     RemoteTransaction(&'a Transaction<Any>),
+    PooledTransaction(&'a PooledTransaction),
 }
 
 /// A client transaction.
@@ -72,6 +78,7 @@ pub(super) struct Work {
 enum ClientTransaction {
     Embedded(Transaction<Db>),
     Remote(Transaction<Any>),
+    Pooled(PooledTransaction),
 }
 
 impl Fuse {
@@ -115,11 +122,20 @@ impl Database {
         &self.fuse
     }
 
+    /// How often an answer of the database has been missing: what was asked may have taken effect.
+    pub(super) fn losses(&self) -> u64 {
+        match &self.connection {
+            Connection::Embedded(_) | Connection::Remote(_) => 0,
+            Connection::Pool(pool) => pool.losses(),
+        }
+    }
+
     /// A statement for this connection.
     pub(super) fn query<'a>(&'a self, text: impl Into<Cow<'a, str>>) -> Statement<'a> {
         let target = match &self.connection {
             Connection::Embedded(db) => Target::Embedded(db),
             Connection::Remote(db) => Target::Remote(db),
+            Connection::Pool(pool) => Target::Pool(pool),
         };
         let text = text.into();
         let writes = WRITES.iter().any(|word| text.contains(word));
@@ -137,6 +153,7 @@ impl Database {
         let transaction = match self.connection {
             Connection::Embedded(db) => ClientTransaction::Embedded(db.begin().await?),
             Connection::Remote(db) => ClientTransaction::Remote(db.begin().await?),
+            Connection::Pool(pool) => ClientTransaction::Pooled(pool.begin().await?),
         };
         Ok(Work {
             transaction,
@@ -149,6 +166,8 @@ impl Database {
         match &self.connection {
             Connection::Embedded(db) => db.use_ns(namespace).use_db(database).await.map(drop),
             Connection::Remote(db) => db.use_ns(namespace).use_db(database).await.map(drop),
+            // Each of its sockets did that when it was opened.
+            Connection::Pool(_) => Ok(()),
         }
     }
 
@@ -157,6 +176,7 @@ impl Database {
         match &self.connection {
             Connection::Embedded(db) => db.signin(user).await.map(drop),
             Connection::Remote(db) => db.signin(user).await.map(drop),
+            Connection::Pool(_) => Ok(()),
         }
     }
 }
@@ -167,6 +187,7 @@ impl Work {
         let target = match &self.transaction {
             ClientTransaction::Embedded(tx) => Target::EmbeddedTransaction(tx),
             ClientTransaction::Remote(tx) => Target::RemoteTransaction(tx),
+            ClientTransaction::Pooled(tx) => Target::PooledTransaction(tx),
         };
         Statement {
             target,
@@ -183,6 +204,7 @@ impl Work {
         self.fuse.watch(match self.transaction {
             ClientTransaction::Embedded(tx) => tx.commit().await.map(drop),
             ClientTransaction::Remote(tx) => tx.commit().await.map(drop),
+            ClientTransaction::Pooled(tx) => tx.commit().await,
         })
     }
 
@@ -191,6 +213,7 @@ impl Work {
         match self.transaction {
             ClientTransaction::Embedded(tx) => tx.cancel().await.map(drop),
             ClientTransaction::Remote(tx) => tx.cancel().await.map(drop),
+            ClientTransaction::Pooled(tx) => tx.cancel().await,
         }
     }
 }
@@ -221,8 +244,10 @@ impl<'a> IntoFuture for Statement<'a> {
             let answer = match target {
                 Target::Embedded(db) => db.query(text).bind(variables).await,
                 Target::Remote(db) => db.query(text).bind(variables).await,
+                Target::Pool(pool) => pool.query(text, variables).await,
                 Target::EmbeddedTransaction(tx) => tx.query(text).bind(variables).await,
                 Target::RemoteTransaction(tx) => tx.query(text).bind(variables).await,
+                Target::PooledTransaction(tx) => tx.query(text, variables).await,
             };
             match fuse {
                 Some(fuse) => fuse.watch(answer.and_then(IndexedResults::check)),

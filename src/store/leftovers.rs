@@ -148,7 +148,7 @@ mod tests {
     use chrono::TimeDelta;
 
     use super::*;
-    use crate::store::tests::{entry, open, run_on_both};
+    use crate::store::tests::{entry, open, run_on_each};
 
     /// Entries of one workspace, a millisecond apart but for those that share a moment.
     fn log(tenant: Uuid, count: usize, together: usize) -> Vec<AuditEntry> {
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_start_reads_the_log_from_its_end_and_no_further_than_it_must() {
-        run_on_both(|url| async move {
+        run_on_each(|url| async move {
             let (store, tenant) = (open(&url).await, Uuid::new_v4());
             let entries = log(tenant, 4000, 1);
             write(&store, &entries).await;
@@ -191,7 +191,7 @@ mod tests {
 
     #[test]
     fn an_entry_that_reached_the_log_late_is_linked_too() {
-        run_on_both(|url| async move {
+        run_on_each(|url| async move {
             let (store, tenant) = (open(&url).await, Uuid::new_v4());
             let mut entries = log(tenant, 2600, 1);
             write(&store, &entries).await;
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_log_without_any_link_is_linked_in_its_order_also_where_entries_share_a_moment() {
-        run_on_both(|url| async move {
+        run_on_each(|url| async move {
             let (store, tenant, other) = (open(&url).await, Uuid::new_v4(), Uuid::new_v4());
             let entries = log(tenant, 2500, 7);
             write(&store, &entries).await;

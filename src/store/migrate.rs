@@ -1,7 +1,10 @@
 //! Schema migrations: numbered files under `schemas/`, each applied once, in order, by the owner session.
 
+use surrealdb::opt::auth::Database as DatabaseUser;
+
 use super::connect::StoreError;
 use super::database::Database;
+use super::retry::with_race_retry;
 
 /// Every migration, oldest first; the version of a store is the number of the last one applied.
 const MIGRATIONS: &[(i64, &str)] = &[
@@ -11,13 +14,19 @@ const MIGRATIONS: &[(i64, &str)] = &[
 ];
 
 /// Selects the database, applies what is missing and defines the service user.
-pub(super) async fn run(
-    admin: &Database,
-    namespace: &str,
-    database: &str,
-    user: &str,
-    password: &str,
-) -> Result<(), StoreError> {
+///
+/// Processes that share a server may start at the same moment.
+pub(super) async fn run(admin: &Database, user: &DatabaseUser) -> Result<(), StoreError> {
+    with_race_retry(|| migrate(admin, user)).await
+}
+
+async fn migrate(admin: &Database, user: &DatabaseUser) -> Result<(), StoreError> {
+    let DatabaseUser {
+        namespace,
+        database,
+        username: user,
+        password,
+    } = user;
     admin
         .query(format!("DEFINE NAMESPACE IF NOT EXISTS {namespace}"))
         .await?

@@ -13,6 +13,8 @@ mod migrate;
 mod nodes;
 mod notes;
 mod notes_rows;
+mod pages;
+mod pool;
 mod retention;
 mod retry;
 mod rows;
@@ -34,12 +36,12 @@ use uuid::Uuid;
 
 pub use audit::AuditFilter;
 use audit::ChainHead;
-pub use connect::{StorageCredentials, StorageMemory, StoreError};
+pub use connect::{StorageMemory, StorageServer, StoreError};
 use database::Database;
 pub use drafts::{DraftsIngested, DraftsWrite};
 pub use identity::{ApiKeyRecord, UserChange, UserRecord, WorkspaceChange};
 pub use leftovers::Leftovers;
-pub use nodes::StoredNode;
+pub use nodes::{Change, StoredNode};
 pub use notes::{NoteHead, NotesWrite, StoredEntity, StoredNote, StoredRelation, entity_id, relation_id};
 pub use sessions::{EdgeRecord, SessionRecord};
 pub use staging::{Committed, Decision, NewBatch};
@@ -70,6 +72,11 @@ impl Store {
         !self.db.fuse().is_blown()
     }
 
+    /// How often an answer of an external database has been missing: what it was asked may have taken effect.
+    pub fn losses(&self) -> u64 {
+        self.db.losses()
+    }
+
     /// The next value of the hybrid logical clock: microseconds since 1970, always growing.
     pub fn next_rev(&self) -> u64 {
         let now = u64::try_from(crate::clock::now().timestamp_micros()).unwrap_or(0);
@@ -87,8 +94,14 @@ impl Store {
 fn failed(what: &'static str) -> impl Fn(surrealdb::Error) -> DomainError {
     move |error| {
         if database::is_disk_failure(&error) {
-            return DomainError::StorageFailed;
+            DomainError::StorageFailed
+        } else if pool::is_unreachable(&error) {
+            tracing::warn!(%error, what);
+            DomainError::StorageUnreachable
+        } else if retry::lost_race(&error) {
+            DomainError::Busy { actor: "storage" }
+        } else {
+            DomainError::internal(what, error)
         }
-        DomainError::internal(what, error)
     }
 }

@@ -1,8 +1,9 @@
 //! Reading nodes: by id for answers, by revision for the search index.
 
+use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
-use super::rows::{NodeRow, record};
+use super::rows::{NodeRow, key, record};
 use super::{Store, failed};
 use crate::domain::error::DomainError;
 use crate::domain::node::KgNode;
@@ -18,6 +19,20 @@ pub struct StoredNode {
     pub stix_evidence: Option<Uuid>,
     /// Redistribution state of the source it came from.
     pub redistribution: String,
+}
+
+/// A row that was written, and when.
+#[derive(Debug, Clone, Copy)]
+pub struct Change {
+    pub id: Uuid,
+    /// Hybrid logical clock of the write.
+    pub rev: u64,
+}
+
+#[derive(Debug, SurrealValue)]
+struct ChangeRow {
+    id: RecordId,
+    rev: i64,
 }
 
 impl StoredNode {
@@ -50,52 +65,52 @@ impl Store {
         } else {
             &["active"]
         };
-        let mut response = self
-            .db
-            .query("SELECT * FROM $ids WHERE ws = $ws AND tlp_rank <= $highest AND status IN $statuses")
-            .bind(("ids", ids))
-            .bind(("ws", ws))
-            .bind(("highest", i64::from(highest.rank())))
-            .bind((
-                "statuses",
-                statuses.iter().map(|s| (*s).to_owned()).collect::<Vec<String>>(),
-            ))
+        let statuses: Vec<String> = statuses.iter().map(|status| (*status).to_owned()).collect();
+        let rows: Vec<NodeRow> = self
+            .rows_by_id(
+                "SELECT * FROM $ids WHERE ws = $ws AND tlp_rank <= $highest AND status IN $statuses",
+                ids,
+                &[
+                    ("ws", ws.into_value()),
+                    ("highest", i64::from(highest.rank()).into_value()),
+                    ("statuses", statuses.into_value()),
+                ],
+            )
             .await
             .map_err(failed("reading nodes failed"))?;
-        let rows: Vec<NodeRow> = response.take(0).map_err(failed("reading nodes failed"))?;
         rows.into_iter()
             .map(|row| StoredNode::from_row(row, highest))
             .collect()
     }
 
-    /// The nodes of a workspace written after `rev`, oldest write first, at most `limit` of them plus the
-    /// rest of the last write, so that a page never ends inside one.
-    pub async fn nodes_after(&self, ws: Uuid, rev: u64, limit: u32) -> Result<Vec<StoredNode>, DomainError> {
-        let what = "reading nodes for the index failed";
-        let (after, last) = self.page_bounds("node", ws, rev, limit).await?;
-        let mut response = self
-            .db
-            .query("SELECT * FROM node WHERE ws = $ws AND rev > $rev AND rev <= $last ORDER BY rev")
-            .bind(("ws", ws))
-            .bind(("rev", after))
-            .bind(("last", last))
+    /// The nodes of a workspace with these ids, whatever their marking and status: for the index only.
+    pub async fn nodes_to_index(&self, ws: Uuid, ids: &[Uuid]) -> Result<Vec<StoredNode>, DomainError> {
+        let rows: Vec<NodeRow> = self
+            .rows_by_id(
+                "SELECT * FROM $ids WHERE ws = $ws",
+                ids.iter().map(|id| record("node", *id)).collect(),
+                &[("ws", ws.into_value())],
+            )
             .await
-            .map_err(failed(what))?;
-        let rows: Vec<NodeRow> = response.take(0).map_err(failed(what))?;
+            .map_err(failed("reading nodes for the index failed"))?;
         rows.into_iter()
             .map(|row| StoredNode::from_row(row, Tlp::Red))
             .collect()
     }
 
-    /// The revisions between which a page of a table lies: after the first, up to the second. A page holds at
-    /// most `limit` rows plus the rest of the last write, so that it never ends inside one.
-    pub(super) async fn page_bounds(
+    /// The nodes of a workspace written after `rev`, with their revisions, oldest write first: at most `limit` of them
+    /// plus the rest of the last write, so that a page never ends inside one.
+    pub async fn node_changes(&self, ws: Uuid, rev: u64, limit: u32) -> Result<Vec<Change>, DomainError> {
+        self.changes("node", ws, rev, limit).await
+    }
+
+    pub(super) async fn changes(
         &self,
         table: &'static str,
         ws: Uuid,
         rev: u64,
         limit: u32,
-    ) -> Result<(i64, i64), DomainError> {
+    ) -> Result<Vec<Change>, DomainError> {
         let what = "reading revisions for the index failed";
         let after = i64::try_from(rev).unwrap_or(i64::MAX);
         let mut response = self
@@ -108,7 +123,25 @@ impl Store {
             .await
             .map_err(failed(what))?;
         let last: Option<i64> = response.take(0).map_err(failed(what))?;
-        Ok((after, last.unwrap_or(i64::MAX)))
+        let mut response = self
+            .db
+            .query(format!(
+                "SELECT id, rev FROM {table} WHERE ws = $ws AND rev > $rev AND rev <= $last ORDER BY rev"
+            ))
+            .bind(("ws", ws))
+            .bind(("rev", after))
+            .bind(("last", last.unwrap_or(i64::MAX)))
+            .await
+            .map_err(failed(what))?;
+        let rows: Vec<ChangeRow> = response.take(0).map_err(failed(what))?;
+        rows.into_iter()
+            .map(|row| {
+                Ok(Change {
+                    id: key(&row.id)?,
+                    rev: u64::try_from(row.rev).unwrap_or(0),
+                })
+            })
+            .collect()
     }
 
     /// Number of nodes of a workspace.

@@ -3,9 +3,10 @@
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 use surrealdb::IndexedResults;
-use surrealdb::types::RecordId;
+use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
+use super::nodes::Change;
 use super::notes_rows::{EntityRow, HeadRow, NoteRow, Rows, changed, mentioning, relation, superseding};
 use super::rows::{AuditRow, EdgeRow, key, record};
 use super::{Store, failed};
@@ -237,75 +238,60 @@ impl Store {
         }
         let what = "reading notes failed";
         let ids: Vec<_> = ids.iter().map(|id| record("note", *id)).collect();
-        let mut response = self
-            .db
-            .query("SELECT * FROM $ids WHERE ws = $ws")
-            .bind(("ids", ids))
-            .bind(("ws", ws))
+        let rows: Vec<NoteRow> = self
+            .rows_by_id(
+                "SELECT * FROM $ids WHERE ws = $ws",
+                ids,
+                &[("ws", ws.into_value())],
+            )
             .await
             .map_err(failed(what))?;
-        let rows: Vec<NoteRow> = response.take(0).map_err(failed(what))?;
         rows.into_iter().map(|row| Ok(row.into_stored()?.note)).collect()
     }
 
-    /// The notes of a workspace written after `rev`, oldest write first, page by page as `nodes_after`.
-    pub async fn notes_after(&self, ws: Uuid, rev: u64, limit: u32) -> Result<Vec<StoredNote>, DomainError> {
-        let what = "reading notes for the index failed";
-        let (after, last) = self.page_bounds("note", ws, rev, limit).await?;
-        let mut response = self
-            .db
-            .query("SELECT * FROM note WHERE ws = $ws AND rev > $rev AND rev <= $last ORDER BY rev")
-            .bind(("ws", ws))
-            .bind(("rev", after))
-            .bind(("last", last))
+    /// The notes of a workspace with these ids, with their revisions: for the index.
+    pub async fn notes_to_index(&self, ws: Uuid, ids: &[Uuid]) -> Result<Vec<StoredNote>, DomainError> {
+        let ids = ids.iter().map(|id| record("note", *id)).collect();
+        let rows: Vec<NoteRow> = self
+            .rows_by_id(
+                "SELECT * FROM $ids WHERE ws = $ws",
+                ids,
+                &[("ws", ws.into_value())],
+            )
             .await
-            .map_err(failed(what))?;
-        let rows: Vec<NoteRow> = response.take(0).map_err(failed(what))?;
+            .map_err(failed("reading notes for the index failed"))?;
         rows.into_iter().map(NoteRow::into_stored).collect()
+    }
+
+    /// The notes of a workspace written after `rev`, page by page as `node_changes`.
+    pub async fn note_changes(&self, ws: Uuid, rev: u64, limit: u32) -> Result<Vec<Change>, DomainError> {
+        self.changes("note", ws, rev, limit).await
     }
 
     /// What the graph in memory keeps of every note of a workspace.
     pub async fn note_heads(&self, ws: Uuid) -> Result<Vec<NoteHead>, DomainError> {
-        let what = "reading notes failed";
-        let query = "SELECT id, label, domain, tier, confidence, digest, mentions, superseded_by, created_at \
-                     FROM note WITH NOINDEX WHERE ws = $ws";
-        let mut response = self
-            .db
-            .query(query)
-            .bind(("ws", ws))
-            .await
-            .map_err(failed(what))?;
-        let rows: Vec<HeadRow> = response.take(0).map_err(failed(what))?;
+        let fields = "id, label, domain, tier, confidence, digest, mentions, superseded_by, created_at";
+        let rows: Vec<HeadRow> = self
+            .rows_of_table([fields, "note", "true"], ws, |row: &HeadRow| &row.id)
+            .await?;
         rows.into_iter().map(HeadRow::into_head).collect()
     }
 
     /// Every entity of a workspace.
     pub async fn entities(&self, ws: Uuid) -> Result<Vec<StoredEntity>, DomainError> {
-        let what = "reading entities failed";
-        let query = "SELECT id, name, confidence, properties, ingested_at FROM node WITH NOINDEX \
-                     WHERE ws = $ws AND source_type = $source";
-        let mut response = self
-            .db
-            .query(query)
-            .bind(("ws", ws))
-            .bind(("source", ENTITY_SOURCE.to_owned()))
-            .await
-            .map_err(failed(what))?;
-        let rows: Vec<EntityRow> = response.take(0).map_err(failed(what))?;
+        let fields = "id, name, confidence, properties, ingested_at";
+        let of_notes = format!("source_type = '{ENTITY_SOURCE}'");
+        let rows: Vec<EntityRow> = self
+            .rows_of_table([fields, "node", &of_notes], ws, |row: &EntityRow| &row.id)
+            .await?;
         rows.into_iter().map(EntityRow::into_entity).collect()
     }
 
     /// Every relationship of a workspace.
     pub async fn relations(&self, ws: Uuid) -> Result<Vec<StoredRelation>, DomainError> {
-        let what = "reading relationships failed";
-        let query = "SELECT * FROM edge WHERE ws = $ws AND active = true";
-        let mut response = self
-            .db
-            .query(query)
-            .bind(("ws", ws))
-            .await
-            .map_err(failed(what))?;
-        let rows: Vec<EdgeRow> = response.take(0).map_err(failed(what))?;
+        let rows: Vec<EdgeRow> = self
+            .rows_of_table(["*", "edge", "active = true"], ws, |row: &EdgeRow| &row.id)
+            .await?;
         rows.into_iter().map(relation).collect()
     }
 

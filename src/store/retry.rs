@@ -54,7 +54,7 @@ fn is_conflict(error: &surrealdb::Error) -> bool {
 }
 
 /// Whether the transaction lost a race. A client transaction's commit reports it as plain text only.
-fn lost_race(error: &surrealdb::Error) -> bool {
+pub(super) fn lost_race(error: &surrealdb::Error) -> bool {
     matches!(error.query_details(), Some(QueryError::TransactionConflict)) || {
         let text = error.message();
         text.contains("can be retried") || text.contains("retry required")

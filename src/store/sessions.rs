@@ -134,15 +134,17 @@ impl Store {
         }
         let what = "reading the originals failed";
         let ids: Vec<_> = evidence.iter().map(|id| record("evidence", *id)).collect();
-        let mut response = self
-            .db
-            .query("SELECT id, raw FROM $ids WHERE ws = $ws AND tlp_rank <= $highest")
-            .bind(("ids", ids))
-            .bind(("ws", ws))
-            .bind(("highest", i64::from(highest.rank())))
+        let rows: Vec<RawRow> = self
+            .rows_by_id(
+                "SELECT id, raw FROM $ids WHERE ws = $ws AND tlp_rank <= $highest",
+                ids,
+                &[
+                    ("ws", ws.into_value()),
+                    ("highest", i64::from(highest.rank()).into_value()),
+                ],
+            )
             .await
             .map_err(failed(what))?;
-        let rows: Vec<RawRow> = response.take(0).map_err(failed(what))?;
         rows.into_iter()
             .map(|row| {
                 let raw = row.raw.ok_or_else(|| corrupt("evidence without its original"))?;
@@ -183,15 +185,14 @@ impl Store {
         if inner.is_empty() {
             return Ok(Vec::new());
         }
-        let mut response = self
-            .db
-            .query("SELECT * FROM $ids WHERE ws = $ws AND tlp_rank <= $highest")
-            .bind(("ids", inner))
-            .bind(("ws", ws))
-            .bind(("highest", highest))
+        let rows: Vec<EdgeRow> = self
+            .rows_by_id(
+                "SELECT * FROM $ids WHERE ws = $ws AND tlp_rank <= $highest",
+                inner,
+                &[("ws", ws.into_value()), ("highest", highest.into_value())],
+            )
             .await
             .map_err(failed(what))?;
-        let rows: Vec<EdgeRow> = response.take(0).map_err(failed(what))?;
         rows.into_iter()
             .map(|row| {
                 Ok(EdgeRecord {
@@ -251,15 +252,17 @@ impl Store {
             return Ok(Vec::new());
         }
         let what = "reading supporting objects failed";
-        let mut response = self
-            .db
-            .query("SELECT tlp_rank, raw FROM $ids WHERE ws = $ws AND tlp_rank <= $highest")
-            .bind(("ids", ids))
-            .bind(("ws", ws))
-            .bind(("highest", i64::from(highest.rank())))
+        let rows: Vec<SupportRaw> = self
+            .rows_by_id(
+                "SELECT tlp_rank, raw FROM $ids WHERE ws = $ws AND tlp_rank <= $highest",
+                ids,
+                &[
+                    ("ws", ws.into_value()),
+                    ("highest", i64::from(highest.rank()).into_value()),
+                ],
+            )
             .await
             .map_err(failed(what))?;
-        let rows: Vec<SupportRaw> = response.take(0).map_err(failed(what))?;
         rows.into_iter()
             .map(|row| {
                 Ok(ExportObject {

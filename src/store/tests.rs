@@ -20,6 +20,10 @@ use crate::domain::session::{RecallMode, RecallSession};
 use crate::domain::stix::ingest::{self, Defaults, Markings, StixPlan};
 use crate::domain::tlp::Tlp;
 
+#[allow(dead_code, clippy::disallowed_methods)]
+#[path = "../../tests/api/remote/server.rs"]
+mod server;
+
 /// The tables that only grow.
 const APPEND_ONLY: [&str; 4] = ["audit", "audit_chain", "evidence", "recall_session"];
 
@@ -34,20 +38,31 @@ fn run<F: Future<Output = ()> + Send + 'static>(test: F) {
     runtime.block_on(runtime.spawn(test)).unwrap();
 }
 
-/// Runs a test on a store in memory and on one on disk.
-pub(super) fn run_on_both<F: Future<Output = ()> + Send + 'static>(test: impl Fn(String) -> F) {
+/// Runs a test on a store in memory, on one on disk, and on one of a server where there is one.
+pub(super) fn run_on_each<F: Future<Output = ()> + Send + 'static>(test: impl Fn(String) -> F) {
     run(test("mem://".into()));
     let dir = tempfile::tempdir().unwrap();
     run(test(format!("surrealkv://{}", dir.path().display())));
+    if let Some(program) = server::program() {
+        let dir = tempfile::tempdir().unwrap();
+        let server = server::Server::start(&program, dir.path());
+        run(test(format!("ws://{}", server.address)));
+    }
 }
 
 pub(super) async fn open(url: &str) -> Store {
     let secret = SecretString::from("a secret of at least 32 bytes for tests");
+    let server = crate::store::StorageServer {
+        username: server::USER.into(),
+        password: server::PASSWORD.into(),
+        connections: 4,
+        timeout: std::time::Duration::from_secs(30),
+    };
     Store::open(
         url,
         "hosted",
         crate::store::StorageMemory::default(),
-        None,
+        Some(&server).filter(|_| url.starts_with("ws")),
         &secret,
     )
     .await
@@ -153,7 +168,7 @@ fn attacks(table: &str) -> Vec<String> {
 
 #[test]
 fn append_only_tables_refuse_change_and_removal_to_the_service_and_its_clones() {
-    run_on_both(|url| async move {
+    run_on_each(|url| async move {
         let (store, _) = filled(&url).await;
         let clone = store.db.clone();
         let handles = [store.db.clone(), clone.clone(), clone];
@@ -180,7 +195,7 @@ fn append_only_tables_refuse_change_and_removal_to_the_service_and_its_clones() 
 
 #[test]
 fn the_service_can_not_change_the_schema_nor_its_own_rights() {
-    run_on_both(|url| async move {
+    run_on_each(|url| async move {
         let (store, tenant) = filled(&url).await;
         for statement in [
             "REMOVE TABLE audit",
@@ -215,6 +230,8 @@ fn the_service_can_not_change_the_schema_nor_its_own_rights() {
         match &store.db.connection {
             Connection::Embedded(db) => db.import(script.path()).await.ok(),
             Connection::Remote(db) => db.import(script.path()).await.ok(),
+            // The SDK imports over HTTP only.
+            Connection::Pool(_) => None,
         };
         assert_eq!(rows(&store.db, "audit").await.len(), 2);
         assert!(store.verify_audit(tenant).await.unwrap().valid);
@@ -337,7 +354,7 @@ fn a_tampered_log_is_reported_with_the_first_bad_link() {
 
 #[test]
 fn entries_without_a_link_are_found_and_linking_one_twice_is_harmless() {
-    run_on_both(|url| async move {
+    run_on_each(|url| async move {
         let (store, tenant) = (open(&url).await, Uuid::new_v4());
         let entries: Vec<AuditEntry> = (0..3).map(|at| entry(tenant, &format!("test.{at}"))).collect();
         store.append_audit(&entries).await.unwrap();
@@ -357,7 +374,7 @@ fn entries_without_a_link_are_found_and_linking_one_twice_is_harmless() {
 
 #[test]
 fn an_entry_in_the_log_can_not_be_replaced_by_writing_its_id_again() {
-    run_on_both(|url| async move {
+    run_on_each(|url| async move {
         let (store, tenant) = (open(&url).await, Uuid::new_v4());
         let first = entry(tenant, "test.first");
         store.append_audit(std::slice::from_ref(&first)).await.unwrap();
@@ -449,7 +466,7 @@ fn a_new_secret_opens_an_old_store() {
 
 #[test]
 fn parallel_ingests_of_one_plan_end_with_one_set_of_rows() {
-    run_on_both(|url| async move {
+    run_on_each(|url| async move {
         let store = std::sync::Arc::new(open(&url).await);
         let (tenant, plan) = (Uuid::new_v4(), std::sync::Arc::new(plan(40)));
         let tasks: Vec<_> = (0..20)

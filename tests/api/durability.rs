@@ -15,10 +15,10 @@ const STIX: &str = "/api/ingest/stix";
 const NODES: usize = 7;
 
 /// One bundle of a stream: its nodes and edges share a word that nothing else holds.
-struct Sent {
-    word: String,
-    objects: Vec<Value>,
-    acknowledged: bool,
+pub struct Sent {
+    pub word: String,
+    pub objects: Vec<Value>,
+    pub acknowledged: bool,
 }
 
 fn bundle() -> Sent {
@@ -39,7 +39,7 @@ fn bundle() -> Sent {
 }
 
 /// Ingests and searches until the service is gone, and remembers what was acknowledged.
-async fn stream(client: Client, stop: Arc<AtomicBool>) -> Vec<Sent> {
+pub async fn stream(client: Client, stop: Arc<AtomicBool>) -> Vec<Sent> {
     let mut all = Vec::new();
     while !stop.load(Ordering::Relaxed) {
         let mut sent = bundle();
@@ -90,7 +90,7 @@ async fn found(client: &Client, sent: &Sent) -> usize {
     there
 }
 
-async fn assert_whole(client: &Client, all: &[Sent]) -> (usize, usize) {
+pub async fn assert_whole(client: &Client, all: &[Sent]) -> (usize, usize) {
     let (mut whole, mut absent) = (0, 0);
     for sent in all {
         match found(client, sent).await {

@@ -9,12 +9,7 @@ use serde_json::{Value, json};
 use threat_memory::app::hosted::Application;
 use threat_memory::config::{Flags, Settings};
 
-#[path = "../support/shared.rs"]
-mod real_input;
-
-pub use real_input::shared;
-#[allow(unused_imports)]
-pub use real_input::skipped;
+pub use crate::real_input::shared;
 
 pub const ADMIN: &str = "admin@example.com";
 pub const PASSWORD: &str = "a long enough password";

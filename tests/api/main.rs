@@ -37,7 +37,10 @@ mod neighbours;
 mod not_found_timing;
 mod osint;
 mod process;
+mod remote;
 mod report;
+#[path = "../support/shared.rs"]
+mod real_input;
 mod round_trip;
 mod sign_in;
 mod smoke;

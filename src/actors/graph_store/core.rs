@@ -16,7 +16,7 @@ use crate::capacity::{heavy, indexing};
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
 use crate::search::{IndexDoc, SearchIndex, WorkspaceIndex};
-use crate::store::Store;
+use crate::store::{Change, Store};
 
 /// Nodes read and indexed at a time while an index catches up.
 const PAGE: u32 = 2000;
@@ -171,8 +171,7 @@ impl GraphCore {
         let mut after = complete;
         let mut indexed = 0usize;
         loop {
-            let docs = self.docs_after(ws, after).await?;
-            let Some(last) = last_of(&docs) else {
+            let Some((docs, last)) = self.docs_after(ws, after, |_| false).await? else {
                 break;
             };
             indexed += docs.len();
@@ -198,21 +197,40 @@ impl GraphCore {
         Ok(())
     }
 
-    /// What was written after a revision, a page of it, as the index keeps it.
-    async fn docs_after(&self, ws: Uuid, rev: u64) -> Result<Vec<IndexDoc>, DomainError> {
-        Ok(match &self.holds {
+    /// What was written after a revision, a page of it, as the index keeps it, and the last revision of the page; without
+    /// what is `known`. Nothing when nothing was written.
+    async fn docs_after(
+        &self,
+        ws: Uuid,
+        rev: u64,
+        known: impl Fn(&Change) -> bool,
+    ) -> Result<Option<(Vec<IndexDoc>, u64)>, DomainError> {
+        let changes = match &self.holds {
+            Holds::Nodes => self.store.node_changes(ws, rev, PAGE).await?,
+            Holds::Notes(_) => self.store.note_changes(ws, rev, PAGE).await?,
+        };
+        let Some(last) = changes.last().map(|change| change.rev) else {
+            return Ok(None);
+        };
+        let ids: Vec<Uuid> = changes
+            .iter()
+            .filter(|change| !known(change))
+            .map(|change| change.id)
+            .collect();
+        let docs = match &self.holds {
             Holds::Nodes => {
-                let nodes = self.store.nodes_after(ws, rev, PAGE).await?;
+                let nodes = self.store.nodes_to_index(ws, &ids).await?;
                 nodes.iter().map(documents::of_stored).collect()
             }
             Holds::Notes(_) => {
-                let notes = self.store.notes_after(ws, rev, PAGE).await?;
+                let notes = self.store.notes_to_index(ws, &ids).await?;
                 notes
                     .iter()
                     .map(|stored| documents::of_note(&stored.note, stored.rev))
                     .collect()
             }
-        })
+        };
+        Ok(Some((docs, last)))
     }
 
     /// The revision below which no other process has a transaction under way any more.
@@ -241,11 +259,10 @@ impl GraphCore {
         let target = self.open_index(ws).await?;
         let mut after = self.settled(state.unindexed().highest);
         loop {
-            let mut docs = self.docs_after(ws, after).await?;
-            let Some(last) = last_of(&docs) else {
+            let known = |change: &Change| target.contains(change.id, change.rev);
+            let Some((docs, last)) = self.docs_after(ws, after, known).await? else {
                 return Ok(());
             };
-            docs.retain(|doc| !target.contains(doc.node_id, doc.rev));
             if !docs.is_empty() && !self.apply(ws, &target, docs, target.checkpoint(), true).await? {
                 state.unindexed().lacks_vectors_from(after.saturating_add(1));
             }
@@ -402,20 +419,22 @@ impl GraphCore {
     async fn fill_workspace(&self, ws: Uuid, mut after: u64) -> Option<u64> {
         loop {
             let page = async {
-                let docs = self.docs_after(ws, after).await?;
-                let last = last_of(&docs);
+                let Some((docs, last)) = self.docs_after(ws, after, |_| false).await? else {
+                    return Ok(None);
+                };
                 let target = self.open_index(ws).await?;
                 // The mark of this moment stays: other revisions may still be on their way.
                 let mark = target.checkpoint();
-                Ok::<_, DomainError>((last, self.apply(ws, &target, docs, mark, true).await?))
+                let applied = self.apply(ws, &target, docs, mark, true).await?;
+                Ok::<_, DomainError>(Some((last, applied)))
             };
             match page.await {
-                Ok((None, _)) => {
+                Ok(None) => {
                     tracing::info!(workspace = %ws, "all nodes have their vectors");
                     return None;
                 }
-                Ok((Some(last), true)) => after = last,
-                Ok((Some(_), false)) => return Some(after),
+                Ok(Some((last, true))) => after = last,
+                Ok(Some((_, false))) => return Some(after),
                 Err(error) => {
                     tracing::error!(workspace = %ws, ?error, "filling in vectors failed");
                     return Some(after);
@@ -474,10 +493,6 @@ impl GraphCore {
             tracing::warn!(?error, "closing idle index writers failed");
         }
     }
-}
-
-fn last_of(docs: &[IndexDoc]) -> Option<u64> {
-    docs.iter().map(|doc| doc.rev).max()
 }
 
 pub(super) fn index_failed(error: crate::search::SearchError) -> DomainError {

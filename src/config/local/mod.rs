@@ -94,6 +94,8 @@ pub struct LocalStorage {
     pub data_dir: PathBuf,
     pub memtable_mib: usize,
     pub block_cache_mib: usize,
+    pub connections: usize,
+    pub timeout_ms: u64,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -307,6 +309,8 @@ impl LocalSettings {
             data_dir: self.storage.data_dir.clone(),
             memtable_mib: self.storage.memtable_mib,
             block_cache_mib: self.storage.block_cache_mib,
+            connections: self.storage.connections,
+            timeout_ms: self.storage.timeout_ms,
         }
     }
 

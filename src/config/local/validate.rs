@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use secrecy::ExposeSecret;
 
-use super::super::validate::{actor_rules, embedding_rules, endpoint, llm_rules, within};
+use super::super::validate::{actor_rules, embedding_rules, endpoint, llm_rules, server_rules, within};
 use super::super::{ConfigError, LlmProvider};
 use super::LocalSettings;
 use crate::telemetry;
@@ -56,7 +56,8 @@ impl LocalSettings {
             return Err(ConfigError::new("storage.data_dir: must not be empty".into()));
         }
         within("storage.memtable_mib", storage.memtable_mib, 16..=16_384)?;
-        within("storage.block_cache_mib", storage.block_cache_mib, 1..=1_048_576)
+        within("storage.block_cache_mib", storage.block_cache_mib, 1..=1_048_576)?;
+        server_rules(storage.connections, storage.timeout_ms)
     }
 
     fn retrieval_rules(&self) -> Result<(), ConfigError> {

@@ -141,6 +141,7 @@ impl GraphCore {
         };
         let (rev, docs, entries) = {
             let _turn = state.writing.lock().await;
+            memory.refresh(&self.store).await?;
             let mut write = NotesWrite {
                 enriched: vec![message.note],
                 ..NotesWrite::default()

@@ -76,6 +76,8 @@ pub struct Memory {
     tuning: TuningSource,
     graph: Arc<RwLock<MemoryGraph>>,
     loaded: OnceCell<()>,
+    /// Missing answers of the database when the graph was read.
+    losses: AtomicU64,
     waiting: Mutex<Vec<Pending>>,
     created: AtomicU64,
     enrichment: Arc<EnrichmentQueue>,
@@ -104,6 +106,11 @@ impl EnrichmentQueue {
         self.bell.notify_one();
     }
 
+    fn set(&self, depth: u64) {
+        self.depth.store(depth, Ordering::Relaxed);
+        self.bell.notify_one();
+    }
+
     fn done(&self, notes: u64) {
         self.depth
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |depth| {
@@ -121,6 +128,7 @@ impl Memory {
             tuning,
             graph: Arc::default(),
             loaded: OnceCell::new(),
+            losses: AtomicU64::new(0),
             waiting: Mutex::default(),
             created: AtomicU64::new(0),
             enrichment: Arc::default(),
@@ -133,19 +141,32 @@ impl Memory {
     }
 
     async fn load(&self, store: &Store) -> Result<(), DomainError> {
-        let ws = self.workspace;
-        let load = || async {
-            let (heads, entities, relations, waiting) = tokio::try_join!(
-                store.note_heads(ws),
-                store.entities(ws),
-                store.relations(ws),
-                store.count_waiting(ws),
-            )?;
-            *self.graph_mut() = MemoryGraph::of(heads, entities, relations);
-            self.enrichment.add(waiting);
-            Ok(())
-        };
+        let load = || self.read(store);
         self.loaded.get_or_try_init(load).await.copied()
+    }
+
+    /// Reads the memory again where the database may have taken what it was not known to take: an answer was
+    /// missing, and who sends the same again must not make a double. To be called under the write lock.
+    pub(super) async fn refresh(&self, store: &Store) -> Result<(), DomainError> {
+        if self.losses.load(Ordering::Acquire) == store.losses() {
+            return Ok(());
+        }
+        self.read(store).await
+    }
+
+    async fn read(&self, store: &Store) -> Result<(), DomainError> {
+        let ws = self.workspace;
+        let losses = store.losses();
+        let (heads, entities, relations, waiting) = tokio::try_join!(
+            store.note_heads(ws),
+            store.entities(ws),
+            store.relations(ws),
+            store.count_waiting(ws),
+        )?;
+        *self.graph_mut() = MemoryGraph::of(heads, entities, relations);
+        self.enrichment.set(waiting);
+        self.losses.store(losses, Ordering::Release);
+        Ok(())
     }
 
     fn graph(&self) -> RwLockReadGuard<'_, MemoryGraph> {

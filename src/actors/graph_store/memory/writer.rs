@@ -117,6 +117,7 @@ impl GraphCore {
         memory: &Memory,
         pending: &[Pending],
     ) -> Result<(u64, Vec<IndexDoc>, Vec<AuditEntry>, Vec<Outcomes>), DomainError> {
+        memory.refresh(&self.store).await?;
         let tuning = (memory.tuning)();
         let notes: Vec<&Prepared> = pending
             .iter()
@@ -176,6 +177,7 @@ impl GraphCore {
         let ws = memory.workspace;
         let state = self.state(ws);
         let _turn = state.writing.lock().await;
+        memory.refresh(&self.store).await?;
         let now = clock::now();
         let mut write = NotesWrite::default();
         let mut end = |draft: EntityDraft| {

@@ -1,0 +1,117 @@
+//! The service over an external database: a real SurrealDB server, and a proxy before it that fails on demand.
+
+mod outages;
+mod proxy;
+mod server;
+mod work;
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use secrecy::SecretString;
+use serde_json::json;
+use tempfile::TempDir;
+use threat_memory::config::Settings;
+
+use crate::helpers::{Answer, Client, TestApp, run, settings};
+use proxy::Proxy;
+use server::Server;
+
+const STIX: &str = "/api/ingest/stix";
+/// How long an outage may be felt after its end.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A server with its directory, a proxy before it, and a place for the service's own files.
+struct Database {
+    program: PathBuf,
+    dir: TempDir,
+    server: Server,
+    proxy: Proxy,
+}
+
+impl Database {
+    /// Settings of a service over the database; those of one `process` share their files.
+    fn settings(&self, process: &str) -> Settings {
+        let mut settings = settings("mem://");
+        settings.storage.url = self.proxy.url();
+        settings.storage.data_dir = self.dir.path().join(process);
+        settings.storage.timeout_ms = 5_000;
+        settings.storage_user = Some(server::USER.into());
+        settings.storage_password = Some(SecretString::from(server::PASSWORD));
+        settings.jwt_secret = Some(SecretString::from("one secret for all processes of a test"));
+        settings
+    }
+
+    async fn service(&self) -> TestApp {
+        TestApp::with(self.settings("service")).await
+    }
+
+    /// Kills the server.
+    fn kill(&mut self) {
+        self.server.kill();
+    }
+
+    /// Starts the server again over what the last one left.
+    fn restart(&mut self) {
+        self.server = Server::start(&self.program, &self.dir.path().join("database"));
+        self.proxy.lead_to(self.server.address);
+    }
+}
+
+/// Runs a test over a server of its own; skips where there is none.
+fn with_database<F: Future<Output = ()>>(test: impl FnOnce(Database) -> F) {
+    let Some(program) = server::program() else {
+        return;
+    };
+    run(async {
+        let dir = tempfile::tempdir().unwrap();
+        let server = Server::start(&program, &dir.path().join("database"));
+        let proxy = Proxy::to(server.address).await;
+        test(Database {
+            program,
+            dir,
+            server,
+            proxy,
+        })
+        .await;
+    });
+}
+
+/// Checks that an answer is a 503 that says when to come back, and not why in words of the database.
+async fn assert_unavailable(answer: Answer) {
+    let wait = answer.header("retry-after").map(str::to_owned);
+    let text = answer.refused(503).await;
+    assert_eq!(wait.as_deref(), Some("1"), "{text}");
+    assert!(!text.contains("WebSocket") && !text.contains("ws:"), "{text}");
+}
+
+/// Sends a request until it is answered by something else than a 503; says how often it was refused.
+async fn until_answered<F: Future<Output = Answer>>(send: impl Fn() -> F) -> (Answer, usize) {
+    let until = Instant::now() + PATIENCE;
+    let mut refused = 0;
+    loop {
+        let answer = send().await;
+        if answer.status() != 503 {
+            return (answer, refused);
+        }
+        assert_unavailable(answer).await;
+        refused += 1;
+        assert!(Instant::now() < until, "still refused after {refused} attempts");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Waits until every audit entry has its link, and checks the chain.
+async fn assert_chain(client: &Client) {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let chain = client.get("/api/audit/verify").await.expect(200).await;
+        assert_eq!(chain["valid"], true, "{chain}");
+        if chain["unchained"] == json!(0) {
+            return;
+        }
+        assert!(Instant::now() < until, "{chain}");
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
