@@ -4,6 +4,8 @@
 //! a commit that meet are settled by the database; whatever is undecided stays; nothing is shown above the
 //! caller's clearance. Talks to the extractor, to the graph and to the audit writer.
 
+mod preview;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError, Weak};
 
@@ -13,33 +15,24 @@ use tokio::sync::Mutex;
 use uuid::Uuid;
 
 use super::audit_writer::{AuditHandle, Chain};
-use super::extractor::{Extract, ExtractorHandle};
-use super::graph_store::{CommitStaged, FindDuplicates, GraphHandle};
+use super::extractor::ExtractorHandle;
+use super::graph_store::{CommitStaged, GraphHandle};
 use super::handle::{Access, ActorHandle, Request};
 use super::job;
 use crate::capacity::Party;
 use crate::clock;
 use crate::config::ActorSettings;
 use crate::domain::audit::{AuditEntry, Outcome};
-use crate::domain::error::{DomainError, ErrorKind};
-use crate::domain::extraction::{sensitivity, tlp_hint};
+use crate::domain::error::DomainError;
 use crate::domain::principal::Principal;
-use crate::domain::staging::{
-    CommitResult, DuplicateCandidate, ExtractedEntity, Extraction, IngestMode, MatchKind, SENSITIVITY,
-    SourceType, StagedEntity, StagedStatus, StagingBatch, Summary,
-};
+use crate::domain::staging::{CommitResult, IngestMode, SourceType, StagedEntity, StagingBatch, Summary};
 use crate::domain::tlp::Tlp;
-use crate::store::{Decision, NewBatch, Store};
-
-/// Most entities of one batch.
-const MAX_ENTITIES: usize = 5000;
-/// Marking of what neither the request nor the text marks.
-const FALLBACK: Tlp = Tlp::Amber;
+use crate::store::{Decision, Store};
 
 /// Way to the staging batches.
 pub type StagingHandle = ActorHandle<StagingBatches>;
 
-/// Extracts entities from a text into a new batch.
+/// Extracts entities from a text into the open batch of its session, or into a new one.
 #[derive(Debug)]
 pub struct Preview {
     pub by: Principal,
@@ -104,8 +97,8 @@ pub struct StagingCore {
     extractor: ExtractorHandle,
     graph: GraphHandle,
     audit: AuditHandle,
-    /// One lock per batch that is being worked on.
-    batches: std::sync::Mutex<HashMap<Uuid, Weak<Mutex<()>>>>,
+    /// One lock per batch that is being worked on, and per session that a text is being added to.
+    locks: std::sync::Mutex<HashMap<Uuid, Weak<Mutex<()>>>>,
 }
 
 /// The actor.
@@ -157,121 +150,8 @@ impl StagingCore {
             extractor,
             graph,
             audit,
-            batches: std::sync::Mutex::default(),
+            locks: std::sync::Mutex::default(),
         }
-    }
-
-    async fn preview(&self, message: Preview) -> Result<BatchView, DomainError> {
-        let Preview {
-            by,
-            text,
-            source_type,
-            session_id,
-            mode,
-            default_tlp,
-            default_confidence,
-        } = message;
-        let ws = by.workspace.id;
-        let extract = Extract {
-            workspace: Some(ws),
-            text: text.clone(),
-            source_type,
-        };
-        let Extraction {
-            entities,
-            relations,
-            warnings,
-        } = self.extractor.call(extract).await?;
-        if entities.len() > MAX_ENTITIES {
-            let rule = format!("names more than {MAX_ENTITIES} entities; send it in parts");
-            return Err(DomainError::invalid("text", rule));
-        }
-        let candidates = self
-            .graph
-            .call(FindDuplicates {
-                by: by.clone(),
-                entities: entities.clone(),
-            })
-            .await?;
-        let hint = tlp_hint(&text);
-        let marking = Marking {
-            proposed: default_tlp.or(hint).unwrap_or(FALLBACK),
-            missing: default_tlp.is_none() && hint.is_none(),
-        };
-        if !by.workspace.clearance().permits(marking.proposed) {
-            let field = if default_tlp.is_some() {
-                "default_tlp"
-            } else {
-                "text"
-            };
-            let rule = format!(
-                "is marked {}, which nobody in this workspace could review",
-                marking.proposed
-            );
-            return Err(DomainError::invalid(field, rule));
-        }
-        let batch_id = Uuid::new_v4();
-        let text_warnings = sensitivity(&text, marking.proposed);
-        let staged: Vec<(StagedEntity, ExtractedEntity)> = entities
-            .into_iter()
-            .zip(candidates)
-            .map(|(found, duplicates)| {
-                let entity = stage(
-                    batch_id,
-                    &found,
-                    duplicates,
-                    marking,
-                    default_confidence,
-                    &text_warnings,
-                    mode,
-                );
-                (entity, found)
-            })
-            .collect();
-        let now = clock::now();
-        let batch = StagingBatch {
-            id: batch_id,
-            status: "open".into(),
-            source_type,
-            session_id,
-            ingest_mode: mode,
-            summary: summary(staged.iter().map(|(entity, _)| entity), marking.missing),
-            warnings,
-            created_at: now,
-            committed_at: None,
-        };
-        let entry = AuditEntry::by(&by, "ingest.preview", "staging_batch", Outcome::Success, now)
-            .on(batch_id)
-            .with("entities", staged.len() as u64)
-            .with("ingest_mode", mode.as_str());
-        let new = NewBatch {
-            batch: &batch,
-            user: by.user_id(),
-            text: &text,
-            tlp: marking.proposed,
-            relations: &relations,
-            entities: &staged,
-        };
-        self.store.create_batch(ws, &new, &entry).await?;
-        self.chain(entry).await;
-        let mut late = None;
-        if mode == IngestMode::Auto {
-            let commit = CommitBatch {
-                by: by.clone(),
-                batch: batch_id,
-            };
-            match self.commit_batch(commit).await {
-                Ok(_) => {}
-                // The batch is there and must not be sent again: it is committed by its own route later.
-                Err(error) if error.kind() == ErrorKind::Unavailable => late = Some(error),
-                Err(error) => return Err(error),
-            }
-        }
-        let mut view = self.read_batch(ReadBatch { by, batch: batch_id }).await?;
-        view.batch
-            .warnings
-            .extend(late.map(|error| format!("not committed yet ({error}); commit the batch later")));
-        Ok(view)
     }
 
     async fn read_batch(&self, message: ReadBatch) -> Result<BatchView, DomainError> {
@@ -281,7 +161,7 @@ impl StagingCore {
         let (mut batch, mut entities, hidden) = found.ok_or(DomainError::NotFound("batch"))?;
         if self.hide_candidates(&by, &mut entities).await? || hidden {
             // What is hidden leaves no trace in the figures either.
-            batch.summary = summary(entities.iter(), batch.summary.missing_tlp > 0);
+            batch.summary = Summary::of(entities.iter());
         }
         Ok(BatchView { batch, entities })
     }
@@ -358,14 +238,14 @@ impl StagingCore {
             .await
     }
 
-    fn lock_of(&self, batch: Uuid) -> Arc<Mutex<()>> {
-        let mut batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
-        batches.retain(|_, lock| lock.strong_count() > 0);
-        if let Some(lock) = batches.get(&batch).and_then(Weak::upgrade) {
+    fn lock_of(&self, id: Uuid) -> Arc<Mutex<()>> {
+        let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+        locks.retain(|_, lock| lock.strong_count() > 0);
+        if let Some(lock) = locks.get(&id).and_then(Weak::upgrade) {
             return lock;
         }
         let lock = Arc::new(Mutex::new(()));
-        batches.insert(batch, Arc::downgrade(&lock));
+        locks.insert(id, Arc::downgrade(&lock));
         lock
     }
 
@@ -374,79 +254,5 @@ impl StagingCore {
             // Not lost: entries without a link are linked at the next start.
             tracing::warn!(?error, "audit entry waits for its link");
         }
-    }
-}
-
-/// The marking of everything in a batch, until somebody decides otherwise.
-#[derive(Debug, Clone, Copy)]
-struct Marking {
-    proposed: Tlp,
-    missing: bool,
-}
-
-/// Stages one extracted entity. In auto mode what carries no sensitivity warning is accepted at once.
-fn stage(
-    batch: Uuid,
-    found: &ExtractedEntity,
-    duplicates: Vec<DuplicateCandidate>,
-    marking: Marking,
-    default_confidence: Option<f64>,
-    text_warnings: &[String],
-    mode: IngestMode,
-) -> StagedEntity {
-    let mut warnings = found.warnings.clone();
-    warnings.extend(text_warnings.iter().cloned());
-    for warning in sensitivity(&found.description, marking.proposed) {
-        if !warnings.contains(&warning) {
-            warnings.push(warning);
-        }
-    }
-    let sensitive = warnings.iter().any(|warning| warning.starts_with(SENSITIVITY));
-    let status = if mode == IngestMode::Auto && !sensitive {
-        StagedStatus::Accepted
-    } else {
-        StagedStatus::Pending
-    };
-    StagedEntity {
-        id: Uuid::new_v4(),
-        batch_id: batch,
-        status,
-        node_type: found.node_type,
-        name: found.name.clone(),
-        description: found.description.clone(),
-        proposed_tlp: marking.proposed,
-        proposed_confidence: default_confidence.unwrap_or(found.confidence),
-        resolved_tlp: None,
-        merge_target_id: None,
-        duplicate_candidates: duplicates,
-        warnings,
-        extraction_reasoning: found.reasoning.clone(),
-        node_id: None,
-    }
-}
-
-fn summary<'e>(staged: impl Iterator<Item = &'e StagedEntity> + Clone, missing_tlp: bool) -> Summary {
-    let count =
-        |test: &dyn Fn(&StagedEntity) -> bool| staged.clone().filter(|entity| test(entity)).count() as u64;
-    let total_parsed = count(&|_| true);
-    let known = |entity: &StagedEntity| {
-        entity
-            .duplicate_candidates
-            .iter()
-            .any(|candidate| candidate.matched != MatchKind::Semantic)
-    };
-    let total_to_update = count(&known);
-    Summary {
-        total_parsed,
-        total_to_add: total_parsed - total_to_update,
-        total_to_update,
-        duplicates: count(&|entity| !entity.duplicate_candidates.is_empty()),
-        missing_tlp: if missing_tlp { total_parsed } else { 0 },
-        sensitive_warns: count(&|entity| {
-            entity
-                .warnings
-                .iter()
-                .any(|warning| warning.starts_with(SENSITIVITY))
-        }),
     }
 }

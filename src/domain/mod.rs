@@ -2,6 +2,7 @@
 
 pub mod audit;
 pub mod confidence;
+pub mod detail;
 pub mod draft;
 pub mod error;
 pub mod extraction;

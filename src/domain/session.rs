@@ -91,6 +91,11 @@ impl<T: Marked> Visible<T> {
         &self.0
     }
 
+    /// The first row, if any passed.
+    pub fn into_first(self) -> Option<T> {
+        self.0.into_iter().next()
+    }
+
     /// Highest marking among the rows; WHITE when there is none.
     pub fn max_tlp(&self) -> Tlp {
         self.0.iter().map(Marked::tlp).max().unwrap_or(Tlp::White)

@@ -125,9 +125,21 @@ pub struct StagedEntity {
     /// The node it became or was merged into, once committed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node_id: Option<Uuid>,
+    /// Whether neither the request nor the text states the marking.
+    #[serde(skip)]
+    pub unmarked: bool,
 }
 
-/// The counters of a preview.
+impl StagedEntity {
+    /// Whether a TLP sensitivity warning is among its warnings.
+    pub fn is_sensitive(&self) -> bool {
+        self.warnings
+            .iter()
+            .any(|warning| warning.starts_with(SENSITIVITY))
+    }
+}
+
+/// The counters of a batch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
     /// Entities found.
@@ -142,6 +154,36 @@ pub struct Summary {
     pub missing_tlp: u64,
     /// Those with a TLP sensitivity warning.
     pub sensitive_warns: u64,
+}
+
+impl Summary {
+    /// The counters of these entities.
+    pub fn of<'e>(staged: impl Iterator<Item = &'e StagedEntity>) -> Self {
+        let mut sum = Self::default();
+        for entity in staged {
+            let candidates = &entity.duplicate_candidates;
+            let known = candidates
+                .iter()
+                .any(|candidate| candidate.matched != MatchKind::Semantic);
+            sum.total_parsed += 1;
+            sum.total_to_add += u64::from(!known);
+            sum.total_to_update += u64::from(known);
+            sum.duplicates += u64::from(!candidates.is_empty());
+            sum.missing_tlp += u64::from(entity.unmarked);
+            sum.sensitive_warns += u64::from(entity.is_sensitive());
+        }
+        sum
+    }
+
+    /// Counts the entities that a further text of the batch added.
+    pub fn add(&mut self, more: Self) {
+        self.total_parsed += more.total_parsed;
+        self.total_to_add += more.total_to_add;
+        self.total_to_update += more.total_to_update;
+        self.duplicates += more.duplicates;
+        self.missing_tlp += more.missing_tlp;
+        self.sensitive_warns += more.sensitive_warns;
+    }
 }
 
 /// A batch of staged entities as the API shows it.
@@ -173,5 +215,7 @@ pub struct CommitResult {
     pub remaining: u64,
 }
 
+/// Most entities of one batch.
+pub const MAX_ENTITIES: usize = 5000;
 /// Begins every TLP sensitivity warning.
 pub const SENSITIVITY: &str = "TLP sensitivity: ";

@@ -11,6 +11,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (1, include_str!("../../schemas/0001_core.surql")),
     (2, include_str!("../../schemas/0002_notes.surql")),
     (3, include_str!("../../schemas/0003_retention.surql")),
+    (4, include_str!("../../schemas/0004_staging_sessions.surql")),
 ];
 
 /// Selects the database, applies what is missing and defines the service user.

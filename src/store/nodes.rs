@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::rows::{NodeRow, key, record};
 use super::{Store, failed};
 use crate::domain::error::DomainError;
-use crate::domain::node::KgNode;
+use crate::domain::node::{KgNode, NodeStatus};
 use crate::domain::tlp::Tlp;
 
 /// A node with what only this program needs to know of it.
@@ -46,6 +46,15 @@ impl StoredNode {
     }
 }
 
+/// The statuses that are shown.
+pub(super) fn statuses(include_rejected: bool) -> Vec<String> {
+    let mut shown = vec![NodeStatus::Active];
+    if include_rejected {
+        shown.push(NodeStatus::Rejected);
+    }
+    shown.iter().map(NodeStatus::to_string).collect()
+}
+
 impl Store {
     /// The nodes with these ids that belong to the workspace, are marked no higher than `highest` and have
     /// one of the statuses; in no particular order.
@@ -60,12 +69,6 @@ impl Store {
             return Ok(Vec::new());
         }
         let ids: Vec<_> = ids.iter().map(|id| record("node", *id)).collect();
-        let statuses: &[&str] = if include_rejected {
-            &["active", "rejected"]
-        } else {
-            &["active"]
-        };
-        let statuses: Vec<String> = statuses.iter().map(|status| (*status).to_owned()).collect();
         let rows: Vec<NodeRow> = self
             .rows_by_id(
                 "SELECT * FROM $ids WHERE ws = $ws AND tlp_rank <= $highest AND status IN $statuses",
@@ -73,7 +76,7 @@ impl Store {
                 &[
                     ("ws", ws.into_value()),
                     ("highest", i64::from(highest.rank()).into_value()),
-                    ("statuses", statuses.into_value()),
+                    ("statuses", statuses(include_rejected).into_value()),
                 ],
             )
             .await

@@ -36,7 +36,8 @@ impl Store {
             "SELECT VALUE id FROM staging_batch WHERE committed_at < $before AND committed_at > d'1970-01-01T00:00:00Z' \
              LIMIT {BATCH_CHUNK}"
         );
-        let removal = "{ FOR $batch IN $keys { DELETE staged_entity WHERE batch = $batch RETURN NONE; }; \
+        let removal = "{ FOR $batch IN $keys { DELETE staged_entity WHERE batch = $batch RETURN NONE; \
+                       DELETE staging_part WHERE batch = $batch RETURN NONE; }; \
                        DELETE $ids RETURN NONE; }";
         self.sweep(&query, before, removal).await
     }

@@ -210,33 +210,6 @@ impl Store {
             .collect()
     }
 
-    /// The nodes at the other end of these nodes' active relationships, as far as both the relationship and
-    /// the workspace's ceiling show them; the nodes themselves are still to be looked at.
-    pub async fn neighbours(&self, ws: Uuid, nodes: &[Uuid], highest: Tlp) -> Result<Vec<Uuid>, DomainError> {
-        if nodes.is_empty() {
-            return Ok(Vec::new());
-        }
-        let what = "reading relationships failed";
-        let ids: Vec<_> = nodes.iter().map(|id| record("node", *id)).collect();
-        let mut response = self
-            .db
-            .query(
-                "SELECT VALUE out FROM $ids->edge WHERE ws = $ws AND active = true AND tlp_rank <= $highest; \
-                 SELECT VALUE in FROM $ids<-edge WHERE ws = $ws AND active = true AND tlp_rank <= $highest",
-            )
-            .bind(("ids", ids))
-            .bind(("ws", ws))
-            .bind(("highest", i64::from(highest.rank())))
-            .await
-            .map_err(failed(what))?;
-        let mut ends: Vec<RecordId> = response.take(0).map_err(failed(what))?;
-        let sources: Vec<RecordId> = response.take(1).map_err(failed(what))?;
-        ends.extend(sources);
-        let mut seen = HashSet::new();
-        let ends: Vec<Uuid> = ends.iter().map(key).collect::<Result<_, _>>()?;
-        Ok(ends.into_iter().filter(|id| seen.insert(*id)).collect())
-    }
-
     /// The supporting objects with these STIX ids that are marked no higher than `highest`.
     pub async fn supporting(
         &self,

@@ -7,10 +7,10 @@ use surrealdb::types::{Bytes, RecordId, SurrealValue};
 use uuid::Uuid;
 
 use super::rows::{corrupt, key, pack, parse, record, tlp, unpack};
-use super::staging::NewBatch;
+use super::staging_parts::NewBatch;
 use crate::domain::draft::{EdgeDraft, EvidenceDraft, NodeDraft, identity};
 use crate::domain::error::DomainError;
-use crate::domain::staging::{ExtractedEntity, ExtractedRelation, StagedEntity, StagingBatch};
+use crate::domain::staging::{ExtractedEntity, ExtractedRelation, StagedEntity, StagingBatch, Summary};
 use crate::domain::tlp::Tlp;
 
 #[derive(Debug, Clone, SurrealValue)]
@@ -27,8 +27,28 @@ pub(super) struct BatchRow {
     pub source: Bytes,
     pub relations: String,
     pub tlp_rank: i64,
+    pub text_rank: Option<i64>,
+    pub sensitive: Option<bool>,
+    pub parts: Option<i64>,
+    pub text_bytes: Option<i64>,
+    pub discarded: Option<Vec<String>>,
     pub created_at: DateTime<Utc>,
     pub committed_at: Option<DateTime<Utc>>,
+}
+
+/// One text of a batch with the relationships it states.
+#[derive(Debug, Clone, SurrealValue)]
+pub(super) struct PartRow {
+    pub id: RecordId,
+    pub ws: Uuid,
+    pub batch: Uuid,
+    pub ord: i64,
+    pub source_type: String,
+    pub source: Bytes,
+    pub relations: String,
+    pub tlp_rank: i64,
+    pub sensitive: bool,
+    pub created_at: DateTime<Utc>,
 }
 
 #[derive(Debug, Clone, SurrealValue)]
@@ -52,6 +72,9 @@ pub(super) struct EntityRow {
     pub warnings: Vec<String>,
     pub reasoning: String,
     pub node: Option<Uuid>,
+    pub parts: Option<Vec<i64>>,
+    pub linked: Option<Vec<i64>>,
+    pub unmarked: Option<bool>,
 }
 
 /// A stated relationship as it is kept: ends by their place in the batch.
@@ -64,32 +87,14 @@ struct KeptRelation {
     confidence: f64,
 }
 
+/// A stated relationship of a batch: the places of both ends, and the edge without them.
+pub(super) type Stated = (i64, i64, EdgeDraft);
+
 impl BatchRow {
+    /// A batch of one text, whose entities have the places of the extraction.
     pub(super) fn new(ws: Uuid, new: &NewBatch<'_>) -> Result<Self, DomainError> {
         let batch = new.batch;
-        let source = json!({
-            "text": new.text, "source_type": batch.source_type, "session_id": batch.session_id,
-        });
-        let place = |index: usize| i64::try_from(index).unwrap_or(i64::MAX);
-        let relations: Vec<KeptRelation> = new
-            .relations
-            .iter()
-            .map(
-                |ExtractedRelation {
-                     source,
-                     target,
-                     relationship,
-                     proof,
-                     confidence,
-                 }| KeptRelation {
-                    source: place(*source),
-                    target: place(*target),
-                    relationship: relationship.clone(),
-                    proof: proof.clone(),
-                    confidence: *confidence,
-                },
-            )
-            .collect();
+        let places: Vec<Option<i64>> = (0..).map(Some).take(new.entities.len()).collect();
         Ok(Self {
             id: record("staging_batch", batch.id),
             ws,
@@ -100,9 +105,14 @@ impl BatchRow {
             ingest_mode: batch.ingest_mode.as_str().into(),
             summary: serde_json::to_string(&batch.summary).map_err(corrupt)?,
             warnings: batch.warnings.clone(),
-            source: pack(source.as_object().unwrap_or(&Map::new())),
-            relations: serde_json::to_string(&relations).map_err(corrupt)?,
+            source: source_of(new),
+            relations: relations_of(new, &places)?,
             tlp_rank: i64::from(new.tlp.rank()),
+            text_rank: None,
+            sensitive: Some(new.sensitive),
+            parts: Some(1),
+            text_bytes: Some(bytes_of(new)),
+            discarded: None,
             created_at: batch.created_at,
             committed_at: batch.committed_at,
         })
@@ -111,19 +121,66 @@ impl BatchRow {
     pub(super) fn into_batch(self) -> Result<StagingBatch, DomainError> {
         Ok(StagingBatch {
             id: key(&self.id)?,
+            summary: self.counters()?,
             status: self.status,
             source_type: parse(&self.source_type)?,
             session_id: self.session_id,
             ingest_mode: parse(&self.ingest_mode)?,
-            summary: serde_json::from_str(&self.summary).map_err(corrupt)?,
             warnings: self.warnings,
             created_at: self.created_at,
             committed_at: self.committed_at,
         })
     }
 
-    /// The text as the evidence of everything committed from the batch.
-    pub(super) fn evidence(&self) -> Result<EvidenceDraft, DomainError> {
+    pub(super) fn counters(&self) -> Result<Summary, DomainError> {
+        serde_json::from_str(&self.summary).map_err(corrupt)
+    }
+
+    /// The text that is kept in the batch's own row.
+    pub(super) fn first_part(&self) -> Result<PartRow, DomainError> {
+        Ok(PartRow {
+            id: self.id.clone(),
+            ws: self.ws,
+            batch: key(&self.id)?,
+            ord: 0,
+            source_type: self.source_type.clone(),
+            source: self.source.clone(),
+            relations: self.relations.clone(),
+            tlp_rank: self.text_rank.unwrap_or(self.tlp_rank),
+            sensitive: self.sensitive.unwrap_or(false),
+            created_at: self.created_at,
+        })
+    }
+}
+
+impl PartRow {
+    /// A further text of a batch; `places` are those of the extraction's entities in the batch.
+    pub(super) fn new(
+        batch: &BatchRow,
+        ord: i64,
+        new: &NewBatch<'_>,
+        places: &[Option<i64>],
+    ) -> Result<Self, DomainError> {
+        Ok(Self {
+            id: record("staging_part", new.batch.id),
+            ws: batch.ws,
+            batch: key(&batch.id)?,
+            ord,
+            source_type: new.batch.source_type.as_str().into(),
+            source: source_of(new),
+            relations: relations_of(new, places)?,
+            tlp_rank: i64::from(new.tlp.rank()),
+            sensitive: new.sensitive,
+            created_at: new.batch.created_at,
+        })
+    }
+
+    /// The text as the evidence of what it names, as restricted as `tlp_rank`.
+    pub(super) fn evidence(
+        &self,
+        session: Option<&str>,
+        tlp_rank: i64,
+    ) -> Result<EvidenceDraft, DomainError> {
         let id = key(&self.id)?.to_string();
         Ok(EvidenceDraft {
             identity: identity(["staged", &id]),
@@ -134,19 +191,16 @@ impl BatchRow {
                 self.source_type,
                 self.created_at.format("%Y-%m-%d %H:%M")
             ),
-            source: self
-                .session_id
-                .clone()
-                .unwrap_or_else(|| self.source_type.clone()),
-            tlp: tlp(self.tlp_rank)?,
+            source: session.unwrap_or(&self.source_type).to_owned(),
+            tlp: tlp(tlp_rank)?,
             raw: unpack(&self.source)?,
         })
     }
 
-    /// The stated relationships: the places of both ends, and the edge without them.
-    pub(super) fn relations(&self) -> Result<Vec<(i64, i64, EdgeDraft)>, DomainError> {
+    /// What the text states, as restricted as `tlp_rank`, with the evidence at this position.
+    pub(super) fn relations(&self, tlp_rank: i64, evidence: usize) -> Result<Vec<Stated>, DomainError> {
         let kept: Vec<KeptRelation> = serde_json::from_str(&self.relations).map_err(corrupt)?;
-        let marking = tlp(self.tlp_rank)?;
+        let marking = tlp(tlp_rank)?;
         let edge = |relation: KeptRelation| {
             let KeptRelation {
                 source,
@@ -162,7 +216,7 @@ impl BatchRow {
                 tlp: marking,
                 confidence,
                 proof,
-                evidence: 0,
+                evidence,
             };
             (source, target, edge)
         };
@@ -170,17 +224,45 @@ impl BatchRow {
     }
 }
 
+fn source_of(new: &NewBatch<'_>) -> Bytes {
+    let source = json!({
+        "text": new.text, "source_type": new.batch.source_type, "session_id": new.batch.session_id,
+    });
+    pack(source.as_object().unwrap_or(&Map::new()))
+}
+
+pub(super) fn bytes_of(new: &NewBatch<'_>) -> i64 {
+    i64::try_from(new.text.len()).unwrap_or(i64::MAX)
+}
+
+/// The stated relationships as JSON text, without those whose ends are not in the batch.
+fn relations_of(new: &NewBatch<'_>, places: &[Option<i64>]) -> Result<String, DomainError> {
+    let place = |index: usize| places.get(index).copied().flatten();
+    let keep = |relation: &ExtractedRelation| {
+        Some(KeptRelation {
+            source: place(relation.source)?,
+            target: place(relation.target)?,
+            relationship: relation.relationship.clone(),
+            proof: relation.proof.clone(),
+            confidence: relation.confidence,
+        })
+    };
+    let kept: Vec<KeptRelation> = new.relations.iter().filter_map(keep).collect();
+    serde_json::to_string(&kept).map_err(corrupt)
+}
+
 impl EntityRow {
+    /// An entity at this place of a batch, named by the batch's text `part`.
     pub(super) fn new(
-        ws: Uuid,
-        ord: i64,
+        batch: &BatchRow,
+        (ord, part): (i64, i64),
         entity: &StagedEntity,
         found: &ExtractedEntity,
     ) -> Result<Self, DomainError> {
         Ok(Self {
             id: record("staged_entity", entity.id),
-            ws,
-            batch: entity.batch_id,
+            ws: batch.ws,
+            batch: key(&batch.id)?,
             ord,
             status: entity.status.as_str().into(),
             node_type: entity.node_type.as_str().into(),
@@ -197,6 +279,9 @@ impl EntityRow {
             warnings: entity.warnings.clone(),
             reasoning: entity.extraction_reasoning.clone(),
             node: None,
+            parts: Some(vec![part]),
+            linked: None,
+            unmarked: Some(entity.unmarked),
         })
     }
 
@@ -216,12 +301,29 @@ impl EntityRow {
             warnings: self.warnings,
             extraction_reasoning: self.reasoning,
             node_id: self.node,
+            unmarked: self.unmarked.unwrap_or(false),
         })
     }
 
-    /// The entity as a node with the batch's text, evidence 0, behind it.
-    pub(super) fn draft(&self) -> Result<NodeDraft, DomainError> {
-        let marking: Tlp = tlp(self.resolved_tlp.unwrap_or(self.proposed_tlp))?;
+    /// The marking that counts.
+    pub(super) fn marking(&self) -> i64 {
+        self.resolved_tlp.unwrap_or(self.proposed_tlp)
+    }
+
+    /// The texts that name it, by their place, the one that staged it first.
+    pub(super) fn named_in(&self) -> &[i64] {
+        self.parts.as_deref().unwrap_or(&[0])
+    }
+
+    /// The texts that are evidence of its node already.
+    pub(super) fn linked_to(&self) -> &[i64] {
+        let before_sessions: &[i64] = if self.node.is_some() { &[0] } else { &[] };
+        self.linked.as_deref().unwrap_or(before_sessions)
+    }
+
+    /// The entity as a node with these evidence records behind it.
+    pub(super) fn draft(&self, evidence: Vec<usize>) -> Result<NodeDraft, DomainError> {
+        let marking: Tlp = tlp(self.marking())?;
         let properties: Map<String, Value> = serde_json::from_str(&self.properties).map_err(corrupt)?;
         Ok(NodeDraft {
             identity: self.identity.clone(),
@@ -233,7 +335,7 @@ impl EntityRow {
             tlp: marking,
             confidence: self.confidence,
             properties,
-            evidence: vec![0],
+            evidence,
             merge_by_name: self.merge_by_name,
         })
     }

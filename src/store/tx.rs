@@ -9,7 +9,7 @@ use super::Store;
 use super::connect::StoreError;
 use super::database::Work;
 use super::rows::{key, record};
-use super::staging_rows::EntityRow;
+use super::staging_rows::{BatchRow, EntityRow, PartRow};
 
 /// Rows per statement: large enough to be fast, small enough to keep a statement's memory bounded and to leave the
 /// thread to others after some tens of milliseconds.
@@ -64,6 +64,37 @@ impl WriteTx {
             .query(query)
             .bind(("batch", batch))
             .bind(("ws", ws))
+            .await?;
+        Ok(response.take(0)?)
+    }
+
+    /// The later texts of a staging batch, in their order.
+    pub(super) async fn later_parts(&self, ws: Uuid, batch: Uuid) -> Result<Vec<PartRow>, StoreError> {
+        let query = "SELECT * FROM staging_part WHERE batch = $batch AND ws = $ws ORDER BY ord";
+        let mut response = self
+            .tx
+            .query(query)
+            .bind(("batch", batch))
+            .bind(("ws", ws))
+            .await?;
+        Ok(response.take(0)?)
+    }
+
+    /// The newest open batch of a session, if it is marked no higher than `highest`.
+    pub(super) async fn open_batch(
+        &self,
+        ws: Uuid,
+        session: &str,
+        highest: i64,
+    ) -> Result<Option<BatchRow>, StoreError> {
+        let query = "SELECT * FROM staging_batch WHERE ws = $ws AND session_id = $session \
+                     AND status = 'open' AND tlp_rank <= $highest ORDER BY created_at DESC LIMIT 1";
+        let mut response = self
+            .tx
+            .query(query)
+            .bind(("ws", ws))
+            .bind(("session", session.to_owned()))
+            .bind(("highest", highest))
             .await?;
         Ok(response.take(0)?)
     }

@@ -112,6 +112,8 @@ fn routes() -> Vec<Route> {
             200,
             404,
         ),
+        route(get.clone(), "/api/nodes/{id}", RecallRead, 200, 404),
+        route(get.clone(), "/api/evidence/{id}", RecallRead, 200, 404),
         with_body(
             route(post.clone(), "/api/ingest/stix", RecallWrite, 201, 201),
             || json!({"bundle": [stix::object("tool", "Matrix Tool")]}),
@@ -243,6 +245,11 @@ fn every_route_answers_every_caller_as_the_table_says() {
             (
                 "/api/recall/sessions/",
                 found["recall_id"].as_str().unwrap().to_owned(),
+            ),
+            ("/api/nodes/", part(&found["results"][0]["id"])),
+            (
+                "/api/evidence/",
+                part(&found["results"][0]["linked_evidence_ids"][0]),
             ),
             ("/api/admin/users/", app.admin.add_user("viewer").await.0),
             ("/api/admin/api-keys/", app.admin.add_key(&["read"]).await.0),

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::helpers::{Client, TestApp, encode, run};
-use crate::stix::{object, text, with};
+use crate::stix::{object, relationship, text, with};
 
 /// Pairs of requests for each route.
 const PAIRS: usize = 100;
@@ -89,10 +89,13 @@ async fn probes(owner: &Client) -> Vec<Probe> {
     let (key, _) = owner.add_key(&["read"]).await;
     let (session, batch_id) = (text(&found, "recall_id"), text(&batch, "batch_id"));
     let entity = text(&batch["entities"][0], "id");
+    let (node, evidence) = told(owner).await;
     let accept = r#"{"status": "accepted"}"#;
     vec![
         Probe::of(Method::GET, "/api/recall/sessions/{}", "", session),
         Probe::of(Method::GET, "/api/recall/sessions/{}/export.stix", "", session),
+        Probe::of(Method::GET, "/api/nodes/{}", "", &node),
+        Probe::of(Method::GET, "/api/evidence/{}", "", &evidence),
         Probe::of(Method::GET, "/api/ingest/batch/{}", "", batch_id),
         Probe::of(Method::POST, "/api/ingest/batch/{}/commit", "{ }", batch_id),
         Probe::of(Method::PATCH, "/api/ingest/staging/{}", accept, entity),
@@ -106,8 +109,30 @@ async fn probes(owner: &Client) -> Vec<Probe> {
     ]
 }
 
-/// The id of a node that is above what its workspace may see by now.
-async fn hidden_node(own: &Client) -> String {
+/// A node of many words and relationships, and its evidence.
+async fn told(owner: &Client) -> (String, String) {
+    let long = with(
+        object("intrusion-set", "Cormorant"),
+        json!({"description": "It dives. ".repeat(20_000)}),
+    );
+    let mut objects = vec![long.clone()];
+    for n in 0..100 {
+        let tool = object("tool", &format!("Bittern {n}"));
+        objects.push(relationship(&long, "uses", &tool));
+        objects.push(tool);
+    }
+    owner.ingest(json!(objects)).await;
+    ids_of(&owner.search("Cormorant").await["results"][0])
+}
+
+/// The ids of a node and of its first evidence record.
+fn ids_of(node: &Value) -> (String, String) {
+    let evidence = node["linked_evidence_ids"][0].as_str().unwrap();
+    (text(node, "id").to_owned(), evidence.to_owned())
+}
+
+/// The ids of a node that is above what its workspace may see by now, and of its evidence.
+async fn hidden_node(own: &Client) -> (String, String) {
     own.settings(json!({"tlp_ceiling": "RED", "elevated_clearance": true}))
         .await;
     let red = with(
@@ -115,10 +140,10 @@ async fn hidden_node(own: &Client) -> String {
         json!({"object_marking_refs": ["marking-definition--5e57c739-391a-4eb3-b6be-7d15ca92d5ed"]}),
     );
     own.ingest(json!([red])).await;
-    let id = text(&own.search("Ottersign").await["results"][0], "id").to_owned();
+    let ids = ids_of(&own.search("Ottersign").await["results"][0]);
     own.settings(json!({"tlp_ceiling": "AMBER", "elevated_clearance": false}))
         .await;
-    id
+    ids
 }
 
 #[test]
@@ -128,7 +153,9 @@ fn what_the_caller_may_not_see_is_as_quickly_refused_as_what_nobody_has() {
         let app = TestApp::durable(dir.path()).await;
         let (owner, stranger) = (app.workspace("first").await, app.workspace("second").await);
         let mut probes = probes(&owner).await;
-        let node = hidden_node(&stranger).await;
+        let (node, evidence) = hidden_node(&stranger).await;
+        probes.push(Probe::of(Method::GET, "/api/nodes/{}", "", &node));
+        probes.push(Probe::of(Method::GET, "/api/evidence/{}", "", &evidence));
         let batch = stranger.preview(&json!({"text": "198.51.100.7"})).await;
         let path = format!("/api/ingest/staging/{}", text(&batch["entities"][0], "id"));
         let merge = r#"{"status": "merged", "merge_target_id": "{}"}"#;

@@ -5,6 +5,7 @@
 //! Talks to the audit writer only, to have entries linked that were written in its own transactions.
 
 mod core;
+mod detail;
 mod documents;
 mod drafts;
 mod export;
@@ -26,12 +27,14 @@ use super::handle::{Access, ActorHandle, Request};
 use super::job;
 use crate::capacity::Party;
 use crate::config::ActorSettings;
+use crate::domain::detail::{EvidenceHead, EvidenceRecord, NodeRelationship};
 use crate::domain::draft::Drafts;
+use crate::domain::node::KgNode;
 use crate::domain::principal::Principal;
 use crate::domain::session::{RecallMode, RecallSession, ScoredNode, Visible};
 use crate::domain::staging::{CommitResult, DuplicateCandidate, ExtractedEntity};
 use crate::domain::stix::ingest::{Defaults, SkipReport};
-use crate::store::IngestResult;
+use crate::store::{IngestResult, Page};
 
 /// Way to the graph.
 pub type GraphHandle = ActorHandle<GraphStore>;
@@ -187,6 +190,55 @@ impl Request for ReadSession {
     }
 }
 
+/// Reads a node with what surrounds it.
+#[derive(Debug)]
+pub struct ReadNode {
+    pub by: Principal,
+    pub node: Uuid,
+    pub include_rejected: bool,
+    /// Of its relationships.
+    pub page: Page,
+}
+
+/// A node with what surrounds it.
+#[derive(Debug)]
+pub struct NodeDetail {
+    pub node: KgNode,
+    pub relationships: Visible<NodeRelationship>,
+    pub more_relationships: bool,
+    /// Newest first.
+    pub evidence: Visible<EvidenceHead>,
+    pub more_evidence: bool,
+}
+
+impl Request for ReadNode {
+    type Reply = NodeDetail;
+    const NAME: &'static str = "read_node";
+    const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        Some(self.by.workspace.id)
+    }
+}
+
+/// Reads an evidence record.
+#[derive(Debug)]
+pub struct ReadEvidence {
+    pub by: Principal,
+    pub evidence: Uuid,
+    pub include_rejected: bool,
+}
+
+impl Request for ReadEvidence {
+    type Reply = EvidenceRecord;
+    const NAME: &'static str = "read_evidence";
+    const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        Some(self.by.workspace.id)
+    }
+}
+
 /// Builds the STIX bundle of a session, as JSON text.
 #[derive(Debug)]
 pub struct ExportSession {
@@ -241,5 +293,7 @@ job::delegate! {
     Recall => recall,
     RecallSemantic => recall_semantic,
     ReadSession => read_session,
+    ReadNode => read_node,
+    ReadEvidence => read_evidence,
     ExportSession => export_session,
 }

@@ -1,6 +1,6 @@
 //! Questions.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use uuid::Uuid;
@@ -17,17 +17,14 @@ use crate::domain::node::NodeType;
 use crate::domain::principal::Principal;
 use crate::domain::session::{RecallMode, RecallSession, ScoredNode, Visible};
 use crate::domain::tlp::Tlp;
-use crate::search::{Filter, Hit, Mode, StructuredQuery, WorkspaceIndex};
-use crate::store::SessionRecord;
+use crate::search::{Filter, Hit, Mode, Only, StructuredQuery, WorkspaceIndex};
+use crate::store::{Neighbours, SessionRecord, Wanted};
 
 /// From this score on the query is the node's own name, identifier or alias (`search::fusion`).
 const EXACT: f32 = 0.9;
 
 /// Score of what is related to what the question names.
 const RELATED: f32 = 0.8;
-
-/// Most neighbours that are looked at.
-const MOST_NEIGHBOURS: usize = 1000;
 
 /// A question on its way to the index.
 #[derive(Debug, Clone)]
@@ -227,68 +224,97 @@ impl GraphCore {
 
     /// Names, identifiers and types; "malware used by Sandworm Team" asks for what the named node is related to.
     async fn structured(&self, target: Arc<WorkspaceIndex>, ask: Question) -> Result<Vec<Hit>, DomainError> {
-        let (index, question) = (Arc::clone(&self.index), ask.clone());
-        let (types, named, direct) = blocking(move || {
+        let (index, question, asked) = (Arc::clone(&self.index), ask.clone(), Arc::clone(&target));
+        let (query, vector, named, direct) = blocking(move || {
             let mut found = question_filters(&question.text);
+            let words = found.text.clone();
             if found.text.is_empty() && found.names.is_empty() && found.identifiers.is_empty() {
                 // "malware" names a type and nothing to look for: rank the nodes of that type by the word.
                 found.text.clone_from(&question.text);
             }
             let mut keys = found.identifiers;
             keys.extend(found.names);
-            let named = named_of_other_types(&target, &found.node_types, &keys, &question.filter)?;
+            let named = named_of_other_types(&asked, &found.node_types, &keys, &question.filter)?;
             let vector = index.embed_query(&found.text).ok();
-            let types = found.node_types.clone();
-            let query = StructuredQuery {
+            let mut query = StructuredQuery {
                 node_types: found.node_types,
                 keys,
                 text: found.text,
             };
-            let direct = target
+            let direct = asked
                 .structured(&query, vector.as_deref(), &question.filter, question.limit)
                 .map_err(index_failed)?;
-            Ok((types, named, direct))
+            query.text = words;
+            Ok((query, vector, named, direct))
         })
         .await?;
-        let highest = ask.filter.highest_tlp;
-        let mut near = self.store.neighbours(ask.ws, &named, highest).await?;
-        near.truncate(MOST_NEIGHBOURS);
-        let near = self
-            .store
-            .nodes_by_id(ask.ws, &near, highest, ask.filter.include_rejected)
-            .await?;
-        let mut related: Vec<_> = near
-            .into_iter()
-            .map(|stored| stored.node)
-            .filter(|node| types.contains(&node.node_type))
-            .collect();
-        related.sort_by(|a, b| {
-            b.confidence
-                .total_cmp(&a.confidence)
-                .then_with(|| a.name.cmp(&b.name))
-        });
-        let mut hits: Vec<Hit> = related
-            .into_iter()
-            .map(|node| Hit {
-                node_id: node.id,
-                score: RELATED,
-            })
-            .collect();
-        for hit in direct {
-            if !hits.iter().any(|other| other.node_id == hit.node_id) {
-                hits.push(Hit {
-                    score: if hits.is_empty() {
-                        hit.score
-                    } else {
-                        hit.score.min(RELATED)
-                    },
-                    ..hit
-                });
-            }
-        }
-        hits.truncate(ask.limit);
-        Ok(hits)
+        let wanted = Wanted {
+            highest: ask.filter.highest_tlp,
+            include_rejected: ask.filter.include_rejected,
+            types: &query.node_types,
+            best: ask.limit,
+        };
+        let near = self.store.neighbours(ask.ws, &named, wanted).await?;
+        let filter = ask.filter.clone();
+        let limit = ask.limit;
+        let related = blocking(move || {
+            let vector = vector.as_deref();
+            ranked(&target, near, (&query.text, vector), filter, limit)
+        })
+        .await?;
+        Ok(related_first(related, direct, limit))
     }
+}
+
+/// Neighbours, best first: those that the other words of the question speak of, then the most confident.
+fn ranked(
+    target: &WorkspaceIndex,
+    near: Neighbours,
+    (words, vector): (&str, Option<&[i8]>),
+    filter: Filter,
+    limit: usize,
+) -> Result<Vec<Uuid>, DomainError> {
+    let mut best: Vec<Uuid> = Vec::new();
+    if !words.is_empty() && near.all.len() > 1 {
+        let among: HashSet<Uuid> = near.all.into_iter().collect();
+        let filter = Filter {
+            only: Some(Only::new(move |node| among.contains(&node))),
+            ..filter
+        };
+        let mode = if vector.is_some() {
+            Mode::Blended
+        } else {
+            Mode::Keyword
+        };
+        let hits = target.search(words, vector, mode, &filter, limit);
+        best.extend(hits.map_err(index_failed)?.into_iter().map(|hit| hit.node_id));
+    }
+    let known: HashSet<Uuid> = best.iter().copied().collect();
+    best.extend(near.best.into_iter().filter(|node| !known.contains(node)));
+    best.truncate(limit);
+    Ok(best)
+}
+
+/// Puts what is related to the named before what the question finds directly.
+fn related_first(related: Vec<Uuid>, direct: Vec<Hit>, limit: usize) -> Vec<Hit> {
+    if related.is_empty() {
+        return direct;
+    }
+    let known: HashSet<Uuid> = related.iter().copied().collect();
+    let mut hits: Vec<Hit> = related
+        .into_iter()
+        .map(|node_id| Hit {
+            node_id,
+            score: RELATED,
+        })
+        .collect();
+    let others = direct.into_iter().filter(|hit| !known.contains(&hit.node_id));
+    hits.extend(others.map(|hit| Hit {
+        score: hit.score.min(RELATED),
+        ..hit
+    }));
+    hits.truncate(limit);
+    hits
 }
 
 /// The nodes that carry one of the keys, when the question asks for other types than theirs.

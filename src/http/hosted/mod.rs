@@ -6,6 +6,7 @@ mod health;
 mod ingest;
 mod items;
 mod manage;
+mod nodes;
 mod recall;
 mod staging;
 
@@ -30,6 +31,7 @@ pub fn configure(cfg: &mut web::ServiceConfig) {
     items::configure(cfg);
     staging::configure(cfg);
     recall::configure(cfg);
+    nodes::configure(cfg);
     audit::configure(cfg);
     cfg.default_service(web::route().to(no_route));
 }

@@ -108,7 +108,7 @@ async fn preview(
 }
 
 fn check(body: &PreviewBody) -> Result<(), DomainError> {
-    if body.text.trim().chars().count() < MIN_CHARS {
+    if body.text.chars().count() < MIN_CHARS {
         return Err(DomainError::invalid(
             "text",
             format!("must have at least {MIN_CHARS} characters"),

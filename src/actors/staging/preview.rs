@@ -1,0 +1,238 @@
+//! Preview: what a text names, staged under the marking that the text may have here.
+
+use uuid::Uuid;
+
+use super::{BatchView, CommitBatch, Preview, ReadBatch, StagingCore};
+use crate::actors::extractor::Extract;
+use crate::actors::graph_store::FindDuplicates;
+use crate::clock;
+use crate::domain::audit::{AuditEntry, Outcome};
+use crate::domain::error::{DomainError, ErrorKind};
+use crate::domain::extraction::{sensitivity, tlp_hint};
+use crate::domain::staging::{
+    DuplicateCandidate, ExtractedEntity, Extraction, IngestMode, MAX_ENTITIES, StagedEntity, StagedStatus,
+    StagingBatch, Summary,
+};
+use crate::domain::tlp::{Clearance, Tlp};
+use crate::store::{NewBatch, Staged};
+
+/// Marking of what neither the request nor the text marks, where the caller may see it.
+const FALLBACK: Tlp = Tlp::Amber;
+
+/// A text with what was found in it.
+struct Read {
+    batch: StagingBatch,
+    marking: Marking,
+    sensitive: bool,
+    found: Extraction,
+    entities: Vec<(StagedEntity, ExtractedEntity)>,
+}
+
+impl StagingCore {
+    pub(super) async fn preview(&self, message: Preview) -> Result<BatchView, DomainError> {
+        let read = self.read(&message).await?;
+        let batch = self.stage(&message, &read).await?;
+        let Preview { by, mode, .. } = message;
+        let mut late = None;
+        if mode == IngestMode::Auto {
+            let by = by.clone();
+            match self.commit_batch(CommitBatch { by, batch }).await {
+                Ok(_) => {}
+                // The batch is there and must not be sent again: it is committed by its own route later.
+                Err(error) if error.kind() == ErrorKind::Unavailable => late = Some(error),
+                Err(error) => return Err(error),
+            }
+        }
+        let mut view = self.read_batch(ReadBatch { by, batch }).await?;
+        view.batch
+            .warnings
+            .extend(late.map(|error| format!("not committed yet ({error}); commit the batch later")));
+        Ok(view)
+    }
+
+    /// Finds what the text names, and what of it is known.
+    async fn read(&self, message: &Preview) -> Result<Read, DomainError> {
+        let clearance = message.by.workspace.clearance();
+        let marking = Marking::of(&message.text, message.default_tlp, clearance)?;
+        let extract = Extract {
+            workspace: Some(message.by.workspace.id),
+            text: message.text.clone(),
+            source_type: message.source_type,
+        };
+        let mut found = self.extractor.call(extract).await?;
+        if found.entities.len() > MAX_ENTITIES {
+            let rule = format!("names more than {MAX_ENTITIES} entities; send it in parts");
+            return Err(DomainError::invalid("text", rule));
+        }
+        let find = FindDuplicates {
+            by: message.by.clone(),
+            entities: found.entities.clone(),
+        };
+        let candidates = self.graph.call(find).await?;
+        let id = Uuid::new_v4();
+        let text_warnings = sensitivity(&message.text, marking.proposed);
+        let entities: Vec<(StagedEntity, ExtractedEntity)> = std::mem::take(&mut found.entities)
+            .into_iter()
+            .zip(candidates)
+            .map(|(found, duplicates)| {
+                let entity = entity(id, &found, duplicates, marking, message, &text_warnings);
+                (entity, found)
+            })
+            .collect();
+        let batch = StagingBatch {
+            id,
+            status: "open".into(),
+            source_type: message.source_type,
+            session_id: message.session_id.clone(),
+            ingest_mode: message.mode,
+            summary: Summary::of(entities.iter().map(|(entity, _)| entity)),
+            warnings: std::mem::take(&mut found.warnings),
+            created_at: clock::now(),
+            committed_at: None,
+        };
+        Ok(Read {
+            batch,
+            marking,
+            sensitive: !text_warnings.is_empty(),
+            found,
+            entities,
+        })
+    }
+
+    /// Stages the text; texts of one session one after the other, so that the second finds the batch of the first.
+    async fn stage(&self, message: &Preview, read: &Read) -> Result<Uuid, DomainError> {
+        let by = &message.by;
+        let ws = by.workspace.id;
+        let new = NewBatch {
+            batch: &read.batch,
+            user: by.user_id(),
+            text: &message.text,
+            tlp: read.marking.proposed,
+            sensitive: read.sensitive,
+            relations: &read.found.relations,
+            entities: &read.entities,
+        };
+        let (resource, now) = ("staging_batch", read.batch.created_at);
+        let entry = AuditEntry::by(by, "ingest.preview", resource, Outcome::Success, now);
+        let audit = |staged: &Staged| {
+            entry
+                .clone()
+                .on(staged.batch)
+                .with("part", staged.part)
+                .with("entities", read.entities.len() as u64)
+                .with("entities_added", staged.added)
+                .with("ingest_mode", message.mode.as_str())
+        };
+        let session = message.session_id.as_deref();
+        let lock = session.map(|session| self.lock_of(Uuid::new_v5(&ws, session.as_bytes())));
+        let highest = by.workspace.clearance().highest();
+        let staged = {
+            let _alone = match &lock {
+                Some(lock) => Some(lock.lock().await),
+                None => None,
+            };
+            self.store.stage(ws, &new, highest, audit).await?
+        };
+        self.chain(audit(&staged)).await;
+        Ok(staged.batch)
+    }
+}
+
+/// The marking of everything in a text, until somebody decides otherwise.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Marking {
+    proposed: Tlp,
+    /// Whether neither the request nor the text states one.
+    missing: bool,
+}
+
+impl Marking {
+    /// What the request asks for, else what the text states, else the fallback; the latter two as far as the caller
+    /// may see it. Of what the text states beyond that each entity is warned.
+    fn of(text: &str, asked: Option<Tlp>, clearance: Clearance) -> Result<Self, DomainError> {
+        if let Some(asked) = asked.filter(|asked| !clearance.permits(*asked)) {
+            let rule = format!("is marked {asked}, which nobody in this workspace could review");
+            return Err(DomainError::invalid("default_tlp", rule));
+        }
+        let stated = asked.or_else(|| tlp_hint(text));
+        Ok(Self {
+            proposed: stated.unwrap_or(FALLBACK).min(clearance.highest()),
+            missing: stated.is_none(),
+        })
+    }
+}
+
+/// One extracted entity, to be staged. In auto mode what carries no sensitivity warning is accepted at once.
+fn entity(
+    batch: Uuid,
+    found: &ExtractedEntity,
+    duplicates: Vec<DuplicateCandidate>,
+    marking: Marking,
+    message: &Preview,
+    text_warnings: &[String],
+) -> StagedEntity {
+    let mut warnings = found.warnings.clone();
+    warnings.extend(text_warnings.iter().cloned());
+    for warning in sensitivity(&found.description, marking.proposed) {
+        if !warnings.contains(&warning) {
+            warnings.push(warning);
+        }
+    }
+    let mut entity = StagedEntity {
+        id: Uuid::new_v4(),
+        batch_id: batch,
+        status: StagedStatus::Pending,
+        node_type: found.node_type,
+        name: found.name.clone(),
+        description: found.description.clone(),
+        proposed_tlp: marking.proposed,
+        proposed_confidence: message.default_confidence.unwrap_or(found.confidence),
+        resolved_tlp: None,
+        merge_target_id: None,
+        duplicate_candidates: duplicates,
+        warnings,
+        extraction_reasoning: found.reasoning.clone(),
+        node_id: None,
+        unmarked: marking.missing,
+    };
+    if message.mode == IngestMode::Auto && !entity.is_sensitive() {
+        entity.status = StagedStatus::Accepted;
+    }
+    entity
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_gets_the_marking_it_states_as_far_as_the_caller_may_see_it() {
+        for (text, ceiling, want) in [
+            ("no marking", Tlp::White, (Tlp::White, true)),
+            ("no marking", Tlp::Green, (Tlp::Green, true)),
+            ("no marking", Tlp::Red, (Tlp::Amber, true)),
+            ("TLP:GREEN it says", Tlp::Red, (Tlp::Green, false)),
+            ("TLP:RED it says", Tlp::Green, (Tlp::Green, false)),
+            ("TLP:RED it says", Tlp::Red, (Tlp::Red, false)),
+        ] {
+            let clearance = Clearance {
+                ceiling,
+                elevated: true,
+            };
+            let marking = Marking::of(text, None, clearance).unwrap();
+            assert_eq!((marking.proposed, marking.missing), want, "{text} in {ceiling}");
+        }
+    }
+
+    #[test]
+    fn what_the_request_asks_for_is_never_lowered_in_silence() {
+        let clearance = Clearance {
+            ceiling: Tlp::Red,
+            elevated: false,
+        };
+        let marking = Marking::of("TLP:RED", Some(Tlp::Green), clearance).unwrap();
+        assert_eq!(marking.proposed, Tlp::Green);
+        let error = Marking::of("TLP:RED", Some(Tlp::Red), clearance).unwrap_err();
+        assert!(error.to_string().starts_with("default_tlp: is marked TLP:RED"));
+    }
+}

@@ -1,0 +1,141 @@
+//! One node with what surrounds it, and one evidence record: the shapes of what is asked for by its id.
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use super::node::{NodeType, wire_enum};
+use super::session::Marked;
+use super::stix::object;
+use super::tlp::Tlp;
+
+wire_enum! {
+    /// Whether a relationship leads away from the node that was asked for, or to it.
+    Direction, "outgoing, incoming" {
+        Outgoing = "outgoing",
+        Incoming = "incoming",
+    }
+}
+
+/// The node at the other end of a relationship.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct OtherEnd {
+    pub id: Uuid,
+    pub name: String,
+    pub node_type: NodeType,
+    pub tlp: Tlp,
+}
+
+/// A relationship of a node, seen from that node.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct NodeRelationship {
+    pub id: Uuid,
+    pub relationship_type: String,
+    pub direction: Direction,
+    pub node: OtherEnd,
+    /// 0 to 1.
+    pub confidence: f64,
+    /// The marking of the relationship itself.
+    #[serde(skip)]
+    pub tlp: Tlp,
+}
+
+impl Marked for NodeRelationship {
+    fn tlp(&self) -> Tlp {
+        self.tlp.max(self.node.tlp)
+    }
+}
+
+/// What an evidence record is, without what it says.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct EvidenceHead {
+    pub id: Uuid,
+    /// The way in: `stix`, `osint`, `misp`, `analyst`, `report`, `staged`.
+    pub kind: String,
+    pub title: String,
+    pub source: String,
+    pub tlp: Tlp,
+    pub created_at: DateTime<Utc>,
+}
+
+impl Marked for EvidenceHead {
+    fn tlp(&self) -> Tlp {
+        self.tlp
+    }
+}
+
+/// An evidence record with what it says.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct EvidenceRecord {
+    #[serde(flatten)]
+    pub head: EvidenceHead,
+    /// What it says in words; empty when it says nothing in words.
+    pub text: String,
+    /// What came in, as it is kept: for `stix` the object.
+    pub original: Map<String, Value>,
+}
+
+impl EvidenceRecord {
+    /// The record of an original.
+    pub fn new(head: EvidenceHead, original: Map<String, Value>) -> Self {
+        Self {
+            text: text_of(&original),
+            head,
+            original,
+        }
+    }
+}
+
+impl Marked for EvidenceRecord {
+    fn tlp(&self) -> Tlp {
+        self.head.tlp
+    }
+}
+
+/// The words of an original: the text of a preview, the blocks of a report, else the description of an object, an item
+/// or an entry, or the info of a MISP event.
+fn text_of(original: &Map<String, Value>) -> String {
+    if let Some(blocks) = original.get("content_blocks").and_then(Value::as_array) {
+        let blocks: Vec<String> = blocks.iter().filter_map(Value::as_object).map(block).collect();
+        return blocks.join("\n\n");
+    }
+    let keys = ["text", "description", "info"];
+    let found = keys.iter().find_map(|key| object::text(original, key));
+    found.unwrap_or_default().to_owned()
+}
+
+fn block(block: &Map<String, Value>) -> String {
+    let keys = ["entity_name", "description", "excerpt"];
+    let lines: Vec<&str> = keys.iter().filter_map(|key| object::text(block, key)).collect();
+    let lines: Vec<&str> = lines.into_iter().filter(|line| !line.is_empty()).collect();
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_words_of_every_kind_of_original_are_found() {
+        for (original, want) in [
+            (json!({"text": "as sent", "source_type": "chat"}), "as sent"),
+            (
+                json!({"type": "tool", "name": "X", "description": "A tool."}),
+                "A tool.",
+            ),
+            (json!({"uuid": "u", "info": "An event"}), "An event"),
+            (
+                json!({"title": "t", "content_blocks": [
+                    {"entity_name": "A", "description": "one", "excerpt": null},
+                    {"entity_name": "B", "description": "", "excerpt": "two"}]}),
+                "A\none\n\nB\ntwo",
+            ),
+            (json!({"type": "tool", "name": "X", "description": 5}), ""),
+        ] {
+            assert_eq!(text_of(original.as_object().unwrap()), want, "{original}");
+        }
+    }
+}

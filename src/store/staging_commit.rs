@@ -1,0 +1,298 @@
+//! The commit of a staging batch: what was decided becomes nodes, and the texts that name it their evidence.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Mutex, PoisonError};
+
+use chrono::{DateTime, Utc};
+use surrealdb::types::RecordId;
+use uuid::Uuid;
+
+use super::connect::StoreError;
+use super::drafts::{DraftsIngested, DraftsWrite, write_drafts};
+use super::rows::{key, parse, record};
+use super::staging::Committed;
+use super::staging_rows::{BatchRow, EntityRow, PartRow};
+use super::stix::IngestResult;
+use super::tx::WriteTx;
+use crate::domain::audit::AuditEntry;
+use crate::domain::draft::{Drafts, EdgeDraft};
+use crate::domain::error::DomainError;
+use crate::domain::staging::{CommitResult, StagedStatus};
+use crate::domain::tlp::Tlp;
+
+/// Most discarded identities that a batch remembers.
+const MOST_DISCARDED: usize = 5000;
+
+/// One commit, inside its transaction.
+pub(super) struct Commit<'a> {
+    pub tx: &'a WriteTx,
+    pub ws: Uuid,
+    pub batch: Uuid,
+    /// Nodes that entities turned out to be, by entity.
+    pub known: &'a HashMap<Uuid, Uuid>,
+    pub highest: Tlp,
+    pub now: DateTime<Utc>,
+    pub rev: u64,
+}
+
+/// A text of the batch and what its commit needs to know of it.
+struct Part {
+    row: PartRow,
+    /// The text, and each of its sentences, is as restricted as the most restricted thing it names.
+    marking: i64,
+    /// Whether it may become evidence: a text with a sensitivity warning only once somebody has accepted what it added.
+    released: bool,
+}
+
+#[derive(Default)]
+struct Decided {
+    /// Accepted or merged, and not committed yet.
+    taken: Vec<EntityRow>,
+    /// Committed before.
+    done: Vec<EntityRow>,
+    rejected: Vec<EntityRow>,
+    remaining: u64,
+}
+
+impl Commit<'_> {
+    pub(super) async fn run(
+        &self,
+        audit: &(impl Fn(&CommitResult) -> AuditEntry + Send + Sync),
+    ) -> Result<Committed, StoreError> {
+        let batch = self.batch_row().await?;
+        // One more read of the batch's entities, inside the transaction: what was decided up to now.
+        let rows: Vec<EntityRow> = self.tx.entities_of(self.ws, self.batch).await?;
+        let parts = self.parts(&batch, &rows).await?;
+        let mut decided = sort(rows)?;
+        let merged = |row: &&EntityRow| row.merge_target.is_some();
+        let mut result = CommitResult {
+            merged: decided.taken.iter().filter(merged).count() as u64,
+            discarded: decided.rejected.len() as u64,
+            remaining: decided.remaining,
+            ..CommitResult::default()
+        };
+        let written = self.write(&batch, &parts, &decided, &mut result, audit).await?;
+        let committed = decided.taken.iter_mut().chain(&mut decided.done);
+        let mut changed = Vec::new();
+        for (row, id) in committed.zip(&written.ids) {
+            if row.node.is_none() || !unlinked(row, &parts).is_empty() {
+                row.node = Some(*id);
+                row.linked = Some(released(row, &parts));
+                changed.push(row.clone());
+            }
+        }
+        self.tx
+            .write(
+                "FOR $row IN $rows { UPDATE $row.id CONTENT $row RETURN NONE }",
+                changed,
+            )
+            .await?;
+        self.close(batch, decided.rejected, &result).await?;
+        Ok(Committed {
+            result,
+            touched: written.touched,
+            rev: self.rev,
+        })
+    }
+
+    async fn batch_row(&self) -> Result<BatchRow, StoreError> {
+        let query = format!(
+            "SELECT * FROM $ids WHERE ws = $ws AND tlp_rank <= {}",
+            self.highest.rank()
+        );
+        let ids = vec![record("staging_batch", self.batch)];
+        let found: Vec<BatchRow> = self.tx.find(self.ws, &query, ids).await?;
+        let batch = found.into_iter().next();
+        Ok(batch.ok_or(DomainError::NotFound("batch"))?)
+    }
+
+    /// The texts of the batch, by their place.
+    async fn parts(&self, batch: &BatchRow, rows: &[EntityRow]) -> Result<HashMap<i64, Part>, StoreError> {
+        let mut parts = vec![batch.first_part()?];
+        if batch.parts.is_some_and(|parts| parts > 1) {
+            parts.extend(self.tx.later_parts(self.ws, self.batch).await?);
+        }
+        let part = |row: PartRow| {
+            let names = |entity: &&EntityRow| entity.named_in().contains(&row.ord);
+            let markings = rows.iter().filter(names).map(EntityRow::marking);
+            let added = |entity: &EntityRow| entity.named_in().first() == Some(&row.ord);
+            let accepted = rows.iter().any(|entity| added(entity) && is_taken(entity));
+            let part = Part {
+                marking: markings.max().unwrap_or(0).max(row.tlp_rank),
+                released: accepted || !row.sensitive,
+                row,
+            };
+            (part.row.ord, part)
+        };
+        Ok(parts.into_iter().map(part).collect())
+    }
+
+    /// Writes the nodes, the evidence and the stated relationships among what is committed now or was before.
+    async fn write(
+        &self,
+        batch: &BatchRow,
+        parts: &HashMap<i64, Part>,
+        decided: &Decided,
+        result: &mut CommitResult,
+        audit: &(impl Fn(&CommitResult) -> AuditEntry + Send + Sync),
+    ) -> Result<DraftsIngested, StoreError> {
+        let mut drafts = Drafts::default();
+        let mut merges = HashMap::new();
+        let mut evidence_only = HashSet::new();
+        let ends: Vec<&EntityRow> = decided.taken.iter().chain(&decided.done).collect();
+        let mut new: Vec<i64> = ends.iter().flat_map(|row| unlinked(row, parts)).collect();
+        new.sort_unstable();
+        new.dedup();
+        let mut evidence: HashMap<i64, usize> = HashMap::new();
+        for part in new.iter().filter_map(|ord| parts.get(ord)) {
+            evidence.insert(part.row.ord, drafts.evidence.len());
+            let session = batch.session_id.as_deref();
+            drafts.evidence.push(part.row.evidence(session, part.marking)?);
+        }
+        for row in ends.iter().filter(|_| !new.is_empty()) {
+            let place = drafts.nodes.len();
+            let node = row.node.or(row.merge_target);
+            if let Some(node) = node.or(self.known.get(&key(&row.id)?).copied()) {
+                merges.insert(place, node);
+            }
+            // What was committed before is only there for its new evidence, and as the other end of a relationship.
+            if node.is_some() {
+                evidence_only.insert(place);
+            }
+            let named_in = row.named_in().iter();
+            let behind = named_in.filter_map(|ord| evidence.get(ord).copied()).collect();
+            drafts.nodes.push(row.draft(behind)?);
+        }
+        self.check_targets(&decided.taken).await?;
+        for ord in &new {
+            if let (Some(part), Some(position)) = (parts.get(ord), evidence.get(ord)) {
+                drafts.edges.extend(stated(part, *position, &ends)?);
+            }
+        }
+        let write = DraftsWrite {
+            ws: self.ws,
+            drafts: &drafts,
+            merges: &merges,
+            redistribution: "allowed",
+            highest: self.highest,
+            evidence_only: &evidence_only,
+            now: self.now,
+        };
+        let summed = Mutex::new(*result);
+        let entry = |counts: &IngestResult| {
+            let mut summed = summed.lock().unwrap_or_else(PoisonError::into_inner);
+            summed.nodes_created = counts.nodes_created;
+            summed.nodes_updated = counts.nodes_updated;
+            summed.evidence_created = counts.evidence_created;
+            audit(&summed)
+        };
+        let written = write_drafts(self.tx, &write, self.rev, &entry).await?;
+        *result = summed.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Ok(written)
+    }
+
+    /// A merge target must still be an active node of the workspace.
+    async fn check_targets(&self, taken: &[EntityRow]) -> Result<(), StoreError> {
+        let targets: Vec<Uuid> = taken.iter().filter_map(|row| row.merge_target).collect();
+        let active = self.tx.active_nodes(self.ws, &targets).await?;
+        match targets.iter().find(|target| !active.contains(target)) {
+            None => Ok(()),
+            Some(gone) => Err(DomainError::Conflict(format!(
+                "merge_target_id {gone} is no active node any more"
+            ))
+            .into()),
+        }
+    }
+
+    /// Discards what was rejected, and closes the batch once nothing is left to decide.
+    async fn close(
+        &self,
+        mut batch: BatchRow,
+        rejected: Vec<EntityRow>,
+        result: &CommitResult,
+    ) -> Result<(), StoreError> {
+        let closes = result.remaining == 0 && batch.status != "committed";
+        let grows = batch.session_id.is_some() && !rejected.is_empty();
+        if closes {
+            batch.status = "committed".into();
+            batch.committed_at = Some(self.now);
+        }
+        let (gone, identities): (Vec<RecordId>, Vec<String>) =
+            rejected.into_iter().map(|row| (row.id, row.identity)).unzip();
+        self.tx.write("DELETE $rows RETURN NONE", gone).await?;
+        if !closes && !grows {
+            return Ok(());
+        }
+        if grows {
+            let discarded = batch.discarded.get_or_insert_default();
+            discarded.extend(identities);
+            discarded.truncate(MOST_DISCARDED);
+        }
+        self.tx
+            .write(
+                "FOR $row IN $rows { UPDATE $row.id CONTENT $row RETURN NONE }",
+                vec![batch],
+            )
+            .await
+    }
+}
+
+fn sort(rows: Vec<EntityRow>) -> Result<Decided, DomainError> {
+    let mut decided = Decided::default();
+    for row in rows {
+        if row.node.is_some() {
+            decided.done.push(row);
+            continue;
+        }
+        match parse::<StagedStatus>(&row.status)? {
+            StagedStatus::Accepted | StagedStatus::Merged => decided.taken.push(row),
+            StagedStatus::Rejected => decided.rejected.push(row),
+            StagedStatus::Pending | StagedStatus::Uncertain => decided.remaining += 1,
+        }
+    }
+    Ok(decided)
+}
+
+/// Whether somebody, or the automatic mode, accepted the entity.
+fn is_taken(row: &EntityRow) -> bool {
+    let accepted = [StagedStatus::Accepted, StagedStatus::Merged];
+    row.node.is_some() || accepted.iter().any(|status| row.status == status.as_str())
+}
+
+/// The texts that name the entity and may become evidence.
+fn released(row: &EntityRow, parts: &HashMap<i64, Part>) -> Vec<i64> {
+    let named_in = row.named_in().iter().copied();
+    named_in
+        .filter(|ord| parts.get(ord).is_some_and(|part| part.released))
+        .collect()
+}
+
+/// Those of them that are not evidence of its node yet.
+fn unlinked(row: &EntityRow, parts: &HashMap<i64, Part>) -> Vec<i64> {
+    let mut ords = released(row, parts);
+    ords.retain(|ord| !row.linked_to().contains(ord));
+    ords
+}
+
+/// What a text states among these entities, as far as it was not written before.
+fn stated(part: &Part, evidence: usize, ends: &[&EntityRow]) -> Result<Vec<EdgeDraft>, DomainError> {
+    let places: HashMap<i64, usize> = (0..).zip(ends).map(|(place, row)| (row.ord, place)).collect();
+    let end = |ord: &i64| {
+        let place = *places.get(ord)?;
+        let row = ends.get(place)?;
+        Some((place, row.linked_to().contains(&part.row.ord)))
+    };
+    let mut edges = Vec::new();
+    for (source, target, edge) in part.row.relations(part.marking, evidence)? {
+        if let (Some((source, written)), Some((target, written_too))) = (end(&source), end(&target))
+            && !(written && written_too)
+        {
+            edges.push(EdgeDraft {
+                source,
+                target,
+                ..edge
+            });
+        }
+    }
+    Ok(edges)
+}

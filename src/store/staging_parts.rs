@@ -1,0 +1,236 @@
+//! Staging what was found in a text: in the open batch of its session, or in a new one.
+
+use std::collections::{HashMap, HashSet};
+
+use uuid::Uuid;
+
+use super::Store;
+use super::connect::StoreError;
+use super::retry::with_retry;
+use super::rows::{AuditRow, corrupt, key};
+use super::staging_rows::{BatchRow, EntityRow, PartRow, bytes_of};
+use super::tx::WriteTx;
+use crate::domain::audit::AuditEntry;
+use crate::domain::error::DomainError;
+use crate::domain::staging::{
+    ExtractedEntity, ExtractedRelation, MAX_ENTITIES, SENSITIVITY, StagedEntity, StagingBatch, Summary,
+};
+use crate::domain::tlp::Tlp;
+
+/// Texts of one batch: a session that sends more goes on in a batch of its own.
+const MAX_PARTS: i64 = 500;
+/// Bytes of text of one batch: its commit writes them in one transaction.
+const MAX_BYTES: i64 = 16 << 20;
+/// Most warnings about the extraction that a batch keeps.
+const MOST_WARNINGS: usize = 100;
+
+/// A text with what was found in it, as a batch of its own would be.
+#[derive(Debug)]
+pub struct NewBatch<'a> {
+    pub batch: &'a StagingBatch,
+    pub user: Uuid,
+    pub text: &'a str,
+    pub tlp: Tlp,
+    /// Whether the text as a whole has a sensitivity warning.
+    pub sensitive: bool,
+    pub relations: &'a [ExtractedRelation],
+    pub entities: &'a [(StagedEntity, ExtractedEntity)],
+}
+
+/// Where a text was staged.
+#[derive(Debug, Clone, Copy)]
+pub struct Staged {
+    pub batch: Uuid,
+    /// Its place among the texts of the batch, from 0.
+    pub part: u64,
+    /// Entities that the batch did not have before.
+    pub added: u64,
+}
+
+impl Store {
+    /// Stages a text with the audit entry, as one step: in the open batch of its session that is marked no higher than
+    /// `highest` and has room, else in the new batch.
+    pub async fn stage(
+        &self,
+        ws: Uuid,
+        new: &NewBatch<'_>,
+        highest: Tlp,
+        audit: impl Fn(&Staged) -> AuditEntry,
+    ) -> Result<Staged, DomainError> {
+        with_retry(|| async {
+            let tx = self.begin().await?;
+            let outcome = async {
+                let staged = stage(&tx, ws, new, highest).await?;
+                let entry = AuditRow::from(&audit(&staged));
+                tx.write("INSERT INTO audit $rows RETURN NONE", vec![entry])
+                    .await?;
+                Ok(staged)
+            };
+            let outcome = outcome.await;
+            tx.finish(outcome).await
+        })
+        .await
+        .map_err(|error: StoreError| error.into_domain("saving the staging batch failed"))
+    }
+}
+
+async fn stage(tx: &WriteTx, ws: Uuid, new: &NewBatch<'_>, highest: Tlp) -> Result<Staged, StoreError> {
+    let open = match &new.batch.session_id {
+        Some(session) => tx.open_batch(ws, session, i64::from(highest.rank())).await?,
+        None => None,
+    };
+    match open {
+        Some(batch) if has_room(&batch, new)? => append(tx, batch, new).await,
+        Some(_) | None => create(tx, ws, new).await,
+    }
+}
+
+fn has_room(batch: &BatchRow, new: &NewBatch<'_>) -> Result<bool, DomainError> {
+    let entities = batch.counters()?.total_parsed + new.entities.len() as u64;
+    let bytes = batch.text_bytes.unwrap_or(0) + bytes_of(new);
+    Ok(entities <= MAX_ENTITIES as u64 && bytes <= MAX_BYTES && batch.parts.unwrap_or(1) < MAX_PARTS)
+}
+
+async fn create(tx: &WriteTx, ws: Uuid, new: &NewBatch<'_>) -> Result<Staged, StoreError> {
+    let batch = BatchRow::new(ws, new)?;
+    let rows: Vec<EntityRow> = (0i64..)
+        .zip(new.entities)
+        .map(|(ord, (entity, found))| EntityRow::new(&batch, (ord, 0), entity, found))
+        .collect::<Result<_, _>>()?;
+    let added = rows.len() as u64;
+    tx.write("INSERT INTO staging_batch $rows RETURN NONE", vec![batch])
+        .await?;
+    tx.write("INSERT INTO staged_entity $rows RETURN NONE", rows)
+        .await?;
+    Ok(Staged {
+        batch: new.batch.id,
+        part: 0,
+        added,
+    })
+}
+
+/// Adds a text to a batch: what an earlier one named is the same entity.
+async fn append(tx: &WriteTx, mut batch: BatchRow, new: &NewBatch<'_>) -> Result<Staged, StoreError> {
+    let id = key(&batch.id)?;
+    let part = batch.parts.unwrap_or(1);
+    let mut summary = batch.counters()?;
+    let staged = tx.entities_of(batch.ws, id).await?;
+    // Places are never given twice: an earlier text may state something of what was discarded.
+    let next = i64::try_from(summary.total_parsed).unwrap_or(i64::MAX);
+    let mut merge = Merge::new(staged, batch.discarded.iter().flatten(), (part, next));
+    let places: Vec<Option<i64>> = new
+        .entities
+        .iter()
+        .map(|(entity, found)| merge.place(&batch, entity, found))
+        .collect::<Result<_, _>>()?;
+    let row = PartRow::new(&batch, part, new, &places)?;
+    summary.add(Summary::of(merge.counted.iter().copied()));
+    summary.sensitive_warns += merge.newly_sensitive;
+    let staged = Staged {
+        batch: id,
+        part: u64::try_from(part).unwrap_or(0),
+        added: merge.added.len() as u64,
+    };
+    batch.summary = serde_json::to_string(&summary).map_err(corrupt)?;
+    batch.parts = Some(part + 1);
+    batch.text_bytes = Some(batch.text_bytes.unwrap_or(0) + bytes_of(new));
+    batch.text_rank = batch.text_rank.or(Some(batch.tlp_rank));
+    batch.tlp_rank = batch.tlp_rank.max(i64::from(new.tlp.rank()));
+    for warning in &new.batch.warnings {
+        if !batch.warnings.contains(warning) && batch.warnings.len() < MOST_WARNINGS {
+            batch.warnings.push(warning.clone());
+        }
+    }
+    let update = "FOR $row IN $rows { UPDATE $row.id CONTENT $row RETURN NONE }";
+    tx.write(update, vec![batch]).await?;
+    tx.write(update, merge.changed()).await?;
+    tx.write("INSERT INTO staged_entity $rows RETURN NONE", merge.added)
+        .await?;
+    tx.write("INSERT INTO staging_part $rows RETURN NONE", vec![row])
+        .await?;
+    Ok(staged)
+}
+
+/// What a further text does to the entities of its batch.
+struct Merge<'a> {
+    rows: Vec<EntityRow>,
+    changed: HashSet<usize>,
+    by_identity: HashMap<String, usize>,
+    discarded: HashSet<String>,
+    part: i64,
+    next: i64,
+    added: Vec<EntityRow>,
+    counted: Vec<&'a StagedEntity>,
+    newly_sensitive: u64,
+}
+
+impl<'a> Merge<'a> {
+    fn new<'d>(
+        rows: Vec<EntityRow>,
+        discarded: impl Iterator<Item = &'d String>,
+        (part, next): (i64, i64),
+    ) -> Self {
+        let by_identity = (0..)
+            .zip(&rows)
+            .map(|(at, row)| (row.identity.clone(), at))
+            .collect();
+        Self {
+            rows,
+            changed: HashSet::new(),
+            by_identity,
+            discarded: discarded.cloned().collect(),
+            part,
+            next,
+            added: Vec::new(),
+            counted: Vec::new(),
+            newly_sensitive: 0,
+        }
+    }
+
+    /// The place of an entity in the batch; none for what was discarded from it.
+    fn place(
+        &mut self,
+        batch: &BatchRow,
+        entity: &'a StagedEntity,
+        found: &ExtractedEntity,
+    ) -> Result<Option<i64>, DomainError> {
+        if let Some(at) = self.by_identity.get(&found.identity).copied() {
+            return Ok(self.name_again(at, entity));
+        }
+        if self.discarded.contains(&found.identity) {
+            return Ok(None);
+        }
+        let row = EntityRow::new(batch, (self.next, self.part), entity, found)?;
+        self.next += 1;
+        self.added.push(row);
+        self.counted.push(entity);
+        Ok(self.added.last().map(|row| row.ord))
+    }
+
+    fn name_again(&mut self, at: usize, entity: &StagedEntity) -> Option<i64> {
+        let row = self.rows.get_mut(at)?;
+        let mut parts = row.named_in().to_vec();
+        if !parts.contains(&self.part) {
+            parts.push(self.part);
+            row.parts = Some(parts);
+            self.changed.insert(at);
+        }
+        let sensitive = |warnings: &[String]| warnings.iter().any(|w| w.starts_with(SENSITIVITY));
+        // Who decides must know what the later text says of it; what is committed is decided.
+        if row.node.is_none() && entity.is_sensitive() {
+            self.newly_sensitive += u64::from(!sensitive(&row.warnings));
+            let own = entity.warnings.iter();
+            for warning in own.filter(|warning| warning.starts_with(SENSITIVITY)) {
+                if !row.warnings.contains(warning) {
+                    row.warnings.push(warning.clone());
+                }
+            }
+        }
+        Some(row.ord)
+    }
+
+    fn changed(&self) -> Vec<EntityRow> {
+        let changed = (0..).zip(&self.rows).filter(|(at, _)| self.changed.contains(at));
+        changed.map(|(_, row)| row.clone()).collect()
+    }
+}

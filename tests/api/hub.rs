@@ -1,0 +1,70 @@
+//! Structured recall around a node with thousands of relationships.
+
+use serde_json::{Value, json};
+
+use crate::helpers::{TestApp, run};
+use crate::stix::{id, object, relationship, text, with};
+
+const NEIGHBOURS: usize = 5000;
+/// Few enough that a thousand neighbours in any order would not hold them all.
+const ASKED_FOR: usize = 20;
+
+/// A group with 5,000 relationships: one in 250 of its neighbours is an attack pattern, the others are tools.
+fn hub() -> Vec<Value> {
+    let group = object("intrusion-set", "Sandworm Team");
+    let mut objects = vec![group.clone()];
+    for n in 0..NEIGHBOURS {
+        let (kind, name) = match n % (NEIGHBOURS / ASKED_FOR) {
+            0 => ("attack-pattern", format!("Heronmove {n}")),
+            _ => ("tool", format!("Heronkit {n:04}")),
+        };
+        let mut other = with(object(kind, &name), json!({"id": id(kind), "confidence": 90}));
+        if n == 4321 {
+            other = with(
+                other,
+                json!({"description": "Overwrites flumoxed sectors.", "confidence": 10}),
+            );
+        }
+        // What nobody here may see, and what was withdrawn, must take no place from the others.
+        if n % 10 == 3 {
+            other = with(other, json!({"labels": ["TLP:RED"]}));
+        }
+        if n % 10 == 7 {
+            other = with(other, json!({"revoked": true}));
+        }
+        objects.push(relationship(&group, "uses", &other));
+        objects.push(other);
+    }
+    objects
+}
+
+#[test]
+fn a_hub_of_five_thousand_neighbours_finds_the_ones_that_are_asked_for() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let admin = &app.admin;
+        let done = admin.ingest(json!(hub())).await;
+        assert_eq!(done["nodes_created"], NEIGHBOURS + 1);
+        let ask = async |question: &str| {
+            let found = admin.search_with(question, &[("mode", "structured")]).await;
+            found["results"].as_array().unwrap().clone()
+        };
+        let found = ask("techniques used by Sandworm Team").await;
+        assert!(found.len() >= ASKED_FOR, "{}", found.len());
+        for node in &found[..ASKED_FOR] {
+            assert!(text(node, "name").starts_with("Heronmove "), "{node}");
+        }
+        // The other words of the question choose among thousands of its type.
+        let found = ask("malware used by Sandworm Team with flumoxed sectors").await;
+        assert_eq!(found[0]["name"], "Heronkit 4321");
+        assert_eq!(found.len(), 100);
+        // Without such words it is the most confident ones, in the order of their names.
+        let found = ask("malware used by Sandworm Team").await;
+        let names: Vec<&str> = found.iter().map(|node| text(node, "name")).collect();
+        let visible =
+            (0..NEIGHBOURS).filter(|n| n % (NEIGHBOURS / ASKED_FOR) != 0 && ![3, 7].contains(&(n % 10)));
+        let want: Vec<String> = visible.take(100).map(|n| format!("Heronkit {n:04}")).collect();
+        assert_eq!(names, want);
+        app.stop().await;
+    });
+}

@@ -1,0 +1,276 @@
+//! Texts of one session: one open batch, each entity once, each text the evidence of what it names.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+
+use crate::helpers::{Client, TestApp, run};
+use crate::staging::{entity, results};
+use crate::stix::{evidence, text};
+
+impl Client {
+    async fn part(&self, session: &str, told: &str) -> Value {
+        self.preview(&json!({"text": told, "session_id": session})).await
+    }
+
+    async fn accept(&self, entity: &Value) {
+        self.decide(entity, json!({"status": "accepted"})).await;
+    }
+
+    /// The words of a node's evidence, in the order it was linked.
+    async fn told_of(&self, name: &str) -> Vec<String> {
+        let node = self.one(name).await;
+        let mut told = Vec::new();
+        for id in node["linked_evidence_ids"].as_array().unwrap() {
+            let record = self.read_evidence(id.as_str().unwrap()).await;
+            told.push(text(&record, "text").to_owned());
+        }
+        told
+    }
+
+    async fn relations_of(&self, name: &str) -> Vec<(String, String)> {
+        let node = self.one(name).await;
+        let read = self.read_node(text(&node, "id")).await;
+        let relations = read["relationships"].as_array().unwrap().iter();
+        relations
+            .map(|edge| {
+                let kind = text(edge, "relationship_type").to_owned();
+                (kind, text(&edge["node"], "name").to_owned())
+            })
+            .collect()
+    }
+}
+
+fn names(view: &Value) -> Vec<&str> {
+    let entities = view["entities"].as_array().unwrap().iter();
+    entities.map(|entity| text(entity, "name")).collect()
+}
+
+const ONE: &str = "Part one: APT28 was seen again.";
+const TWO: &str = "Part two: Fancy Bear uses X-Agent. It called zq-evil.com.";
+
+#[test]
+fn texts_of_one_session_are_one_batch_with_each_entity_once() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let admin = &app.admin;
+        let first = admin.part("s-1", ONE).await;
+        let second = admin.part("s-1", TWO).await;
+        assert_eq!(second["batch_id"], first["batch_id"]);
+        assert_eq!(names(&second), ["APT28", "X-Agent", "zq-evil.com"]);
+        assert_eq!(entity(&second, "APT28"), entity(&first, "APT28"));
+        let counted = |view: &Value| {
+            let summary = &view["summary"];
+            ["total_parsed", "total_to_add", "missing_tlp"].map(|key| summary[key].as_u64().unwrap())
+        };
+        assert_eq!((counted(&first), counted(&second)), ([1, 1, 1], [3, 3, 3]));
+        let batch = admin.batch(&first["batch_id"]).await;
+        assert_eq!(batch["entities"], second["entities"]);
+        assert_eq!(
+            (&batch["batch"]["summary"], &batch["batch"]["session_id"]),
+            (&second["summary"], &json!("s-1"))
+        );
+        // Other sessions, other workspaces and texts of no session have batches of their own.
+        let other = app.workspace("other").await;
+        let apart = [
+            admin.part("s-2", ONE).await,
+            admin.preview(&json!({"text": ONE})).await,
+            other.part("s-1", ONE).await,
+        ];
+        let ids: HashSet<&str> = apart
+            .iter()
+            .chain([&first])
+            .map(|view| text(view, "batch_id"))
+            .collect();
+        assert_eq!(ids.len(), 4);
+
+        for found in second["entities"].as_array().unwrap() {
+            admin.accept(found).await;
+        }
+        assert_eq!(
+            admin.commit(&first["batch_id"]).await,
+            results([3, 0, 2, 0, 0, 0])
+        );
+        // The earlier entity is the end of what the later text states, and both texts are its evidence.
+        assert_eq!(admin.told_of("APT28").await, [ONE, TWO]);
+        assert_eq!(admin.told_of("zq-evil.com").await, [TWO]);
+        assert_eq!(
+            admin.relations_of("APT28").await,
+            [("uses".to_owned(), "X-Agent".to_owned())]
+        );
+        assert_eq!(admin.commit(&first["batch_id"]).await, results([0; 6]));
+        // A batch that is done takes nothing in any more.
+        let third = admin.part("s-1", TWO).await;
+        assert_ne!(third["batch_id"], first["batch_id"]);
+        assert_eq!(third["summary"]["total_to_update"], 3);
+        let audited = admin.audited("ingest.preview").await;
+        assert_eq!(audited.len(), 5);
+        app.stop().await;
+    });
+}
+
+#[test]
+fn what_is_committed_already_gets_the_later_text_as_evidence() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let admin = &app.admin;
+        let first = admin
+            .part("s", "APT28 was seen again; zq-open.com was called.")
+            .await;
+        let id = &first["batch_id"];
+        admin.accept(entity(&first, "APT28")).await;
+        assert_eq!(admin.commit(id).await, results([1, 0, 1, 0, 0, 1]));
+        let second = admin.part("s", TWO).await;
+        assert_eq!(second["batch_id"], *id);
+        assert_eq!(names(&second), ["APT28", "zq-open.com", "X-Agent", "zq-evil.com"]);
+        admin.accept(entity(&second, "X-Agent")).await;
+        assert_eq!(admin.commit(id).await, results([1, 1, 1, 0, 0, 2]));
+        assert_eq!(evidence(&admin.one("APT28").await), 2);
+        assert_eq!(
+            admin.relations_of("APT28").await,
+            [("uses".to_owned(), "X-Agent".to_owned())]
+        );
+        // Also where the later text names nothing else.
+        let told = "Part three: APT28 once more.";
+        admin.part("s", told).await;
+        assert_eq!(admin.commit(id).await, results([0, 1, 1, 0, 0, 2]));
+        assert_eq!(admin.told_of("APT28").await[2], told);
+        assert_eq!(admin.commit(id).await, results([0, 0, 0, 0, 0, 2]));
+        app.stop().await;
+    });
+}
+
+#[test]
+fn what_was_rejected_in_a_session_is_not_staged_again() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let admin = &app.admin;
+        let first = admin
+            .part("s", "APT28 was seen again; zq-open.com was called.")
+            .await;
+        let id = &first["batch_id"];
+        admin
+            .decide(entity(&first, "APT28"), json!({"status": "rejected"}))
+            .await;
+        let second = admin.part("s", TWO).await;
+        assert_eq!(entity(&second, "APT28")["status"], "rejected");
+        assert_eq!(admin.commit(id).await, results([0, 0, 0, 0, 1, 3]));
+        let third = admin.part("s", "APT28 uses X-Agent against zq-third.com.").await;
+        assert_eq!(
+            names(&third),
+            ["zq-open.com", "X-Agent", "zq-evil.com", "zq-third.com"]
+        );
+        for found in third["entities"].as_array().unwrap() {
+            admin.accept(found).await;
+        }
+        assert_eq!(admin.commit(id).await, results([4, 0, 3, 0, 0, 0]));
+        // What the texts state of the rejected one is not said of whatever was staged after it.
+        for name in ["X-Agent", "zq-third.com"] {
+            let relations = admin.relations_of(name).await;
+            let said = relations
+                .iter()
+                .all(|(_, other)| other.starts_with("zq-") || other == "X-Agent");
+            assert!(said, "{relations:?}");
+        }
+        assert!(admin.named("APT28").await.is_empty());
+        app.stop().await;
+    });
+}
+
+#[test]
+fn texts_that_arrive_at_the_same_time_meet_in_one_batch() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let parts: Vec<_> = (0..12)
+            .map(|n| {
+                let client = app.admin.clone();
+                let told = format!("APT28 was seen again, now with zq-{n}.com.");
+                tokio::spawn(async move { client.part("s", &told).await })
+            })
+            .collect();
+        let mut ids = HashSet::new();
+        for part in parts {
+            ids.insert(text(&part.await.unwrap(), "batch_id").to_owned());
+        }
+        assert_eq!(ids.len(), 1);
+        let id = json!(ids.iter().next().unwrap());
+        let batch = app.admin.batch(&id).await;
+        let unique: HashSet<&str> = names(&batch).into_iter().collect();
+        assert_eq!((names(&batch).len(), unique.len()), (13, 13));
+        assert_eq!(batch["batch"]["summary"]["total_parsed"], 13);
+        for found in batch["entities"].as_array().unwrap() {
+            app.admin.accept(found).await;
+        }
+        assert_eq!(app.admin.commit(&id).await, results([13, 0, 12, 0, 0, 0]));
+        assert_eq!(evidence(&app.admin.one("APT28").await), 12);
+        app.stop().await;
+    });
+}
+
+/// A later text that states TLP:RED: it warns of what waits, and becomes no evidence before somebody accepted some of it.
+#[test]
+fn a_sensitive_later_text_waits_for_a_decision_in_the_automatic_mode() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let admin = &app.admin;
+        let waiting = admin.part("s", "zq-open.com was called.").await;
+        let id = &waiting["batch_id"];
+        let auto = async |told: &str| {
+            let body = json!({"text": told, "session_id": "s", "ingest_mode": "auto"});
+            admin.preview(&body).await
+        };
+        assert_eq!(auto(ONE).await["batch_id"], *id);
+        assert_eq!(admin.told_of("APT28").await, [ONE]);
+        let told = "TLP:RED\nAPT28 uses X-Agent. It called zq-open.com.";
+        let second = auto(told).await;
+        assert_eq!(second["batch_id"], *id);
+        for name in ["X-Agent", "zq-open.com"] {
+            let found = entity(&second, name);
+            let warned = found["warnings"].to_string().contains("TLP:RED");
+            assert!(warned && found["status"] == "pending", "{found}");
+        }
+        assert_eq!(second["summary"]["sensitive_warns"], 2);
+        assert_eq!(admin.told_of("APT28").await, [ONE]);
+        assert!(admin.named("X-Agent").await.is_empty());
+        // A commit of what the clean text named leaves the sensitive one where it is.
+        admin.accept(entity(&second, "zq-open.com")).await;
+        assert_eq!(admin.commit(id).await, results([1, 0, 1, 0, 0, 1]));
+        assert_eq!(admin.told_of("zq-open.com").await, ["zq-open.com was called."]);
+        let red = json!({"status": "accepted", "resolved_tlp": "AMBER"});
+        admin.decide(entity(&second, "X-Agent"), red).await;
+        assert_eq!(admin.commit(id).await, results([1, 2, 1, 0, 0, 0]));
+        assert_eq!(admin.told_of("APT28").await, [ONE, told]);
+        app.stop().await;
+    });
+}
+
+#[test]
+fn a_batch_is_as_restricted_as_its_most_restricted_text() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let admin = &app.admin;
+        admin.open().await;
+        let first = admin.part("s", "TLP:GREEN\nAPT28 was seen again.").await;
+        let second = admin.part("s", "TLP:RED\nX-Agent called zq-evil.com.").await;
+        assert_eq!(second["batch_id"], first["batch_id"]);
+        assert_eq!(entity(&second, "APT28")["proposed_tlp"], "TLP:GREEN");
+        assert_eq!(entity(&second, "X-Agent")["proposed_tlp"], "TLP:RED");
+        for found in second["entities"].as_array().unwrap() {
+            admin.accept(found).await;
+        }
+        let closed = json!({"tlp_ceiling": "AMBER", "elevated_clearance": false});
+        admin.settings(closed.clone()).await;
+        let path = format!("/api/ingest/batch/{}", text(&first, "batch_id"));
+        admin.get(&path).await.refused(404).await;
+        let third = admin.part("s", "Part three: APT28 again.").await;
+        assert_ne!(third["batch_id"], first["batch_id"]);
+        assert_eq!(names(&third), ["APT28"]);
+        // Each text keeps its own marking as evidence.
+        admin.open().await;
+        admin.commit(&first["batch_id"]).await;
+        admin.settings(closed).await;
+        assert_eq!(admin.told_of("APT28").await, ["TLP:GREEN\nAPT28 was seen again."]);
+        assert!(admin.named("zq-evil.com").await.is_empty());
+        app.stop().await;
+    });
+}
