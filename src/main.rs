@@ -89,7 +89,7 @@ enum Command {
         /// A TOML file with the settings to change; see config/local.toml for all of them.
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
-        /// Address to listen on; any but a loopback one needs LOCAL_WEB_API_KEY [default: 127.0.0.1].
+        /// Address to listen on; 0.0.0.0 and :: need LOCAL_WEB_API_KEY [default: 127.0.0.1].
         #[arg(long, value_name = "HOST")]
         host: Option<String>,
         /// Port to listen on [default: 8088].

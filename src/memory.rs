@@ -43,7 +43,7 @@ use crate::config::local::{LocalFlags, LocalSettings};
 use crate::domain::audit::{AuditEntry, ChainReport, Outcome};
 use crate::domain::error::DomainError;
 use crate::domain::memory::entity::{EntityDraft, EntityKey, relationship_label};
-use crate::domain::memory::note::cut;
+use crate::domain::memory::note::{DEFAULT_DOMAIN, cut};
 use crate::domain::memory::synthesis::{Answer, SynthesisFormat};
 use crate::domain::memory::tier::Tier;
 use crate::domain::memory::view::{EntityRelationship, MemoryFigures};
@@ -101,7 +101,7 @@ impl From<&str> for NewNote {
     fn from(content: &str) -> Self {
         NewNote {
             content: content.to_owned(),
-            domain: "cti".into(),
+            domain: DEFAULT_DOMAIN.into(),
             source_type: "manual".into(),
             source_ref: String::new(),
             evolve: true,

@@ -7,7 +7,7 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use actix::{Actor, Context};
 use futures_util::FutureExt;
@@ -26,11 +26,9 @@ use super::handle::{Access, ActorHandle, Request};
 use super::job;
 use crate::config::ActorSettings;
 use crate::domain::error::DomainError;
-use crate::domain::extraction::EntityKind;
-use crate::domain::memory::entity::{EntityDraft, Mentions, RelationDraft, type_of};
+use crate::domain::memory::entity::{EntityDraft, Mentions, RelationDraft};
 use crate::domain::memory::note::Note;
-use crate::domain::node::NodeType;
-use crate::domain::staging::{ExtractedEntity, Extraction, SourceType};
+use crate::domain::staging::{Extraction, SourceType};
 use crate::llm::LlmError;
 use crate::llm::evolution::{Candidate, Decision};
 
@@ -61,7 +59,8 @@ pub struct ReadQueue;
 pub struct QueueState {
     /// Notes that wait.
     pub depth: u64,
-    /// `idle`, `processing`, `backing_off` (the endpoint is out of reach) or `paused` (no model is configured).
+    /// What the worker does: `idle` (it waits for notes), `processing` (it works on one), `backing_off` (it waits before
+    /// it tries again), or `paused`: there is none, because no model is configured, and notes wait.
     pub status: &'static str,
 }
 
@@ -115,12 +114,7 @@ impl EnricherCore {
     #[allow(clippy::unused_async)] // The shape of every request's work.
     async fn state(&self, _: ReadQueue) -> Result<QueueState, DomainError> {
         let depth = self.queue.depth();
-        let status = match (self.on, self.status.load(Ordering::Relaxed)) {
-            (_, _) if depth == 0 => "idle",
-            (false, _) => "paused",
-            (true, BACKING_OFF) => "backing_off",
-            (true, _) => "processing",
-        };
+        let status = status_of(self.on, depth, self.status.load(Ordering::Relaxed));
         Ok(QueueState { depth, status })
     }
 
@@ -145,9 +139,6 @@ impl EnricherCore {
                 self.pause(&mut round).await;
                 round.left_behind = false;
             } else {
-                if round.outages == 0 {
-                    self.status.store(PROCESSING, Ordering::Relaxed);
-                }
                 self.batch(batch, &mut round).await;
             }
         }
@@ -158,11 +149,11 @@ impl EnricherCore {
         for waiting in batch {
             let note = waiting.note.id;
             round.after = Some(note);
+            self.status.store(PROCESSING, Ordering::Relaxed);
             // A panic costs this note's turn only.
             let turn = AssertUnwindSafe(self.enrich(waiting)).catch_unwind();
             match turn.await.unwrap_or(Turn::Unanswered(LlmError::Broken)) {
                 Turn::Done => {
-                    self.status.store(PROCESSING, Ordering::Relaxed);
                     (round.pause, round.outages) = (FIRST_PAUSE, 0);
                     // The endpoint works, so the fault may be theirs.
                     for (failed, error) in std::mem::take(&mut round.suspects) {
@@ -189,13 +180,14 @@ impl EnricherCore {
     /// One note's turn.
     async fn enrich(&self, waiting: WaitingNote) -> Turn {
         let note = waiting.note.id;
-        let verdict = match self.verdict(&waiting).await {
+        let until = Instant::now() + self.patience;
+        let verdict = match self.verdict(&waiting, until).await {
             Ok(verdict) => verdict,
             Err(error) if !error.is_answer() => return Turn::Unanswered(error),
             Err(error) if self.may_fail_again(note, &error).await => return Turn::Failed,
             Err(_) => Verdict::Keep,
         };
-        let found = match self.mentions(waiting.note.content).await {
+        let found = match self.mentions(waiting.note.content, until).await {
             Ok(found) => found,
             Err(error) if !error.is_answer() => return Turn::Unanswered(error),
             Err(error) if self.may_fail_again(note, &error).await => return Turn::Failed,
@@ -235,19 +227,23 @@ impl EnricherCore {
     }
 
     /// What the model and the rules find in a text.
-    async fn mentions(&self, text: String) -> Result<Mentions, LlmError> {
-        let extract = ExtractWithModel(Extract {
+    async fn mentions(&self, text: String, until: Instant) -> Result<Mentions, LlmError> {
+        let extract = Extract {
             workspace: None,
             text,
             source_type: SourceType::AnalystReport,
-        });
+        };
+        let extract = ExtractWithModel {
+            extract,
+            patience: until.saturating_duration_since(Instant::now()),
+        };
         // A full mailbox or gate is over in a moment, as an outage is.
         let found = self.extractor.call(extract).await;
         found.unwrap_or(Err(LlmError::OutOfTime)).map(mentions_of)
     }
 
     /// What the model makes of the note.
-    async fn verdict(&self, waiting: &WaitingNote) -> Result<Verdict, LlmError> {
+    async fn verdict(&self, waiting: &WaitingNote, until: Instant) -> Result<Verdict, LlmError> {
         if waiting.candidates.is_empty() {
             return Ok(Verdict::Keep);
         }
@@ -259,7 +255,7 @@ impl EnricherCore {
         let ask = Decide {
             new: waiting.note.content.clone(),
             candidates: waiting.candidates.iter().map(candidate).collect(),
-            patience: self.patience,
+            patience: until.saturating_duration_since(Instant::now()),
         };
         let id = |id: &str| Uuid::parse_str(id).map_err(|error| LlmError::Unusable(error.to_string()));
         let decision = self.extractor.call(ask).await;
@@ -319,15 +315,23 @@ enum Turn {
     Unanswered(LlmError),
 }
 
+/// What the worker does, by name; `on`: whether there is one.
+fn status_of(on: bool, depth: u64, status: u8) -> &'static str {
+    match status {
+        _ if !on && depth > 0 => "paused",
+        PROCESSING => "processing",
+        BACKING_OFF => "backing_off",
+        _ => "idle",
+    }
+}
+
 /// What the extractor found, as the memory names it; what the text does not bear out is left out.
 fn mentions_of(extraction: Extraction) -> Mentions {
     let mut found = Mentions::default();
     let mut places = Vec::with_capacity(extraction.entities.len());
     for entity in &extraction.entities {
         let sure = entity.warnings.is_empty() && entity.confidence >= LEAST_CONFIDENCE;
-        let draft = entity_type(entity)
-            .filter(|_| sure)
-            .and_then(|kind| EntityDraft::named(kind, value_of(entity), entity.confidence).ok());
+        let draft = EntityDraft::of_extracted(entity).filter(|_| sure);
         places.push(draft.map(|draft| {
             found.entities.push(draft);
             found.entities.len() - 1
@@ -346,29 +350,6 @@ fn mentions_of(extraction: Extraction) -> Mentions {
         }
     }
     found
-}
-
-fn value_of(entity: &ExtractedEntity) -> &str {
-    let value = entity.properties.get("value").and_then(serde_json::Value::as_str);
-    value.unwrap_or(&entity.name)
-}
-
-fn entity_type(entity: &ExtractedEntity) -> Option<&'static str> {
-    match entity.node_type {
-        NodeType::Actor => Some("actor"),
-        NodeType::Cve => Some("cve"),
-        NodeType::Attck => Some("attack_pattern"),
-        NodeType::Tool => Some("tool"),
-        NodeType::Vulnerability => Some("vulnerability"),
-        NodeType::Osint => None,
-        NodeType::Ioc => {
-            let kind = entity
-                .properties
-                .get("ioc_type")
-                .and_then(serde_json::Value::as_str);
-            kind.and_then(|kind| kind.parse::<EntityKind>().ok()).map(type_of)
-        }
-    }
 }
 
 impl Enricher {
@@ -403,3 +384,6 @@ job::delegate! {
     Enricher:
     ReadQueue => state,
 }
+
+#[cfg(test)]
+mod tests;

@@ -45,7 +45,11 @@ impl Request for Extract {
 
 /// The same for work that can wait: why the model had no part in it is an error, not a warning.
 #[derive(Debug)]
-pub struct ExtractWithModel(pub Extract);
+pub struct ExtractWithModel {
+    pub extract: Extract,
+    /// What the model may take, if it is less than what the actor gives it.
+    pub patience: Duration,
+}
 
 impl Request for ExtractWithModel {
     type Reply = Result<Extraction, LlmError>;
@@ -92,9 +96,13 @@ pub struct ExtractorCore {
 impl ExtractorCore {
     /// `None`: the rules alone.
     pub fn new(model: Option<LanguageModel>, settings: ActorSettings) -> Self {
-        // The rest is for waiting at the gate and for the rules.
-        let patience = Duration::from_millis(settings.timeout_ms) * 3 / 4;
+        let patience = Duration::from_millis(Self::patience_ms(settings));
         Self { model, patience }
+    }
+
+    /// Milliseconds that a model may take of one request; the rest is for waiting at the gate and for the rules.
+    pub fn patience_ms(settings: ActorSettings) -> u64 {
+        settings.timeout_ms / 4 * 3
     }
 
     async fn synthesize(&self, request: Synthesize) -> Result<SynthesisAnswer, DomainError> {
@@ -122,7 +130,7 @@ impl ExtractorCore {
     }
 
     async fn extract(&self, request: Extract) -> Result<Extraction, DomainError> {
-        let (mut found, failure) = self.read(request).await?;
+        let (mut found, failure) = self.read(request, self.patience).await?;
         if let Some(error) = failure {
             tracing::warn!(%error, "language model unavailable");
             found.warnings.push(format!(
@@ -136,19 +144,24 @@ impl ExtractorCore {
         &self,
         request: ExtractWithModel,
     ) -> Result<Result<Extraction, LlmError>, DomainError> {
-        let (found, failure) = self.read(request.0).await?;
+        let patience = request.patience.min(self.patience);
+        let (found, failure) = self.read(request.extract, patience).await?;
         Ok(failure.map_or(Ok(found), Err))
     }
 
     /// What is found in a text, and why the model had no part in it.
-    async fn read(&self, request: Extract) -> Result<(Extraction, Option<LlmError>), DomainError> {
+    async fn read(
+        &self,
+        request: Extract,
+        patience: Duration,
+    ) -> Result<(Extraction, Option<LlmError>), DomainError> {
         let Extract {
             workspace: _,
             text,
             source_type,
         } = request;
         let text: Arc<str> = text.into();
-        let until = Instant::now() + self.patience;
+        let until = Instant::now() + patience;
         let of_rules = Arc::clone(&text);
         let mut rules = job::blocking(move || Ok(entities_of(&of_rules))).await?;
         let Some(model) = &self.model else {

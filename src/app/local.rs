@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
+use super::lease::Lease;
 use super::{Listening, StartError, closed, drain, first, keep, serve, stored_secret, tidy_figures, upkeep};
 use crate::actors::audit_writer::{AuditHandle, AuditWriter};
 use crate::actors::config_owner::{ConfigHandle, ConfigOwner};
@@ -28,7 +29,7 @@ use crate::actors::telemetry_tailer::{
 };
 use crate::actors::write_semaphore::{WriteSemaphore, WriteSemaphoreHandle};
 use crate::config::EmbeddingProvider;
-use crate::config::local::{Editor, LocalSettings, PiiPolicy};
+use crate::config::local::{EVERYWHERE, Editor, LocalSettings, PiiPolicy};
 use crate::domain::memory::entity::mentions_in;
 use crate::domain::permission::Tier;
 use crate::domain::principal::Workspace;
@@ -78,6 +79,8 @@ pub struct LocalCore {
     core: Arc<GraphCore>,
     tailer: Arc<TailerCore>,
     background: Vec<JoinHandle<()>>,
+    /// Of a memory that other processes could reach.
+    lease: Option<Lease>,
 }
 
 impl LocalCore {
@@ -90,6 +93,11 @@ impl LocalCore {
         let runtime = Handle::current();
         let actors = settings.actors.clone();
         let store = open_store(&settings).await?;
+        let lease = if settings.is_shared() {
+            Some(Lease::take(&store, &settings.storage.data_dir).await?)
+        } else {
+            None
+        };
         ensure_workspace(&store).await?;
         let key = |secret: &SecretString| Some(secret.clone()).filter(|key| !key.expose_secret().is_empty());
         let embedder =
@@ -105,15 +113,15 @@ impl LocalCore {
             .map_err(|error| StartError::Setup(format!("search index: {error}")))?;
         let surroundings = Surroundings {
             remote_model: settings.embedding.provider != EmbeddingProvider::Builtin,
-            shared_store: settings.backend.starts_with("ws"),
+            shared_store: settings.is_shared(),
         };
         let model = llm::model_of(&settings.llm, key(&settings.llm_api_key))?;
-        let extractor = ExtractorCore::new(model, actors.extractor);
-        let extractor = Extractor::start(Arc::new(extractor), runtime.clone(), actors.extractor);
+        let extractor = ExtractorCore::new(model, actors.extractor.into());
+        let extractor = Extractor::start(Arc::new(extractor), runtime.clone(), actors.extractor.into());
         let arbiter = actix::Arbiter::current();
         let limiter = ActorHandle::start(
             "rate_limiter",
-            actors.rate_limiter,
+            actors.rate_limiter.into(),
             Box::new(move || actix::Actor::start_in_arbiter(&arbiter, |_| RateLimiter::default())),
         );
         let audit = AuditWriter::start(Arc::clone(&store), runtime.clone(), actors.audit_writer);
@@ -139,10 +147,11 @@ impl LocalCore {
         let graph = GraphStore::start(Arc::clone(&core), runtime.clone(), actors.graph_store);
         let live = watched.clone();
         let capacity = Arc::new(move || live.borrow().web.write_concurrency);
-        let semaphore = WriteSemaphore::start(capacity, actors.write_semaphore);
+        let semaphore = WriteSemaphore::start(capacity, actors.write_semaphore.into());
         let live = watched.clone();
         let tailer = Arc::new(TailerCore::new(
             data_dir,
+            fixed.logging.file,
             fixed.web.stream_buffer,
             Arc::new(clock::now),
             Arc::new(move || limits(&live.borrow())),
@@ -156,7 +165,7 @@ impl LocalCore {
             fixed.has_model(),
             patience,
         );
-        let (enricher, work) = Enricher::start(Arc::new(enricher), runtime, actors.enricher);
+        let (enricher, work) = Enricher::start(Arc::new(enricher), runtime, actors.enricher.into());
         let (entries, recorded) = mpsc::channel(MOST_ENTRIES);
         let handles = LocalHandles {
             settings: watched,
@@ -181,6 +190,7 @@ impl LocalCore {
             core,
             tailer,
             background,
+            lease,
         })
     }
 
@@ -190,7 +200,7 @@ impl LocalCore {
     }
 
     /// Empties the audit writer, writes the index out and closes the store.
-    pub async fn stop(self, deadline: Duration) {
+    pub async fn stop(mut self, deadline: Duration) {
         drain(&self.handles.audit, deadline).await;
         // All places are free once all entries are on their way.
         let sent = self.handles.entries.reserve_many(MOST_ENTRIES);
@@ -202,6 +212,9 @@ impl LocalCore {
             task.abort();
         }
         self.core.close_idle_indexes(Duration::ZERO).await;
+        if let Some(lease) = self.lease.take() {
+            lease.release(&self.store).await;
+        }
         let temporary = self.store.temporary_dir().map(Path::to_owned);
         let store = Arc::downgrade(&self.store);
         let engine_dir = self.handles.settings().engine_dir();
@@ -319,7 +332,12 @@ async fn open_store(settings: &LocalSettings) -> Result<Arc<Store>, StartError> 
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let password = variable("THREAT_MEMORY_STORAGE_PASSWORD").map(SecretString::from);
     let owner = variable("THREAT_MEMORY_STORAGE_USER").zip(password);
-    let secret = stored_secret(settings.data_dir().as_deref())?;
+    // Whoever may own an external database shares one user in it: a process that is refused must not lock the other one
+    // out with a password of its own.
+    let secret = match &owner {
+        Some((_, password)) if settings.is_shared() => password.clone(),
+        Some(_) | None => stored_secret(settings.data_dir().as_deref())?,
+    };
     super::open_store(
         "local",
         &settings.engine_url(),
@@ -389,6 +407,10 @@ fn listen(
             .next()
             .ok_or_else(|| StartError::Setup(format!("{place}: no address")))?,
     };
+    // A name may mean that too.
+    if address.ip().to_canonical().is_unspecified() && web_settings.api_key.expose_secret().is_empty() {
+        return Err(StartError::Setup(format!("web.host: {EVERYWHERE}")));
+    }
     let data = web::Data::new(state.clone());
     let server = HttpServer::new(move || {
         App::new()

@@ -3,6 +3,7 @@
 //! `hosted` and `local` are two services over one core; what both need stands here.
 
 pub mod hosted;
+mod lease;
 pub mod local;
 
 use std::net::SocketAddr;

@@ -46,6 +46,12 @@ impl ConfigError {
         Self { text, range: None }
     }
 
+    /// The same with the reason of the rule.
+    fn explained(mut self, reason: &str) -> Self {
+        self.text.push_str(&format!(" ({reason})"));
+        self
+    }
+
     /// The key and its rule.
     fn parts(&self) -> (&str, &str) {
         self.text.split_once(": ").unwrap_or(("", &self.text))

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
+use super::extraction::EntityKind;
 use super::node::{NodeType, wire_enum};
 use super::tlp::Tlp;
 
@@ -55,6 +56,8 @@ wire_enum! {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExtractedEntity {
     pub node_type: NodeType,
+    /// What the rules take it for, where they know it: several kinds share a node type.
+    pub kind: Option<EntityKind>,
     pub name: String,
     pub description: String,
     /// 0 to 1.

@@ -18,7 +18,7 @@ use crate::domain::memory::synthesis::{Answer, SynthesisFormat, no_answer};
 use crate::domain::memory::tier::Tier;
 
 /// Characters of all notes of one question together.
-const MAX_CHARS: usize = 32_000;
+pub const MAX_CHARS: usize = 32_000;
 
 const RULES: &str = "\
 You answer a question about cyber threats from the user's own notes, as JSON of the given schema.

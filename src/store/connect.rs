@@ -47,6 +47,11 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(30);
 pub enum StoreError {
     #[error("the data directory {0} is in use by another process; stop it first or choose another directory")]
     InUse(String),
+    #[error(
+        "the memory in this database is in use by another process ({place}); stop it first, or wait {seconds} seconds \
+         after it ended unexpectedly"
+    )]
+    Held { place: String, seconds: u64 },
     #[error("storage {url}: {cause}")]
     Open { url: String, cause: String },
     #[error("the schema is version {found}, this program knows {known}; use a newer program")]
@@ -63,9 +68,10 @@ impl StoreError {
         match self {
             StoreError::Domain(error) => error,
             StoreError::Database(error) => super::failed(what)(error),
-            StoreError::InUse(_) | StoreError::Open { .. } | StoreError::TooNew { .. } => {
-                DomainError::internal(what, self)
-            }
+            StoreError::InUse(_)
+            | StoreError::Held { .. }
+            | StoreError::Open { .. }
+            | StoreError::TooNew { .. } => DomainError::internal(what, self),
         }
     }
 }
@@ -100,8 +106,8 @@ impl Default for StorageMemory {
 }
 
 impl Store {
-    /// Opens `url` (`surrealkv://PATH`, `mem://` for a store that ends with the process, `ws://HOST`, `wss://HOST`), migrates `database` and signs in
-    /// as the service user, whose password is derived from `secret`.
+    /// Opens `url` (`surrealkv://PATH`, `mem://` for a store that ends with the process, `ws://HOST`, `wss://HOST`),
+    /// migrates `database` and signs in as the service user, whose password is derived from `secret`.
     ///
     /// # Errors
     /// [`StoreError::InUse`] when another process holds the directory.

@@ -12,6 +12,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (2, include_str!("../../schemas/0002_notes.surql")),
     (3, include_str!("../../schemas/0003_retention.surql")),
     (4, include_str!("../../schemas/0004_staging_sessions.surql")),
+    (5, include_str!("../../schemas/0005_local.surql")),
 ];
 
 /// Selects the database, applies what is missing and defines the service user.

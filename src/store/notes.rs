@@ -7,7 +7,9 @@ use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
 use super::nodes::Change;
-use super::notes_rows::{EntityRow, HeadRow, NoteRow, Rows, changed, mentioning, relation, superseding};
+use super::notes_rows::{
+    EntityRow, HeadRow, NoteRow, Rows, changed, mentioning, relation, repeating, superseding,
+};
 use super::rows::{AuditRow, EdgeRow, key, record};
 use super::{Store, failed};
 use crate::domain::audit::AuditEntry;
@@ -78,6 +80,8 @@ pub struct NotesWrite {
     pub mentions: Vec<(Uuid, Vec<Uuid>)>,
     /// Notes and the ones that took their place.
     pub superseded: Vec<(Uuid, Uuid)>,
+    /// Notes that were said again, with the trust and the sources that they have from now on.
+    pub repeated: Vec<Note>,
     /// Notes that a language model shall look at.
     pub enrich: Vec<Uuid>,
     /// Notes that it has looked at.
@@ -149,6 +153,11 @@ impl Store {
                  rev = $rev WHERE ws = $ws RETURN NONE }; ",
             ),
             (
+                !write.repeated.is_empty(),
+                "FOR $row IN $repeated { UPDATE $row.id SET tier = $row.tier, confidence = $row.confidence, \
+                 source_refs = $row.source_refs, rev = $rev WHERE ws = $ws RETURN NONE }; ",
+            ),
+            (
                 !write.enrich.is_empty(),
                 "INSERT INTO enrichment $enrich RETURN NONE; ",
             ),
@@ -204,6 +213,10 @@ impl Store {
             .bind((
                 "superseded",
                 write.superseded.iter().map(superseding).collect::<Vec<_>>(),
+            ))
+            .bind((
+                "repeated",
+                write.repeated.iter().map(repeating).collect::<Vec<_>>(),
             ))
             .bind((
                 "enrich",

@@ -9,7 +9,7 @@ use super::notes::{ENTITY_SOURCE, NoteHead, StoredEntity, StoredNote, StoredRela
 use super::rows::{EdgeRow, NodeRow, corrupt, key, record};
 use crate::domain::error::DomainError;
 use crate::domain::memory::entity::{EntityDraft, EntityKey};
-use crate::domain::memory::note::{self, Note};
+use crate::domain::memory::note::{self, Note, domain_of};
 use crate::domain::node::NodeStatus;
 use crate::domain::tlp::Tlp;
 
@@ -22,6 +22,7 @@ pub(super) struct NoteRow {
     pub(super) domain: String,
     pub(super) source_type: String,
     pub(super) source_ref: String,
+    pub(super) source_refs: Option<Vec<String>>,
     pub(super) tier: String,
     pub(super) confidence: f64,
     pub(super) flags: Vec<String>,
@@ -64,6 +65,14 @@ pub(super) struct Change {
 }
 
 #[derive(Debug, Clone, SurrealValue)]
+pub(super) struct RepeatRow {
+    pub(super) id: RecordId,
+    pub(super) tier: String,
+    pub(super) confidence: f64,
+    pub(super) source_refs: Vec<String>,
+}
+
+#[derive(Debug, Clone, SurrealValue)]
 pub(super) struct WaitingRow {
     pub(super) id: RecordId,
     pub(super) ws: Uuid,
@@ -88,6 +97,7 @@ impl Rows {
             domain: note.domain.clone(),
             source_type: note.source_type.clone(),
             source_ref: note.source_ref.clone(),
+            source_refs: Some(note.source_refs.clone()),
             tier: note.tier.clone(),
             confidence: note.confidence,
             flags: note.flags.clone(),
@@ -195,6 +205,15 @@ pub(super) fn superseding((old, by): &(Uuid, Uuid)) -> Change {
     }
 }
 
+pub(super) fn repeating(note: &Note) -> RepeatRow {
+    RepeatRow {
+        id: record("note", note.id),
+        tier: note.tier.clone(),
+        confidence: note.confidence,
+        source_refs: note.source_refs.clone(),
+    }
+}
+
 pub(super) fn relation(row: EdgeRow) -> Result<StoredRelation, DomainError> {
     Ok(StoredRelation {
         id: key(&row.id)?,
@@ -214,14 +233,19 @@ pub(super) fn relation(row: EdgeRow) -> Result<StoredRelation, DomainError> {
 
 impl NoteRow {
     pub(super) fn into_stored(self) -> Result<StoredNote, DomainError> {
+        let first = Some(self.source_ref).filter(|source| !source.is_empty());
+        let source_refs = self
+            .source_refs
+            .unwrap_or_else(|| first.iter().cloned().collect());
         Ok(StoredNote {
             rev: u64::try_from(self.rev).unwrap_or(0),
             note: Note {
                 id: key(&self.id)?,
                 content: self.content,
-                domain: self.domain,
+                domain: domain_of(&self.domain).to_owned(),
                 source_type: self.source_type,
-                source_ref: self.source_ref,
+                source_ref: first.or_else(|| source_refs.first().cloned()).unwrap_or_default(),
+                source_refs,
                 tier: self.tier,
                 confidence: self.confidence,
                 flags: self.flags,
@@ -238,7 +262,7 @@ impl HeadRow {
         Ok(NoteHead {
             id: key(&self.id)?,
             label: self.label,
-            domain: self.domain,
+            domain: domain_of(&self.domain).to_owned(),
             tier: self.tier,
             confidence: self.confidence,
             digest: self.digest,

@@ -28,7 +28,7 @@ mod server;
 const APPEND_ONLY: [&str; 4] = ["audit", "audit_chain", "evidence", "recall_session"];
 
 /// Runs a test on threads whose stack fits the engine.
-fn run<F: Future<Output = ()> + Send + 'static>(test: F) {
+pub(super) fn run<F: Future<Output = ()> + Send + 'static>(test: F) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .thread_stack_size(16 << 20)

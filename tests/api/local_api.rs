@@ -240,7 +240,7 @@ fn domains_are_searched_apart() {
 }
 
 #[test]
-fn figures_history_and_logs_are_true() {
+fn figures_and_history_are_true() {
     run(async {
         let app = LocalApp::durable(tempfile::tempdir().unwrap().path()).await;
         app.client.remember(REPORT).await;

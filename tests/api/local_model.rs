@@ -15,8 +15,8 @@ const MERGED: &str = "The command server of the BlueLoader malware is hosted at 
 
 /// Stands for a model: it is what can't run here.
 #[derive(Default)]
-struct Model {
-    down: AtomicBool,
+pub struct Model {
+    pub down: AtomicBool,
 }
 
 /// Answers each kind of question by the name of its schema.
@@ -60,7 +60,7 @@ async fn chat(model: web::Data<Model>, body: web::Json<Value>) -> HttpResponse {
     HttpResponse::Ok().json(json!({"choices": [{"message": message, "finish_reason": "stop"}]}))
 }
 
-fn serve() -> (Arc<Model>, String) {
+pub fn serve() -> (Arc<Model>, String) {
     let model = Arc::new(Model::default());
     let data = web::Data::from(Arc::clone(&model));
     let server = HttpServer::new(move || {
@@ -80,7 +80,7 @@ fn serve() -> (Arc<Model>, String) {
     (model, config)
 }
 
-async fn wait_for(app: &LocalApp, wanted: impl Fn(&Value) -> bool) -> Value {
+pub async fn wait_for(app: &LocalApp, wanted: impl Fn(&Value) -> bool) -> Value {
     for _ in 0..500 {
         let health = app.client.get("/api/health").await.expect(200).await;
         if wanted(&health) {
@@ -225,19 +225,27 @@ fn notes_that_the_model_refuses_or_never_answers_hold_up_no_other() {
 fn a_merge_keeps_what_the_model_found_and_what_the_notes_are_flagged_with() {
     run(async {
         let (_model, config) = serve();
-        let app = LocalApp::with(None, &config).await;
-        let old = app
-            .client
-            .remember("The command server of the BlueLoader malware is hosted at 203.0.113.7 in Prague.")
-            .await;
+        let app = LocalApp::with(None, &format!("{config}\ngovernance.pii.enabled = true")).await;
+        // What a note is flagged with may lie in its source too; the model sees the text only.
+        let remember = async |text: &str, source: &str| {
+            let body = json!({"content": text, "source_ref": source});
+            app.client.post("/api/remember", &body).await.expect(200).await
+        };
+        let old = remember(
+            "The command server of the BlueLoader malware is hosted at 203.0.113.7 in Prague.",
+            "analyst@corp.example.org",
+        )
+        .await;
         wait_for(&app, |health| health["enrichment_queue_depth"] == 0).await;
-        let new = app
-            .client
-            .remember("The command server of the BlueLoader malware is reached through evil.example.")
-            .await;
+        let new = remember(
+            "The command server of the BlueLoader malware is reached through evil.example.",
+            "phone number: 030 9018200",
+        )
+        .await;
         wait_for(&app, |health| health["enrichment_queue_depth"] == 0).await;
         let path = format!("/api/notes/{}", old["note_id"].as_str().unwrap());
         let note = app.client.get(&path).await.expect(200).await;
+        assert_eq!(note["flags"], json!(["pii:email"]));
         let merged = note["superseded_by"].as_str().unwrap().to_owned();
         assert_ne!(merged, new["note_id"].as_str().unwrap());
         let note = app
@@ -247,6 +255,9 @@ fn a_merge_keeps_what_the_model_found_and_what_the_notes_are_flagged_with() {
             .expect(200)
             .await;
         assert_eq!(note["content"], MERGED);
+        assert_eq!(note["flags"], json!(["pii:phone", "pii:email"]));
+        let sources = json!(["phone number: 030 9018200", "analyst@corp.example.org"]);
+        assert_eq!(note["source_refs"], sources);
         let entities: Vec<&str> = note["entities"]
             .as_array()
             .unwrap()

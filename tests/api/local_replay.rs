@@ -1,24 +1,40 @@
-//! Every recorded request of the tool this API comes from, sent to our own service: status, content type and the
-//! fields of the answer with their types must agree, or the deviation stands in the list with its reason.
+//! Every recorded request of the tool this API comes from, sent to our own service. Status, content type and every value
+//! of the answer must agree, or the field stands in the list of excuses with its reason.
 
-use std::collections::BTreeSet;
+mod compare;
+mod excuses;
 
-use reqwest::Method;
-use serde_json::Value;
+use std::collections::HashSet;
+use std::net::IpAddr;
+use std::path::Path;
 
+use futures_util::StreamExt;
+use reqwest::{Method, Response};
+use serde_json::{Value, json};
+
+use self::compare::{Difference, differences};
+use self::excuses::EXCUSES;
 use crate::helpers::{run, shared};
 use crate::local::LocalApp;
 
-/// A recorded exchange in which we answer otherwise.
-struct Deviation {
-    about: &'static str,
-    applies: fn(&Exchange) -> bool,
-    /// Our status; the recorded one when it is the body alone that differs.
-    status: Option<u16>,
-    reason: &'static str,
-}
+/// The product's names in the recording, and ours or those of the contract in their place.
+const NAMES: [(&str, &str); 6] = [
+    ("ZETTELFORGE_WEB_API_KEY", "LOCAL_WEB_API_KEY"),
+    ("typedb_stix_ontology", "graphdb_stix_ontology"),
+    ("alias_resolution_typedb", "alias_resolution_graphdb"),
+    ("opencti_integration", "platform_integration"),
+    (
+        "\"edition_name\": \"ZettelForge\"",
+        "\"edition_name\": \"Threat Memory Community\"",
+    ),
+    (
+        "\"edition_name\":\"ZettelForge\"",
+        "\"edition_name\":\"Threat Memory Community\"",
+    ),
+];
 
-struct Exchange {
+/// A recorded request with its answer.
+pub struct Exchange {
     run: String,
     note: String,
     method: String,
@@ -32,7 +48,10 @@ struct Exchange {
 
 fn exchanges() -> Option<Vec<Exchange>> {
     let file = shared("reference/local-api-peer-recorded.jsonl")?;
-    let text = std::fs::read_to_string(file).unwrap();
+    let mut text = std::fs::read_to_string(file).unwrap();
+    for (theirs, ours) in NAMES {
+        text = text.replace(theirs, ours);
+    }
     let text_of = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let read = |line: &str| {
         let value: Value = serde_json::from_str(line).unwrap();
@@ -54,169 +73,68 @@ fn exchanges() -> Option<Vec<Exchange>> {
     Some(text.lines().map(read).collect())
 }
 
-const DEVIATIONS: &[Deviation] = &[
-    Deviation {
-        about: "plain-text 500",
-        applies: |exchange| exchange.status == 500 && exchange.note != "NaN",
-        status: Some(200),
-        reason: "defect 3: text that looks like a prompt injection is data",
-    },
-    Deviation {
-        about: "NaN",
-        applies: |exchange| exchange.note == "NaN",
-        status: Some(422),
-        reason: "defect 3: NaN is not JSON, and every error is JSON",
-    },
-    Deviation {
-        about: "no log file by default",
-        applies: |exchange| {
-            exchange.run == "default-nokey"
-                && exchange.path.starts_with("/api/logs")
-                && exchange.status == 200
-        },
-        status: None,
-        reason: "the log file is on by default, so the lines of the log take the place of the error",
-    },
-    Deviation {
-        about: "log lines",
-        applies: |exchange| exchange.run == "restart-logfile" && exchange.path.starts_with("/api/logs"),
-        status: None,
-        reason: "the fields of a log line are the program's own; event, level and time are there",
-    },
-    Deviation {
-        about: "unknown configuration keys",
-        applies: |exchange| {
-            [
-                "unknown section",
-                "unknown scalar",
-                "section replaced by scalar",
-                "nested secrets",
-            ]
-            .contains(&exchange.note.as_str())
-        },
-        status: Some(422),
-        reason: "defect 5: unknown keys and wrong types are refused",
-    },
-    Deviation {
-        about: "sync",
-        applies: |exchange| exchange.path == "/api/sync",
-        status: Some(501),
-        reason: "the contract: always 501, whatever the body; the body of the answer is unspecified",
-    },
-    Deviation {
-        about: "pages and documentation of the peer",
-        applies: |exchange| {
-            ["/redoc", "/docs", "/openapi.json", "/auth/", "/static/", "/ui/"]
-                .iter()
-                .any(|path| exchange.path.starts_with(path))
-        },
-        status: Some(404),
-        reason: "not in the contract; the pages come with an issue of their own, and nothing is fetched from outside",
-    },
-    Deviation {
-        about: "bodies of callers without a key or over their limit",
-        applies: |exchange| {
-            exchange.run == "apikey-rl10" && exchange.method == "POST" && exchange.status == 422
-        },
-        status: None,
-        reason: "a body is not read before the caller is known: 401 or 429 comes first",
-    },
-    Deviation {
-        about: "a path that does not exist, without the key",
-        applies: |exchange| exchange.path == "/api/nope" && exchange.note.contains("none sent"),
-        status: Some(401),
-        reason: "the contract: all paths under /api/ are guarded",
-    },
-    Deviation {
-        about: "loopback network",
-        applies: |exchange| exchange.run == "nonloopback" && exchange.status == 503,
-        status: Some(200),
-        reason: "all of 127.0.0.0/8 is loopback (issue: Guard)",
-    },
-    Deviation {
-        about: "an empty tier filter",
-        applies: |exchange| exchange.path.contains("tier=zzz"),
-        status: None,
-        reason: "the peer echoes the tier that was asked for; here the filter filters",
-    },
-    Deviation {
-        about: "features",
-        applies: |exchange| exchange.path == "/api/edition",
-        status: None,
-        reason: "our own capability names; those that the contract names as false are false",
-    },
-];
+/// Notes that the peer was given in requests that are not in the recording: they stand in its answers.
+#[derive(Default)]
+struct Unrecorded {
+    known: HashSet<String>,
+}
 
-/// What a value is, without its content.
-fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "boolean",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
+impl Unrecorded {
+    /// Remembers what this answer shows and no request before it brought.
+    async fn bring(&mut self, app: &LocalApp, exchange: &Exchange) {
+        let results = exchange.response["results"].as_array().into_iter().flatten();
+        let mut found: Vec<&Value> = results.filter(|result| result.get("content").is_some()).collect();
+        found.sort_by_key(|note| note["created_at"].to_string());
+        for note in found {
+            if self.known.insert(note["id"].to_string()) {
+                let body = json!({"content": note["content"], "domain": note["domain"], "evolve": false});
+                app.client.post("/api/remember", &body).await.expect(200).await;
+            }
+        }
+        let told = exchange.response["results"].as_array().into_iter().flatten();
+        for told in told.chain([&exchange.response]) {
+            self.known.insert(told["note_id"].to_string());
+        }
     }
 }
 
-/// Objects whose keys are data.
-const MAPS: [&str; 2] = ["entity_index", "top_intents"];
-/// Fields that we add.
-const ADDED: [&str; 1] = ["intent"];
-
-/// Where our answer has other fields, or other types of them.
-fn differences(path: &str, theirs: &Value, ours: &Value, found: &mut Vec<String>) {
-    match (theirs, ours) {
-        (Value::Object(theirs), Value::Object(ours)) => {
-            let last = path.rsplit('.').next().unwrap_or_default();
-            let names =
-                |map: &serde_json::Map<String, Value>| -> BTreeSet<String> { map.keys().cloned().collect() };
-            if !MAPS.contains(&last) {
-                for name in names(theirs).symmetric_difference(&names(ours)) {
-                    if !ADDED.contains(&name.as_str()) {
-                        found.push(format!("{path}.{name} is on one side only"));
-                    }
-                }
-            }
-            for (name, theirs) in theirs {
-                if let Some(ours) = ours.get(name) {
-                    differences(&format!("{path}.{name}"), theirs, ours, found);
-                } else if last == "entity_index" {
-                    found.push(format!("{path}.{name} is missing"));
-                }
-            }
-        }
-        (Value::Array(theirs), Value::Array(ours)) => {
-            if let (Some(theirs), Some(ours)) = (theirs.first(), ours.first()) {
-                differences(&format!("{path}[]"), theirs, ours, found);
-            }
-        }
-        // What was null there may have a value here.
-        (Value::Null, _) => {}
-        (theirs, ours) if kind(theirs) == kind(ours) => {}
-        (theirs, ours) => found.push(format!(
-            "{path} is {} there and {} here",
-            kind(theirs),
-            kind(ours)
-        )),
+/// The log that the peer had written, as this program writes its lines.
+fn write_log(dir: &Path, exchanges: &[Exchange]) {
+    let pages = exchanges
+        .iter()
+        .filter(|exchange| exchange.run == "restart-logfile");
+    let mut lines: Vec<(String, String)> = Vec::new();
+    for entry in pages
+        .filter_map(|exchange| exchange.response["logs"].as_array())
+        .flatten()
+    {
+        let mut fields = entry.as_object().unwrap().clone();
+        let [event, level, time] = ["event", "level", "time"].map(|name| fields.remove(name).unwrap());
+        let level = level.as_str().unwrap().replace("warning", "warn").to_uppercase();
+        fields.insert("message".into(), event);
+        let line = json!({"timestamp": time, "level": level, "fields": fields}).to_string();
+        lines.push((time.to_string(), line));
     }
+    lines.sort();
+    lines.dedup();
+    let text: String = lines.iter().map(|(_, line)| format!("{line}\n")).collect();
+    std::fs::create_dir_all(dir.join("logs")).unwrap();
+    std::fs::write(dir.join("logs/threat-memory.2026-11-21.log"), text).unwrap();
 }
 
-async fn replay(app: &LocalApp, exchange: &Exchange, problems: &mut Vec<String>) {
-    let name = format!("{} {} ({})", exchange.method, exchange.path, exchange.note);
-    if exchange.status == 429 || exchange.note.starts_with("rate limited") {
-        // Of the requests that used the window up only some were recorded.
-        for _ in 0..10 {
-            let version = app.client.request(Method::GET, "/api/version");
-            version.header("x-api-key", "sekret-key").send().await.unwrap();
-        }
-    }
+fn request(app: &LocalApp, exchange: &Exchange) -> reqwest::RequestBuilder {
     let method = Method::from_bytes(exchange.method.as_bytes()).unwrap();
-    let mut request = app.client.request(method, &exchange.path);
+    let mut client = app.client.clone();
+    if exchange.run == "nonloopback" {
+        let caller: IpAddr = "127.0.0.5".parse().unwrap();
+        let http = reqwest::Client::builder().no_proxy().local_address(caller);
+        client.http = http.build().unwrap();
+    }
+    let mut request = client.request(method, &exchange.path);
     for (header, value) in &exchange.headers {
         request = request.header(header, value);
     }
-    request = match &exchange.body {
+    match &exchange.body {
         Value::Null => request,
         Value::String(raw) if exchange.note == "bad utf8" => {
             assert!(raw.contains('\u{fffd}'));
@@ -224,85 +142,152 @@ async fn replay(app: &LocalApp, exchange: &Exchange, problems: &mut Vec<String>)
         }
         Value::String(raw) if raw.starts_with("(long) ") => {
             let text = "filler sentence number one. ".repeat(78) + "C2 203.0.113.77";
-            request.json(&serde_json::json!({"content": format!("Long report about FIN7. {text}")}))
+            request.json(&json!({"content": format!("Long report about FIN7. {text}")}))
         }
         Value::String(raw) => request.body(raw.clone()),
         body => request.json(body),
-    };
-    let answer = request.send().await.unwrap();
-    let status = answer.status().as_u16();
-    let content_type = answer.headers()["content-type"].to_str().unwrap().to_owned();
-    let deviation = DEVIATIONS.iter().find(|deviation| (deviation.applies)(exchange));
-    let expected = deviation.and_then(|deviation| deviation.status);
-    let refused_first = deviation.is_some_and(|deviation| deviation.about.starts_with("bodies of"));
-    if refused_first {
-        if status != 401 && status != 429 {
-            problems.push(format!("{name}: status {status}"));
-        }
-    } else if status != expected.unwrap_or(exchange.status) {
-        let reason = deviation.map_or("", |deviation| deviation.reason);
-        problems.push(format!(
-            "{name}: status {status}, recorded {} {reason}",
-            exchange.status
-        ));
-    }
-    let main = |text: &str| text.split(';').next().unwrap_or_default().trim().to_owned();
-    if deviation.is_some() {
-        if main(&content_type) != "application/json" && !content_type.starts_with("text/html") {
-            problems.push(format!("{name}: {content_type}"));
-        }
-        return;
-    }
-    if main(&content_type) != main(&exchange.content_type) {
-        problems.push(format!(
-            "{name}: {content_type}, recorded {}",
-            exchange.content_type
-        ));
-    }
-    if main(&content_type) != "application/json" {
-        return;
-    }
-    let ours: Value = answer.json().await.unwrap();
-    let mut found = Vec::new();
-    differences("", &exchange.response, &ours, &mut found);
-    // An empty list there: what a remembered note puts into the graph is the point of defect 1.
-    problems.extend(found.into_iter().map(|what| format!("{name}: {what}")));
-    if status == 422 && exchange.response != ours {
-        problems.push(format!("{name}: 422 is {ours}, recorded {}", exchange.response));
     }
 }
 
+/// The events of a stream, without their frames.
+fn events<'t>(frames: impl Iterator<Item = &'t str>) -> Value {
+    let event = |frame: &str| {
+        let data = frame.lines().find_map(|line| line.strip_prefix("data: "));
+        serde_json::from_str::<Value>(data?).ok()
+    };
+    frames.filter_map(event).collect::<Vec<_>>().into()
+}
+
+/// The first frames of an endless answer.
+async fn first_frames(answer: Response) -> String {
+    let mut text = String::new();
+    let mut chunks = answer.bytes_stream();
+    let read = async {
+        while let Some(chunk) = chunks.next().await {
+            text.push_str(&String::from_utf8_lossy(&chunk.unwrap()));
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_millis(500), read)
+        .await
+        .ok();
+    text
+}
+
+/// Every field in which our answer differs from the recorded one.
+async fn replay(app: &LocalApp, exchange: &Exchange) -> Vec<Difference> {
+    let answer = request(app, exchange).send().await.unwrap();
+    let main = |text: &str| text.split(';').next().unwrap_or_default().trim().to_owned();
+    let status = answer.status().as_u16();
+    let content_type = main(answer.headers()["content-type"].to_str().unwrap());
+    let mut found = Vec::new();
+    if status != exchange.status {
+        found.push(Difference::of("status", exchange.status, status));
+    }
+    if content_type != main(&exchange.content_type) {
+        found.push(Difference::of(
+            "content-type",
+            main(&exchange.content_type),
+            content_type.clone(),
+        ));
+    }
+    if content_type == "text/event-stream" {
+        let theirs = exchange.response.as_array().into_iter().flatten();
+        let theirs = events(theirs.map(|frame| frame.as_str().unwrap()));
+        let ours = first_frames(answer).await;
+        found.extend(differences(&theirs, &events(ours.split_inclusive("\n\n"))));
+        return found;
+    }
+    let text = answer.text().await.unwrap();
+    let ours: Value = serde_json::from_str(&text).unwrap_or_else(|_| text.into());
+    if status == exchange.status {
+        found.extend(differences(&exchange.response, &ours));
+    } else {
+        // Answers of two kinds have no fields in common.
+        found.push(Difference::of("body", exchange.response.clone(), ours));
+    }
+    found
+}
+
+/// The differences that nothing excuses; notes which excuses were used.
+fn unexcused(exchange: &Exchange, found: Vec<Difference>, used: &mut HashSet<usize>) -> Vec<String> {
+    let mut problems = Vec::new();
+    for difference in found {
+        let excuse = EXCUSES.iter().position(|excuse| {
+            excuse.field == difference.field
+                && (excuse.on)(exchange)
+                && (excuse.holds)(difference.theirs.as_ref(), difference.ours.as_ref())
+        });
+        match excuse {
+            Some(excuse) => drop(used.insert(excuse)),
+            None => {
+                let side =
+                    |value: Option<Value>| value.map_or("nothing".to_owned(), |value| value.to_string());
+                problems.push(format!(
+                    "{} {} {} ({}): {} is {}, recorded {}",
+                    exchange.run,
+                    exchange.method,
+                    exchange.path,
+                    exchange.note,
+                    difference.field,
+                    side(difference.ours),
+                    side(difference.theirs)
+                ));
+            }
+        }
+    }
+    problems
+}
+
 #[test]
-fn every_recorded_exchange_is_answered_alike_or_listed() {
+fn every_recorded_exchange_is_answered_alike_field_by_field_or_excused() {
     let Some(exchanges) = exchanges() else { return };
     assert_eq!(exchanges.len(), 138);
-    for deviation in DEVIATIONS {
-        assert!(
-            exchanges.iter().any(|exchange| (deviation.applies)(exchange)),
-            "{} deviates from nothing",
-            deviation.about
-        );
-    }
     run(async move {
-        let mut problems = Vec::new();
-        let dir = tempfile::tempdir().unwrap();
-        for name in [
-            "default-nokey",
-            "restart-logfile",
-            "apikey-rl10",
-            "nonloopback",
-            "default-ollama-unreachable",
+        let (mut problems, mut used) = (Vec::new(), HashSet::new());
+        let mut unrecorded = Unrecorded::default();
+        let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        for (name, dir, config) in [
+            ("default-nokey", &dir, ""),
+            ("restart-logfile", &dir, ""),
+            (
+                "apikey-rl10",
+                &dir,
+                "web.rate_limit_per_minute = 10\nweb.api_key = \"sekret-key\"",
+            ),
+            ("nonloopback", &dir, ""),
+            (
+                "default-ollama-unreachable",
+                &other,
+                "llm.provider = \"openai\"\nllm.model = \"m\"\nllm.base_url = \"http://127.0.0.1:9/v1\"",
+            ),
         ] {
-            let limited = "web.rate_limit_per_minute = 10\nweb.api_key = \"sekret-key\"";
-            let config = if name == "apikey-rl10" { limited } else { "" };
+            if name == "restart-logfile" {
+                write_log(dir.path(), &exchanges);
+            }
             let app = LocalApp::with(Some(dir.path()), config).await;
             for exchange in exchanges.iter().filter(|exchange| exchange.run == name) {
-                // An endless answer; tests of the streams read it.
-                if !exchange.path.ends_with("/stream") {
-                    replay(&app, exchange, &mut problems).await;
+                if name != "default-ollama-unreachable" && name != "apikey-rl10" {
+                    unrecorded.bring(&app, exchange).await;
                 }
+                if exchange.status == 429 || exchange.note.starts_with("rate limited") {
+                    // Of the requests that used the window up only some were recorded.
+                    for _ in 0..10 {
+                        let version = app.client.request(Method::GET, "/api/version");
+                        version.header("x-api-key", "sekret-key").send().await.unwrap();
+                    }
+                }
+                let found = replay(&app, exchange).await;
+                problems.extend(unexcused(exchange, found, &mut used));
             }
             app.stop().await;
+        }
+        for (place, excuse) in EXCUSES.iter().enumerate() {
+            if !used.contains(&place) {
+                problems.push(format!(
+                    "nothing needs to be excused at {}: {}",
+                    excuse.field, excuse.reason
+                ));
+            }
         }
         assert!(
             problems.is_empty(),

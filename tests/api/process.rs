@@ -14,7 +14,11 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub fn program() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_threat-memory"));
     for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("THREAT_MEMORY_") {
+        let own = ["THREAT_MEMORY_", "LOCAL_", "PLATFORM_"];
+        if own
+            .iter()
+            .any(|prefix| name.to_string_lossy().starts_with(prefix))
+        {
             command.env_remove(name);
         }
     }

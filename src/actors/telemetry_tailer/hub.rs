@@ -26,8 +26,8 @@ pub(super) const INTERVAL: Duration = Duration::from_millis(200);
 /// How long a burst waits for its listeners before it goes on without the slow ones.
 const PATIENCE: u32 = 20;
 const PATIENCE_STEP: Duration = Duration::from_millis(1);
-/// Lines that a listener may lag behind, whatever the settings say: each costs memory from the start.
-const MOST_BUFFERED: usize = 1 << 16;
+/// Lines that a listener may lag behind, at most: each costs memory from the start.
+pub const MOST_BUFFERED: usize = 1 << 16;
 /// Bytes that a listener may lag behind.
 const BEHIND_BYTES: u64 = 8 << 20;
 /// Bytes that are handed out before listeners are waited for.

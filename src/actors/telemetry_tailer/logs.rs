@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fs::File;
 use std::io;
 use std::ops::ControlFlow;
+use std::path::Path;
 
 use chrono::NaiveDate;
 use serde::{Deserialize, Serialize};
@@ -43,54 +44,75 @@ struct Leveled<'a> {
     level: Cow<'a, str>,
 }
 
-/// The last `count` lines of the newest log file, of one level if it is given.
-pub(super) fn last_lines(
-    family: Option<&Family>,
-    today: NaiveDate,
-    count: usize,
-    level: Option<&str>,
-) -> LogPage {
-    let newest = family.and_then(|family| Some(family.path(family.list(today).pop()?)));
-    let Some(newest) = newest else {
+/// The last `count` lines of the log files, of one level if it is given: the newest file and as many older ones as that
+/// takes.
+pub(super) fn last_lines(family: &Family, today: NaiveDate, count: usize, level: Option<&str>) -> LogPage {
+    let files = family.list(today);
+    if files.is_empty() {
         return LogPage::failed("No log file configured");
-    };
+    }
     let level = level.map(normal);
     if level.as_deref().is_some_and(|level| !LEVELS.contains(&level)) {
         return LogPage::default();
     }
-    let file = match File::open(newest) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return LogPage::failed("No log file configured");
-        }
-        file => file,
+    let mut page = Page {
+        logs: Vec::new(),
+        count,
+        level,
+        left: MOST_READ,
     };
-    match file.and_then(|file| page(&file, count, level.as_deref())) {
-        Ok(page) => page,
-        Err(error) => {
-            tracing::warn!(%error, "reading the log file failed");
-            LogPage::failed("The log file could not be read")
+    let mut complete = true;
+    for key in files.into_iter().rev() {
+        complete = match page.read(&family.path(key)) {
+            Ok(complete) => complete,
+            Err(error) => {
+                tracing::warn!(%error, "reading the log file failed");
+                return LogPage::failed("The log file could not be read");
+            }
+        };
+        if !complete {
+            break;
         }
+    }
+    page.logs.reverse();
+    LogPage {
+        logs: page.logs,
+        truncated: !complete,
+        error: None,
     }
 }
 
-fn page(file: &File, count: usize, level: Option<&str>) -> io::Result<LogPage> {
-    let mut logs = Vec::new();
-    let complete = lines_backwards(file, MOST_READ, |line| {
-        if level.is_some_and(|level| level_of(&line).as_deref() != Some(level)) {
-            return ControlFlow::Continue(());
-        }
-        if logs.len() == count {
-            return ControlFlow::Break(());
-        }
-        logs.push(entry_of(&line));
-        ControlFlow::Continue(())
-    })?;
-    logs.reverse();
-    Ok(LogPage {
-        logs,
-        truncated: !complete,
-        error: None,
-    })
+/// Lines that were found so far, newest first.
+struct Page {
+    logs: Vec<Value>,
+    count: usize,
+    level: Option<String>,
+    /// Bytes that may still be read.
+    left: u64,
+}
+
+impl Page {
+    /// Takes the lines of a file; true when there may be room for those of an older one.
+    fn read(&mut self, path: &Path) -> io::Result<bool> {
+        let file = match File::open(path) {
+            // Deleted a moment ago, because it is old.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+            file => file?,
+        };
+        let (count, level, logs) = (self.count, self.level.as_deref(), &mut self.logs);
+        let complete = lines_backwards(&file, self.left, |line| {
+            if level.is_some_and(|level| level_of(&line).as_deref() != Some(level)) {
+                return ControlFlow::Continue(());
+            }
+            if logs.len() == count {
+                return ControlFlow::Break(());
+            }
+            logs.push(entry_of(&line));
+            ControlFlow::Continue(())
+        })?;
+        self.left = self.left.saturating_sub(file.metadata()?.len());
+        Ok(complete)
+    }
 }
 
 /// One spelling for each level.
@@ -126,10 +148,9 @@ fn entry_of(line: &str) -> Value {
         .find_map(|name| map.remove(name));
     map.insert("event".to_owned(), event.unwrap_or_default());
     map.insert("time".to_owned(), time.unwrap_or_default());
-    let level = map
-        .get("level")
-        .and_then(Value::as_str)
-        .map(str::to_ascii_lowercase);
+    let level = map.get("level").and_then(Value::as_str);
+    // As clients of the API know it.
+    let level = level.map(|level| normal(level).replace("warn", "warning"));
     map.insert("level".to_owned(), level.into());
     for (name, value) in fields {
         // A field must not pass for the line's own level or time.
@@ -146,10 +167,81 @@ fn entry_of(line: &str) -> Value {
 mod tests {
     use super::*;
 
+    fn day(text: &str) -> NaiveDate {
+        text.parse().unwrap()
+    }
+
+    /// A folder with log files, by day.
+    fn logged(files: &[(&str, &str)]) -> (tempfile::TempDir, Family) {
+        let dir = tempfile::tempdir().unwrap();
+        for (day, text) in files {
+            std::fs::write(dir.path().join(format!("{PREFIX}{day}{SUFFIX}")), text).unwrap();
+        }
+        let family = Family::new(dir.path().to_owned(), PREFIX, SUFFIX);
+        (dir, family)
+    }
+
+    fn events(page: &LogPage) -> Vec<&str> {
+        page.logs
+            .iter()
+            .map(|entry| entry["event"].as_str().unwrap())
+            .collect()
+    }
+
+    fn line(level: &str, event: &str) -> String {
+        let fields = json!({"message": event});
+        format!(
+            "{}\n",
+            json!({"timestamp": "t", "level": level, "fields": fields})
+        )
+    }
+
+    #[test]
+    fn lines_come_from_as_many_files_as_they_need() {
+        let old = line("INFO", "one") + &line("WARN", "two") + &line("INFO", "three");
+        let new = line("INFO", "five");
+        let (_dir, family) = logged(&[
+            ("2026-11-20", &old),
+            ("2026-11-21", &line("INFO", "four")),
+            ("2026-11-22", &new),
+        ]);
+        let last = |count, level| last_lines(&family, day("2026-11-22"), count, level);
+        for (count, level, wanted, truncated) in [
+            (1, None, &["five"][..], true),
+            (2, None, &["four", "five"], true),
+            (4, None, &["two", "three", "four", "five"], true),
+            (5, None, &["one", "two", "three", "four", "five"], false),
+            (100, None, &["one", "two", "three", "four", "five"], false),
+            (1, Some("warning"), &["two"], false),
+            (1, Some("error"), &[], false),
+        ] {
+            let page = last(count, level);
+            assert_eq!(
+                (events(&page), page.truncated),
+                (wanted.to_vec(), truncated),
+                "{count}"
+            );
+            assert_eq!(page.error, None);
+        }
+    }
+
+    #[test]
+    fn one_answer_reads_no_more_than_its_bound_whatever_the_number_of_files() {
+        let large = line("INFO", &"x".repeat(1 << 19)).repeat(18);
+        let (_dir, family) = logged(&[
+            ("2026-11-20", &large),
+            ("2026-11-21", &large),
+            ("2026-11-22", &large),
+        ]);
+        let page = last_lines(&family, day("2026-11-22"), 10_000, None);
+        assert!(page.truncated);
+        assert!((30..=36).contains(&page.logs.len()), "{}", page.logs.len());
+    }
+
     #[test]
     fn an_entry_has_event_level_and_time_and_keeps_its_fields() {
         let line = r#"{"timestamp":"t","level":"WARN","fields":{"message":"m","n":1,"level":"x","timestamp":"y"},"target":"a"}"#;
-        let expected = json!({"time": "t", "level": "warn", "event": "m", "n": 1, "target": "a",
+        let expected = json!({"time": "t", "level": "warning", "event": "m", "n": 1, "target": "a",
             "fields.level": "x", "timestamp": "y"});
         assert_eq!(entry_of(line), expected);
         let peers = r#"{"n":2,"event":"e","level":"warning","time":"t"}"#;

@@ -34,7 +34,7 @@ use self::figures::Figures;
 pub use self::figures::TelemetryFigures;
 use self::files::Family;
 use self::hub::Hub;
-pub use self::hub::{Event, Peer, Subscription};
+pub use self::hub::{Event, MOST_BUFFERED, Peer, Subscription};
 use self::journal::Journal;
 pub use self::journal::TelemetryEntry;
 pub use self::logs::LogPage;
@@ -191,12 +191,20 @@ pub struct TelemetryTailer {
 }
 
 impl TailerCore {
-    /// The files below a data directory; without one nothing is written and nothing can be followed. `buffer` is how
-    /// many lines a listener may lag behind.
-    pub fn new(data_dir: Option<PathBuf>, buffer: usize, clock: Clock, limits: LimitSource) -> Self {
+    /// The files below a data directory; without one nothing is written and nothing can be followed. `logged`: whether
+    /// a log is kept there. `buffer` is how many lines a listener may lag behind.
+    pub fn new(
+        data_dir: Option<PathBuf>,
+        logged: bool,
+        buffer: usize,
+        clock: Clock,
+        limits: LimitSource,
+    ) -> Self {
         let below = |name: &str| data_dir.as_ref().map(|dir| dir.join(name)).unwrap_or_default();
         let family = Family::new(below("telemetry"), journal::PREFIX, journal::SUFFIX);
-        let log_family = Family::new(below("logs"), logs::PREFIX, logs::SUFFIX);
+        // What an earlier process left there is not the log of this one.
+        let log_dir = if logged { below("logs") } else { PathBuf::new() };
+        let log_family = Family::new(log_dir, logs::PREFIX, logs::SUFFIX);
         let hub =
             |family: &Family, opening: Opening| Hub::new(family.clone(), opening, buffer, Arc::clone(&clock));
         Self {
@@ -334,8 +342,8 @@ impl TailerCore {
     async fn read_logs(self: Arc<Self>, message: ReadLogs) -> Result<LogPage, DomainError> {
         let ReadLogs { lines, level } = message;
         job::blocking(move || {
-            let family = self.has_files.then_some(&self.log_family);
-            Ok(logs::last_lines(family, self.today(), lines, level.as_deref()))
+            let page = logs::last_lines(&self.log_family, self.today(), lines, level.as_deref());
+            Ok(page)
         })
         .await
     }

@@ -26,6 +26,7 @@ use serde_json::{Value, json};
 pub use self::edit::{Applied, Editor};
 pub use self::issue::ConfigIssue;
 use self::pending::Waiting;
+pub use self::validate::EVERYWHERE;
 use super::{
     ActorSettings, ConfigError, EmbeddingSettings, KeeperSettings, LlmSettings, LogSettings, SearchSettings,
     StorageSettings, describe,
@@ -174,12 +175,40 @@ pub struct PlatformSettings {
 pub struct LocalActors {
     pub graph_store: ActorSettings,
     pub audit_writer: ActorSettings,
-    pub rate_limiter: ActorSettings,
-    pub extractor: ActorSettings,
-    pub write_semaphore: ActorSettings,
+    pub rate_limiter: ReaderSettings,
+    pub extractor: ReaderSettings,
+    pub write_semaphore: ReaderSettings,
     pub config_owner: ActorSettings,
     pub telemetry_tailer: ActorSettings,
-    pub enricher: ActorSettings,
+    pub enricher: ReaderSettings,
+}
+
+/// How much an actor takes on at a time whose requests all may wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReaderSettings {
+    /// Requests that may wait for the gate.
+    pub mailbox: usize,
+    /// Requests at a time.
+    pub gate: usize,
+    pub timeout_ms: u64,
+}
+
+impl From<ReaderSettings> for ActorSettings {
+    fn from(settings: ReaderSettings) -> Self {
+        let ReaderSettings {
+            mailbox,
+            gate,
+            timeout_ms,
+        } = settings;
+        Self {
+            mailbox,
+            gate,
+            write_gate: 1,
+            timeout_ms,
+            write_timeout_ms: timeout_ms,
+        }
+    }
 }
 
 /// What the command line may override.
@@ -293,6 +322,11 @@ impl LocalSettings {
         (self.backend == "surrealkv").then(|| self.storage.data_dir.join("store"))
     }
 
+    /// Whether other processes could reach the database too.
+    pub fn is_shared(&self) -> bool {
+        self.backend.starts_with("ws")
+    }
+
     /// The address of the database.
     pub fn engine_url(&self) -> String {
         match self.engine_dir() {
@@ -314,14 +348,10 @@ impl LocalSettings {
         }
     }
 
-    /// Whether the service would listen to this machine only.
-    pub fn is_loopback(&self) -> bool {
-        self.web.host.eq_ignore_ascii_case("localhost")
-            || self
-                .web
-                .host
-                .parse::<IpAddr>()
-                .is_ok_and(|address| address.to_canonical().is_loopback())
+    /// Whether the service would listen on every address of this machine.
+    fn is_everywhere(&self) -> bool {
+        let address = self.web.host.parse::<IpAddr>();
+        address.is_ok_and(|address| address.to_canonical().is_unspecified())
     }
 }
 

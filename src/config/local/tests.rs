@@ -1,4 +1,5 @@
 mod pending;
+mod ranges;
 mod refusals;
 
 use std::collections::HashMap;
@@ -163,7 +164,7 @@ fn bad_values_are_named_and_secrets_are_not_quoted() {
 }
 
 #[test]
-fn other_machines_are_not_served_without_a_key() {
+fn every_address_at_once_needs_a_key_and_others_do_not() {
     for (host, fine) in [
         ("127.0.0.1", true),
         ("127.8.8.8", true),
@@ -172,9 +173,12 @@ fn other_machines_are_not_served_without_a_key() {
         ("localhost", true),
         ("0.0.0.0", false),
         ("::", false),
-        ("192.168.1.2", false),
-        ("::ffff:10.0.0.1", false),
-        ("example.com", false),
+        ("::ffff:0.0.0.0", false),
+        ("0:0:0:0:0:0:0:0", false),
+        ("192.168.1.2", true),
+        ("127.0.0.9", true),
+        ("::ffff:10.0.0.1", true),
+        ("example.com", true),
     ] {
         let flags = LocalFlags {
             host: Some(host.into()),
@@ -376,13 +380,57 @@ fn every_key_is_either_live_or_needs_a_restart() {
     all.extend(restart.iter().cloned());
     all.sort_unstable();
     assert_eq!(all, tree::leaves(&editor.defaults));
-    for path in LIVE {
-        let value = tree::get(&editor.running, path).unwrap().clone();
-        let done = plain().1.change(&json!({path: value})).unwrap().1;
-        assert_eq!(
-            (done.applied, done.pending_restart),
-            (vec![path.to_owned()], vec![])
-        );
+    let before = plain().0;
+    for path in tree::leaves(&editor.defaults) {
+        let value = other_than(&path, tree::get(&editor.running, &path).unwrap());
+        let (_, mut editor) = plain();
+        let mut change = json!({&path: value});
+        // A provider needs the name of its model.
+        let model = path
+            .strip_suffix(".provider")
+            .map(|section| format!("{section}.model"));
+        if let Some(model) = &model {
+            change[model] = json!("m");
+        }
+        let (settings, mut done) = editor
+            .change(&change)
+            .unwrap_or_else(|issues| panic!("{path}: {issues:?}"));
+        done.pending_restart
+            .retain(|waiting| Some(waiting) != model.as_ref());
+        let moved = format!("{settings:?}") != format!("{before:?}");
+        if LIVE.contains(&path.as_str()) {
+            assert_eq!((done.applied, done.pending_restart), (vec![path.clone()], vec![]));
+            // What a secret is does not show.
+            assert!(
+                moved || tree::is_secret(&path),
+                "{path} has a new value in effect"
+            );
+        } else {
+            assert_eq!((done.applied, done.pending_restart), (vec![], vec![path.clone()]));
+            assert!(!moved, "{path} keeps its value until the restart");
+        }
+    }
+    let (_, mut editor) = plain();
+    let (settings, _) = editor.change(&json!({"platform.token": "another"})).unwrap();
+    assert_eq!(settings.platform.token.expose_secret(), "another");
+}
+
+/// Another value that the key may have.
+fn other_than(path: &str, value: &Value) -> Value {
+    match value {
+        Value::Bool(truth) => json!(!truth),
+        Value::Number(number) if number.is_f64() => json!(number.as_f64().unwrap() * 0.99),
+        // As high as it may be.
+        Value::Number(number) if path == "enrichment.timeout_ms" => json!(number.as_u64().unwrap() - 1),
+        Value::Number(number) => json!(number.as_u64().unwrap() + 1),
+        Value::String(_) if path == "governance.pii.action" => json!("redact"),
+        Value::String(_) if path == "backend" => json!("surrealkv"),
+        Value::String(_) if path.ends_with(".provider") => json!("openai"),
+        Value::String(_) if path == "web.admin_bind" => json!("127.0.0.1:9"),
+        Value::String(_) if path == "logging.filter" => json!("debug"),
+        Value::String(_) if path.ends_with("url") => json!("http://other.example"),
+        Value::String(_) => json!("other"),
+        Value::Null | Value::Array(_) | Value::Object(_) => panic!("{path}"),
     }
 }
 

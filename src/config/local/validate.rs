@@ -7,7 +7,13 @@ use secrecy::ExposeSecret;
 use super::super::validate::{actor_rules, embedding_rules, endpoint, llm_rules, server_rules, within};
 use super::super::{ConfigError, LlmProvider};
 use super::LocalSettings;
+use crate::actors::extractor::ExtractorCore;
+use crate::actors::telemetry_tailer::MOST_BUFFERED;
+use crate::llm::synthesis::MAX_CHARS;
 use crate::telemetry;
+
+/// Why the service does not start on an address.
+pub const EVERYWHERE: &str = "listens on every address. Set LOCAL_WEB_API_KEY before exposing the web API";
 
 /// `retrieval.default_k` as it ships.
 pub(super) const SHIPPED_K: usize = 10;
@@ -27,12 +33,12 @@ impl LocalSettings {
         for (name, actor) in [
             ("graph_store", actors.graph_store),
             ("audit_writer", actors.audit_writer),
-            ("rate_limiter", actors.rate_limiter),
-            ("extractor", actors.extractor),
-            ("write_semaphore", actors.write_semaphore),
+            ("rate_limiter", actors.rate_limiter.into()),
+            ("extractor", actors.extractor.into()),
+            ("write_semaphore", actors.write_semaphore.into()),
             ("config_owner", actors.config_owner),
             ("telemetry_tailer", actors.telemetry_tailer),
-            ("enricher", actors.enricher),
+            ("enricher", actors.enricher.into()),
         ] {
             actor_rules(name, actor)?;
         }
@@ -85,11 +91,20 @@ impl LocalSettings {
     /// Work beside the requests: models, files, restarts.
     fn background_rules(&self) -> Result<(), ConfigError> {
         let (synthesis, enrichment) = (&self.synthesis, &self.enrichment);
-        within("synthesis.timeout_ms", synthesis.timeout_ms, 100..=600_000)?;
+        let actor = self.actors.extractor.timeout_ms;
+        within("actors.extractor.timeout_ms", actor, 1000..=3_600_000)?;
+        // The model is asked through that actor.
+        let most = ExtractorCore::patience_ms(self.actors.extractor.into());
+        for (key, patience) in [
+            ("synthesis.timeout_ms", synthesis.timeout_ms),
+            ("enrichment.timeout_ms", enrichment.timeout_ms),
+        ] {
+            let rule = "at most three quarters of actors.extractor.timeout_ms";
+            within(key, patience, 100..=most).map_err(|error| error.explained(rule))?;
+        }
         let chars = synthesis.max_source_chars;
-        within("synthesis.max_source_chars", chars, 100..=200_000)?;
+        within("synthesis.max_source_chars", chars, 100..=MAX_CHARS)?;
         within("enrichment.max_queue", enrichment.max_queue, 0..=10_000_000)?;
-        within("enrichment.timeout_ms", enrichment.timeout_ms, 100..=3_600_000)?;
         within("telemetry.keep_days", self.telemetry.keep_days, 1..=3650)?;
         within("telemetry.max_file_mib", self.telemetry.max_file_mib, 1..=65_536)?;
         within("logging.keep_files", self.logging.keep_files, 1..=1000)?;
@@ -128,14 +143,14 @@ impl LocalSettings {
         within("web.max_k", web.max_k, 1..=1000)?;
         within("web.max_sync_limit", web.max_sync_limit, 1..=100_000)?;
         within("web.max_streams", web.max_streams, 1..=1_000_000)?;
-        within("web.stream_buffer", web.stream_buffer, 16..=1_000_000)?;
+        within("web.stream_buffer", web.stream_buffer, 16..=MOST_BUFFERED)?;
         within("web.heartbeat_seconds", web.heartbeat_seconds, 1..=3600)?;
         within("web.workers", web.workers, 1..=64)?;
         within("web.body_limit", web.body_limit, 1024..=(1 << 30))?;
         within("web.drain_seconds", web.drain_seconds, 1..=600)
     }
 
-    /// Refuses to serve other machines without a key, and an external database without `credentials`.
+    /// Refuses to listen on every address without a key, and an external database without `credentials`.
     pub(super) fn startable(&self, credentials: bool) -> Result<(), ConfigError> {
         if self.backend.starts_with("ws") && !credentials {
             return Err(ConfigError::new(
@@ -143,19 +158,20 @@ impl LocalSettings {
                     .into(),
             ));
         }
-        let exposed = if !self.is_loopback() {
-            "web.host"
-        } else if !self.web.admin_bind.ip().to_canonical().is_loopback() {
-            "web.admin_bind"
-        } else {
-            return Ok(());
-        };
         if !self.web.api_key.expose_secret().is_empty() {
             return Ok(());
         }
-        Err(ConfigError::new(format!(
-            "{exposed}: is not a loopback address. Set LOCAL_WEB_API_KEY before exposing the web API"
-        )))
+        // On any other address the guard answers callers from elsewhere.
+        if self.is_everywhere() {
+            return Err(ConfigError::new(format!("web.host: {EVERYWHERE}")));
+        }
+        if self.web.admin_bind.ip().to_canonical().is_loopback() {
+            return Ok(());
+        }
+        Err(ConfigError::new(
+            "web.admin_bind: is not a loopback address. Set LOCAL_WEB_API_KEY before exposing the web API"
+                .into(),
+        ))
     }
 
     /// Whether a language model is configured.
@@ -164,8 +180,16 @@ impl LocalSettings {
     }
 }
 
-/// An IP address, or a name of letters, digits, `-`, `_` and `.` (RFC 1123 section 2.1, and what resolvers take).
+/// An IP address, or a name of letters, digits, `-`, `_` and `.` (RFC 1123 section 2.1, and what resolvers take) that does
+/// not end in a number: resolvers read `0` and `127.0x1` as addresses.
 fn is_host(host: &str) -> bool {
     let in_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    host.parse::<IpAddr>().is_ok() || ((1..=253).contains(&host.len()) && host.chars().all(in_name))
+    let last = host.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
+    let hexadecimal = last.strip_prefix("0x").or_else(|| last.strip_prefix("0X"));
+    let number = match hexadecimal {
+        Some(digits) => digits.chars().all(|c| c.is_ascii_hexdigit()),
+        None => last.chars().all(|c| c.is_ascii_digit()),
+    };
+    let is_name = (1..=253).contains(&host.len()) && host.chars().all(in_name) && !number;
+    host.parse::<IpAddr>().is_ok() || is_name
 }

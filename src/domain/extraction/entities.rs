@@ -39,7 +39,7 @@ pub fn entity_of_name(node_type: NodeType, name: &str) -> ExtractedEntity {
     }
     if node_type == NodeType::Ioc {
         let indicator = naming::indicator_of(name);
-        return entity(NodeType::Ioc, name.to_owned(), indicator_properties(&indicator));
+        return indicated(name.to_owned(), &indicator);
     }
     if let Some(id) = naming::identifier_in(node_type, name) {
         let mut entity = named(node_type, &id);
@@ -48,6 +48,7 @@ pub fn entity_of_name(node_type: NodeType, name: &str) -> ExtractedEntity {
         }
         // `Phishing (T1566)`: the words are the better name.
         entity.name = name.to_owned();
+        entity.kind = naming::whole_hit(&id).map(|hit| hit.kind);
         insert(&mut entity.properties, "external_ids", [id]);
         return entity;
     }
@@ -188,13 +189,21 @@ fn of_hit(hit: &Hit) -> ExtractedEntity {
             kind: Some(hit.kind),
             value: hit.value.clone(),
         };
-        return entity(node_type, hit.value.clone(), indicator_properties(&indicator));
+        return indicated(hit.value.clone(), &indicator);
     }
     let mut entity = named(node_type, &hit.value);
+    entity.kind.get_or_insert(hit.kind);
     if hit.kind.is_identifier() {
         insert(&mut entity.properties, "external_ids", [hit.value.clone()]);
     }
     entity
+}
+
+fn indicated(name: String, indicator: &Indicator) -> ExtractedEntity {
+    ExtractedEntity {
+        kind: indicator.kind,
+        ..entity(NodeType::Ioc, name, indicator_properties(indicator))
+    }
 }
 
 /// A name, with what the gazetteer knows of it.
@@ -208,7 +217,10 @@ fn named(node_type: NodeType, name: &str) -> ExtractedEntity {
     let mut properties = Map::new();
     insert(&mut properties, "aliases", entry.aliases.iter().cloned());
     insert(&mut properties, "external_ids", entry.attack_id.clone());
-    entity(node_type, entry.name.clone(), properties)
+    ExtractedEntity {
+        kind: Some(entry.kind),
+        ..entity(node_type, entry.name.clone(), properties)
+    }
 }
 
 fn entity(node_type: NodeType, name: String, properties: Map<String, Value>) -> ExtractedEntity {
@@ -219,6 +231,7 @@ fn entity(node_type: NodeType, name: String, properties: Map<String, Value>) -> 
     };
     ExtractedEntity {
         node_type,
+        kind: None,
         name,
         description: String::new(),
         confidence: 0.0,

@@ -7,11 +7,14 @@
 use std::collections::HashMap;
 use std::fmt;
 
+use serde_json::Value;
+
 use crate::domain::draft::identity;
 use crate::domain::error::DomainError;
 use crate::domain::extraction::{EntityKind, Entry, Extractor, Gazetteer, Hit, stated_relations};
 use crate::domain::naming::canonical_value;
 use crate::domain::node::NodeType;
+use crate::domain::staging::ExtractedEntity;
 
 /// Longest entity type and value, in characters.
 pub const MAX_TYPE: usize = 100;
@@ -50,6 +53,14 @@ impl EntityKey {
         Ok(Self {
             entity_type: kind,
             value,
+        })
+    }
+
+    /// The malware of this name, for a tool: who knows only node types, as a language model does, calls both a tool.
+    pub fn as_malware(&self) -> Option<Self> {
+        (self.entity_type == type_of(EntityKind::Tool)).then(|| Self {
+            entity_type: type_of(EntityKind::Malware).to_owned(),
+            value: self.value.clone(),
         })
     }
 
@@ -100,12 +111,36 @@ impl EntityDraft {
         })
     }
 
+    /// What an extractor found, as the memory names it: the same entity that [`mentions_in`] makes of its hit. None
+    /// for what the memory has no entity for.
+    pub fn of_extracted(entity: &ExtractedEntity) -> Option<Self> {
+        let text = |key: &str| entity.properties.get(key).and_then(Value::as_str);
+        let Some(kind) = entity.kind else {
+            return Self::named(plain_type(entity.node_type)?, &entity.name, entity.confidence).ok();
+        };
+        let value = if kind.is_identifier() {
+            let ids = entity.properties.get("external_ids").and_then(Value::as_array);
+            ids.and_then(|ids| ids.first()?.as_str())
+        } else {
+            text("value")
+        };
+        Some(Self::of_kind(
+            kind,
+            value.unwrap_or(&entity.name),
+            entity.confidence,
+        ))
+    }
+
     fn of_hit(hit: &Hit) -> Self {
         let confidence = (f64::from(hit.confidence) * 100.0).round() / 100.0;
+        Self::of_kind(hit.kind, &hit.value, confidence)
+    }
+
+    fn of_kind(kind: EntityKind, value: &str, confidence: f64) -> Self {
         // G0007 and S0002 are the actor and the tool that bear these ids.
-        let entry = entry_of(hit.kind, &hit.value);
-        let kind = entry.map_or(hit.kind, |entry| entry.kind);
-        let name = entry.map_or(hit.value.as_str(), |entry| entry.name.as_str());
+        let entry = entry_of(kind, value);
+        let kind = entry.map_or(kind, |entry| entry.kind);
+        let name = entry.map_or(value, |entry| entry.name.as_str());
         let entity_type = type_of(kind).to_owned();
         Self {
             key: EntityKey {
@@ -238,6 +273,18 @@ pub fn type_of(kind: EntityKind) -> &'static str {
         EntityKind::SigmaRule => "sigma_rule",
         EntityKind::Actor => "actor",
         EntityKind::Malware => "malware",
+    }
+}
+
+/// The entity type of what only its node type is known of; an indicator of no known kind has none.
+fn plain_type(node_type: NodeType) -> Option<&'static str> {
+    match node_type {
+        NodeType::Actor => Some("actor"),
+        NodeType::Cve => Some("cve"),
+        NodeType::Attck => Some("attack_pattern"),
+        NodeType::Tool => Some("tool"),
+        NodeType::Vulnerability => Some("vulnerability"),
+        NodeType::Osint | NodeType::Ioc => None,
     }
 }
 

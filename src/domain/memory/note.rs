@@ -3,6 +3,10 @@
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
+/// The domain of a note that names none.
+pub const DEFAULT_DOMAIN: &str = "cti";
+/// Sources of one note that are kept.
+pub const MAX_SOURCES: usize = 100;
 /// Characters of a note that stand for it in the graph.
 const LABEL: usize = 80;
 /// Characters of a note that an answer shows as its context.
@@ -17,6 +21,8 @@ pub struct Note {
     pub domain: String,
     pub source_type: String,
     pub source_ref: String,
+    /// Every source that said it, first one first; at most [`MAX_SOURCES`].
+    pub source_refs: Vec<String>,
     /// How far it can be relied on: `a`, `b` or `c`.
     pub tier: String,
     /// 0 to 1.
@@ -28,6 +34,38 @@ pub struct Note {
     /// The note that took its place.
     pub superseded_by: Option<Uuid>,
     pub created_at: DateTime<Utc>,
+}
+
+/// A domain without outer white space, as digests compare it.
+pub fn domain_of(given: &str) -> &str {
+    match given.trim() {
+        "" => DEFAULT_DOMAIN,
+        domain => domain,
+    }
+}
+
+impl Note {
+    /// Takes over what the same text adds when it comes again: the trust of a better source, and where that is. True
+    /// when it added something.
+    pub fn repeat(&mut self, again: &Note) -> bool {
+        // Tiers are letters, the best one first.
+        let better = again.tier < self.tier;
+        if better {
+            self.tier.clone_from(&again.tier);
+            self.confidence = self.confidence.max(again.confidence);
+        }
+        let room = MAX_SOURCES.saturating_sub(self.source_refs.len());
+        let new: Vec<String> = again
+            .source_refs
+            .iter()
+            .filter(|source| !self.source_refs.contains(source))
+            .take(room)
+            .cloned()
+            .collect();
+        let more = !new.is_empty();
+        self.source_refs.extend(new);
+        better || more
+    }
 }
 
 /// The beginning of a text on one line.

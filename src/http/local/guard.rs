@@ -4,7 +4,7 @@
 //! against the caller's address, so that guessing is as limited as everything else. Without a key the caller must also
 //! be no foreign web page: a browser on this machine would lend it its address.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use actix_web::body::{BoxBody, MessageBody};
@@ -45,7 +45,7 @@ async fn check(request: &ServiceRequest) -> Result<(), LocalError> {
     let known = state.key.map(|key| has_key(request.headers(), key));
     if known.is_none() {
         // Not counted: a page from elsewhere must not use up the window of who sits at this machine.
-        if !address.to_canonical().is_loopback() {
+        if !is_this_machine(address) {
             return Err(LocalError::Says(StatusCode::SERVICE_UNAVAILABLE, SET_A_KEY));
         }
         if is_foreign_page(request.headers()) {
@@ -71,6 +71,13 @@ async fn check(request: &ServiceRequest) -> Result<(), LocalError> {
         return Err(LocalError::Says(StatusCode::UNAUTHORIZED, KEY_REQUIRED));
     }
     Ok(())
+}
+
+/// Whether an address is one of the two that the contract calls loopback, IPv4-mapped or not. The rest of 127.0.0.0/8 is
+/// what proxies and containers of this machine may use for callers from elsewhere.
+fn is_this_machine(address: IpAddr) -> bool {
+    let address = address.to_canonical();
+    address == IpAddr::V4(Ipv4Addr::LOCALHOST) || address == IpAddr::V6(Ipv6Addr::LOCALHOST)
 }
 
 /// The address whose window a caller uses: of IPv6 the network, since one host has all addresses of it (RFC 4291
@@ -214,6 +221,24 @@ mod tests {
             HeaderValue::from_static("http://evil"),
         );
         assert!(is_foreign_page(&twice));
+    }
+
+    #[test]
+    fn only_the_addresses_of_the_contract_are_loopback() {
+        for (address, here) in [
+            ("127.0.0.1", true),
+            ("::1", true),
+            ("::ffff:127.0.0.1", true),
+            ("127.0.0.5", false),
+            ("::ffff:127.0.0.5", false),
+            ("127.255.255.254", false),
+            ("0.0.0.0", false),
+            ("10.0.0.1", false),
+            ("::", false),
+            ("fe80::1", false),
+        ] {
+            assert_eq!(is_this_machine(address.parse().unwrap()), here, "{address}");
+        }
     }
 
     #[test]

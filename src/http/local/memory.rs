@@ -1,5 +1,6 @@
 //! Remember, recall, ingest, synthesize.
 
+use std::net::IpAddr;
 use std::time::Instant;
 
 use actix_web::http::StatusCode;
@@ -9,12 +10,12 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::body::{fields_of, limit_for};
-use super::error::{BAD_FORMAT, LocalError, NO_CAPACITY};
+use super::error::{BAD_FORMAT, Issue, LocalError, NO_CAPACITY};
 use super::validate::Fields;
 use super::{LocalState, address_of, guarded};
 use crate::actors::graph_store::memory::{FoundNote, NewNote, Remembered};
 use crate::domain::error::DomainError;
-use crate::domain::memory::note::{context, cut};
+use crate::domain::memory::note::{DEFAULT_DOMAIN, context, cut};
 use crate::domain::memory::synthesis::SynthesisFormat;
 use crate::memory::MemoryError;
 
@@ -28,7 +29,6 @@ const ITEMS_PER_WRITE: usize = 10;
 /// Characters and entities of a note in a list of results.
 const SHOWN_CONTENT: usize = 500;
 const SHOWN_ENTITIES: usize = 10;
-const DEFAULT_DOMAIN: &str = "cti";
 const DEFAULT_SOURCE_TYPE: &str = "manual";
 
 pub(super) fn configure(cfg: &mut web::ServiceConfig) {
@@ -143,22 +143,16 @@ async fn ingest(
     let settings = state.settings();
     let max_content = settings.web.max_content_chars;
     let read = fields_of(&state, payload, settings.web.body_limit, move |fields| {
-        fields.list("items", 1, MAX_ITEMS, |fields| item_of(fields, max_content))
+        let items = fields.list("items", 1, MAX_ITEMS, |fields| read_item(fields, max_content));
+        fields.blame(items.iter().filter_map(|item| item.as_ref().err()).flatten());
+        items
     });
     let (mut left, _load) = read.await?;
     let from = address_of(&request);
     let mut results: Vec<Value> = Vec::with_capacity(left.len());
     while !left.is_empty() {
         let rest = left.split_off(left.len().min(ITEMS_PER_WRITE));
-        let count = left.len();
-        match state.memory.remember_all(left, from).await {
-            Ok(outcomes) => results.extend(outcomes.iter().map(item)),
-            Err(error) => {
-                // What failed as a whole failed for each of its items.
-                let text = said(&error);
-                results.extend((0..count).map(|_| failed_item(&text)));
-            }
-        }
+        results.extend(write_items(&state, left, from).await);
         left = rest;
     }
     let succeeded = results.iter().filter(|result| result["success"] == true).count();
@@ -167,22 +161,60 @@ async fn ingest(
     })))
 }
 
-/// An item of an ingest; an empty domain or source type is none.
-fn item_of(fields: &mut Fields<'_>, max_content: usize) -> NewNote {
-    let or = |text: String, default: &str| if text.is_empty() { default.to_owned() } else { text };
-    NewNote {
-        content: fields.text("content", 1, max_content),
-        source_type: or(
-            fields.text_or("source_type", "", 0, MAX_SOURCE_TYPE),
-            DEFAULT_SOURCE_TYPE,
-        ),
-        domain: or(fields.text_or("domain", "", 0, MAX_DOMAIN), DEFAULT_DOMAIN),
-        source_ref: fields.text_or("source_ref", "", 0, MAX_SOURCE_REF),
-        evolve: fields.flag_or("evolve", true),
-    }
+/// One item of an ingest. Without a text there is nothing to ingest and the request is refused, as it is when an item
+/// is no object; what else is wrong is the item's own error. Null and an empty text mean the default.
+fn read_item(fields: &mut Fields<'_>, max_content: usize) -> Result<NewNote, Vec<Issue>> {
+    let content = fields.text("content", 1, max_content);
+    fields.apart(|fields| {
+        let mut or = |name: &str, most: usize, default: &str| {
+            let given = fields.optional_text(name, most);
+            given.unwrap_or_else(|| default.to_owned())
+        };
+        NewNote {
+            content,
+            source_type: or("source_type", MAX_SOURCE_TYPE, DEFAULT_SOURCE_TYPE),
+            domain: or("domain", MAX_DOMAIN, DEFAULT_DOMAIN),
+            source_ref: or("source_ref", MAX_SOURCE_REF, ""),
+            evolve: fields.optional_flag_or("evolve", true),
+        }
+    })
 }
 
-fn item(outcome: &Result<Remembered, DomainError>) -> Value {
+/// Writes those of the items that can be written, at once; the results are in the order of the items.
+async fn write_items(
+    state: &LocalState,
+    items: Vec<Result<NewNote, Vec<Issue>>>,
+    from: IpAddr,
+) -> Vec<Value> {
+    let notes: Vec<NewNote> = items.iter().flatten().cloned().collect();
+    let written = if notes.is_empty() {
+        Ok(Vec::new())
+    } else {
+        state.memory.remember_all(notes, from).await
+    };
+    // What failed as a whole failed for each of its items.
+    let mut outcomes = written.map(Vec::into_iter).map_err(|error| said(&error));
+    let result = |item: Result<NewNote, Vec<Issue>>| match (item, &mut outcomes) {
+        (Err(broken), _) => failed_item(&told(&broken)),
+        (Ok(_), Err(error)) => failed_item(error),
+        (Ok(_), Ok(outcomes)) => outcomes.next().map_or_else(
+            || failed_item("the write gave no answer"),
+            |outcome| item_of(&outcome),
+        ),
+    };
+    items.into_iter().map(result).collect()
+}
+
+/// The broken rules of an item as one text, each after its field.
+fn told(broken: &[Issue]) -> String {
+    let rule = |issue: &Issue| {
+        let field = issue.loc.last().and_then(Value::as_str).unwrap_or_default();
+        format!("{field}: {}", issue.msg)
+    };
+    broken.iter().map(rule).collect::<Vec<_>>().join("; ")
+}
+
+fn item_of(outcome: &Result<Remembered, DomainError>) -> Value {
     match outcome {
         Ok(told) => json!({
             "note_id": told.note_id, "status": told.status.as_str(), "entities": told.entities,
@@ -240,7 +272,7 @@ async fn note(state: web::Data<LocalState>, id: web::Path<String>) -> Result<Htt
     let note = &found.note;
     Ok(HttpResponse::Ok().json(json!({
         "id": note.id, "content": note.content, "domain": note.domain, "source_type": note.source_type,
-        "source_ref": note.source_ref, "tier": note.tier, "confidence": note.confidence,
+        "source_ref": note.source_ref, "source_refs": note.source_refs, "tier": note.tier, "confidence": note.confidence,
         "created_at": time(note.created_at), "entities": found.entities, "context": context(&note.content),
         "flags": note.flags, "superseded_by": note.superseded_by,
     })))

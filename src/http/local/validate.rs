@@ -72,6 +72,21 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// Reads fields whose broken rules are told apart from those that refuse the whole request.
+    pub(super) fn apart<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> Result<T, Vec<Issue>> {
+        let before = self.issues.len();
+        let value = read(self);
+        let broken = self.issues.split_off(before);
+        if broken.is_empty() { Ok(value) } else { Err(broken) }
+    }
+
+    /// Adds rules that were told apart after all.
+    pub(super) fn blame<'i>(&mut self, broken: impl IntoIterator<Item = &'i Issue>) {
+        if !self.issues.is_empty() {
+            self.issues.extend(broken.into_iter().cloned());
+        }
+    }
+
     fn place(&self, name: &str) -> Vec<Value> {
         let mut loc = self.loc.clone();
         loc.push(json!(name));
@@ -175,6 +190,14 @@ impl<'a> Fields<'a> {
                 default
             }
         }
+    }
+
+    /// As [`Fields::flag_or`], where null means the default too.
+    pub(super) fn optional_flag_or(&mut self, name: &str, default: bool) -> bool {
+        if self.get(name).is_some_and(|value| value.scalar().is_null()) {
+            return default;
+        }
+        self.flag_or(name, default)
     }
 
     /// A required list of objects; `read` takes the fields of each.

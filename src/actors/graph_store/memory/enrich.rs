@@ -19,7 +19,7 @@ use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
 use crate::domain::memory::digest;
 use crate::domain::memory::entity::{EntityDraft, Mentions, mentions_in};
-use crate::domain::memory::note::Note;
+use crate::domain::memory::note::{MAX_SOURCES, Note};
 use crate::domain::memory::tier::{Tier, confidence_of};
 use crate::llm::ground::Haystack;
 use crate::search::{IndexDoc, embedding_text};
@@ -213,12 +213,20 @@ fn add_mentions(memory: &Memory, write: &mut NotesWrite, note: &Note, found: &Me
     }
 }
 
-/// The ids of these entities; those that the graph lacks are written.
+/// The ids of these entities; those that the graph lacks are written. A tool that the graph knows as malware is that.
 fn known_entities(memory: &Memory, write: &mut NotesWrite, drafts: &[EntityDraft]) -> Vec<Uuid> {
     let graph = memory.graph();
     let mut known = |draft: &EntityDraft| {
         let id = entity_id(memory.workspace, &draft.key);
-        if !graph.has_entity(id) && !write.entities.iter().any(|entity| entity.id == id) {
+        if graph.has_entity(id) {
+            return id;
+        }
+        let malware = draft.key.as_malware();
+        let malware = malware.map(|key| entity_id(memory.workspace, &key));
+        if let Some(malware) = malware.filter(|id| graph.has_entity(*id)) {
+            return malware;
+        }
+        if !write.entities.iter().any(|entity| entity.id == id) {
             write.entities.push(StoredEntity {
                 id,
                 draft: draft.clone(),
@@ -283,8 +291,17 @@ fn merged_note(memory: &Memory, write: &mut NotesWrite, notes: [&Note; 2], text:
             .filter(|flag| !note.flags.contains(flag))
             .cloned(),
     );
+    let mut source_refs = note.source_refs.clone();
+    let others = older.source_refs.iter();
+    source_refs.extend(
+        others
+            .filter(|source| !note.source_refs.contains(source))
+            .cloned(),
+    );
+    source_refs.truncate(MAX_SOURCES);
     Note {
         id: Uuid::now_v7(),
+        source_refs,
         mentions,
         content: text,
         domain: note.domain.clone(),

@@ -76,6 +76,28 @@ impl GraphCore {
         Ok(known)
     }
 
+    /// The stored notes whose text comes again here with something new to say about it: a better tier or a source.
+    pub(super) async fn repeated(
+        &self,
+        memory: &Memory,
+        notes: &[&Prepared],
+    ) -> Result<HashMap<Uuid, Note>, DomainError> {
+        let ids: Vec<Uuid> = {
+            let graph = memory.graph();
+            let stored = |prepared: &&&Prepared| graph.note(graph.duplicate_of(&prepared.digest)?);
+            let adds = |prepared: &&&Prepared| {
+                let new = &prepared.note;
+                stored(prepared).filter(|head| new.tier < head.tier || !new.source_refs.is_empty())
+            };
+            let evolving = notes.iter().filter(|prepared| prepared.evolve);
+            evolving
+                .filter_map(|prepared| Some(adds(&prepared)?.id))
+                .collect()
+        };
+        let stored = self.store.notes_by_id(memory.workspace, &ids).await?;
+        Ok(stored.into_iter().map(|note| (note.id, note)).collect())
+    }
+
     /// For each note the stored ones of its domain nearest to it: by meaning, or by words where it has no vector yet.
     pub(super) async fn candidates(
         &self,

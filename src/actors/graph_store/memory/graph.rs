@@ -9,6 +9,7 @@ use std::iter;
 use uuid::Uuid;
 
 use crate::domain::memory::entity::EntityKey;
+use crate::domain::memory::note::Note;
 use crate::search::canonical_key;
 use crate::store::{NoteHead, StoredEntity, StoredRelation};
 
@@ -138,6 +139,14 @@ impl MemoryGraph {
             .collect();
         head.mentions.extend(&new);
         self.link(note, &new);
+    }
+
+    /// Gives a note that was said again its new trust.
+    pub(super) fn repeat(&mut self, note: &Note) {
+        if let Some(head) = self.notes.get_mut(&note.id) {
+            head.tier.clone_from(&note.tier);
+            head.confidence = note.confidence;
+        }
     }
 
     /// Adds a relationship, or gives a known one its new properties.

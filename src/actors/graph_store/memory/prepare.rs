@@ -6,7 +6,7 @@ use super::{NewNote, PiiAction, Tuning};
 use crate::clock;
 use crate::domain::error::DomainError;
 use crate::domain::memory::entity::{Mentions, mentions_in};
-use crate::domain::memory::note::Note;
+use crate::domain::memory::note::{self, Note};
 use crate::domain::memory::{digest, injection, pii, tier};
 use crate::search::{SearchIndex, embedding_text};
 use crate::store::entity_id;
@@ -34,6 +34,7 @@ pub(super) fn prepare(
         mut source_ref,
         evolve,
     } = new;
+    domain = note::domain_of(&domain).to_owned();
     let mut flags = Vec::new();
     if let Some(action) = tuning.pii {
         for (field, text) in [
@@ -66,6 +67,10 @@ pub(super) fn prepare(
         tier: tier.as_str().to_owned(),
         domain,
         source_type,
+        source_refs: Some(source_ref.clone())
+            .filter(|source| !source.is_empty())
+            .into_iter()
+            .collect(),
         source_ref,
         flags,
         superseded_by: None,

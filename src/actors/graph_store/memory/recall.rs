@@ -14,7 +14,7 @@ use crate::clock;
 use crate::domain::error::DomainError;
 use crate::domain::extraction::question_filters;
 use crate::domain::memory::intent::{Intent, intent_of};
-use crate::domain::memory::note::Note;
+use crate::domain::memory::note::{Note, domain_of};
 use crate::domain::tlp::Tlp;
 use crate::search::{Filter, Hit, Mode, Only};
 
@@ -38,6 +38,7 @@ impl GraphCore {
     pub(super) async fn recall_notes(&self, message: RecallNotes) -> Result<NotesFound, DomainError> {
         let memory = self.memory().await?;
         let RecallNotes { query, k, domain } = message;
+        let domain = domain.map(|domain| domain_of(&domain).to_owned());
         let target = self.index_of(memory.workspace).await?;
         let (index, graph) = (Arc::clone(&self.index), Arc::clone(&memory.graph));
         let tuning = (memory.tuning)();

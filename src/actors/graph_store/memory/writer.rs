@@ -23,7 +23,7 @@ use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
 use crate::domain::memory::entity::EntityDraft;
-use crate::domain::memory::note;
+use crate::domain::memory::note::{self, Note};
 use crate::search::IndexDoc;
 use crate::store::{NoteHead, NotesWrite, StoredEntity, StoredRelation, entity_id, relation_id};
 
@@ -50,6 +50,8 @@ struct Group {
     digests: HashMap<String, Remembered>,
     /// Notes that were there already, and the ones that stand for them.
     known: HashMap<Uuid, Uuid>,
+    /// The stored ones that say the same as a note of this group.
+    stored: HashMap<Uuid, Note>,
 }
 
 impl GraphCore {
@@ -125,7 +127,10 @@ impl GraphCore {
             .flatten()
             .collect();
         let known = self.known(memory, &notes, &tuning).await?;
-        let mut group = Group::default();
+        let mut group = Group {
+            stored: self.repeated(memory, &notes).await?,
+            ..Group::default()
+        };
         let mut outcomes = Vec::with_capacity(pending.len());
         for request in pending {
             let outcome = request.notes.iter().map(|prepared| match prepared {
@@ -137,7 +142,7 @@ impl GraphCore {
         let Group {
             mut write, mut docs, ..
         } = group;
-        if write.notes.is_empty() {
+        if write.notes.is_empty() && write.repeated.is_empty() {
             return Ok((0, docs, Vec::new(), outcomes));
         }
         let now = clock::now();
@@ -271,12 +276,17 @@ impl Group {
             && let Some(existing) = self.duplicate(memory, &prepared.digest)
         {
             self.known.insert(prepared.note.id, existing);
-            return Remembered {
+            let remembered = Remembered {
                 note_id: existing,
                 status: NoteStatus::Duplicate,
                 entities,
                 superseded: None,
             };
+            if self.repeat(existing, &prepared.note) && tuning.audited {
+                let entry = entry(memory.workspace, from, prepared, &remembered);
+                self.write.audit.push(entry);
+            }
+            return remembered;
         }
         let id = prepared.note.id;
         let near = known
@@ -322,6 +332,23 @@ impl Group {
                 .push(entry(memory.workspace, from, prepared, &remembered));
         }
         remembered
+    }
+
+    /// Adds to a note what the same text brings with it; true when it changed.
+    fn repeat(&mut self, existing: Uuid, again: &Note) -> bool {
+        let mut new = self.write.notes.iter_mut().map(|(note, _)| note);
+        if let Some(note) = new.find(|note| note.id == existing) {
+            return note.repeat(again);
+        }
+        let Some(note) = self.stored.get_mut(&existing) else {
+            return false;
+        };
+        let changed = note.repeat(again);
+        if changed {
+            self.write.repeated.retain(|known| known.id != existing);
+            self.write.repeated.push(note.clone());
+        }
+        changed
     }
 
     fn duplicate(&self, memory: &Memory, digest: &str) -> Option<Uuid> {
@@ -378,7 +405,7 @@ fn entry(ws: Uuid, from: IpAddr, prepared: &Prepared, remembered: &Remembered) -
         Outcome::Success,
         note.created_at,
     )
-    .on(note.id)
+    .on(remembered.note_id)
     .with("status", remembered.status.as_str())
     .with("domain", note.domain.as_str())
     .with("source_type", note.source_type.as_str())
@@ -415,6 +442,7 @@ impl Memory {
                 created_at: note.created_at,
             });
         }
+        write.repeated.iter().for_each(|note| graph.repeat(note));
         for (note, mentions) in &write.mentions {
             graph.add_mentions(*note, mentions);
         }

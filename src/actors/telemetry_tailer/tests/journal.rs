@@ -281,8 +281,11 @@ fn the_log_is_read_from_its_end() {
             (&page.logs[0]["n"], &page.logs[2]["raw"]),
             (&8.into(), &"no json".into())
         );
-        let all = bench.logs(11, None).await;
-        assert_eq!((all.logs.len(), all.truncated), (11, false));
+        let today = bench.logs(11, None).await;
+        assert_eq!((today.logs.len(), today.truncated), (11, true));
+        let all = bench.logs(12, None).await;
+        assert_eq!((all.logs.len(), all.truncated), (12, false));
+        assert_eq!(all.logs[0]["raw"], "yesterday");
         let warnings = bench.logs(100, Some("Warning")).await;
         assert_eq!((warnings.logs.len(), warnings.truncated), (5, false));
         assert_eq!(

@@ -55,7 +55,7 @@ fn core_over(dir: &Path, limits: &Arc<Mutex<TelemetryLimits>>, seconds: &Arc<Ato
     let (limits, now) = (Arc::clone(limits), Arc::clone(seconds));
     let clock: Clock = Arc::new(move || Utc.timestamp_opt(now.load(Ordering::Relaxed), 0).unwrap());
     let limits: LimitSource = Arc::new(move || lock(&limits).clone());
-    Arc::new(TailerCore::new(Some(dir.to_owned()), 64, clock, limits))
+    Arc::new(TailerCore::new(Some(dir.to_owned()), true, 64, clock, limits))
 }
 
 /// Runs a test as the program runs.

@@ -1,0 +1,139 @@
+//! Holds the lease on a memory in an external database: one process of the local service at a time.
+//!
+//! The directory on disk has a lock of the operating system, which ends with the process. A database elsewhere has
+//! none, so the memory in it is leased: the holder renews the lease, and one that crashed loses it when it runs out.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinHandle;
+use uuid::Uuid;
+
+use super::{GAVE_UP, StartError};
+use crate::files;
+use crate::store::{Holder, Store, StoreError};
+
+/// How long a lease is good after it was last renewed.
+const LASTS: Duration = Duration::from_secs(30);
+/// How often it is renewed: a few failures must not lose it.
+const RENEWED_EVERY: Duration = Duration::from_secs(5);
+/// The file that says which installation a data directory belongs to.
+const FILE: &str = "instance";
+/// Characters of a UUID.
+const ID_CHARS: u64 = 36;
+
+/// A data directory of its own, locked against another process.
+struct Installation {
+    id: Uuid,
+    /// Holds the lock.
+    _file: File,
+}
+
+/// The lease, renewed in the background.
+pub(super) struct Lease {
+    holder: Holder,
+    renewing: JoinHandle<()>,
+    _installation: Installation,
+}
+
+impl Lease {
+    /// Takes the lease for the installation in `data_dir`.
+    ///
+    /// # Errors
+    /// When another process has the directory open or holds the lease, or the directory can't be written.
+    pub(super) async fn take(store: &Arc<Store>, data_dir: &Path) -> Result<Self, StartError> {
+        let installation = Installation::open(data_dir)?;
+        let holder = Holder {
+            instance: installation.id,
+            process: Uuid::new_v4(),
+            place: place(),
+        };
+        store.take_lease(&holder, LASTS).await?;
+        let lost = || {
+            tracing::error!("another process has taken this memory over; the process gives up");
+            std::process::exit(GAVE_UP);
+        };
+        let renewing = tokio::spawn(renew(Arc::clone(store), holder.clone(), RENEWED_EVERY, lost));
+        Ok(Self {
+            holder,
+            renewing,
+            _installation: installation,
+        })
+    }
+
+    /// Gives the lease back.
+    pub(super) async fn release(self, store: &Store) {
+        self.renewing.abort();
+        // Its handle of the store must be gone, or the store stays open.
+        self.renewing.await.ok();
+        if let Err(error) = store.release_lease(&self.holder).await {
+            tracing::warn!(?error, "the lease was not given back; it ends by itself");
+        }
+    }
+}
+
+/// Renews the lease until it is lost.
+async fn renew(store: Arc<Store>, holder: Holder, every: Duration, lost: impl Fn()) {
+    let mut ticks = tokio::time::interval(every);
+    loop {
+        ticks.tick().await;
+        match store.renew_lease(&holder).await {
+            Ok(true) => {}
+            Ok(false) => return lost(),
+            Err(error) => tracing::warn!(?error, "the lease on the memory could not be renewed"),
+        }
+    }
+}
+
+/// Where this process runs, for whoever is refused because of it.
+fn place() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let process = std::process::id();
+    match host.trim() {
+        "" => format!("process {process}"),
+        host => format!("process {process} on {host}"),
+    }
+}
+
+impl Installation {
+    /// The installation of a data directory, made at the first start.
+    fn open(dir: &Path) -> Result<Self, StartError> {
+        let path = dir.join(FILE);
+        let failed = |error| StartError::Io(path.display().to_string(), error);
+        files::private_dir(dir).map_err(failed)?;
+        let mut options = OpenOptions::new();
+        options
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600);
+        let mut file = options.open(&path).map_err(failed)?;
+        if file.try_lock().is_err() {
+            return Err(StoreError::InUse(dir.display().to_string()).into());
+        }
+        let mut text = String::new();
+        (&file).take(ID_CHARS).read_to_string(&mut text).map_err(failed)?;
+        let known = Uuid::parse_str(text.trim()).ok();
+        let id = match known {
+            Some(id) => id,
+            // Empty, or cut off while it was written: nobody knows it yet.
+            None => {
+                let id = Uuid::new_v4();
+                file.set_len(0).map_err(failed)?;
+                std::io::Seek::rewind(&mut file).map_err(failed)?;
+                file.write_all(id.to_string().as_bytes()).map_err(failed)?;
+                file.sync_all().map_err(failed)?;
+                id
+            }
+        };
+        Ok(Self { id, _file: file })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,112 @@
+//! An ingest takes in what can be taken in, and says of each item what became of it.
+
+use serde_json::{Value, json};
+
+use crate::helpers::run;
+use crate::local::LocalApp;
+
+/// The errors of an answer, null for what went in.
+fn errors(done: &Value) -> Vec<&Value> {
+    let results = done["results"].as_array().unwrap();
+    results.iter().map(|result| &result["error"]).collect()
+}
+
+#[test]
+fn an_item_that_breaks_a_rule_has_its_own_error_and_the_others_go_in() {
+    run(async {
+        let app = LocalApp::spawn().await;
+        let items = [
+            json!({"content": "one about 10.0.0.1"}),
+            json!({"content": "two", "source_ref": 5}),
+            json!({"content": "three", "source_ref": "r".repeat(501), "evolve": "maybe"}),
+            json!({"content": "four", "domain": "d".repeat(101)}),
+            json!({"content": "five", "domain": ["cti"], "source_type": {}}),
+            json!({"content": "six about 10.0.0.6", "source_ref": "a report"}),
+        ];
+        let done = app.client.ingest_notes(&items).await;
+        assert_eq!(
+            (&done["total"], &done["succeeded"], &done["failed"]),
+            (&json!(6), &json!(2), &json!(4))
+        );
+        assert_eq!(
+            errors(&done),
+            [
+                &Value::Null,
+                &json!("source_ref: Input should be a valid string"),
+                &json!(
+                    "source_ref: String should have at most 500 characters; \
+                     evolve: Input should be a valid boolean, unable to interpret input"
+                ),
+                &json!("domain: String should have at most 100 characters"),
+                &json!("source_type: Input should be a valid string; domain: Input should be a valid string"),
+                &Value::Null,
+            ]
+        );
+        assert_eq!(
+            done["results"][1],
+            json!({"note_id": null, "status": "error", "entities": [], "success": false,
+                   "error": "source_ref: Input should be a valid string"})
+        );
+        // Each result stands at the place of its item.
+        for (place, entity) in [(0, "10.0.0.1"), (5, "10.0.0.6")] {
+            assert_eq!(done["results"][place]["entities"], json!([entity]));
+            let path = format!(
+                "/api/notes/{}",
+                done["results"][place]["note_id"].as_str().unwrap()
+            );
+            let note = app.client.get(&path).await.expect(200).await;
+            assert_eq!(note["content"], items[place]["content"]);
+        }
+        let storage = app.client.get("/api/storage").await.expect(200).await;
+        assert_eq!(storage["total_notes"], 2);
+        app.stop().await;
+    });
+}
+
+#[test]
+fn null_and_empty_fields_of_an_item_mean_the_default() {
+    run(async {
+        let app = LocalApp::spawn().await;
+        let items = [
+            json!({"content": "nulls", "source_ref": null, "domain": null, "source_type": null, "evolve": null}),
+            json!({"content": "empty", "source_ref": "", "domain": "", "source_type": ""}),
+        ];
+        let done = app.client.ingest_notes(&items).await;
+        assert_eq!(done["succeeded"], 2, "{done}");
+        for result in done["results"].as_array().unwrap() {
+            let path = format!("/api/notes/{}", result["note_id"].as_str().unwrap());
+            let note = app.client.get(&path).await.expect(200).await;
+            assert_eq!(
+                (&note["domain"], &note["source_type"], &note["source_ref"]),
+                (&json!("cti"), &json!("manual"), &json!(""))
+            );
+        }
+        app.stop().await;
+    });
+}
+
+#[test]
+fn an_ingest_without_a_text_stores_nothing_and_names_every_broken_rule() {
+    run(async {
+        let app = LocalApp::spawn().await;
+        let items =
+            json!({"items": [{"content": "fine"}, {"content": ""}, {"content": "x", "source_ref": 5}]});
+        let refused = app.client.post("/api/ingest", &items).await.expect(422).await;
+        let places: Vec<String> = refused["detail"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|issue| issue["loc"].to_string())
+            .collect();
+        assert_eq!(
+            places,
+            [
+                r#"["body","items",1,"content"]"#,
+                r#"["body","items",2,"source_ref"]"#
+            ]
+        );
+        let storage = app.client.get("/api/storage").await.expect(200).await;
+        assert_eq!(storage["total_notes"], 0);
+        app.stop().await;
+    });
+}
