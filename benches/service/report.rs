@@ -54,6 +54,7 @@ pub fn resources(service: &Service, dir: &Path) {
     line("memory (RSS)", &memory("VmRSS"));
     line("  of which files that are mapped", &memory("RssFile"));
     line("  at its highest", &memory("VmHWM"));
+    line("open files", &service.count("fd").to_string());
     line("data directory", &megabytes(disk(dir)));
 }
 

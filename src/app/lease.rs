@@ -66,13 +66,20 @@ impl Lease {
     }
 
     /// Gives the lease back.
-    pub(super) async fn release(self, store: &Store) {
+    pub(super) async fn release(mut self, store: &Store) {
         self.renewing.abort();
         // Its handle of the store must be gone, or the store stays open.
-        self.renewing.await.ok();
+        (&mut self.renewing).await.ok();
         if let Err(error) = store.release_lease(&self.holder).await {
             tracing::warn!(?error, "the lease was not given back; it ends by itself");
         }
+    }
+}
+
+impl Drop for Lease {
+    /// A start that failed later on must not go on renewing.
+    fn drop(&mut self) {
+        self.renewing.abort();
     }
 }
 

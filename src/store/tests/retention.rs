@@ -8,7 +8,7 @@ use crate::domain::node::NodeType;
 use crate::domain::staging::{
     ExtractedEntity, IngestMode, SourceType, StagedEntity, StagedStatus, StagingBatch, Summary,
 };
-use crate::store::NewBatch;
+use crate::store::{NewBatch, Staged};
 
 /// Saves a session that was made so many hours ago.
 async fn session(store: &Store, tenant: Uuid, hours: i64) -> Uuid {
@@ -62,8 +62,10 @@ async fn batch(store: &Store, tenant: Uuid, committed: Option<i64>) -> Uuid {
         warnings: Vec::new(),
         extraction_reasoning: String::new(),
         node_id: None,
+        unmarked: false,
     };
     let found = ExtractedEntity {
+        kind: None,
         node_type: NodeType::Tool,
         name: "Mimikatz".into(),
         description: String::new(),
@@ -80,13 +82,12 @@ async fn batch(store: &Store, tenant: Uuid, committed: Option<i64>) -> Uuid {
         user: Uuid::new_v4(),
         text: "They used Mimikatz.",
         tlp: Tlp::Green,
+        sensitive: false,
         relations: &[],
         entities: &[(entity, found)],
     };
-    store
-        .create_batch(tenant, &new, &entry(tenant, "preview"))
-        .await
-        .unwrap();
+    let audited = |_: &Staged| entry(tenant, "preview");
+    store.stage(tenant, &new, Tlp::Red, audited).await.unwrap();
     batch.id
 }
 
