@@ -2,7 +2,8 @@
 //! durable store, asked over HTTP.
 //!
 //! Run with `cargo bench --bench service`; `-- --quick` measures 2,000 nodes only, `-- --nodes 10000`
-//! other sizes; `-- --neighbour` measures what one workspace notices of another one's load, and nothing else. The corpus is generated and the same at every run. Everything shares the cores,
+//! other sizes; `-- --neighbour` measures what one workspace notices of another one's load, and nothing
+//! else. The corpus is generated and the same at every run. Everything shares the cores,
 //! this client too. Without `--bench`, which `cargo bench` gives, it ends at once.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // A benchmark that can't go on has nothing to return to.

@@ -381,6 +381,18 @@ mod tests {
                 "server.bodies_in_flight_mib: must hold two bodies of server.body_limit",
             ),
             (
+                "[storage]\nurl = \"ws://owner:hidden@host\"",
+                "storage.url: must not hold credentials",
+            ),
+            (
+                "[storage]\nconnections = 0",
+                "storage.connections: must be from 1 to 64",
+            ),
+            (
+                "[storage]\ntimeout_ms = 99",
+                "storage.timeout_ms: must be from 100 to 600000",
+            ),
+            (
                 "[actors.graph_store]\ngate = 0",
                 "actors.graph_store.gate: must be from 1",
             ),
@@ -400,6 +412,7 @@ mod tests {
                 .unwrap_err()
                 .to_string();
             assert!(error.contains(want), "{text} gave {error}");
+            assert!(!error.contains("hidden"), "{error}");
         }
     }
 

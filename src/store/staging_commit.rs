@@ -1,6 +1,6 @@
 //! The commit of a staging batch: what was decided becomes nodes, and the texts that name it their evidence.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
 
 use chrono::{DateTime, Utc};
@@ -52,6 +52,15 @@ struct Decided {
     done: Vec<EntityRow>,
     rejected: Vec<EntityRow>,
     remaining: u64,
+}
+
+/// What a commit writes.
+#[derive(Default)]
+struct Plan {
+    drafts: Drafts,
+    /// The nodes that drafts are, by position.
+    merges: HashMap<usize, Uuid>,
+    evidence_only: HashSet<usize>,
 }
 
 impl Commit<'_> {
@@ -127,55 +136,58 @@ impl Commit<'_> {
         Ok(parts.into_iter().map(part).collect())
     }
 
-    /// Writes the nodes, the evidence and the stated relationships among what is committed now or was before.
-    async fn write(
+    /// The nodes, the evidence and the stated relationships among what is committed now or was before.
+    fn plan(
         &self,
         batch: &BatchRow,
         parts: &HashMap<i64, Part>,
         decided: &Decided,
-        result: &mut CommitResult,
-        audit: &(impl Fn(&CommitResult) -> AuditEntry + Send + Sync),
-    ) -> Result<DraftsIngested, StoreError> {
-        let mut drafts = Drafts::default();
-        let mut merges = HashMap::new();
-        let mut evidence_only = HashSet::new();
+    ) -> Result<Plan, DomainError> {
+        let mut plan = Plan::default();
         let ends: Vec<&EntityRow> = decided.taken.iter().chain(&decided.done).collect();
-        let mut new: Vec<i64> = ends.iter().flat_map(|row| unlinked(row, parts)).collect();
-        new.sort_unstable();
-        new.dedup();
+        let new: BTreeSet<i64> = ends.iter().flat_map(|row| unlinked(row, parts)).collect();
+        if new.is_empty() {
+            return Ok(plan);
+        }
         let mut evidence: HashMap<i64, usize> = HashMap::new();
         for part in new.iter().filter_map(|ord| parts.get(ord)) {
-            evidence.insert(part.row.ord, drafts.evidence.len());
+            let position = plan.drafts.evidence.len();
+            evidence.insert(part.row.ord, position);
             let session = batch.session_id.as_deref();
-            drafts.evidence.push(part.row.evidence(session, part.marking)?);
+            plan.drafts
+                .evidence
+                .push(part.row.evidence(session, part.marking)?);
+            plan.drafts.edges.extend(stated(part, position, &ends)?);
         }
-        for row in ends.iter().filter(|_| !new.is_empty()) {
-            let place = drafts.nodes.len();
+        for (place, row) in ends.iter().enumerate() {
             let node = row.node.or(row.merge_target);
             if let Some(node) = node.or(self.known.get(&key(&row.id)?).copied()) {
-                merges.insert(place, node);
+                plan.merges.insert(place, node);
             }
             // What was committed before is only there for its new evidence, and as the other end of a relationship.
             if node.is_some() {
-                evidence_only.insert(place);
+                plan.evidence_only.insert(place);
             }
             let named_in = row.named_in().iter();
             let behind = named_in.filter_map(|ord| evidence.get(ord).copied()).collect();
-            drafts.nodes.push(row.draft(behind)?);
+            plan.drafts.nodes.push(row.draft(behind)?);
         }
-        self.check_targets(&decided.taken).await?;
-        for ord in &new {
-            if let (Some(part), Some(position)) = (parts.get(ord), evidence.get(ord)) {
-                drafts.edges.extend(stated(part, *position, &ends)?);
-            }
-        }
+        Ok(plan)
+    }
+
+    async fn write(
+        &self,
+        plan: &Plan,
+        result: &mut CommitResult,
+        audit: &(impl Fn(&CommitResult) -> AuditEntry + Send + Sync),
+    ) -> Result<DraftsIngested, StoreError> {
         let write = DraftsWrite {
             ws: self.ws,
-            drafts: &drafts,
-            merges: &merges,
+            drafts: &plan.drafts,
+            merges: &plan.merges,
             redistribution: "allowed",
             highest: self.highest,
-            evidence_only: &evidence_only,
+            evidence_only: &plan.evidence_only,
             now: self.now,
         };
         let summed = Mutex::new(*result);

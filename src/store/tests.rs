@@ -1,6 +1,7 @@
 //! What the storage itself promises: append-only tables, one owner per directory, conflicts that heal.
 
 mod retention;
+mod staging;
 
 use std::future::Future;
 use std::net::IpAddr;

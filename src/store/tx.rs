@@ -87,13 +87,13 @@ impl WriteTx {
         session: &str,
         highest: i64,
     ) -> Result<Option<BatchRow>, StoreError> {
-        let query = "SELECT * FROM staging_batch WHERE ws = $ws AND session_id = $session \
+        let query = "SELECT * FROM staging_batch WHERE ws = $ws AND session_id = $of \
                      AND status = 'open' AND tlp_rank <= $highest ORDER BY created_at DESC LIMIT 1";
         let mut response = self
             .tx
             .query(query)
             .bind(("ws", ws))
-            .bind(("session", session.to_owned()))
+            .bind(("of", session.to_owned()))
             .bind(("highest", highest))
             .await?;
         Ok(response.take(0)?)

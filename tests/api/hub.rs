@@ -65,6 +65,20 @@ fn a_hub_of_five_thousand_neighbours_finds_the_ones_that_are_asked_for() {
             (0..NEIGHBOURS).filter(|n| n % (NEIGHBOURS / ASKED_FOR) != 0 && ![3, 7].contains(&(n % 10)));
         let want: Vec<String> = visible.take(100).map(|n| format!("Heronkit {n:04}")).collect();
         assert_eq!(names, want);
+        // Four of five neighbours are there to be read, page by page.
+        let hub = admin.one("Sandworm Team").await;
+        let mut read = 0;
+        for page in 0..4 {
+            let path = format!(
+                "/api/nodes/{}?limit=1000&offset={}",
+                text(&hub, "id"),
+                page * 1000
+            );
+            let answer = admin.get(&path).await.expect(200).await;
+            read += answer["relationships"].as_array().unwrap().len();
+            assert_eq!(answer["more_relationships"], json!(page < 3), "page {page}");
+        }
+        assert_eq!(read, NEIGHBOURS / 10 * 8);
         app.stop().await;
     });
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::helpers::{Client, TestApp, encode, keys_of, run};
-use crate::stix::{evidence, object, text};
+use crate::stix::{evidence, object, text, with};
 
 pub const TEXT: &str = "APT28 uses X-Agent. It contacted zq-evil.com and dropped \
     9e107d9d372bb6826bd81d3542a419d6 by way of CVE-2024-3094.";
@@ -175,7 +175,10 @@ fn the_counters_are_exact() {
         admin
             .ingest(json!([
                 object("intrusion-set", "Fancy Bear"),
-                object("vulnerability", "CVE-2024-3094")
+                with(
+                    object("vulnerability", "The xz backdoor"),
+                    json!({"external_references": [{"source_name": "cve", "external_id": "CVE-2024-3094"}]})
+                )
             ]))
             .await;
         let nodes = json!([{"name": "zq-evil[.]com", "node_type": "ioc"},

@@ -342,8 +342,8 @@ impl GraphCore {
         unindexed.highest = unindexed.highest.max(rev);
     }
 
-    /// Indexes what a committed revision changed, once its documents are made. After a failure the checkpoint stays below the revision and
-    /// the background filling tries again.
+    /// Indexes what a committed revision changed, once its documents are made. After a failure the checkpoint stays
+    /// below the revision and the background filling tries again.
     pub(super) async fn index_revision(
         &self,
         ws: Uuid,

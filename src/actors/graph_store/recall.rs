@@ -225,9 +225,9 @@ impl GraphCore {
     /// Names, identifiers and types; "malware used by Sandworm Team" asks for what the named node is related to.
     async fn structured(&self, target: Arc<WorkspaceIndex>, ask: Question) -> Result<Vec<Hit>, DomainError> {
         let (index, question, asked) = (Arc::clone(&self.index), ask.clone(), Arc::clone(&target));
-        let (query, vector, named, direct) = blocking(move || {
+        let (types, words, named, direct) = blocking(move || {
             let mut found = question_filters(&question.text);
-            let words = found.text.clone();
+            let (types, words) = (found.node_types.clone(), found.text.clone());
             if found.text.is_empty() && found.names.is_empty() && found.identifiers.is_empty() {
                 // "malware" names a type and nothing to look for: rank the nodes of that type by the word.
                 found.text.clone_from(&question.text);
@@ -236,7 +236,7 @@ impl GraphCore {
             keys.extend(found.names);
             let named = named_of_other_types(&asked, &found.node_types, &keys, &question.filter)?;
             let vector = index.embed_query(&found.text).ok();
-            let mut query = StructuredQuery {
+            let query = StructuredQuery {
                 node_types: found.node_types,
                 keys,
                 text: found.text,
@@ -244,33 +244,27 @@ impl GraphCore {
             let direct = asked
                 .structured(&query, vector.as_deref(), &question.filter, question.limit)
                 .map_err(index_failed)?;
-            query.text = words;
-            Ok((query, vector, named, direct))
+            Ok((types, words, named, direct))
         })
         .await?;
         let wanted = Wanted {
             highest: ask.filter.highest_tlp,
             include_rejected: ask.filter.include_rejected,
-            types: &query.node_types,
+            types: &types,
             best: ask.limit,
         };
         let near = self.store.neighbours(ask.ws, &named, wanted).await?;
-        let filter = ask.filter.clone();
-        let limit = ask.limit;
-        let related = blocking(move || {
-            let vector = vector.as_deref();
-            ranked(&target, near, (&query.text, vector), filter, limit)
-        })
-        .await?;
+        let (filter, limit) = (ask.filter, ask.limit);
+        let related = blocking(move || ranked(&target, near, &words, filter, limit)).await?;
         Ok(related_first(related, direct, limit))
     }
 }
 
-/// Neighbours, best first: those that the other words of the question speak of, then the most confident.
+/// Neighbours, best first: those that hold other words of the question, then the most confident.
 fn ranked(
     target: &WorkspaceIndex,
     near: Neighbours,
-    (words, vector): (&str, Option<&[i8]>),
+    words: &str,
     filter: Filter,
     limit: usize,
 ) -> Result<Vec<Uuid>, DomainError> {
@@ -281,12 +275,7 @@ fn ranked(
             only: Some(Only::new(move |node| among.contains(&node))),
             ..filter
         };
-        let mode = if vector.is_some() {
-            Mode::Blended
-        } else {
-            Mode::Keyword
-        };
-        let hits = target.search(words, vector, mode, &filter, limit);
+        let hits = target.search(words, None, Mode::Keyword, &filter, limit);
         best.extend(hits.map_err(index_failed)?.into_iter().map(|hit| hit.node_id));
     }
     let known: HashSet<Uuid> = best.iter().copied().collect();

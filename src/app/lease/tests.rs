@@ -68,14 +68,14 @@ fn a_lease_is_renewed_until_another_process_has_it() {
             process: Uuid::new_v4(),
             place: place.into(),
         };
-        let lasts = Duration::from_millis(200);
+        let lasts = Duration::from_secs(2);
         let (old, new) = (holder("old"), holder("new"));
         store.take_lease(&old, lasts).await.unwrap();
         let gave_up = Arc::new(AtomicBool::new(false));
         let noted = Arc::clone(&gave_up);
         let lost = move || noted.store(true, Ordering::SeqCst);
-        let renewing = tokio::spawn(renew(Arc::clone(&store), old, Duration::from_millis(20), lost));
-        tokio::time::sleep(Duration::from_millis(500)).await;
+        let renewing = tokio::spawn(renew(Arc::clone(&store), old, Duration::from_millis(200), lost));
+        tokio::time::sleep(Duration::from_secs(3)).await;
         let stranger = Holder {
             instance: Uuid::from_u128(2),
             ..holder("stranger")

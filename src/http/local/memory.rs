@@ -186,7 +186,15 @@ async fn write_items(
     items: Vec<Result<NewNote, Vec<Issue>>>,
     from: IpAddr,
 ) -> Vec<Value> {
-    let notes: Vec<NewNote> = items.iter().flatten().cloned().collect();
+    let mut notes = Vec::with_capacity(items.len());
+    let take = |item: Result<NewNote, Vec<Issue>>| match item {
+        Ok(note) => {
+            notes.push(note);
+            None
+        }
+        Err(broken) => Some(told(&broken)),
+    };
+    let refused: Vec<Option<String>> = items.into_iter().map(take).collect();
     let written = if notes.is_empty() {
         Ok(Vec::new())
     } else {
@@ -194,15 +202,15 @@ async fn write_items(
     };
     // What failed as a whole failed for each of its items.
     let mut outcomes = written.map(Vec::into_iter).map_err(|error| said(&error));
-    let result = |item: Result<NewNote, Vec<Issue>>| match (item, &mut outcomes) {
-        (Err(broken), _) => failed_item(&told(&broken)),
-        (Ok(_), Err(error)) => failed_item(error),
-        (Ok(_), Ok(outcomes)) => outcomes.next().map_or_else(
+    let result = |refused: Option<String>| match (refused, &mut outcomes) {
+        (Some(broken), _) => failed_item(&broken),
+        (None, Err(error)) => failed_item(error),
+        (None, Ok(outcomes)) => outcomes.next().map_or_else(
             || failed_item("the write gave no answer"),
             |outcome| item_of(&outcome),
         ),
     };
-    items.into_iter().map(result).collect()
+    refused.into_iter().map(result).collect()
 }
 
 /// The broken rules of an item as one text, each after its field.

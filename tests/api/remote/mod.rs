@@ -60,7 +60,7 @@ impl Database {
 }
 
 /// Runs a test over a server of its own; skips where there is none.
-fn with_database<F: Future<Output = ()>>(test: impl FnOnce(Database) -> F) {
+fn with_database(test: impl AsyncFnOnce(&mut Database)) {
     let Some(program) = server::program() else {
         return;
     };
@@ -68,13 +68,13 @@ fn with_database<F: Future<Output = ()>>(test: impl FnOnce(Database) -> F) {
         let dir = tempfile::tempdir().unwrap();
         let server = Server::start(&program, &dir.path().join("database"));
         let proxy = Proxy::to(server.address).await;
-        test(Database {
+        let mut database = Database {
             program,
             dir,
             server,
             proxy,
-        })
-        .await;
+        };
+        test(&mut database).await;
     });
 }
 
