@@ -1,20 +1,20 @@
 //! Owns the rate buckets and the failed sign-ins; all in memory, all synchronous.
 //!
-//! A bucket is a fixed window that opens with its first request. A sign-in counts as failed until it has
-//! succeeded, so parallel guesses can't slip past the limit.
+//! A bucket is a fixed window that opens with its first request.
+
+mod logins;
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use actix::{Actor, AsyncContext, Context, Handler};
 
+use self::logins::Logins;
+pub use self::logins::{BeginLogin, EndLogin, LoginGate, LoginLine, LoginPlace};
 use super::handle::{Access, ActorHandle, Job, Request};
 use crate::domain::error::DomainError;
 
 const SWEEP: Duration = Duration::from_secs(60);
-const LOGIN_WINDOW: Duration = Duration::from_secs(15 * 60);
-/// The failure with this number is answered with 429.
-const LOGIN_FAILURES: u32 = 5;
 
 /// Way to the rate limiter.
 pub type RateLimiterHandle = ActorHandle<RateLimiter>;
@@ -43,41 +43,6 @@ impl Request for TakeRequest {
     const ACCESS: Access = Access::Read;
 }
 
-/// Counts a sign-in attempt before its password is looked at.
-#[derive(Debug)]
-pub struct BeginLogin {
-    pub key: String,
-}
-
-/// What a sign-in attempt may do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LoginGate {
-    /// Go on; a wrong password is an ordinary failure.
-    Open,
-    /// Go on; a wrong password is one too many.
-    LastTry { retry_after: Duration },
-    /// Refused whatever the password.
-    Locked { retry_after: Duration },
-}
-
-impl Request for BeginLogin {
-    type Reply = LoginGate;
-    const NAME: &'static str = "begin_login";
-    const ACCESS: Access = Access::Read;
-}
-
-/// Forgets the failures of an account that has signed in.
-#[derive(Debug)]
-pub struct ClearLogin {
-    pub key: String,
-}
-
-impl Request for ClearLogin {
-    type Reply = ();
-    const NAME: &'static str = "clear_login";
-    const ACCESS: Access = Access::Read;
-}
-
 #[derive(Debug, Clone, Copy)]
 struct Bucket {
     used: u32,
@@ -89,7 +54,7 @@ struct Bucket {
 #[derive(Debug, Default)]
 pub struct RateLimiter {
     buckets: HashMap<String, Bucket>,
-    logins: HashMap<String, Bucket>,
+    logins: Logins,
 }
 
 impl Actor for RateLimiter {
@@ -121,21 +86,10 @@ impl RateLimiter {
         }
     }
 
-    fn begin_login(&mut self, key: String, now: Instant) -> LoginGate {
-        let bucket = open_bucket(&mut self.logins, key, LOGIN_WINDOW, now);
-        let retry_after = bucket.window.saturating_sub(now.duration_since(bucket.opened));
-        bucket.used = bucket.used.saturating_add(1);
-        match bucket.used {
-            tries if tries < LOGIN_FAILURES => LoginGate::Open,
-            LOGIN_FAILURES => LoginGate::LastTry { retry_after },
-            _ => LoginGate::Locked { retry_after },
-        }
-    }
-
     fn sweep(&mut self, now: Instant) {
-        for buckets in [&mut self.buckets, &mut self.logins] {
-            buckets.retain(|_, bucket| now.duration_since(bucket.opened) < bucket.window);
-        }
+        self.buckets
+            .retain(|_, bucket| now.duration_since(bucket.opened) < bucket.window);
+        self.logins.sweep(now);
     }
 }
 
@@ -174,17 +128,16 @@ impl Handler<Job<BeginLogin>> for RateLimiter {
 
     fn handle(&mut self, job: Job<BeginLogin>, _: &mut Self::Context) -> Self::Result {
         let (request, _guard, _span) = job.open();
-        Ok(self.begin_login(request.key, Instant::now()))
+        Ok(self.logins.begin(request.key, Instant::now()))
     }
 }
 
-impl Handler<Job<ClearLogin>> for RateLimiter {
-    type Result = Result<(), DomainError>;
+impl Handler<Job<EndLogin>> for RateLimiter {
+    type Result = Result<RateState, DomainError>;
 
-    fn handle(&mut self, job: Job<ClearLogin>, _: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, job: Job<EndLogin>, _: &mut Self::Context) -> Self::Result {
         let (request, _guard, _span) = job.open();
-        self.logins.remove(&request.key);
-        Ok(())
+        Ok(self.logins.end(request, Instant::now()))
     }
 }
 
@@ -218,27 +171,5 @@ mod tests {
         assert!(limiter.take(request(2), later).allowed);
         limiter.sweep(later + Duration::from_secs(60));
         assert!(limiter.buckets.is_empty());
-    }
-
-    #[test]
-    fn the_fifth_try_is_the_last_one_and_success_clears() {
-        let mut limiter = RateLimiter::default();
-        let now = Instant::now();
-        for _ in 0..4 {
-            assert_eq!(limiter.begin_login("a".into(), now), LoginGate::Open);
-        }
-        assert!(matches!(
-            limiter.begin_login("a".into(), now),
-            LoginGate::LastTry { .. }
-        ));
-        assert!(matches!(
-            limiter.begin_login("a".into(), now),
-            LoginGate::Locked { .. }
-        ));
-        assert_eq!(limiter.begin_login("b".into(), now), LoginGate::Open);
-        assert_eq!(
-            limiter.begin_login("a".into(), now + LOGIN_WINDOW),
-            LoginGate::Open
-        );
     }
 }

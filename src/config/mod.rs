@@ -3,6 +3,7 @@
 //! The defaults are `config/hosted.toml` itself, compiled in, so that the file can't say anything untrue.
 
 pub mod local;
+mod secrets;
 mod validate;
 
 use std::collections::BTreeMap;
@@ -15,21 +16,13 @@ use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::Value;
 
+use self::secrets::SECRETS;
+use crate::auth::is_secret_name;
 use crate::domain::permission::Tier;
 
 /// The settings of the hosted service as they ship.
 pub const HOSTED_DEFAULTS: &str = include_str!("../../config/hosted.toml");
 const PREFIX: &str = "THREAT_MEMORY_";
-/// Secrets: environment only, so that they never stand in a file.
-const SECRETS: [&str; 7] = [
-    "jwt_secret",
-    "admin_email",
-    "admin_password",
-    "storage_user",
-    "storage_password",
-    "embedding_api_key",
-    "llm_api_key",
-];
 
 /// A setting that can't be used; the message names the key and the rule.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -124,7 +117,7 @@ pub struct StorageSettings {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LimitSettings {
-    /// Requests per hour and caller.
+    /// Requests per hour and workspace.
     pub tiers: BTreeMap<String, u32>,
 }
 
@@ -246,8 +239,14 @@ impl Settings {
                 )));
             }
             figment = figment.merge(Toml::file(path));
+            for (key, text) in secrets::unquoted(path, |path| SECRETS.contains(&path))? {
+                figment = figment.merge(Serialized::default(&key, text));
+            }
         }
         figment = figment.merge(environment());
+        for (key, text) in secrets::of_environment(|name| std::env::var_os(name))? {
+            figment = figment.merge(Serialized::default(key, text));
+        }
         if let Some(bind) = &flags.bind {
             figment = figment.merge(Serialized::default("server.bind", bind));
         }
@@ -303,13 +302,10 @@ impl Settings {
     }
 }
 
-/// `THREAT_MEMORY_SERVER__BIND` is `server.bind`; other names of the prefix belong to other things.
+/// `THREAT_MEMORY_SERVER__BIND` is `server.bind`; other names of the prefix are secrets or belong to other things.
 fn environment() -> Env {
     Env::prefixed(PREFIX)
-        .filter(|key| {
-            let key = key.as_str().to_ascii_lowercase();
-            key.contains("__") || SECRETS.contains(&key.as_str())
-        })
+        .filter(|key| key.as_str().contains("__"))
         .split("__")
 }
 
@@ -323,15 +319,17 @@ fn describe(error: figment::Error) -> String {
             )
         });
         let path = error.path.join(".");
+        let rule = if is_secret_name(&path) {
+            secrets::rule_of(&error.kind)
+        } else {
+            without_excerpt(&error.kind.to_string())
+        };
         let path = if path.is_empty() {
             String::new()
         } else {
             format!("{path}: ")
         };
-        lines.push(format!(
-            "{path}{}{source}",
-            without_excerpt(&error.kind.to_string())
-        ));
+        lines.push(format!("{path}{rule}{source}"));
     }
     lines.join("; ")
 }
@@ -358,6 +356,8 @@ mod tests {
         };
         let settings = Settings::load(None, &flags).unwrap();
         assert_eq!(settings.server.bind.port(), 0);
+        // Not the port of a Prometheus on the same machine.
+        assert_eq!(settings.server.admin_bind.to_string(), "127.0.0.1:9464");
         assert_eq!(settings.data_dir(), None);
         assert_eq!(settings.tier_limit(Tier::Team), 1000);
     }
@@ -406,6 +406,14 @@ mod tests {
                 "[llm]\nprovider = \"openai\"\nmodel = \"m\"\noverlap_chars = 7000",
                 "llm.overlap_chars: must be from 0 to 4000",
             ),
+            (
+                "admin_password = \"short\"",
+                "THREAT_MEMORY_ADMIN_PASSWORD: must have at least 12 characters",
+            ),
+            (
+                "admin_email = \"nobody\"",
+                "THREAT_MEMORY_ADMIN_EMAIL: must be an e-mail address",
+            ),
         ] {
             std::fs::write(&file, text).unwrap();
             let error = Settings::load(Some(&file), &Flags::default())
@@ -413,6 +421,36 @@ mod tests {
                 .to_string();
             assert!(error.contains(want), "{text} gave {error}");
             assert!(!error.contains("hidden"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_text_in_a_file_too_and_no_message_shows_it() {
+        use secrecy::ExposeSecret;
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("c.toml");
+        std::fs::write(&file, "admin_password = 202401019999").unwrap();
+        let settings = Settings::load(Some(&file), &Flags::default()).unwrap();
+        assert_eq!(settings.admin_password.unwrap().expose_secret(), "202401019999");
+        for (text, want) in [
+            ("admin_password = [\"hidden-1\"]", "admin_password: must be "),
+            ("jwt_secret = { x = \"hidden-1\" }", "jwt_secret: must be "),
+            ("llm_api_key = 1_111_111", "llm_api_key: must be a text in quotes"),
+            ("jwt_secret = hidden-1", "line 1"),
+            ("jwt_secret = \"hidden-1\"", "must have at least 32 bytes"),
+            ("llm.max_tokens = \"hidden-1\"", "llm.max_tokens: must be "),
+            (
+                "llm = { provider = \"openai\", model = \"m\", max_tokens = 63 }",
+                "llm.max_tokens: must be from 64",
+            ),
+            ("[a.tokens]\nb = \"hidden-1\"", "unknown field"),
+        ] {
+            std::fs::write(&file, text).unwrap();
+            let error = Settings::load(Some(&file), &Flags::default()).unwrap_err();
+            let error = error.to_string();
+            assert!(error.contains(want), "{text} gave {error}");
+            let shown = ["hidden-1", "1111111", "1_111_111", "is 63"];
+            assert!(!shown.iter().any(|value| error.contains(value)), "{error}");
         }
     }
 

@@ -10,6 +10,8 @@ use serde_json::json;
 use super::{
     ActorSettings, ConfigError, EmbeddingProvider, EmbeddingSettings, LlmProvider, LlmSettings, Settings,
 };
+use crate::auth::{is_secret_name, password};
+use crate::domain::email::is_email;
 use crate::domain::permission::Tier;
 
 /// A shorter HMAC key than the digest weakens HS256 (RFC 7518 section 3.2).
@@ -90,7 +92,23 @@ impl Settings {
                 "THREAT_MEMORY_JWT_SECRET: must have at least {SECRET_BYTES} bytes"
             )));
         }
-        Ok(())
+        self.first_admin_rules()
+    }
+
+    /// Checked at every start: whoever sets them is told at once, not when the store is empty one day.
+    fn first_admin_rules(&self) -> Result<(), ConfigError> {
+        if let Some(email) = &self.admin_email
+            && !is_email(email.trim())
+        {
+            return Err(ConfigError::new(
+                "THREAT_MEMORY_ADMIN_EMAIL: must be an e-mail address".into(),
+            ));
+        }
+        let password = self.admin_password.as_ref();
+        password.map_or(Ok(()), |password| {
+            password::check_new("THREAT_MEMORY_ADMIN_PASSWORD", password)
+                .map_err(|error| ConfigError::new(error.to_string()))
+        })
     }
 
     fn storage_rules(&self) -> Result<(), ConfigError> {
@@ -203,8 +221,13 @@ pub(super) fn within<T: PartialOrd + Display + Serialize>(
         return Ok(());
     }
     let (least, most) = (range.start(), range.end());
+    let is = if is_secret_name(key) {
+        String::new()
+    } else {
+        format!(", is {value}")
+    };
     Err(ConfigError {
-        text: format!("{key}: must be from {least} to {most}, is {value}"),
+        text: format!("{key}: must be from {least} to {most}{is}"),
         range: Some((json!(least), json!(most))),
     })
 }

@@ -4,6 +4,7 @@ pub mod audit;
 pub mod confidence;
 pub mod detail;
 pub mod draft;
+pub mod email;
 pub mod error;
 pub mod extraction;
 pub mod items;

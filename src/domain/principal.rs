@@ -77,13 +77,6 @@ impl Principal {
         }
     }
 
-    /// Key of the caller's rate bucket.
-    pub fn rate_key(&self) -> Uuid {
-        match &self.credential {
-            Credential::User { id, .. } | Credential::ApiKey { id, .. } => *id,
-        }
-    }
-
     /// Id of the API key, when one was used.
     pub fn api_key_id(&self) -> Option<Uuid> {
         match &self.credential {

@@ -6,6 +6,8 @@ use actix_web::web;
 use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
 
+use super::objects::{MUST_BE_AN_OBJECT, Objects};
+use crate::auth::is_secret_name;
 use crate::capacity::{Budget, Load, Party, heavy, large_places};
 use crate::domain::error::DomainError;
 
@@ -109,7 +111,7 @@ async fn drain(mut payload: web::Payload, mut left: usize) {
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DomainError> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+    let value = serde_path_to_error::deserialize(Objects(&mut deserializer)).map_err(|error| {
         let path = error.path().to_string();
         describe(&path, error.inner())
     })?;
@@ -136,15 +138,18 @@ fn describe(path: &str, error: &serde_json::Error) -> DomainError {
         return DomainError::invalid(field(missing), "is required");
     }
     let place = if path == "." { "body" } else { path };
-    if rule.len() <= SAID {
-        return DomainError::invalid(place, rule);
-    }
-    // The parser quotes what it found, however long it is.
-    let expected = rule.rsplit_once(", expected ").map(|(_, expected)| expected);
-    let expected = expected
-        .filter(|expected| expected.len() <= SAID)
-        .unwrap_or("another value");
-    DomainError::invalid(place, format!("is not as expected: {expected}"))
+    // The parser quotes what it found, which may be a secret, or very long.
+    let expected = rule.rsplit_once("expected ").map(|(_, expected)| expected);
+    let rule = match expected.filter(|expected| expected.len() <= SAID) {
+        // The name of a type of ours would tell the caller nothing.
+        Some(expected) if expected.starts_with("struct ") => MUST_BE_AN_OBJECT.to_owned(),
+        Some(expected) if is_secret_name(path) => format!("must be {expected}"),
+        None if is_secret_name(path) => "can't be read".to_owned(),
+        Some(_) | None if rule.len() <= SAID => rule.to_owned(),
+        Some(expected) => format!("is not as expected: {expected}"),
+        None => "is not as expected".to_owned(),
+    };
+    DomainError::invalid(place, rule)
 }
 
 #[cfg(test)]
@@ -187,7 +192,11 @@ mod tests {
                 r#"{"items":[]} x"#,
                 "body: is not valid JSON: trailing characters",
             ),
-            ("[]", "body: invalid length 0"),
+            ("[]", "body: must be an object"),
+            ("[[]]", "body: must be an object"),
+            ("5", "body: must be an object"),
+            (r#"{"items":[[null,1]]}"#, "items[0]: must be an object"),
+            (r#"{"items":["x"]}"#, "items[0]: must be an object"),
         ] {
             let error = parse::<Outer>(text.as_bytes()).unwrap_err().to_string();
             assert!(error.starts_with(want), "{text} gave {error}");
@@ -195,6 +204,13 @@ mod tests {
         let long = format!(r#"{{"items":[{{"score":"{}"}}]}}"#, "x".repeat(100_000));
         let error = parse::<Outer>(long.as_bytes()).unwrap_err().to_string();
         assert_eq!(error, "items[0].score: is not as expected: f64");
+        #[derive(Debug, Deserialize)]
+        struct Login {
+            #[allow(dead_code)]
+            admin_password: String,
+        }
+        let error = parse::<Login>(br#"{"admin_password":202401019999}"#).unwrap_err();
+        assert_eq!(error.to_string(), "admin_password: must be a string");
         let deep = format!("{{\"items\":{}", "[".repeat(100_000));
         assert!(parse::<Outer>(deep.as_bytes()).is_err());
         let deep = "[".repeat(100_000);

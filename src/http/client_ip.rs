@@ -1,10 +1,11 @@
 //! The address of the client: the peer's, or X-Forwarded-For where the peer is a trusted proxy.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use actix_web::HttpRequest;
 
-/// The client's address. Of `X-Forwarded-For` the last entry counts that no trusted proxy wrote itself.
+/// The client's address. Of `X-Forwarded-For` the last entry counts that no trusted proxy wrote itself. What stands
+/// before an entry that can't be read is not believed: the address of the proxy that wrote that entry counts.
 pub fn client_ip(request: &HttpRequest, trusted: &[IpAddr]) -> IpAddr {
     let peer = request
         .peer_addr()
@@ -12,20 +13,32 @@ pub fn client_ip(request: &HttpRequest, trusted: &[IpAddr]) -> IpAddr {
     if !trusted.contains(&peer) {
         return peer;
     }
-    let headers = request
+    let headers: Vec<&[u8]> = request
         .headers()
         .get_all("x-forwarded-for")
-        .filter_map(|value| value.to_str().ok());
-    let hops: Vec<IpAddr> = headers
-        .flat_map(|value| value.split(','))
-        .filter_map(|hop| hop.trim().parse().ok())
-        .map(plain)
+        .map(|value| value.as_bytes())
         .collect();
-    hops.iter()
+    let hops = headers
+        .iter()
         .rev()
-        .find(|hop| !trusted.contains(hop))
-        .copied()
-        .unwrap_or(peer)
+        .flat_map(|value| value.rsplit(|byte| *byte == b','));
+    let mut client = peer;
+    for hop in hops {
+        let Some(address) = address_of(hop) else { break };
+        client = address;
+        if !trusted.contains(&address) {
+            break;
+        }
+    }
+    client
+}
+
+/// The address of an entry: `ip`, `ip:port` or `[v6]:port`.
+fn address_of(hop: &[u8]) -> Option<IpAddr> {
+    let text = std::str::from_utf8(hop).ok()?.trim();
+    let bare = text.parse::<IpAddr>().ok();
+    let address = bare.or_else(|| text.parse::<SocketAddr>().ok().map(|address| address.ip()));
+    address.map(plain)
 }
 
 /// An IPv4 address that came over an IPv6 socket, as what it is.
@@ -38,6 +51,7 @@ fn plain(ip: IpAddr) -> IpAddr {
 
 #[cfg(test)]
 mod tests {
+    use actix_web::http::header::HeaderValue;
     use actix_web::test::TestRequest;
 
     use super::*;
@@ -55,5 +69,38 @@ mod tests {
         assert_eq!(client_ip(&request("10.0.0.1"), &trusted), ip("198.51.100.7"));
         assert_eq!(client_ip(&request("203.0.113.9"), &trusted), ip("203.0.113.9"));
         assert_eq!(client_ip(&request("10.0.0.1"), &[]), ip("10.0.0.1"));
+    }
+
+    #[test]
+    fn the_walk_from_the_right_stops_at_the_first_hop_that_is_no_trusted_proxy() {
+        let ip = |text: &str| text.parse::<IpAddr>().unwrap();
+        let trusted = ["10.0.0.1", "10.0.0.2", "2001:db8::2"].map(ip);
+        for (headers, want) in [
+            (&["192.0.2.66, 198.51.100.7:4711"][..], "198.51.100.7"),
+            (&["192.0.2.66, [2001:db8::7]:4711"], "2001:db8::7"),
+            (&["192.0.2.66, 2001:db8::7"], "2001:db8::7"),
+            (
+                &["192.0.2.66,198.51.100.7:1,10.0.0.2:443,[2001:db8::2]:443"],
+                "198.51.100.7",
+            ),
+            (&["192.0.2.66, ::ffff:198.51.100.7"], "198.51.100.7"),
+            (&["192.0.2.66", "198.51.100.7", "10.0.0.2"], "198.51.100.7"),
+            // What can't be read hides what the client may have written before it.
+            (&["192.0.2.66, unknown"], "10.0.0.1"),
+            (&["192.0.2.66, _hidden, 10.0.0.2"], "10.0.0.2"),
+            (&["192.0.2.66, 198.51.100.7:99999"], "10.0.0.1"),
+            (&["192.0.2.66, "], "10.0.0.1"),
+            (&["192.0.2.66, caf\u{e9}"], "10.0.0.1"),
+            (&["10.0.0.2"], "10.0.0.2"),
+            (&[], "10.0.0.1"),
+        ] {
+            let mut request = TestRequest::default().peer_addr("10.0.0.1:1".parse().unwrap());
+            for value in headers {
+                let value = HeaderValue::from_bytes(value.as_bytes()).unwrap();
+                request = request.append_header(("x-forwarded-for", value));
+            }
+            let found = client_ip(&request.to_http_request(), &trusted);
+            assert_eq!(found, ip(want), "{headers:?}");
+        }
     }
 }

@@ -2,9 +2,12 @@
 
 use std::fmt;
 
+use actix_web::body::{BoxBody, MessageBody};
+use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::StatusCode;
-use actix_web::http::header::{HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
-use actix_web::{HttpResponse, ResponseError};
+use actix_web::http::header::{ALLOW, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use actix_web::middleware::Next;
+use actix_web::{Error, HttpResponse, ResponseError};
 use serde::Serialize;
 
 use crate::domain::error::{DomainError, ErrorKind};
@@ -111,10 +114,22 @@ pub async fn no_route() -> HttpResponse {
     })
 }
 
-/// Answer to a method that a path does not have.
-pub async fn no_method() -> HttpResponse {
-    HttpResponse::MethodNotAllowed().json(ErrorBody {
+/// Gives the answer to a method that a path does not have its body; which methods there are the framework has said.
+pub(super) async fn no_method(
+    request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<BoxBody>, Error> {
+    let response = next.call(request).await?;
+    if response.status() != StatusCode::METHOD_NOT_ALLOWED {
+        return Ok(response.map_into_boxed_body());
+    }
+    let body = ErrorBody {
         error: "method not allowed".into(),
         details: None,
-    })
+    };
+    let mut answer = HttpResponse::MethodNotAllowed().json(body);
+    if let Some(allow) = response.headers().get(ALLOW) {
+        answer.headers_mut().insert(ALLOW, allow.clone());
+    }
+    Ok(response.into_response(answer))
 }

@@ -56,7 +56,7 @@ needs! {
     Admin: Some(Permission::Admin), None;
 }
 
-/// The caller, authenticated, inside its rate limit and permitted.
+/// The caller, authenticated, inside its workspace's rate limit and permitted.
 pub struct Guarded<N> {
     pub by: Principal,
     _needs: PhantomData<N>,
@@ -84,7 +84,7 @@ impl<N: Needs> FromRequest for Guarded<N> {
     }
 }
 
-/// Authenticates the caller and takes one request out of its bucket.
+/// Authenticates the caller and takes one request out of its workspace's bucket.
 async fn admit(request: &HttpRequest) -> Result<Principal, DomainError> {
     let state = request
         .app_data::<web::Data<AppState>>()
@@ -93,7 +93,8 @@ async fn admit(request: &HttpRequest) -> Result<Principal, DomainError> {
     let presented = presented(request)?;
     let by = state.identity.call(Authenticate { presented, ip }).await?;
     let take = TakeRequest {
-        bucket: by.rate_key().to_string(),
+        // One for the whole workspace, or each key made would bring a rate of its own.
+        bucket: format!("workspace {}", by.workspace.id),
         limit: state.settings.tier_limit(by.workspace.tier),
         window: HOUR,
     };

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::Method;
-use actix_web::http::header::{HeaderMap, HeaderName, HeaderValue};
+use actix_web::http::header::{ALLOW, HeaderMap, HeaderName, HeaderValue};
 use actix_web::middleware::Next;
 use actix_web::{Error, HttpMessage};
 use metrics::{counter, histogram};
@@ -123,8 +123,16 @@ pub(super) async fn head_as_get(
     mut request: ServiceRequest,
     next: Next<impl MessageBody>,
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {
-    if request.method() == Method::HEAD && !request.path().ends_with("/stream") {
+    if request.path().ends_with("/stream") {
+        return next.call(request).await;
+    }
+    if request.method() == Method::HEAD {
         request.head_mut().method = Method::GET;
     }
-    next.call(request).await
+    let mut response = next.call(request).await?;
+    if response.headers().get(ALLOW).is_some_and(|allow| allow == "GET") {
+        let both = HeaderValue::from_static("GET, HEAD");
+        response.headers_mut().insert(ALLOW, both);
+    }
+    Ok(response)
 }

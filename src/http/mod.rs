@@ -10,6 +10,7 @@ pub mod local;
 mod middleware;
 use middleware::head_as_get;
 pub use middleware::{even_refusals, observe};
+mod objects;
 mod query;
 
 use std::sync::Arc;

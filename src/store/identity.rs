@@ -201,16 +201,32 @@ impl Store {
         .await
     }
 
-    /// The user with this e-mail address (compared in lower case).
-    pub async fn user_by_email(&self, email: &str) -> Result<Option<UserRecord>, DomainError> {
+    /// The accounts of an e-mail address (compared in lower case), at most `most`: those that are not disabled first,
+    /// oldest first. With a workspace, by name or id, only those in it.
+    pub async fn accounts_of(
+        &self,
+        email: &str,
+        workspace: Option<&str>,
+        most: usize,
+    ) -> Result<Vec<UserRecord>, DomainError> {
+        let inside = if workspace.is_some() {
+            "AND (ws = $id OR type::record('workspace', ws).name = $name)"
+        } else {
+            ""
+        };
+        let query = format!(
+            "SELECT * FROM user WHERE email = $email {inside} ORDER BY disabled, created_at LIMIT {most}"
+        );
         let mut response = self
             .db
-            .query("SELECT * FROM user WHERE email = $email")
+            .query(query)
             .bind(("email", email.to_lowercase()))
+            .bind(("name", workspace.map(str::to_owned)))
+            .bind(("id", workspace.and_then(|text| text.parse::<Uuid>().ok())))
             .await
             .map_err(failed(READ))?;
-        let row: Option<UserRow> = response.take(0).map_err(failed(READ))?;
-        row.map(UserRecord::try_from).transpose()
+        let rows: Vec<UserRow> = response.take(0).map_err(failed(READ))?;
+        rows.into_iter().map(UserRecord::try_from).collect()
     }
 
     /// The user with this id.
@@ -252,7 +268,7 @@ impl Store {
     /// Creates a user, with the audit entry.
     ///
     /// # Errors
-    /// `Conflict` when the e-mail address is taken, in whichever workspace: the answer says no more.
+    /// `Conflict` when the e-mail address is taken in this workspace; of others the answer says nothing.
     pub async fn create_user(&self, user: &UserRecord, audit: &AuditEntry) -> Result<(), DomainError> {
         self.write(|| {
             self.db
@@ -367,7 +383,7 @@ impl Store {
         .await
         .map_err(|error: StoreError| {
             if let StoreError::Database(cause) = &error
-                && cause.message().contains("user_email")
+                && cause.message().contains("user_ws_email")
             {
                 return DomainError::Conflict("email: is already in use".into());
             }

@@ -13,6 +13,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (3, include_str!("../../schemas/0003_retention.surql")),
     (4, include_str!("../../schemas/0004_staging_sessions.surql")),
     (5, include_str!("../../schemas/0005_local.surql")),
+    (6, include_str!("../../schemas/0006_addresses.surql")),
 ];
 
 /// Selects the database, applies what is missing and defines the service user.

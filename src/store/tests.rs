@@ -1,5 +1,6 @@
 //! What the storage itself promises: append-only tables, one owner per directory, conflicts that heal.
 
+mod addresses;
 mod retention;
 mod staging;
 

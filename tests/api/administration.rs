@@ -112,24 +112,6 @@ fn parallel_patches_of_one_user_do_not_undo_each_other() {
 }
 
 #[test]
-fn an_address_belongs_to_one_user_whatever_its_case_and_workspace() {
-    run(async {
-        let app = TestApp::spawn().await;
-        let other = app.workspace("other").await;
-        let (_, email) = app.admin.add_user("viewer").await;
-        let body = json!({"email": email.to_uppercase(), "password": PASSWORD, "role": "viewer"});
-        for client in [&app.admin, &other] {
-            let error = client.post("/api/admin/users", &body).await.refused(409).await;
-            assert_eq!(error, "email: is already in use");
-        }
-        let body = json!({"name": "third", "admin_email": email, "admin_password": PASSWORD});
-        let error = app.admin.post("/api/admin/workspaces", &body).await;
-        assert_eq!(error.refused(409).await, "admin_email: is already in use");
-        app.stop().await;
-    });
-}
-
-#[test]
 fn of_parallel_requests_for_one_address_one_wins_and_the_others_are_409() {
     run(async {
         let app = TestApp::spawn().await;
@@ -243,7 +225,7 @@ fn bad_values_are_400_and_name_their_field() {
                 json!({"email": "a@b", "password": PASSWORD, "role": "root"}),
                 "role: must be one of",
             ),
-            (users, json!([]), "body: invalid length"),
+            (users, json!([]), "body: must be an object"),
             (keys, json!({"scopes": ["read"]}), "name: is required"),
             (
                 keys,

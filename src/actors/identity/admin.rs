@@ -11,6 +11,7 @@ use crate::auth::{api_key, password};
 use crate::capacity::Party;
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
+use crate::domain::email::is_email;
 use crate::domain::error::DomainError;
 use crate::domain::permission::{Role, Scope, Tier};
 use crate::domain::principal::{KNOWLEDGE_GRAPH, Principal, Workspace};
@@ -373,14 +374,7 @@ impl IdentityCore {
             .with("name", workspace.name.as_str());
         self.store
             .create_workspace(&workspace, false, Some(&admin), Some(&entry), now)
-            .await
-            .map_err(|error| {
-                // The field has another name in this body.
-                if let DomainError::Conflict(rule) = error {
-                    return DomainError::Conflict(format!("admin_{rule}"));
-                }
-                error
-            })?;
+            .await?;
         self.chain(entry).await;
         Ok(NewWorkspace {
             workspace,
@@ -428,29 +422,4 @@ pub(super) async fn new_user(
         tokens_after: now,
         created_at: now,
     })
-}
-
-/// One `@` with something on both sides, no spaces, at most 254 bytes (RFC 5321); more than that only the
-/// mail server knows.
-fn is_email(text: &str) -> bool {
-    let clean = !text.chars().any(|c| c.is_whitespace() || c.is_control());
-    let parts = text
-        .split_once('@')
-        .filter(|(user, host)| !user.is_empty() && !host.contains('@'));
-    clean && text.len() <= 254 && parts.is_some_and(|(_, host)| !host.is_empty() && !host.starts_with('.'))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_email;
-
-    #[test]
-    fn addresses_are_checked_for_what_can_be_checked() {
-        for good in ["a@b", "first.last@example.com", "ü@bücher.example"] {
-            assert!(is_email(good), "{good}");
-        }
-        for bad in ["", "a", "@b", "a@", "a@b@c", "a b@c", "a@.c"] {
-            assert!(!is_email(bad), "{bad}");
-        }
-    }
 }

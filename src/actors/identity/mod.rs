@@ -5,6 +5,7 @@
 //! anybody can ask for, never take up more than half of what the actor does at a time.
 
 mod admin;
+mod authenticate;
 mod bootstrap;
 mod sign_in;
 
@@ -19,8 +20,9 @@ pub use self::admin::{
     ApiKeyView, ChangeUser, ChangeWorkspace, CreateApiKey, CreateUser, CreateWorkspace, ListApiKeys,
     ListUsers, NewApiKey, NewWorkspace, RevokeApiKey, UserView,
 };
+pub use self::authenticate::{Authenticate, Presented};
 pub use self::bootstrap::{FirstAdmin, bootstrap, demo_bundle};
-pub use self::sign_in::{Authenticate, Login, Presented, SignedIn};
+pub use self::sign_in::{Attempted, Login, SignedIn};
 use super::audit_writer::{AuditHandle, Chain};
 use super::handle::ActorHandle;
 use super::job;

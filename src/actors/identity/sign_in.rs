@@ -1,57 +1,54 @@
-//! Who is asking.
+//! Sign-in: e-mail address and password for a token.
+//!
+//! An address may have an account in several workspaces. Nothing here tells how many, to whom the password fits none:
+//! the same number of hashes is computed whatever the address, and each account is guarded on its own, so that a
+//! success in one workspace does not make room for more guesses at another.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use futures_util::future::try_join_all;
 use secrecy::SecretString;
+use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::{IdentityCore, hashing};
 use crate::actors::audit_writer::Append;
 use crate::actors::handle::{Access, Request};
-use crate::actors::rate_limiter::{BeginLogin, ClearLogin, LoginGate, TakeRequest};
-use crate::auth::{api_key, password};
+use crate::actors::rate_limiter::{BeginLogin, EndLogin, LoginGate, LoginPlace, RateState, TakeRequest};
+use crate::auth::password;
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
+use crate::domain::email::MAX_EMAIL;
 use crate::domain::error::DomainError;
-use crate::domain::permission::Permission;
-use crate::domain::principal::{Credential, Principal, Workspace};
+use crate::domain::principal::Workspace;
 use crate::store::UserRecord;
 
-const REFUSED: DomainError = DomainError::Unauthenticated("invalid or missing credentials");
 const WRONG_LOGIN: DomainError = DomainError::Unauthenticated("wrong e-mail address or password");
 /// Sign-in attempts from one address, whatever the account.
 const TRIES_PER_ADDRESS: u32 = 300;
 const TRIES_WINDOW: Duration = Duration::from_secs(15 * 60);
-/// Longest e-mail address (RFC 5321 section 4.5.3.1).
-const MAX_EMAIL: usize = 254;
-
-/// What the caller shows.
-#[derive(Debug, Clone)]
-pub enum Presented {
-    Token(SecretString),
-    ApiKey(SecretString),
-}
-
-/// Finds out who the caller is.
-#[derive(Debug)]
-pub struct Authenticate {
-    pub presented: Presented,
-    pub ip: IpAddr,
-}
-
-impl Request for Authenticate {
-    type Reply = Principal;
-    const NAME: &'static str = "authenticate";
-    const ACCESS: Access = Access::Read;
-}
+/// Accounts of one e-mail address whose password is tried, and hashes that every sign-in computes. Whoever has more
+/// accounts names the workspace.
+const MOST_ACCOUNTS: usize = 4;
 
 /// Exchanges e-mail address and password for a token.
 #[derive(Debug)]
 pub struct Login {
     pub email: String,
     pub password: SecretString,
+    /// Name or id; needed only when address and password fit several.
+    pub workspace: Option<String>,
     pub ip: IpAddr,
+}
+
+/// What became of a sign-in.
+#[derive(Debug)]
+pub struct Attempted {
+    /// How many failures are left, or what turned the attempt away.
+    pub rate: RateState,
+    pub outcome: Result<SignedIn, DomainError>,
 }
 
 /// A successful sign-in.
@@ -63,71 +60,59 @@ pub struct SignedIn {
 }
 
 impl Request for Login {
-    type Reply = SignedIn;
+    type Reply = Attempted;
     const NAME: &'static str = "login";
     const ACCESS: Access = Access::Read;
 }
 
-impl IdentityCore {
-    pub(super) async fn authenticate(&self, message: Authenticate) -> Result<Principal, DomainError> {
-        use secrecy::ExposeSecret;
-        let Authenticate { presented, ip } = message;
-        let (workspace, credential) = match presented {
-            Presented::Token(token) => {
-                let claims = self.tokens.read(token.expose_secret()).ok_or(REFUSED)?;
-                let found = self.store.user_in_workspace(claims.sub, claims.ws).await?;
-                let (user, workspace) = found.ok_or(REFUSED)?;
-                let stale = claims.horizon != user.tokens_after.timestamp_micros();
-                if user.disabled || stale {
-                    return Err(REFUSED);
-                }
-                let UserRecord { id, email, role, .. } = user;
-                (workspace, Credential::User { id, email, role })
-            }
-            Presented::ApiKey(key) => {
-                let digest = api_key::digest(&key);
-                let found = self.store.api_key_by_hash(&digest).await?.ok_or(REFUSED)?;
-                let expired = found.expires_at.is_some_and(|at| at <= clock::now());
-                if !api_key::same(&digest, &found.key_hash) || found.revoked_at.is_some() || expired {
-                    return Err(REFUSED);
-                }
-                let owner = self.store.user_in_workspace(found.owner, found.ws).await?;
-                let (owner, workspace) = owner.ok_or(REFUSED)?;
-                if owner.disabled {
-                    return Err(REFUSED);
-                }
-                // A key can do no more than its owner may do now.
-                let mut scopes = found.scopes;
-                scopes.retain(|scope| {
-                    Permission::ALL
-                        .iter()
-                        .any(|p| scope.grants(*p) && owner.role.grants(*p))
-                });
-                let credential = Credential::ApiKey {
-                    id: found.id,
-                    owner: owner.id,
-                    owner_email: owner.email,
-                    scopes,
-                };
-                (workspace, credential)
-            }
-        };
-        Ok(Principal {
-            workspace,
-            credential,
-            ip,
-        })
+/// Who tries to sign in, and where.
+struct Attempt {
+    email: String,
+    ip: IpAddr,
+    /// The workspace that was named.
+    workspace: Option<String>,
+    /// The accounts that may be meant, by id.
+    accounts: Vec<UserRecord>,
+}
+
+impl Attempt {
+    /// Key of the failures that the caller is told of: it knows nothing of accounts. A digest, since an address may be
+    /// long.
+    fn key(&self) -> String {
+        format!("{} {}", self.ip, hex::encode(Sha256::digest(&self.email)))
     }
 
-    pub(super) async fn login(&self, message: Login) -> Result<SignedIn, DomainError> {
-        let Login { email, password, ip } = message;
+    /// Key of the failures of one account, or of one that is not there: both cost the same. Attempts that name the
+    /// workspace are counted apart, so that sign-ins of the same person elsewhere never lock them out.
+    fn account_key(&self, at: usize) -> String {
+        let account = self
+            .accounts
+            .get(at)
+            .map_or_else(|| format!("{} {at}", self.key()), |user| user.id.to_string());
+        format!("{} {account} {}", self.ip, self.workspace.is_some())
+    }
+
+    /// The address as the audit log keeps it.
+    fn shown_email(&self) -> String {
+        if self.email.len() <= MAX_EMAIL {
+            return self.email.clone();
+        }
+        let start = self.email.char_indices().take_while(|(at, _)| *at < MAX_EMAIL);
+        start.map(|(_, c)| c).chain(['\u{2026}']).collect()
+    }
+}
+
+impl IdentityCore {
+    pub(super) async fn login(&self, message: Login) -> Result<Attempted, DomainError> {
+        let Login {
+            email,
+            password,
+            workspace,
+            ip,
+        } = message;
         // Before the attempt counts: who is turned away here has not guessed.
         let place = self.sign_ins.try_acquire();
         let _place = place.map_err(|_| DomainError::Busy { actor: "identity" })?;
-        let email = email.trim().to_lowercase();
-        if email.len() > MAX_EMAIL {
-            return Err(WRONG_LOGIN);
-        }
         // One address may not try account after account either.
         let bucket = TakeRequest {
             bucket: format!("login {ip}"),
@@ -136,33 +121,90 @@ impl IdentityCore {
         };
         let tries = self.limiter.call(bucket).await?;
         if !tries.allowed {
-            return Err(DomainError::RateLimited {
-                retry_after: tries.reset,
-            });
+            return Ok(turned_away(tries));
         }
-        let key = format!("{ip} {email}");
-        let gate = self.limiter.call(BeginLogin { key: key.clone() }).await?;
-        let user = self.store.user_by_email(&email).await?;
-        // Asked for whether the account is known or not: both must take as long.
-        let operator = self.store.operator_workspace().await?;
-        let tenant = user.as_ref().map(|user| user.ws).or(operator);
-        let user = user.filter(|user| !user.disabled);
-        if let LoginGate::Locked { retry_after } = gate {
-            self.record_failure(tenant, &email, ip).await?;
-            return Err(DomainError::RateLimited { retry_after });
-        }
-        let stored = user.as_ref().and_then(|user| user.password_hash.clone());
-        let fits = hashing(move || Ok(password::verify(&password, stored.as_deref()))).await?;
-        match user {
-            Some(user) if fits => {
-                self.limiter.call(ClearLogin { key }).await?;
-                self.signed_in(user, ip).await
+        let email = email.trim().to_lowercase();
+        let workspace = workspace.map(|text| text.trim().to_owned());
+        let workspace = workspace.filter(|text| !text.is_empty());
+        let mut accounts = self
+            .store
+            .accounts_of(&email, workspace.as_deref(), MOST_ACCOUNTS)
+            .await?;
+        // Attempts that take their places in one order can't wait for each other for ever.
+        accounts.sort_unstable_by_key(|user| user.id);
+        let attempt = Attempt {
+            email,
+            ip,
+            workspace,
+            accounts,
+        };
+        let place = match self.place(attempt.key()).await? {
+            Ok(place) => place,
+            Err(locked) => {
+                self.record_failure(&attempt).await?;
+                return Ok(turned_away(locked));
             }
-            _ => {
-                self.record_failure(tenant, &email, ip).await?;
-                match gate {
-                    LoginGate::LastTry { retry_after } => Err(DomainError::RateLimited { retry_after }),
-                    LoginGate::Open | LoginGate::Locked { .. } => Err(WRONG_LOGIN),
+        };
+        let fitting = self.fitting(&attempt, password).await?;
+        let failed = fitting.is_empty();
+        let rate = self.limiter.call(EndLogin { place, failed }).await?;
+        let outcome = match fitting.as_slice() {
+            [] => {
+                self.record_failure(&attempt).await?;
+                if !rate.allowed {
+                    return Ok(turned_away(rate));
+                }
+                Err(WRONG_LOGIN)
+            }
+            [user] => self.signed_in((*user).clone(), ip).await,
+            several => Err(self.asked_for_workspace(several, ip).await?),
+        };
+        Ok(Attempted { rate, outcome })
+    }
+
+    /// The accounts whose password this is.
+    async fn fitting<'a>(
+        &self,
+        attempt: &'a Attempt,
+        password: SecretString,
+    ) -> Result<Vec<&'a UserRecord>, DomainError> {
+        let mut places = Vec::with_capacity(MOST_ACCOUNTS);
+        for at in 0..MOST_ACCOUNTS {
+            places.push(self.place(attempt.account_key(at)).await?.ok());
+        }
+        // An account that is locked is not tried; the caller is not told, for it may be somebody else's.
+        let hash_of = |(at, place): (usize, &Option<LoginPlace>)| {
+            let user = attempt
+                .accounts
+                .get(at)
+                .filter(|user| place.is_some() && !user.disabled);
+            user.and_then(|user| user.password_hash.clone())
+        };
+        let hashes: Vec<Option<String>> = places.iter().enumerate().map(hash_of).collect();
+        let verify = move || {
+            let fits = |hash: &Option<String>| password::verify(&password, hash.as_deref());
+            Ok(hashes.iter().map(fits).collect::<Vec<bool>>())
+        };
+        let fits = hashing(verify).await?;
+        let mut fitting = Vec::new();
+        for (at, (place, fits)) in places.into_iter().zip(fits).enumerate() {
+            if let Some(place) = place {
+                self.limiter.call(EndLogin { place, failed: !fits }).await?;
+            }
+            fitting.extend(attempt.accounts.get(at).filter(|_| fits));
+        }
+        Ok(fitting)
+    }
+
+    /// Waits for a place among the attempts at one account; the state that refuses it when there is none.
+    async fn place(&self, key: String) -> Result<Result<LoginPlace, RateState>, DomainError> {
+        loop {
+            match self.limiter.call(BeginLogin { key: key.clone() }).await? {
+                LoginGate::Locked(state) => return Ok(Err(state)),
+                LoginGate::Open(line) => {
+                    if let Some(place) = line.place().await {
+                        return Ok(Ok(place));
+                    }
                 }
             }
         }
@@ -172,10 +214,8 @@ impl IdentityCore {
         let workspace = self.store.workspace(user.ws).await?.ok_or(WRONG_LOGIN)?;
         let now = clock::now();
         let token = self.tokens.issue(user.id, user.ws, user.tokens_after, now)?;
-        let mut entry = AuditEntry::anonymous(user.ws, ip, "auth.login", "user", Outcome::Success, now);
-        entry.user_id = Some(user.id);
-        entry.user_email = Some(user.email.clone());
-        self.audit.call(Append(entry.on(user.id))).await?;
+        let entry = of_user(&user, ip, Outcome::Success);
+        self.audit.call(Append(entry)).await?;
         Ok(SignedIn {
             token,
             user,
@@ -183,12 +223,59 @@ impl IdentityCore {
         })
     }
 
-    /// Failures of unknown accounts go to the operator's log: they belong to no other workspace.
-    async fn record_failure(&self, tenant: Option<Uuid>, email: &str, ip: IpAddr) -> Result<(), DomainError> {
-        let Some(tenant) = tenant else { return Ok(()) };
-        let mut entry =
-            AuditEntry::anonymous(tenant, ip, "auth.login", "user", Outcome::Failure, clock::now());
-        entry.user_email = Some(email.to_owned());
-        self.audit.call(Append(entry)).await
+    /// Says which workspaces the password fits: whoever knows it may know.
+    async fn asked_for_workspace(
+        &self,
+        users: &[&UserRecord],
+        ip: IpAddr,
+    ) -> Result<DomainError, DomainError> {
+        let mut names = Vec::with_capacity(users.len());
+        for user in users {
+            let entry = of_user(user, ip, Outcome::Failure).with("reason", "workspace required");
+            self.audit.call(Append(entry)).await?;
+            let workspace = self.store.workspace(user.ws).await?.ok_or(WRONG_LOGIN)?;
+            names.push(format!("{} ({})", workspace.name, workspace.id));
+        }
+        let rule = format!(
+            "is required, as name or id: address and password fit {}",
+            names.join(", ")
+        );
+        Ok(DomainError::invalid("workspace", rule))
     }
+
+    /// Notes a failure in the log of each workspace whose account was tried; of an unknown account in the operator's: it
+    /// belongs to no other workspace.
+    async fn record_failure(&self, attempt: &Attempt) -> Result<(), DomainError> {
+        // Asked for whether there is an account or not: both must take as long.
+        let operator = self.store.operator_workspace().await?;
+        let mut tenants: BTreeSet<Uuid> = attempt.accounts.iter().map(|user| user.ws).collect();
+        if tenants.is_empty() {
+            tenants.extend(operator);
+        }
+        let now = clock::now();
+        let entries = tenants.into_iter().map(|tenant| {
+            let mut entry =
+                AuditEntry::anonymous(tenant, attempt.ip, "auth.login", "user", Outcome::Failure, now);
+            entry.user_email = Some(attempt.shown_email());
+            self.audit.call(Append(entry))
+        });
+        try_join_all(entries).await.map(drop)
+    }
+}
+
+fn turned_away(rate: RateState) -> Attempted {
+    let refused = DomainError::RateLimited {
+        retry_after: rate.reset,
+    };
+    Attempted {
+        rate,
+        outcome: Err(refused),
+    }
+}
+
+fn of_user(user: &UserRecord, ip: IpAddr, outcome: Outcome) -> AuditEntry {
+    let mut entry = AuditEntry::anonymous(user.ws, ip, "auth.login", "user", outcome, clock::now());
+    entry.user_id = Some(user.id);
+    entry.user_email = Some(user.email.clone());
+    entry.on(user.id)
 }

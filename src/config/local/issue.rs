@@ -23,21 +23,20 @@ pub struct ConfigIssue {
 }
 
 impl ConfigIssue {
-    /// An issue of the value at a dotted path; `defaults` tell numbers such as `max_tokens` from secrets.
+    /// An issue of the value at a dotted path; `defaults` tell which sections hold secrets.
     pub(super) fn new(kind: &'static str, path: &str, msg: &str, input: &Value, defaults: &Value) -> Self {
         let mut loc = vec!["body".to_owned()];
         loc.extend(path.split('.').filter(|part| !part.is_empty()).map(str::to_owned));
         let known = tree::get(defaults, path);
-        let number = known.is_some_and(Value::is_number);
         // What is given in place of a section that holds a secret may be one.
         let in_place_of_secret = !input.is_object()
             && known.is_some_and(|known| {
                 known.is_object() && tree::leaves(known).iter().any(|leaf| tree::is_secret(leaf))
             });
-        let input = if in_place_of_secret || !number && path.split('.').any(tree::is_secret) {
+        let input = if in_place_of_secret || path.split('.').any(tree::is_secret) {
             Value::from(HIDDEN)
         } else {
-            shortened(tree::redacted(input))
+            shortened(tree::quotable(input))
         };
         Self {
             kind,

@@ -18,7 +18,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use figment::Figment;
-use figment::providers::{Format, Toml};
+use figment::providers::{Format, Serialized, Toml};
 use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -29,7 +29,7 @@ use self::pending::Waiting;
 pub use self::validate::EVERYWHERE;
 use super::{
     ActorSettings, ConfigError, EmbeddingSettings, KeeperSettings, LlmSettings, LogSettings, SearchSettings,
-    StorageSettings, describe,
+    StorageSettings, describe, secrets,
 };
 
 /// The settings of the local service as they ship.
@@ -369,6 +369,11 @@ fn trees(file: Option<&Path>) -> Result<(Value, Value), ConfigError> {
             return Err(ConfigError::new(rule));
         }
         figment = figment.merge(Toml::file(path));
+        let is_text =
+            |path: &str| tree::is_secret(path) && tree::get(&defaults, path).is_some_and(Value::is_string);
+        for (path, text) in secrets::unquoted(path, is_text)? {
+            figment = figment.merge(Serialized::default(&path, text));
+        }
     }
     let whole = tree(&figment)?;
     Ok((defaults, whole))

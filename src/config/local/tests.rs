@@ -39,6 +39,7 @@ fn every_source_beats_the_one_before() {
     let (settings, _) = load(Some(&file), &[], &LocalFlags::default()).unwrap();
     assert_eq!((settings.web.port, settings.web.max_k), (1000, 40));
     assert_eq!(settings.web.rate_limit_per_minute, 60);
+    assert_eq!(settings.web.admin_bind.to_string(), "127.0.0.1:9465");
     let vars = [
         ("LOCAL_WEB_PORT", "2000"),
         ("LOCAL_LLM_MODEL", ""),
@@ -148,7 +149,7 @@ fn bad_values_are_named_and_secrets_are_not_quoted() {
     }
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("c.toml");
-    std::fs::write(&file, "[platform]\ntoken = 123456").unwrap();
+    std::fs::write(&file, "[platform]\ntoken = [123456]").unwrap();
     let error = load(Some(&file), &[], &LocalFlags::default())
         .unwrap_err()
         .to_string();

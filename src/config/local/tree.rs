@@ -3,11 +3,10 @@
 use serde_json::{Map, Value};
 
 use super::super::ConfigError;
+use crate::auth::is_secret_name;
 
 /// What a secret looks like from outside.
 pub(super) const HIDDEN: &str = "***";
-/// Parts of names that mark a secret.
-const SECRET_NAMES: [&str; 4] = ["secret", "api_key", "token", "password"];
 
 /// The dotted path of a key below another path.
 pub(super) fn join(prefix: &str, key: &str) -> String {
@@ -59,25 +58,33 @@ fn collect(value: &Value, path: String, found: &mut Vec<String>) {
 
 /// Whether the last part of a path names a secret.
 pub(super) fn is_secret(path: &str) -> bool {
-    let name = path.rsplit('.').next().unwrap_or(path).to_ascii_lowercase();
-    SECRET_NAMES.iter().any(|part| name.contains(part))
+    is_secret_name(path.rsplit('.').next().unwrap_or(path))
 }
 
 /// The tree with every secret hidden, at every depth; an empty one shows that none is set. Numbers such as
 /// `max_tokens` are no secrets.
 pub(super) fn redacted(tree: &Value) -> Value {
-    redact(tree, false)
+    let hide = |value: &Value| value.as_str().is_some_and(|text| !text.is_empty());
+    redact(tree, false, &hide)
 }
 
-fn redact(value: &Value, secret: bool) -> Value {
+/// What somebody sent, with every value under the name of a secret hidden: here a number may be one.
+pub(super) fn quotable(input: &Value) -> Value {
+    redact(input, false, &|_| true)
+}
+
+/// `hide` tells which values under the name of a secret are hidden.
+fn redact(value: &Value, secret: bool, hide: &dyn Fn(&Value) -> bool) -> Value {
+    let inside = |(key, value): (&String, &Value)| {
+        let secret = secret || is_secret(key);
+        (key.clone(), redact(value, secret, hide))
+    };
     match value {
-        Value::Object(map) => {
-            let hide =
-                |(key, value): (&String, &Value)| (key.clone(), redact(value, secret || is_secret(key)));
-            Value::Object(map.iter().map(hide).collect())
+        Value::Object(map) => Value::Object(map.iter().map(inside).collect()),
+        Value::Array(items) => items.iter().map(|item| redact(item, secret, hide)).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) if secret && hide(value) => {
+            Value::from(HIDDEN)
         }
-        Value::Array(items) => Value::Array(items.iter().map(|item| redact(item, secret)).collect()),
-        Value::String(text) if secret && !text.is_empty() => Value::from(HIDDEN),
         Value::String(text) if text.contains("://") => Value::from(without_credentials(text)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
     }

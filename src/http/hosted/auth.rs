@@ -1,12 +1,12 @@
 //! Sign-in.
 
-use actix_web::{HttpRequest, HttpResponse, web};
+use actix_web::{HttpMessage, HttpRequest, HttpResponse, web};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::resource;
-use crate::actors::identity::{Login, SignedIn};
+use crate::actors::identity::{Attempted, Login, SignedIn};
 use crate::auth::token;
 use crate::domain::permission::{Role, Scope, Tier};
 use crate::domain::principal::Credential;
@@ -23,6 +23,7 @@ const BODY_LIMIT: usize = 16 * 1024;
 struct LoginBody {
     email: String,
     password: SecretString,
+    workspace: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -74,13 +75,25 @@ async fn login(
     state: web::Data<AppState>,
     payload: web::Payload,
 ) -> Result<HttpResponse, HostedError> {
-    let LoginBody { email, password } = body::json(payload, BODY_LIMIT).await?;
-    let ip = client_ip(&request, &state.settings.server.trusted_proxies);
+    let LoginBody {
+        email,
+        password,
+        workspace,
+    } = body::json(payload, BODY_LIMIT).await?;
+    let attempt = Login {
+        email,
+        password,
+        workspace,
+        ip: client_ip(&request, &state.settings.server.trusted_proxies),
+    };
+    let Attempted { rate, outcome } = state.identity.call(attempt).await?;
+    // The middleware writes the RateLimit headers from this, whatever the outcome.
+    request.extensions_mut().insert(rate);
     let SignedIn {
         token,
         user,
         workspace,
-    } = state.identity.call(Login { email, password, ip }).await?;
+    } = outcome?;
     Ok(HttpResponse::Ok().json(LoginAnswer {
         access_token: token,
         token_type: "Bearer",

@@ -10,7 +10,10 @@ mod nodes;
 mod recall;
 mod staging;
 
-use actix_web::{Resource, web};
+use actix_web::body::MessageBody;
+use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
+use actix_web::middleware::from_fn;
+use actix_web::{Error, Resource, web};
 use serde::de::DeserializeOwned;
 
 use super::error::{no_method, no_route};
@@ -46,7 +49,17 @@ async fn body_of<T: DeserializeOwned + Send + 'static>(
     body::json_counted(payload, limit, &state.bodies, Some(by.workspace.id)).await
 }
 
-/// A resource that answers 405 in JSON to methods it does not have.
-fn resource(path: &str) -> Resource {
-    web::resource(path).default_service(web::route().to(no_method))
+/// A resource that answers 405 in JSON, with the methods it has (RFC 9110 section 15.5.6), to those it does not have.
+fn resource(
+    path: &str,
+) -> Resource<
+    impl ServiceFactory<
+        ServiceRequest,
+        Config = (),
+        Response = ServiceResponse<impl MessageBody>,
+        Error = Error,
+        InitError = (),
+    >,
+> {
+    web::resource(path).wrap(from_fn(no_method))
 }

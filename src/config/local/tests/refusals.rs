@@ -79,10 +79,18 @@ fn refusals_quote_neither_secrets_nor_long_inputs() {
         assert!(!text.contains("hidden-pw"), "{text}");
         assert!(!text.contains(&"x".repeat(201)), "{text}");
     }
-    let issues = refused(json!({"llm.max_tokens": "many"}));
+    for change in [
+        json!({"llm.max_tokens": "many"}),
+        json!({"llm.max_tokens": 1, "llm.provider": "openai", "llm.model": "m"}),
+        json!({"web.api_key": 202401019999_u64}),
+        json!({"ssh_Key": "many"}),
+    ] {
+        assert_eq!(refused(change.clone())[0].input, "***", "{change}");
+    }
+    let nested = refused(json!({"nope": {"My_Password": 202401019999_u64, "keys": [true], "port": 5}}));
     assert_eq!(
-        issues[0].input, "many",
-        "a number is no secret, whatever its name"
+        nested[0].input,
+        json!({"My_Password": "***", "keys": ["***"], "port": 5})
     );
 }
 
@@ -93,7 +101,15 @@ fn a_broken_file_is_refused_without_its_text() {
     for (text, want) in [
         ("[web]\napi_key = hidden-key", "line 2"),
         ("[llm]\napi_key = \"hidden-key", "line 2"),
-        ("[llm]\napi_key = 12345678", "llm.api_key"),
+        (
+            "[llm]\napi_key = 12_345_678",
+            "llm.api_key: must be a text in quotes",
+        ),
+        ("[llm]\nmax_tokens = \"12345678\"", "llm.max_tokens"),
+        (
+            "[llm]\nprovider = \"openai\"\nmodel = \"m\"\nmax_tokens = 12345678",
+            "llm.max_tokens: must be from 64 to 131072",
+        ),
         ("[platform]\ntoken = [\"hidden-key\"]", "platform.token"),
         ("llm_api_key = \"hidden-key\"", "llm_api_key"),
         ("llm_local_backend = \"ollama\"", "llm_local_backend"),
@@ -106,10 +122,42 @@ fn a_broken_file_is_refused_without_its_text() {
             .to_string();
         assert!(error.contains(want), "{text} gave {error}");
         assert!(
-            !error.contains("hidden-key") && !error.contains("12345678"),
+            !["hidden-key", "12345678", "12_345_678"]
+                .iter()
+                .any(|value| error.contains(value)),
             "{error}"
         );
     }
+}
+
+#[test]
+fn secrets_are_text_whatever_they_look_like() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("c.toml");
+    let text = "[web]\napi_key = 202401019999\n[llm]\napi_key = true\n[platform]\ntoken = 2024-01-01";
+    std::fs::write(&file, text).unwrap();
+    let (settings, _) = load(Some(&file), &[], &LocalFlags::default()).unwrap();
+    let shown = [
+        &settings.web.api_key,
+        &settings.llm_api_key,
+        &settings.platform.token,
+    ];
+    assert_eq!(
+        shown.map(ExposeSecret::expose_secret),
+        ["202401019999", "true", "2024-01-01"]
+    );
+    let vars = [
+        ("LOCAL_WEB_API_KEY", "5"),
+        ("LOCAL_LLM_API_KEY", "[1]"),
+        ("PLATFORM_TOKEN", "null"),
+    ];
+    let (settings, _) = load(Some(&file), &vars, &LocalFlags::default()).unwrap();
+    let shown = [
+        &settings.web.api_key,
+        &settings.llm_api_key,
+        &settings.platform.token,
+    ];
+    assert_eq!(shown.map(ExposeSecret::expose_secret), ["5", "[1]", "null"]);
 }
 
 #[cfg(unix)]

@@ -1,0 +1,88 @@
+//! Who is asking: the caller behind a token or an API key.
+
+use std::net::IpAddr;
+
+use secrecy::SecretString;
+
+use super::IdentityCore;
+use crate::actors::handle::{Access, Request};
+use crate::auth::api_key;
+use crate::clock;
+use crate::domain::error::DomainError;
+use crate::domain::permission::Permission;
+use crate::domain::principal::{Credential, Principal};
+use crate::store::UserRecord;
+
+const REFUSED: DomainError = DomainError::Unauthenticated("invalid or missing credentials");
+
+/// What the caller shows.
+#[derive(Debug, Clone)]
+pub enum Presented {
+    Token(SecretString),
+    ApiKey(SecretString),
+}
+
+/// Finds out who the caller is.
+#[derive(Debug)]
+pub struct Authenticate {
+    pub presented: Presented,
+    pub ip: IpAddr,
+}
+
+impl Request for Authenticate {
+    type Reply = Principal;
+    const NAME: &'static str = "authenticate";
+    const ACCESS: Access = Access::Read;
+}
+
+impl IdentityCore {
+    pub(super) async fn authenticate(&self, message: Authenticate) -> Result<Principal, DomainError> {
+        use secrecy::ExposeSecret;
+        let Authenticate { presented, ip } = message;
+        let (workspace, credential) = match presented {
+            Presented::Token(token) => {
+                let claims = self.tokens.read(token.expose_secret()).ok_or(REFUSED)?;
+                let found = self.store.user_in_workspace(claims.sub, claims.ws).await?;
+                let (user, workspace) = found.ok_or(REFUSED)?;
+                let stale = claims.horizon != user.tokens_after.timestamp_micros();
+                if user.disabled || stale {
+                    return Err(REFUSED);
+                }
+                let UserRecord { id, email, role, .. } = user;
+                (workspace, Credential::User { id, email, role })
+            }
+            Presented::ApiKey(key) => {
+                let digest = api_key::digest(&key);
+                let found = self.store.api_key_by_hash(&digest).await?.ok_or(REFUSED)?;
+                let expired = found.expires_at.is_some_and(|at| at <= clock::now());
+                if !api_key::same(&digest, &found.key_hash) || found.revoked_at.is_some() || expired {
+                    return Err(REFUSED);
+                }
+                let owner = self.store.user_in_workspace(found.owner, found.ws).await?;
+                let (owner, workspace) = owner.ok_or(REFUSED)?;
+                if owner.disabled {
+                    return Err(REFUSED);
+                }
+                // A key can do no more than its owner may do now.
+                let mut scopes = found.scopes;
+                scopes.retain(|scope| {
+                    Permission::ALL
+                        .iter()
+                        .any(|p| scope.grants(*p) && owner.role.grants(*p))
+                });
+                let credential = Credential::ApiKey {
+                    id: found.id,
+                    owner: owner.id,
+                    owner_email: owner.email,
+                    scopes,
+                };
+                (workspace, credential)
+            }
+        };
+        Ok(Principal {
+            workspace,
+            credential,
+            ip,
+        })
+    }
+}

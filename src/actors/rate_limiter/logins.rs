@@ -1,0 +1,304 @@
+//! Failed sign-ins, by account and address, in a window that slides.
+//!
+//! An attempt takes a place before its password is looked at, and there are no more places than failures are left: so
+//! parallel guesses can't slip past the limit, while sign-ins that succeed only wait for each other.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::RateState;
+use crate::actors::handle::{Access, Request};
+
+/// A failure counts for so long.
+const WINDOW: Duration = Duration::from_secs(15 * 60);
+/// The failure with this number is answered with 429, and until the oldest one is forgotten nothing more is tried.
+const FAILURES: usize = 5;
+
+/// Asks for a place for one sign-in attempt.
+#[derive(Debug)]
+pub struct BeginLogin {
+    pub key: String,
+}
+
+impl Request for BeginLogin {
+    type Reply = LoginGate;
+    const NAME: &'static str = "begin_login";
+    const ACCESS: Access = Access::Read;
+}
+
+/// What a sign-in attempt may do.
+#[derive(Debug)]
+pub enum LoginGate {
+    /// Go on, once there is a place.
+    Open(LoginLine),
+    /// Refused whatever the password.
+    Locked(RateState),
+}
+
+/// The line for a place.
+#[derive(Debug)]
+pub struct LoginLine {
+    key: String,
+    places: Arc<Semaphore>,
+}
+
+impl LoginLine {
+    /// Waits for a place; `None` when the last failure came first.
+    pub async fn place(self) -> Option<LoginPlace> {
+        let Self { key, places } = self;
+        let permit = places.acquire_owned().await.ok()?;
+        Some(LoginPlace { key, permit })
+    }
+}
+
+/// The place of one attempt. Dropped without [`EndLogin`], the attempt counts for nothing: nobody learnt anything by it.
+#[derive(Debug)]
+pub struct LoginPlace {
+    key: String,
+    permit: OwnedSemaphorePermit,
+}
+
+/// Gives a place back: a failure is remembered, a success forgets the failures before it.
+#[derive(Debug)]
+pub struct EndLogin {
+    pub place: LoginPlace,
+    pub failed: bool,
+}
+
+impl Request for EndLogin {
+    type Reply = RateState;
+    const NAME: &'static str = "end_login";
+    const ACCESS: Access = Access::Read;
+}
+
+/// Failures and places of one account and address: together always [`FAILURES`].
+#[derive(Debug)]
+struct Account {
+    /// Oldest first.
+    failures: VecDeque<Instant>,
+    /// Closed by the last failure, so that whoever waits is refused.
+    places: Arc<Semaphore>,
+}
+
+impl Account {
+    fn new() -> Self {
+        Self {
+            failures: VecDeque::new(),
+            places: Arc::new(Semaphore::new(FAILURES)),
+        }
+    }
+
+    fn slide(&mut self, now: Instant) {
+        let is_old = |at: &&Instant| now.duration_since(**at) >= WINDOW;
+        let old = self.failures.iter().take_while(is_old).count();
+        self.forget(old);
+    }
+
+    fn forget(&mut self, count: usize) {
+        self.failures.drain(..count);
+        if count > 0 && self.places.is_closed() {
+            let left = FAILURES.saturating_sub(self.failures.len());
+            self.places = Arc::new(Semaphore::new(left));
+        } else {
+            self.places.add_permits(count);
+        }
+    }
+
+    fn end(&mut self, permit: OwnedSemaphorePermit, failed: bool, now: Instant) {
+        let own = Arc::ptr_eq(permit.semaphore(), &self.places);
+        if !failed {
+            drop(permit);
+            self.forget(self.failures.len());
+            return;
+        }
+        if own {
+            permit.forget();
+        } else {
+            // The place is of before a restart of the actor.
+            self.places.forget_permits(1);
+        }
+        self.failures.push_back(now);
+        if self.failures.len() >= FAILURES {
+            self.places.close();
+        }
+    }
+
+    fn state(&self, now: Instant) -> RateState {
+        let used = self.failures.len().min(FAILURES);
+        let oldest = self.failures.front();
+        RateState {
+            allowed: used < FAILURES,
+            limit: FAILURES as u32,
+            remaining: (FAILURES - used) as u32,
+            reset: oldest.map_or(Duration::ZERO, |at| {
+                WINDOW.saturating_sub(now.duration_since(*at))
+            }),
+        }
+    }
+
+    /// Whether nothing is known of the account that a new entry would not know.
+    fn is_idle(&self) -> bool {
+        self.failures.is_empty() && Arc::strong_count(&self.places) == 1
+    }
+}
+
+/// The sign-ins of late.
+#[derive(Debug, Default)]
+pub(super) struct Logins(HashMap<String, Account>);
+
+impl Logins {
+    pub(super) fn begin(&mut self, key: String, now: Instant) -> LoginGate {
+        let account = self.0.entry(key.clone()).or_insert_with(Account::new);
+        account.slide(now);
+        if account.places.is_closed() {
+            return LoginGate::Locked(account.state(now));
+        }
+        LoginGate::Open(LoginLine {
+            key,
+            places: Arc::clone(&account.places),
+        })
+    }
+
+    pub(super) fn end(&mut self, done: EndLogin, now: Instant) -> RateState {
+        let LoginPlace { key, permit } = done.place;
+        let account = self.0.entry(key).or_insert_with(Account::new);
+        account.slide(now);
+        account.end(permit, done.failed, now);
+        account.state(now)
+    }
+
+    pub(super) fn sweep(&mut self, now: Instant) {
+        self.0.retain(|_, account| {
+            account.slide(now);
+            !account.is_idle()
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    /// The line of an attempt that is not refused at once.
+    fn line(logins: &mut Logins, key: &str, now: Instant) -> LoginLine {
+        match logins.begin(key.into(), now) {
+            LoginGate::Open(line) => line,
+            LoginGate::Locked(state) => panic!("{state:?}"),
+        }
+    }
+
+    fn place(logins: &mut Logins, key: &str, now: Instant) -> LoginPlace {
+        line(logins, key, now).place().now_or_never().unwrap().unwrap()
+    }
+
+    fn attempt(logins: &mut Logins, failed: bool, now: Instant) -> RateState {
+        let place = place(logins, "a", now);
+        logins.end(EndLogin { place, failed }, now)
+    }
+
+    fn is_locked(logins: &mut Logins, key: &str, now: Instant) -> bool {
+        matches!(logins.begin(key.into(), now), LoginGate::Locked(_))
+    }
+
+    #[test]
+    fn the_fifth_failure_locks_and_the_state_says_how_many_are_left() {
+        let (mut logins, now) = (Logins::default(), Instant::now());
+        let left: Vec<u32> = (0..5)
+            .map(|_| attempt(&mut logins, true, now).remaining)
+            .collect();
+        assert_eq!(left, [4, 3, 2, 1, 0]);
+        let LoginGate::Locked(state) = logins.begin("a".into(), now + WINDOW / 3) else {
+            panic!("not locked");
+        };
+        assert_eq!((state.allowed, state.limit, state.remaining), (false, 5, 0));
+        assert_eq!(state.reset, WINDOW * 2 / 3);
+        assert!(!is_locked(&mut logins, "b", now));
+    }
+
+    #[test]
+    fn the_window_slides_failure_by_failure() {
+        let (mut logins, start) = (Logins::default(), Instant::now());
+        let minute = Duration::from_secs(60);
+        for n in 0..5 {
+            attempt(&mut logins, true, start + minute * n);
+        }
+        let before = start + WINDOW - Duration::from_millis(1);
+        assert!(is_locked(&mut logins, "a", before));
+        // Only the first failure is old: one more guess, and the next minute another one.
+        for n in 0..4 {
+            let state = attempt(&mut logins, true, start + WINDOW + minute * n);
+            assert_eq!((state.allowed, state.reset), (false, minute), "{n}");
+            assert!(is_locked(&mut logins, "a", start + WINDOW + minute * n));
+        }
+    }
+
+    #[test]
+    fn successes_count_for_nothing_and_forget_the_failures_before() {
+        let (mut logins, now) = (Logins::default(), Instant::now());
+        for _ in 0..20 {
+            assert_eq!(attempt(&mut logins, false, now).remaining, 5);
+        }
+        for _ in 0..4 {
+            attempt(&mut logins, true, now);
+        }
+        let state = attempt(&mut logins, false, now);
+        assert_eq!((state.remaining, state.reset), (5, Duration::ZERO));
+        assert_eq!(logins.0["a"].places.available_permits(), 5);
+    }
+
+    #[test]
+    fn more_attempts_at_a_time_than_failures_are_left_wait_and_are_refused_by_the_last_failure() {
+        let (mut logins, now) = (Logins::default(), Instant::now());
+        let mut under_way: Vec<_> = (0..5).map(|_| place(&mut logins, "a", now)).collect();
+        let mut waiting = Box::pin(line(&mut logins, "a", now).place());
+        let mut second = Box::pin(line(&mut logins, "a", now).place());
+        assert!(waiting.as_mut().now_or_never().is_none());
+        assert!(second.as_mut().now_or_never().is_none());
+        // A success makes room for one of them; dropped, an attempt leaves its place as well.
+        let place = under_way.pop().unwrap();
+        logins.end(EndLogin { place, failed: false }, now);
+        let next = waiting.as_mut().now_or_never().unwrap().unwrap();
+        drop(next);
+        under_way.push(second.as_mut().now_or_never().unwrap().unwrap());
+        let mut third = Box::pin(line(&mut logins, "a", now).place());
+        assert!(third.as_mut().now_or_never().is_none());
+        for place in under_way {
+            logins.end(EndLogin { place, failed: true }, now);
+        }
+        assert!(third.as_mut().now_or_never().unwrap().is_none());
+        assert!(is_locked(&mut logins, "a", now));
+    }
+
+    #[test]
+    fn accounts_are_swept_when_nothing_is_left_to_remember() {
+        let (mut logins, now) = (Logins::default(), Instant::now());
+        attempt(&mut logins, true, now);
+        let kept = place(&mut logins, "b", now);
+        logins.sweep(now);
+        assert_eq!(logins.0.len(), 2);
+        logins.sweep(now + WINDOW);
+        assert!(
+            logins.0.contains_key("b") && logins.0.len() == 1,
+            "an attempt is under way"
+        );
+        drop(kept);
+        logins.sweep(now + WINDOW);
+        assert!(logins.0.is_empty());
+    }
+
+    #[test]
+    fn a_place_of_before_a_restart_still_counts() {
+        let (mut before, mut after, now) = (Logins::default(), Logins::default(), Instant::now());
+        for n in 1..=5 {
+            let place = place(&mut before, "a", now);
+            let state = after.end(EndLogin { place, failed: true }, now);
+            assert_eq!(state.remaining, 5 - n);
+        }
+        assert!(is_locked(&mut after, "a", now));
+    }
+}

@@ -1,0 +1,188 @@
+//! Secrets among the settings: text, whatever they look like, and shown in no message.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use figment::Figment;
+use figment::error::Kind;
+use figment::providers::{Format, Toml};
+use serde_json::Value;
+
+use super::{ConfigError, PREFIX};
+
+/// Secrets of the hosted service, and the two names that go with them: a variable each, without a section.
+pub(super) const SECRETS: [&str; 7] = [
+    "jwt_secret",
+    "admin_email",
+    "admin_password",
+    "storage_user",
+    "storage_password",
+    "embedding_api_key",
+    "llm_api_key",
+];
+/// How the TOML parser hands a date over.
+const DATE: &str = "$__toml_private_datetime";
+
+/// The secrets that variables set, each exactly as it stands there; an empty variable counts as unset.
+pub(super) fn of_environment(
+    variable: impl Fn(&str) -> Option<OsString>,
+) -> Result<Vec<(&'static str, String)>, ConfigError> {
+    let mut found = Vec::new();
+    for key in SECRETS {
+        let name = variable_of(key);
+        let Some(value) = variable(&name).filter(|value| !value.is_empty()) else {
+            continue;
+        };
+        let text = value
+            .into_string()
+            .map_err(|_| ConfigError::new(format!("{name}: must be UTF-8 text")))?;
+        found.push((key, text));
+    }
+    Ok(found)
+}
+
+/// The variable that sets a secret of the hosted service.
+pub(super) fn variable_of(key: &str) -> String {
+    format!("{PREFIX}{}", key.to_ascii_uppercase())
+}
+
+/// The secrets that stand in a file without quotes and so would be numbers, dates or truth values: by dotted path, as
+/// text. `is_text` tells which keys are to be text.
+///
+/// # Errors
+/// When the text can't be told from what the parser made of it; names the key.
+pub(super) fn unquoted(
+    file: &Path,
+    is_text: impl Fn(&str) -> bool,
+) -> Result<Vec<(String, String)>, ConfigError> {
+    // A file that can't be read is refused where it is read for all of its settings.
+    let (Ok(source), Ok(tree)) = (
+        std::fs::read_to_string(file),
+        Figment::from(Toml::file(file)).extract::<Value>(),
+    ) else {
+        return Ok(Vec::new());
+    };
+    let mut found = Vec::new();
+    bare_values(&tree, String::new(), &mut found);
+    found.retain(|(path, _)| is_text(path));
+    for (path, text) in &found {
+        let key = path.rsplit('.').next().unwrap_or(path);
+        if !stands_in(&source, key, text) {
+            return Err(ConfigError::new(format!("{path}: must be a text in quotes")));
+        }
+    }
+    Ok(found)
+}
+
+fn bare_values(value: &Value, path: String, found: &mut Vec<(String, String)>) {
+    match value {
+        Value::Bool(_) | Value::Number(_) => found.push((path, value.to_string())),
+        Value::Object(map) => {
+            if let Some(Value::String(date)) = map.get(DATE) {
+                found.push((path, date.clone()));
+                return;
+            }
+            for (key, value) in map {
+                let path = if path.is_empty() {
+                    key.clone()
+                } else {
+                    format!("{path}.{key}")
+                };
+                bare_values(value, path, found);
+            }
+        }
+        Value::Null | Value::String(_) | Value::Array(_) => {}
+    }
+}
+
+/// Whether a file sets a key to exactly this text: `1_000` and `0x3e8` are written otherwise than the number reads.
+fn stands_in(source: &str, key: &str, text: &str) -> bool {
+    source.split(key).skip(1).any(|rest| {
+        let rest = rest
+            .trim_start_matches(['"', '\''])
+            .trim_start_matches([' ', '\t']);
+        let value = rest
+            .strip_prefix('=')
+            .map(|rest| rest.trim_start_matches([' ', '\t']));
+        let after = value.and_then(|value| value.strip_prefix(text));
+        after.is_some_and(|after| {
+            let next = after.chars().next();
+            next.is_none_or(|c| c.is_whitespace() || matches!(c, '#' | ',' | '}'))
+        })
+    })
+}
+
+/// The rule of a value that must not be shown.
+pub(super) fn rule_of(kind: &Kind) -> String {
+    if let Kind::InvalidType(_, expected)
+    | Kind::InvalidValue(_, expected)
+    | Kind::InvalidLength(_, expected) = kind
+    {
+        return format!("must be {expected}");
+    }
+    "can't be used".into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_variable_is_taken_as_the_text_it_is() {
+        for text in [
+            "202401019999",
+            "true",
+            "[1, 2]",
+            "\"in quotes\"",
+            "{a=1}",
+            " a b ",
+            "1e5",
+            "'",
+        ] {
+            let variable =
+                |name: &str| (name == "THREAT_MEMORY_ADMIN_PASSWORD").then(|| OsString::from(text));
+            let found = of_environment(variable).unwrap();
+            assert_eq!(found, [("admin_password", text.to_owned())]);
+        }
+        assert_eq!(of_environment(|_| Some(OsString::new())).unwrap(), []);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_variable_that_is_no_text_is_refused_by_name() {
+        use std::os::unix::ffi::OsStringExt;
+        let error = of_environment(|_| Some(OsString::from_vec(vec![b'k', 0xff]))).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "configuration: THREAT_MEMORY_JWT_SECRET: must be UTF-8 text"
+        );
+    }
+
+    #[test]
+    fn bare_values_of_a_file_are_text_when_the_text_is_certain() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("c.toml");
+        let read = |text: &str| {
+            std::fs::write(&file, text).unwrap();
+            unquoted(&file, |path| path.ends_with("token"))
+        };
+        for (text, path, want) in [
+            ("token = 202401019999", "token", "202401019999"),
+            ("token=-5 # as agreed", "token", "-5"),
+            ("[a]\ntoken = true", "a.token", "true"),
+            ("a.token = 1.5", "a.token", "1.5"),
+            ("a = { \"token\" = 7 }", "a.token", "7"),
+            ("token = 2024-01-01", "token", "2024-01-01"),
+        ] {
+            let found = read(text).unwrap();
+            assert_eq!(found, [(path.to_owned(), want.to_owned())], "{text}");
+        }
+        for text in ["token = 1_000_000", "token = 0x1f", "token = 1e5", "token = +5"] {
+            let error = read(text).unwrap_err().to_string();
+            assert_eq!(error, "configuration: token: must be a text in quotes", "{text}");
+        }
+        for text in ["token = \"5\"", "other = 5", "not toml", "token = [5]"] {
+            assert_eq!(read(text).unwrap(), [], "{text}");
+        }
+    }
+}

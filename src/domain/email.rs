@@ -1,0 +1,30 @@
+//! What can be told of an e-mail address without its mail server.
+
+/// Longest address in bytes (RFC 5321 section 4.5.3.1).
+pub const MAX_EMAIL: usize = 254;
+
+/// One `@` with something on both sides, no spaces, at most [`MAX_EMAIL`] bytes; more than that only the mail server
+/// knows.
+pub fn is_email(text: &str) -> bool {
+    let clean = !text.chars().any(|c| c.is_whitespace() || c.is_control());
+    let parts = text
+        .split_once('@')
+        .filter(|(user, host)| !user.is_empty() && !host.contains('@'));
+    let named = parts.is_some_and(|(_, host)| !host.is_empty() && !host.starts_with('.'));
+    clean && text.len() <= MAX_EMAIL && named
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_email;
+
+    #[test]
+    fn addresses_are_checked_for_what_can_be_checked() {
+        for good in ["a@b", "first.last@example.com", "ü@bücher.example"] {
+            assert!(is_email(good), "{good}");
+        }
+        for bad in ["", "a", "@b", "a@", "a@b@c", "a b@c", "a@.c"] {
+            assert!(!is_email(bad), "{bad}");
+        }
+    }
+}

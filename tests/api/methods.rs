@@ -1,0 +1,50 @@
+//! Methods that a path does not have.
+
+use reqwest::Method;
+
+use crate::helpers::{TestApp, run};
+
+#[test]
+fn a_method_that_a_path_does_not_have_is_405_and_names_those_it_has() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let id = uuid::Uuid::new_v4();
+        for (method, path, allowed) in [
+            (Method::POST, "/health".to_owned(), "GET, HEAD"),
+            (Method::DELETE, "/api/health".into(), "GET, HEAD"),
+            (Method::GET, "/api/auth/login".into(), "POST"),
+            (Method::HEAD, "/api/auth/login".into(), "POST"),
+            (Method::POST, "/api/auth/me".into(), "GET"),
+            (Method::DELETE, "/api/admin/users".into(), "GET, POST"),
+            (Method::GET, format!("/api/admin/users/{id}"), "PATCH"),
+            (Method::PUT, "/api/admin/workspace".into(), "GET, PATCH"),
+            (Method::GET, format!("/api/admin/api-keys/{id}"), "DELETE"),
+            (Method::GET, "/api/ingest/stix".into(), "POST"),
+            (
+                Method::from_bytes(b"BREW").unwrap(),
+                "/api/ingest/analyst".into(),
+                "POST",
+            ),
+            (Method::POST, format!("/api/ingest/staging/{id}"), "PATCH"),
+            (Method::POST, "/api/recall/search".into(), "GET"),
+            (Method::DELETE, "/api/audit/logs".into(), "GET"),
+        ] {
+            for client in [&app.anonymous(), &app.admin] {
+                let answer = client.request(method.clone(), &path).send().await.unwrap();
+                let answer = crate::helpers::Answer(answer);
+                assert_eq!(answer.status(), 405, "{method} {path}");
+                assert_eq!(answer.header("allow"), Some(allowed), "{method} {path}");
+                assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
+                if method != Method::HEAD {
+                    assert_eq!(answer.refused(405).await, "method not allowed");
+                }
+            }
+        }
+        app.anonymous()
+            .post("/api/nowhere", &serde_json::json!({}))
+            .await
+            .refused(404)
+            .await;
+        app.stop().await;
+    });
+}

@@ -1,0 +1,65 @@
+//! The time of a refused sign-in tells nothing of the account.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::helpers::{ADMIN, PASSWORD, TestApp, run, settings};
+
+/// Rounds that are measured at least, and at most: what else the machine does only makes an answer slower, so the
+/// quickest of many is what the work itself takes.
+const ROUNDS: std::ops::Range<usize> = 8..80;
+/// How much longer the slowest kind may take. One hash more would be a quarter more.
+const TOLERANCE: f64 = 1.1;
+
+#[test]
+fn sign_ins_that_fail_take_as_long_whatever_is_known_of_the_address() {
+    run(async {
+        let mut settings = settings("mem://");
+        settings.server.trusted_proxies = vec!["127.0.0.1".parse().unwrap()];
+        let app = TestApp::with(settings).await;
+        let (disabled, disabled_email) = app.admin.add_user("viewer").await;
+        let path = format!("/api/admin/users/{disabled}");
+        app.admin
+            .patch(&path, &json!({"disabled": true}))
+            .await
+            .expect(200)
+            .await;
+        let several = json!({"email": "several@example.com", "password": PASSWORD, "role": "viewer"});
+        for name in ["Alpha", "Beta", "Gamma", "Delta", "Epsilon"] {
+            let client = app.workspace(name).await;
+            client.post("/api/admin/users", &several).await.expect(201).await;
+        }
+        let long = format!("{}@example.com", "x".repeat(300));
+        let kinds: Vec<Value> = [
+            (ADMIN, None),
+            ("nobody@example.com", None),
+            (&disabled_email, None),
+            ("several@example.com", None),
+            ("several@example.com", Some("Alpha")),
+            ("several@example.com", Some("nowhere")),
+            (&long, None),
+        ]
+        .map(|(email, workspace)| json!({"email": email, "password": "a wrong one", "workspace": workspace}))
+        .into();
+        let mut quickest = vec![Duration::MAX; kinds.len()];
+        for round in 0..ROUNDS.end {
+            for (at, body) in kinds.iter().enumerate() {
+                // Each from an address of its own, or the lock would answer.
+                let from = format!("198.51.{round}.{at}");
+                let client = app.anonymous().with_header("x-forwarded-for", &from);
+                client.get("/health").await.expect(200).await;
+                let since = Instant::now();
+                let answer = client.post("/api/auth/login", body).await;
+                quickest[at] = quickest[at].min(since.elapsed());
+                answer.refused(401).await;
+            }
+            let (least, most) = (quickest.iter().min().unwrap(), quickest.iter().max().unwrap());
+            if round + 1 >= ROUNDS.start && most.as_secs_f64() < least.as_secs_f64() * TOLERANCE {
+                app.stop().await;
+                return;
+            }
+        }
+        panic!("{quickest:?}");
+    });
+}
