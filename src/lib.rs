@@ -20,11 +20,13 @@
 //! - [`capacity`]: how much is done at a time, and how it is shared out among workspaces.
 //! - [`app`]: the only place that starts actors and wires handles.
 //! - [`demo`]: the main job in one command.
+//! - [`blocking`]: work on threads of its own, watched.
 //! - [`telemetry`]: logs and figures. [`files`]: private files. [`clock`]: the only reader of the time.
 
 pub mod actors;
 pub mod app;
 pub mod auth;
+pub mod blocking;
 pub mod capacity;
 pub mod clock;
 pub mod config;

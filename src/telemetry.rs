@@ -101,7 +101,17 @@ pub fn init_metrics() -> Result<PrometheusHandle, String> {
 
 /// What each figure means, for whoever reads `/metrics`.
 fn describe() {
-    use metrics::{describe_counter, describe_gauge, describe_histogram};
+    use metrics::{describe_counter, describe_gauge, describe_histogram, gauge};
+    describe_gauge!(
+        "blocking_tasks_overdue",
+        "Tasks on threads of their own that have run for more than 10 s and have not ended"
+    );
+    describe_counter!(
+        "blocking_tasks_slow_total",
+        "Tasks on threads of their own that ran for more than 10 s, by the function that started them"
+    );
+    // Shown from the start: an alert can tell zero from nothing.
+    gauge!("blocking_tasks_overdue").set(0.0);
     describe_counter!(
         "http_requests_total",
         "Requests answered, by method, route and status"

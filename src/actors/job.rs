@@ -31,8 +31,7 @@ pub(super) fn run<T: Send + 'static>(
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, DomainError> + Send + 'static,
 ) -> Result<T, DomainError> {
-    let span = Span::current();
-    joined(tokio::task::spawn_blocking(move || span.in_scope(work)).await)
+    joined(crate::blocking::spawn(work).await)
 }
 
 /// Starts work on another thread while the caller goes on; what it returns waits for the end. The work is

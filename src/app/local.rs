@@ -38,7 +38,7 @@ use crate::http::local::{self, LocalState};
 use crate::memory::MemoryManager;
 use crate::search::{IndexSettings, SearchIndex};
 use crate::store::Store;
-use crate::{clock, embedding, llm, telemetry};
+use crate::{blocking, clock, embedding, llm, telemetry};
 
 /// The one workspace of a local installation.
 pub const WORKSPACE: Uuid = Uuid::from_u128(0x6c6f_6361_6c00_5000_8000_7468_7265_6174);
@@ -180,7 +180,7 @@ impl LocalCore {
             limiter,
         };
         // The rules compile on first use; the first note shall not wait for it.
-        tokio::task::spawn_blocking(|| drop(mentions_in("")));
+        blocking::spawn(|| drop(mentions_in("")));
         let mut background = background(&handles, &core, &fixed);
         background.extend(work);
         background.push(tokio::spawn(record(recorded, handles.telemetry.clone())));

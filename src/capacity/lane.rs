@@ -3,9 +3,8 @@
 use std::num::NonZero;
 use std::sync::LazyLock;
 
-use tracing::Span;
-
 use super::{Party, Shares};
+use crate::blocking;
 use crate::domain::error::DomainError;
 
 /// As many as there are cores but one, which is left to reads.
@@ -28,18 +27,18 @@ fn threads() -> usize {
 ///
 /// # Errors
 /// Those of the work; `Internal` when it panics.
-pub async fn heavy<T: Send + 'static>(
-    party: Party,
-    work: impl FnOnce() -> Result<T, DomainError> + Send + 'static,
-) -> Result<T, DomainError> {
+pub async fn heavy<T, W>(party: Party, work: W) -> Result<T, DomainError>
+where
+    T: Send + 'static,
+    W: FnOnce() -> Result<T, DomainError> + Send + 'static,
+{
     let turn = LANE.take(party).await;
-    let span = Span::current();
     let run = move || {
         // Ends with the work, not with whoever waits for it.
         let _turn = turn;
-        span.in_scope(work)
+        work()
     };
-    let done = tokio::task::spawn_blocking(run).await;
+    let done = blocking::spawn_as(blocking::name_of::<W>(), run).await;
     done.unwrap_or_else(|error| Err(DomainError::internal("the request failed unexpectedly", error)))
 }
 

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::domain::cursor::Cursor;
+
 /// Where to cut, best first.
 const BREAKS: [&[&str]; 4] = [
     &["\n\n", "\r\n\r\n"],
@@ -17,8 +19,10 @@ pub fn chunks(text: &str, max: usize, overlap: usize) -> Vec<Range<usize>> {
     // Half at most, so that every part gets on.
     let overlap = overlap.min(max / 2);
     let mut parts = Vec::new();
-    let (mut start, mut end) = (0, 0);
+    let mut cursor = Cursor::new(text);
+    let mut end = 0;
     loop {
+        let start = cursor.at();
         let window = after(text, start, max);
         if window == text.len() {
             parts.push(start..window);
@@ -26,7 +30,8 @@ pub fn chunks(text: &str, max: usize, overlap: usize) -> Vec<Range<usize>> {
         }
         end = end_of_part(text, start, end, window);
         parts.push(start..end);
-        start = start_of_next(text, start, end, overlap);
+        cursor.bump();
+        cursor.skip_to(start_of_next(text, start, end, overlap));
     }
 }
 

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 
+use crate::domain::cursor::Cursor;
 use crate::domain::extraction::{canonical_name, refang};
 
 /// Words of a needle of which the rarest is looked for.
@@ -106,20 +107,16 @@ impl Indexed {
 
 /// Words and where they start: runs of letters and digits, and each letter of a script without case.
 fn words_of(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let mut at = 0;
+    let mut cursor = Cursor::new(text);
     std::iter::from_fn(move || {
         loop {
-            let rest = text.get(at..)?;
-            let first = rest.chars().next()?;
-            let start = at;
-            let len = if joins(first) {
-                rest.find(|c| !joins(c)).unwrap_or(rest.len())
-            } else {
-                first.len_utf8()
-            };
-            at += len;
+            let start = cursor.at();
+            let first = cursor.bump()?;
+            if joins(first) {
+                cursor.skip_while(joins);
+            }
             if first.is_alphanumeric() || joins(first) {
-                return Some((start, rest.get(..len)?));
+                return Some((start, text.get(start..cursor.at())?));
             }
         }
     })

@@ -14,6 +14,7 @@ use super::cite::{self, Draft};
 use super::client::{ChatClient, LlmError};
 use super::prompt::{Message, data_block, shares};
 use super::shape::Shape;
+use crate::blocking;
 use crate::domain::memory::synthesis::{Answer, SynthesisFormat, no_answer};
 use crate::domain::memory::tier::Tier;
 
@@ -78,7 +79,7 @@ impl Synthesizer {
         let draft = ask(&self.client, messages, &asked, until, read).await?;
         let (question, sources) = (question.to_owned(), sources.to_vec());
         let check = move || cite::held(&question, format, &sources, draft);
-        let held = tokio::task::spawn_blocking(check).await;
+        let held = blocking::spawn(check).await;
         held.map_err(|_| LlmError::Unusable("its check was broken off".to_owned()))
     }
 }

@@ -80,7 +80,9 @@ impl Commit<'_> {
             remaining: decided.remaining,
             ..CommitResult::default()
         };
-        let written = self.write(&batch, &parts, &decided, &mut result, audit).await?;
+        self.check_targets(&decided.taken).await?;
+        let plan = self.plan(&batch, &parts, &decided)?;
+        let written = self.write(&plan, &mut result, audit).await?;
         let committed = decided.taken.iter_mut().chain(&mut decided.done);
         let mut changed = Vec::new();
         for (row, id) in committed.zip(&written.ids) {

@@ -18,6 +18,7 @@ mod bad_urls;
 mod disk_full;
 mod durability;
 mod embedding;
+mod extraction;
 mod helpers;
 mod hub;
 mod ingest_order;

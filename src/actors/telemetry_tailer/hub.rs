@@ -20,6 +20,7 @@ use super::lines::{Budget, Line};
 use super::replay::{Opening, Replay};
 use super::tail::Tail;
 use super::{Clock, StreamPlace};
+use crate::blocking;
 
 /// How often a followed file is looked at.
 pub(super) const INTERVAL: Duration = Duration::from_millis(200);
@@ -243,7 +244,7 @@ impl Hub {
             }
             loop {
                 let hub = Arc::clone(&self);
-                match tokio::task::spawn_blocking(move || hub.look()).await {
+                match blocking::spawn(move || hub.look()).await {
                     Ok(Look::More) => self.wait_for_listeners().await,
                     Ok(Look::Done) => break,
                     Ok(Look::Unwatched) => return,

@@ -41,6 +41,7 @@ pub use self::logs::LogPage;
 use self::replay::Opening;
 use super::handle::{Access, ActorHandle, Request};
 use super::job;
+use crate::blocking;
 use crate::config::ActorSettings;
 use crate::domain::error::DomainError;
 
@@ -267,7 +268,7 @@ impl TailerCore {
             return Ok(());
         }
         if !self.writing_planned.swap(true, Ordering::AcqRel) {
-            tokio::task::spawn_blocking(move || {
+            blocking::spawn(move || {
                 // First, so that who comes from here on plans the next writing.
                 self.writing_planned.store(false, Ordering::Release);
                 self.write_queued();
@@ -409,7 +410,7 @@ impl TelemetryTailer {
 
     fn tidy(&self) {
         let core = Arc::clone(&self.core);
-        self.runtime.spawn_blocking(move || core.tidy());
+        blocking::spawn_on(&self.runtime, move || core.tidy());
     }
 }
 

@@ -15,6 +15,7 @@ use super::files::{Family, FileKey, Place};
 use super::hub::Event;
 use super::lines::{Budget, last_end, last_start, lines_between};
 use super::tail::Tail;
+use crate::blocking;
 
 /// What a client is given again, at most; of more it gets the newest.
 const MOST: Budget = Budget {
@@ -116,7 +117,7 @@ impl Replay {
             return Ok(VecDeque::new());
         };
         let (file, from, to) = (Arc::clone(&segment.file), segment.from, segment.to);
-        let reading = tokio::task::spawn_blocking(move || lines_between(&file, from, to, BLOCK));
+        let reading = blocking::spawn(move || lines_between(&file, from, to, BLOCK));
         let (lines, reached) = reading.await.map_err(io::Error::other)??;
         let key = segment.key;
         segment.from = reached;

@@ -11,6 +11,7 @@ use regex::Regex;
 use super::refang;
 use crate::domain::staging::SENSITIVITY;
 use crate::domain::tlp::Tlp;
+use crate::domain::with_ascii_edges;
 
 /// Phrases that one text is warned of; more say the same.
 const MOST_PHRASES: usize = 5;
@@ -19,12 +20,12 @@ const QUOTED: usize = 80;
 
 /// FIRST TLP 1.0 and 2.0, as people write them: `TLP:RED`, `TLP AMBER+STRICT`, `tlp-green`, `TLP v2.0: CLEAR`.
 static MARKING: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(concat!(
+    Regex::new(&with_ascii_edges(concat!(
         r"(?i)\b(?:TLP|Traffic Light Protocol(?:[ \t]*\(TLP\))?)(?:[ \t]?v?[12](?:\.0)?)?",
         r"(?:[ \t]*[:=_/\-\u{2010}-\u{2015}][ \t]*|[ \t]+)",
         r"(RED|AMBER[ \t]*[+_\-][ \t]*(?:STRICT|PK)|(?-i:AMBER STRICT)|AMBER|GREEN|WHITE|CLEAR)\b",
         r"|\bAMBER\+STRICT\b",
-    ))
+    )))
     .ok()
 });
 
@@ -127,7 +128,8 @@ const NAMED_READERS: &[&str] = &[
 
 static PHRASES: LazyLock<[(Tlp, Option<Regex>); 2]> = LazyLock::new(|| {
     [(Tlp::Red, NAMED_READERS), (Tlp::Amber, LIMITED)]
-        .map(|(tlp, list)| (tlp, Regex::new(&format!("(?im){}", list.join("|"))).ok()))
+        .map(|(tlp, list)| (tlp, format!("(?im){}", list.join("|"))))
+        .map(|(tlp, pattern)| (tlp, Regex::new(&with_ascii_edges(&pattern)).ok()))
 });
 
 /// The most restrictive TLP marking that the text states.

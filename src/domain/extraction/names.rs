@@ -10,6 +10,7 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, MatchKind};
 use super::gazetteer::{Entry, Gazetteer, Mode};
 use super::rule_names;
 use super::source::{Source, is_one_of};
+use crate::domain::cursor::Cursor;
 
 /// Words that start the search for the name of a detection rule.
 const TRIGGERS: [&str; 4] = ["yara", "sigma", "logsource:", "rule "];
@@ -137,11 +138,12 @@ impl NameFinder {
     /// Notes every name in the source.
     pub fn find(&self, source: &mut Source<'_>, gazetteer: &Gazetteer) {
         let Some(automaton) = &self.automaton else { return };
-        let mut from = 0;
-        while let Some(found) = automaton.find(Input::new(source.text).range(from..)) {
+        let mut cursor = Cursor::new(source.text);
+        while let Some(found) = automaton.find(Input::new(source.text).range(cursor.at()..)) {
             let (start, end) = (found.start(), found.end());
             // A longer pattern that only starts inside a word must not hide the next name.
-            from = start + 1;
+            cursor.skip_to(start);
+            cursor.bump();
             let index = found.pattern().as_usize();
             if !starts_word(source, start) {
                 continue;
@@ -154,7 +156,7 @@ impl NameFinder {
                 Some(pattern) if ends_word(source, end) || ends_plural(source, start, end) => {
                     let entry = gazetteer.entries().get(pattern.entry);
                     if entry.is_some_and(|entry| name(source, pattern, entry, start, end)) {
-                        from = end;
+                        cursor.skip_to(end);
                     }
                 }
                 Some(_) => {}

@@ -8,6 +8,7 @@ use super::files;
 use super::kind::EntityKind;
 use super::scan::Token;
 use super::source::Source;
+use crate::domain::cursor::Cursor;
 
 /// Hives by name and abbreviation.
 const HIVES: &[(&str, &str)] = &[
@@ -62,6 +63,8 @@ const UNIX_ROOTS: &[&str] = &[
     "vendor",
 ];
 const LONGEST_PATH: usize = 1024;
+/// PowerShell's way to write a variable.
+const ENVIRONMENT: &str = "$env:";
 
 /// A path or key with backslashes; returns where it ends.
 pub(super) fn windows(source: &mut Source<'_>, token: &Token<'_>) -> Option<usize> {
@@ -88,12 +91,19 @@ pub(super) fn windows(source: &mut Source<'_>, token: &Token<'_>) -> Option<usiz
     }
     let at = path_start(text)?;
     let start = token.start + at;
-    let end = path_end(source, start + prefix_len(source.after(start, LONGEST_PATH)));
+    let rest = source.after(start, LONGEST_PATH);
+    let prefix = prefix_len(rest);
+    // What begins before this word, goes on past it and names no file does not name one from here on either.
+    if start < source.no_file_before && prefix == 0 && !is_share(rest) && !is_variable(rest) {
+        return None;
+    }
+    let end = path_end(source, start + prefix);
     let value = source.text.get(start..end)?;
     let absolute = is_absolute(value);
     let named = value.rsplit('\\').next().and_then(|name| name.rsplit_once('.'));
     let file = named.is_some_and(|(_, extension)| files::is_known(&extension.to_ascii_lowercase()));
     if !absolute && !file {
+        source.no_file_before = end;
         return None;
     }
     let confidence = if absolute { 0.95 } else { 0.75 };
@@ -114,9 +124,13 @@ fn emit(
     confidence: f32,
 ) -> Option<usize> {
     let text = source.text.get(span.clone())?;
-    // Escaped backslashes come from code and JSON; a share keeps its two at the front.
+    // Escaped backslashes come from code and JSON; a share keeps its two at the front, a path from the root its one.
     let body = text.trim_start_matches('\\');
-    let lead = if text.starts_with('\\') { "\\\\" } else { "" };
+    let lead = match text.len() - body.len() {
+        0 => "",
+        1 => "\\",
+        _ => "\\\\",
+    };
     let value = format!("{lead}{}", collapsed(body));
     let components = value
         .trim_start_matches('\\')
@@ -199,28 +213,32 @@ fn prefix_len(text: &str) -> usize {
     if bytes.first().is_some_and(u8::is_ascii_alphabetic) && bytes.get(1) == Some(&b':') {
         return 2;
     }
-    if text
-        .get(..5)
-        .is_some_and(|head| head.eq_ignore_ascii_case("$env:"))
-    {
-        5
-    } else {
-        0
-    }
+    let environment = text
+        .get(..ENVIRONMENT.len())
+        .is_some_and(|head| head.eq_ignore_ascii_case(ENVIRONMENT));
+    if environment { ENVIRONMENT.len() } else { 0 }
 }
 
 fn is_absolute(value: &str) -> bool {
     let drive = prefix_len(value) == 2
         && value.as_bytes().get(2) == Some(&b'\\')
         && !is_escape(value.get(3..).unwrap_or_default());
-    let share = value
+    drive || is_share(value) || is_variable(value) || prefix_len(value) == ENVIRONMENT.len()
+}
+
+/// `\\server\…`, `\\?\C:\…`
+fn is_share(value: &str) -> bool {
+    value
         .strip_prefix("\\\\")
-        .is_some_and(|rest| rest.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '.' | '?')));
-    let variable = value.strip_prefix('%').is_some_and(|rest| {
+        .is_some_and(|rest| rest.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '.' | '?')))
+}
+
+/// `%TEMP%\…`
+fn is_variable(value: &str) -> bool {
+    value.strip_prefix('%').is_some_and(|rest| {
         rest.split_once("%\\")
             .is_some_and(|(name, _)| !name.contains('\\'))
-    });
-    drive || share || variable || value.to_ascii_lowercase().starts_with("$env:")
+    })
 }
 
 /// `u:\b`, `0:\n{`: an escape in a string or a regular expression.
@@ -235,27 +253,23 @@ fn is_escape(rest: &str) -> bool {
 /// The end of a path with backslashes that starts at `start`.
 fn path_end(source: &Source<'_>, start: usize) -> usize {
     let text = source.after(start, LONGEST_PATH);
-    let mut component = 0;
-    let mut open = 0i32;
-    let mut at = 0;
-    while let Some(c) = text.get(at..).and_then(|rest| rest.chars().next()) {
+    let mut cursor = Cursor::new(text);
+    let (mut component, mut end, mut open) = (0, 0, 0i32);
+    while let Some(c) = cursor.bump() {
         match c {
-            '\\' => component = at + 1,
+            '\\' => component = cursor.at(),
             '(' => open += 1,
             ')' if open > 0 => open -= 1,
-            ' ' => match spaced(text.get(component..).unwrap_or_default(), at - component) {
-                Some(len) => {
-                    at = component + len;
-                    continue;
-                }
+            ' ' => match spaced(text.get(component..).unwrap_or_default(), end - component) {
+                Some(len) => cursor.skip_to(component + len),
                 None => break,
             },
             _ if !is_name_char(c) => break,
             _ => {}
         }
-        at += c.len_utf8();
+        end = cursor.at();
     }
-    let path = text.get(..at).unwrap_or_default();
+    let path = text.get(..end).unwrap_or_default();
     start
         + path
             .trim_end_matches(['.', '\\', '-', ':', '&', '+', '=', '!', '~'])
@@ -271,10 +285,11 @@ fn is_name_char(c: char) -> bool {
     ascii || (!c.is_ascii() && c.is_alphanumeric())
 }
 
-/// How far a component with a space at `space` reaches, or nothing when the path ends there.
+/// How far a component with a space at `space` reaches, always beyond the space; nothing when the path ends there.
 fn spaced(component: &str, space: usize) -> Option<usize> {
     let first = component.get(..space)?;
-    if first.is_empty() || extension_known(first) {
+    // A name that ends a sentence has its full stop there too.
+    if first.is_empty() || extension_known(first.trim_end_matches('.')) {
         return None;
     }
     let window_end = component
@@ -296,7 +311,7 @@ fn spaced(component: &str, space: usize) -> Option<usize> {
         end += word.len();
         if extension_known(word.trim_end_matches('.')) {
             let full = name.get(..end)?.trim_end_matches('.');
-            return is_titled(full).then_some(full.len());
+            return (full.len() > space && is_titled(full)).then_some(full.len());
         }
         end += 1;
     }

@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::relations::Verb;
+use crate::domain::with_ascii_edges;
 
 /// Active forms, and the participle of the passive "… by".
 const VERBS: &[(Verb, &str, &str)] = &[
@@ -119,16 +120,16 @@ pub(super) static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
     }));
     patterns
 });
-pub(super) static DOUBTFUL: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(DOUBT).ok());
+pub(super) static DOUBTFUL: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(&with_ascii_edges(DOUBT)).ok());
 pub(super) static LISTED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r#"(?i)^["')]?(?:,|,? and|,? or|, as well as)(?: also)? (?:the )?["'(]?$"#).ok()
 });
 /// What follows a name that starts a clause of its own.
 pub(super) static CLAUSE: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(&format!(
-        r#"(?i)^["')\]]?(?:[ -]{LABEL})? (?:was|were|is|are|has|have|had|will|then|also|later)\b"#
-    ))
-    .ok()
+    let clause =
+        format!(r#"(?i)^["')\]]?(?:[ -]{LABEL})? (?:was|were|is|are|has|have|had|will|then|also|later)\b"#);
+    Regex::new(&with_ascii_edges(&clause)).ok()
 });
 pub(super) static ALIAS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r#"(?i)^["']?,? ?\(?(?:aka |a\.k\.a\. |also known as |also tracked as |tracked as |or |formerly )?["']?$"#).ok()

@@ -79,26 +79,31 @@ const FUNCTION_WORDS: &[&str] = &[
 pub fn question_filters(question: &str) -> QuestionFilters {
     let gazetteer = Gazetteer::shared();
     let mut filters = QuestionFilters::default();
-    let mut used: Vec<Range<usize>> = Vec::new();
+    let words = words(question);
+    let mut used = vec![false; words.len()];
     let mut entries: Vec<&Entry> = Vec::new();
-    for hit in Extractor::shared().extract(&upper_identifiers(question)) {
-        used.push(hit.span.clone());
+    for hit in Extractor::shared().extract(&upper_identifiers(question, &words)) {
+        let first = words.partition_point(|word| word.end <= hit.span.start);
+        let behind = words.partition_point(|word| word.start < hit.span.end);
+        if let Some(covered) = used.get_mut(first..behind) {
+            covered.fill(true);
+        }
         match gazetteer.resolve(&hit.value).filter(|_| hit.kind.is_name()) {
             Some(entry) => entries.push(entry),
             None if hit.kind.is_name() => filters.names.push(hit.value),
             None => filters.identifiers.push(hit.value),
         }
     }
-    let words = words(question);
     typed_names(question, &words, &mut used, &mut entries);
-    for entry in entries {
+    let mut named = BTreeSet::new();
+    for entry in entries
+        .into_iter()
+        .filter(|entry| named.insert(entry.name.as_str()))
+    {
         filters.names.extend(entry.names().map(str::to_owned));
     }
     let mut rest = Vec::new();
-    for span in words
-        .into_iter()
-        .filter(|word| !used.iter().any(|u| u.start < word.end && word.start < u.end))
-    {
+    for (span, _) in words.into_iter().zip(used).filter(|(_, used)| !used) {
         let word = question.get(span).unwrap_or_default();
         let lower = word.to_lowercase();
         match node_types(&lower) {
@@ -113,15 +118,15 @@ pub fn question_filters(question: &str) -> QuestionFilters {
 }
 
 /// The question with words such as `t0866` and `g0007` in capitals, byte for byte as long.
-fn upper_identifiers(question: &str) -> String {
+fn upper_identifiers(question: &str, words: &[Range<usize>]) -> String {
     let mut upper = question.to_owned();
-    for span in words(question) {
+    for span in words {
         let word = question.get(span.clone()).unwrap_or_default();
         let digits = word.trim_start_matches(|c: char| c.is_ascii_lowercase());
         let letters = word.len() - digits.len();
         let identifier =
             matches!(letters, 1 | 2) && digits.len() == 4 && digits.bytes().all(|b| b.is_ascii_digit());
-        if identifier && let Some(word) = upper.get_mut(span) {
+        if identifier && let Some(word) = upper.get_mut(span.clone()) {
             word.make_ascii_uppercase();
         }
     }
@@ -165,26 +170,24 @@ fn words(question: &str) -> Vec<Range<usize>> {
 }
 
 /// Names in a case that texts would not be trusted with: "lockbit", "conti".
-fn typed_names<'g>(
-    question: &str,
-    words: &[Range<usize>],
-    used: &mut Vec<Range<usize>>,
-    entries: &mut Vec<&'g Entry>,
-) {
+fn typed_names<'g>(question: &str, words: &[Range<usize>], used: &mut [bool], entries: &mut Vec<&'g Entry>) {
     let gazetteer: &'g Gazetteer = Gazetteer::shared();
     for count in (1..=3usize).rev() {
-        for group in words.windows(count) {
+        for (at, group) in words.windows(count).enumerate() {
             let (Some(first), Some(last)) = (group.first(), group.last()) else {
                 continue;
             };
-            let span = first.start..last.end;
-            let free = !used.iter().any(|u| u.start < span.end && span.start < u.end);
-            let text = question.get(span.clone()).unwrap_or_default();
-            if free
-                && text.len() > 3
+            let Some(taken) = used
+                .get_mut(at..at + count)
+                .filter(|taken| !taken.contains(&true))
+            else {
+                continue;
+            };
+            let text = question.get(first.start..last.end).unwrap_or_default();
+            if text.len() > 3
                 && let Some(entry) = gazetteer.resolve(text).filter(|e| is_distinct(e, text))
             {
-                used.push(span);
+                taken.fill(true);
                 entries.push(entry);
             }
         }

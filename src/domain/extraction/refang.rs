@@ -12,6 +12,8 @@ use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 
+use crate::domain::cursor::Cursor;
+
 #[derive(Clone, Copy, PartialEq)]
 enum Need {
     /// An alphanumeric on both sides, one space allowed in between.
@@ -197,16 +199,15 @@ pub fn refang(text: &str) -> Cow<'_, str> {
 pub fn defang(value: &str) -> String {
     let mut out = String::with_capacity(value.len() + 16);
     let mut previous = None;
-    let mut rest = value;
-    while let Some(c) = rest.chars().next() {
-        let after = rest.get(c.len_utf8()..).unwrap_or_default();
-        let between = previous.is_some_and(char::is_alphanumeric)
-            && after.chars().next().is_some_and(char::is_alphanumeric);
+    let mut cursor = Cursor::new(value);
+    while let Some(c) = cursor.bump() {
+        let in_word = previous.is_some_and(char::is_alphanumeric);
+        let between = in_word && cursor.peek().is_some_and(char::is_alphanumeric);
         match c {
-            'h' if !previous.is_some_and(char::is_alphanumeric) && is_web_scheme(rest) => {
+            'h' if !in_word && ends_web_scheme(cursor.rest()) => {
                 out.push_str("hxxp");
                 previous = Some('p');
-                rest = rest.get(4..).unwrap_or_default();
+                cursor.skip_to(cursor.at() + "ttp".len());
                 continue;
             }
             '.' if between => out.push_str("[.]"),
@@ -214,13 +215,13 @@ pub fn defang(value: &str) -> String {
             _ => out.push(c),
         }
         previous = Some(c);
-        rest = after;
     }
     out
 }
 
-fn is_web_scheme(text: &str) -> bool {
-    text.starts_with("http://") || text.starts_with("https://")
+/// Whether the text goes on behind the `h` of `http://` or `https://`.
+fn ends_web_scheme(text: &str) -> bool {
+    text.starts_with("ttp://") || text.starts_with("ttps://")
 }
 
 #[cfg(test)]

@@ -132,9 +132,10 @@ pub(super) fn after_sigma(source: &mut Source<'_>, end: usize) {
     }
 }
 
-/// `logsource:` makes the YAML before it a Sigma rule.
+/// `logsource:` makes the YAML before it a Sigma rule, as far as the one before it.
 pub(super) fn at_log_source(source: &mut Source<'_>, start: usize) {
-    let window = source.before(start, 1500);
+    let window = source.before(start, (start - source.sigma_before).min(1500));
+    source.sigma_before = start;
     let offset = start - window.len();
     let last = SIGMA_YAML_ID
         .as_ref()

@@ -3,10 +3,11 @@
 //! Tokens end at white space and at the punctuation that surrounds indicators in prose, CSV, JSON
 //! and Markdown. Words of letters only, nine tenths of prose, are skipped after one table look-up
 //! a byte. A rule may consume more than its token (a URL, a path with spaces); the pass goes on
-//! behind it, so the work is linear in the text.
+//! behind it and never back, so the work is linear in the text.
 
 use super::source::Source;
 use super::{bitcoin, hash, host, identifiers, network, paths, rule_names, url};
+use crate::domain::cursor::Cursor;
 
 pub(super) const HEX: u16 = 1;
 pub(super) const ALPHA: u16 = 1 << 1;
@@ -92,49 +93,36 @@ impl<'t> Token<'t> {
 
 /// Finds everything but names.
 pub(super) fn scan(source: &mut Source<'_>) {
-    let mut at = 0;
-    while let Some(token) = next_token(source.text, at) {
-        at = token.end();
+    let mut cursor = Cursor::new(source.text);
+    while let Some(token) = next_token(&mut cursor) {
         if token.is_only(HEX | ALPHA | HIGH | DASH) || token.classes == DOT {
             continue;
         }
-        at = at.max(inspect(source, &token));
+        let end = inspect(source, &token);
+        cursor.skip_to(end.max(token.end()));
     }
 }
 
-fn next_token(text: &str, from: usize) -> Option<Token<'_>> {
-    let bytes = text.as_bytes();
-    let mut start = None;
-    let mut seen = 0;
-    let mut at = from;
-    while let Some(byte) = bytes.get(at) {
-        let class = CLASS[usize::from(*byte)];
-        let (class, width) = if class == HIGH { wide(text, at) } else { (class, 1) };
-        match (class, start) {
-            (0, Some(_)) => break,
-            (0, None) => {}
-            (_, None) => {
-                start = Some(at);
-                seen = class;
-            }
-            (_, Some(_)) => seen |= class,
-        }
-        at += width;
-    }
-    let start = start?;
-    Some(Token {
-        text: text.get(start..at)?,
-        start,
-        classes: seen,
-    })
+/// Takes the next token, which has one character at least.
+fn next_token<'t>(cursor: &mut Cursor<'t>) -> Option<Token<'t>> {
+    cursor.skip_while(|c| class(c) == 0);
+    let (start, rest) = (cursor.at(), cursor.rest());
+    let mut classes = 0;
+    cursor.skip_while(|c| {
+        let class = class(c);
+        classes |= class;
+        class != 0
+    });
+    let text = rest.get(..cursor.at() - start)?;
+    (!text.is_empty()).then_some(Token { text, start, classes })
 }
 
 /// Letters and digits of other scripts belong to tokens, their punctuation does not.
-fn wide(text: &str, at: usize) -> (u16, usize) {
-    match text.get(at..).and_then(|rest| rest.chars().next()) {
-        Some(c) if c.is_alphanumeric() => (HIGH, c.len_utf8()),
-        Some(c) => (0, c.len_utf8()),
-        None => (0, 1),
+fn class(c: char) -> u16 {
+    match u8::try_from(c) {
+        Ok(byte) if byte.is_ascii() => CLASS[usize::from(byte)],
+        Ok(_) | Err(_) if c.is_alphanumeric() => HIGH,
+        Ok(_) | Err(_) => 0,
     }
 }
 

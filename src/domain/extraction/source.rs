@@ -12,6 +12,10 @@ pub(super) struct Source<'t> {
     pub text: &'t str,
     pub refanged: &'t Refanged<'t>,
     pub hits: Vec<Hit>,
+    /// Where the last words with backslashes end that were read as a path and name no file.
+    pub no_file_before: usize,
+    /// Where the last Sigma rule was told by its `logsource:`.
+    pub sigma_before: usize,
 }
 
 impl<'t> Source<'t> {
@@ -20,6 +24,8 @@ impl<'t> Source<'t> {
             text: &refanged.text,
             refanged,
             hits: Vec::new(),
+            no_file_before: 0,
+            sigma_before: 0,
         }
     }
 

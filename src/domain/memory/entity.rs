@@ -4,7 +4,7 @@
 //! `hxxp://evil[.]com`) comes back whichever way it was written. Values are in lower case, except where case is
 //! part of the value (URLs, paths, bitcoin addresses).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use serde_json::Value;
@@ -33,7 +33,7 @@ impl EntityKey {
     /// # Errors
     /// `Invalid` when either is empty, too long, or has no letter or digit.
     pub fn new(entity_type: &str, value: &str) -> Result<Self, DomainError> {
-        let kind = slug(entity_type, '_');
+        let kind = canonical_type(entity_type);
         let bounds = [
             ("entity_type", kind.is_empty(), entity_type, MAX_TYPE),
             ("entity_value", value.trim().is_empty(), value, MAX_VALUE),
@@ -180,6 +180,7 @@ pub fn mentions_in(text: &str) -> Mentions {
     let mut found = Mentions::default();
     let mut places: HashMap<EntityKey, usize> = HashMap::new();
     let mut of_hit = Vec::with_capacity(hits.len());
+    let mut stated_before = HashSet::new();
     for hit in &hits {
         let draft = EntityDraft::of_hit(hit);
         let at = *places.entry(draft.key.clone()).or_insert(found.entities.len());
@@ -193,17 +194,12 @@ pub fn mentions_in(text: &str) -> Mentions {
         let (Some(&source), Some(&target)) = (of_hit.get(stated.subject), of_hit.get(stated.object)) else {
             continue;
         };
-        let relationship = stated.verb.as_str();
-        let known = found.relations.iter().any(|relation| {
-            (relation.source, relation.target, relation.relationship.as_str())
-                == (source, target, relationship)
-        });
-        if source != target && !known {
+        if source != target && stated_before.insert((source, stated.verb, target)) {
             let sure = |at: usize| found.entities.get(at).map_or(0.0, |entity| entity.confidence);
             found.relations.push(RelationDraft {
                 source,
                 target,
-                relationship: relationship.to_owned(),
+                relationship: stated.verb.as_str().to_owned(),
                 proof: text.get(stated.sentence).unwrap_or_default().trim().to_owned(),
                 confidence: sure(source).min(sure(target)),
             });
@@ -212,22 +208,38 @@ pub fn mentions_in(text: &str) -> Mentions {
     found
 }
 
-/// The label of a relationship as the graph keeps it: lower case, words joined by hyphens (STIX 2.1 section 3.3).
+/// The label of a relationship as the graph keeps it: as it was written, without outer white space. Labels that are
+/// written differently are different ones.
 ///
 /// # Errors
-/// `Invalid` when nothing is left.
+/// `Invalid` when it has no letter or digit, a control character, or more than [`MAX_TYPE`] characters.
 pub fn relationship_label(text: &str) -> Result<String, DomainError> {
-    let label = slug(text, '-');
-    if label.is_empty() || label.len() > MAX_TYPE {
-        let rule = format!("must have 1 to {MAX_TYPE} characters, with a letter or digit among them");
+    let label = text.trim();
+    let readable = label.contains(char::is_alphanumeric) && !label.contains(char::is_control);
+    if !readable || label.chars().count() > MAX_TYPE {
+        let rule = format!(
+            "must have 1 to {MAX_TYPE} characters, with a letter or digit among them and no control character"
+        );
         return Err(DomainError::invalid("relationship", rule));
     }
-    Ok(label)
+    Ok(label.to_owned())
 }
 
-/// The entity types that are always listed, also with no entity: those of the rules and those a model may name.
+/// The entity type under which a type is kept: in lower case, its words joined by `_`. Whoever writes `threat_actor`
+/// or `intrusion_set` (the names of STIX 2.1) means the same thing as `actor`.
+pub fn canonical_type(entity_type: &str) -> String {
+    let name = slug(entity_type, '_');
+    match name.as_str() {
+        "threat_actor" | "intrusion_set" => type_of(EntityKind::Actor).to_owned(),
+        _ => name,
+    }
+}
+
+/// The entity types that are always listed, also with no entity: those of the rules, those a model may name, and one
+/// that clients look for although its entities are kept as `actor`.
 pub fn known_types() -> impl Iterator<Item = &'static str> {
-    const OF_MODELS: [&str; 6] = [
+    const OTHERS: [&str; 7] = [
+        "intrusion_set",
         "person",
         "location",
         "organization",
@@ -236,7 +248,7 @@ pub fn known_types() -> impl Iterator<Item = &'static str> {
         "temporal",
     ];
     let mut types: Vec<&str> = EntityKind::ALL.iter().map(|kind| type_of(*kind)).collect();
-    types.extend(OF_MODELS);
+    types.extend(OTHERS);
     types.sort_unstable();
     types.dedup();
     types.into_iter()
@@ -250,7 +262,6 @@ pub fn type_of(kind: EntityKind) -> &'static str {
         EntityKind::Capec => "capec",
         EntityKind::AttckTechnique => "attack_pattern",
         EntityKind::AttckTactic => "tactic",
-        EntityKind::AttckGroup => "intrusion_set",
         EntityKind::AttckSoftware | EntityKind::Tool => "tool",
         EntityKind::AttckMitigation => "course_of_action",
         EntityKind::AttckCampaign => "campaign",
@@ -271,7 +282,7 @@ pub fn type_of(kind: EntityKind) -> &'static str {
         EntityKind::Bitcoin => "bitcoin",
         EntityKind::YaraRule => "yara_rule",
         EntityKind::SigmaRule => "sigma_rule",
-        EntityKind::Actor => "actor",
+        EntityKind::Actor | EntityKind::AttckGroup => "actor",
         EntityKind::Malware => "malware",
     }
 }
@@ -289,9 +300,10 @@ fn plain_type(node_type: NodeType) -> Option<&'static str> {
 }
 
 fn kind_of(entity_type: &str) -> Option<EntityKind> {
+    // Types of two kinds: the one that is a name.
     let named = match entity_type {
         "tool" => Some(EntityKind::Tool),
-        "threat_actor" => Some(EntityKind::Actor),
+        "actor" => Some(EntityKind::Actor),
         _ => None,
     };
     named.or_else(|| {
@@ -424,8 +436,27 @@ mod tests {
         let upper = EntityKey::new("url", "http://evil.com/A").unwrap();
         assert_ne!(upper, EntityKey::new("url", "http://evil.com/a").unwrap());
         assert_eq!(
-            EntityKey::new("Threat Actor", "X").unwrap().entity_type,
-            "threat_actor"
+            EntityKey::new("Malware Family", "X").unwrap().entity_type,
+            "malware_family"
+        );
+    }
+
+    #[test]
+    fn threat_actors_and_intrusion_sets_are_the_actor_of_that_name() {
+        let actor = EntityKey::new("actor", "APT28").unwrap();
+        for kind in ["threat_actor", "Threat Actor", "intrusion-set", "INTRUSION_SET"] {
+            for name in ["apt 28", "Fancy Bear", "G0007"] {
+                assert_eq!(EntityKey::new(kind, name).unwrap(), actor, "{kind} {name}");
+            }
+        }
+        let unknown = EntityKey::new("intrusion-set", "Silk Moth").unwrap();
+        assert_eq!(unknown.to_string(), "actor:silk-moth");
+        assert_eq!(unknown.node_type(), NodeType::Actor);
+        // A group that only its id names is the same entity whichever way it comes in.
+        assert_eq!(keys("The group G1199 again"), ["actor:g1199"]);
+        assert_eq!(
+            EntityKey::new("intrusion_set", "G1199").unwrap().to_string(),
+            "actor:g1199"
         );
     }
 
@@ -439,8 +470,17 @@ mod tests {
             let error = EntityKey::new(kind, value).unwrap_err().to_string();
             assert!(error.starts_with(field), "{error}");
         }
-        assert_eq!(relationship_label("Uses_Tool ").unwrap(), "uses-tool");
         assert!(relationship_label("->").is_err());
+        assert!(relationship_label("uses\ntool").is_err());
+        assert!(relationship_label(&"é".repeat(MAX_TYPE)).is_ok());
+        assert!(relationship_label(&"é".repeat(MAX_TYPE + 1)).is_err());
+    }
+
+    #[test]
+    fn labels_of_relationships_stay_as_they_were_written() {
+        for label in ["USES_TOOL", "uses-tool", "Uses Tool", "verwendet/nutzt"] {
+            assert_eq!(relationship_label(&format!(" {label}\n")).unwrap(), label);
+        }
     }
 
     #[test]

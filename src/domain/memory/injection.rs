@@ -11,6 +11,8 @@ use std::sync::LazyLock;
 
 use regex::RegexSet;
 
+use crate::domain::with_ascii_edges;
+
 /// Zero-width characters in a row that hide something: readers of PDF leave one at a time.
 const HIDDEN_RUN: usize = 8;
 
@@ -83,7 +85,7 @@ const RULES: &[(&str, &str)] = &[
 ];
 
 static SET: LazyLock<Option<RegexSet>> =
-    LazyLock::new(|| RegexSet::new(RULES.iter().map(|(_, pattern)| *pattern)).ok());
+    LazyLock::new(|| RegexSet::new(RULES.iter().map(|(_, pattern)| with_ascii_edges(pattern))).ok());
 
 /// The rule that flags the text, if any; the first of the table when several do.
 pub fn prompt_injection(text: &str) -> Option<&'static str> {

@@ -9,8 +9,8 @@ pub const DEFAULT_DOMAIN: &str = "cti";
 pub const MAX_SOURCES: usize = 100;
 /// Characters of a note that stand for it in the graph.
 const LABEL: usize = 80;
-/// Characters of a note that an answer shows as its context.
-const CONTEXT: usize = 60;
+/// Characters of a note's first sentence that an answer shows as its context.
+const CONTEXT: usize = 150;
 
 /// One note with what is known of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -73,9 +73,18 @@ pub fn label(content: &str) -> String {
     beginning(content, LABEL)
 }
 
-/// What an answer shows beside the content.
+/// What an answer shows beside the content: the first sentence, up to its full stop and on one line, cut after
+/// [`CONTEXT`] characters with `...`. The first full stop ends it, also one inside a number, as clients know it.
 pub fn context(content: &str) -> String {
-    beginning(content, CONTEXT)
+    let sentence = content
+        .split('.')
+        .map(str::trim)
+        .find(|sentence| !sentence.is_empty());
+    let sentence = sentence.unwrap_or_default();
+    let shown = beginning(sentence, CONTEXT);
+    let cut = sentence.split_whitespace().map(str::len).sum::<usize>()
+        > shown.split_whitespace().map(str::len).sum::<usize>();
+    if cut { shown + "..." } else { shown }
 }
 
 fn beginning(content: &str, most: usize) -> String {
@@ -116,7 +125,32 @@ mod tests {
         assert_eq!(cut(&long, 3), "ééé");
         assert_eq!(cut("ab", 3), "ab");
         for size in 0..200 {
-            assert!(context(&"word and ".repeat(size)).chars().count() <= CONTEXT);
+            assert!(label(&"word and ".repeat(size)).chars().count() <= LABEL);
         }
+    }
+
+    #[test]
+    fn the_context_is_the_first_sentence_cut_after_150_characters() {
+        let long = "é".repeat(151);
+        let cut = format!("{}...", "é".repeat(150));
+        let words = "word ".repeat(40);
+        for (content, shown) in [
+            (
+                "Fancy Bear is another name for APT28; Pawn Storm too.",
+                "Fancy Bear is another name for APT28; Pawn Storm too",
+            ),
+            ("First one. Second one.", "First one"),
+            ("Seen at 10.1.2.3", "Seen at 10"),
+            ("a\n b\tc", "a b c"),
+            ("   ", ""),
+            (" ...and more. End", "and more"),
+            (long.as_str(), cut.as_str()),
+            (&long[..300], &long[..300]),
+        ] {
+            assert_eq!(context(content), shown, "{content}");
+        }
+        // Where the cut falls on a space, none stands before the dots.
+        assert_eq!(context(&words), format!("{}...", "word ".repeat(30).trim_end()));
+        assert_eq!(context(&words[..149]), &words[..149]);
     }
 }

@@ -59,7 +59,7 @@ async fn ids(store: &Store, email: &str, workspace: Option<&str>, most: usize) -
 
 #[test]
 fn accounts_of_an_address_are_found_by_workspace_and_those_that_can_sign_in_come_first() {
-    run_on_both(|url| async move {
+    run_on_each(|url| async move {
         let store = open(&url).await;
         let (a, b, c) = (
             workspace(&store, "Alpha").await,

@@ -32,6 +32,7 @@ const BEFORE: [&str; 2] = [
 fn actor(name: &str) -> (StagedEntity, ExtractedEntity) {
     let (identity, merge_by_name) = identity_of(NodeType::Actor, name);
     let found = ExtractedEntity {
+        kind: None,
         node_type: NodeType::Actor,
         name: name.into(),
         description: String::new(),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use uuid::Uuid;
 
 use super::graph::{EntityFilter, EntityState, MemoryGraph};
-use crate::domain::memory::entity::{EntityKey, known_types};
+use crate::domain::memory::entity::{EntityKey, canonical_type, known_types};
 use crate::domain::memory::view::{
     EntityRelationship, EntityView, GraphEdge, GraphNode, MENTIONS, MemoryFigures, NOTE_TYPE, Page,
     SUPERSEDES, TypeCount,
@@ -58,6 +58,8 @@ impl MemoryGraph {
     /// Entities, then notes, each oldest first.
     pub(super) fn nodes(&self, page: Page, node_type: Option<&str>, part: Option<&str>) -> Vec<GraphNode> {
         let part = part.map(str::to_lowercase);
+        let node_type = node_type.map(canonical_type);
+        let node_type = node_type.as_deref();
         let entities = self.entities.iter().filter(|entity| {
             node_type.is_none_or(|wanted| entity.stored.draft.key.entity_type == wanted)
                 && contains(entity, part.as_deref())
@@ -134,9 +136,10 @@ impl MemoryGraph {
     /// A page of the entities that fit the filter, in the order of type and value, and how many fit.
     pub(super) fn list_entities(&self, filter: &EntityFilter, page: Page) -> (Vec<EntityView>, usize) {
         let part = filter.part.as_deref().map(str::to_lowercase);
+        let wanted = filter.entity_type.as_deref().map(canonical_type);
         let fits = |entity: &&EntityState| {
             let kind = &entity.stored.draft.key.entity_type;
-            filter.entity_type.as_ref().is_none_or(|wanted| kind == wanted)
+            wanted.as_ref().is_none_or(|wanted| kind == wanted)
                 && contains(entity, part.as_deref())
                 && filter
                     .tier

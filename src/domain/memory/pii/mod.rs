@@ -18,6 +18,7 @@ use std::ops::Range;
 
 use serde::Serialize;
 
+use crate::domain::cursor::Cursor;
 use crate::domain::node::wire_enum;
 
 wire_enum! {
@@ -92,26 +93,21 @@ fn folded(text: &str) -> Option<(String, Vec<usize>)> {
 }
 
 fn find_in(text: &str) -> Vec<PiiHit> {
-    let mut hits = Vec::new();
-    let mut at = 0;
-    while let Some(byte) = text.as_bytes().get(at) {
-        let found = starting_at(text, at, *byte);
-        match found {
-            // An address is found at its `@`, maybe behind a number that is a part of it.
-            Some(hit) => {
-                at = hit.span.end;
-                while hits
-                    .last()
-                    .is_some_and(|last: &PiiHit| last.span.end > hit.span.start)
-                {
-                    hits.pop();
-                }
-                hits.push(hit);
-            }
-            None => at += 1,
+    let mut hits: Vec<PiiHit> = Vec::new();
+    let mut cursor = Cursor::new(text);
+    loop {
+        let at = cursor.at();
+        let Some(c) = cursor.bump() else { return hits };
+        let Some(hit) = starting_at(text, at, c) else {
+            continue;
+        };
+        cursor.skip_to(hit.span.end);
+        // An address is found at its `@`, maybe behind a number that is a part of it.
+        while hits.last().is_some_and(|last| last.span.end > hit.span.start) {
+            hits.pop();
         }
+        hits.push(hit);
     }
-    hits
 }
 
 /// The text with a mark in the place of each hit, and the hits (bytes of the text as given).
@@ -128,20 +124,20 @@ pub fn redact(text: &str) -> (String, Vec<PiiHit>) {
     (plain, hits)
 }
 
-/// What starts at this byte; an e-mail address is found at its `@`.
-fn starting_at(text: &str, at: usize, byte: u8) -> Option<PiiHit> {
+/// What starts with this character; an e-mail address is found at its `@`.
+fn starting_at(text: &str, at: usize, c: char) -> Option<PiiHit> {
     let hit = |kind, span| PiiHit { kind, span };
     let to = |kind, end: Option<usize>| end.map(|end| hit(kind, at..end));
-    match byte {
-        b'@' => contact::email(text, at).map(|span| hit(PiiKind::Email, span)),
-        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'+' | b'(' if !may_start(text, at) => None,
-        b'A'..=b'Z' | b'a'..=b'z' => to(PiiKind::Iban, numbers::iban(text, at))
+    match c {
+        '@' => contact::email(text, at).map(|span| hit(PiiKind::Email, span)),
+        'A'..='Z' | 'a'..='z' | '0'..='9' | '+' | '(' if !may_start(text, at) => None,
+        'A'..='Z' | 'a'..='z' => to(PiiKind::Iban, numbers::iban(text, at))
             .or_else(|| to(PiiKind::BirthDate, numbers::birth_date(text, at))),
-        b'0'..=b'9' => to(PiiKind::Card, numbers::card(text, at))
+        '0'..='9' => to(PiiKind::Card, numbers::card(text, at))
             .or_else(|| to(PiiKind::Ssn, numbers::ssn(text, at)))
             .or_else(|| to(PiiKind::Phone, contact::phone(text, at)))
             .or_else(|| to(PiiKind::BirthDate, numbers::birth_date(text, at))),
-        b'+' | b'(' => to(PiiKind::Phone, contact::phone(text, at)),
+        '+' | '(' => to(PiiKind::Phone, contact::phone(text, at)),
         _ => None,
     }
 }

@@ -1,0 +1,65 @@
+//! Any text: the rules extractor, the search for personal data, the markings, and what else scans a text by hand.
+//!
+//! What is looked for: a panic (also of the cursor's debug assertion), a text that takes longer than libFuzzer's
+//! `-timeout`, and spans that are out of order, empty or inside a character.
+#![no_main]
+// The program's own module tree holds more than is fuzzed here.
+#![allow(dead_code)]
+
+#[path = "../../src/domain/mod.rs"]
+mod domain;
+
+use std::ops::Range;
+
+use domain::extraction::{
+    Extractor, defang, entities_of, question_filters, refang, sensitivity, stated_relations, tlp_hint,
+};
+use domain::memory::injection::prompt_injection;
+use domain::memory::pii;
+use domain::memory::similarity::near_duplicate;
+use domain::stix::pattern::well_formed;
+use domain::tlp::Tlp;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| check(&String::from_utf8_lossy(data)));
+
+fn check(text: &str) {
+    let hits = Extractor::shared().extract(text);
+    in_order(text, hits.iter().map(|hit| &hit.span));
+    for hit in &hits {
+        assert!(
+            !hit.value.is_empty() && (0.0..=1.0).contains(&hit.confidence),
+            "{hit:?}"
+        );
+    }
+    for relation in stated_relations(text, &hits) {
+        assert!(relation.subject < hits.len() && relation.object < hits.len());
+        assert!(text.get(relation.sentence).is_some());
+    }
+    let found = entities_of(text);
+    assert!(found.entities.len() <= hits.len());
+    question_filters(text);
+
+    let (redacted, personal) = pii::redact(text);
+    in_order(text, personal.iter().map(|hit| &hit.span));
+    assert!(personal.is_empty() == (redacted == text));
+
+    let stated = tlp_hint(text);
+    let warned = !sensitivity(text, Tlp::White).is_empty();
+    assert!(warned || stated.is_none_or(|stated| stated == Tlp::White));
+
+    prompt_injection(text);
+    well_formed(text);
+    assert!(near_duplicate(text, &refang(text), 0.8) || refang(text) != text);
+    defang(text);
+}
+
+/// Spans start where the one before ends or later, and hold whole characters.
+fn in_order<'s>(text: &str, spans: impl Iterator<Item = &'s Range<usize>>) {
+    let mut end = 0;
+    for span in spans {
+        assert!(span.start >= end && span.start < span.end, "{span:?}");
+        assert!(text.get(span.clone()).is_some(), "{span:?}");
+        end = span.end;
+    }
+}

@@ -1,0 +1,186 @@
+//! What a text costs grows with its length and no faster, and a text made to be slow costs not much more than prose.
+//!
+//! Both are ratios of times on the same machine; a ratio that is too large is measured again, since other work may have
+//! come between.
+
+use std::time::{Duration, Instant};
+
+use super::*;
+use crate::domain::memory::injection::prompt_injection;
+use crate::domain::memory::pii;
+use crate::domain::tlp::Tlp;
+
+const SHORT: usize = 2_000;
+/// How many times as long the long text is.
+const LONGER: usize = 20;
+/// Quadratic work takes [`LONGER`] times as much as this allows for.
+const GROWTH: f64 = 4.0 * LONGER as f64;
+/// Windows of up to a thousand bytes that are looked at again for every word would be 500.
+const COSTLIER_THAN_PROSE: f64 = 100.0;
+const TRIES: usize = 5;
+
+const PROSE: &str = "In March 2021 the operators of the campaign sent messages with a lure about a conference to \
+                     engineers of two utilities. The attachment was a document that loaded a template from a server, \
+                     and the server answered only to addresses of the country. ";
+
+/// Stretches that rules look ahead, back or around at.
+const UNITS: &[&str] = &[
+    "a",
+    " ",
+    "\n",
+    ".",
+    ",",
+    "-",
+    "_",
+    ":",
+    "/",
+    "\\",
+    "\"",
+    "'",
+    "(",
+    "[",
+    "@",
+    "%",
+    "é",
+    "é ",
+    "漢",
+    "\u{200b}",
+    "a\u{2011}",
+    "0",
+    "f",
+    "0123456789",
+    "[.]",
+    "(dot)",
+    "hxxp",
+    "hxxp://",
+    "http://",
+    "://",
+    "http://a,",
+    "http://a.com/(",
+    "a@",
+    "a.",
+    "a@b.com ",
+    "C:\\",
+    "C:\\A ",
+    "A\\B ",
+    "A\\B (",
+    "%A\\B (",
+    "\\A B.exe. ",
+    "a\\B.exe ",
+    "HKLM\\A ",
+    "$env:A\\",
+    "%A%\\ ",
+    "/tmp/",
+    "~/a ",
+    "x.zip ",
+    "\"a.exe\" ",
+    "1.2.3.4 ",
+    "1.2.3.4-",
+    "1.2.3.4/24 ",
+    "::1 ",
+    "CVE-",
+    "T1059 ",
+    "t1059 ",
+    "AS ",
+    "APT 1 ",
+    "ffffffffffffffffffffffffffffffff ",
+    "a1b2c3d4e5f60718293a4b5c6d7e8f90 ",
+    "bc1q",
+    "1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa ",
+    "Sigma ",
+    "YARA ",
+    "\nrule a: b c",
+    "logsource:",
+    "id: logsource:",
+    "apt28 ",
+    "lockbit ",
+    "Play ",
+    "APT28 (",
+    "APT28 uses X-Agent, ",
+    "APT28 uses é X-Agent ",
+    "TLP:AMBER   ",
+    "do not share é ",
+    "this report is é b c d ",
+    "confidential\n",
+    "1 ",
+    "+1 ",
+    "12 34 ",
+    "phone: 1 ",
+    "dob 1 ",
+    "DE89 ",
+    "ignore all the é previous ",
+];
+
+type Reader = (&'static str, fn(&str));
+
+/// What reads a whole text.
+const READERS: &[Reader] = &[
+    ("extract", |text| {
+        let hits = Extractor::shared().extract(text);
+        stated_relations(text, &hits);
+    }),
+    ("question", |text| drop(question_filters(text))),
+    ("personal data", |text| drop(pii::redact(text))),
+    ("markings", |text| drop(sensitivity(text, Tlp::White))),
+    ("orders to a model", |text| {
+        prompt_injection(text);
+    }),
+    ("defang", |text| drop(defang(&refang(text)))),
+];
+
+fn taken(read: fn(&str), text: &str) -> Duration {
+    let start = Instant::now();
+    read(text);
+    start.elapsed()
+}
+
+fn repeated(unit: &str, length: usize) -> String {
+    unit.repeat(length / unit.len() + 1)
+}
+
+/// The least ratio of a few tries, the first one that is small enough.
+fn ratio(most: f64, measure: impl Fn() -> (Duration, Duration)) -> f64 {
+    let mut least = f64::INFINITY;
+    for _ in 0..TRIES {
+        let (long, short) = measure();
+        // What takes less than the clock can tell is fast.
+        least = least.min(long.as_secs_f64() / short.as_secs_f64().max(1e-5));
+        if least <= most {
+            break;
+        }
+    }
+    least
+}
+
+#[test]
+fn the_time_for_a_text_grows_with_its_length() {
+    for (name, read) in READERS {
+        read(PROSE);
+        for unit in UNITS {
+            let (short, long) = (repeated(unit, SHORT), repeated(unit, SHORT * LONGER));
+            let grown = ratio(GROWTH, || (taken(*read, &long), taken(*read, &short)));
+            assert!(
+                grown <= GROWTH,
+                "{name}: {LONGER} times {unit:?} takes {grown:.0} times as long"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_text_made_to_be_slow_takes_not_much_longer_than_prose() {
+    let prose = repeated(PROSE, SHORT * LONGER);
+    for (name, read) in READERS {
+        read(PROSE);
+        for unit in UNITS {
+            let text = repeated(unit, SHORT * LONGER);
+            let costlier = ratio(COSTLIER_THAN_PROSE, || {
+                (taken(*read, &text), taken(*read, &prose))
+            });
+            assert!(
+                costlier <= COSTLIER_THAN_PROSE,
+                "{name}: {unit:?} takes {costlier:.0} times as long as prose"
+            );
+        }
+    }
+}
