@@ -94,6 +94,11 @@ impl Load {
         Ok(())
     }
 
+    /// Bytes of the body, all of it once it has been read.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Keeps a place among the large bodies for as long as the bytes.
     pub fn keep(&mut self, place: Share) {
         self.place = Some(place);

@@ -1,14 +1,14 @@
 //! OSINT items, analyst entries and reports: from what a request says to drafts.
 //!
-//! Identity (ARCHITECTURE.md, "Identity of things"): an OSINT item is its URL, or without one its type and
-//! title; everything else is what [`super::naming::identity_of`] says of its type and name. The same item
-//! taken in twice is one node; a changed one adds evidence.
+//! Identity (ARCHITECTURE.md, "Identity of things"): an OSINT item of type `osint` is its URL, or without one its
+//! title; everything else is what [`super::naming::identity_of`] says of its type and name, an OSINT item of another
+//! type too, and its URL is its evidence. The same item taken in twice is one node; a changed one adds evidence.
 
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use super::draft::{Drafts, EdgeDraft, EvidenceDraft, NodeDraft, identity};
+use super::draft::{Compact, Drafts, EdgeDraft, EvidenceDraft, NodeDraft, identity};
 use super::extraction::{Extractor, canonical_name, indicator_properties, stated_relations};
 use super::naming::{identity_of, indicator_of};
 use super::node::NodeType;
@@ -72,18 +72,18 @@ pub fn of_osint(collector: &str, items: &[OsintItem], defaults: ItemDefaults) ->
     for item in items {
         let tlp = item.tlp.unwrap_or(defaults.tlp);
         let node_type = item.node_type.unwrap_or_else(|| inferred_type(item));
-        let raw = json!({
+        let raw = compact(json!({
             "collector": collector, "title": item.title, "description": item.description, "url": item.url,
             "type": node_type, "tlp": tlp, "confidence": item.confidence, "tags": item.tags,
             "published": item.published,
-        });
+        }));
         let properties = present([
             ("collector", json!(collector)),
             ("url", json!(item.url)),
             ("tags", json!(item.tags)),
             ("published", json!(item.published)),
         ]);
-        let key = osint_identity(node_type, item);
+        let (key, merge_by_name) = osint_identity(node_type, item);
         let evidence = drafts.evidence.len();
         drafts.evidence.push(EvidenceDraft {
             identity: identity(["osint", &key, &digest(&raw)]),
@@ -92,7 +92,7 @@ pub fn of_osint(collector: &str, items: &[OsintItem], defaults: ItemDefaults) ->
             title: item.title.clone(),
             source: collector.into(),
             tlp,
-            raw: map(raw),
+            raw,
         });
         drafts.nodes.push(NodeDraft {
             identity: key,
@@ -103,10 +103,9 @@ pub fn of_osint(collector: &str, items: &[OsintItem], defaults: ItemDefaults) ->
             source_type: "osint",
             tlp,
             confidence: item.confidence.unwrap_or(defaults.confidence),
-            properties,
+            properties: with_value(node_type, &item.title, properties).into(),
             evidence: vec![evidence],
-            // An article about a group is not the group.
-            merge_by_name: false,
+            merge_by_name,
         });
     }
     drafts
@@ -118,10 +117,10 @@ pub fn of_analyst(by: &str, nodes: &[AnalystNode], defaults: ItemDefaults) -> Dr
     for entry in nodes {
         let tlp = entry.tlp.unwrap_or(defaults.tlp);
         let (key, merge_by_name) = identity_of(entry.node_type, &entry.name);
-        let raw = json!({
+        let raw = compact(json!({
             "name": entry.name, "node_type": entry.node_type, "description": entry.description, "tlp": tlp,
             "confidence": entry.confidence, "properties": entry.properties, "analyst": by,
-        });
+        }));
         let evidence = drafts.evidence.len();
         drafts.evidence.push(EvidenceDraft {
             identity: identity(["analyst", &key, &digest(&raw)]),
@@ -130,7 +129,7 @@ pub fn of_analyst(by: &str, nodes: &[AnalystNode], defaults: ItemDefaults) -> Dr
             title: entry.name.clone(),
             source: by.into(),
             tlp,
-            raw: map(raw),
+            raw,
         });
         drafts.nodes.push(NodeDraft {
             identity: key,
@@ -141,7 +140,7 @@ pub fn of_analyst(by: &str, nodes: &[AnalystNode], defaults: ItemDefaults) -> Dr
             source_type: "analyst",
             tlp,
             confidence: entry.confidence.unwrap_or(defaults.confidence),
-            properties: with_value(entry.node_type, &entry.name, entry.properties.clone()),
+            properties: with_value(entry.node_type, &entry.name, entry.properties.clone()).into(),
             evidence: vec![evidence],
             merge_by_name,
         });
@@ -154,7 +153,7 @@ pub fn of_analyst(by: &str, nodes: &[AnalystNode], defaults: ItemDefaults) -> Dr
 pub fn of_report(report: &Report, defaults: ItemDefaults) -> Drafts {
     let mut drafts = Drafts::default();
     let source = report.source_name.clone().unwrap_or_else(|| report.title.clone());
-    let raw = report_original(report);
+    let raw = compact(report_original(report));
     let marking = |block: &ReportBlock| block.tlp.unwrap_or(defaults.tlp);
     // The report as a whole is as restricted as its most restricted block.
     let whole = report
@@ -169,6 +168,8 @@ pub fn of_report(report: &Report, defaults: ItemDefaults) -> Drafts {
             "report",
             &canonical_name(&report.title),
             &canonical_name(&source),
+            // Not in the original where it is the default: the same report under another marking is another record.
+            whole.as_str(),
             &digest(&raw),
         ]),
         kind: "report",
@@ -176,7 +177,7 @@ pub fn of_report(report: &Report, defaults: ItemDefaults) -> Drafts {
         title: report.title.clone(),
         source: source.clone(),
         tlp: whole,
-        raw: map(raw),
+        raw,
     });
     for block in &report.blocks {
         let (key, merge_by_name) = identity_of(block.node_type, &block.entity_name);
@@ -197,7 +198,7 @@ pub fn of_report(report: &Report, defaults: ItemDefaults) -> Drafts {
             source_type: "report",
             tlp: marking(block),
             confidence: block.confidence.unwrap_or(defaults.confidence),
-            properties: with_value(block.node_type, &block.entity_name, properties),
+            properties: with_value(block.node_type, &block.entity_name, properties).into(),
             evidence: vec![0],
             merge_by_name,
         });
@@ -265,10 +266,12 @@ fn inferred_type(item: &OsintItem) -> NodeType {
     }
 }
 
-fn osint_identity(node_type: NodeType, item: &OsintItem) -> String {
-    match &item.url {
-        Some(url) => identity(["osint", "url", url.trim_end_matches('/')]),
-        None => identity(["osint", node_type.as_str(), &canonical_name(&item.title)]),
+/// The identity of an item, and whether a node that carries its title is the same one.
+fn osint_identity(node_type: NodeType, item: &OsintItem) -> (String, bool) {
+    match (&item.url, node_type) {
+        // An article is its address; that it is about a group does not make it the group.
+        (Some(url), NodeType::Osint) => (identity(["osint", "url", url.trim_end_matches('/')]), false),
+        (Some(_) | None, node_type) => identity_of(node_type, &item.title),
     }
 }
 
@@ -294,8 +297,8 @@ fn report_original(report: &Report) -> Value {
     json!({"title": report.title, "source_name": report.source_name, "content_blocks": blocks})
 }
 
-fn digest(value: &Value) -> String {
-    hex::encode(Sha256::digest(value.to_string()))
+fn digest(original: &Compact) -> String {
+    hex::encode(Sha256::digest(original.text()))
 }
 
 /// The properties that have something to say.
@@ -308,11 +311,8 @@ fn present<const N: usize>(pairs: [(&str, Value); N]) -> Map<String, Value> {
         .collect()
 }
 
-fn map(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(map) => map,
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Map::new(),
-    }
+fn compact(object: Value) -> Compact {
+    Compact::from_text(object.to_string())
 }
 
 #[cfg(test)]
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn an_item_is_its_url_and_a_changed_one_is_new_evidence() {
+    fn an_osint_item_is_its_url_and_a_changed_one_is_new_evidence() {
         let mut first = item("A");
         first.url = Some("https://example.com/a/".into());
         let mut second = item("A, corrected");
@@ -364,6 +364,49 @@ mod tests {
         assert_eq!(drafts.nodes[0].identity, drafts.nodes[1].identity);
         assert_ne!(drafts.evidence[0].identity, drafts.evidence[1].identity);
         assert_eq!(drafts.evidence[0].identity, drafts.evidence[2].identity);
+    }
+
+    #[test]
+    fn an_item_of_another_type_is_what_its_title_names_wherever_it_stands() {
+        let of = |node_type, title: &str| OsintItem {
+            url: Some("https://example.com/list".into()),
+            node_type: Some(node_type),
+            ..item(title)
+        };
+        let items = [
+            of(NodeType::Ioc, "198[.]51.100.7"),
+            of(NodeType::Ioc, "evil.example.com"),
+            of(NodeType::Actor, "Fancy Bear"),
+            of(NodeType::Cve, "CVE-2024-3094"),
+        ];
+        let drafts = of_osint("rss", &items, DEFAULTS);
+        for (node, item) in drafts.nodes.iter().zip(&items) {
+            let (identity, merge_by_name) = identity_of(node.node_type, &item.title);
+            assert_eq!((&node.identity, node.merge_by_name), (&identity, merge_by_name));
+        }
+        assert!(
+            drafts
+                .evidence
+                .iter()
+                .all(|evidence| evidence.ext_id == items[0].url)
+        );
+        assert_eq!(drafts.nodes[0].properties.map()["value"], "198.51.100.7");
+    }
+
+    #[test]
+    fn one_report_under_two_markings_is_two_evidence_records() {
+        let report = Report {
+            title: "T".into(),
+            source_name: None,
+            blocks: vec![],
+        };
+        let of = |tlp| {
+            of_report(&report, ItemDefaults { tlp, ..DEFAULTS }).evidence[0]
+                .identity
+                .clone()
+        };
+        assert_ne!(of(Tlp::Green), of(Tlp::Red));
+        assert_eq!(of(Tlp::Green), of(Tlp::Green));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use futures_util::StreamExt;
 use serde::de::DeserializeOwned;
 
 use super::objects::{MUST_BE_AN_OBJECT, Objects};
+use super::weight;
 use crate::auth::is_secret_name;
 use crate::capacity::{Budget, Load, Party, heavy, large_places};
 use crate::domain::error::DomainError;
@@ -110,6 +111,7 @@ async fn drain(mut payload: web::Payload, mut left: usize) {
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DomainError> {
+    weight::check(bytes)?;
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(Objects(&mut deserializer)).map_err(|error| {
         let path = error.path().to_string();

@@ -12,6 +12,7 @@ use middleware::head_as_get;
 pub use middleware::{even_refusals, observe};
 mod objects;
 mod query;
+mod weight;
 
 use std::sync::Arc;
 

@@ -140,8 +140,12 @@ pub(super) fn parse<T: std::str::FromStr>(text: &str) -> Result<T, DomainError> 
 
 /// Compresses an original for storage.
 pub(super) fn pack(object: &Map<String, Value>) -> Bytes {
-    let text = serde_json::to_vec(object).unwrap_or_default();
-    Bytes::from(lz4_flex::compress_prepend_size(&text))
+    pack_text(&serde_json::to_vec(object).unwrap_or_default())
+}
+
+/// [`pack`] for an original that is JSON text already.
+pub(super) fn pack_text(json: &[u8]) -> Bytes {
+    Bytes::from(lz4_flex::compress_prepend_size(json))
 }
 
 /// Reads back what [`pack`] wrote.

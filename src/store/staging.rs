@@ -6,7 +6,6 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use super::connect::StoreError;
-use super::nodes::StoredNode;
 use super::retry::with_retry;
 use super::rows::{AuditRow, key, record};
 use super::staging_commit::Commit;
@@ -32,7 +31,7 @@ pub struct Decision {
 #[derive(Debug)]
 pub struct Committed {
     pub result: CommitResult,
-    pub touched: Vec<StoredNode>,
+    pub touched: Vec<Uuid>,
     pub rev: u64,
 }
 

@@ -205,10 +205,10 @@ impl Commit<'_> {
         Ok(written)
     }
 
-    /// A merge target must still be an active node of the workspace.
+    /// A merge target must still be an active node of the workspace that the caller may see.
     async fn check_targets(&self, taken: &[EntityRow]) -> Result<(), StoreError> {
         let targets: Vec<Uuid> = taken.iter().filter_map(|row| row.merge_target).collect();
-        let active = self.tx.active_nodes(self.ws, &targets).await?;
+        let active = self.tx.active_nodes(self.ws, &targets, self.highest).await?;
         match targets.iter().find(|target| !active.contains(target)) {
             None => Ok(()),
             Some(gone) => Err(DomainError::Conflict(format!(

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::rows::{corrupt, key, pack, parse, record, tlp, unpack};
 use super::staging_parts::NewBatch;
-use crate::domain::draft::{EdgeDraft, EvidenceDraft, NodeDraft, identity};
+use crate::domain::draft::{Compact, EdgeDraft, EvidenceDraft, NodeDraft, identity};
 use crate::domain::error::DomainError;
 use crate::domain::staging::{ExtractedEntity, ExtractedRelation, StagedEntity, StagingBatch, Summary};
 use crate::domain::tlp::Tlp;
@@ -193,7 +193,7 @@ impl PartRow {
             ),
             source: session.unwrap_or(&self.source_type).to_owned(),
             tlp: tlp(tlp_rank)?,
-            raw: unpack(&self.source)?,
+            raw: unpack(&self.source)?.into(),
         })
     }
 
@@ -324,7 +324,6 @@ impl EntityRow {
     /// The entity as a node with these evidence records behind it.
     pub(super) fn draft(&self, evidence: Vec<usize>) -> Result<NodeDraft, DomainError> {
         let marking: Tlp = tlp(self.marking())?;
-        let properties: Map<String, Value> = serde_json::from_str(&self.properties).map_err(corrupt)?;
         Ok(NodeDraft {
             identity: self.identity.clone(),
             node_type: parse(&self.node_type)?,
@@ -334,7 +333,7 @@ impl EntityRow {
             source_type: "staged",
             tlp: marking,
             confidence: self.confidence,
-            properties,
+            properties: Compact::from_text(self.properties.clone()),
             evidence,
             merge_by_name: self.merge_by_name,
         })

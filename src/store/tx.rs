@@ -10,6 +10,7 @@ use super::connect::StoreError;
 use super::database::Work;
 use super::rows::{key, record};
 use super::staging_rows::{BatchRow, EntityRow, PartRow};
+use crate::domain::tlp::Tlp;
 
 /// Rows per statement: large enough to be fast, small enough to keep a statement's memory bounded and to leave the
 /// thread to others after some tens of milliseconds.
@@ -99,14 +100,25 @@ impl WriteTx {
         Ok(response.take(0)?)
     }
 
-    /// Those of the nodes that are active nodes of the workspace.
-    pub(super) async fn active_nodes(&self, ws: Uuid, nodes: &[Uuid]) -> Result<HashSet<Uuid>, StoreError> {
+    /// Those of the nodes that are active nodes of the workspace, up to `highest`.
+    pub(super) async fn active_nodes(
+        &self,
+        ws: Uuid,
+        nodes: &[Uuid],
+        highest: Tlp,
+    ) -> Result<HashSet<Uuid>, StoreError> {
         if nodes.is_empty() {
             return Ok(HashSet::new());
         }
         let ids: Vec<_> = nodes.iter().map(|id| record("node", *id)).collect();
-        let query = "SELECT VALUE id FROM $ids WHERE ws = $ws AND status = 'active'";
-        let mut response = self.tx.query(query).bind(("ids", ids)).bind(("ws", ws)).await?;
+        let query = "SELECT VALUE id FROM $ids WHERE ws = $ws AND status = 'active' AND tlp_rank <= $highest";
+        let mut response = self
+            .tx
+            .query(query)
+            .bind(("ids", ids))
+            .bind(("ws", ws))
+            .bind(("highest", i64::from(highest.rank())))
+            .await?;
         let active: Vec<RecordId> = response.take(0)?;
         Ok(active.iter().map(key).collect::<Result<_, _>>()?)
     }

@@ -81,19 +81,15 @@ fn canonical(kind: &str, value: &str) -> String {
     }
 }
 
-/// RED for distribution 0, AMBER for 1, else the default; 5 asks the next one outside.
+/// RED where any on the way says 0; all else is AMBER, the default here.
 fn marking(chain: [&Value; 3]) -> &'static str {
-    let stated = chain.iter().find_map(|carrier| {
+    let is_own = |carrier: &&Value| {
         let stated = &carrier["distribution"];
-        let number = stated
-            .as_str()
-            .map(str::to_owned)
-            .or_else(|| stated.as_u64().map(|n| n.to_string()));
-        number.filter(|number| number != "5")
-    });
-    match stated.as_deref() {
-        Some("0") => "TLP:RED",
-        _ => "TLP:AMBER",
+        stated == "0" || stated == 0
+    };
+    match chain.iter().any(is_own) {
+        true => "TLP:RED",
+        false => "TLP:AMBER",
     }
 }
 

@@ -9,8 +9,9 @@ use crate::helpers::{ADMIN, PASSWORD, TestApp, run, settings};
 /// Rounds that are measured at least, and at most: what else the machine does only makes an answer slower, so the
 /// quickest of many is what the work itself takes.
 const ROUNDS: std::ops::Range<usize> = 8..80;
-/// How much longer the slowest kind may take. One hash more would be a quarter more.
-const TOLERANCE: f64 = 1.1;
+/// How much longer the slowest kind may take: one hash more would be a quarter more, and under a heavy load the quickest
+/// of many still differ by an eighth.
+const TOLERANCE: f64 = 1.18;
 
 #[test]
 fn sign_ins_that_fail_take_as_long_whatever_is_known_of_the_address() {

@@ -120,6 +120,11 @@ impl WorkspaceState {
         })
     }
 
+    /// The revision up to which the index is complete once `rev` is in it too.
+    pub(super) fn mark(&self, rev: u64) -> u64 {
+        self.unindexed().mark(rev)
+    }
+
     fn unindexed(&self) -> MutexGuard<'_, Unindexed> {
         self.unindexed.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -351,13 +356,33 @@ impl GraphCore {
         rev: u64,
         docs: impl Future<Output = Result<Vec<IndexDoc>, DomainError>>,
     ) {
-        let mark = state.unindexed().mark(rev);
-        let applied = async {
-            let target = self.open_index(ws).await?;
-            self.apply(ws, &target, docs.await?, mark, !self.surroundings.remote_model)
-                .await
-        };
-        match applied.await {
+        let mark = state.mark(rev);
+        let applied = async { self.index_page(ws, docs.await?, Some(mark)).await };
+        self.indexed(ws, state, rev, applied.await);
+    }
+
+    /// Indexes some of what a revision changed; the last page carries the mark.
+    pub(super) async fn index_page(
+        &self,
+        ws: Uuid,
+        docs: Vec<IndexDoc>,
+        mark: Option<u64>,
+    ) -> Result<bool, DomainError> {
+        let target = self.open_index(ws).await?;
+        let mark = mark.unwrap_or_else(|| target.checkpoint());
+        self.apply(ws, &target, docs, mark, !self.surroundings.remote_model)
+            .await
+    }
+
+    /// Notes what came of indexing a revision: whether its nodes have their vectors.
+    pub(super) fn indexed(
+        &self,
+        ws: Uuid,
+        state: &WorkspaceState,
+        rev: u64,
+        applied: Result<bool, DomainError>,
+    ) {
+        match applied {
             Ok(embedded) => {
                 let mut unindexed = state.unindexed();
                 unindexed.revs.remove(&rev);

@@ -22,6 +22,9 @@ const SEARCHED: [&str; 6] = [
     "x_mitre_platforms",
 ];
 
+/// Texts that are embedded in one call; a remote model splits them further.
+const EMBEDDED_AT_A_TIME: usize = 256;
+
 /// The document of a stored node.
 pub(super) fn of_stored(stored: &StoredNode) -> IndexDoc {
     let node = &stored.node;
@@ -83,23 +86,27 @@ pub(super) fn embed(index: &SearchIndex, docs: &mut [IndexDoc]) -> bool {
     if docs.is_empty() {
         return true;
     }
-    let texts: Vec<String> = docs
-        .iter()
-        .map(|doc| embedding_text(&doc.name, &doc.aliases, &doc.body))
-        .collect();
-    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    match index.embed_texts(&texts) {
-        Ok(vectors) => {
-            for (doc, vector) in docs.iter_mut().zip(vectors) {
-                doc.vector = Some(vector);
+    // A few at a time: a text and its vector of floats are needed only until the vector is made.
+    let nodes = docs.len();
+    for docs in docs.chunks_mut(EMBEDDED_AT_A_TIME) {
+        let texts: Vec<String> = docs
+            .iter()
+            .map(|doc| embedding_text(&doc.name, &doc.aliases, &doc.body))
+            .collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        match index.embed_texts(&texts) {
+            Ok(vectors) => {
+                for (doc, vector) in docs.iter_mut().zip(vectors) {
+                    doc.vector = Some(vector);
+                }
             }
-            true
-        }
-        Err(error) => {
-            tracing::warn!(%error, nodes = docs.len(), "embedding failed; found by words only for now");
-            false
+            Err(error) => {
+                tracing::warn!(%error, nodes, "embedding failed; found by words only for now");
+                return false;
+            }
         }
     }
+    true
 }
 
 struct Facts<'a> {

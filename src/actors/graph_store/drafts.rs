@@ -18,10 +18,12 @@ use crate::domain::node::NodeType;
 use crate::domain::staging::{CommitResult, DuplicateCandidate, ExtractedEntity, MatchKind};
 use crate::domain::tlp::Tlp;
 use crate::search::{Filter, Hit, KeyKind, Mode, SearchIndex, WorkspaceIndex, embedding_text};
-use crate::store::{DraftsWrite, IngestResult, StoredNode};
+use crate::store::{DraftsWrite, IngestResult};
 
 /// Cosine from which two nodes may mean the same.
 const SAME_MEANING: f32 = 0.8;
+/// Nodes that are read, embedded and indexed at a time.
+const PAGE: usize = 1000;
 /// Most identifiers of one draft that are looked up.
 const MOST_KEYS: usize = 20;
 /// Most candidates that are shown per entity.
@@ -72,7 +74,9 @@ impl GraphCore {
             Self::committed(&state, done.rev);
             done
         };
-        self.index_stored(ws, &state, done.rev, done.touched).await;
+        // Nothing is tried again from here on, so a large request gives its memory back before the index needs some.
+        drop(drafts);
+        self.index_stored(ws, &state, done.rev, &done.touched).await;
         self.chain(audit(&done.result)).await;
         Ok(DraftsDone {
             result: done.result,
@@ -125,7 +129,7 @@ impl GraphCore {
             Self::committed(&state, done.rev);
             done
         };
-        self.index_stored(ws, &state, done.rev, done.touched).await;
+        self.index_stored(ws, &state, done.rev, &done.touched).await;
         self.chain(audit(&done.result)).await;
         Ok(done.result)
     }
@@ -170,11 +174,26 @@ impl GraphCore {
             .collect())
     }
 
-    async fn index_stored(&self, ws: Uuid, state: &WorkspaceState, rev: u64, touched: Vec<StoredNode>) {
-        let docs = heavy(Some(ws), move || {
-            Ok(touched.iter().map(documents::of_stored).collect())
-        });
-        self.index_revision(ws, state, rev, docs).await;
+    /// Indexes what a revision changed, a page of it at a time.
+    async fn index_stored(&self, ws: Uuid, state: &WorkspaceState, rev: u64, touched: &[Uuid]) {
+        let applied = async {
+            let (mut pages, mut complete) = (touched.chunks(PAGE).peekable(), true);
+            loop {
+                let page = pages.next().unwrap_or_default();
+                let nodes = self.store.nodes_to_index(ws, page).await?;
+                let docs = heavy(Some(ws), move || {
+                    Ok(nodes.iter().map(documents::of_stored).collect())
+                });
+                let docs = docs.await?;
+                let last = pages.peek().is_none();
+                complete &= self.index_page(ws, docs, last.then(|| state.mark(rev))).await?;
+                if last {
+                    return Ok(complete);
+                }
+            }
+        };
+        let applied = applied.await;
+        self.indexed(ws, state, rev, applied);
     }
 }
 
@@ -208,11 +227,12 @@ fn same_of<'d>(
     let mut same = Vec::new();
     for (place, draft) in drafts.filter(|(_, draft)| draft.merge_by_name) {
         let mut keys = vec![draft.name.as_str()];
-        keys.extend(strings(draft.properties.get("external_ids")).take(MOST_KEYS));
+        let properties = draft.properties.map();
+        keys.extend(strings(properties.get("external_ids")).take(MOST_KEYS));
         let filter = Filter {
             node_types: Some(alike(draft.node_type)),
-            // A draft that its writer may not see either may meet what is hidden.
-            ..Filter::up_to(highest.max(draft.tlp))
+            // What is hidden from the writer must not choose, not even for a draft that is hidden too.
+            ..Filter::up_to(highest)
         };
         let mut found = target.lookup(&keys, &filter).map_err(index_failed)?;
         if found.is_empty() {

@@ -382,7 +382,9 @@ fn every_key_is_either_live_or_needs_a_restart() {
     all.sort_unstable();
     assert_eq!(all, tree::leaves(&editor.defaults));
     let before = plain().0;
-    for path in tree::leaves(&editor.defaults) {
+    // Its variable is set here, and counts more than a change.
+    let changeable = |path: &String| path != "backend";
+    for path in tree::leaves(&editor.defaults).into_iter().filter(changeable) {
         let value = other_than(&path, tree::get(&editor.running, &path).unwrap());
         let (_, mut editor) = plain();
         let mut change = json!({&path: value});
@@ -425,7 +427,6 @@ fn other_than(path: &str, value: &Value) -> Value {
         Value::Number(number) if path == "enrichment.timeout_ms" => json!(number.as_u64().unwrap() - 1),
         Value::Number(number) => json!(number.as_u64().unwrap() + 1),
         Value::String(_) if path == "governance.pii.action" => json!("redact"),
-        Value::String(_) if path == "backend" => json!("surrealkv"),
         Value::String(_) if path.ends_with(".provider") => json!("openai"),
         Value::String(_) if path == "web.admin_bind" => json!("127.0.0.1:9"),
         Value::String(_) if path == "logging.filter" => json!("debug"),

@@ -4,10 +4,11 @@
 //! strongest digest of a file, the host of a connection. An edge is at least as restricted as both its ends and as
 //! what states it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use super::node::Carrier;
 use super::wire::{Attribute, Object, ObjectReference};
+use super::{Skipped, skip};
 use crate::domain::draft::{Drafts, EdgeDraft, NodeDraft};
 use crate::domain::node::NodeType;
 use crate::domain::tlp::Tlp;
@@ -61,7 +62,8 @@ fn rank(node: &NodeDraft) -> usize {
     if node.node_type != NodeType::Ioc {
         return 0;
     }
-    let kind = node.properties.get("ioc_type").and_then(|kind| kind.as_str());
+    let properties = node.properties.map();
+    let kind = properties.get("ioc_type").and_then(|kind| kind.as_str());
     let known = RANKS.iter().position(|known| Some(*known) == kind);
     known.map_or(RANKS.len() + 1, |at| at + 1)
 }
@@ -146,10 +148,10 @@ impl Edges {
     }
 
     /// Turns object references into edges, now that every node is known, and settles the marking of all edges.
-    pub(super) fn resolve_references(&mut self, drafts: &mut Drafts, skipped: &mut BTreeMap<String, u64>) {
+    pub(super) fn resolve_references(&mut self, drafts: &mut Drafts, skipped: &mut Skipped) {
         for stated in std::mem::take(&mut self.stated) {
             if let Err(reason) = self.resolve(drafts, &stated) {
-                *skipped.entry(reason.to_owned()).or_default() += 1;
+                skip(skipped, "object_reference", reason, 1);
             }
         }
         let Drafts { nodes, edges, .. } = drafts;

@@ -95,23 +95,25 @@ fn confidence_of(tag: &str) -> Option<f64> {
     }
 }
 
-/// The level of a distribution along its chain, innermost first: attribute, object, event. 5 and nothing inherit;
-/// 0 is RED, 1 is AMBER, all others (2, 3, 4, and 5 with nothing to inherit from) are the default.
+/// The strictest level along a chain of distributions: attribute, object, event. 0 is RED, 1 is AMBER, 2, 3 and 4 are
+/// the default; 5 and nothing say nothing of their own, and where nobody says anything the default holds.
 ///
 /// # Errors
-/// A distribution that has to be read and can't.
+/// A distribution that can't be read.
 pub(super) fn of_distribution(
     chain: impl IntoIterator<Item = Distribution>,
     default: Tlp,
 ) -> Result<Tlp, &'static str> {
+    let mut strictest = None;
     for distribution in chain {
-        match distribution {
-            Distribution::Absent | Distribution::Level(5) => {}
-            Distribution::Level(0) => return Ok(Tlp::Red),
-            Distribution::Level(1) => return Ok(Tlp::Amber),
-            Distribution::Level(_) => return Ok(default),
+        let level = match distribution {
+            Distribution::Absent | Distribution::Level(5) => None,
+            Distribution::Level(0) => Some(Tlp::Red),
+            Distribution::Level(1) => Some(Tlp::Amber),
+            Distribution::Level(_) => Some(default),
             Distribution::Unreadable => return Err("must be a number from 0 to 5"),
-        }
+        };
+        strictest = strictest.max(level);
     }
-    Ok(default)
+    Ok(strictest.unwrap_or(default))
 }

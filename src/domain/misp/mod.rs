@@ -10,9 +10,10 @@
 //!   in `properties` of its node, the bytes of attachments excepted: this is no store for samples.
 //! - Edges are stated relationships only: an object reference, a galaxy on an attribute, the two values of a
 //!   composite attribute. Attributes of one object are not related by that alone.
-//! - What the event says is shown on a node only if the event's own marking allows those who see the node.
+//! - The strictest marking along event, object and attribute wins, so that a node may show what its event says.
 //! - One broken attribute costs itself only and is counted with its reason.
 
+mod bounds;
 mod composite;
 mod edges;
 mod galaxy;
@@ -30,6 +31,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::draft::Drafts;
+use super::stix::ingest::SkippedType;
 use super::tlp::Tlp;
 
 /// The events beside the repository, for the tests of what events become later.
@@ -44,12 +46,15 @@ pub struct MispDefaults {
     pub confidence: f64,
 }
 
+/// What was not taken: counts and reasons, by what it is.
+pub type Skipped = BTreeMap<String, SkippedType>;
+
 /// What an event contains, ready for the store.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MispPlan {
     pub drafts: Drafts,
-    /// What was not taken, by reason.
-    pub skipped: BTreeMap<String, u64>,
+    /// What was not taken, by what it is: `attribute`, `object`, `object_reference`.
+    pub skipped: Skipped,
 }
 
 /// The pattern that finds a value, with the language it is in, or none when the value can't be looked for. `kind` is a
@@ -75,6 +80,15 @@ pub fn detection(kind: &str, value: &str) -> Option<(String, &'static str)> {
 
 /// The field of a request that is wrong, and the rule it breaks.
 pub type FieldError = (String, String);
+
+/// Counts things that were not taken.
+fn skip(skipped: &mut Skipped, kind: &str, reason: &str, count: usize) {
+    if count > 0 {
+        let of_kind = skipped.entry(kind.to_owned()).or_default();
+        of_kind.count += count as u64;
+        *of_kind.reasons.entry(reason.to_owned()).or_default() += count as u64;
+    }
+}
 
 fn error<T>(field: &str, rule: impl Into<String>) -> Result<T, FieldError> {
     Err((field.to_owned(), rule.into()))
@@ -127,11 +141,21 @@ fn several(items: &[Value]) -> String {
     }
 }
 
+/// How many bytes of an event's texts would be stored again and again, on each node that shows them.
+///
+/// # Errors
+/// The first field that is too long to be stored more than once, or holds too much.
+pub fn repeated(event: &Map<String, Value>) -> Result<usize, FieldError> {
+    bounds::check(event)?;
+    Ok(bounds::repeated(event))
+}
+
 /// Turns an event into drafts.
 ///
 /// # Errors
 /// The field of the event that is missing or wrong; then nothing of it can be taken.
 pub fn plan(event: &Map<String, Value>, defaults: MispDefaults) -> Result<MispPlan, FieldError> {
+    bounds::check(event)?;
     let mut planner = planner::Planner::new(event, defaults)?;
     planner.run()?;
     Ok(planner.finish())

@@ -13,6 +13,8 @@ use crate::domain::tlp::Tlp;
 
 /// Longest name of a node, in characters; the value is whole in `properties.value`.
 const MAX_NAME: usize = 200;
+/// Longest comment that is a property too, in bytes; longer ones are whole in the description and the original.
+const MAX_REPEATED: usize = 1000;
 /// Most items of a list of one node, so that a value repeated a thousand times stays a node of usual size.
 const MAX_ITEMS: usize = 1000;
 /// Most attributes of one node that are kept as they were; `attribute_count` counts all.
@@ -28,30 +30,15 @@ const NOT_KEPT: [&str; 7] = [
     "value",
 ];
 
-/// What the event says that concerns all its nodes.
+/// What the event says that concerns all its nodes. No node is marked lower than the event, so each may show it.
 #[derive(Debug)]
 pub(super) struct EventFacts {
     pub uuid: String,
+    /// The title, where it is short enough to stand on every node; the evidence record has it whole.
     pub info: String,
     pub source: String,
     pub tlp: Tlp,
     pub labels: Vec<String>,
-}
-
-impl EventFacts {
-    /// The title and labels of an event are as confidential as the event.
-    /// Who published the event, where its marking allows to say so.
-    fn source_at(&self, tlp: Tlp) -> String {
-        if self.shows_at(tlp) {
-            self.source.clone()
-        } else {
-            "misp".to_owned()
-        }
-    }
-
-    fn shows_at(&self, tlp: Tlp) -> bool {
-        self.tlp <= tlp
-    }
 }
 
 /// An attribute with what was resolved about it.
@@ -94,19 +81,18 @@ impl Carrier<'_> {
             node_type: part.node_type,
             name: display_name(&part),
             description: self.description(event),
-            source: event.source_at(self.tlp),
+            source: event.source.clone(),
             source_type: "misp",
             tlp: self.tlp,
             confidence: self.confidence,
-            properties,
+            properties: properties.into(),
             evidence: vec![0],
             merge_by_name,
         }
     }
 
     fn description(&self, event: &EventFacts) -> String {
-        let titled = !event.info.is_empty() && event.shows_at(self.tlp);
-        let told = titled.then(|| format!("MISP event: {}", event.info));
+        let told = (!event.info.is_empty()).then(|| format!("MISP event: {}", event.info));
         let comment = self.attribute.comment.clone();
         let said: Vec<String> = comment.into_iter().chain(told).collect();
         match said.is_empty() {
@@ -127,7 +113,13 @@ impl Carrier<'_> {
         for (key, text) in [
             ("misp_type", attribute.kind.as_deref()),
             ("category", attribute.category.as_deref()),
-            ("comment", attribute.comment.as_deref()),
+            (
+                "comment",
+                attribute
+                    .comment
+                    .as_deref()
+                    .filter(|text| text.len() <= MAX_REPEATED),
+            ),
             ("first_seen", attribute.first_seen.as_deref()),
             ("last_seen", attribute.last_seen.as_deref()),
             ("pattern", part.pattern.as_deref()),
@@ -156,8 +148,7 @@ impl Carrier<'_> {
 
     fn tags(&self, event: &EventFacts) -> Vec<String> {
         let mut tags = self.labels.clone();
-        let events = event.labels.iter().filter(|_| event.shows_at(self.tlp));
-        for label in events {
+        for label in &event.labels {
             if !tags.contains(label) {
                 tags.push(label.clone());
             }
@@ -208,28 +199,29 @@ pub(super) fn of_cluster(cluster: ClusterNode, event: &EventFacts, tlp: Tlp, con
         node_type: cluster.node_type,
         name: shortened(&cluster.name),
         description: cluster.description,
-        source: event.source_at(tlp),
+        source: event.source.clone(),
         source_type: "misp",
         tlp,
         confidence,
-        properties,
+        properties: properties.into(),
         evidence: vec![0],
         merge_by_name: cluster.merge_by_name,
     }
 }
 
-/// Adds what `other` says to `known`: the marking only rises, and nothing that is there is lost.
-pub(super) fn absorb(known: &mut NodeDraft, other: NodeDraft) {
+/// Adds what `other` says to `known`, whose properties are open: the marking only rises, and nothing that is there is
+/// lost.
+pub(super) fn absorb(known: &mut NodeDraft, properties: &mut Map<String, Value>, other: NodeDraft) {
     known.tlp = known.tlp.max(other.tlp);
     known.confidence = known.confidence.max(other.confidence);
     if known.description.is_empty() {
         known.description = other.description;
     }
-    for (key, value) in other.properties {
-        match known.properties.get_mut(&key) {
+    for (key, value) in other.properties.map() {
+        match properties.get_mut(&key) {
             Some(there) => join(&key, there, value),
             None => {
-                known.properties.insert(key, value);
+                properties.insert(key, value);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Walks the event: evidence, event-level clusters, attributes, objects, then the references between them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -11,7 +11,7 @@ use super::lenient::{scrubbed_map, without_nul};
 use super::marking::{Tags, of_distribution, read_tags};
 use super::node::{Carrier, EventFacts};
 use super::wire::{Attribute, Event, Object};
-use super::{FieldError, MispDefaults, MispPlan, composite, error, node};
+use super::{FieldError, MispDefaults, MispPlan, Skipped, bounds, composite, error, node};
 use crate::domain::draft::{Drafts, EvidenceDraft, NodeDraft, identity};
 use crate::domain::tlp::Tlp;
 
@@ -26,8 +26,10 @@ pub(super) struct Planner<'e> {
     tags: Tags,
     drafts: Drafts,
     by_identity: HashMap<String, usize>,
+    /// Properties of the nodes that more than one attribute is.
+    open: HashMap<usize, Map<String, Value>>,
     edges: Edges,
-    skipped: BTreeMap<String, u64>,
+    skipped: Skipped,
 }
 
 impl<'e> Planner<'e> {
@@ -48,7 +50,11 @@ impl<'e> Planner<'e> {
         let owner = event.creator.name.as_ref().or(event.owner.name.as_ref());
         let facts = EventFacts {
             uuid,
-            info: event.info.clone().unwrap_or_default(),
+            info: event
+                .info
+                .clone()
+                .filter(|info| bounds::is_short(info))
+                .unwrap_or_default(),
             source: owner.map_or("misp", String::as_str).to_owned(),
             tlp: stated.max(tags.tlp.unwrap_or(Tlp::White)),
             labels: tags.labels.clone(),
@@ -61,8 +67,9 @@ impl<'e> Planner<'e> {
             tags,
             drafts: Drafts::default(),
             by_identity: HashMap::new(),
+            open: HashMap::new(),
             edges: Edges::default(),
-            skipped: BTreeMap::new(),
+            skipped: Skipped::new(),
         })
     }
 
@@ -75,7 +82,7 @@ impl<'e> Planner<'e> {
         }
         let (attributes, objects) = (attributes.unwrap_or_default(), objects.unwrap_or_default());
         self.evidence(attributes.len(), objects);
-        self.event_clusters();
+        self.event_clusters()?;
         for attribute in attributes {
             self.attribute(attribute, None);
         }
@@ -86,6 +93,11 @@ impl<'e> Planner<'e> {
     }
 
     pub(super) fn finish(mut self) -> MispPlan {
+        for (at, properties) in self.open {
+            if let Some(node) = self.drafts.nodes.get_mut(at) {
+                node.properties = properties.into();
+            }
+        }
         self.edges.resolve_references(&mut self.drafts, &mut self.skipped);
         MispPlan {
             drafts: self.drafts,
@@ -93,10 +105,8 @@ impl<'e> Planner<'e> {
         }
     }
 
-    fn skip(&mut self, reason: &str, count: usize) {
-        if count > 0 {
-            *self.skipped.entry(reason.to_owned()).or_default() += count as u64;
-        }
+    fn skip(&mut self, kind: &str, reason: &str, count: usize) {
+        super::skip(&mut self.skipped, kind, reason, count);
     }
 
     fn evidence(&mut self, attributes: usize, objects: &[Value]) {
@@ -105,26 +115,29 @@ impl<'e> Planner<'e> {
         raw.insert("attributes_received".to_owned(), (attributes + inside).into());
         raw.insert("objects_received".to_owned(), objects.len().into());
         self.drafts.evidence.push(EvidenceDraft {
-            identity: identity(["misp", &self.facts.uuid]),
+            // The marking is part of it: a hidden record of this event must not stand for an open one.
+            identity: identity(["misp", &self.facts.uuid, self.facts.tlp.as_str()]),
             kind: "misp",
             ext_id: Some(self.facts.uuid.clone()),
-            title: match self.facts.info.is_empty() {
-                true => format!("MISP event {}", self.facts.uuid),
-                false => self.facts.info.clone(),
+            title: match &self.event.info {
+                None => format!("MISP event {}", self.facts.uuid),
+                Some(info) => info.clone(),
             },
             source: self.facts.source.clone(),
             tlp: self.facts.tlp,
-            raw,
+            raw: raw.into(),
         });
     }
 
-    fn event_clusters(&mut self) {
+    fn event_clusters(&mut self) -> Result<(), FieldError> {
         let read = galaxy::read(&self.event.galaxies, &self.tags.clusters);
+        bounds::tags("event.Galaxy", &read.labels)?;
         self.facts.labels.extend(read.labels);
         let confidence = self.tags.confidence.unwrap_or(self.defaults.confidence);
         for cluster in read.nodes {
             self.cluster(cluster, self.facts.tlp, confidence);
         }
+        Ok(())
     }
 
     fn cluster(&mut self, cluster: ClusterNode, carrier: Tlp, confidence: f64) -> usize {
@@ -135,13 +148,13 @@ impl<'e> Planner<'e> {
     fn object(&mut self, raw: &Value) {
         let attributes = attributes_of(raw);
         let Some(object) = raw.is_object().then(|| Object::deserialize(raw).ok()).flatten() else {
-            return self.skip("object is not an object", 1);
+            return self.skip("object", "object is not an object", 1);
         };
         if object.deleted {
-            return self.skip("object is deleted", attributes.len());
+            return self.skip("attribute", "object is deleted", attributes.len());
         }
         let Ok(tags) = read_tags(&object.tags) else {
-            return self.skip("object has an unknown TLP tag", attributes.len());
+            return self.skip("attribute", "object has an unknown TLP tag", attributes.len());
         };
         for attribute in attributes {
             self.attribute(attribute, Some((&object, &tags)));
@@ -154,7 +167,7 @@ impl<'e> Planner<'e> {
 
     fn attribute(&mut self, raw: &Value, object: Option<(&Object, &Tags)>) {
         if let Err(reason) = self.taken(raw, object) {
-            self.skip(reason, 1);
+            self.skip("attribute", reason, 1);
         }
     }
 
@@ -224,7 +237,8 @@ impl<'e> Planner<'e> {
         if let Some(&at) = self.by_identity.get(&draft.identity)
             && let Some(known) = self.drafts.nodes.get_mut(at)
         {
-            node::absorb(known, draft);
+            let properties = self.open.entry(at).or_insert_with(|| known.properties.map());
+            node::absorb(known, properties, draft);
             return at;
         }
         let at = self.drafts.nodes.len();

@@ -2,6 +2,7 @@
 
 #![allow(clippy::wildcard_enum_match_arm)] // JSON of any kind is looked at.
 
+mod bounds;
 mod galaxies;
 mod markings;
 mod properties;
@@ -46,6 +47,21 @@ fn named<'p>(plan: &'p MispPlan, name: &str) -> &'p NodeDraft {
 
 fn names(plan: &MispPlan) -> Vec<&str> {
     plan.drafts.nodes.iter().map(|node| node.name.as_str()).collect()
+}
+
+/// What was not taken, by reason.
+fn reasons(plan: &MispPlan) -> Value {
+    let mut reasons = Map::new();
+    for skipped in plan.skipped.values() {
+        assert_eq!(skipped.count, skipped.reasons.values().sum::<u64>());
+        reasons.extend(
+            skipped
+                .reasons
+                .iter()
+                .map(|(reason, count)| (reason.clone(), json!(count))),
+        );
+    }
+    Value::Object(reasons)
 }
 
 /// Edges as source, relationship, target.

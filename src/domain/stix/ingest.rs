@@ -23,6 +23,8 @@ use crate::domain::tlp::Tlp;
 
 /// Longest single string of an object, in bytes.
 const MAX_TEXT: usize = 1 << 20;
+/// Longest name of an identity, in characters: it stands on each node that the identity made.
+const MAX_SOURCE: usize = 500;
 /// Most skipped objects that are listed one by one.
 const MAX_LISTED: usize = 100;
 
@@ -244,7 +246,8 @@ impl Planner {
         for (id, identity) in of_type("identity") {
             // A marking that can't be read hides the name from everything below the top.
             let level = self.own_tlp(identity).unwrap_or(Some(Tlp::Red));
-            let name = text(identity, "name").unwrap_or_default().to_owned();
+            let name = text(identity, "name").filter(|name| is_source(name));
+            let name = name.unwrap_or_default().to_owned();
             self.sources.insert(id, (name, level.unwrap_or(Tlp::White)));
         }
     }
@@ -322,6 +325,11 @@ impl Planner {
         let value = Value::Object(raw);
         if let Some(problem) = unfit_text(&value, "", MAX_TEXT) {
             return Err(problem);
+        }
+        if value.get("type").and_then(Value::as_str) == Some("identity")
+            && !value.get("name").and_then(Value::as_str).is_none_or(is_source)
+        {
+            return Err(format!("name: longer than {MAX_SOURCE} characters"));
         }
         if let Some(violation) = StixValidator::shared().object(&value).first() {
             return Err(format!("{}: {}", dotted(&violation.path), violation.rule));
@@ -455,6 +463,11 @@ fn modified_of(object: &Map<String, Value>) -> Option<DateTime<Utc>> {
     text(object, "modified")
         .or_else(|| text(object, "created"))
         .and_then(timestamp)
+}
+
+/// Whether a name may stand on every node of its identity.
+fn is_source(name: &str) -> bool {
+    name.chars().nth(MAX_SOURCE).is_none()
 }
 
 fn is_tlp_label(label: &str) -> bool {

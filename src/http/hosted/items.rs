@@ -4,8 +4,8 @@ use actix_web::{HttpResponse, web};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
 
+use super::bounds::{self, entries, name, text};
 use super::{body_of, resource};
 use crate::actors::graph_store::IngestDrafts;
 use crate::capacity::{Load, heavy};
@@ -13,7 +13,7 @@ use crate::domain::confidence::Confidence;
 use crate::domain::draft::Drafts;
 use crate::domain::error::DomainError;
 use crate::domain::items::{self, AnalystNode, ItemDefaults, OsintItem, Report, ReportBlock};
-use crate::domain::misp::{self, MispDefaults};
+use crate::domain::misp::{self, MispDefaults, Skipped};
 use crate::domain::node::NodeType;
 use crate::domain::principal::Principal;
 use crate::domain::tlp::Tlp;
@@ -21,19 +21,6 @@ use crate::http::AppState;
 use crate::http::error::HostedError;
 use crate::http::guard::{Guarded, RecallWrite};
 use crate::store::IngestResult;
-
-/// Most entries in one request.
-const MAX_ENTRIES: usize = 10_000;
-/// Longest text of one field, in bytes.
-const MAX_TEXT: usize = 1 << 20;
-/// Longest name of a node, in bytes.
-const MAX_NAME: usize = 2000;
-/// Most attributes, and most objects, of one MISP event.
-const MAX_ATTRIBUTES: usize = 100_000;
-/// Most tags, and most galaxies, of a MISP event or attribute.
-const MAX_TAGS: usize = 256;
-/// Longest properties of one node, in bytes of JSON.
-const MAX_PROPERTIES: usize = 64 * 1024;
 
 #[derive(Serialize)]
 struct IngestAnswer {
@@ -45,8 +32,24 @@ struct IngestAnswer {
 struct Results {
     #[serde(flatten)]
     result: IngestResult,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    skipped: BTreeMap<String, u64>,
+    #[serde(flatten)]
+    not_taken: Option<NotTaken>,
+}
+
+/// What of a MISP event was not taken, as the STIX route tells it.
+#[derive(Serialize)]
+struct NotTaken {
+    skipped: u64,
+    skipped_by_type: Skipped,
+}
+
+impl NotTaken {
+    fn of(skipped_by_type: Skipped) -> Self {
+        Self {
+            skipped: skipped_by_type.values().map(|of_type| of_type.count).sum(),
+            skipped_by_type,
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -130,16 +133,17 @@ async fn osint(
     payload: web::Payload,
 ) -> Result<HttpResponse, HostedError> {
     let (body, load): (OsintBody, _) = body_of(&caller.by, &state, payload).await?;
-    name("collector", &body.collector)?;
+    let size = load.bytes();
+    bounds::shared("collector", &body.collector)?;
     entries("items", body.items.len())?;
+    // As the source of node and evidence, in the properties and in the original.
+    bounds::repeated("items", 4 * body.items.len() * body.collector.len(), size)?;
     let mut list = Vec::with_capacity(body.items.len());
     for (i, item) in body.items.into_iter().enumerate() {
         name(&format!("items[{i}].title"), &item.title)?;
         text(&format!("items[{i}].description"), item.description.as_deref())?;
         text(&format!("items[{i}].url"), item.url.as_deref())?;
-        for (j, tag) in item.tags.iter().enumerate() {
-            name(&format!("items[{i}].tags[{j}]"), tag)?;
-        }
+        bounds::tags(&format!("items[{i}].tags"), &item.tags)?;
         list.push(OsintItem {
             title: item.title.trim().into(),
             description: item.description.unwrap_or_default(),
@@ -158,10 +162,11 @@ async fn osint(
     let defaults = defaults(body.default_tlp, Tlp::Amber, body.default_confidence, 0.5);
     let collector = body.collector;
     let drafts = heavy(ws, move || {
-        Ok((items::of_osint(&collector, &list, defaults), load))
+        let drafts = items::of_osint(&collector, &list, defaults);
+        bounds::weight("items", &drafts, size).map(|()| (drafts, load))
     })
     .await?;
-    ingest(&state, caller.by, drafts, "ingest.osint", BTreeMap::new()).await
+    ingest(&state, caller.by, drafts, "ingest.osint", None).await
 }
 
 /// Takes a MISP event export.
@@ -171,6 +176,7 @@ async fn misp(
     payload: web::Payload,
 ) -> Result<HttpResponse, HostedError> {
     let (body, load): (MispBody, _) = body_of(&caller.by, &state, payload).await?;
+    let size = load.bytes();
     let MispBody {
         event,
         default_tlp,
@@ -181,9 +187,10 @@ async fn misp(
     let (plan, load) = heavy(ws, move || {
         let named = |(field, rule): (String, String)| DomainError::invalid(field, rule);
         let event = misp::unwrap_event(event).map_err(named)?;
-        bounded_event(&event)?;
+        let repeated = misp::repeated(&event).map_err(named)?;
+        bounds::repeated("event.Attribute", repeated, size)?;
         let plan = misp::plan(&event, MispDefaults { tlp, confidence }).map_err(named)?;
-        Ok((plan, load))
+        bounds::weight("event.Attribute", &plan.drafts, size).map(|()| (plan, load))
     })
     .await?;
     ingest(
@@ -191,7 +198,7 @@ async fn misp(
         caller.by,
         (plan.drafts, load),
         "ingest.misp",
-        plan.skipped,
+        Some(NotTaken::of(plan.skipped)),
     )
     .await
 }
@@ -203,12 +210,13 @@ async fn analyst(
     payload: web::Payload,
 ) -> Result<HttpResponse, HostedError> {
     let (body, load): (AnalystBody, _) = body_of(&caller.by, &state, payload).await?;
+    let size = load.bytes();
     entries("nodes", body.nodes.len())?;
     let mut list = Vec::with_capacity(body.nodes.len());
     for (i, node) in body.nodes.into_iter().enumerate() {
         name(&format!("nodes[{i}].name"), &node.name)?;
         text(&format!("nodes[{i}].description"), node.description.as_deref())?;
-        bounded_properties(&format!("nodes[{i}].properties"), &node.properties)?;
+        bounds::properties(&format!("nodes[{i}].properties"), &node.properties)?;
         list.push(AnalystNode {
             name: node.name.trim().into(),
             node_type: node.node_type,
@@ -221,8 +229,12 @@ async fn analyst(
     let ws = Some(caller.by.workspace.id);
     let defaults = defaults(body.default_tlp, Tlp::Green, body.default_confidence, 0.8);
     let by = caller.by.email().to_owned();
-    let drafts = heavy(ws, move || Ok((items::of_analyst(&by, &list, defaults), load))).await?;
-    ingest(&state, caller.by, drafts, "ingest.analyst", BTreeMap::new()).await
+    let drafts = heavy(ws, move || {
+        let drafts = items::of_analyst(&by, &list, defaults);
+        bounds::weight("nodes", &drafts, size).map(|()| (drafts, load))
+    })
+    .await?;
+    ingest(&state, caller.by, drafts, "ingest.analyst", None).await
 }
 
 /// Takes a structured report.
@@ -231,10 +243,17 @@ async fn report(
     state: web::Data<AppState>,
     payload: web::Payload,
 ) -> Result<HttpResponse, HostedError> {
-    let (body, load): (ReportBody, _) = body_of(&caller.by, &state, payload).await?;
-    name("title", &body.title)?;
-    text("source_name", body.source_name.as_deref())?;
+    let (mut body, load): (ReportBody, _) = body_of(&caller.by, &state, payload).await?;
+    let size = load.bytes();
+    bounds::shared("title", &body.title)?;
+    // A blank source is none.
+    body.source_name = body.source_name.filter(|source| !source.trim().is_empty());
+    if let Some(source) = &body.source_name {
+        bounds::shared("source_name", source)?;
+    }
     entries("content_blocks", body.content_blocks.len())?;
+    let shown = body.title.len() + body.source_name.as_ref().unwrap_or(&body.title).len();
+    bounds::repeated("content_blocks", shown * body.content_blocks.len(), size)?;
     let mut blocks = Vec::with_capacity(body.content_blocks.len());
     for (i, block) in body.content_blocks.into_iter().enumerate() {
         name(&format!("content_blocks[{i}].entity_name"), &block.entity_name)?;
@@ -262,60 +281,12 @@ async fn report(
         source_name: body.source_name,
         blocks,
     };
-    let drafts = heavy(ws, move || Ok((items::of_report(&report, defaults), load))).await?;
-    ingest(&state, caller.by, drafts, "ingest.report", BTreeMap::new()).await
-}
-
-/// An event that no real one comes near costs more than its size: every attribute shows the event's tags.
-fn bounded_event(event: &Map<String, Value>) -> Result<(), DomainError> {
-    let list = |value: Option<&Value>| value.and_then(Value::as_array).map_or(0, Vec::len);
-    let objects = event
-        .get("Object")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten();
-    let inner: usize = objects.clone().map(|object| list(object.get("Attribute"))).sum();
-    let attributes = list(event.get("Attribute")) + inner;
-    if attributes > MAX_ATTRIBUTES || objects.count() > MAX_ATTRIBUTES {
-        return Err(DomainError::invalid(
-            "event.Attribute",
-            format!("must hold at most {MAX_ATTRIBUTES} entries"),
-        ));
-    }
-    let of_attributes = event
-        .get("Attribute")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten();
-    let tagged = of_attributes
-        .map(|attribute| list(attribute.get("Tag")))
-        .max()
-        .unwrap_or(0);
-    for (field, count) in [
-        ("event.Tag", list(event.get("Tag"))),
-        ("event.Galaxy", list(event.get("Galaxy"))),
-        ("event.Attribute.Tag", tagged),
-    ] {
-        if count > MAX_TAGS {
-            return Err(DomainError::invalid(
-                field,
-                format!("must hold at most {MAX_TAGS} entries"),
-            ));
-        }
-    }
-    Ok(())
-}
-
-/// Free-form properties are kept with the node and read with it, so they are bounded.
-fn bounded_properties(field: &str, properties: &Map<String, Value>) -> Result<(), DomainError> {
-    let bytes = serde_json::to_vec(properties).map_or(usize::MAX, |text| text.len());
-    if bytes > MAX_PROPERTIES {
-        return Err(DomainError::invalid(
-            field,
-            format!("must have at most {MAX_PROPERTIES} bytes as JSON"),
-        ));
-    }
-    Ok(())
+    let drafts = heavy(ws, move || {
+        let drafts = items::of_report(&report, defaults);
+        bounds::weight("content_blocks", &drafts, size).map(|()| (drafts, load))
+    })
+    .await?;
+    ingest(&state, caller.by, drafts, "ingest.report", None).await
 }
 
 async fn ingest(
@@ -323,7 +294,7 @@ async fn ingest(
     by: Principal,
     (drafts, load): (Drafts, Load),
     action: &'static str,
-    skipped: BTreeMap<String, u64>,
+    not_taken: Option<NotTaken>,
 ) -> Result<HttpResponse, HostedError> {
     let message = IngestDrafts {
         by,
@@ -334,7 +305,7 @@ async fn ingest(
     let done = state.graph.call_with(message, load).await?;
     let results = Results {
         result: done.result,
-        skipped,
+        not_taken,
     };
     Ok(HttpResponse::Created().json(IngestAnswer {
         success: true,
@@ -346,38 +317,5 @@ fn defaults(tlp: Option<Tlp>, usual: Tlp, confidence: Option<Confidence>, otherw
     ItemDefaults {
         tlp: tlp.unwrap_or(usual),
         confidence: confidence.map_or(otherwise, Confidence::value),
-    }
-}
-
-fn entries(field: &str, count: usize) -> Result<(), DomainError> {
-    if (1..=MAX_ENTRIES).contains(&count) {
-        return Ok(());
-    }
-    Err(DomainError::invalid(
-        field,
-        format!("must hold from 1 to {MAX_ENTRIES} entries"),
-    ))
-}
-
-fn name(field: &str, value: &str) -> Result<(), DomainError> {
-    if value.trim().is_empty() || value.len() > MAX_NAME {
-        return Err(DomainError::invalid(
-            field,
-            format!("must have from 1 to {MAX_NAME} bytes"),
-        ));
-    }
-    text(field, Some(value))
-}
-
-fn text(field: &str, value: Option<&str>) -> Result<(), DomainError> {
-    match value {
-        Some(value) if value.contains('\0') => {
-            Err(DomainError::invalid(field, "must not hold a NUL character"))
-        }
-        Some(value) if value.len() > MAX_TEXT => Err(DomainError::invalid(
-            field,
-            format!("must have at most {MAX_TEXT} bytes"),
-        )),
-        _ => Ok(()),
     }
 }

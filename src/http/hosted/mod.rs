@@ -2,6 +2,7 @@
 
 mod audit;
 mod auth;
+mod bounds;
 mod health;
 mod ingest;
 mod items;

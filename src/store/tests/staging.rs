@@ -184,8 +184,9 @@ async fn check(url: String) {
         (result.nodes_created, result.evidence_created, result.remaining),
         (3, 2, 0)
     );
+    let touched = store.nodes_to_index(ws, &done.touched).await.unwrap();
     let linked = |name: &str| {
-        let node = done.touched.iter().find(|stored| stored.node.name == name);
+        let node = touched.iter().find(|stored| stored.node.name == name);
         node.unwrap().node.linked_evidence_ids.len()
     };
     assert_eq!(

@@ -120,10 +120,16 @@ fn a_cluster_keeps_what_is_known_about_it() {
     );
     let node = named(&plan, "APT32");
     assert_eq!(node.description, "A group.");
-    assert_eq!(node.properties["aliases"], json!(["OceanLotus", "SeaLotus"]));
-    assert_eq!(node.properties["external_ids"], json!(["G0050"]));
-    assert_eq!(node.properties["references"], json!(["https://example.com/1"]));
-    assert_eq!(node.properties["meta"]["country"], json!(["VN"]));
+    assert_eq!(
+        node.properties.map()["aliases"],
+        json!(["OceanLotus", "SeaLotus"])
+    );
+    assert_eq!(node.properties.map()["external_ids"], json!(["G0050"]));
+    assert_eq!(
+        node.properties.map()["references"],
+        json!(["https://example.com/1"])
+    );
+    assert_eq!(node.properties.map()["meta"]["country"], json!(["VN"]));
 }
 
 #[test]
@@ -158,7 +164,7 @@ fn other_galaxies_are_tags_and_deleted_clusters_nothing() {
     }));
     assert_eq!(names(&plan), ["a.example"]);
     assert_eq!(
-        named(&plan, "a.example").properties["tags"],
+        named(&plan, "a.example").properties.map()["tags"],
         json!([
             "own",
             "plain",

@@ -56,6 +56,30 @@ fn the_most_restrictive_of_distribution_and_tags_wins() {
             json!({"distribution": "0"}),
             Some(json!({"distribution": "1"})),
             json!({}),
+            Tlp::Red,
+        ),
+        (
+            json!({"distribution": "0"}),
+            None,
+            json!({"distribution": "3"}),
+            Tlp::Red,
+        ),
+        (
+            json!({"distribution": "1"}),
+            Some(json!({"distribution": "2"})),
+            json!({"distribution": "3"}),
+            Tlp::Amber,
+        ),
+        (
+            json!({"distribution": "3"}),
+            Some(json!({"distribution": "1"})),
+            json!({"distribution": "2"}),
+            Tlp::Amber,
+        ),
+        (
+            json!({"distribution": "3"}),
+            Some(json!({"distribution": "2"})),
+            json!({"distribution": "1"}),
             Tlp::Amber,
         ),
         (
@@ -159,7 +183,7 @@ fn an_undefined_marking_is_refused_not_replaced() {
     }));
     assert_eq!(names(&plan), ["c.example"]);
     assert_eq!(
-        json!(plan.skipped),
+        reasons(&plan),
         json!({"attribute has an unknown TLP tag": 1, "distribution is not a number": 1,
                "object has an unknown TLP tag": 1})
     );
@@ -176,16 +200,16 @@ fn one_value_in_two_attributes_has_the_stricter_marking_and_both_attributes() {
         panic!("{plan:?}")
     };
     assert_eq!(node.tlp, Tlp::Red);
-    assert_eq!(node.properties["attribute_uuids"], json!(["a", "b"]));
-    assert_eq!(node.properties["attribute_count"], 2);
-    assert_eq!(node.properties["to_ids"], true);
-    assert_eq!(node.properties["first_seen"], "2020-01-01");
+    assert_eq!(node.properties.map()["attribute_uuids"], json!(["a", "b"]));
+    assert_eq!(node.properties.map()["attribute_count"], 2);
+    assert_eq!(node.properties.map()["to_ids"], true);
+    assert_eq!(node.properties.map()["first_seen"], "2020-01-01");
     assert_eq!(
-        node.properties["sightings"],
+        node.properties.map()["sightings"],
         json!({"seen": 1, "false_positive": 1, "expired": 0})
     );
     assert_eq!(
-        node.properties["misp_attributes"][1]["value"],
+        node.properties.map()["misp_attributes"][1]["value"],
         "198[.]51[.]100[.]3"
     );
 }
@@ -206,20 +230,32 @@ fn confidence_tags_count_from_the_inside_out() {
 }
 
 #[test]
-fn a_secret_event_does_not_show_on_what_it_lets_others_see() {
+fn nothing_in_a_secret_event_is_open() {
     let plan = planned(json!({
         "info": "Operation Secret", "distribution": "0", "Tag": [{"name": "secret-source"}, {"name": "tlp:white"}],
-        "Attribute": [
-            {"type": "domain", "value": "open.example", "distribution": "3", "comment": "seen"},
-            {"type": "domain", "value": "shut.example", "distribution": "5", "comment": "seen"},
-        ],
+        "Galaxy": [{"type": "threat-actor", "GalaxyCluster": [
+            {"type": "threat-actor", "value": "Sofacy", "distribution": "3"}]}],
+        "Attribute": [{"type": "domain", "value": "loose.example", "distribution": "3", "comment": "seen"}],
+        "Object": [{"uuid": "o", "distribution": "3",
+            "Attribute": [{"uuid": "a", "type": "domain", "value": "inside.example", "distribution": "2"}],
+            "ObjectReference": [{"referenced_uuid": "a", "relationship_type": "same"}]}],
     }));
-    let open = named(&plan, "open.example");
-    assert_eq!((open.tlp, open.description.as_str()), (Tlp::Green, "seen"));
-    assert!(open.properties.get("tags").is_none());
-    let shut = named(&plan, "shut.example");
-    assert_eq!(shut.tlp, Tlp::Red);
-    assert_eq!(shut.description, "seen\nMISP event: Operation Secret");
-    assert_eq!(shut.properties["tags"], json!(["secret-source"]));
+    assert_eq!(plan.drafts.nodes.len(), 3);
+    assert!(
+        plan.drafts.nodes.iter().all(|node| node.tlp == Tlp::Red),
+        "{plan:?}"
+    );
+    assert!(plan.drafts.edges.iter().all(|edge| edge.tlp == Tlp::Red));
     assert_eq!(plan.drafts.evidence[0].tlp, Tlp::Red);
+    let loose = named(&plan, "loose.example");
+    assert_eq!(loose.description, "seen\nMISP event: Operation Secret");
+    assert_eq!(loose.properties.map()["tags"], json!(["secret-source"]));
+}
+
+#[test]
+fn a_distribution_that_can_not_be_read_anywhere_on_the_way_costs_the_attribute() {
+    let plan = planned(json!({"Object": [{"distribution": "all", "Attribute": [
+        {"type": "domain", "value": "a.example", "distribution": "3"}, {"type": "domain", "value": "b.example"}]}]}));
+    assert!(plan.drafts.nodes.is_empty());
+    assert_eq!(reasons(&plan), json!({"distribution is not a number": 2}));
 }

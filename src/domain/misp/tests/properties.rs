@@ -123,7 +123,7 @@ fn floor(chain: &[&Value], default: Tlp) -> Tlp {
         "1" => Some(Tlp::Amber),
         _ => Some(default),
     };
-    let stated = chain.iter().find_map(level).unwrap_or(default);
+    let stated = chain.iter().filter_map(level).max().unwrap_or(default);
     chain
         .iter()
         .map(|carrier| tag_floor(carrier))
@@ -149,7 +149,7 @@ proptest! {
                 for edge in &plan.drafts.edges {
                     prop_assert!(edge.source < nodes && edge.target < nodes && edge.source != edge.target);
                 }
-                let shown = json!(plan.drafts.nodes.iter().map(|node| &node.properties).collect::<Vec<_>>());
+                let shown = json!(plan.drafts.nodes.iter().map(|node| node.properties.map()).collect::<Vec<_>>());
                 prop_assert!(!shown.to_string().contains("\\u0000"));
             }
         }

@@ -93,10 +93,10 @@ fn expected(event: &Value) -> BTreeMap<(String, String), Tlp> {
         if attribute["deleted"] == true || object["deleted"] == true {
             continue;
         }
-        let distribution = [attribute, object, event]
+        let mut distributions = [attribute, object, event]
             .into_iter()
-            .find_map(|carrier| stated(&carrier["distribution"]));
-        let tlp = if distribution == Some("0") {
+            .filter_map(|carrier| stated(&carrier["distribution"]));
+        let tlp = if distributions.any(|distribution| distribution == "0") {
             Tlp::Red
         } else {
             Tlp::Amber
@@ -123,10 +123,11 @@ fn expected(event: &Value) -> BTreeMap<(String, String), Tlp> {
 fn found(plan: &MispPlan) -> BTreeMap<(String, String), Tlp> {
     let mut found = BTreeMap::new();
     for node in &plan.drafts.nodes {
-        let Some(kind) = node.properties.get("ioc_type").and_then(Value::as_str) else {
+        let properties = node.properties.map();
+        let Some(kind) = properties.get("ioc_type").and_then(Value::as_str) else {
             continue;
         };
-        let value = node.properties["value"].as_str().unwrap().to_owned();
+        let value = properties["value"].as_str().unwrap().to_owned();
         if node.node_type == NodeType::Ioc {
             assert_eq!(
                 node.identity,
@@ -191,7 +192,7 @@ fn galaxies_and_references_of_real_events_are_read() {
                 .drafts
                 .nodes
                 .iter()
-                .filter(|node| node.properties.contains_key("galaxy_type"));
+                .filter(|node| node.properties.map().contains_key("galaxy_type"));
             galaxies.filter(|node| node.node_type == node_type).count()
         };
         let counts = (
@@ -205,7 +206,7 @@ fn galaxies_and_references_of_real_events_are_read() {
             "windigo" => {
                 assert_eq!(counts, (1, 0, 56), "{name}");
                 assert_eq!(
-                    named(&plan, "Ebury").properties["aliases"],
+                    named(&plan, "Ebury").properties.map()["aliases"],
                     json!(["Operation Windigo"])
                 );
                 assert!(

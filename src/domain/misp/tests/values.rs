@@ -9,6 +9,7 @@ const SHA256: &str = "fe90a7e910cb3a4739bed9180e807e93fa70c90f25a8915476f5e4bfba
 
 fn shown(node: &NodeDraft, key: &str) -> String {
     node.properties
+        .map()
         .get(key)
         .and_then(Value::as_str)
         .unwrap_or_default()
@@ -232,7 +233,7 @@ fn composite_values_are_split_and_keep_their_bond() {
         assert_eq!(names(&plan), want, "{misp_type} {value}");
         assert_eq!(edges(&plan), bonds, "{misp_type} {value}");
         for node in &plan.drafts.nodes {
-            let original = &node.properties["misp_attributes"][0];
+            let original = &node.properties.map()["misp_attributes"][0];
             assert!(original.get("value").is_none_or(|kept| *kept == json!(value)));
         }
     }
@@ -240,10 +241,10 @@ fn composite_values_are_split_and_keep_their_bond() {
         {"type": "ip-dst|port", "value": "198.51.100.3|443"}, {"type": "ip-src|port", "value": "198.51.100.3|80"},
         {"type": "ip-dst|port", "value": "198.51.100.3|443"},
     ]}));
-    assert_eq!(ports.drafts.nodes[0].properties["ports"], json!([443, 80]));
+    assert_eq!(ports.drafts.nodes[0].properties.map()["ports"], json!([443, 80]));
     let key = attribute("regkey|value", "HKCU\\Run|evil|x");
     assert_eq!(
-        key.drafts.nodes[0].properties["registry_values"],
+        key.drafts.nodes[0].properties.map()["registry_values"],
         json!(["evil|x"])
     );
 }

@@ -17,7 +17,7 @@ pub(super) fn stored(plan: misp::MispPlan) -> Vec<KgNode> {
             source_type: draft.source_type.to_owned(),
             tlp: draft.tlp,
             confidence: draft.confidence,
-            properties: draft.properties,
+            properties: draft.properties.map(),
             ingested_at: now(),
             linked_evidence_ids: Vec::new(),
             status: NodeStatus::Active,

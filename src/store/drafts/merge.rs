@@ -1,0 +1,219 @@
+//! A draft joins the node that it is.
+//!
+//! Invariant: merging never raises a node's text above the node's marking. What a source says of its own node at a
+//! stricter marking comes with that marking; what another source says there stays in an evidence record of that
+//! marking.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use crate::domain::draft::{Compact, EvidenceDraft, NodeDraft, identity};
+use crate::domain::error::DomainError;
+use crate::domain::node::NodeType;
+use crate::domain::tlp::Tlp;
+use crate::store::rows::{NodeRow, corrupt, tlp};
+
+/// Longest list that merging makes.
+const MOST_UNITED: usize = 2000;
+/// Properties whose lists are united when two nodes turn out to be one.
+const UNITED: [&str; 4] = ["aliases", "external_ids", "tags", "labels"];
+/// Records of these kinds hold every word of what was made of them.
+const WHOLE: [&str; 3] = ["analyst", "osint", "report"];
+
+/// What a node took of a draft.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Absorbed {
+    Changed,
+    /// Nothing: all of it is there.
+    Known,
+    /// Nothing: another source says it at a stricter marking.
+    TooRestricted,
+}
+
+/// A node while drafts join it.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub row: NodeRow,
+    /// Read only once, however many drafts are this node.
+    properties: Option<Map<String, Value>>,
+    new: bool,
+    changed: bool,
+}
+
+impl Held {
+    pub(super) fn created(row: NodeRow) -> Self {
+        Self {
+            row,
+            properties: None,
+            new: true,
+            changed: true,
+        }
+    }
+
+    pub(super) fn stored(row: NodeRow) -> Self {
+        Self {
+            row,
+            properties: None,
+            new: false,
+            changed: false,
+        }
+    }
+
+    pub(super) fn is_new(&self) -> bool {
+        self.new
+    }
+
+    pub(super) fn is_changed(&self) -> bool {
+        self.changed
+    }
+
+    pub(super) fn into_row(mut self) -> NodeRow {
+        if let Some(properties) = self.properties {
+            self.row.properties = Value::Object(properties).to_string();
+        }
+        self.row
+    }
+
+    /// Links an evidence record; the marking of the link that was there already.
+    pub(super) fn link(&mut self, evidence: Uuid, tlp: Tlp) -> Option<i64> {
+        let at = self.row.evidence.iter().position(|known| *known == evidence);
+        match at {
+            Some(at) => Some(self.row.evidence_tlp.get(at).copied().unwrap_or(i64::MAX)),
+            None => {
+                self.row.link(evidence, tlp);
+                self.changed = true;
+                None
+            }
+        }
+    }
+
+    /// Adds what a draft knows.
+    pub(super) fn absorb(&mut self, draft: &NodeDraft) -> Result<Absorbed, DomainError> {
+        let stricter = draft.tlp > tlp(self.row.tlp_rank)?;
+        let same_source = self.row.source == draft.source && self.row.source_type == draft.source_type;
+        if stricter && !same_source {
+            return Ok(Absorbed::TooRestricted);
+        }
+        let mut changed = stricter;
+        let row = &mut self.row;
+        if stricter {
+            // A source that restricts what it said itself restricts the node.
+            row.tlp_rank = i64::from(draft.tlp.rank());
+        }
+        if draft.confidence > row.confidence {
+            row.confidence = draft.confidence;
+            changed = true;
+        }
+        let speaks = stricter || row.description.is_empty();
+        if speaks && !draft.description.is_empty() && row.description != draft.description {
+            row.description.clone_from(&draft.description);
+            changed = true;
+        }
+        changed |= self.unite(draft, stricter)?;
+        self.changed |= changed;
+        Ok(if changed {
+            Absorbed::Changed
+        } else {
+            Absorbed::Known
+        })
+    }
+
+    /// Adds the draft's properties where the node has none, and unites the lists of names and tags; where the
+    /// draft `speaks` for the node, what it says replaces the rest. A name that the node does not carry yet becomes
+    /// an alias.
+    fn unite(&mut self, draft: &NodeDraft, speaks: bool) -> Result<bool, DomainError> {
+        let names = draft.merge_by_name || draft.node_type == NodeType::Osint;
+        let renamed = names && !draft.name.eq_ignore_ascii_case(&self.row.name);
+        if draft.properties.is_empty() && !renamed {
+            return Ok(false);
+        }
+        let mut changed = false;
+        let properties = match &mut self.properties {
+            Some(properties) => properties,
+            none => none.insert(serde_json::from_str(&self.row.properties).map_err(corrupt)?),
+        };
+        for (key, value) in draft.properties.map() {
+            match (properties.get_mut(&key), value) {
+                (Some(Value::Array(have)), Value::Array(more)) if UNITED.contains(&key.as_str()) => {
+                    changed |= add(have, &more);
+                }
+                (Some(known), value) => {
+                    if speaks && *known != value {
+                        *known = value;
+                        changed = true;
+                    }
+                }
+                (None, value) => {
+                    properties.insert(key, value);
+                    changed = true;
+                }
+            }
+        }
+        if renamed {
+            let aliases = properties
+                .entry("aliases")
+                .or_insert_with(|| Value::Array(Vec::new()));
+            if let Value::Array(aliases) = aliases {
+                changed |= add(aliases, &[Value::from(draft.name.as_str())]);
+            }
+        }
+        Ok(changed)
+    }
+}
+
+/// Adds the items that are not there yet, as far as there is room.
+fn add(have: &mut Vec<Value>, more: &[Value]) -> bool {
+    let room = MOST_UNITED.saturating_sub(have.len());
+    if room == 0 || more.is_empty() {
+        return false;
+    }
+    let known: HashSet<String> = have.iter().map(Value::to_string).collect();
+    let new = more.iter().filter(|item| !known.contains(&item.to_string()));
+    let new: Vec<Value> = new.take(room).cloned().collect();
+    let added = !new.is_empty();
+    have.extend(new);
+    added
+}
+
+/// The record of what a draft says, for a node that may not take it; none where the draft's own evidence has every
+/// word of it at the same marking.
+pub(super) fn kept_text(draft: &NodeDraft, evidence: &[EvidenceDraft]) -> Option<EvidenceDraft> {
+    let mut own = draft.evidence.iter().filter_map(|&i| evidence.get(i));
+    if own
+        .clone()
+        .any(|record| record.tlp == draft.tlp && WHOLE.contains(&record.kind))
+    {
+        return None;
+    }
+    let raw = json!({
+        "name": draft.name, "node_type": draft.node_type, "description": draft.description,
+        "properties": draft.properties.map(), "confidence": draft.confidence, "tlp": draft.tlp,
+    });
+    let raw = raw.to_string();
+    let digest = hex::encode(Sha256::digest(&raw));
+    Some(EvidenceDraft {
+        identity: identity([
+            "said",
+            draft.source_type,
+            &draft.identity,
+            &draft.source,
+            draft.tlp.as_str(),
+            &digest,
+        ]),
+        kind: draft.source_type,
+        // The event or report may be more restricted than what is said here.
+        ext_id: own
+            .find(|record| record.tlp <= draft.tlp)
+            .and_then(|record| record.ext_id.clone()),
+        title: draft.name.clone(),
+        source: draft.source.clone(),
+        tlp: draft.tlp,
+        raw: Compact::from_text(raw),
+    })
+}
+
+#[cfg(test)]
+mod tests;

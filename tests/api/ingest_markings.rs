@@ -1,0 +1,263 @@
+//! Who is told what when several say something of one thing, at different markings.
+
+use serde_json::{Value, json};
+
+use crate::helpers::{Client, TestApp, run};
+use crate::stix::{evidence, text};
+use crate::ways_in::counts;
+
+const CLOSED: [(&str, &str); 2] = [("tlp_ceiling", "TLP:AMBER"), ("elevated_clearance", "false")];
+
+async fn close(client: &Client) {
+    let mut settings = json!({"red_export_grant": false});
+    for (key, value) in CLOSED {
+        settings[key] = serde_json::from_str(value).unwrap_or_else(|_| json!(value));
+    }
+    client.settings(settings).await;
+}
+
+/// One thing, told by one of the ways in: the route and the body.
+fn told(way: &str, tlp: &str, said: &str) -> Value {
+    match way {
+        "analyst" => json!({"nodes": [
+            {"name": "ZetaMoth", "node_type": "actor", "description": said, "tlp": tlp},
+            {"name": "198.51.100.77", "node_type": "ioc", "description": said, "tlp": tlp}]}),
+        "osint" => json!({"collector": "rss", "items": [
+            {"title": "ZetaMoth", "type": "actor", "description": said, "tlp": tlp, "url": "https://n.example/1"},
+            {"title": "Read this", "type": "osint", "description": said, "tlp": tlp, "url": "https://n.example/1"},
+            {"title": "198.51.100.77", "type": "ioc", "description": said, "tlp": tlp}]}),
+        "report" => json!({"title": "Of moths", "default_tlp": tlp, "content_blocks": [
+            {"entity_name": "Fancy Bear", "node_type": "actor", "description": said,
+             "excerpt": "APT28 uses X-Agent against ministries."},
+            {"entity_name": "X-Agent", "node_type": "tool", "description": said}]}),
+        "misp" => {
+            let distribution = match tlp {
+                "TLP:RED" => "0",
+                "TLP:AMBER" => "1",
+                _ => "3",
+            };
+            json!({"default_tlp": tlp, "event": {"uuid": "5d3f036b-0f50-4499-af4c-695a0a016219", "info": "Moths",
+                "distribution": distribution, "Orgc": {"name": "CERT"}, "Attribute": [
+                    {"type": "filename|md5", "value": "moth.exe|d41d8cd98f00b204e9800998ecf8427e", "comment": said},
+                    {"type": "ip-dst", "value": "198.51.100.77", "comment": said,
+                     "Tag": [{"name": "misp-galaxy:threat-actor=\"ZetaMoth\""}]}]}})
+        }
+        other => panic!("{other}"),
+    }
+}
+
+const WAYS: [&str; 4] = ["analyst", "osint", "report", "misp"];
+
+/// A name of what [`told`] tells.
+fn subject(way: &str) -> &'static str {
+    match way {
+        "report" => "X-Agent",
+        "misp" => "198.51.100.77",
+        _ => "ZetaMoth",
+    }
+}
+
+#[test]
+fn a_source_that_says_more_at_a_stricter_marking_is_read_at_that_marking() {
+    run(async {
+        let app = TestApp::spawn().await;
+        for way in WAYS {
+            let client = app.workspace(way).await;
+            client
+                .send_in(way, &told(way, "TLP:GREEN", "What is known."))
+                .await;
+            let before = client.one(subject(way)).await;
+            assert_eq!(before["tlp"], "TLP:GREEN", "{way}");
+            let more = "A source inside tells of a second group.";
+            let results = client.send_in(way, &told(way, "TLP:AMBER", more)).await;
+            assert_eq!(results["nodes_created"], 0, "{way}: {results}");
+            assert!(
+                results["evidence_created"].as_u64().unwrap() > 0,
+                "{way}: {results}"
+            );
+            let node = client.one(subject(way)).await;
+            assert_eq!(node["tlp"], "TLP:AMBER", "{way}");
+            assert!(text(&node, "description").starts_with(more), "{way}: {node}");
+            assert_eq!(evidence(&node), 2, "{way}");
+            // What is found by the new words is found at the new marking only.
+            let found = client.nodes_of("source inside tells second group").await;
+            assert!(found.iter().any(|other| other["id"] == node["id"]), "{way}");
+            client.settings(json!({"tlp_ceiling": "TLP:GREEN"})).await;
+            assert!(client.named(subject(way)).await.is_empty(), "{way}");
+        }
+        app.stop().await;
+    });
+}
+
+#[test]
+fn what_another_source_says_at_a_stricter_marking_is_evidence_of_that_marking() {
+    run(async {
+        let app = TestApp::spawn().await;
+        for (way, name, node_type) in [
+            ("osint", "ZetaMoth", "actor"),
+            ("report", "X-Agent", "tool"),
+            ("misp", "198.51.100.77", "ioc"),
+        ] {
+            let client = app.workspace(way).await;
+            let open = json!({"nodes": [
+                {"name": name, "node_type": node_type, "description": "What is known.", "tlp": "GREEN"}]});
+            client.send_in("analyst", &open).await;
+            let before = client.one(name).await;
+            let restricted = told(way, "TLP:AMBER", "A source inside tells.");
+            let results = client.send_in(way, &restricted).await;
+            let node = client.one(name).await;
+            for key in ["tlp", "description", "source", "properties", "confidence"] {
+                assert_eq!(node[key], before[key], "{way}: {key}");
+            }
+            // The event's record and the one that holds what an attribute said; the others' own record holds it.
+            let records = if way == "misp" { 3 } else { 2 };
+            assert_eq!(evidence(&node), records, "{way}: {results}");
+            assert_eq!(
+                counts(&client.send_in(way, &restricted).await),
+                [0, 0, 0],
+                "{way}"
+            );
+            client.settings(json!({"tlp_ceiling": "TLP:GREEN"})).await;
+            let seen = client.one(name).await;
+            assert_eq!(evidence(&seen), 1, "{way}");
+        }
+        app.stop().await;
+    });
+}
+
+#[test]
+fn a_block_below_the_marking_of_its_report_keeps_a_record_of_its_own() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let open = json!({"nodes": [{"name": "X-Agent", "node_type": "tool", "tlp": "GREEN", "description": "Known."}]});
+        app.admin.send_in("analyst", &open).await;
+        let report = json!({"title": "Z", "content_blocks": [
+            {"entity_name": "X-Agent", "node_type": "tool", "tlp": "AMBER", "description": "Told in confidence."},
+            {"entity_name": "ZetaMoth", "node_type": "actor", "tlp": "RED", "description": "Told in secret."}]});
+        app.admin.send_in("report", &report).await;
+        // The report as a whole is RED; what it says of the tool is AMBER and can be read there.
+        assert_eq!(evidence(&app.admin.one("X-Agent").await), 2);
+        app.admin.settings(json!({"tlp_ceiling": "TLP:GREEN"})).await;
+        assert_eq!(evidence(&app.admin.one("X-Agent").await), 1);
+        app.stop().await;
+    });
+}
+
+#[test]
+fn what_a_preview_says_at_a_stricter_marking_is_evidence_of_that_marking() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let open = json!({"nodes": [{"name": "X-Agent", "node_type": "tool", "tlp": "GREEN", "description": "Known."}]});
+        app.admin.send_in("analyst", &open).await;
+        let before = app.admin.one("X-Agent").await;
+        let body = json!({"text": "APT28 uses X-Agent against ministries.", "ingest_mode": "auto",
+            "default_tlp": "TLP:AMBER"});
+        app.admin
+            .post("/api/ingest/preview", &body)
+            .await
+            .expect(200)
+            .await;
+        let node = app.admin.one("X-Agent").await;
+        assert_eq!(
+            (&node["tlp"], &node["description"], &node["properties"]),
+            (&before["tlp"], &before["description"], &before["properties"])
+        );
+        assert_eq!(evidence(&node), 3, "the text, and what was made of it");
+        app.admin.settings(json!({"tlp_ceiling": "TLP:GREEN"})).await;
+        assert_eq!(evidence(&app.admin.one("X-Agent").await), 1);
+        app.stop().await;
+    });
+}
+
+/// What a caller sees of what was told: no ids, those differ between workspaces.
+async fn seen(client: &Client) -> Vec<Value> {
+    let mut seen = Vec::new();
+    for name in [
+        "ZetaMoth",
+        "198.51.100.77",
+        "Fancy Bear",
+        "X-Agent",
+        "moth.exe",
+        "Read this",
+    ] {
+        for node in client.named(name).await {
+            seen.push(json!([
+                node["name"],
+                node["tlp"],
+                node["description"],
+                node["properties"],
+                evidence(&node)
+            ]));
+        }
+    }
+    seen
+}
+
+#[test]
+fn the_answer_to_a_write_does_not_depend_on_what_the_caller_may_not_see() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let (red, green) = ("TLP:RED", "TLP:GREEN");
+        for way in WAYS {
+            for (n, steps) in [
+                &[red][..],
+                &[green],
+                &[red, green],
+                &[green, red],
+                &[red, red, green, red, green],
+            ]
+            .into_iter()
+            .enumerate()
+            {
+                let knowing = app.workspace(&format!("{way} {n} knowing")).await;
+                let fresh = app.workspace(&format!("{way} {n} fresh")).await;
+                knowing.open().await;
+                knowing.send_in(way, &told(way, red, "Hidden.")).await;
+                // One more, hidden too, that carries the names as aliases.
+                let alias = json!({"nodes": [{"name": "Dust Choir", "node_type": "actor", "tlp": "RED",
+                    "properties": {"aliases": ["ZetaMoth"]}}]});
+                knowing.send_in("analyst", &alias).await;
+                close(&knowing).await;
+                close(&fresh).await;
+                for (at, tlp) in steps.iter().enumerate() {
+                    let body = told(way, tlp, &format!("Said {tlp}."));
+                    let (one, other) = (knowing.send_in(way, &body).await, fresh.send_in(way, &body).await);
+                    assert_eq!(one, other, "{way} {steps:?} step {at}");
+                    assert_eq!(
+                        seen(&knowing).await,
+                        seen(&fresh).await,
+                        "{way} {steps:?} step {at}"
+                    );
+                }
+                let audited = |client: Client| async move {
+                    let entries = client.audited(&format!("ingest.{way}")).await;
+                    let told = entries
+                        .iter()
+                        .take(steps.len())
+                        .map(|entry| entry["metadata"].clone());
+                    told.collect::<Vec<_>>()
+                };
+                assert_eq!(audited(knowing).await, audited(fresh).await, "{way} {steps:?}");
+            }
+        }
+        app.stop().await;
+    });
+}
+
+#[test]
+fn a_secret_entry_sent_twice_is_answered_alike_and_kept_once() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let entry = json!({"nodes": [{"name": "ZetaMoth", "node_type": "actor", "tlp": "RED",
+            "description": "Secret."}]});
+        for _ in 0..3 {
+            assert_eq!(counts(&app.admin.send_in("analyst", &entry).await), [1, 0, 1]);
+            assert!(app.admin.named("ZetaMoth").await.is_empty());
+        }
+        app.admin.open().await;
+        let node = app.admin.one("ZetaMoth").await;
+        assert_eq!((evidence(&node), text(&node, "description")), (1, "Secret."));
+        assert_eq!(counts(&app.admin.send_in("analyst", &entry).await), [0, 0, 0]);
+        app.stop().await;
+    });
+}

@@ -1,0 +1,207 @@
+//! What a request needs of memory: at most 12 bytes for each of its own, and 50 MiB. Measured on the program as it
+//! runs, by the kernel's own figures of the process.
+#![cfg(target_os = "linux")]
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::helpers::{Client, run};
+use crate::process::{Service, hosted};
+
+const PER_BYTE: usize = 12;
+const ROOM: usize = 50 << 20;
+
+/// A text without repetition, so that nothing can shrink it.
+fn noise(seed: usize, length: usize) -> String {
+    let mut state = seed as u64 + 1;
+    let mut next = || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        char::from(b'a' + u8::try_from((state >> 40) % 26).unwrap())
+    };
+    (0..length).map(|_| next()).collect()
+}
+
+/// A figure of the process, in bytes.
+fn figure(pid: u32, name: &str) -> usize {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() << 10
+}
+
+/// Uses everything once, so that what stays in memory from then on is not counted.
+async fn warm_up(client: &Client) {
+    for (way, body) in [
+        ("osint", json!({"collector": "w", "items": [{"title": "warm"}]})),
+        (
+            "analyst",
+            json!({"nodes": [{"name": "warm", "node_type": "tool"}]}),
+        ),
+        (
+            "report",
+            json!({"title": "w", "content_blocks": [{"entity_name": "X-Agent", "node_type": "tool",
+                "description": "APT28 uses X-Agent."}]}),
+        ),
+        (
+            "misp",
+            json!({"event": {"uuid": "w", "Attribute": [{"type": "domain", "value": "warm.example"}]}}),
+        ),
+        ("stix", json!({"bundle": [crate::stix::object("tool", "warm")]})),
+    ] {
+        client.send_in(way, &body).await;
+    }
+    let text = json!({"text": "APT28 uses warm.example.com now."});
+    client.post("/api/ingest/preview", &text).await.expect(200).await;
+    client.nodes_of("warm").await;
+}
+
+/// Sends a body to a service of its own, expects the status, and holds what the service needed against the limit.
+fn needs_little(way: &str, what: &str, body: &Value, status: u16) {
+    let bytes = serde_json::to_vec(body).unwrap();
+    run(async {
+        let dir = tempfile::tempdir().unwrap();
+        let service = Service::start(hosted(dir.path()));
+        let client = service.admin().await;
+        warm_up(&client).await;
+        // What the warm-up took is given back within some time.
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+        let pid = service.pid();
+        std::fs::write(format!("/proc/{pid}/clear_refs"), "5").unwrap();
+        let before = figure(pid, "VmRSS");
+        let size = bytes.len();
+        let answer = client.post_bytes(&format!("/api/ingest/{way}"), bytes).await;
+        let (got, told) = answer.whole().await;
+        assert_eq!(got, status, "{way}, {what}: {told}");
+        let needed = figure(pid, "VmHWM").saturating_sub(before);
+        let allowed = PER_BYTE * size + ROOM;
+        println!(
+            "{way}, {what}: {} KiB sent, {} MiB needed, {} MiB allowed",
+            size >> 10,
+            needed >> 20,
+            allowed >> 20
+        );
+        assert!(needed <= allowed, "{way}, {what}: {needed} bytes for {size}");
+    });
+}
+
+#[test]
+fn osint_items_need_little_however_small_they_are_and_whoever_collected_them() {
+    let small = |count: usize, collector: usize| {
+        let items: Vec<Value> = (0..count).map(|n| json!({"title": format!("a{n}")})).collect();
+        json!({"collector": noise(1, collector), "items": items})
+    };
+    needs_little("osint", "ten thousand small items", &small(10_000, 3), 201);
+    needs_little(
+        "osint",
+        "ten thousand under a long collector",
+        &small(10_000, 500),
+        400,
+    );
+    needs_little("osint", "some under a long collector", &small(2_000, 500), 201);
+    let items: Vec<Value> = (0..400)
+        .map(|n| {
+            let tags: Vec<String> = (0..100).map(|tag| noise(n * 100 + tag, 200)).collect();
+            json!({"title": format!("a{n}"), "description": noise(n, 10_000), "tags": tags})
+        })
+        .collect();
+    needs_little(
+        "osint",
+        "long items",
+        &json!({"collector": "rss", "items": items}),
+        201,
+    );
+}
+
+#[test]
+fn analyst_entries_need_little() {
+    let nodes: Vec<Value> = (0..10_000)
+        .map(|n| json!({"name": format!("a{n}"), "node_type": "osint"}))
+        .collect();
+    needs_little(
+        "analyst",
+        "ten thousand small entries",
+        &json!({"nodes": nodes}),
+        201,
+    );
+    let tiny = json!({"nodes": [{"name": "x", "node_type": "osint", "properties": {"p": vec![json!({"a": 0}); 400_000]}}]});
+    needs_little("analyst", "countless tiny properties", &tiny, 400);
+}
+
+#[test]
+fn reports_need_little_however_long_their_title_is() {
+    let report = |blocks: usize| {
+        let blocks: Vec<Value> = (0..blocks)
+            .map(|n| json!({"entity_name": format!("a{n}"), "node_type": "osint"}))
+            .collect();
+        json!({"title": noise(1, 500), "source_name": noise(2, 500), "content_blocks": blocks})
+    };
+    needs_little(
+        "report",
+        "ten thousand blocks under a long title",
+        &report(10_000),
+        400,
+    );
+    needs_little("report", "some blocks under a long title", &report(2_500), 201);
+}
+
+#[test]
+fn misp_events_need_little_however_much_their_attributes_share() {
+    let event = |count: usize, length: usize, tags: usize| {
+        let attributes: Vec<Value> = (0..count)
+            .map(|n| {
+                json!({"type": "domain", "value": format!("host{n}.example"), "category": "Network activity",
+                    "uuid": uuid::Uuid::new_v4().to_string(), "to_ids": true, "distribution": "5"})
+            })
+            .collect();
+        let tags: Vec<Value> = (0..tags).map(|n| json!({"name": noise(n, 200)})).collect();
+        json!({"event": {"uuid": uuid::Uuid::new_v4().to_string(), "info": noise(1, length),
+            "Orgc": {"name": noise(2, length)}, "Tag": tags, "Attribute": attributes}})
+    };
+    needs_little("misp", "five thousand attributes", &event(5_000, 20, 3), 201);
+    needs_little("misp", "many that share much", &event(5_000, 500, 100), 400);
+    needs_little("misp", "some that share much", &event(150, 500, 100), 201);
+    let tiny = json!({"event": {"uuid": "u", "Attribute": [], "x": vec![json!({"a": 0}); 400_000]}});
+    needs_little("misp", "countless tiny objects", &tiny, 400);
+    let attributes: Vec<Value> = (0..100_000)
+        .map(|n| json!({"type": "text", "value": n.to_string()}))
+        .collect();
+    let many = json!({"event": {"uuid": "u", "Attribute": attributes}});
+    needs_little("misp", "a hundred thousand tiny attributes", &many, 400);
+}
+
+#[test]
+fn stix_objects_need_little_whoever_made_them() {
+    let identity = json!({"type": "identity", "id": crate::stix::id("identity"), "spec_version": "2.1",
+        "created": "2020-01-01T00:00:00.000Z", "modified": "2020-01-01T00:00:00.000Z", "name": noise(1, 500)});
+    let bundle = |count: usize, length: usize| {
+        let mut objects = vec![identity.clone()];
+        objects.extend((0..count).map(|n| {
+            let made = json!({"created_by_ref": identity["id"], "description": noise(n, length)});
+            crate::stix::with(crate::stix::object("tool", &format!("a{n}")), made)
+        }));
+        json!({"bundle": objects})
+    };
+    needs_little(
+        "stix",
+        "a thousand objects of one author",
+        &bundle(1_000, 500),
+        201,
+    );
+    let mut endless = bundle(1_000, 10);
+    endless["bundle"][0]["name"] = json!(noise(1, 1 << 20));
+    needs_little("stix", "an author with an endless name", &endless, 201);
+    let tiny = json!({"bundle": vec![json!({"a": 0}); 400_000]});
+    needs_little("stix", "countless tiny objects", &tiny, 400);
+}
+
+#[test]
+fn previews_need_little_however_much_they_name() {
+    let named = |count: usize| {
+        let hosts: Vec<String> = (0..count).map(|n| format!("h{n}.evil{n}.com")).collect();
+        json!({"text": hosts.join(" ")})
+    };
+    needs_little("preview", "nearly the most entities", &named(4_900), 200);
+    needs_little("preview", "too many entities", &named(40_000), 400);
+}
