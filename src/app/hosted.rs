@@ -195,7 +195,7 @@ async fn load_demo(store: &Store, state: &AppState) -> Result<(), StartError> {
         .graph
         .call(IngestStix {
             by,
-            objects,
+            objects: objects.into(),
             defaults,
         })
         .await?;

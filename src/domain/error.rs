@@ -18,11 +18,27 @@ pub enum DomainError {
     Conflict(String),
     #[error("body exceeds the limit of {limit} bytes")]
     TooLarge { limit: usize },
+    /// All of a request is written in one transaction, and this one is too large for the store.
+    #[error(
+        "{} than the {limit_mib} MiB that one transaction may hold (storage.memtable_mib): split the bundle; what has an id \
+         can be sent again without harm", too_much(*needed_mib)
+    )]
+    TransactionTooLarge {
+        /// What it would take, where that is known.
+        needed_mib: Option<u64>,
+        limit_mib: u64,
+    },
     #[error("the body was not sent in time")]
     TooSlow,
     /// What was built for export breaks a STIX rule, so none of it leaves.
     #[error("STIX bundle failed validation")]
     InvalidBundle { details: String },
+    /// Nothing of a session may leave before somebody defines the markings of its objects.
+    #[error(
+        "all {count} objects of this session are held back, because a marking of theirs is not defined: send its \
+         marking-definition and export again"
+    )]
+    HeldBack { count: u64 },
     #[error("rate limit exceeded")]
     RateLimited { retry_after: Duration },
     /// The gate of an actor is full, or the actor is being restarted.
@@ -86,9 +102,9 @@ impl DomainError {
             Self::Forbidden(_) => ErrorKind::Forbidden,
             Self::NotFound(_) => ErrorKind::NotFound,
             Self::Conflict(_) => ErrorKind::Conflict,
-            Self::TooLarge { .. } => ErrorKind::TooLarge,
+            Self::TooLarge { .. } | Self::TransactionTooLarge { .. } => ErrorKind::TooLarge,
             Self::TooSlow => ErrorKind::TooSlow,
-            Self::InvalidBundle { .. } => ErrorKind::InvalidBundle,
+            Self::InvalidBundle { .. } | Self::HeldBack { .. } => ErrorKind::InvalidBundle,
             Self::RateLimited { .. } => ErrorKind::RateLimited,
             Self::Busy { .. } | Self::Timeout { .. } | Self::StorageFailed | Self::StorageUnreachable => {
                 ErrorKind::Unavailable
@@ -96,4 +112,11 @@ impl DomainError {
             Self::Internal { .. } => ErrorKind::Internal,
         }
     }
+}
+
+fn too_much(needed_mib: Option<u64>) -> String {
+    needed_mib.map_or_else(
+        || "the request holds more".into(),
+        |needed| format!("the request takes about {needed} MiB, more"),
+    )
 }

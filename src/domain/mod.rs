@@ -13,6 +13,7 @@ pub mod memory;
 pub mod misp;
 pub mod naming;
 pub mod node;
+pub mod packed;
 pub mod permission;
 pub mod principal;
 pub mod session;

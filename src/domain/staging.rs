@@ -219,6 +219,6 @@ pub struct CommitResult {
 }
 
 /// Most entities of one batch.
-pub const MAX_ENTITIES: usize = 5000;
+pub const MAX_ENTITIES: usize = 4000;
 /// Begins every TLP sensitivity warning.
 pub const SENSITIVITY: &str = "TLP sensitivity: ";

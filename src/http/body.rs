@@ -43,14 +43,28 @@ pub async fn json_counted<T: DeserializeOwned + Send + 'static>(
     budget: &Budget,
     party: Party,
 ) -> Result<(T, Load), DomainError> {
+    counted(payload, limit, budget, party, |bytes| parse(&bytes)).await
+}
+
+/// Reads a body of at most `limit` bytes and gives it to `parse`, which keeps what it needs of it.
+///
+/// # Errors
+/// `TooLarge`, `Busy` when the budget is used up, or what `parse` says.
+pub async fn counted<T: Send + 'static>(
+    payload: web::Payload,
+    limit: usize,
+    budget: &Budget,
+    party: Party,
+    parse: impl FnOnce(Vec<u8>) -> Result<T, DomainError> + Send + 'static,
+) -> Result<(T, Load), DomainError> {
     let mut load = budget.load(party);
-    let bytes = read(payload, limit, Some(&mut load)).await?;
+    let bytes = Vec::from(read(payload, limit, Some(&mut load)).await?);
     if bytes.len() < LARGE {
-        return Ok((parse(&bytes)?, load));
+        return Ok((parse(bytes)?, load));
     }
     load.keep(large_place(party).await?);
     // The load goes along: the work ends even when the caller is gone.
-    heavy(party, move || Ok((parse(&bytes)?, load))).await
+    heavy(party, move || Ok((parse(bytes)?, load))).await
 }
 
 /// Waits for a place among the large bodies.

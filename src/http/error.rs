@@ -5,7 +5,7 @@ use std::fmt;
 use actix_web::body::{BoxBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::StatusCode;
-use actix_web::http::header::{ALLOW, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use actix_web::http::header::{ALLOW, HeaderName, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use actix_web::middleware::Next;
 use actix_web::{Error, HttpResponse, ResponseError};
 use serde::Serialize;
@@ -14,6 +14,9 @@ use crate::domain::error::{DomainError, ErrorKind};
 
 /// Seconds a client should wait after a 503.
 const RETRY_SECONDS: u64 = 1;
+
+/// How many objects an export left out because a marking of theirs is not defined.
+pub const HELD_BACK: HeaderName = HeaderName::from_static("x-held-back");
 
 /// Body of every non-2xx answer of the hosted API.
 #[derive(Debug, Serialize)]
@@ -75,6 +78,9 @@ impl ResponseError for HostedError {
                 .headers_mut()
                 .insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
+        if let DomainError::HeldBack { count } = self.0 {
+            response.headers_mut().insert(HELD_BACK, HeaderValue::from(count));
+        }
         if let Some(seconds) = self.retry_after() {
             response
                 .headers_mut()
@@ -98,6 +104,8 @@ impl HostedError {
             | DomainError::NotFound(_)
             | DomainError::Conflict(_)
             | DomainError::TooLarge { .. }
+            | DomainError::TransactionTooLarge { .. }
+            | DomainError::HeldBack { .. }
             | DomainError::TooSlow
             | DomainError::InvalidBundle { .. }
             | DomainError::StorageFailed

@@ -20,8 +20,9 @@ use surrealdb_engine_local::Datastore;
 
 use super::database::{Connection, Database};
 use super::pool::Pool;
+use super::size::Budget;
 use super::temporary::Temporary;
-use super::{Store, migrate};
+use super::{Store, migrate, size};
 use crate::domain::error::DomainError;
 use crate::files;
 
@@ -90,7 +91,8 @@ pub struct StorageServer {
 /// Memory that an embedded store may take for itself, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct StorageMemory {
-    /// Writes that are kept in memory until they are sorted onto disk; no transaction may be larger.
+    /// Writes that are kept in memory until they are sorted onto disk; no transaction may be larger, in a store elsewhere
+    /// either.
     pub memtable: usize,
     /// Blocks read from disk.
     pub block_cache: usize,
@@ -124,6 +126,8 @@ impl Store {
             username: APP_USER.into(),
             password: app_password(secret, database),
         };
+        // What another server takes in one transaction nobody knows: the same as an embedded store here.
+        let budget = Budget::new(memory.memtable);
         let mut temporary = None;
         let admin = if url.starts_with(TEMPORARY) {
             let made = Temporary::new().map_err(|error| open_error(url, error))?;
@@ -134,10 +138,10 @@ impl Store {
             Connection::Embedded(open_embedded(url, memory, Sync::Every).await?)
         } else {
             let server = server.ok_or_else(|| open_error(url, "user and password are missing"))?;
-            let pool = open_server(url, server, user).await?;
-            return Ok(Self::over(Database::new(Connection::Pool(pool)), None));
+            let pool = open_server(url, server, user, budget).await?;
+            return Ok(Self::over(Database::new(Connection::Pool(pool), budget), None));
         };
-        let admin = Database::new(admin);
+        let admin = Database::new(admin, budget);
         migrate::run(&admin, &user).await?;
         let service = admin.clone();
         service.sign_in(user).await?;
@@ -175,7 +179,12 @@ fn open_error(url: &str, cause: impl std::fmt::Display) -> StoreError {
 }
 
 /// Brings the schema of a server's database up to date as its owner, whose session ends then, and connects as the service.
-async fn open_server(url: &str, server: &StorageServer, user: DatabaseUser) -> Result<Arc<Pool>, StoreError> {
+async fn open_server(
+    url: &str,
+    server: &StorageServer,
+    user: DatabaseUser,
+    budget: Budget,
+) -> Result<Arc<Pool>, StoreError> {
     let owner = Root {
         username: server.username.clone(),
         password: server.password.expose_secret().to_owned(),
@@ -189,7 +198,7 @@ async fn open_server(url: &str, server: &StorageServer, user: DatabaseUser) -> R
     let admin = admin
         .map_err(|_| open_error(url, format!("no answer in {CONNECT_LIMIT:?}")))?
         .map_err(|error| open_error(url, error))?;
-    migrate::run(&Database::new(Connection::Remote(admin)), &user).await?;
+    migrate::run(&Database::new(Connection::Remote(admin), budget), &user).await?;
     let dial = Dial {
         url: url.to_owned(),
         user,
@@ -248,6 +257,10 @@ async fn open_embedded(url: &str, memory: StorageMemory, sync: Sync) -> Result<S
                 let path = url.strip_prefix(EMBEDDED).unwrap_or(url).to_owned();
                 return Err(if locked {
                     StoreError::InUse(path)
+                } else if size::is_memtable_full(&error) {
+                    let rule =
+                        "storage.memtable_mib is smaller than what was written last; raise it to what it was";
+                    open_error(url, format!("{rule} ({error})"))
                 } else {
                     open_error(url, error)
                 });

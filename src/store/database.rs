@@ -11,7 +11,7 @@ use std::borrow::Cow;
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use surrealdb::engine::any::Any;
 use surrealdb::engine::local::Db;
@@ -21,6 +21,7 @@ use surrealdb::types::{SurrealValue, Variables};
 use surrealdb::{IndexedResults, Surreal};
 
 use super::pool::{Pool, PooledTransaction};
+use super::size::{self, Budget};
 
 /// What statements that write begin with, or hold.
 const WRITES: [&str; 6] = ["INSERT ", "UPDATE ", "UPSERT ", "CREATE ", "DELETE ", "RELATE "];
@@ -33,6 +34,7 @@ const DISK_FAILED: &str = "WAL error: an earlier write failed";
 pub(super) struct Database {
     pub(super) connection: Connection,
     fuse: Fuse,
+    budget: Budget,
 }
 
 #[derive(Debug, Clone)]
@@ -56,6 +58,9 @@ pub(super) struct Statement<'a> {
     variables: Variables,
     /// Of a statement that writes by itself; a transaction writes when it is committed.
     fuse: Option<&'a Fuse>,
+    budget: Budget,
+    /// What its transaction holds so far; of a statement that writes inside one.
+    held: Option<&'a AtomicU64>,
 }
 
 enum Target<'a> {
@@ -72,6 +77,9 @@ enum Target<'a> {
 pub(super) struct Work {
     transaction: ClientTransaction,
     fuse: Fuse,
+    budget: Budget,
+    /// Bytes of the engine's memtable that the transaction takes so far, estimated.
+    held: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -103,18 +111,28 @@ impl Fuse {
     }
 }
 
+fn writes(text: &str) -> bool {
+    WRITES.iter().any(|word| text.contains(word))
+}
+
 /// Whether a write failed for the disk.
 pub(super) fn is_disk_failure(error: &surrealdb::Error) -> bool {
     error.message().contains("WAL error")
 }
 
 impl Database {
-    pub(super) fn new(connection: Connection) -> Self {
+    pub(super) fn new(connection: Connection, budget: Budget) -> Self {
         metrics::gauge!("storage_writable").set(1.0);
         Self {
             connection,
             fuse: Fuse::default(),
+            budget,
         }
+    }
+
+    /// How large a transaction may be.
+    pub(super) fn budget(&self) -> Budget {
+        self.budget
     }
 
     /// Whether the disk failed a write.
@@ -138,12 +156,13 @@ impl Database {
             Connection::Pool(pool) => Target::Pool(pool),
         };
         let text = text.into();
-        let writes = WRITES.iter().any(|word| text.contains(word));
         Statement {
             target,
-            text,
             variables: Variables::new(),
-            fuse: writes.then_some(&self.fuse),
+            fuse: writes(&text).then_some(&self.fuse),
+            budget: self.budget,
+            held: None,
+            text,
         }
     }
 
@@ -158,6 +177,8 @@ impl Database {
         Ok(Work {
             transaction,
             fuse: self.fuse,
+            budget: self.budget,
+            held: AtomicU64::new(0),
         })
     }
 
@@ -189,23 +210,33 @@ impl Work {
             ClientTransaction::Remote(tx) => Target::RemoteTransaction(tx),
             ClientTransaction::Pooled(tx) => Target::PooledTransaction(tx),
         };
+        let text = text.into();
         Statement {
             target,
-            text: text.into(),
             variables: Variables::new(),
             fuse: None,
+            budget: self.budget,
+            held: writes(&text).then_some(&self.held),
+            text,
         }
+    }
+
+    /// Adds what a statement writes beyond the values it is given, such as the rest of a row of which it changes a part.
+    pub(super) fn charge(&self, bytes: u64) -> surrealdb::Result<()> {
+        let before = self.held.fetch_add(bytes, Ordering::AcqRel);
+        self.budget.allow(before.saturating_add(bytes))
     }
 
     /// Makes everything durable.
     pub(super) async fn commit(self) -> surrealdb::Result<()> {
         // It may have begun before the disk failed.
         self.fuse.allow()?;
-        self.fuse.watch(match self.transaction {
+        let committed = match self.transaction {
             ClientTransaction::Embedded(tx) => tx.commit().await.map(drop),
             ClientTransaction::Remote(tx) => tx.commit().await.map(drop),
             ClientTransaction::Pooled(tx) => tx.commit().await,
-        })
+        };
+        self.fuse.watch(self.budget.watch(committed))
     }
 
     /// Takes everything back.
@@ -236,10 +267,18 @@ impl<'a> IntoFuture for Statement<'a> {
             text,
             variables,
             fuse,
+            budget,
+            held,
         } = self;
         Box::pin(async move {
             if let Some(fuse) = fuse {
                 fuse.allow()?;
+                budget.allow(size::of_variables(&variables))?;
+            }
+            if let Some(held) = held {
+                let bytes = size::of_variables(&variables);
+                let before = held.fetch_add(bytes, Ordering::AcqRel);
+                budget.allow(before.saturating_add(bytes))?;
             }
             let answer = match target {
                 Target::Embedded(db) => db.query(text).bind(variables).await,
@@ -250,7 +289,7 @@ impl<'a> IntoFuture for Statement<'a> {
                 Target::PooledTransaction(tx) => tx.query(text, variables).await,
             };
             match fuse {
-                Some(fuse) => fuse.watch(answer.and_then(IndexedResults::check)),
+                Some(fuse) => fuse.watch(budget.watch(answer.and_then(IndexedResults::check))),
                 None => answer,
             }
         })

@@ -72,6 +72,7 @@ impl Store {
         write: &DraftsWrite<'_>,
         audit: impl Fn(&IngestResult) -> AuditEntry,
     ) -> Result<DraftsIngested, DomainError> {
+        self.db.budget().allow_drafts(write.drafts)?;
         with_retry(|| async {
             let tx = self.begin().await?;
             let rev = self.next_rev();
@@ -135,6 +136,7 @@ impl Told {
             evidence_created: count(&self.evidence),
             edges_created: count(&self.edges),
             edges_updated: 0,
+            held_back: 0,
         }
     }
 }
@@ -260,6 +262,7 @@ impl Work<'_> {
             proof: Some(draft.proof.clone()),
             evidence: evidence.map(|evidence| evidence_id(self.write.ws, &evidence.identity)),
             properties: None,
+            held_by: None,
             created_at: self.write.now,
         }
     }

@@ -14,6 +14,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (4, include_str!("../../schemas/0004_staging_sessions.surql")),
     (5, include_str!("../../schemas/0005_local.surql")),
     (6, include_str!("../../schemas/0006_addresses.surql")),
+    (7, include_str!("../../schemas/0007_held_back.surql")),
 ];
 
 /// Selects the database, applies what is missing and defines the service user.

@@ -22,14 +22,19 @@ mod retention;
 mod retry;
 mod rows;
 mod sessions;
+mod size;
 mod staging;
 mod staging_commit;
 mod staging_parts;
 mod staging_rows;
 mod stix;
+mod stix_held;
+mod stix_rows;
 mod temporary;
 mod tx;
 
+#[cfg(test)]
+mod size_tests;
 #[cfg(test)]
 mod tests;
 
@@ -50,10 +55,11 @@ pub use leftovers::Leftovers;
 pub use neighbours::{Neighbours, Page, Wanted};
 pub use nodes::{Change, StoredNode};
 pub use notes::{NoteHead, NotesWrite, StoredEntity, StoredNote, StoredRelation, entity_id, relation_id};
-pub use sessions::{EdgeRecord, SessionRecord};
+pub use sessions::{EdgeRecord, HeldBack, SessionRecord};
 pub use staging::{Committed, Decision};
 pub use staging_parts::{NewBatch, Staged};
 pub use stix::{IngestResult, StixIngested, node_id};
+pub use stix_held::{HeldReport, Remarked};
 use temporary::Temporary;
 
 use crate::domain::error::DomainError;
@@ -109,7 +115,7 @@ fn failed(what: &'static str) -> impl Fn(surrealdb::Error) -> DomainError {
         } else if retry::lost_race(&error) {
             DomainError::Busy { actor: "storage" }
         } else {
-            DomainError::internal(what, error)
+            size::refused(&error).unwrap_or_else(|| DomainError::internal(what, error))
         }
     }
 }

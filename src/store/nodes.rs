@@ -3,7 +3,8 @@
 use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
-use super::rows::{NodeRow, key, record};
+use super::rows::{NodeRow, key, record, tlp};
+use super::sessions::HeldBack;
 use super::{Store, failed};
 use crate::domain::error::DomainError;
 use crate::domain::node::{KgNode, NodeStatus};
@@ -84,6 +85,39 @@ impl Store {
         rows.into_iter()
             .map(|row| StoredNode::from_row(row, highest))
             .collect()
+    }
+
+    /// The nodes with these ids as `nodes_by_id`, as far as they may leave; of those that are held back, the markings.
+    pub async fn nodes_to_export(
+        &self,
+        ws: Uuid,
+        ids: &[Uuid],
+        highest: Tlp,
+        include_rejected: bool,
+    ) -> Result<HeldBack<Vec<StoredNode>, Vec<Tlp>>, DomainError> {
+        let what = "reading nodes failed";
+        let ids: Vec<_> = ids.iter().map(|id| record("node", *id)).collect();
+        let shown = "ws = $ws AND tlp_rank <= $highest AND status IN $statuses";
+        let mut response = self
+            .db
+            .query(format!(
+                "SELECT * FROM $ids WHERE {shown} AND held_by = NONE; \
+                 SELECT VALUE tlp_rank FROM $ids WHERE {shown} AND held_by != NONE"
+            ))
+            .bind(("ids", ids))
+            .bind(("ws", ws))
+            .bind(("highest", i64::from(highest.rank())))
+            .bind(("statuses", statuses(include_rejected)))
+            .await
+            .map_err(failed(what))?;
+        let rows: Vec<NodeRow> = response.take(0).map_err(failed(what))?;
+        let ranks: Vec<i64> = response.take(1).map_err(failed(what))?;
+        let leaving = rows
+            .into_iter()
+            .map(|row| StoredNode::from_row(row, highest))
+            .collect::<Result<_, _>>()?;
+        let held = ranks.into_iter().map(tlp).collect::<Result<_, _>>()?;
+        Ok(HeldBack { leaving, held })
     }
 
     /// The nodes of a workspace with these ids, whatever their marking and status: for the index only.

@@ -135,6 +135,7 @@ impl Rows {
             stix_evidence: None,
             modified: None,
             redistribution: "allowed".into(),
+            held_by: None,
             rev: self.stamp,
             ingested_at: self.now,
         }
@@ -158,6 +159,7 @@ impl Rows {
                 .properties
                 .clone()
                 .map(|map| Value::Object(map).to_string()),
+            held_by: None,
             created_at: relation.created_at,
         }
     }

@@ -12,7 +12,7 @@ use crate::domain::error::DomainError;
 
 /// Rows removed in one transaction.
 const CHUNK: usize = 500;
-/// Batches removed in one transaction, each with up to 5,000 entities.
+/// Batches removed in one transaction, each with up to 4,000 entities.
 const BATCH_CHUNK: usize = 5;
 
 impl Store {

@@ -8,6 +8,7 @@ use uuid::Uuid;
 use crate::domain::audit::{AuditEntry, ChainLink};
 use crate::domain::error::DomainError;
 use crate::domain::node::KgNode;
+use crate::domain::packed;
 use crate::domain::tlp::Tlp;
 
 #[derive(Debug, Clone, SurrealValue)]
@@ -28,6 +29,8 @@ pub(super) struct NodeRow {
     pub stix_evidence: Option<Uuid>,
     pub modified: Option<DateTime<Utc>>,
     pub redistribution: String,
+    /// Its markings that nobody has defined; none for a row that may leave.
+    pub held_by: Option<Vec<String>>,
     pub rev: i64,
     pub ingested_at: DateTime<Utc>,
 }
@@ -62,6 +65,8 @@ pub(super) struct EdgeRow {
     pub proof: Option<String>,
     pub evidence: Option<Uuid>,
     pub properties: Option<String>,
+    /// Its markings that nobody has defined; none for a row that may leave.
+    pub held_by: Option<Vec<String>>,
     pub created_at: DateTime<Utc>,
 }
 
@@ -73,7 +78,20 @@ pub(super) struct SupportRow {
     pub tlp_rank: i64,
     pub states: Option<i64>,
     pub modified: DateTime<Utc>,
+    /// Its markings that nobody has defined; none for a row that may leave.
+    pub held_by: Option<Vec<String>>,
     pub raw: Bytes,
+}
+
+/// What is held back until a marking is defined: an evidence record (with its node), an edge or a supporting object.
+#[derive(Debug, Clone, SurrealValue)]
+pub(super) struct HeldRow {
+    pub id: RecordId,
+    pub ws: Uuid,
+    pub marking: String,
+    pub held: RecordId,
+    /// What the bundle said of objects without a marking.
+    pub default_tlp: i64,
 }
 
 #[derive(Debug, Clone, SurrealValue)]
@@ -140,18 +158,35 @@ pub(super) fn parse<T: std::str::FromStr>(text: &str) -> Result<T, DomainError> 
 
 /// Compresses an original for storage.
 pub(super) fn pack(object: &Map<String, Value>) -> Bytes {
-    pack_text(&serde_json::to_vec(object).unwrap_or_default())
+    Bytes::from(packed::pack(object))
 }
 
 /// [`pack`] for an original that is JSON text already.
 pub(super) fn pack_text(json: &[u8]) -> Bytes {
-    Bytes::from(lz4_flex::compress_prepend_size(json))
+    Bytes::from(packed::pack_text(json))
 }
 
 /// Reads back what [`pack`] wrote.
 pub(super) fn unpack(bytes: &Bytes) -> Result<Map<String, Value>, DomainError> {
-    let text = lz4_flex::decompress_size_prepended(bytes).map_err(corrupt)?;
-    serde_json::from_slice(&text).map_err(corrupt)
+    packed::unpack(bytes).map_err(corrupt)
+}
+
+impl HeldRow {
+    pub(super) fn new(
+        ws: Uuid,
+        marking: &str,
+        held: &RecordId,
+        default_tlp: Tlp,
+    ) -> Result<Self, DomainError> {
+        let name = format!("held\0{marking}\0{}\0{}", held.table.as_str(), key(held)?);
+        Ok(Self {
+            id: record("stix_held", Uuid::new_v5(&ws, name.as_bytes())),
+            ws,
+            marking: marking.to_owned(),
+            held: held.clone(),
+            default_tlp: i64::from(default_tlp.rank()),
+        })
+    }
 }
 
 impl NodeRow {

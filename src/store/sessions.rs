@@ -48,7 +48,16 @@ struct RawRow {
 #[derive(Debug, SurrealValue)]
 struct EdgeEnds {
     id: RecordId,
+    source: RecordId,
     target: RecordId,
+    held: bool,
+}
+
+/// What an export may read, and how much of the same kind is held back for markings that nobody has defined.
+#[derive(Debug)]
+pub struct HeldBack<T, H> {
+    pub leaving: T,
+    pub held: H,
 }
 
 /// A relationship between two exported nodes.
@@ -153,20 +162,21 @@ impl Store {
             .collect()
     }
 
-    /// The active relationships among these nodes of the workspace that are marked no higher than `highest`.
+    /// The active relationships among these nodes of the workspace that are marked no higher than `highest`; of those that
+    /// are held back, the ends.
     pub async fn relationships_among(
         &self,
         ws: Uuid,
         nodes: &[Uuid],
         highest: Tlp,
-    ) -> Result<Vec<EdgeRecord>, DomainError> {
+    ) -> Result<HeldBack<Vec<EdgeRecord>, Vec<(Uuid, Uuid)>>, DomainError> {
         let what = "reading relationships failed";
         let highest = i64::from(highest.rank());
         let ids: Vec<_> = nodes.iter().map(|id| record("node", *id)).collect();
         let mut response = self
             .db
             .query(
-                "SELECT id, out AS target FROM $ids->edge \
+                "SELECT id, in AS source, out AS target, held_by != NONE AS held FROM $ids->edge \
                  WHERE ws = $ws AND active = true AND tlp_rank <= $highest",
             )
             .bind(("ids", ids.clone()))
@@ -176,67 +186,71 @@ impl Store {
             .map_err(failed(what))?;
         let ends: Vec<EdgeEnds> = response.take(0).map_err(failed(what))?;
         let among: HashSet<Uuid> = nodes.iter().copied().collect();
-        let mut inner: Vec<RecordId> = Vec::new();
+        let (mut inner, mut held): (Vec<RecordId>, _) = (Vec::new(), Vec::new());
         for edge in ends {
-            if among.contains(&key(&edge.target)?) {
-                inner.push(edge.id);
+            let target = key(&edge.target)?;
+            match among.contains(&target) {
+                true if edge.held => held.push((key(&edge.source)?, target)),
+                true => inner.push(edge.id),
+                false => {}
             }
         }
         if inner.is_empty() {
-            return Ok(Vec::new());
+            let leaving = Vec::new();
+            return Ok(HeldBack { leaving, held });
         }
         let rows: Vec<EdgeRow> = self
             .rows_by_id(
-                "SELECT * FROM $ids WHERE ws = $ws AND tlp_rank <= $highest",
+                "SELECT * FROM $ids WHERE ws = $ws AND tlp_rank <= $highest AND held_by = NONE",
                 inner,
                 &[("ws", ws.into_value()), ("highest", highest.into_value())],
             )
             .await
             .map_err(failed(what))?;
-        rows.into_iter()
-            .map(|row| {
-                Ok(EdgeRecord {
-                    id: key(&row.id)?,
-                    source: key(&row.source)?,
-                    target: key(&row.target)?,
-                    relationship: row.relationship,
-                    tlp: tlp(row.tlp_rank)?,
-                    confidence: row.confidence,
-                    proof: row.proof,
-                    created_at: row.created_at,
-                    raw: row.raw.as_ref().map(unpack).transpose()?,
-                })
-            })
-            .collect()
+        let leaving = rows.into_iter().map(EdgeRecord::of).collect::<Result<_, _>>()?;
+        Ok(HeldBack { leaving, held })
     }
 
-    /// The supporting objects with these STIX ids that are marked no higher than `highest`.
+    /// The supporting objects with these STIX ids that are marked no higher than `highest`; of those that are held back, the
+    /// number.
     pub async fn supporting(
         &self,
         ws: Uuid,
         stix_ids: impl IntoIterator<Item = &str>,
         highest: Tlp,
-    ) -> Result<Vec<ExportObject>, DomainError> {
+    ) -> Result<HeldBack<Vec<ExportObject>, u64>, DomainError> {
         let ids: Vec<_> = stix_ids
             .into_iter()
             .map(|id| record("stix_support", support_id(ws, id)))
             .collect();
         if ids.is_empty() {
-            return Ok(Vec::new());
+            let (leaving, held) = (Vec::new(), 0);
+            return Ok(HeldBack { leaving, held });
         }
         let what = "reading supporting objects failed";
-        let rows: Vec<SupportRaw> = self
+        let parameters = [
+            ("ws", ws.into_value()),
+            ("highest", i64::from(highest.rank()).into_value()),
+        ];
+        let held: Vec<i64> = self
             .rows_by_id(
-                "SELECT tlp_rank, raw FROM $ids WHERE ws = $ws AND tlp_rank <= $highest",
-                ids,
-                &[
-                    ("ws", ws.into_value()),
-                    ("highest", i64::from(highest.rank()).into_value()),
-                ],
+                "SELECT VALUE tlp_rank FROM $ids WHERE ws = $ws AND tlp_rank <= $highest AND held_by != NONE \
+                 AND states = NONE",
+                ids.clone(),
+                &parameters,
             )
             .await
             .map_err(failed(what))?;
-        rows.into_iter()
+        let rows: Vec<SupportRaw> = self
+            .rows_by_id(
+                "SELECT tlp_rank, raw FROM $ids WHERE ws = $ws AND tlp_rank <= $highest AND held_by = NONE",
+                ids,
+                &parameters,
+            )
+            .await
+            .map_err(failed(what))?;
+        let leaving = rows
+            .into_iter()
             .map(|row| {
                 Ok(ExportObject {
                     raw: unpack(&row.raw)?,
@@ -244,7 +258,25 @@ impl Store {
                     confidence: None,
                 })
             })
-            .collect()
+            .collect::<Result<_, DomainError>>()?;
+        let held = held.len() as u64;
+        Ok(HeldBack { leaving, held })
+    }
+}
+
+impl EdgeRecord {
+    fn of(row: EdgeRow) -> Result<Self, DomainError> {
+        Ok(Self {
+            id: key(&row.id)?,
+            source: key(&row.source)?,
+            target: key(&row.target)?,
+            relationship: row.relationship,
+            tlp: tlp(row.tlp_rank)?,
+            confidence: row.confidence,
+            proof: row.proof,
+            created_at: row.created_at,
+            raw: row.raw.as_ref().map(unpack).transpose()?,
+        })
     }
 }
 

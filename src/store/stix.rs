@@ -9,14 +9,16 @@ use uuid::Uuid;
 
 use super::connect::StoreError;
 use super::retry::with_retry;
-use super::rows::{AuditRow, EdgeRow, EvidenceRow, NodeRow, SupportRow, corrupt, key, pack, record, tlp};
-use super::tx::{WriteTx, breathe};
+use super::rows::{AuditRow, HeldRow, NodeRow, corrupt, key, record, tlp};
+use super::stix_held::HeldReport;
+use super::stix_rows::StixRows;
+use super::tx::{CHUNK, WriteTx, breathe};
 use super::{Store, failed};
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
 use crate::domain::stix::ingest::{Markings, SkipReport, StixNode, StixPlan, StixRelationship, StixSupport};
-use crate::domain::stix::marking;
 use crate::domain::stix::properties::carry_over;
+use crate::domain::tlp::Tlp;
 
 const OLD: &str = "not newer than the stored version";
 /// Which of some rows of the workspace there are, and how old.
@@ -31,6 +33,9 @@ pub struct IngestResult {
     pub evidence_created: u64,
     pub edges_created: u64,
     pub edges_updated: u64,
+    /// Objects that do not leave until a marking of theirs is defined; for the audit log.
+    #[serde(skip)]
+    pub held_back: u64,
 }
 
 /// The outcome of a STIX ingest, with the ids of the nodes the index must read again.
@@ -38,6 +43,7 @@ pub struct IngestResult {
 pub struct StixIngested {
     pub result: IngestResult,
     pub skipped: SkipReport,
+    pub held: HeldReport,
     pub touched: Vec<Uuid>,
     pub rev: u64,
 }
@@ -59,10 +65,20 @@ struct ExistingNode {
     redistribution: String,
 }
 
+/// A marking-definition of the workspace and the rank of the level it states.
 #[derive(Debug, SurrealValue)]
-struct StatedMarking {
+pub(super) struct StatedMarking {
     stix_id: String,
     states: Option<i64>,
+}
+
+/// Reads [`StatedMarking`]s by the ids of their rows.
+pub(super) const STATED: &str = "SELECT stix_id, states FROM $ids WHERE ws = $ws";
+
+impl StatedMarking {
+    pub(super) fn into_known(self) -> Result<(String, Option<Tlp>), DomainError> {
+        Ok((self.stix_id, self.states.map(tlp).transpose()?))
+    }
 }
 
 /// The id of the node that an external id names in a workspace: the same on every ingest.
@@ -73,13 +89,6 @@ pub fn node_id(ws: Uuid, external: &str) -> Uuid {
 /// The id of a supporting object in a workspace.
 pub(super) fn support_id(ws: Uuid, stix_id: &str) -> Uuid {
     Uuid::new_v5(&ws, format!("support\0{stix_id}").as_bytes())
-}
-
-fn evidence_id(ws: Uuid, node: &StixNode) -> Uuid {
-    Uuid::new_v5(
-        &ws,
-        format!("evidence\0{}\0{}", node.stix_id, node.modified).as_bytes(),
-    )
 }
 
 impl Store {
@@ -95,15 +104,13 @@ impl Store {
             .collect();
         let mut response = self
             .db
-            .query("SELECT stix_id, states FROM $ids WHERE ws = $ws")
+            .query(STATED)
             .bind(("ids", ids))
             .bind(("ws", ws))
             .await
             .map_err(failed(what))?;
         let rows: Vec<StatedMarking> = response.take(0).map_err(failed(what))?;
-        rows.into_iter()
-            .map(|row| Ok((row.stix_id, row.states.map(tlp).transpose()?)))
-            .collect()
+        rows.into_iter().map(StatedMarking::into_known).collect()
     }
 
     /// Writes what a bundle contains: everything, or, on an error, nothing.
@@ -114,27 +121,28 @@ impl Store {
         now: DateTime<Utc>,
         audit: impl Fn(&IngestResult, &SkipReport) -> AuditEntry,
     ) -> Result<StixIngested, DomainError> {
+        self.db.budget().allow_plan(plan)?;
         with_retry(|| async {
             let tx = self.begin().await?;
             let mut ingest = Ingest {
                 tx: &tx,
                 ws,
-                now,
-                rev: self.next_rev(),
+                rows: StixRows {
+                    ws,
+                    now,
+                    rev: self.next_rev(),
+                },
                 done: Outcome::new(plan),
             };
             let outcome = ingest.run(plan, &audit).await;
-            let rev = ingest.rev;
-            let Outcome {
-                result,
-                skipped,
-                touched,
-            } = ingest.done;
+            let rev = ingest.rows.rev;
+            let done = ingest.done;
             tx.finish(outcome).await?;
             Ok(StixIngested {
-                result,
-                skipped,
-                touched,
+                result: done.result,
+                skipped: done.skipped,
+                held: done.held,
+                touched: done.touched,
                 rev,
             })
         })
@@ -146,6 +154,7 @@ impl Store {
 struct Outcome {
     result: IngestResult,
     skipped: SkipReport,
+    held: HeldReport,
     touched: Vec<Uuid>,
 }
 
@@ -154,6 +163,7 @@ impl Outcome {
         Self {
             result: IngestResult::default(),
             skipped: plan.skipped.clone(),
+            held: HeldReport::default(),
             touched: Vec::new(),
         }
     }
@@ -162,8 +172,7 @@ impl Outcome {
 struct Ingest<'a> {
     tx: &'a WriteTx,
     ws: Uuid,
-    now: DateTime<Utc>,
-    rev: u64,
+    rows: StixRows,
     done: Outcome,
 }
 
@@ -173,9 +182,17 @@ impl Ingest<'_> {
         plan: &StixPlan,
         audit: &impl Fn(&IngestResult, &SkipReport) -> AuditEntry,
     ) -> Result<(), StoreError> {
-        self.nodes(&plan.nodes).await?;
-        self.edges(&plan.relationships).await?;
-        self.support(&plan.supporting).await?;
+        // Piece by piece: the rows of a large bundle would take as much memory again.
+        for nodes in plan.nodes.chunks(CHUNK) {
+            self.nodes(nodes, plan.default_tlp).await?;
+        }
+        for edges in plan.relationships.chunks(CHUNK) {
+            self.edges(edges, plan.default_tlp).await?;
+        }
+        for objects in plan.supporting.chunks(CHUNK) {
+            self.support(objects, plan.default_tlp).await?;
+        }
+        self.done.result.held_back = self.done.held.total;
         let entry = audit(&self.done.result, &self.done.skipped);
         self.tx
             .write(
@@ -185,60 +202,44 @@ impl Ingest<'_> {
             .await
     }
 
-    async fn nodes(&mut self, nodes: &[StixNode]) -> Result<(), StoreError> {
-        let ids: Vec<_> = nodes
-            .iter()
-            .map(|n| record("node", node_id(self.ws, &n.stix_id)))
-            .collect();
-        let found: Vec<ExistingNode> = self
-            .tx
-            .find(
-                self.ws,
-                "SELECT id, modified, evidence, evidence_tlp, properties, tlp_rank, redistribution FROM $ids \
-                 WHERE ws = $ws",
-                ids,
-            )
-            .await?;
-        let mut stored: HashMap<Uuid, ExistingNode> = HashMap::new();
-        for row in found {
-            stored.insert(key(&row.id)?, row);
-        }
+    async fn nodes(&mut self, nodes: &[StixNode], default_tlp: Tlp) -> Result<(), StoreError> {
+        let mut stored = self.stored_nodes(nodes).await?;
         let (mut created, mut updated, mut evidence) = (Vec::new(), Vec::new(), Vec::new());
+        let mut held = Vec::new();
         for (place, node) in nodes.iter().enumerate() {
             breathe(place).await;
             let id = node_id(self.ws, &node.stix_id);
-            let known = stored.get(&id);
-            if known.is_some_and(|row| row.modified.is_some_and(|stored| stored >= node.modified)) {
+            let known = stored.remove(&id);
+            let old = known.as_ref().and_then(|row| row.modified);
+            if old.is_some_and(|stored| stored >= node.modified) {
                 self.done.skipped.count(stix_type(&node.stix_id), OLD);
                 continue;
             }
-            let source = self.evidence_row(node);
+            let source = self.rows.evidence(node);
             let source_id = key(&source.id)?;
-            let mut row = self.node_row(id, node, source_id);
+            let mut row = self.rows.node(id, node, source_id);
+            let is_new = known.is_none();
             if let Some(known) = known {
-                row.evidence.clone_from(&known.evidence);
-                row.evidence_tlp.clone_from(&known.evidence_tlp);
-                row.redistribution.clone_from(&known.redistribution);
-                // What others added was shown at the old marking, so it must not fall with the new one.
-                if row.evidence.len() > 1 && row.tlp_rank >= known.tlp_rank {
-                    let old: Map<String, Value> = serde_json::from_str(&known.properties).map_err(corrupt)?;
-                    let mut properties = node.properties.clone();
-                    carry_over(&old, &mut properties);
-                    row.properties = Value::Object(properties).to_string();
-                }
+                keep_additions(&mut row, known, &node.properties)?;
             }
             row.link(source_id, node.tlp);
+            self.hold(
+                (&node.stix_id, node.tlp, &node.held_by),
+                &source.id,
+                default_tlp,
+                &mut held,
+            )?;
             self.done.touched.push(id);
             evidence.push(source);
-            if known.is_some() {
-                updated.push(row)
-            } else {
+            if is_new {
                 created.push(row)
+            } else {
+                updated.push(row)
             }
         }
-        self.done.result.nodes_created = created.len() as u64;
-        self.done.result.nodes_updated = updated.len() as u64;
-        self.done.result.evidence_created = evidence.len() as u64;
+        self.done.result.nodes_created += created.len() as u64;
+        self.done.result.nodes_updated += updated.len() as u64;
+        self.done.result.evidence_created += evidence.len() as u64;
         self.tx
             .write("INSERT INTO evidence $rows RETURN NONE", evidence)
             .await?;
@@ -250,55 +251,63 @@ impl Ingest<'_> {
                 "FOR $row IN $rows { UPDATE $row.id CONTENT $row RETURN NONE }",
                 updated,
             )
+            .await?;
+        self.write_held(held).await
+    }
+
+    async fn stored_nodes(&self, nodes: &[StixNode]) -> Result<HashMap<Uuid, ExistingNode>, StoreError> {
+        let ids: Vec<_> = nodes
+            .iter()
+            .map(|n| record("node", node_id(self.ws, &n.stix_id)))
+            .collect();
+        let query = "SELECT id, modified, evidence, evidence_tlp, properties, tlp_rank, redistribution FROM $ids \
+                     WHERE ws = $ws";
+        let found: Vec<ExistingNode> = self.tx.find(self.ws, query, ids).await?;
+        let mut stored = HashMap::new();
+        for row in found {
+            stored.insert(key(&row.id)?, row);
+        }
+        Ok(stored)
+    }
+
+    /// Notes what is held back, for the report and for the day on which its markings are defined.
+    fn hold(
+        &mut self,
+        (stix_id, tlp, held_by): (&str, Tlp, &[String]),
+        row: &RecordId,
+        default_tlp: Tlp,
+        held: &mut Vec<HeldRow>,
+    ) -> Result<(), StoreError> {
+        if !held_by.is_empty() {
+            self.done.held.note(stix_id, tlp, held_by);
+        }
+        for marking in held_by {
+            held.push(HeldRow::new(self.ws, marking, row, default_tlp)?);
+        }
+        Ok(())
+    }
+
+    async fn write_held(&self, rows: Vec<HeldRow>) -> Result<(), StoreError> {
+        self.tx
+            .write(
+                "FOR $row IN $rows { UPSERT $row.id CONTENT $row RETURN NONE }",
+                rows,
+            )
             .await
     }
 
-    fn evidence_row(&self, node: &StixNode) -> EvidenceRow {
-        EvidenceRow {
-            id: record("evidence", evidence_id(self.ws, node)),
-            ws: self.ws,
-            kind: "stix".into(),
-            ext_id: Some(node.stix_id.clone()),
-            title: node.name.clone(),
-            source: node.source.clone(),
-            tlp_rank: i64::from(node.tlp.rank()),
-            raw: Some(pack(&node.raw)),
-            created_at: self.now,
-        }
-    }
-
-    fn node_row(&self, id: Uuid, node: &StixNode, source: Uuid) -> NodeRow {
-        NodeRow {
-            id: record("node", id),
-            ws: self.ws,
-            node_type: node.node_type.as_str().into(),
-            name: node.name.clone(),
-            description: node.description.clone(),
-            source: node.source.clone(),
-            source_type: "stix".into(),
-            tlp_rank: i64::from(node.tlp.rank()),
-            confidence: node.confidence,
-            properties: Value::Object(node.properties.clone()).to_string(),
-            status: node.status.as_str().into(),
-            evidence: Vec::new(),
-            evidence_tlp: Vec::new(),
-            stix_evidence: Some(source),
-            modified: Some(node.modified),
-            redistribution: "allowed".into(),
-            rev: i64::try_from(self.rev).unwrap_or(i64::MAX),
-            ingested_at: self.now,
-        }
-    }
-
-    async fn edges(&mut self, edges: &[StixRelationship]) -> Result<(), StoreError> {
+    async fn edges(&mut self, edges: &[StixRelationship], default_tlp: Tlp) -> Result<(), StoreError> {
         let ends = self.known_ends(edges).await?;
-        let ids: Vec<_> = edges.iter().map(|e| record("edge", self.edge_id(e))).collect();
+        let ids: Vec<_> = edges
+            .iter()
+            .map(|e| record("edge", self.rows.edge_id(e)))
+            .collect();
         let stored: HashMap<Uuid, Option<DateTime<Utc>>> =
             by_key(self.tx.find(self.ws, VERSIONS, ids).await?)?;
-        let (mut rows, mut replaced) = (Vec::new(), Vec::new());
+        let (mut rows, mut replaced, mut held) = (Vec::new(), Vec::new(), Vec::new());
         for (place, edge) in edges.iter().enumerate() {
             breathe(place).await;
-            let id = self.edge_id(edge);
+            let id = self.rows.edge_id(edge);
             let known = stored.get(&id);
             if known.is_some_and(|stored| stored.is_some_and(|stored| stored >= edge.modified)) {
                 self.done.skipped.count("relationship", OLD);
@@ -314,37 +323,26 @@ impl Ingest<'_> {
                     .bad("relationship", &edge.stix_id, NO_END.into());
                 continue;
             }
+            let id = record("edge", id);
             if known.is_some() {
-                replaced.push(record("edge", id));
+                replaced.push(id.clone());
             }
-            rows.push(EdgeRow {
-                id: record("edge", id),
-                source: record("node", source),
-                target: record("node", target),
-                ws: self.ws,
-                relationship: edge.relationship.clone(),
-                tlp_rank: i64::from(edge.tlp.rank()),
-                confidence: edge.confidence,
-                active: edge.active,
-                modified: Some(edge.modified),
-                raw: Some(pack(&edge.raw)),
-                proof: None,
-                evidence: None,
-                properties: None,
-                created_at: self.now,
-            });
+            self.hold(
+                (&edge.stix_id, edge.tlp, &edge.held_by),
+                &id,
+                default_tlp,
+                &mut held,
+            )?;
+            rows.push(self.rows.edge(edge, id, source, target));
         }
-        self.done.result.edges_updated = replaced.len() as u64;
-        self.done.result.edges_created = (rows.len() - replaced.len()) as u64;
+        self.done.result.edges_updated += replaced.len() as u64;
+        self.done.result.edges_created += (rows.len() - replaced.len()) as u64;
         // A relation's ends can't be changed in place, so a newer version replaces the edge.
         self.tx.write("DELETE $rows RETURN NONE", replaced).await?;
         self.tx
             .write("INSERT RELATION INTO edge $rows RETURN NONE", rows)
-            .await
-    }
-
-    fn edge_id(&self, edge: &StixRelationship) -> Uuid {
-        Uuid::new_v5(&self.ws, format!("edge\0{}", edge.stix_id).as_bytes())
+            .await?;
+        self.write_held(held).await
     }
 
     /// The ends of these relationships that are nodes of the workspace.
@@ -359,41 +357,56 @@ impl Ingest<'_> {
         Ok(found.into_keys().collect())
     }
 
-    async fn support(&mut self, objects: &[StixSupport]) -> Result<(), StoreError> {
-        let id_of = |object: &StixSupport| support_id(self.ws, &object.stix_id);
-        let ids: Vec<_> = objects.iter().map(|o| record("stix_support", id_of(o))).collect();
+    async fn support(&mut self, objects: &[StixSupport], default_tlp: Tlp) -> Result<(), StoreError> {
+        let ids = objects.iter().map(|object| support_id(self.ws, &object.stix_id));
+        let ids = ids.map(|id| record("stix_support", id)).collect();
         let stored: HashMap<Uuid, Option<DateTime<Utc>>> =
             by_key(self.tx.find(self.ws, VERSIONS, ids).await?)?;
-        let mut rows = Vec::new();
+        let (mut rows, mut held) = (Vec::new(), Vec::new());
         for (place, object) in objects.iter().enumerate() {
             breathe(place).await;
-            let id = id_of(object);
+            let id = support_id(self.ws, &object.stix_id);
             if stored
                 .get(&id)
                 .is_some_and(|stored| stored.is_some_and(|stored| stored >= object.modified))
             {
                 continue;
             }
-            let states = marking::level_of(&Value::Object(object.raw.clone()))
-                .ok()
-                .flatten();
-            rows.push(SupportRow {
-                id: record("stix_support", id),
-                ws: self.ws,
-                stix_id: object.stix_id.clone(),
-                tlp_rank: i64::from(object.tlp.rank()),
-                states: states.map(|level| i64::from(level.rank())),
-                modified: object.modified,
-                raw: pack(&object.raw),
-            });
+            let id = record("stix_support", id);
+            // A definition that is known for its level alone waits for nothing.
+            if object.states.is_none() {
+                self.hold(
+                    (&object.stix_id, object.tlp, &object.held_by),
+                    &id,
+                    default_tlp,
+                    &mut held,
+                )?;
+            }
+            rows.push(self.rows.support(object, id));
         }
         self.tx
             .write(
                 "FOR $row IN $rows { UPSERT $row.id CONTENT $row RETURN NONE }",
                 rows,
             )
-            .await
+            .await?;
+        self.write_held(held).await
     }
+}
+
+/// Keeps what others added to a node when a newer version of its object takes its place.
+fn keep_additions(row: &mut NodeRow, known: ExistingNode, own: &str) -> Result<(), StoreError> {
+    row.evidence = known.evidence;
+    row.evidence_tlp = known.evidence_tlp;
+    row.redistribution = known.redistribution;
+    // What others added was shown at the old marking, so it must not fall with the new one.
+    if row.evidence.len() > 1 && row.tlp_rank >= known.tlp_rank {
+        let old: Map<String, Value> = serde_json::from_str(&known.properties).map_err(corrupt)?;
+        let mut properties: Map<String, Value> = serde_json::from_str(own).map_err(corrupt)?;
+        carry_over(&old, &mut properties);
+        row.properties = Value::Object(properties).to_string();
+    }
+    Ok(())
 }
 
 fn by_key(rows: Vec<Existing>) -> Result<HashMap<Uuid, Option<DateTime<Utc>>>, StoreError> {

@@ -15,7 +15,8 @@ use surrealdb::opt::Config;
 use uuid::Uuid;
 
 use super::database::{Connection, Database};
-use super::{SessionRecord, Store, StoreError};
+use super::size::Budget;
+use super::{SessionRecord, StorageMemory, Store, StoreError};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::session::{RecallMode, RecallSession};
@@ -53,6 +54,10 @@ pub(super) fn run_on_each<F: Future<Output = ()> + Send + 'static>(test: impl Fn
 }
 
 pub(super) async fn open(url: &str) -> Store {
+    open_with(url, StorageMemory::default()).await
+}
+
+pub(super) async fn open_with(url: &str, memory: StorageMemory) -> Store {
     let secret = SecretString::from("a secret of at least 32 bytes for tests");
     let server = crate::store::StorageServer {
         username: server::USER.into(),
@@ -60,15 +65,8 @@ pub(super) async fn open(url: &str) -> Store {
         connections: 4,
         timeout: std::time::Duration::from_secs(30),
     };
-    Store::open(
-        url,
-        "hosted",
-        crate::store::StorageMemory::default(),
-        Some(&server).filter(|_| url.starts_with("ws")),
-        &secret,
-    )
-    .await
-    .unwrap()
+    let server = Some(&server).filter(|_| url.starts_with("ws"));
+    Store::open(url, "hosted", memory, server, &secret).await.unwrap()
 }
 
 pub(super) fn entry(tenant: Uuid, action: &str) -> AuditEntry {
@@ -95,7 +93,7 @@ fn plan(objects: usize) -> StixPlan {
         confidence: 0.5,
         now: DateTime::<Utc>::UNIX_EPOCH,
     };
-    ingest::plan(all, defaults, Markings::new())
+    ingest::plan(all.into(), defaults, Markings::new())
 }
 
 /// Everything in a table, as text.
@@ -247,7 +245,7 @@ async fn owner(url: &str) -> Database {
         match connect((url, Config::new())).await {
             Ok(db) => {
                 db.use_ns("threat_memory").use_db("hosted").await.unwrap();
-                return Database::new(Connection::Remote(db));
+                return Database::new(Connection::Remote(db), Budget::new(256 << 20));
             }
             // The engine lets go of the directory in the background.
             Err(error) => {

@@ -8,13 +8,13 @@ use uuid::Uuid;
 use super::Store;
 use super::connect::StoreError;
 use super::database::Work;
-use super::rows::{key, record};
+use super::rows::{HeldRow, key, record};
 use super::staging_rows::{BatchRow, EntityRow, PartRow};
 use crate::domain::tlp::Tlp;
 
 /// Rows per statement: large enough to be fast, small enough to keep a statement's memory bounded and to leave the
 /// thread to others after some tens of milliseconds.
-const CHUNK: usize = 250;
+pub(super) const CHUNK: usize = 250;
 /// Rows made between two pauses.
 const ROWS_PER_PIECE: usize = 64;
 
@@ -67,6 +67,27 @@ impl WriteTx {
             .bind(("ws", ws))
             .await?;
         Ok(response.take(0)?)
+    }
+
+    /// At most `page` rows that wait for a marking, supporting objects first: whether a node may name its author depends
+    /// on the author's own marking.
+    pub(super) async fn held_rows(
+        &self,
+        ws: Uuid,
+        marking: &str,
+        page: u32,
+    ) -> Result<Vec<HeldRow>, StoreError> {
+        for turn in ["= 'stix_support'", "!= 'stix_support'"] {
+            let query = format!(
+                "SELECT * FROM stix_held WHERE ws = $ws AND marking = $marking AND record::tb(held) {turn} LIMIT {page}"
+            );
+            let statement = self.tx.query(query).bind(("ws", ws));
+            let rows: Vec<HeldRow> = statement.bind(("marking", marking.to_owned())).await?.take(0)?;
+            if !rows.is_empty() {
+                return Ok(rows);
+            }
+        }
+        Ok(Vec::new())
     }
 
     /// The later texts of a staging batch, in their order.
@@ -137,6 +158,11 @@ impl WriteTx {
             tokio::task::yield_now().await;
         }
         Ok(())
+    }
+
+    /// Adds to the transaction's size what a statement writes beyond the values it is given.
+    pub(super) fn charge(&self, bytes: u64) -> Result<(), StoreError> {
+        Ok(self.tx.charge(bytes)?)
     }
 
     /// Commits what succeeded, takes back what failed. A failed statement is never committed: the engine

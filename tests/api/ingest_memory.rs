@@ -92,14 +92,19 @@ fn osint_items_need_little_however_small_they_are_and_whoever_collected_them() {
         let items: Vec<Value> = (0..count).map(|n| json!({"title": format!("a{n}")})).collect();
         json!({"collector": noise(1, collector), "items": items})
     };
-    needs_little("osint", "ten thousand small items", &small(10_000, 3), 201);
+    needs_little("osint", "four thousand small items", &small(4_000, 3), 201);
     needs_little(
         "osint",
         "ten thousand under a long collector",
         &small(10_000, 500),
         400,
     );
-    needs_little("osint", "some under a long collector", &small(2_000, 500), 201);
+    needs_little(
+        "osint",
+        "two thousand under a long collector",
+        &small(2_000, 500),
+        201,
+    );
     let items: Vec<Value> = (0..400)
         .map(|n| {
             let tags: Vec<String> = (0..100).map(|tag| noise(n * 100 + tag, 200)).collect();
@@ -116,12 +121,12 @@ fn osint_items_need_little_however_small_they_are_and_whoever_collected_them() {
 
 #[test]
 fn analyst_entries_need_little() {
-    let nodes: Vec<Value> = (0..10_000)
+    let nodes: Vec<Value> = (0..5_000)
         .map(|n| json!({"name": format!("a{n}"), "node_type": "osint"}))
         .collect();
     needs_little(
         "analyst",
-        "ten thousand small entries",
+        "five thousand small entries",
         &json!({"nodes": nodes}),
         201,
     );
@@ -159,7 +164,7 @@ fn misp_events_need_little_however_much_their_attributes_share() {
         json!({"event": {"uuid": uuid::Uuid::new_v4().to_string(), "info": noise(1, length),
             "Orgc": {"name": noise(2, length)}, "Tag": tags, "Attribute": attributes}})
     };
-    needs_little("misp", "five thousand attributes", &event(5_000, 20, 3), 201);
+    needs_little("misp", "four thousand attributes", &event(4_000, 20, 3), 201);
     needs_little("misp", "many that share much", &event(5_000, 500, 100), 400);
     needs_little("misp", "some that share much", &event(150, 500, 100), 201);
     let tiny = json!({"event": {"uuid": "u", "Attribute": [], "x": vec![json!({"a": 0}); 400_000]}});
@@ -202,6 +207,6 @@ fn previews_need_little_however_much_they_name() {
         let hosts: Vec<String> = (0..count).map(|n| format!("h{n}.evil{n}.com")).collect();
         json!({"text": hosts.join(" ")})
     };
-    needs_little("preview", "nearly the most entities", &named(4_900), 200);
+    needs_little("preview", "nearly the most entities", &named(3_900), 200);
     needs_little("preview", "too many entities", &named(40_000), 400);
 }

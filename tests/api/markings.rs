@@ -83,7 +83,6 @@ fn an_unknown_marking_is_never_taken_for_the_default() {
             let error = app.admin.post("/api/ingest/stix", &body).await.refused(400).await;
             assert!(error.starts_with("default_tlp: must be one of"), "{error}");
         }
-        let stranger = stix::id("marking-definition");
         let pink = stix::with(
             stix::statement("x"),
             json!({"definition_type": "tlp", "definition": {"tlp": "pink"}}),
@@ -92,11 +91,8 @@ fn an_unknown_marking_is_never_taken_for_the_default() {
             json!({"x_mitre_tlp": "TLP:PINK"}),
             json!({"x_mitre_tlp": 4}),
             json!({"labels": ["tlp:pink"]}),
-            json!({"object_marking_refs": [stranger]}),
-            json!({"granular_markings": [{"marking_ref": stranger, "selectors": ["name"]}]}),
-            json!({"object_marking_refs": [pink["id"]]}),
         ];
-        let mut objects = vec![pink];
+        let mut objects = vec![pink.clone()];
         objects.extend(
             bad.iter()
                 .map(|changes| stix::with(stix::object("tool", "Heron"), changes.clone())),
@@ -106,6 +102,16 @@ fn an_unknown_marking_is_never_taken_for_the_default() {
         let skipped = done["skipped_objects"].as_array().unwrap();
         assert!(skipped.len() >= bad.len(), "{done}");
         assert_eq!(app.admin.search("Heron").await["count"], 0);
+
+        // A definition of a level that does not exist defines nothing, so what it marks is AMBER and does not leave.
+        let marked = stix::with(
+            stix::object("tool", "Heron"),
+            json!({"object_marking_refs": [pink["id"]]}),
+        );
+        let body = json!({"bundle": [pink, marked], "default_tlp": "white"});
+        let done = app.admin.post("/api/ingest/stix", &body).await.expect(201).await;
+        assert_eq!(done["results"]["warnings"].as_array().unwrap().len(), 1, "{done}");
+        assert_eq!(app.admin.search("Heron").await["max_tlp"], "TLP:AMBER");
         app.stop().await;
     });
 }

@@ -156,11 +156,18 @@ fn a_marking_that_only_another_workspace_knows_is_unknown() {
         };
         first.ingest(json!([marking, marked("Knows")])).await;
         let known = first.ingest(json!([marked("Knows too")])).await;
-        assert_eq!(known["nodes_created"], 1);
+        assert_eq!(
+            (&known["nodes_created"], &known["warnings"]),
+            (&json!(1), &json!([]))
+        );
         let unknown = second.ingest(json!([marked("Does not know")])).await;
-        assert_eq!(unknown["nodes_created"], 0);
-        let reason = unknown["skipped_objects"][0]["reason"].as_str().unwrap();
-        assert!(reason.contains("not defined"), "{reason}");
+        let warning = unknown["warnings"][0].as_str().unwrap();
+        assert!(warning.contains("held back"), "{warning}");
+        // Nor does a definition that comes to one workspace release what waits in the other.
+        let released = first.ingest(json!([marking])).await;
+        assert_eq!(released["remarked"], 0);
+        let found = second.search("Does not know").await;
+        assert_eq!(found["results"][0]["tlp"], "TLP:AMBER");
         app.stop().await;
     });
 }

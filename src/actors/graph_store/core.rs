@@ -497,6 +497,8 @@ impl GraphCore {
         for ws in workspaces {
             if let Err(error) = self.index_of(ws).await {
                 tracing::error!(workspace = %ws, ?error, "opening the search index failed");
+            } else if let Err(error) = self.release_waiting(ws).await {
+                tracing::error!(workspace = %ws, ?error, "marking held objects anew failed");
             }
         }
     }

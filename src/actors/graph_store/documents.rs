@@ -43,6 +43,8 @@ pub(super) fn of_stored(stored: &StoredNode) -> IndexDoc {
 
 /// The document of a STIX object that was just written.
 pub(super) fn of_stix(id: Uuid, rev: u64, node: &StixNode) -> IndexDoc {
+    // The planner wrote it.
+    let properties = serde_json::from_str(&node.properties).unwrap_or_default();
     let facts = Facts {
         id,
         rev,
@@ -51,7 +53,7 @@ pub(super) fn of_stix(id: Uuid, rev: u64, node: &StixNode) -> IndexDoc {
         tlp: node.tlp,
         name: &node.name,
         description: &node.description,
-        properties: &node.properties,
+        properties: &properties,
     };
     facts.into_doc()
 }

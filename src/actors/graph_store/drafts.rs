@@ -175,7 +175,7 @@ impl GraphCore {
     }
 
     /// Indexes what a revision changed, a page of it at a time.
-    async fn index_stored(&self, ws: Uuid, state: &WorkspaceState, rev: u64, touched: &[Uuid]) {
+    pub(super) async fn index_stored(&self, ws: Uuid, state: &WorkspaceState, rev: u64, touched: &[Uuid]) {
         let applied = async {
             let (mut pages, mut complete) = (touched.chunks(PAGE).peekable(), true);
             loop {

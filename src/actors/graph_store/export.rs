@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::ExportSession;
 use super::core::GraphCore;
+use super::{ExportSession, Exported};
 use crate::actors::audit_writer::Append;
 use crate::actors::job::{beside, blocking};
 use crate::clock;
@@ -18,7 +18,12 @@ use crate::domain::stix::export::{self, ExportObject, ExportParts};
 use crate::domain::stix::object;
 use crate::domain::stix::synthesize::{self, Facts};
 use crate::domain::tlp::Tlp;
-use crate::store::{EdgeRecord, StoredNode};
+use crate::store::{EdgeRecord, HeldBack, StoredNode};
+
+/// The nodes of a session; of those held back, the markings.
+type Nodes = HeldBack<Vec<StoredNode>, Vec<Tlp>>;
+/// The relationships among them; of those held back, the ends.
+type Edges = HeldBack<Vec<EdgeRecord>, Vec<(Uuid, Uuid)>>;
 
 /// Source redistribution state that lets an object leave.
 const ALLOWED: &str = "allowed";
@@ -28,7 +33,7 @@ const MOST_SUPPORTING: usize = 10_000;
 
 impl GraphCore {
     /// Builds the bundle of a session, as JSON text.
-    pub(super) async fn export_session(&self, message: ExportSession) -> Result<String, DomainError> {
+    pub(super) async fn export_session(&self, message: ExportSession) -> Result<Exported, DomainError> {
         let ExportSession { by, session } = message;
         let ws = by.workspace.id;
         let record = self
@@ -47,7 +52,7 @@ impl GraphCore {
         let edges = self.edges_among(ws, record.session.node_ids.clone(), leaving);
         let nodes = self
             .store
-            .nodes_by_id(ws, &record.session.node_ids, highest, include_rejected)
+            .nodes_to_export(ws, &record.session.node_ids, highest, include_rejected)
             .await?;
         if let Some(reason) = refusal(&by, &nodes) {
             // The denial is in the log before the answer leaves.
@@ -63,7 +68,13 @@ impl GraphCore {
             self.audit().call(Append(entry)).await?;
             return Err(DomainError::Forbidden(reason));
         }
-        let parts = self
+        let count = nodes.held.len() as u64;
+        if nodes.leaving.is_empty() && count > 0 {
+            self.log_export(&by, session, Outcome::Failure, (0, count))
+                .await?;
+            return Err(DomainError::HeldBack { count });
+        }
+        let (parts, held_back) = self
             .parts(&by, &record.session.node_ids, nodes, edges, leaving)
             .await?;
         let exported = parts.nodes.len() as u64;
@@ -73,15 +84,29 @@ impl GraphCore {
         } else {
             Outcome::Failure
         };
-        let entry = AuditEntry::by(&by, "recall.export", "recall_session", outcome, clock::now())
-            .on(session)
-            .with("nodes", exported);
         let written = blocking(move || Ok(built.map(|bundle| bundle.to_string())));
-        let (logged, text) = tokio::join!(self.audit().call(Append(entry)), written);
+        let log = self.log_export(&by, session, outcome, (exported, held_back));
+        let (logged, text) = tokio::join!(log, written);
         logged?;
-        text?.map_err(|violations| DomainError::InvalidBundle {
+        let bundle = text?.map_err(|violations| DomainError::InvalidBundle {
             details: export::summary(&violations),
-        })
+        })?;
+        Ok(Exported { bundle, held_back })
+    }
+
+    /// Notes an export in the audit log: how many nodes left, and how many objects were held back.
+    async fn log_export(
+        &self,
+        by: &Principal,
+        session: Uuid,
+        outcome: Outcome,
+        (nodes, held_back): (u64, u64),
+    ) -> Result<(), DomainError> {
+        let entry = AuditEntry::by(by, "recall.export", "recall_session", outcome, clock::now())
+            .on(session)
+            .with("nodes", nodes)
+            .with("held_back", held_back);
+        self.audit().call(Append(entry)).await.map(drop)
     }
 
     /// Begins to read the relationships among these nodes of the workspace, hidden ones included.
@@ -90,31 +115,38 @@ impl GraphCore {
         ws: Uuid,
         nodes: Vec<Uuid>,
         highest: Tlp,
-    ) -> impl Future<Output = Result<Vec<EdgeRecord>, DomainError>> {
+    ) -> impl Future<Output = Result<Edges, DomainError>> {
         let store = Arc::clone(&self.store);
         beside(async move { store.relationships_among(ws, &nodes, highest).await })
     }
 
-    /// Everything the bundle is made of, in the order of the session.
+    /// Everything the bundle is made of, in the order of the session, and how much else is held back.
     async fn parts(
         &self,
         by: &Principal,
         order: &[Uuid],
-        nodes: Vec<StoredNode>,
-        edges: impl Future<Output = Result<Vec<EdgeRecord>, DomainError>>,
+        nodes: Nodes,
+        edges: impl Future<Output = Result<Edges, DomainError>>,
         highest: Tlp,
-    ) -> Result<ExportParts, DomainError> {
+    ) -> Result<(ExportParts, u64), DomainError> {
         let ws = by.workspace.id;
         let author = synthesize::workspace_identity(ws, &by.workspace.name, by.workspace.created_at);
         let author_id = object::text(&author, "id").unwrap_or_default().to_owned();
         let mut parts = ExportParts::default();
         let stix_ids = self
-            .add_nodes((ws, highest), order, nodes, &author_id, &mut parts)
+            .add_nodes((ws, highest), order, nodes.leaving, &author_id, &mut parts)
             .await?;
-        let edges = edges.await?.into_iter();
+        let edges = edges.await?;
+        let leaves = |end: &Uuid| stix_ids.contains_key(end);
+        let held = edges
+            .held
+            .iter()
+            .filter(|(source, target)| leaves(source) && leaves(target));
+        let held = nodes.held.len() as u64 + held.count() as u64;
+        let leaving = edges.leaving.into_iter();
         parts
             .relationships
-            .extend(edges.filter_map(|edge| relationship(edge, &stix_ids, &author_id)));
+            .extend(leaving.filter_map(|edge| relationship(edge, &stix_ids, &author_id)));
         if parts.missing_refs().contains(&author_id) {
             parts.supporting.push(ExportObject {
                 raw: author,
@@ -122,8 +154,8 @@ impl GraphCore {
                 confidence: None,
             });
         }
-        self.add_supporting(ws, &mut parts, highest).await?;
-        Ok(parts)
+        let held = held + self.add_supporting(ws, &mut parts, highest).await?;
+        Ok((parts, held))
     }
 
     /// Adds the nodes as STIX objects, in the order of the session; their STIX ids.
@@ -164,26 +196,29 @@ impl GraphCore {
         Ok(stix_ids)
     }
 
-    /// Adds what the parts refer to, and what that refers to, as far as the caller may see it.
+    /// Adds what the parts refer to, and what that refers to, as far as the caller may see it and it may leave; how much
+    /// is held back.
     async fn add_supporting(
         &self,
         ws: Uuid,
         parts: &mut ExportParts,
         highest: Tlp,
-    ) -> Result<(), DomainError> {
+    ) -> Result<u64, DomainError> {
         let mut asked: HashSet<String> = HashSet::new();
+        let mut held = 0;
         for _ in 0..MOST_HOPS {
             let missing = parts.missing_refs();
             let wanted: Vec<&String> = missing.iter().filter(|id| !asked.contains(*id)).collect();
             if wanted.is_empty() {
-                return Ok(());
+                return Ok(held);
             }
             let found = self
                 .store
                 .supporting(ws, wanted.iter().map(|id| id.as_str()), highest)
                 .await?;
             asked.extend(missing);
-            parts.supporting.extend(found);
+            parts.supporting.extend(found.leaving);
+            held += found.held;
             if parts.supporting.len() > MOST_SUPPORTING {
                 break;
             }
@@ -193,14 +228,16 @@ impl GraphCore {
     }
 }
 
-/// Why these rows must not leave, if they must not.
-fn refusal(by: &Principal, nodes: &[StoredNode]) -> Option<String> {
-    let red = nodes.iter().any(|stored| stored.node.tlp == Tlp::Red);
+/// Why these rows must not leave, if they must not. What is held back does not leave, but the session holds it.
+fn refusal(by: &Principal, nodes: &Nodes) -> Option<String> {
+    let red =
+        nodes.leaving.iter().any(|stored| stored.node.tlp == Tlp::Red) || nodes.held.contains(&Tlp::Red);
     if red && !by.workspace.red_export_grant {
         return Some("the session holds TLP:RED nodes and the workspace has no red_export_grant".into());
     }
-    let held = nodes.iter().any(|stored| stored.redistribution != ALLOWED);
-    held.then(|| "a source of this session does not allow redistribution".into())
+    let mut leaving = nodes.leaving.iter();
+    let bound = leaving.any(|stored| stored.redistribution != ALLOWED);
+    bound.then(|| "a source of this session does not allow redistribution".into())
 }
 
 /// An edge as a STIX relationship: its original, or what we know of it. None where an end does not leave.

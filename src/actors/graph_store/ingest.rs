@@ -1,19 +1,24 @@
 //! STIX in.
 
 use std::collections::HashSet;
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use serde_json::Value;
 use uuid::Uuid;
 
-use super::core::GraphCore;
+use super::core::{GraphCore, WorkspaceState};
 use super::{IngestStix, Ingested, documents};
 use crate::capacity::heavy;
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
 use crate::domain::stix::ingest::{self, Defaults, Markings, Planning, StixPlan};
-use crate::store::{StixIngested, node_id};
+use crate::domain::stix::object;
+use crate::domain::stix::objects::Objects;
+use crate::store::{IngestResult, Remarked, StixIngested, node_id};
+
+/// Name in the audit log of marking anew what waited for a definition.
+const REMARKED: &str = "ingest.stix_remarked";
 
 /// Objects that are planned at a time: some tens of milliseconds.
 const OBJECTS_PER_PIECE: usize = 200;
@@ -29,35 +34,33 @@ impl GraphCore {
         let ws = by.workspace.id;
         // The index must be complete before a write moves its checkpoint.
         self.index_of(ws).await?;
-        let (objects, foreign) = heavy(Some(ws), move || {
-            let foreign = ingest::foreign_markings(&objects);
-            Ok((objects, foreign))
-        })
-        .await?;
-        let known = self.store.markings(ws, &foreign).await?;
+        let known = self.store.markings(ws, &objects.foreign_markings()).await?;
         let plan = Arc::new(planned(ws, objects, defaults, known).await?);
 
         // One id for all tries: a retry after an unknown outcome must not write the entry twice.
         let entry = AuditEntry::by(&by, "ingest.stix", "node", Outcome::Success, clock::now());
-        let audit = |result: &crate::store::IngestResult, skipped: &ingest::SkipReport| {
+        let audit = |result: &IngestResult, skipped: &ingest::SkipReport| {
             entry
                 .clone()
                 .with("nodes_created", result.nodes_created)
                 .with("nodes_updated", result.nodes_updated)
                 .with("edges_created", result.edges_created)
                 .with("edges_updated", result.edges_updated)
+                .with("held_back", result.held_back)
                 .with("skipped", skipped.total())
         };
         let state = self.state(ws);
-        let done = {
+        let (done, remarked) = {
             let _writing = state.writing.lock().await;
             let done = self.store.ingest_stix(ws, &plan, clock::now(), audit).await?;
             Self::committed(&state, done.rev);
-            done
+            let entry = || AuditEntry::by(&by, REMARKED, "node", Outcome::Success, clock::now());
+            (done, self.release(ws, &state, markings_of(&plan), entry).await)
         };
         let StixIngested {
             result,
             skipped,
+            held,
             touched,
             rev,
         } = done;
@@ -71,14 +74,113 @@ impl GraphCore {
         });
         self.index_revision(ws, &state, rev, docs).await;
         self.chain(audit(&result, &skipped)).await;
-        Ok(Ingested { result, skipped })
+        Ok(Ingested {
+            result,
+            skipped,
+            warnings: held.into_warnings(),
+            remarked: self.show_remarked(ws, &state, remarked).await?,
+        })
     }
+
+    /// Marks anew what waits for these markings, as far as they are defined; to be called under the write lock.
+    async fn release(
+        &self,
+        ws: Uuid,
+        state: &WorkspaceState,
+        markings: HashSet<String>,
+        entry_of: impl Fn() -> AuditEntry,
+    ) -> Released {
+        let mut released = Released::default();
+        match self.store.holds_back(ws).await {
+            Ok(true) => {}
+            Ok(false) => return released,
+            Err(error) => {
+                released.failure = Some(error);
+                return released;
+            }
+        }
+        for marking in markings {
+            loop {
+                let entry = entry_of();
+                let audit = |objects: u64| {
+                    entry
+                        .clone()
+                        .with("marking", marking.as_str())
+                        .with("objects", objects)
+                };
+                match self.store.release_held(ws, &marking, audit).await {
+                    Ok(Some(page)) => {
+                        Self::committed(state, page.rev);
+                        released.entries.push(audit(page.objects));
+                        released.pages.push(page);
+                    }
+                    Ok(None) => break,
+                    Err(error) => {
+                        released.failure = Some(error);
+                        return released;
+                    }
+                }
+            }
+        }
+        released
+    }
+
+    /// Marks anew what was cut off, or came to another process at the same moment as the definition it waits for.
+    pub(super) async fn release_waiting(&self, ws: Uuid) -> Result<(), DomainError> {
+        let here = IpAddr::from([127, 0, 0, 1]);
+        let entry = || AuditEntry::anonymous(ws, here, REMARKED, "node", Outcome::Success, clock::now());
+        let state = self.state(ws);
+        let released = {
+            let _writing = state.writing.lock().await;
+            let markings = self.store.markings_to_release(ws).await?;
+            self.release(ws, &state, markings.into_iter().collect(), entry)
+                .await
+        };
+        self.show_remarked(ws, &state, released).await.map(drop)
+    }
+
+    /// Shows in the index what was marked anew; the number of objects.
+    async fn show_remarked(
+        &self,
+        ws: Uuid,
+        state: &WorkspaceState,
+        released: Released,
+    ) -> Result<u64, DomainError> {
+        let mut objects = 0;
+        for page in released.pages {
+            objects += page.objects;
+            self.index_stored(ws, state, page.rev, &page.touched).await;
+        }
+        for entry in released.entries {
+            self.chain(entry).await;
+        }
+        // What is left waits for the next bundle that names the marking, or the next start.
+        released.failure.map_or(Ok(objects), Err)
+    }
+}
+
+/// What was marked anew, and what stopped it.
+#[derive(Default)]
+struct Released {
+    pages: Vec<Remarked>,
+    entries: Vec<AuditEntry>,
+    failure: Option<DomainError>,
+}
+
+/// The markings that a bundle defines, and those that it misses: another bundle may have brought them in the meantime.
+fn markings_of(plan: &StixPlan) -> HashSet<String> {
+    let defined = plan.supporting.iter().map(|support| &support.stix_id);
+    let defined = defined.filter(|id| object::type_of_id(id) == Some("marking-definition"));
+    let missed = plan.nodes.iter().flat_map(|node| &node.held_by);
+    let missed = missed.chain(plan.relationships.iter().flat_map(|edge| &edge.held_by));
+    let missed = missed.chain(plan.supporting.iter().flat_map(|support| &support.held_by));
+    defined.chain(missed).cloned().collect()
 }
 
 /// Plans a bundle piece by piece, so that others have their turn between the pieces of a large one.
 async fn planned(
     ws: Uuid,
-    objects: Vec<Value>,
+    objects: Objects,
     defaults: Defaults,
     known: Markings,
 ) -> Result<StixPlan, DomainError> {

@@ -18,7 +18,6 @@ mod tests;
 use std::sync::Arc;
 
 use actix::{Actor, Context};
-use serde_json::Value;
 use tokio::runtime::Handle;
 use uuid::Uuid;
 
@@ -34,6 +33,7 @@ use crate::domain::principal::Principal;
 use crate::domain::session::{RecallMode, RecallSession, ScoredNode, Visible};
 use crate::domain::staging::{CommitResult, DuplicateCandidate, ExtractedEntity};
 use crate::domain::stix::ingest::{Defaults, SkipReport};
+use crate::domain::stix::objects::Objects;
 use crate::store::{IngestResult, Page};
 
 /// Way to the graph.
@@ -43,7 +43,7 @@ pub type GraphHandle = ActorHandle<GraphStore>;
 #[derive(Debug)]
 pub struct IngestStix {
     pub by: Principal,
-    pub objects: Vec<Value>,
+    pub objects: Objects,
     pub defaults: Defaults,
 }
 
@@ -52,6 +52,10 @@ pub struct IngestStix {
 pub struct Ingested {
     pub result: IngestResult,
     pub skipped: SkipReport,
+    /// What was taken in and is held back, line by line.
+    pub warnings: Vec<String>,
+    /// Objects from earlier that were marked anew, because this bundle defines a marking of theirs.
+    pub remarked: u64,
 }
 
 impl Request for IngestStix {
@@ -246,8 +250,16 @@ pub struct ExportSession {
     pub session: Uuid,
 }
 
+/// The bundle of a session.
+#[derive(Debug)]
+pub struct Exported {
+    pub bundle: String,
+    /// Objects that were left out because a marking of theirs is not defined.
+    pub held_back: u64,
+}
+
 impl Request for ExportSession {
-    type Reply = String;
+    type Reply = Exported;
     const NAME: &'static str = "export_session";
     const ACCESS: Access = Access::Read;
 

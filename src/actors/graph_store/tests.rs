@@ -13,10 +13,11 @@ use super::{IngestStix, Recall};
 use crate::actors::audit_writer::AuditWriter;
 use crate::clock;
 use crate::config::{Flags, Settings};
+use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::permission::{Role, Tier};
 use crate::domain::principal::{Credential, Principal, Workspace};
 use crate::domain::session::RecallMode;
-use crate::domain::stix::ingest::Defaults;
+use crate::domain::stix::ingest::{self, Defaults};
 use crate::domain::tlp::Tlp;
 use crate::search::{BuiltinEmbedder, IndexSettings, SearchIndex};
 use crate::store::Store;
@@ -115,7 +116,7 @@ fn a_second_process_finds_what_the_first_one_wrote() {
         };
         one.ingest_stix(IngestStix {
             by: by.clone(),
-            objects,
+            objects: objects.into(),
             defaults,
         })
         .await
@@ -123,5 +124,69 @@ fn a_second_process_finds_what_the_first_one_wrote() {
         assert_eq!(names(&one, &by, "Quiet Heron").await, ["Quiet Heron"]);
         two.follow().await;
         assert_eq!(names(&two, &by, "Quiet Heron").await, ["Quiet Heron"]);
+    });
+}
+
+#[test]
+fn what_a_cut_left_held_back_is_marked_anew_at_the_next_start() {
+    let system = actix::System::with_tokio_rt(|| {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        builder
+            .worker_threads(2)
+            .thread_stack_size(16 << 20)
+            .enable_all()
+            .build()
+            .unwrap()
+    });
+    system.block_on(async {
+        let secret = SecretString::from("0123456789abcdef0123456789abcdef");
+        let memory = crate::store::StorageMemory::default();
+        let store = Store::open("mem://", "hosted", memory, None, &secret)
+            .await
+            .unwrap();
+        let store = Arc::new(store);
+        let actors = Settings::load(None, &Flags::default()).unwrap().actors;
+        let audit = AuditWriter::start(Arc::clone(&store), Handle::current(), actors.audit_writer);
+        let embedder = Arc::new(BuiltinEmbedder::load().unwrap());
+        let index = SearchIndex::open(None, embedder, IndexSettings::default()).unwrap();
+        let surroundings = Surroundings::default();
+        let core = GraphCore::new(
+            Arc::clone(&store),
+            Arc::new(index),
+            audit,
+            surroundings,
+            Holds::Nodes,
+        );
+
+        let mut by = analyst();
+        by.workspace.tlp_ceiling = Tlp::Green;
+        let marking = "marking-definition--31b940d4-6f7f-459a-80ea-9c1f17b58abc";
+        let tool = json!({"type": "campaign", "name": "Quiet Heron", "object_marking_refs": [marking],
+            "id": "campaign--31b940d4-6f7f-459a-80ea-9c1f17b58abc"});
+        let licence = json!({"type": "marking-definition", "id": marking, "spec_version": "2.1",
+            "created": "2020-01-01T00:00:00.000Z", "definition_type": "statement",
+            "definition": {"statement": "x"}});
+        let defaults = Defaults {
+            tlp: Tlp::Green,
+            confidence: 0.5,
+            now: clock::now(),
+        };
+        let message = IngestStix {
+            by: by.clone(),
+            objects: vec![tool].into(),
+            defaults,
+        };
+        core.ingest_stix(message).await.unwrap();
+        // The definition is durable, and then the process is cut off.
+        let plan = ingest::plan(vec![licence].into(), defaults, ingest::Markings::new());
+        let entry = AuditEntry::by(&by, "ingest.stix", "node", Outcome::Success, clock::now());
+        store
+            .ingest_stix(by.workspace.id, &plan, clock::now(), |_, _| entry.clone())
+            .await
+            .unwrap();
+        assert!(names(&core, &by, "Quiet Heron").await.is_empty());
+        core.release_waiting(by.workspace.id).await.unwrap();
+        assert_eq!(names(&core, &by, "Quiet Heron").await, ["Quiet Heron"]);
+        core.release_waiting(by.workspace.id).await.unwrap();
     });
 }

@@ -3,9 +3,32 @@
 //! Sources: STIX 2.1 section 7.2.1.4 (the four TLP 1.x objects), OASIS extension-definition--60a3c5c5
 //! (the TLP 2.0 objects).
 
-use serde_json::{Value, json};
+use std::collections::HashMap;
 
+use serde_json::{Map, Value, json};
+
+use super::object::{text, texts};
 use crate::domain::tlp::Tlp;
+
+/// Marking-definitions that are known: the level they state, `None` for statements.
+pub type Markings = HashMap<String, Option<Tlp>>;
+
+/// What an object says about its own marking.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Stated {
+    /// The level it states, if it states one.
+    pub level: Option<Tlp>,
+    /// Markings it refers to that nobody has defined, each once.
+    pub undefined: Vec<String>,
+}
+
+/// The marking of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Marked {
+    pub tlp: Tlp,
+    /// Markings that nobody has defined: until they are, the object does not leave.
+    pub undefined: Vec<String>,
+}
 
 const TLP1: [(&str, Tlp, &str); 4] = [
     (
@@ -101,6 +124,88 @@ pub fn level_of(definition: &Value) -> Result<Option<Tlp>, String> {
     }
 }
 
+/// What an object states: `x_mitre_tlp`, then TLP labels, then the most restrictive of the markings it refers to.
+///
+/// # Errors
+/// Names the property that states a level that does not exist.
+pub fn stated(object: &Map<String, Value>, known: &Markings) -> Result<Stated, String> {
+    let (referenced, undefined) = referenced(object, known);
+    let level = match own_level(object)? {
+        Some(own) => Some(own),
+        None => labelled(object)?.or(referenced),
+    };
+    Ok(Stated { level, undefined })
+}
+
+/// The marking of an object: what it states, or else the default. What an undefined marking forbids is unknown, so
+/// such an object is AMBER at least. A marking-definition is what tells others the rules, and so is never held back.
+///
+/// # Errors
+/// As [`stated`].
+pub fn marked(object: &Map<String, Value>, known: &Markings, default: Tlp) -> Result<Marked, String> {
+    let Stated { level, undefined } = stated(object, known)?;
+    let level = level.unwrap_or(default);
+    let undefined = if text(object, "type") == Some("marking-definition") {
+        Vec::new()
+    } else {
+        undefined
+    };
+    let tlp = if undefined.is_empty() {
+        level
+    } else {
+        level.max(Tlp::Amber)
+    };
+    Ok(Marked { tlp, undefined })
+}
+
+fn own_level(object: &Map<String, Value>) -> Result<Option<Tlp>, String> {
+    let Some(own) = object.get("x_mitre_tlp") else {
+        return Ok(None);
+    };
+    let own = own.as_str().ok_or("x_mitre_tlp: must be a string")?;
+    own.parse()
+        .map(Some)
+        .map_err(|rule| format!("x_mitre_tlp: {rule}"))
+}
+
+fn labelled(object: &Map<String, Value>) -> Result<Option<Tlp>, String> {
+    let mut level = None;
+    for label in texts(object, "labels").filter(|label| is_tlp_label(label)) {
+        let stated = label.parse::<Tlp>().map_err(|rule| format!("labels: {rule}"))?;
+        level = level.max(Some(stated));
+    }
+    Ok(level)
+}
+
+/// The most restrictive level among the markings referred to, and those nobody has defined.
+fn referenced(object: &Map<String, Value>, known: &Markings) -> (Option<Tlp>, Vec<String>) {
+    let mut level = None;
+    let mut undefined: Vec<String> = Vec::new();
+    for id in marking_refs(object) {
+        match (stated_by(id), known.get(id)) {
+            (Some(tlp), _) => level = level.max(Some(tlp)),
+            (None, Some(stated)) => level = level.max(*stated),
+            (None, None) if undefined.iter().any(|seen| seen == id) => {}
+            (None, None) => undefined.push(id.to_owned()),
+        }
+    }
+    (level, undefined)
+}
+
+/// The markings that an object refers to, of the whole or of parts of it.
+pub fn marking_refs(object: &Map<String, Value>) -> impl Iterator<Item = &str> {
+    let granular = object.get("granular_markings").and_then(Value::as_array);
+    let granular = granular.into_iter().flatten();
+    let granular = granular.filter_map(|marking| marking.get("marking_ref")?.as_str());
+    texts(object, "object_marking_refs").chain(granular)
+}
+
+fn is_tlp_label(label: &str) -> bool {
+    label
+        .get(..4)
+        .is_some_and(|prefix| prefix.eq_ignore_ascii_case("tlp:"))
+}
+
 /// The ids that mark an exported object with `tlp`.
 pub fn refs_for(tlp: Tlp) -> &'static [&'static str] {
     match tlp {
@@ -153,6 +258,62 @@ mod tests {
                 .filter_map(|id| level_of(&built_in(id).unwrap()).unwrap());
             assert_eq!(levels.max(), Some(tlp));
         }
+    }
+
+    fn object(value: Value) -> Map<String, Value> {
+        value.as_object().unwrap().clone()
+    }
+
+    #[test]
+    fn an_undefined_marking_makes_an_object_amber_at_least_and_never_weaker_than_its_others() {
+        let strange = "marking-definition--11111111-1111-4111-8111-111111111111";
+        let other = "marking-definition--22222222-2222-4222-8222-222222222222";
+        let (green, red) = (TLP1[1].0, TLP1[3].0);
+        for (json, default, want) in [
+            (json!({"object_marking_refs": [strange]}), Tlp::White, Tlp::Amber),
+            (
+                json!({"object_marking_refs": [strange, green]}),
+                Tlp::White,
+                Tlp::Amber,
+            ),
+            (
+                json!({"object_marking_refs": [strange, red]}),
+                Tlp::White,
+                Tlp::Red,
+            ),
+            (json!({"object_marking_refs": [strange]}), Tlp::Red, Tlp::Red),
+            (
+                json!({"object_marking_refs": [strange], "x_mitre_tlp": "white"}),
+                Tlp::Red,
+                Tlp::Amber,
+            ),
+            (
+                json!({"granular_markings": [{"marking_ref": strange, "selectors": ["name"]}]}),
+                Tlp::Green,
+                Tlp::Amber,
+            ),
+        ] {
+            let marked = marked(&object(json.clone()), &Markings::new(), default).unwrap();
+            assert_eq!(
+                (marked.tlp, marked.undefined),
+                (want, vec![strange.to_owned()]),
+                "{json}"
+            );
+        }
+        let both = object(json!({"object_marking_refs": [strange, other, strange]}));
+        let known = Markings::from([(other.to_owned(), None)]);
+        assert_eq!(marked(&both, &known, Tlp::Green).unwrap().undefined, [strange]);
+        let known = Markings::from([(other.to_owned(), None), (strange.to_owned(), Some(Tlp::White))]);
+        let defined = marked(&both, &known, Tlp::Green).unwrap();
+        assert_eq!((defined.tlp, defined.undefined.len()), (Tlp::White, 0));
+    }
+
+    #[test]
+    fn a_marking_definition_is_never_held_back_itself() {
+        let definition = object(json!({"type": "marking-definition",
+            "object_marking_refs": ["marking-definition--11111111-1111-4111-8111-111111111111"]}));
+        let marked = marked(&definition, &Markings::new(), Tlp::Green).unwrap();
+        assert_eq!((marked.tlp, marked.undefined.len()), (Tlp::Green, 0));
     }
 
     #[test]

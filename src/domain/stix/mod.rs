@@ -5,6 +5,7 @@ pub mod export;
 pub mod ingest;
 pub mod marking;
 pub mod object;
+pub mod objects;
 pub mod pattern;
 pub mod properties;
 pub mod schema;

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::object::{text, texts};
+use super::object::{flag, text, texts};
 use crate::domain::node::NodeType;
 
 /// Properties copied from the object under their own names.
@@ -40,6 +40,42 @@ pub fn node_type(stix_type: &str, object: &Map<String, Value>) -> NodeType {
         "indicator" => NodeType::Ioc,
         _ => NodeType::Attck,
     }
+}
+
+/// The name of the node that an object becomes; `None` where the type needs a name and has none. What has no name of its
+/// own is called by what it is: an indicator by its pattern, a malware instance (which STIX 2.1 section 4.11 lets be
+/// without one) by what it says of itself.
+pub fn name_of(kind: &str, object: &Map<String, Value>) -> Option<String> {
+    let name = text(object, "name").filter(|name| !name.trim().is_empty());
+    if let Some(name) = name {
+        return Some(name.to_owned());
+    }
+    match kind {
+        "indicator" => Some(text(object, "pattern").unwrap_or_default().to_owned()),
+        "malware" if !flag(object, "is_family") => Some(nameless_malware(object)),
+        _ => None,
+    }
+}
+
+fn nameless_malware(object: &Map<String, Value>) -> String {
+    let aliases = ["aliases", "x_mitre_aliases"];
+    let alias = aliases.iter().find_map(|key| texts(object, key).next());
+    let sample = texts(object, "sample_refs").next();
+    let id = text(object, "id").unwrap_or_default();
+    match (alias, sample) {
+        (Some(alias), _) => alias.to_owned(),
+        (None, Some(sample)) => format!("malware of {sample}"),
+        (None, None) => format!("unnamed {id}"),
+    }
+}
+
+/// The first source that an object cites.
+pub fn cited_source(object: &Map<String, Value>) -> String {
+    let first = references(object).next();
+    first
+        .and_then(|reference| text(reference, "source_name"))
+        .unwrap_or("stix")
+        .to_owned()
 }
 
 /// What the node shows of the object: its id, aliases, external ids and the usual fields.

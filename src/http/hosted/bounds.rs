@@ -23,8 +23,9 @@ const MAX_TAGS: usize = 100;
 /// Longest properties of one node, in bytes of JSON.
 const MAX_PROPERTIES: usize = 64 * 1024;
 
-/// What a request of no size may need of memory, and of each of its bytes.
-const ROOM: usize = 50 << 20;
+/// What a request of no size may need of memory, and what each of its bytes adds; the rest of the 50 MiB is for what
+/// an estimate does not see.
+const ROOM: usize = 44 << 20;
 const ROOM_PER_BYTE: usize = 12;
 
 /// Checks the number of entries of a list.

@@ -10,7 +10,7 @@ use crate::domain::error::DomainError;
 use crate::domain::session::{RecallMode, ScoredNode, Visible};
 use crate::domain::tlp::Tlp;
 use crate::http::AppState;
-use crate::http::error::HostedError;
+use crate::http::error::{HELD_BACK, HostedError};
 use crate::http::guard::{Guarded, RecallRead};
 use crate::http::query::Params;
 
@@ -115,14 +115,18 @@ async fn export(
     id: web::Path<String>,
 ) -> Result<HttpResponse, HostedError> {
     let session = session_id(&id)?;
-    let bundle = state
+    let exported = state
         .graph
         .call(ExportSession {
             by: caller.by,
             session,
         })
         .await?;
-    Ok(HttpResponse::Ok().content_type(STIX_JSON).body(bundle))
+    let mut answer = HttpResponse::Ok();
+    if exported.held_back > 0 {
+        answer.insert_header((HELD_BACK, exported.held_back));
+    }
+    Ok(answer.content_type(STIX_JSON).body(exported.bundle))
 }
 
 fn query_of(params: &Params) -> Result<String, DomainError> {

@@ -20,8 +20,8 @@ use crate::store::rows::{NodeRow, corrupt, tlp};
 const MOST_UNITED: usize = 2000;
 /// Properties whose lists are united when two nodes turn out to be one.
 const UNITED: [&str; 4] = ["aliases", "external_ids", "tags", "labels"];
-/// Records of these kinds hold every word of what was made of them.
-const WHOLE: [&str; 3] = ["analyst", "osint", "report"];
+/// Records of these kinds hold the whole text that a draft was made of.
+const WHOLE: [&str; 4] = ["analyst", "osint", "report", "staged"];
 
 /// What a node took of a draft.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -191,6 +191,7 @@ impl Work<'_> {
             stix_evidence: None,
             modified: None,
             redistribution: self.write.redistribution.into(),
+            held_by: None,
             rev: 0,
             ingested_at: self.write.now,
         };

@@ -9,7 +9,7 @@ use surrealdb::engine::any::connect;
 use surrealdb::opt::Config;
 use uuid::Uuid;
 
-use super::run;
+use super::{Budget, run};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::naming::identity_of;
@@ -106,7 +106,10 @@ fn uses() -> ExtractedRelation {
 
 /// A store of the version before, with one open batch.
 async fn fill(url: &str, ws: Uuid, new: &NewBatch<'_>) {
-    let db = Database::new(Connection::Remote(connect((url, Config::new())).await.unwrap()));
+    let db = Database::new(
+        Connection::Remote(connect((url, Config::new())).await.unwrap()),
+        Budget::new(256 << 20),
+    );
     let define = "DEFINE NAMESPACE threat_memory; USE NS threat_memory; DEFINE DATABASE hosted";
     db.query(define).await.unwrap().check().unwrap();
     db.use_database("threat_memory", "hosted").await.unwrap();

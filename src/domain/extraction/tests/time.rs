@@ -13,11 +13,11 @@ use crate::domain::tlp::Tlp;
 const SHORT: usize = 2_000;
 /// How many times as long the long text is.
 const LONGER: usize = 20;
-/// Quadratic work takes [`LONGER`] times as much as this allows for.
-const GROWTH: f64 = 4.0 * LONGER as f64;
+/// Quadratic work takes `LONGER * LONGER` times as long.
+const GROWTH: f64 = 8.0 * LONGER as f64;
 /// Windows of up to a thousand bytes that are looked at again for every word would be 500.
 const COSTLIER_THAN_PROSE: f64 = 100.0;
-const TRIES: usize = 5;
+const TRIES: usize = 8;
 
 const PROSE: &str = "In March 2021 the operators of the campaign sent messages with a lure about a conference to \
                      engineers of two utilities. The attachment was a document that loaded a template from a server, \
@@ -138,18 +138,22 @@ fn repeated(unit: &str, length: usize) -> String {
     unit.repeat(length / unit.len() + 1)
 }
 
-/// The least ratio of a few tries, the first one that is small enough.
+/// How many times as long the first one takes: the least times of a few tries, until it is small enough.
 fn ratio(most: f64, measure: impl Fn() -> (Duration, Duration)) -> f64 {
-    let mut least = f64::INFINITY;
-    for _ in 0..TRIES {
-        let (long, short) = measure();
-        // What takes less than the clock can tell is fast.
-        least = least.min(long.as_secs_f64() / short.as_secs_f64().max(1e-5));
-        if least <= most {
+    let (mut long, mut short) = measure();
+    for _ in 1..TRIES {
+        if in_proportion(long, short) <= most {
             break;
         }
+        let again = measure();
+        (long, short) = (long.min(again.0), short.min(again.1));
     }
-    least
+    in_proportion(long, short)
+}
+
+fn in_proportion(long: Duration, short: Duration) -> f64 {
+    // What takes less than the clock can tell is fast.
+    long.as_secs_f64() / short.as_secs_f64().max(1e-5)
 }
 
 #[test]

@@ -1,45 +1,53 @@
 //! A plan made in pieces: a large bundle must not keep a thread to itself.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
-use serde_json::{Map, Value};
-
-use super::{Defaults, Markings, Planner, StixPlan, text};
+use super::{Defaults, Markings, Objects, Planner, StixPlan, type_of_id};
 
 /// A plan on its way; [`super::plan`] makes one in one go.
 pub struct Planning {
     planner: Planner,
+    objects: Objects,
     stage: Stage,
 }
 
 enum Stage {
-    /// Objects that are still to be looked at.
-    Objects(std::vec::IntoIter<Map<String, Value>>),
+    /// Places of the objects that are still to be looked at.
+    Objects(std::vec::IntoIter<Range<usize>>),
     Supporting(Referenced),
     Done,
 }
 
-/// Objects that are no nodes, and the ids of those that are to be kept.
+/// Places of the objects that are no nodes, and the ids of those that are to be kept.
 pub(super) struct Referenced {
-    pub(super) waiting: HashMap<String, Map<String, Value>>,
+    pub(super) waiting: HashMap<String, Range<usize>>,
     pub(super) queue: Vec<String>,
 }
 
 impl Planning {
     /// Looks through the objects for what later ones say about earlier ones; `known` are markings received earlier.
-    pub fn begin(objects: Vec<Value>, defaults: Defaults, known: Markings) -> Self {
+    pub fn begin(mut objects: Objects, defaults: Defaults, known: Markings) -> Self {
         let mut planner = Planner {
             defaults,
             markings: known,
             sources: HashMap::new(),
-            plan: StixPlan::default(),
+            plan: StixPlan {
+                nodes: Vec::new(),
+                relationships: Vec::new(),
+                supporting: Vec::new(),
+                skipped: objects.take_skipped(),
+                default_tlp: defaults.tlp,
+            },
+            referenced: HashSet::new(),
             unsupported: Vec::new(),
         };
-        let objects = planner.newest_of_each(objects);
         planner.learn(&objects);
+        let stage = Stage::Objects(objects.all().into_iter());
         Self {
             planner,
-            stage: Stage::Objects(objects.into_iter()),
+            objects,
+            stage,
         }
     }
 
@@ -47,8 +55,10 @@ impl Planning {
     pub fn step(&mut self, objects: usize) -> bool {
         match &mut self.stage {
             Stage::Objects(left) => {
-                for object in left.take(objects) {
-                    self.planner.take(object);
+                for at in left.take(objects) {
+                    if let Some(object) = self.objects.object(&at) {
+                        self.planner.take(object, at);
+                    }
                 }
                 if left.len() == 0 {
                     self.stage = Stage::Supporting(self.planner.referenced());
@@ -56,7 +66,7 @@ impl Planning {
                 true
             }
             Stage::Supporting(referenced) => {
-                if referenced.keep(&mut self.planner, objects) {
+                if referenced.keep(&mut self.planner, &self.objects, objects) {
                     return true;
                 }
                 self.stage = Stage::Done;
@@ -75,20 +85,21 @@ impl Planning {
 impl Referenced {
     /// Keeps at most so many objects, directly or indirectly referred to; false when all are kept and the others
     /// counted.
-    fn keep(&mut self, planner: &mut Planner, objects: usize) -> bool {
+    fn keep(&mut self, planner: &mut Planner, objects: &Objects, most: usize) -> bool {
         let mut kept = 0;
         while let Some(id) = self.queue.pop() {
-            let Some(object) = self.waiting.remove(&id) else {
+            let object = self.waiting.remove(&id).and_then(|at| objects.object(&at));
+            let Some(object) = object else {
                 continue;
             };
             planner.keep(id, object, &mut self.queue);
             kept += 1;
-            if kept >= objects {
+            if kept >= most {
                 return true;
             }
         }
-        for object in std::mem::take(&mut self.waiting).into_values() {
-            let kind = text(&object, "type").unwrap_or("unknown");
+        for id in std::mem::take(&mut self.waiting).into_keys() {
+            let kind = type_of_id(&id).unwrap_or("unknown");
             planner.plan.skipped.count(kind, "type is not supported");
         }
         false
@@ -138,10 +149,10 @@ mod tests {
             let edges: Vec<_> = plan.relationships.into_iter().map(|r| r.stix_id).collect();
             (nodes, edges, supporting, plan.skipped)
         };
-        let whole = told(plan(objects.clone(), defaults, Markings::new()));
+        let whole = told(plan(objects.clone().into(), defaults, Markings::new()));
         assert_eq!((whole.0.len(), whole.1.len(), whole.2.len()), (25, 25, 25));
         for piece in [1, 3, 24, 1000] {
-            let mut planning = Planning::begin(objects.clone(), defaults, Markings::new());
+            let mut planning = Planning::begin(objects.clone().into(), defaults, Markings::new());
             while planning.step(piece) {}
             assert_eq!(told(planning.finish()), whole, "in pieces of {piece}");
         }

@@ -55,6 +55,7 @@ fn held(by: &NodeDraft) -> Held {
         stix_evidence: None,
         modified: None,
         redistribution: "allowed".into(),
+        held_by: None,
         rev: 0,
         ingested_at: DateTime::UNIX_EPOCH,
     })
@@ -160,7 +161,8 @@ proptest! {
         for value in properties(node).as_object().unwrap().values() {
             match value {
                 Value::Array(items) => texts.extend(items.iter().map(|item| item.as_str().unwrap().to_owned())),
-                other => texts.push(other.as_str().unwrap().to_owned()),
+                Value::String(said) => texts.push(said.clone()),
+                Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => panic!("{value}"),
             }
         }
         for text in texts {

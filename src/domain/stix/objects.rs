@@ -1,0 +1,205 @@
+//! The objects of a bundle as they came: JSON text, of which one object at a time is parsed.
+//!
+//! Parsed, a small object takes fifteen times the memory of its text, so all of them are never parsed at once.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+use chrono::{DateTime, Utc};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use super::complete;
+use super::ingest::{SkipReport, modified_of};
+use super::marking::{self, Markings};
+use super::object::{text, type_of_id, visit_refs};
+use super::schema::StixValidator;
+
+/// Why the text of an object can't be parsed, and its place in the list.
+#[derive(Debug, thiserror::Error)]
+#[error("objects[{place}]: {cause}")]
+pub struct Unparsable {
+    pub place: usize,
+    pub cause: serde_json::Error,
+}
+
+/// A list of objects that has been looked over once: the newest of each id, and what others need to know of them.
+#[derive(Debug, Default)]
+pub struct Objects {
+    text: String,
+    kept: Vec<Kept>,
+    skipped: SkipReport,
+    defined: Markings,
+    /// Markings that the objects refer to and that are not built in.
+    referenced: HashSet<String>,
+}
+
+#[derive(Debug, Clone)]
+struct Kept {
+    at: Range<usize>,
+    role: Role,
+}
+
+/// What an object is to the others of its bundle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Marking,
+    Identity,
+    Other,
+}
+
+/// Where the newest object of an id is, and how old it is.
+struct Newest {
+    place: usize,
+    modified: Option<DateTime<Utc>>,
+}
+
+impl Objects {
+    /// Looks over the objects at these places of `text`.
+    ///
+    /// # Errors
+    /// The first object that is no JSON that can be kept, such as one with a lone surrogate.
+    pub fn read(text: String, places: Vec<Range<usize>>) -> Result<Self, Unparsable> {
+        let mut objects = Self::default();
+        let mut newest = HashMap::new();
+        for (place, at) in places.into_iter().enumerate() {
+            let value = text.get(at.clone()).unwrap_or_default();
+            let value = serde_json::from_str(value).map_err(|cause| Unparsable { place, cause })?;
+            objects.look_at(place, at, value, &mut newest);
+        }
+        objects.text = text;
+        for at in objects.places(Role::Marking) {
+            if let Some((id, level)) = objects.object(&at).and_then(|definition| defined_by(&definition)) {
+                objects.defined.insert(id, level);
+            }
+        }
+        Ok(objects)
+    }
+
+    /// Drops what is not an object or has no usable id, and all but the newest of each id.
+    fn look_at(
+        &mut self,
+        index: usize,
+        at: Range<usize>,
+        value: Value,
+        newest: &mut HashMap<String, Newest>,
+    ) {
+        let place = format!("objects[{index}]");
+        let Value::Object(object) = value else {
+            self.skipped
+                .bad("unknown", &place, format!("must be an object ({place})"));
+            return;
+        };
+        let kind = text(&object, "type").unwrap_or("unknown");
+        let Some(id) = text(&object, "id") else {
+            self.skipped
+                .bad(kind, &place, format!("id: is required ({place})"));
+            return;
+        };
+        if type_of_id(id) != Some(kind) {
+            let rule = format!("id: must be {kind}--UUID ({place})");
+            self.skipped.bad(kind, id, rule);
+            return;
+        }
+        visit_refs(&object, &mut |id| {
+            let marking = id.starts_with("marking-definition--") && !marking::is_built_in(id);
+            if marking && !self.referenced.contains(id) {
+                self.referenced.insert(id.to_owned());
+            }
+        });
+        let role = match kind {
+            "marking-definition" => Role::Marking,
+            "identity" => Role::Identity,
+            _ => Role::Other,
+        };
+        let (kept, modified) = (Kept { at, role }, modified_of(&object));
+        let Some(known) = newest.get_mut(id) else {
+            let place = self.kept.len();
+            newest.insert(id.to_owned(), Newest { place, modified });
+            self.kept.push(kept);
+            return;
+        };
+        if modified > known.modified
+            && let Some(earlier) = self.kept.get_mut(known.place)
+        {
+            *earlier = kept;
+            known.modified = modified;
+        }
+        let rule = "an object with this id and a later or equal modified is in the bundle";
+        self.skipped.bad(kind, id, rule.into());
+    }
+
+    /// Ids of the markings that the objects refer to and that are neither built in nor defined among them.
+    pub fn foreign_markings(&self) -> Vec<String> {
+        let foreign = self
+            .referenced
+            .iter()
+            .filter(|id| !self.defined.contains_key(*id));
+        foreign.cloned().collect()
+    }
+
+    /// The markings that are defined among the objects.
+    pub(super) fn defined(&self) -> &Markings {
+        &self.defined
+    }
+
+    /// What was dropped.
+    pub(super) fn take_skipped(&mut self) -> SkipReport {
+        std::mem::take(&mut self.skipped)
+    }
+
+    /// The identities, one parsed at a time.
+    pub(super) fn identities(&self) -> impl Iterator<Item = Map<String, Value>> {
+        let places = self.places(Role::Identity);
+        places.into_iter().filter_map(|at| self.object(&at))
+    }
+
+    /// Where the newest object of each id is, in the order of the list.
+    pub(super) fn all(&self) -> Vec<Range<usize>> {
+        self.kept.iter().map(|kept| kept.at.clone()).collect()
+    }
+
+    /// The object at a place.
+    pub(super) fn object(&self, at: &Range<usize>) -> Option<Map<String, Value>> {
+        serde_json::from_str(self.text.get(at.clone())?).ok()
+    }
+
+    fn places(&self, role: Role) -> Vec<Range<usize>> {
+        let places = self.kept.iter().filter(|kept| kept.role == role);
+        places.map(|kept| kept.at.clone()).collect()
+    }
+}
+
+/// Where the parts of a text are that were read from it.
+pub fn places(text: &str, parts: &[&RawValue]) -> Vec<Range<usize>> {
+    let place = |part: &&RawValue| {
+        let start = (part.get().as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
+        start..start + part.get().len()
+    };
+    parts.iter().map(place).collect()
+}
+
+impl From<Vec<Value>> for Objects {
+    fn from(values: Vec<Value>) -> Self {
+        let (mut text, mut places) = (String::new(), Vec::with_capacity(values.len()));
+        for value in values {
+            let start = text.len();
+            text.push_str(&value.to_string());
+            places.push(start..text.len());
+        }
+        // What was just written can be read.
+        Self::read(text, places).unwrap_or_default()
+    }
+}
+
+/// The id of a marking-definition and the level it states. One that is not valid and states no level defines nothing:
+/// it is not kept, and what it marks would leave without it.
+fn defined_by(definition: &Map<String, Value>) -> Option<(String, Option<crate::domain::tlp::Tlp>)> {
+    let id = text(definition, "id")?.to_owned();
+    let mut whole = definition.clone();
+    complete::fill_required(&mut whole, DateTime::UNIX_EPOCH);
+    let whole = Value::Object(whole);
+    let level = marking::level_of(&whole).ok()?;
+    let counts = level.is_some() || StixValidator::shared().object(&whole).is_empty();
+    counts.then_some((id, level))
+}

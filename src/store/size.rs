@@ -1,0 +1,240 @@
+//! What a write takes of the engine's memtable, estimated before the engine sees it: a transaction must fit into one.
+//!
+//! surrealkv 0.21.4 reserves for each entry its key, its value, a whole tower of its skip list and padding
+//! (`memtable::max_entry_bytes`). A batch that is larger than an empty memtable it refuses only after the log has it, and
+//! then the store can't be opened again. So the estimate is an upper bound, and no larger transaction gets that far.
+
+use std::collections::HashSet;
+
+use surrealdb::types::{RecordId, RecordIdKey, Value, Variables};
+
+use crate::domain::draft::Drafts;
+use crate::domain::error::DomainError;
+use crate::domain::stix::ingest::StixPlan;
+
+/// An entry beside its key and value: the tower of a skip-list node, padding, and what the engine puts before a value.
+const ENTRY: u64 = 192 + 7 + 9;
+/// Key of a row: namespace, database and table, and a UUID.
+const ROW_KEY: u64 = 56;
+/// An entry of an index, or of an edge's place in the graph.
+const INDEX: u64 = 320;
+const GRAPH: u64 = 285;
+/// The three entries by which a table that has an index knows a row by a number.
+const NUMBERED: u64 = 750;
+/// What a value takes beside its content: type, version and length.
+const HEAD: u64 = 9;
+/// What a memtable holds before anything is written to it, and what the engine writes of its own accord.
+const MARGIN: u64 = 64 << 10;
+/// The engine addresses a memtable with 32 bits.
+const MOST: u64 = u32::MAX as u64;
+
+/// How the store says that a transaction is too large; the limit in bytes follows.
+const TOO_LARGE: &str = "the transaction is larger than the memtable of bytes: ";
+/// How the engine says so, of a commit and of its log when it is opened.
+const ENGINE_FULL: [&str; 2] = ["Memtable arena is full", "Batch too large for memtable"];
+
+/// How large a transaction may be.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Budget {
+    memtable: u64,
+}
+
+impl Budget {
+    pub(super) fn new(memtable: usize) -> Self {
+        let memtable = u64::try_from(memtable).unwrap_or(MOST).min(MOST);
+        Self { memtable }
+    }
+
+    /// Refuses a transaction of about so many bytes that does not fit.
+    pub(super) fn allow(self, bytes: u64) -> surrealdb::Result<()> {
+        if self.fits(bytes) {
+            return Ok(());
+        }
+        Err(self.too_large())
+    }
+
+    /// Refuses, before anything is read or written, a bundle that can't fit.
+    pub(super) fn allow_plan(self, plan: &StixPlan) -> Result<(), DomainError> {
+        self.allow_estimate(of_plan(plan))
+    }
+
+    /// Refuses, before anything is read or written, drafts that can't fit.
+    pub(super) fn allow_drafts(self, drafts: &Drafts) -> Result<(), DomainError> {
+        self.allow_estimate(of_drafts(drafts))
+    }
+
+    fn allow_estimate(self, bytes: u64) -> Result<(), DomainError> {
+        if self.fits(bytes) {
+            return Ok(());
+        }
+        Err(DomainError::TransactionTooLarge {
+            needed_mib: Some(bytes.div_ceil(1 << 20)),
+            limit_mib: self.memtable >> 20,
+        })
+    }
+
+    fn fits(self, bytes: u64) -> bool {
+        bytes <= self.memtable.saturating_sub(MARGIN)
+    }
+
+    fn too_large(self) -> surrealdb::Error {
+        surrealdb::Error::internal(format!("{TOO_LARGE}{}", self.memtable))
+    }
+
+    /// Makes the engine's own refusal the same as this one's. It should never be seen: the log holds the transaction.
+    pub(super) fn watch<T>(self, outcome: surrealdb::Result<T>) -> surrealdb::Result<T> {
+        outcome.map_err(|error| {
+            if !is_memtable_full(error.message()) {
+                return error;
+            }
+            tracing::error!(%error, "a transaction was estimated too small; keep storage.memtable_mib, or raise it, at the next start");
+            self.too_large()
+        })
+    }
+}
+
+/// Whether the engine says that something does not fit into its memtable.
+pub(super) fn is_memtable_full(message: &str) -> bool {
+    ENGINE_FULL.iter().any(|words| message.contains(words))
+}
+
+/// The error of the core for a transaction that was refused for its size.
+pub(super) fn refused(error: &surrealdb::Error) -> Option<DomainError> {
+    let limit: u64 = error.message().split_once(TOO_LARGE)?.1.parse().ok()?;
+    Some(DomainError::TransactionTooLarge {
+        needed_mib: None,
+        limit_mib: limit >> 20,
+    })
+}
+
+/// What a statement that writes these values takes: each list holds rows, or the ids of rows to be removed.
+pub(super) fn of_variables(variables: &Variables) -> u64 {
+    let rows = |(_, value): (&String, &Value)| {
+        if let Value::Array(items) = value {
+            items.iter().map(of_row).sum()
+        } else {
+            of_row(value)
+        }
+    };
+    variables.iter().map(rows).sum()
+}
+
+fn of_row(value: &Value) -> u64 {
+    let id = if let Value::Object(fields) = value {
+        fields.get("id").unwrap_or(value)
+    } else {
+        value
+    };
+    let beside = if let Value::RecordId(id) = id {
+        entries_beside(id)
+    } else {
+        0
+    };
+    beside + ENTRY + ROW_KEY + content(value)
+}
+
+/// The entries that stand beside a row. Those of a row that is replaced or removed are no larger.
+fn entries_beside(id: &RecordId) -> u64 {
+    let indexes = match id.table.as_str() {
+        "edge" => return 4 * GRAPH,
+        "evidence" | "stix_support" | "enrichment" | "workspace" | "lease" => return 0,
+        "node" | "note" | "staged_entity" | "staging_part" | "stix_held" | "audit_chain"
+        | "recall_session" => 1,
+        _ => 2,
+    };
+    indexes * INDEX + NUMBERED
+}
+
+/// An upper bound of a value's stored form.
+fn content(value: &Value) -> u64 {
+    let length = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX);
+    HEAD + match value {
+        Value::None | Value::Null | Value::Bool(_) => 0,
+        Value::Number(_) | Value::Duration(_) | Value::Datetime(_) | Value::Uuid(_) => 16,
+        Value::String(text) => length(text.len()),
+        Value::Bytes(bytes) => length(bytes.len()),
+        Value::Table(table) => length(table.len()),
+        Value::RecordId(id) => length(id.table.len()) + key(&id.key),
+        Value::Array(items) => items.iter().map(content).sum(),
+        Value::Set(items) => items.iter().map(content).sum(),
+        // What is NONE is not stored.
+        Value::Object(fields) => fields
+            .iter()
+            .filter(|(_, value)| !matches!(value, Value::None))
+            .map(|(name, value)| HEAD + length(name.len()) + content(value))
+            .sum(),
+        // The program stores none of these.
+        Value::Geometry(_) | Value::File(_) | Value::Range(_) | Value::Regex(_) => 256,
+    }
+}
+
+fn key(key: &RecordIdKey) -> u64 {
+    match key {
+        RecordIdKey::String(text) => HEAD + text.len() as u64,
+        RecordIdKey::Number(_) | RecordIdKey::Uuid(_) => HEAD + 16,
+        RecordIdKey::Array(_) | RecordIdKey::Object(_) | RecordIdKey::Range(_) => 256,
+    }
+}
+
+/// Rows without their texts: names of fields, ids, numbers and times, room for a few more evidence records of a node that is
+/// replaced, and the entries beside them. A test holds them against the rows themselves.
+const NODE: u64 = 2160;
+const EVIDENCE: u64 = 570;
+const EDGE: u64 = 1860;
+const SUPPORT: u64 = 540;
+/// A row that says what is held back by one marking.
+const HELD: u64 = 1600;
+const AUDIT: u64 = 3000;
+
+/// What a bundle takes when all of it is new.
+pub(super) fn of_plan(plan: &StixPlan) -> u64 {
+    let sum = |parts: &[usize]| parts.iter().sum::<usize>() as u64;
+    let held = |by: &[String]| by.iter().map(|id| HELD + 2 * id.len() as u64).sum::<u64>();
+    let nodes = plan.nodes.iter().map(|node| {
+        let texts = [
+            node.name.len(),
+            node.description.len(),
+            node.source.len(),
+            node.properties.len(),
+        ];
+        let evidence = [
+            node.name.len(),
+            node.source.len(),
+            node.stix_id.len(),
+            node.raw.len(),
+        ];
+        NODE + sum(&texts) + EVIDENCE + sum(&evidence) + held(&node.held_by)
+    });
+    let edges = plan
+        .relationships
+        .iter()
+        .map(|edge| EDGE + sum(&[edge.relationship.len(), edge.raw.len()]) + held(&edge.held_by));
+    let supporting = plan
+        .supporting
+        .iter()
+        .map(|object| SUPPORT + sum(&[object.stix_id.len(), object.raw.len()]) + held(&object.held_by));
+    AUDIT + nodes.chain(edges).chain(supporting).sum::<u64>()
+}
+
+/// What drafts take at least when all of them are new. Their properties and originals are left to the guard of the
+/// transaction: how long those are, only their rows tell.
+fn of_drafts(drafts: &Drafts) -> u64 {
+    let sum = |parts: &[usize]| parts.iter().sum::<usize>() as u64;
+    let mut seen = HashSet::new();
+    let mut new = |identity| seen.insert(identity);
+    let nodes = drafts
+        .nodes
+        .iter()
+        .filter(|node| new(("node", node.identity.as_str())));
+    let nodes: u64 = nodes
+        .map(|node| NODE + sum(&[node.name.len(), node.description.len(), node.source.len()]))
+        .sum();
+    let evidence = drafts
+        .evidence
+        .iter()
+        .filter(|record| new(("evidence", record.identity.as_str())));
+    let evidence: u64 = evidence
+        .map(|record| EVIDENCE + sum(&[record.title.len(), record.source.len()]))
+        .sum();
+    AUDIT + nodes + evidence
+}

@@ -1,0 +1,434 @@
+//! What is held back because a marking is not defined, and how it is marked anew once the marking is.
+//!
+//! The definition is stored first, with its bundle. What waited for it follows page by page, each page a transaction, so
+//! that no number of waiting objects is too many; a page that was cut off is found again by the next definition and at the
+//! next start.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::{Map, Value};
+use surrealdb::types::{Bytes, RecordId, SurrealValue};
+use uuid::Uuid;
+
+use super::connect::StoreError;
+use super::retry::with_retry;
+use super::rows::{AuditRow, HeldRow, NodeRow, key, record, tlp, unpack};
+use super::stix::{STATED, StatedMarking, node_id, support_id};
+use super::tx::WriteTx;
+use super::{Store, failed};
+use crate::domain::audit::AuditEntry;
+use crate::domain::error::DomainError;
+use crate::domain::stix::marking::{self, Marked, Markings};
+use crate::domain::stix::{object, properties};
+use crate::domain::tlp::Tlp;
+
+/// Most objects that a report names, and most markings that it names of each.
+const MOST_NAMED: usize = 100;
+const MOST_MARKINGS: usize = 3;
+/// Held rows that are marked anew in one transaction.
+const PAGE: u32 = 256;
+/// What a row takes beside its original.
+const ROW: u64 = 4096;
+
+/// Objects that were taken in although nobody has defined a marking of theirs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HeldReport {
+    named: Vec<String>,
+    pub(super) total: u64,
+}
+
+impl HeldReport {
+    pub(super) fn note(&mut self, stix_id: &str, tlp: Tlp, held_by: &[String]) {
+        self.total += 1;
+        if self.named.len() >= MOST_NAMED {
+            return;
+        }
+        let shown: Vec<&str> = held_by.iter().take(MOST_MARKINGS).map(String::as_str).collect();
+        let more = match held_by.len().saturating_sub(MOST_MARKINGS) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        self.named.push(format!(
+            "{stix_id}: nobody has defined {}{more}; taken in at {tlp}, and held back from exports until that is defined",
+            shown.join(", ")
+        ));
+    }
+
+    /// One line for each object, a hundred at most, and one that counts the rest.
+    pub fn into_warnings(self) -> Vec<String> {
+        let rest = self.total.saturating_sub(MOST_NAMED as u64);
+        let mut lines = self.named;
+        if rest > 0 {
+            lines.push(format!(
+                "{rest} more objects are held back for markings that nobody has defined"
+            ));
+        }
+        lines
+    }
+}
+
+/// One page of what was marked anew.
+#[derive(Debug)]
+pub struct Remarked {
+    /// Objects of the page, whether or not they wait for yet another marking.
+    pub objects: u64,
+    /// The nodes among them, which the index must read again.
+    pub touched: Vec<Uuid>,
+    pub rev: u64,
+}
+
+#[derive(Debug, SurrealValue)]
+struct EvidenceRaw {
+    id: RecordId,
+    ext_id: Option<String>,
+    tlp_rank: i64,
+    raw: Option<Bytes>,
+}
+
+#[derive(Debug, SurrealValue)]
+struct HeldRaw {
+    id: RecordId,
+    held_by: Option<Vec<String>>,
+    raw: Option<Bytes>,
+}
+
+#[derive(Debug, Clone, SurrealValue)]
+struct Marking {
+    id: RecordId,
+    tlp_rank: i64,
+    held_by: Option<Vec<String>>,
+}
+
+#[derive(Debug, SurrealValue)]
+struct AuthorRow {
+    stix_id: String,
+    raw: Bytes,
+}
+
+/// The object of a held row with what it says of its marking now.
+struct Reread {
+    row: RecordId,
+    raw: Map<String, Value>,
+    marked: Marked,
+}
+
+impl Store {
+    /// Whether anything of the workspace waits for a marking.
+    pub async fn holds_back(&self, ws: Uuid) -> Result<bool, DomainError> {
+        let what = "reading what is held back failed";
+        let mut response = self
+            .db
+            .query("SELECT VALUE marking FROM stix_held WHERE ws = $ws LIMIT 1")
+            .bind(("ws", ws))
+            .await
+            .map_err(failed(what))?;
+        let some: Option<String> = response.take(0).map_err(failed(what))?;
+        Ok(some.is_some())
+    }
+
+    /// The markings that something waits for although they are defined: work that was cut off.
+    pub async fn markings_to_release(&self, ws: Uuid) -> Result<Vec<String>, DomainError> {
+        let what = "reading what is held back failed";
+        let mut response = self
+            .db
+            .query("SELECT VALUE marking FROM stix_held WHERE ws = $ws GROUP BY marking")
+            .bind(("ws", ws))
+            .await
+            .map_err(failed(what))?;
+        let waited_for: Vec<String> = response.take(0).map_err(failed(what))?;
+        let known = self.markings(ws, &waited_for).await?;
+        Ok(known.into_keys().collect())
+    }
+
+    /// Marks anew one page of what waits for a marking, if the marking is defined by now; `None` when nothing does.
+    pub async fn release_held(
+        &self,
+        ws: Uuid,
+        marking: &str,
+        audit: impl Fn(u64) -> AuditEntry,
+    ) -> Result<Option<Remarked>, DomainError> {
+        if self.markings(ws, &[marking.to_owned()]).await?.is_empty() {
+            return Ok(None);
+        }
+        let mut page = PAGE;
+        loop {
+            let released = with_retry(|| async {
+                let tx = self.begin().await?;
+                let release = Release {
+                    tx: &tx,
+                    ws,
+                    rev: self.next_rev(),
+                };
+                let outcome = release.page(marking, page, &audit).await;
+                tx.finish(outcome).await
+            });
+            match released
+                .await
+                .map_err(|error| error.into_domain("re-marking failed"))
+            {
+                // Its originals are long: a smaller page fits, as each of them did when it came.
+                Err(DomainError::TransactionTooLarge { .. }) if page > 1 => page = (page / 8).max(1),
+                released => return released,
+            }
+        }
+    }
+}
+
+struct Release<'a> {
+    tx: &'a WriteTx,
+    ws: Uuid,
+    rev: u64,
+}
+
+impl Release<'_> {
+    async fn page(
+        &self,
+        marking: &str,
+        page: u32,
+        audit: &impl Fn(u64) -> AuditEntry,
+    ) -> Result<Option<Remarked>, StoreError> {
+        let held = self.tx.held_rows(self.ws, marking, page).await?;
+        if held.is_empty() {
+            return Ok(None);
+        }
+        let objects = held.len() as u64;
+        let touched = self.nodes(&held).await?;
+        self.others(&held, "edge").await?;
+        self.others(&held, "stix_support").await?;
+        let done = held.into_iter().map(|row| row.id).collect();
+        self.tx.write("DELETE $rows RETURN NONE", done).await?;
+        let entry = AuditRow::from(&audit(objects));
+        self.tx
+            .write("INSERT INTO audit $rows RETURN NONE", vec![entry])
+            .await?;
+        Ok(Some(Remarked {
+            objects,
+            touched,
+            rev: self.rev,
+        }))
+    }
+
+    /// Marks evidence anew, and the nodes whose newest version it is.
+    async fn nodes(&self, held: &[HeldRow]) -> Result<Vec<Uuid>, StoreError> {
+        let found: Vec<EvidenceRaw> = self
+            .tx
+            .find(
+                self.ws,
+                "SELECT id, ext_id, tlp_rank, raw FROM $ids WHERE ws = $ws",
+                of_table(held, "evidence"),
+            )
+            .await?;
+        let mut ranks = HashMap::new();
+        let mut originals = Vec::new();
+        for row in found {
+            let Some(raw) = row.raw else { continue };
+            ranks.insert(key(&row.id)?, (row.ext_id.unwrap_or_default(), row.tlp_rank));
+            originals.push((row.id, raw));
+        }
+        let (reread, known) = self.reread(held, originals).await?;
+        let mut nodes = self.nodes_of(ranks.values().map(|(id, _)| id.as_str())).await?;
+        let authors = self.authors(&reread, &known).await?;
+        let mut changes = Vec::new();
+        for object in &reread {
+            changes.push(object.marking());
+            let evidence = key(&object.row)?;
+            let Some((stix_id, old)) = ranks.get(&evidence) else {
+                continue;
+            };
+            if let Some(node) = nodes.get_mut(&node_id(self.ws, stix_id)) {
+                remark(node, (evidence, *old), object, &authors);
+                node.rev = i64::try_from(self.rev).unwrap_or(i64::MAX);
+            }
+        }
+        self.tx
+            .write(
+                "FOR $row IN $rows { UPDATE $row.id SET tlp_rank = $row.tlp_rank RETURN NONE }",
+                changes,
+            )
+            .await?;
+        let (touched, rows): (Vec<Uuid>, Vec<NodeRow>) = nodes.into_iter().unzip();
+        self.tx
+            .write(
+                "FOR $row IN $rows { UPDATE $row.id CONTENT $row RETURN NONE }",
+                rows,
+            )
+            .await?;
+        Ok(touched)
+    }
+
+    async fn nodes_of<'a>(
+        &self,
+        stix_ids: impl Iterator<Item = &'a str>,
+    ) -> Result<HashMap<Uuid, NodeRow>, StoreError> {
+        let ids: HashSet<Uuid> = stix_ids.map(|id| node_id(self.ws, id)).collect();
+        let ids = ids.into_iter().map(|id| record("node", id)).collect();
+        let rows: Vec<NodeRow> = self
+            .tx
+            .find(self.ws, "SELECT * FROM $ids WHERE ws = $ws", ids)
+            .await?;
+        Ok(rows
+            .into_iter()
+            .map(|row| Ok((key(&row.id)?, row)))
+            .collect::<Result<_, DomainError>>()?)
+    }
+
+    /// Marks edges or supporting objects anew.
+    async fn others(&self, held: &[HeldRow], table: &str) -> Result<(), StoreError> {
+        let found: Vec<HeldRaw> = self
+            .tx
+            .find(
+                self.ws,
+                "SELECT id, held_by, raw FROM $ids WHERE ws = $ws",
+                of_table(held, table),
+            )
+            .await?;
+        // A newer version that nothing holds back may have taken its place.
+        let waiting = found.into_iter().filter(|row| row.held_by.is_some());
+        let originals = waiting.filter_map(|row| Some((row.id, row.raw?))).collect();
+        let (reread, _) = self.reread(held, originals).await?;
+        let changes = reread.iter().map(Reread::marking).collect();
+        self.tx
+            .write(
+                "FOR $row IN $rows { UPDATE $row.id SET tlp_rank = $row.tlp_rank, held_by = $row.held_by RETURN NONE }",
+                changes,
+            )
+            .await
+    }
+
+    /// Reads again what objects say of their marking, with what is known by now.
+    async fn reread(
+        &self,
+        held: &[HeldRow],
+        originals: Vec<(RecordId, Bytes)>,
+    ) -> Result<(Vec<Reread>, Markings), StoreError> {
+        let mut defaults = HashMap::new();
+        for row in held {
+            defaults.insert(key(&row.held)?, tlp(row.default_tlp)?);
+        }
+        let mut objects = Vec::new();
+        for (row, raw) in originals {
+            // The whole row is written again.
+            self.tx.charge(ROW + raw.len() as u64)?;
+            objects.push((row, unpack(&raw)?));
+        }
+        let known = self.known(objects.iter().map(|(_, raw)| raw)).await?;
+        let mut reread = Vec::new();
+        for (row, raw) in objects {
+            let default = defaults.get(&key(&row)?).copied().unwrap_or(Tlp::Red);
+            let marked = marking::marked(&raw, &known, default)
+                .map_err(|cause| DomainError::internal("a held object has no readable marking", cause))?;
+            reread.push(Reread { row, raw, marked });
+        }
+        Ok((reread, known))
+    }
+
+    /// The definitions of the markings that these objects refer to, as far as the workspace has them.
+    async fn known<'a>(
+        &self,
+        objects: impl Iterator<Item = &'a Map<String, Value>>,
+    ) -> Result<Markings, StoreError> {
+        let asked: HashSet<&str> = objects.flat_map(marking::marking_refs).collect();
+        let asked = asked.into_iter().filter(|id| !marking::is_built_in(id));
+        let ids = asked.map(|id| record("stix_support", support_id(self.ws, id)));
+        let rows: Vec<StatedMarking> = self.tx.find(self.ws, STATED, ids.collect()).await?;
+        Ok(rows
+            .into_iter()
+            .map(StatedMarking::into_known)
+            .collect::<Result<_, _>>()?)
+    }
+
+    /// The names of the authors of these objects, with the marking each states for itself.
+    async fn authors(
+        &self,
+        objects: &[Reread],
+        known: &Markings,
+    ) -> Result<HashMap<String, (String, Tlp)>, StoreError> {
+        let ids: HashSet<&str> = objects
+            .iter()
+            .filter_map(|object| object::text(&object.raw, "created_by_ref"))
+            .collect();
+        let ids = ids
+            .into_iter()
+            .map(|id| record("stix_support", support_id(self.ws, id)))
+            .collect();
+        let query = "SELECT stix_id, raw FROM $ids WHERE ws = $ws";
+        let rows: Vec<AuthorRow> = self.tx.find(self.ws, query, ids).await?;
+        let mut authors = HashMap::new();
+        for row in rows {
+            let raw = unpack(&row.raw)?;
+            let mut markings = self.known(std::iter::once(&raw)).await?;
+            markings.extend(known.iter().map(|(id, level)| (id.clone(), *level)));
+            let marked = marking::marked(&raw, &markings, Tlp::White);
+            let level = marked.map_or(Tlp::Red, |marked| marked.tlp);
+            let name = object::text(&raw, "name").unwrap_or_default().to_owned();
+            authors.insert(row.stix_id, (name, level));
+        }
+        Ok(authors)
+    }
+}
+
+impl Reread {
+    fn marking(&self) -> Marking {
+        let undefined = &self.marked.undefined;
+        Marking {
+            id: self.row.clone(),
+            tlp_rank: i64::from(self.marked.tlp.rank()),
+            held_by: (!undefined.is_empty()).then(|| undefined.clone()),
+        }
+    }
+}
+
+/// Gives a node the marking that its evidence has now, where it is this evidence that the node was made of.
+fn remark(
+    node: &mut NodeRow,
+    (evidence, old): (Uuid, i64),
+    object: &Reread,
+    authors: &HashMap<String, (String, Tlp)>,
+) {
+    let Marking {
+        tlp_rank, held_by, ..
+    } = object.marking();
+    let linked = node.evidence.iter().zip(&mut node.evidence_tlp);
+    for (_, rank) in linked.filter(|(id, _)| **id == evidence) {
+        *rank = tlp_rank;
+    }
+    if node.stix_evidence != Some(evidence) {
+        return;
+    }
+    node.held_by = held_by;
+    if node.tlp_rank > old {
+        // Somebody restricted it further in the meantime.
+        node.tlp_rank = node.tlp_rank.max(tlp_rank);
+        return;
+    }
+    if tlp_rank < node.tlp_rank {
+        own_words_only(node, object, authors);
+    }
+    node.tlp_rank = tlp_rank;
+}
+
+/// Takes back what others added to a node, and an author's name that is marked higher: they were shown at the old marking,
+/// and must not fall with the new one.
+fn own_words_only(node: &mut NodeRow, object: &Reread, authors: &HashMap<String, (String, Tlp)>) {
+    let raw = &object.raw;
+    let author = object::text(raw, "created_by_ref")
+        .and_then(|id| authors.get(id))
+        .filter(|(name, level)| !name.is_empty() && *level <= object.marked.tlp);
+    node.source = author.map_or_else(|| properties::cited_source(raw), |(name, _)| name.clone());
+    if node.evidence.len() > 1 {
+        let kind = object::text(raw, "type").unwrap_or_default();
+        if let Some(name) = properties::name_of(kind, raw) {
+            node.name = name;
+        }
+        node.description = object::text(raw, "description").unwrap_or_default().to_owned();
+        node.properties = Value::Object(properties::of_node(raw)).to_string();
+        if let Some(percent) = raw.get("confidence").and_then(Value::as_f64) {
+            node.confidence = percent / 100.0;
+        }
+    }
+}
+
+fn of_table(held: &[HeldRow], table: &str) -> Vec<RecordId> {
+    let rows = held.iter().filter(|row| row.held.table.as_str() == table);
+    rows.map(|row| row.held.clone()).collect()
+}

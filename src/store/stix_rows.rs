@@ -1,0 +1,103 @@
+//! The rows that the objects of a STIX bundle become.
+
+use chrono::{DateTime, Utc};
+use surrealdb::types::{Bytes, RecordId};
+use uuid::Uuid;
+
+use super::rows::{EdgeRow, EvidenceRow, NodeRow, SupportRow, record};
+use crate::domain::stix::ingest::{StixNode, StixRelationship, StixSupport};
+
+/// Makes the rows of one transaction.
+pub(super) struct StixRows {
+    pub ws: Uuid,
+    pub now: DateTime<Utc>,
+    pub rev: u64,
+}
+
+fn evidence_id(ws: Uuid, node: &StixNode) -> Uuid {
+    Uuid::new_v5(
+        &ws,
+        format!("evidence\0{}\0{}", node.stix_id, node.modified).as_bytes(),
+    )
+}
+
+impl StixRows {
+    pub(super) fn evidence(&self, node: &StixNode) -> EvidenceRow {
+        EvidenceRow {
+            id: record("evidence", evidence_id(self.ws, node)),
+            ws: self.ws,
+            kind: "stix".into(),
+            ext_id: Some(node.stix_id.clone()),
+            title: node.name.clone(),
+            source: node.source.clone(),
+            tlp_rank: i64::from(node.tlp.rank()),
+            raw: Some(Bytes::from(node.raw.clone())),
+            created_at: self.now,
+        }
+    }
+
+    pub(super) fn node(&self, id: Uuid, node: &StixNode, source: Uuid) -> NodeRow {
+        NodeRow {
+            id: record("node", id),
+            ws: self.ws,
+            node_type: node.node_type.as_str().into(),
+            name: node.name.clone(),
+            description: node.description.clone(),
+            source: node.source.clone(),
+            source_type: "stix".into(),
+            tlp_rank: i64::from(node.tlp.rank()),
+            confidence: node.confidence,
+            properties: node.properties.clone(),
+            status: node.status.as_str().into(),
+            evidence: Vec::new(),
+            evidence_tlp: Vec::new(),
+            stix_evidence: Some(source),
+            modified: Some(node.modified),
+            redistribution: "allowed".into(),
+            held_by: held_by(&node.held_by),
+            rev: i64::try_from(self.rev).unwrap_or(i64::MAX),
+            ingested_at: self.now,
+        }
+    }
+
+    pub(super) fn edge(&self, edge: &StixRelationship, id: RecordId, source: Uuid, target: Uuid) -> EdgeRow {
+        EdgeRow {
+            id,
+            source: record("node", source),
+            target: record("node", target),
+            ws: self.ws,
+            relationship: edge.relationship.clone(),
+            tlp_rank: i64::from(edge.tlp.rank()),
+            confidence: edge.confidence,
+            active: edge.active,
+            modified: Some(edge.modified),
+            raw: Some(Bytes::from(edge.raw.clone())),
+            proof: None,
+            evidence: None,
+            properties: None,
+            held_by: held_by(&edge.held_by),
+            created_at: self.now,
+        }
+    }
+
+    pub(super) fn support(&self, object: &StixSupport, id: RecordId) -> SupportRow {
+        SupportRow {
+            id,
+            ws: self.ws,
+            stix_id: object.stix_id.clone(),
+            tlp_rank: i64::from(object.tlp.rank()),
+            states: object.states.map(|level| i64::from(level.rank())),
+            modified: object.modified,
+            held_by: held_by(&object.held_by),
+            raw: Bytes::from(object.raw.clone()),
+        }
+    }
+
+    pub(super) fn edge_id(&self, edge: &StixRelationship) -> Uuid {
+        Uuid::new_v5(&self.ws, format!("edge\0{}", edge.stix_id).as_bytes())
+    }
+}
+
+fn held_by(markings: &[String]) -> Option<Vec<String>> {
+    (!markings.is_empty()).then(|| markings.to_vec())
+}

@@ -1,0 +1,80 @@
+//! How much one request may write: what is larger is refused before anything is written, and says what to do.
+
+use serde_json::{Value, json};
+
+use crate::helpers::{Client, TestApp, run, settings};
+use crate::stix::object;
+
+/// A service whose transactions may hold no more than the least that can be set.
+async fn small() -> TestApp {
+    let mut settings = settings("mem://");
+    settings.storage.memtable_mib = 16;
+    TestApp::with(settings).await
+}
+
+fn indicators(count: usize) -> Vec<Value> {
+    let pattern = |n: usize| format!("[domain-name:value = 'h{n}.example']");
+    (0..count)
+        .map(|n| {
+            let mut indicator = object("indicator", &format!("h{n}"));
+            indicator["pattern"] = json!(pattern(n));
+            indicator
+        })
+        .collect()
+}
+
+async fn refused(client: &Client, path: &str, body: &Value) {
+    let error = client.post(path, body).await.refused(413).await;
+    for part in ["16 MiB", "storage.memtable_mib", "split the bundle"] {
+        assert!(error.contains(part), "{path}: {error}");
+    }
+}
+
+#[test]
+fn a_bundle_that_one_transaction_can_not_hold_is_413_and_its_parts_go_through() {
+    run(async {
+        let app = small().await;
+        let all = indicators(9000);
+        refused(&app.admin, "/api/ingest/stix", &json!({"bundle": all})).await;
+        assert_eq!(app.admin.search("h1").await["count"], 0, "something was written");
+        assert!(app.admin.audited("ingest.stix").await.is_empty());
+        for (part, already) in [(&all[..4500], 0), (&all[4000..], 500)] {
+            let results = app.admin.ingest(json!(part)).await;
+            assert_eq!(
+                (&results["nodes_created"], &results["skipped"]),
+                (&json!(part.len() - already), &json!(already))
+            );
+        }
+        app.stop().await;
+    });
+}
+
+#[test]
+fn other_ways_in_are_held_to_the_same_size() {
+    run(async {
+        let app = small().await;
+        let attributes: Vec<Value> = (0..12_000)
+            .map(|n| {
+                json!({"type": "domain", "value": format!("h{n}.example"), "category": "Network activity",
+                "uuid": uuid::Uuid::new_v4(), "to_ids": true, "comment": "c"})
+            })
+            .collect();
+        let event =
+            json!({"event": {"uuid": uuid::Uuid::new_v4(), "info": "Large", "Attribute": attributes}});
+        refused(&app.admin, "/api/ingest/misp", &event).await;
+        assert!(app.admin.audited("ingest.misp").await.is_empty());
+
+        // Few nodes, but long ones: only their rows tell.
+        let long = "A long and winding description. ".repeat(1800);
+        let nodes: Vec<Value> = (0..300)
+            .map(|n| json!({"name": format!("long {n}"), "node_type": "tool", "properties": {"text": long}}))
+            .collect();
+        refused(&app.admin, "/api/ingest/analyst", &json!({"nodes": nodes})).await;
+        assert_eq!(
+            app.admin.search("long 1").await["count"],
+            0,
+            "something was written"
+        );
+        app.stop().await;
+    });
+}
