@@ -30,6 +30,9 @@ struct Seen {
 /// Measures a quiet workspace alone and beside a loud one.
 pub async fn run() -> Fallible<()> {
     report::head();
+    // Made before anything is connected: the service closes connections on which nothing comes for seconds.
+    let mut others = Corpus::new();
+    let bodies: Vec<Vec<u8>> = (0..LOUD).map(|_| others.bundle_of(LOUD_NODES).body).collect();
     let dir = tempfile::tempdir()?;
     let (service, _) = Service::start(dir.path()).await?;
     let operator = Client::sign_in(service.base()).await?;
@@ -44,10 +47,9 @@ pub async fn run() -> Fallible<()> {
         look(&quiet, &mut corpus, &mut idle).await?;
     }
 
-    let mut others = Corpus::new();
     let mut sending = JoinSet::new();
-    for _ in 0..LOUD {
-        let (client, body) = (loud.clone(), others.bundle_of(LOUD_NODES).body);
+    for body in bodies {
+        let client = loud.clone();
         sending.spawn(async move { client.status_of("/api/ingest/stix", body).await });
     }
     let begun = Instant::now();

@@ -10,7 +10,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, ResponseFuture, WrapFuture};
+use actix::{Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, ResponseFuture, WrapFuture};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use uuid::Uuid;
@@ -308,7 +308,28 @@ impl Actor for AuditWriter {
     fn started(&mut self, ctx: &mut Self::Context) {
         self.doubtful = 1;
         self.link_doubtful(ctx);
-        ctx.run_interval(DOUBT_INTERVAL, Self::link_doubtful);
+        // Not an interval of the context: that would keep the actor, and with it the store, alive.
+        let writer = ctx.address().downgrade();
+        self.runtime.spawn(async move {
+            loop {
+                tokio::time::sleep(DOUBT_INTERVAL).await;
+                let Some(writer) = writer.upgrade() else { return };
+                writer.do_send(LinkDoubtful);
+            }
+        });
+    }
+}
+
+/// The moment to ask whether answers of the database were missing.
+#[derive(Message)]
+#[rtype(result = "()")]
+struct LinkDoubtful;
+
+impl Handler<LinkDoubtful> for AuditWriter {
+    type Result = ();
+
+    fn handle(&mut self, _: LinkDoubtful, ctx: &mut Self::Context) {
+        self.link_doubtful(ctx);
     }
 }
 

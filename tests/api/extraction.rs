@@ -54,7 +54,7 @@ fn the_context_of_a_result_is_the_first_sentence() {
             ),
             (
                 long.clone(),
-                format!("{}...", long.chars().take(150).collect::<String>()),
+                format!("{}...", long.chars().take(150).collect::<String>().trim_end()),
             ),
         ] {
             app.client.remember(&content).await;

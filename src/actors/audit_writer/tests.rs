@@ -96,6 +96,22 @@ fn a_thousand_concurrent_appends_are_all_acknowledged_and_chained_in_their_order
 }
 
 #[test]
+fn the_writer_ends_and_lets_go_of_the_store_when_nobody_holds_it() {
+    run(async {
+        let store = store().await;
+        let writer = AuditWriter::start(Arc::clone(&store), Handle::current(), SETTINGS);
+        writer.call(Append(entry(Uuid::new_v4(), 0))).await.unwrap();
+        writer.call(Drain).await.unwrap();
+        drop(writer);
+        let until = std::time::Instant::now() + Duration::from_secs(3);
+        while Arc::strong_count(&store) > 1 {
+            assert!(std::time::Instant::now() < until, "the store is still held");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    });
+}
+
+#[test]
 fn an_append_is_acknowledged_only_when_it_is_in_the_log() {
     run(async {
         let store = store().await;

@@ -25,7 +25,7 @@ const MAX_PROPERTIES: usize = 64 * 1024;
 
 /// What a request of no size may need of memory, and what each of its bytes adds; the rest of the 50 MiB is for what
 /// an estimate does not see.
-const ROOM: usize = 44 << 20;
+const ROOM: usize = 36 << 20;
 const ROOM_PER_BYTE: usize = 12;
 
 /// Checks the number of entries of a list.
