@@ -1,15 +1,15 @@
 //! What all requests to the graph share: the store, the index, and the order of each workspace's writes.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Notify, OnceCell};
 use uuid::Uuid;
 
 use super::documents;
 use super::memory::Memory;
+use super::workspace::WorkspaceState;
 use crate::actors::audit_writer::{AuditHandle, Chain};
 use crate::actors::job::blocking;
 use crate::capacity::{heavy, indexing};
@@ -24,9 +24,6 @@ const PAGE: u32 = 2000;
 const DOCS_PER_PIECE: usize = 256;
 /// Microseconds that a transaction of another process, or the difference of two clocks, may take.
 const OVERLAP: u64 = 120_000_000;
-
-/// Longest wait for the index to show what was committed just before.
-const SETTLING: Duration = Duration::from_secs(5);
 
 /// What is not in this process.
 #[derive(Debug, Clone, Copy, Default)]
@@ -53,81 +50,6 @@ pub struct GraphCore {
     audit: AuditHandle,
     surroundings: Surroundings,
     workspaces: Mutex<HashMap<Uuid, Arc<WorkspaceState>>>,
-}
-
-/// One workspace: its index once it has caught up, and the writes on their way into it.
-#[derive(Default)]
-pub(super) struct WorkspaceState {
-    /// Held while a transaction of the workspace runs, so revisions are committed in their order.
-    pub(super) writing: tokio::sync::Mutex<()>,
-    caught_up: OnceCell<()>,
-    unindexed: Mutex<Unindexed>,
-    /// Told whenever a revision has reached the index.
-    indexed: Notify,
-}
-
-/// Revisions that are durable and not, or not completely, in the index yet.
-#[derive(Default)]
-struct Unindexed {
-    revs: BTreeSet<u64>,
-    highest: u64,
-    /// First revision with nodes that have no vector yet.
-    without_vectors: Option<u64>,
-    /// Where the vectors are being filled in at this moment.
-    filling: Option<u64>,
-    /// Whether among those are nodes that not even words find yet.
-    behind: bool,
-}
-
-impl Unindexed {
-    /// The revision up to which the index is complete once `own` is in it too.
-    fn mark(&self, own: u64) -> u64 {
-        let first = self.revs.iter().copied().find(|rev| *rev != own);
-        let open = [first, self.without_vectors, self.filling]
-            .into_iter()
-            .flatten()
-            .min();
-        open.map_or(self.highest, |open| open.saturating_sub(1))
-    }
-
-    fn lacks_vectors_from(&mut self, rev: u64) {
-        self.without_vectors = Some(self.without_vectors.map_or(rev, |earlier| earlier.min(rev)));
-    }
-}
-
-impl WorkspaceState {
-    /// Waits until the index shows everything that is durable; to be called under the write lock, where
-    /// nothing new becomes durable.
-    ///
-    /// # Errors
-    /// `Busy` when it takes too long: going on would double what the index does not show yet.
-    pub(super) async fn settled(&self) -> Result<(), DomainError> {
-        let all_shown = async {
-            loop {
-                let indexed = self.indexed.notified();
-                {
-                    let unindexed = self.unindexed();
-                    if unindexed.revs.is_empty() && !unindexed.behind {
-                        return;
-                    }
-                }
-                indexed.await;
-            }
-        };
-        let waited = tokio::time::timeout(SETTLING, all_shown).await;
-        waited.map_err(|_| DomainError::Busy {
-            actor: "search index",
-        })
-    }
-
-    /// The revision up to which the index is complete once `rev` is in it too.
-    pub(super) fn mark(&self, rev: u64) -> u64 {
-        self.unindexed().mark(rev)
-    }
-
-    fn unindexed(&self) -> MutexGuard<'_, Unindexed> {
-        self.unindexed.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl GraphCore {

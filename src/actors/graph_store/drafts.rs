@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::core::{GraphCore, WorkspaceState, index_failed};
+use super::core::{GraphCore, index_failed};
+use super::workspace::WorkspaceState;
 use super::{CommitStaged, DraftsDone, FindDuplicates, IngestDrafts, documents};
 use crate::actors::job::blocking;
 use crate::capacity::heavy;

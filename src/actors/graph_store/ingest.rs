@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::core::{GraphCore, WorkspaceState};
+use super::core::GraphCore;
+use super::workspace::WorkspaceState;
 use super::{IngestStix, Ingested, documents};
 use crate::capacity::heavy;
 use crate::clock;

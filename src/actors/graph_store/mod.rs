@@ -14,6 +14,7 @@ pub mod memory;
 mod recall;
 #[cfg(test)]
 mod tests;
+mod workspace;
 
 use std::sync::Arc;
 

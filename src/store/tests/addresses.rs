@@ -8,7 +8,9 @@ use crate::store::UserRecord;
 
 /// Takes a new store back to the schema in which an address was unique in all of it.
 const BEFORE: &str = "REMOVE INDEX user_ws_email ON user; REMOVE INDEX user_address ON user; \
-    DEFINE INDEX user_email ON user FIELDS email UNIQUE; DELETE schema_version WHERE record::id(id) >= 6;";
+    DEFINE INDEX user_email ON user FIELDS email UNIQUE; REMOVE TABLE stix_held; \
+    REMOVE FIELD held_by ON node; REMOVE FIELD held_by ON edge; REMOVE FIELD held_by ON stix_support; \
+    DELETE schema_version WHERE record::id(id) >= 6;";
 
 fn user(ws: Uuid, email: &str) -> UserRecord {
     let now = clock::now();

@@ -144,15 +144,6 @@ fn is_in(side: Side<'_>, texts: &[&str]) -> bool {
     let text = side.and_then(Value::as_str);
     text.is_some_and(|text| texts.contains(&text))
 }
-/// The same beginning.
-fn begins_alike(theirs: Side<'_>, ours: Side<'_>) -> bool {
-    let text = |side: Side<'_>| {
-        let text = side.and_then(Value::as_str).unwrap_or_default();
-        text.trim_end_matches("...").to_owned()
-    };
-    let (theirs, ours) = (text(theirs), text(ours));
-    theirs.starts_with(&ours) || ours.starts_with(&theirs)
-}
 fn not_found(_: Side<'_>, ours: Side<'_>) -> bool {
     ours == Some(&json!({"detail": "Not Found"}))
 }
@@ -215,7 +206,6 @@ pub const EXCUSES: &[Excuse] = excuses! {
     // Notes.
     recall => ".results[].created_at", utc, "times are RFC 3339 in UTC";
     recall => ".results[].tier", in_small_letters, "the contract has tiers in small letters";
-    recall => ".results[].context", begins_alike, "the beginning of the note, cut elsewhere";
     recall => ".results[]", one_side, "which notes fit best is the ranking's choice";
     recall => ".results", lists, "which notes fit best is the ranking's choice";
     recall => ".count", numbers, "which notes fit best is the ranking's choice";

@@ -1,0 +1,87 @@
+//! The state of one workspace: the order of its writes, and what of them its index does not show yet.
+
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Notify, OnceCell};
+
+use crate::domain::error::DomainError;
+
+/// Longest wait for the index to show what was committed just before.
+const SETTLING: Duration = Duration::from_secs(5);
+
+/// One workspace: its index once it has caught up, and the writes on their way into it.
+#[derive(Default)]
+pub(super) struct WorkspaceState {
+    /// Held while a transaction of the workspace runs, so revisions are committed in their order.
+    pub(super) writing: tokio::sync::Mutex<()>,
+    pub(super) caught_up: OnceCell<()>,
+    unindexed: Mutex<Unindexed>,
+    /// Told whenever a revision has reached the index.
+    pub(super) indexed: Notify,
+}
+
+/// Revisions that are durable and not, or not completely, in the index yet.
+#[derive(Default)]
+pub(super) struct Unindexed {
+    pub(super) revs: BTreeSet<u64>,
+    pub(super) highest: u64,
+    /// First revision with nodes that have no vector yet.
+    pub(super) without_vectors: Option<u64>,
+    /// Where the vectors are being filled in at this moment.
+    pub(super) filling: Option<u64>,
+    /// Whether among those are nodes that not even words find yet.
+    pub(super) behind: bool,
+}
+
+impl Unindexed {
+    /// The revision up to which the index is complete once `own` is in it too.
+    pub(super) fn mark(&self, own: u64) -> u64 {
+        let first = self.revs.iter().copied().find(|rev| *rev != own);
+        let open = [first, self.without_vectors, self.filling]
+            .into_iter()
+            .flatten()
+            .min();
+        open.map_or(self.highest, |open| open.saturating_sub(1))
+    }
+
+    pub(super) fn lacks_vectors_from(&mut self, rev: u64) {
+        self.without_vectors = Some(self.without_vectors.map_or(rev, |earlier| earlier.min(rev)));
+    }
+}
+
+impl WorkspaceState {
+    /// Waits until the index shows everything that is durable; to be called under the write lock, where
+    /// nothing new becomes durable.
+    ///
+    /// # Errors
+    /// `Busy` when it takes too long: going on would double what the index does not show yet.
+    pub(super) async fn settled(&self) -> Result<(), DomainError> {
+        let all_shown = async {
+            loop {
+                let indexed = self.indexed.notified();
+                {
+                    let unindexed = self.unindexed();
+                    if unindexed.revs.is_empty() && !unindexed.behind {
+                        return;
+                    }
+                }
+                indexed.await;
+            }
+        };
+        let waited = tokio::time::timeout(SETTLING, all_shown).await;
+        waited.map_err(|_| DomainError::Busy {
+            actor: "search index",
+        })
+    }
+
+    /// The revision up to which the index is complete once `rev` is in it too.
+    pub(super) fn mark(&self, rev: u64) -> u64 {
+        self.unindexed().mark(rev)
+    }
+
+    pub(super) fn unindexed(&self) -> MutexGuard<'_, Unindexed> {
+        self.unindexed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
