@@ -17,7 +17,7 @@ use crate::domain::stix::objects::{self, Objects};
 use crate::domain::tlp::Tlp;
 use crate::http::error::HostedError;
 use crate::http::guard::{Guarded, RecallWrite};
-use crate::http::{AppState, body};
+use crate::http::{AppState, body, weight};
 use crate::store::IngestResult;
 
 const DEFAULT_CONFIDENCE: f64 = 0.7;
@@ -95,6 +95,7 @@ struct Bundle<'a> {
 
 /// The objects and defaults of a request body.
 fn bundle_of(body: Vec<u8>) -> Result<(Objects, Defaults), DomainError> {
+    weight::check(&body)?;
     let text = String::from_utf8(body).map_err(not_json)?;
     let fields: Body<'_> = match shape(&text) {
         Shape::Object => serde_json::from_str(&text).map_err(not_json)?,
