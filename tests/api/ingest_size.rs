@@ -53,10 +53,11 @@ fn a_bundle_that_one_transaction_can_not_hold_is_413_and_its_parts_go_through() 
 fn other_ways_in_are_held_to_the_same_size() {
     run(async {
         let app = small().await;
-        let attributes: Vec<Value> = (0..12_000)
+        let comment = "c".repeat(6_000);
+        let attributes: Vec<Value> = (0..3_000)
             .map(|n| {
                 json!({"type": "domain", "value": format!("h{n}.example"), "category": "Network activity",
-                "uuid": uuid::Uuid::new_v4(), "to_ids": true, "comment": "c"})
+                "uuid": uuid::Uuid::new_v4(), "to_ids": true, "comment": comment})
             })
             .collect();
         let event =

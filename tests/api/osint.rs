@@ -140,7 +140,7 @@ fn errors_name_the_field() {
                 body(json!([{"title": "a\u{0}b"}])),
                 "items[0].title: must not hold a NUL",
             ),
-            (body(json!(["x"])), "items[0]: invalid type"),
+            (body(json!(["x"])), "items[0]: must be an object"),
             (
                 item(json!({"description": 5})),
                 "items[1].description: invalid type",

@@ -97,12 +97,17 @@ async fn preview(
         default_confidence: body.default_confidence.map(Confidence::value),
     };
     let view = state.staging.call_with(message, load).await?;
+    // Where the commit had to wait, what was accepted is no node yet.
+    let committed = view
+        .entities
+        .iter()
+        .all(|entity| entity.status != StagedStatus::Accepted || entity.node_id.is_some());
     Ok(HttpResponse::Ok().json(PreviewAnswer {
         success: true,
         batch_id: view.batch.id,
         summary: view.batch.summary,
         entities: view.entities,
-        auto_ingest: mode == IngestMode::Auto,
+        auto_ingest: mode == IngestMode::Auto && committed,
         warnings: view.batch.warnings,
     }))
 }

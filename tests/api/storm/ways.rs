@@ -111,6 +111,9 @@ impl Written {
             Way::Review | Way::Auto => "/api/ingest/preview",
         };
         let answer = step(client, Method::POST, path, &self.body).await?;
+        if self.way == Way::Auto && answer["auto_ingest"] != true {
+            return Err(Failure::Busy);
+        }
         if self.way == Way::Review {
             for entity in answer["entities"].as_array().unwrap() {
                 let path = format!("/api/ingest/staging/{}", text(entity, "id"));
