@@ -60,13 +60,7 @@ impl WriteTx {
     /// The entities of a staging batch, in the order of the text.
     pub(super) async fn entities_of(&self, ws: Uuid, batch: Uuid) -> Result<Vec<EntityRow>, StoreError> {
         let query = "SELECT * FROM staged_entity WHERE batch = $batch AND ws = $ws ORDER BY ord";
-        let mut response = self
-            .tx
-            .query(query)
-            .bind(("batch", batch))
-            .bind(("ws", ws))
-            .await?;
-        Ok(response.take(0)?)
+        self.of_batch(query, ws, batch).await
     }
 
     /// At most `page` rows that wait for a marking, supporting objects first: whether a node may name its author depends
@@ -93,13 +87,18 @@ impl WriteTx {
     /// The later texts of a staging batch, in their order.
     pub(super) async fn later_parts(&self, ws: Uuid, batch: Uuid) -> Result<Vec<PartRow>, StoreError> {
         let query = "SELECT * FROM staging_part WHERE batch = $batch AND ws = $ws ORDER BY ord";
-        let mut response = self
-            .tx
-            .query(query)
-            .bind(("batch", batch))
-            .bind(("ws", ws))
-            .await?;
-        Ok(response.take(0)?)
+        self.of_batch(query, ws, batch).await
+    }
+
+    /// Rows of a staging batch; the query names the workspace and the batch, `$ws` and `$batch`.
+    async fn of_batch<T: SurrealValue>(
+        &self,
+        query: &str,
+        ws: Uuid,
+        batch: Uuid,
+    ) -> Result<Vec<T>, StoreError> {
+        let statement = self.tx.query(query).bind(("batch", batch));
+        Ok(statement.bind(("ws", ws)).await?.take(0)?)
     }
 
     /// The newest open batch of a session, if it is marked no higher than `highest`.
