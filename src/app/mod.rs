@@ -94,6 +94,7 @@ async fn open_store(
     secret: &SecretString,
 ) -> Result<Arc<Store>, StartError> {
     let memory = StorageMemory {
+        transaction: storage.transaction_mib << 20,
         memtable: storage.memtable_mib << 20,
         block_cache: storage.block_cache_mib << 20,
     };

@@ -106,6 +106,7 @@ impl ServerSettings {
 pub struct StorageSettings {
     pub url: String,
     pub data_dir: PathBuf,
+    pub transaction_mib: usize,
     pub memtable_mib: usize,
     pub block_cache_mib: usize,
     /// Sockets to an external database.

@@ -112,7 +112,12 @@ impl Settings {
     }
 
     fn storage_rules(&self) -> Result<(), ConfigError> {
-        within("storage.memtable_mib", self.storage.memtable_mib, 16..=16_384)?;
+        within(
+            "storage.transaction_mib",
+            self.storage.transaction_mib,
+            16..=4_095,
+        )?;
+        within("storage.memtable_mib", self.storage.memtable_mib, 4..=16_384)?;
         within(
             "storage.block_cache_mib",
             self.storage.block_cache_mib,

@@ -20,7 +20,7 @@ pub enum DomainError {
     TooLarge { limit: usize },
     /// All of a request is written in one transaction, and this one is too large for the store.
     #[error(
-        "{} than the {limit_mib} MiB that one transaction may hold (storage.memtable_mib): split the bundle; what has an id \
+        "{} than the {limit_mib} MiB that one transaction may hold (storage.transaction_mib): split the bundle; what has an id \
          can be sent again without harm", too_much(*needed_mib)
     )]
     TransactionTooLarge {

@@ -1,8 +1,6 @@
 //! Opens the database, brings its schema up to date and signs in as the user without DDL rights.
 
 use std::fmt;
-use std::fs::{self, File};
-use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
@@ -22,7 +20,7 @@ use super::database::{Connection, Database};
 use super::pool::Pool;
 use super::size::Budget;
 use super::temporary::Temporary;
-use super::{Store, migrate, size};
+use super::{Store, migrate};
 use crate::domain::error::DomainError;
 use crate::files;
 
@@ -91,8 +89,9 @@ pub struct StorageServer {
 /// Memory that an embedded store may take for itself, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct StorageMemory {
-    /// Writes that are kept in memory until they are sorted onto disk; no transaction may be larger, in a store elsewhere
-    /// either.
+    /// The largest transaction, in a store elsewhere too.
+    pub transaction: usize,
+    /// Writes that are kept in memory until they are sorted onto disk.
     pub memtable: usize,
     /// Blocks read from disk.
     pub block_cache: usize,
@@ -101,7 +100,8 @@ pub struct StorageMemory {
 impl Default for StorageMemory {
     fn default() -> Self {
         Self {
-            memtable: 256 << 20,
+            transaction: 256 << 20,
+            memtable: 64 << 20,
             block_cache: 128 << 20,
         }
     }
@@ -127,7 +127,7 @@ impl Store {
             password: app_password(secret, database),
         };
         // What another server takes in one transaction nobody knows: the same as an embedded store here.
-        let budget = Budget::new(memory.memtable);
+        let budget = Budget::new(memory.transaction);
         let mut temporary = None;
         let admin = if url.starts_with(TEMPORARY) {
             let made = Temporary::new().map_err(|error| open_error(url, error))?;
@@ -241,8 +241,7 @@ impl Dial {
 /// in the background.
 async fn open_embedded(url: &str, memory: StorageMemory, sync: Sync) -> Result<Surreal<Db>, StoreError> {
     let dir = Path::new(url.strip_prefix(EMBEDDED).unwrap_or(url));
-    let ready = files::private_dir(dir).and_then(|()| begin_log_segment(&dir.join("wal")));
-    ready.map_err(|error| open_error(url, error))?;
+    files::private_dir(dir).map_err(|error| open_error(url, error))?;
     let mut tries = 0;
     loop {
         match datastore(url, memory, sync).await {
@@ -257,42 +256,12 @@ async fn open_embedded(url: &str, memory: StorageMemory, sync: Sync) -> Result<S
                 let path = url.strip_prefix(EMBEDDED).unwrap_or(url).to_owned();
                 return Err(if locked {
                     StoreError::InUse(path)
-                } else if size::is_memtable_full(&error) {
-                    let rule =
-                        "storage.memtable_mib is smaller than what was written last; raise it to what it was";
-                    open_error(url, format!("{rule} ({error})"))
                 } else {
                     open_error(url, error)
                 });
             }
         }
     }
-}
-
-/// Begins a new segment of the engine's log. What a power cut or a full disk tore off ends a segment for good, but the
-/// engine (surrealkv 0.21.4) writes on behind it, and would lose that at the next replay.
-fn begin_log_segment(wal: &Path) -> std::io::Result<()> {
-    let files = match fs::read_dir(wal) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        files => files?,
-    };
-    let mut last = None;
-    for file in files {
-        let file = file?;
-        let name = file.file_name().into_string().unwrap_or_default();
-        let number = name
-            .strip_suffix(".wal")
-            .and_then(|name| name.parse::<u64>().ok());
-        last = last.max(number.map(|number| (number, file.metadata().map_or(0, |meta| meta.len()))));
-    }
-    if let Some((number, length)) = last
-        && length > 0
-    {
-        File::create_new(wal.join(format!("{:020}.wal", number + 1)))?;
-        // Only this makes the new name durable.
-        File::open(wal)?.sync_all()?;
-    }
-    Ok(())
 }
 
 /// The steps of the SDK's own `connect`, with a configuration of ours.

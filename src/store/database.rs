@@ -4,8 +4,8 @@
 //! embedded store is opened through the engine below the SDK, which has another handle type. This module
 //! hides the difference.
 //!
-//! It also ends all writing once the disk failed a commit: the engine keeps such a commit in its log's buffer, and the
-//! next one that succeeds would make it durable, although it was refused.
+//! It also ends all writing once the disk failed a commit: what such a commit left in the engine's log, the next start
+//! finds there whole or not at all, and until then nobody can tell which.
 
 use std::borrow::Cow;
 use std::future::{Future, IntoFuture};
@@ -20,13 +20,15 @@ use surrealdb::opt::auth::Database as DatabaseUser;
 use surrealdb::types::{SurrealValue, Variables};
 use surrealdb::{IndexedResults, Surreal};
 
-use super::pool::{Pool, PooledTransaction};
+use super::pool::{self, Pool, PooledTransaction};
 use super::size::{self, Budget};
 
 /// What statements that write begin with, or hold.
 const WRITES: [&str; 6] = ["INSERT ", "UPDATE ", "UPSERT ", "CREATE ", "DELETE ", "RELATE "];
 
-/// How the engine says that its log could not be written; a write that is refused for it says so too.
+/// How the engine says that the disk failed it.
+const DISK_ERRORS: [&str; 3] = ["IO error", "WAL error", "Database stopped"];
+/// What a write is told that is refused for an earlier failure.
 const DISK_FAILED: &str = "WAL error: an earlier write failed";
 
 /// A connection; a clone is a session of its own with the same rights.
@@ -78,7 +80,7 @@ pub(super) struct Work {
     transaction: ClientTransaction,
     fuse: Fuse,
     budget: Budget,
-    /// Bytes of the engine's memtable that the transaction takes so far, estimated.
+    /// Bytes that the transaction takes so far, estimated.
     held: AtomicU64,
 }
 
@@ -117,7 +119,8 @@ fn writes(text: &str) -> bool {
 
 /// Whether a write failed for the disk.
 pub(super) fn is_disk_failure(error: &surrealdb::Error) -> bool {
-    error.message().contains("WAL error")
+    let said = |words: &str| error.message().contains(words);
+    !pool::is_unreachable(error) && DISK_ERRORS.into_iter().any(said)
 }
 
 impl Database {
@@ -236,7 +239,7 @@ impl Work {
             ClientTransaction::Remote(tx) => tx.commit().await.map(drop),
             ClientTransaction::Pooled(tx) => tx.commit().await,
         };
-        self.fuse.watch(self.budget.watch(committed))
+        self.fuse.watch(committed)
     }
 
     /// Takes everything back.
@@ -289,7 +292,7 @@ impl<'a> IntoFuture for Statement<'a> {
                 Target::PooledTransaction(tx) => tx.query(text, variables).await,
             };
             match fuse {
-                Some(fuse) => fuse.watch(budget.watch(answer.and_then(IndexedResults::check))),
+                Some(fuse) => fuse.watch(answer.and_then(IndexedResults::check)),
                 None => answer,
             }
         })

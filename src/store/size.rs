@@ -1,8 +1,7 @@
-//! What a write takes of the engine's memtable, estimated before the engine sees it: a transaction must fit into one.
+//! What a transaction takes of the engine's memory, in bytes of its memtable, estimated before the engine sees it.
 //!
-//! surrealkv 0.21.4 reserves for each entry its key, its value, a whole tower of its skip list and padding
-//! (`memtable::max_entry_bytes`). A batch that is larger than an empty memtable it refuses only after the log has it, and
-//! then the store can't be opened again. So the estimate is an upper bound, and no larger transaction gets that far.
+//! The engine holds a transaction in memory several times over until it is on disk. So there is a largest one
+//! (`storage.transaction_mib`), and the estimate errs upwards.
 
 use std::collections::HashSet;
 
@@ -23,26 +22,24 @@ const GRAPH: u64 = 285;
 const NUMBERED: u64 = 750;
 /// What a value takes beside its content: type, version and length.
 const HEAD: u64 = 9;
-/// What a memtable holds before anything is written to it, and what the engine writes of its own accord.
+/// What the engine writes of its own accord.
 const MARGIN: u64 = 64 << 10;
-/// The engine addresses a memtable with 32 bits.
+/// The engine takes no larger batch.
 const MOST: u64 = u32::MAX as u64;
 
 /// How the store says that a transaction is too large; the limit in bytes follows.
-const TOO_LARGE: &str = "the transaction is larger than the memtable of bytes: ";
-/// How the engine says so, of a commit and of its log when it is opened.
-const ENGINE_FULL: [&str; 2] = ["Memtable arena is full", "Batch too large for memtable"];
+const TOO_LARGE: &str = "the transaction is larger than this many bytes: ";
 
 /// How large a transaction may be.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Budget {
-    memtable: u64,
+    limit: u64,
 }
 
 impl Budget {
-    pub(super) fn new(memtable: usize) -> Self {
-        let memtable = u64::try_from(memtable).unwrap_or(MOST).min(MOST);
-        Self { memtable }
+    pub(super) fn new(limit: usize) -> Self {
+        let limit = u64::try_from(limit).unwrap_or(MOST).min(MOST);
+        Self { limit }
     }
 
     /// Refuses a transaction of about so many bytes that does not fit.
@@ -69,33 +66,17 @@ impl Budget {
         }
         Err(DomainError::TransactionTooLarge {
             needed_mib: Some(bytes.div_ceil(1 << 20)),
-            limit_mib: self.memtable >> 20,
+            limit_mib: self.limit >> 20,
         })
     }
 
     fn fits(self, bytes: u64) -> bool {
-        bytes <= self.memtable.saturating_sub(MARGIN)
+        bytes <= self.limit.saturating_sub(MARGIN)
     }
 
     fn too_large(self) -> surrealdb::Error {
-        surrealdb::Error::internal(format!("{TOO_LARGE}{}", self.memtable))
+        surrealdb::Error::internal(format!("{TOO_LARGE}{}", self.limit))
     }
-
-    /// Makes the engine's own refusal the same as this one's. It should never be seen: the log holds the transaction.
-    pub(super) fn watch<T>(self, outcome: surrealdb::Result<T>) -> surrealdb::Result<T> {
-        outcome.map_err(|error| {
-            if !is_memtable_full(error.message()) {
-                return error;
-            }
-            tracing::error!(%error, "a transaction was estimated too small; keep storage.memtable_mib, or raise it, at the next start");
-            self.too_large()
-        })
-    }
-}
-
-/// Whether the engine says that something does not fit into its memtable.
-pub(super) fn is_memtable_full(message: &str) -> bool {
-    ENGINE_FULL.iter().any(|words| message.contains(words))
 }
 
 /// The error of the core for a transaction that was refused for its size.

@@ -19,7 +19,7 @@ use crate::domain::stix::ingest::{self, Defaults, Markings, StixPlan};
 use crate::domain::tlp::Tlp;
 
 /// The least that can be set.
-const MEMTABLE: usize = 16 << 20;
+const LIMIT: usize = 16 << 20;
 const STRANGE: &str = "marking-definition--11111111-1111-4111-8111-111111111111";
 
 fn id(kind: &str, at: usize) -> String {
@@ -105,7 +105,7 @@ fn plan(make: &str, count: usize, year: u32) -> StixPlan {
 
 async fn small() -> Store {
     let memory = StorageMemory {
-        memtable: MEMTABLE,
+        transaction: LIMIT,
         ..StorageMemory::default()
     };
     open_with("mem://", memory).await
@@ -123,10 +123,10 @@ fn most(make: &str) -> usize {
     let of = |count: usize| size::of_plan(&plan(make, count, 2020));
     let (some, more) = (of(500), of(1000));
     let each = (more - some) / 500;
-    let room = MEMTABLE as u64 - (64 << 10) - some;
+    let room = LIMIT as u64 - (64 << 10) - some;
     let most = 500 + (room / each) as usize;
     let most = most - most / 200;
-    let budget = Budget::new(MEMTABLE);
+    let budget = Budget::new(LIMIT);
     assert!(budget.allow_plan(&plan(make, most, 2020)).is_ok(), "{make}");
     assert!(
         budget.allow_plan(&plan(make, most + most / 100, 2020)).is_err(),
@@ -150,7 +150,7 @@ fn what_the_estimate_allows_goes_through_when_it_is_new_and_when_it_replaces_all
     for make in ["indicators", "long", "edges", "identities", "held"] {
         run(async move {
             let most = most(make);
-            println!("{make}: {most} objects in {MEMTABLE} bytes");
+            println!("{make}: {most} objects in {LIMIT} bytes");
             let (store, ws) = (small().await, Uuid::new_v4());
             let done = ingest(&store, ws, &plan(make, most, 2020)).await;
             assert!(done.is_ok(), "{make}: {done:?}");

@@ -152,6 +152,57 @@ fn killed_at_any_moment_nothing_acknowledged_is_lost_and_nothing_is_half_there()
     });
 }
 
+/// Enough for the engine to turn its memtable over several times, and to put the rest of a write into the next one.
+#[test]
+fn killed_after_the_memtable_has_been_flushed_nothing_acknowledged_is_lost() {
+    run(async {
+        let dir = tempfile::tempdir().unwrap();
+        let service = || {
+            let mut command = hosted(dir.path());
+            command.env("THREAT_MEMORY_STORAGE__MEMTABLE_MIB", "4");
+            Service::start(command)
+        };
+        let running = service();
+        let client = running.admin().await;
+        let bundles: Vec<Vec<Value>> = (0..9)
+            .map(|bundle| {
+                (0..250)
+                    .map(|at| object("tool", &format!("tool {bundle} {at}")))
+                    .collect()
+            })
+            .collect();
+        for objects in &bundles {
+            client
+                .post(STIX, &json!({"bundle": objects}))
+                .await
+                .expect(201)
+                .await;
+        }
+        let tables = std::fs::read_dir(dir.path().join("store/sstables"))
+            .unwrap()
+            .count();
+        assert!(tables > 0, "the memtable has not been flushed");
+        // Time for the log of what was flushed to be removed.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        running.kill();
+        let running = service();
+        let client = running.admin().await;
+        for (number, objects) in bundles.iter().enumerate() {
+            let answer = client
+                .post(STIX, &json!({"bundle": objects}))
+                .await
+                .expect(201)
+                .await;
+            assert_eq!(
+                answer["results"]["skipped"],
+                objects.len(),
+                "bundle {number}: {answer}"
+            );
+        }
+        running.kill();
+    });
+}
+
 #[test]
 fn killed_while_a_large_bundle_is_written_it_is_whole_or_absent() {
     run(async {

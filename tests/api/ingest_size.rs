@@ -8,7 +8,7 @@ use crate::stix::object;
 /// A service whose transactions may hold no more than the least that can be set.
 async fn small() -> TestApp {
     let mut settings = settings("mem://");
-    settings.storage.memtable_mib = 16;
+    settings.storage.transaction_mib = 16;
     TestApp::with(settings).await
 }
 
@@ -25,7 +25,7 @@ fn indicators(count: usize) -> Vec<Value> {
 
 async fn refused(client: &Client, path: &str, body: &Value) {
     let error = client.post(path, body).await.refused(413).await;
-    for part in ["16 MiB", "storage.memtable_mib", "split the bundle"] {
+    for part in ["16 MiB", "storage.transaction_mib", "split the bundle"] {
         assert!(error.contains(part), "{path}: {error}");
     }
 }

@@ -93,6 +93,7 @@ pub struct WebSettings {
 #[serde(deny_unknown_fields)]
 pub struct LocalStorage {
     pub data_dir: PathBuf,
+    pub transaction_mib: usize,
     pub memtable_mib: usize,
     pub block_cache_mib: usize,
     pub connections: usize,
@@ -341,6 +342,7 @@ impl LocalSettings {
         StorageSettings {
             url: self.engine_url(),
             data_dir: self.storage.data_dir.clone(),
+            transaction_mib: self.storage.transaction_mib,
             memtable_mib: self.storage.memtable_mib,
             block_cache_mib: self.storage.block_cache_mib,
             connections: self.storage.connections,

@@ -61,7 +61,8 @@ impl LocalSettings {
         if storage.data_dir.as_os_str().is_empty() {
             return Err(ConfigError::new("storage.data_dir: must not be empty".into()));
         }
-        within("storage.memtable_mib", storage.memtable_mib, 16..=16_384)?;
+        within("storage.transaction_mib", storage.transaction_mib, 16..=4_095)?;
+        within("storage.memtable_mib", storage.memtable_mib, 4..=16_384)?;
         within("storage.block_cache_mib", storage.block_cache_mib, 1..=1_048_576)?;
         server_rules(storage.connections, storage.timeout_ms)
     }

@@ -6,6 +6,7 @@
 mod ways;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
@@ -54,6 +55,13 @@ impl Clients {
             neighbour,
         }
     }
+}
+
+/// The engine turns its memtable over several times in a storm.
+fn start(dir: &Path) -> Service {
+    let mut command = hosted(dir);
+    command.env("THREAT_MEMORY_STORAGE__MEMTABLE_MIB", "4");
+    Service::start(command)
 }
 
 type Running = watch::Receiver<Option<Clients>>;
@@ -110,8 +118,8 @@ async fn try_get(client: &Client, path: &str) -> Option<Value> {
 }
 
 /// Runs the storm; returns what was written and how often the service was killed.
-async fn storm(dir: &std::path::Path, length: Duration) -> (Vec<Written>, usize) {
-    let mut service = Service::start(hosted(dir));
+async fn storm(dir: &Path, length: Duration) -> (Vec<Written>, usize) {
+    let mut service = start(dir);
     let body = json!({"name": "Neighbour", "admin_email": NEIGHBOUR, "admin_password": PASSWORD});
     let made = service.admin().await.post("/api/admin/workspaces", &body).await;
     made.expect(201).await;
@@ -131,7 +139,7 @@ async fn storm(dir: &std::path::Path, length: Duration) -> (Vec<Written>, usize)
         send.send_replace(None);
         service.kill();
         kills += 1;
-        service = Service::start(hosted(dir));
+        service = start(dir);
         send.send_replace(Some(Clients::sign_in(&service).await));
     }
     let mut all = Vec::new();
@@ -259,7 +267,7 @@ fn a_storm_with_kills_loses_nothing_acknowledged_and_doubles_nothing() {
         let (acknowledged, doubtful): (Vec<Written>, Vec<Written>) =
             all.iter().cloned().partition(|written| written.acknowledged);
 
-        let service = Service::start(hosted(dir.path()));
+        let service = start(dir.path());
         let clients = Clients::sign_in(&service).await;
         let mut whole = compare(&clients, &acknowledged).await;
         repeat(&clients, &doubtful).await;
@@ -270,7 +278,7 @@ fn a_storm_with_kills_loses_nothing_acknowledged_and_doubles_nothing() {
 
         // An index made anew from the store finds the same.
         std::fs::remove_dir_all(dir.path().join("index")).unwrap();
-        let service = Service::start(hosted(dir.path()));
+        let service = start(dir.path());
         let clients = Clients::sign_in(&service).await;
         assert!(
             compare(&clients, &all).await == whole,

@@ -1,0 +1,64 @@
+//! SurrealKV 1 under the names that SurrealDB 3.3 calls it by.
+
+use std::panic::resume_unwind;
+use std::path::PathBuf;
+use std::thread;
+
+pub use surrealkv_1::{Durability, Error, HistoryOptions, LSMIterator, Mode, Result, Transaction, Tree};
+use tokio::runtime::Handle;
+
+/// The builder of SurrealKV 0.21, which could also be asked for a second index of versions.
+#[derive(Default)]
+pub struct TreeBuilder(surrealkv_1::TreeBuilder);
+
+macro_rules! forward {
+    ($($name:ident($($arg:ident: $kind:ty),*);)*) => {
+        $(
+            #[must_use]
+            pub fn $name(self, $($arg: $kind),*) -> Self {
+                Self(self.0.$name($($arg),*))
+            }
+        )*
+    };
+}
+
+impl TreeBuilder {
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    forward! {
+        with_block_cache_capacity(bytes: u64);
+        with_block_size(bytes: usize);
+        with_enable_vlog(enable: bool);
+        with_max_memtable_size(bytes: usize);
+        with_path(path: PathBuf);
+        with_versioning(enable: bool, retention_ns: u64);
+        with_vlog_max_file_size(bytes: u64);
+        with_vlog_value_threshold(bytes: usize);
+    }
+
+    /// SurrealKV 1 keeps versions without an index of their own.
+    #[must_use]
+    pub fn with_versioned_index(self, _enable: bool) -> Self {
+        self
+    }
+
+    /// Opens the store on a thread of its own: SurrealKV 1 replays its log with `block_in_place`, which panics inside
+    /// the `block_on` that an actix system runs its main task in.
+    pub fn build(self) -> Result<Tree> {
+        let runtime = Handle::try_current();
+        let open = || {
+            let _context = runtime.as_ref().ok().map(Handle::enter);
+            self.0.build()
+        };
+        let opened = thread::scope(|scope| {
+            thread::Builder::new()
+                .name("store-open".into())
+                .spawn_scoped(scope, open)
+                .map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
+        });
+        opened.unwrap_or_else(|error| Err(Error::Other(format!("no thread to open the store: {error}"))))
+    }
+}
