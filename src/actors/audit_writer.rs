@@ -16,9 +16,9 @@ use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use super::handle::{Access, ActorHandle, InFlight, Job, Request};
+use super::roster::Stateful;
 use super::job;
 use crate::capacity::Party;
-use crate::config::ActorSettings;
 use crate::domain::audit::{AuditEntry, ChainReport};
 use crate::domain::error::DomainError;
 use crate::store::{AuditFilter, Store};
@@ -106,6 +106,10 @@ impl Request for Drain {
     type Reply = ();
     const NAME: &'static str = "drain";
     const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        None
+    }
 }
 
 /// Entries that wait for their link, with their numbers, by workspace.
@@ -140,33 +144,22 @@ pub struct AuditWriter {
 }
 
 impl AuditWriter {
-    /// Starts the writer and links what an earlier process left without a link.
-    pub fn start(store: Arc<Store>, runtime: Handle, settings: ActorSettings) -> AuditHandle {
-        let arbiter = actix::Arbiter::current();
-        ActorHandle::start(
-            "audit_writer",
-            settings,
-            Box::new(move || {
-                let (store, runtime) = (Arc::clone(&store), runtime.clone());
-                Self::start_in_arbiter(&arbiter, move |ctx| {
-                    ctx.set_mailbox_capacity(settings.mailbox.max(1));
-                    Self {
-                        store,
-                        runtime,
-                        appends: Vec::new(),
-                        unchained: HashMap::new(),
-                        writing: false,
-                        chaining: false,
-                        linking_planned: false,
-                        arrived: 0,
-                        open: BTreeSet::new(),
-                        waiting: Vec::new(),
-                        losses: 0,
-                        doubtful: 0,
-                    }
-                })
-            }),
-        )
+    /// The writer; when it starts, it links what an earlier process left without a link.
+    pub fn new(store: Arc<Store>) -> Self {
+        Self {
+            store,
+            runtime: Handle::current(),
+            appends: Vec::new(),
+            unchained: HashMap::new(),
+            writing: false,
+            chaining: false,
+            linking_planned: false,
+            arrived: 0,
+            open: BTreeSet::new(),
+            waiting: Vec::new(),
+            losses: 0,
+            doubtful: 0,
+        }
     }
 
     fn write_next(&mut self, ctx: &mut Context<Self>) {
@@ -300,6 +293,10 @@ impl AuditWriter {
         self.chain_next(ctx);
         wait
     }
+}
+
+impl Stateful for AuditWriter {
+    const NAME: &'static str = "audit_writer";
 }
 
 impl Actor for AuditWriter {

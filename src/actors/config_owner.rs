@@ -6,42 +6,59 @@
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use actix::{Actor, Context};
 use serde_json::Value;
-use tokio::runtime::Handle;
 use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::audit_writer::{Append, AuditHandle};
-use super::handle::{Access, ActorHandle, Request};
 use super::job;
+use super::worker::{Access, ActorCore, Party, Work, WorkerHandle};
 use crate::clock;
-use crate::config::ActorSettings;
 use crate::config::local::{Applied, ConfigIssue, Editor, LocalSettings};
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
 
 /// Way to the settings.
-pub type ConfigHandle = ActorHandle<ConfigOwner>;
+pub type ConfigHandle = WorkerHandle<ConfigCore>;
 
 /// Reads what is in effect, secrets hidden.
 #[derive(Debug)]
 pub struct ReadConfig;
 
-impl Request for ReadConfig {
+impl Work for ReadConfig {
+    type Core = ConfigCore;
     type Reply = Value;
     const NAME: &'static str = "read_config";
     const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        None
+    }
+
+    async fn run(self, core: Arc<ConfigCore>) -> Result<Self::Reply, DomainError> {
+        Ok(core.editor().shown())
+    
+    }
 }
 
 /// Lists the dotted paths that take effect at the next start only.
 #[derive(Debug)]
 pub struct ReadConfigMeta;
 
-impl Request for ReadConfigMeta {
+impl Work for ReadConfigMeta {
+    type Core = ConfigCore;
     type Reply = Vec<String>;
     const NAME: &'static str = "read_config_meta";
     const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        None
+    }
+
+    async fn run(self, core: Arc<ConfigCore>) -> Result<Self::Reply, DomainError> {
+        Ok(core.editor().restart_required())
+    
+    }
 }
 
 /// Changes settings; the inner error says everything that is wrong with the change.
@@ -51,10 +68,40 @@ pub struct ChangeConfig {
     pub from: IpAddr,
 }
 
-impl Request for ChangeConfig {
+impl Work for ChangeConfig {
+    type Core = ConfigCore;
     type Reply = Result<Applied, Vec<ConfigIssue>>;
     const NAME: &'static str = "change_config";
     const ACCESS: Access = Access::Write;
+
+    fn party(&self) -> Party {
+        None
+    }
+
+    async fn run(self, core: Arc<ConfigCore>) -> Result<Self::Reply, DomainError> {
+        // Kept to the end, so that what is published last is what is in effect.
+        let _turn = core.turn.lock().await;
+        let now = core.editor().clone();
+        let (next, settings, done) = match now.planned(&self.change) {
+            Ok(planned) => planned,
+            Err(issues) => return Ok(Err(issues)),
+        };
+        let moved = !next.waits_as(&now);
+        let next = save(next, moved).await?;
+        // Also the change that turns the log off is in it; what can't be noted does not happen.
+        let governed = core.published.borrow().governance.enabled || settings.governance.enabled;
+        if let Some((ws, audit)) = core.audit.as_ref().filter(|_| governed)
+            && let Err(error) = audit.call(Append(entry(*ws, self.from, &done))).await
+        {
+            save(now, moved).await?;
+            return Err(error);
+        }
+        *core.editor() = next;
+        core.published.send_replace(Arc::new(settings));
+        tracing::info!(applied = ?done.applied, pending = ?done.pending_restart, "settings changed");
+        Ok(Ok(done))
+    
+    }
 }
 
 /// The settings and who is told of them.
@@ -68,89 +115,29 @@ pub struct ConfigCore {
     audit: Option<(Uuid, AuditHandle)>,
 }
 
-/// The actor.
-pub struct ConfigOwner {
-    core: Arc<ConfigCore>,
-    runtime: Handle,
+impl ActorCore for ConfigCore {
+    const NAME: &'static str = "config_owner";
 }
 
-impl ConfigOwner {
-    /// Starts the actor; the receiver always shows what is in effect. Changes are noted in the audit log, if there is
-    /// one.
-    pub fn start(
+impl ConfigCore {
+    /// The receiver always shows what is in effect. Changes are noted in the audit log, if there is one.
+    pub fn new(
         settings: LocalSettings,
         editor: Editor,
         audit: Option<(Uuid, AuditHandle)>,
-        runtime: Handle,
-    ) -> (ConfigHandle, watch::Receiver<Arc<LocalSettings>>) {
-        let limits: ActorSettings = settings.actors.config_owner;
+    ) -> (Self, watch::Receiver<Arc<LocalSettings>>) {
         let (published, watching) = watch::channel(Arc::new(settings));
-        let core = Arc::new(ConfigCore {
+        let core = Self {
             editor: Mutex::new(editor),
             turn: tokio::sync::Mutex::default(),
             published,
             audit,
-        });
-        let arbiter = actix::Arbiter::current();
-        let handle = ActorHandle::start(
-            "config_owner",
-            limits,
-            Box::new(move || {
-                let (core, runtime) = (Arc::clone(&core), runtime.clone());
-                Self::start_in_arbiter(&arbiter, move |ctx| {
-                    ctx.set_mailbox_capacity(limits.mailbox.max(1));
-                    Self { core, runtime }
-                })
-            }),
-        );
-        (handle, watching)
+        };
+        (core, watching)
     }
-}
 
-impl Actor for ConfigOwner {
-    type Context = Context<Self>;
-}
-
-impl ConfigCore {
     fn editor(&self) -> std::sync::MutexGuard<'_, Editor> {
         self.editor.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    #[allow(clippy::unused_async)] // The shape of every request's work.
-    async fn read(&self, _: ReadConfig) -> Result<Value, DomainError> {
-        Ok(self.editor().shown())
-    }
-
-    #[allow(clippy::unused_async)]
-    async fn meta(&self, _: ReadConfigMeta) -> Result<Vec<String>, DomainError> {
-        Ok(self.editor().restart_required())
-    }
-
-    async fn change(
-        self: Arc<Self>,
-        message: ChangeConfig,
-    ) -> Result<Result<Applied, Vec<ConfigIssue>>, DomainError> {
-        // Kept to the end, so that what is published last is what is in effect.
-        let _turn = self.turn.lock().await;
-        let now = self.editor().clone();
-        let (next, settings, done) = match now.planned(&message.change) {
-            Ok(planned) => planned,
-            Err(issues) => return Ok(Err(issues)),
-        };
-        let moved = !next.waits_as(&now);
-        let next = save(next, moved).await?;
-        // Also the change that turns the log off is in it; what can't be noted does not happen.
-        let governed = self.published.borrow().governance.enabled || settings.governance.enabled;
-        if let Some((ws, audit)) = self.audit.as_ref().filter(|_| governed)
-            && let Err(error) = audit.call(Append(entry(*ws, message.from, &done))).await
-        {
-            save(now, moved).await?;
-            return Err(error);
-        }
-        *self.editor() = next;
-        self.published.send_replace(Arc::new(settings));
-        tracing::info!(applied = ?done.applied, pending = ?done.pending_restart, "settings changed");
-        Ok(Ok(done))
     }
 }
 
@@ -182,13 +169,6 @@ fn entry(ws: Uuid, from: IpAddr, done: &Applied) -> AuditEntry {
     .with("pending_restart", done.pending_restart.clone())
 }
 
-job::delegate! {
-    ConfigOwner:
-    ReadConfig => read,
-    ReadConfigMeta => meta,
-    ChangeConfig => change,
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -197,7 +177,9 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::actors::handle::{Job, Kept};
+    use crate::actors::handle::{Job, Kept, Request};
+    use crate::actors::roster::Roster;
+    use crate::actors::worker::Worker;
     use crate::config::local::LocalFlags;
 
     /// Ends the actor, as a panic in a handler does.
@@ -207,9 +189,13 @@ mod tests {
         type Reply = ();
         const NAME: &'static str = "die";
         const ACCESS: Access = Access::Read;
+
+        fn party(&self) -> Party {
+            None
+        }
     }
 
-    impl actix::Handler<Job<Die>> for ConfigOwner {
+    impl actix::Handler<Job<Die>> for Worker<ConfigCore> {
         type Result = Result<(), DomainError>;
 
         fn handle(&mut self, _: Job<Die>, _: &mut Self::Context) -> Self::Result {
@@ -238,7 +224,9 @@ mod tests {
             ..LocalFlags::default()
         };
         let (settings, editor) = LocalSettings::load(None, &flags).unwrap();
-        ConfigOwner::start(settings, editor, None, Handle::current())
+        let limits = settings.actors.config_owner;
+        let (core, watching) = ConfigCore::new(settings, editor, None);
+        (Roster::new().worker(&Arc::new(core), limits), watching)
     }
 
     #[test]

@@ -9,11 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
-use actix::{Actor, Context};
 use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use serde::Serialize;
-use tokio::runtime::Handle;
-use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use super::extractor::{Decide, Extract, ExtractWithModel, ExtractorHandle};
@@ -22,9 +20,7 @@ use super::graph_store::memory::EnrichmentQueue;
 use super::graph_store::memory::enrich::{
     ApplyEnrichment, EnrichmentFailed, NextWaiting, Verdict, WaitingNote,
 };
-use super::handle::{Access, ActorHandle, Request};
-use super::job;
-use crate::config::ActorSettings;
+use super::worker::{Access, ActorCore, Party, Work, WorkerHandle};
 use crate::domain::error::DomainError;
 use crate::domain::memory::entity::{EntityDraft, Mentions, RelationDraft};
 use crate::domain::memory::note::Note;
@@ -48,7 +44,7 @@ const MOST_SUSPECTS: usize = 4;
 const LEAST_CONFIDENCE: f64 = 0.5;
 
 /// Way to the enricher.
-pub type EnricherHandle = ActorHandle<Enricher>;
+pub type EnricherHandle = WorkerHandle<EnricherCore>;
 
 /// How the queue does.
 #[derive(Debug)]
@@ -64,10 +60,22 @@ pub struct QueueState {
     pub status: &'static str,
 }
 
-impl Request for ReadQueue {
+impl Work for ReadQueue {
+    type Core = EnricherCore;
     type Reply = QueueState;
     const NAME: &'static str = "read_queue";
     const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        None
+    }
+
+    async fn run(self, core: Arc<EnricherCore>) -> Result<Self::Reply, DomainError> {
+        let depth = core.queue.depth();
+        let status = status_of(core.on, depth, core.status.load(Ordering::Relaxed));
+        Ok(QueueState { depth, status })
+    
+    }
 }
 
 const IDLE: u8 = 0;
@@ -86,10 +94,14 @@ pub struct EnricherCore {
     status: AtomicU8,
 }
 
-/// The actor.
-pub struct Enricher {
-    core: Arc<EnricherCore>,
-    runtime: Handle,
+impl ActorCore for EnricherCore {
+    const NAME: &'static str = "enricher";
+
+    /// Works the queue off, if there is a model to ask.
+    fn upkeep(self: &Arc<Self>) -> Vec<BoxFuture<'static, ()>> {
+        let work = self.on.then(|| Arc::clone(self).work());
+        work.into_iter().map(|work| Box::pin(work) as _).collect()
+    }
 }
 
 impl EnricherCore {
@@ -109,13 +121,6 @@ impl EnricherCore {
             patience,
             status: AtomicU8::new(IDLE),
         }
-    }
-
-    #[allow(clippy::unused_async)] // The shape of every request's work.
-    async fn state(&self, _: ReadQueue) -> Result<QueueState, DomainError> {
-        let depth = self.queue.depth();
-        let status = status_of(self.on, depth, self.status.load(Ordering::Relaxed));
-        Ok(QueueState { depth, status })
     }
 
     async fn work(self: Arc<Self>) {
@@ -350,39 +355,6 @@ fn mentions_of(extraction: Extraction) -> Mentions {
         }
     }
     found
-}
-
-impl Enricher {
-    /// Starts the actor, and its work if there is a model to ask; whoever stops the service ends the work.
-    pub fn start(
-        core: Arc<EnricherCore>,
-        runtime: Handle,
-        settings: ActorSettings,
-    ) -> (EnricherHandle, Option<JoinHandle<()>>) {
-        let work = core.on.then(|| runtime.spawn(Arc::clone(&core).work()));
-        let arbiter = actix::Arbiter::current();
-        let handle = ActorHandle::start(
-            "enricher",
-            settings,
-            Box::new(move || {
-                let (core, runtime) = (Arc::clone(&core), runtime.clone());
-                Self::start_in_arbiter(&arbiter, move |ctx| {
-                    ctx.set_mailbox_capacity(settings.mailbox.max(1));
-                    Self { core, runtime }
-                })
-            }),
-        );
-        (handle, work)
-    }
-}
-
-impl Actor for Enricher {
-    type Context = Context<Self>;
-}
-
-job::delegate! {
-    Enricher:
-    ReadQueue => state,
 }
 
 #[cfg(test)]

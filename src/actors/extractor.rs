@@ -6,12 +6,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use actix::{Actor, Context};
-use tokio::runtime::Handle;
-
-use super::handle::{Access, ActorHandle, Request};
 use super::job;
-use crate::capacity::Party;
+use super::worker::{Access, ActorCore, Party, Work, WorkerHandle};
 use crate::config::ActorSettings;
 use crate::domain::error::DomainError;
 use crate::domain::extraction::entities_of;
@@ -22,7 +18,7 @@ use crate::llm::synthesis::Source;
 use crate::llm::{LanguageModel, LlmError, unite};
 
 /// Way to the extractor.
-pub type ExtractorHandle = ActorHandle<Extractor>;
+pub type ExtractorHandle = WorkerHandle<ExtractorCore>;
 
 /// Finds the entities and relations in a text.
 #[derive(Debug)]
@@ -33,13 +29,26 @@ pub struct Extract {
     pub source_type: SourceType,
 }
 
-impl Request for Extract {
+impl Work for Extract {
+    type Core = ExtractorCore;
     type Reply = Extraction;
     const NAME: &'static str = "extract";
     const ACCESS: Access = Access::Read;
 
     fn party(&self) -> Party {
         self.workspace
+    }
+
+    async fn run(self, core: Arc<ExtractorCore>) -> Result<Self::Reply, DomainError> {
+        let (mut found, failure) = core.read(self, core.patience).await?;
+        if let Some(error) = failure {
+            tracing::warn!(%error, "language model unavailable");
+            found.warnings.push(format!(
+                "language model unavailable: {error}; rules extractor used"
+            ));
+        }
+        Ok(found)
+    
     }
 }
 
@@ -51,10 +60,22 @@ pub struct ExtractWithModel {
     pub patience: Duration,
 }
 
-impl Request for ExtractWithModel {
+impl Work for ExtractWithModel {
+    type Core = ExtractorCore;
     type Reply = Result<Extraction, LlmError>;
     const NAME: &'static str = "extract_with_model";
     const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        None
+    }
+
+    async fn run(self, core: Arc<ExtractorCore>) -> Result<Self::Reply, DomainError> {
+        let patience = self.patience.min(core.patience);
+        let (found, failure) = core.read(self.extract, patience).await?;
+        Ok(failure.map_or(Ok(found), Err))
+    
+    }
 }
 
 /// Answers a question out of notes; without a model, or when it fails, there is no answer.
@@ -66,10 +87,29 @@ pub struct Synthesize {
     pub patience: Duration,
 }
 
-impl Request for Synthesize {
+impl Work for Synthesize {
+    type Core = ExtractorCore;
     type Reply = SynthesisAnswer;
     const NAME: &'static str = "synthesize";
     const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        None
+    }
+
+    async fn run(self, core: Arc<ExtractorCore>) -> Result<Self::Reply, DomainError> {
+        let until = Instant::now() + self.patience.min(core.patience);
+        let Some(model) = &core.model else {
+            return Ok(no_answer(&self.question));
+        };
+        let synthesizer = model.synthesizer();
+        let asked = synthesizer.answer(&self.question, self.format, &self.sources, until);
+        Ok(asked.await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "the language model gave no answer");
+            no_answer(&self.question)
+        }))
+    
+    }
 }
 
 /// Asks what a new note makes of older ones.
@@ -80,10 +120,27 @@ pub struct Decide {
     pub patience: Duration,
 }
 
-impl Request for Decide {
+impl Work for Decide {
+    type Core = ExtractorCore;
     type Reply = Result<Decision, LlmError>;
     const NAME: &'static str = "decide";
     const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        None
+    }
+
+    async fn run(self, core: Arc<ExtractorCore>) -> Result<Self::Reply, DomainError> {
+        let until = Instant::now() + self.patience.min(core.patience);
+        let Some(model) = &core.model else {
+            return Ok(Ok(Decision::Add));
+        };
+        Ok(model
+            .evolver()
+            .decide(&self.new, &self.candidates, until)
+            .await)
+    
+    }
 }
 
 /// What all requests to the extractor share.
@@ -103,50 +160,6 @@ impl ExtractorCore {
     /// Milliseconds that a model may take of one request; the rest is for waiting at the gate and for the rules.
     pub fn patience_ms(settings: ActorSettings) -> u64 {
         settings.timeout_ms / 4 * 3
-    }
-
-    async fn synthesize(&self, request: Synthesize) -> Result<SynthesisAnswer, DomainError> {
-        let until = Instant::now() + request.patience.min(self.patience);
-        let Some(model) = &self.model else {
-            return Ok(no_answer(&request.question));
-        };
-        let synthesizer = model.synthesizer();
-        let asked = synthesizer.answer(&request.question, request.format, &request.sources, until);
-        Ok(asked.await.unwrap_or_else(|error| {
-            tracing::warn!(%error, "the language model gave no answer");
-            no_answer(&request.question)
-        }))
-    }
-
-    async fn decide(&self, request: Decide) -> Result<Result<Decision, LlmError>, DomainError> {
-        let until = Instant::now() + request.patience.min(self.patience);
-        let Some(model) = &self.model else {
-            return Ok(Ok(Decision::Add));
-        };
-        Ok(model
-            .evolver()
-            .decide(&request.new, &request.candidates, until)
-            .await)
-    }
-
-    async fn extract(&self, request: Extract) -> Result<Extraction, DomainError> {
-        let (mut found, failure) = self.read(request, self.patience).await?;
-        if let Some(error) = failure {
-            tracing::warn!(%error, "language model unavailable");
-            found.warnings.push(format!(
-                "language model unavailable: {error}; rules extractor used"
-            ));
-        }
-        Ok(found)
-    }
-
-    async fn extract_with_model(
-        &self,
-        request: ExtractWithModel,
-    ) -> Result<Result<Extraction, LlmError>, DomainError> {
-        let patience = request.patience.min(self.patience);
-        let (found, failure) = self.read(request.extract, patience).await?;
-        Ok(failure.map_or(Ok(found), Err))
     }
 
     /// What is found in a text, and why the model had no part in it.
@@ -182,38 +195,7 @@ impl ExtractorCore {
     }
 }
 
-/// The actor.
-pub struct Extractor {
-    core: Arc<ExtractorCore>,
-    runtime: Handle,
+impl ActorCore for ExtractorCore {
+    const NAME: &'static str = "extractor";
 }
 
-impl Extractor {
-    /// Starts the actor.
-    pub fn start(core: Arc<ExtractorCore>, runtime: Handle, settings: ActorSettings) -> ExtractorHandle {
-        let arbiter = actix::Arbiter::current();
-        ActorHandle::start(
-            "extractor",
-            settings,
-            Box::new(move || {
-                let (core, runtime) = (Arc::clone(&core), runtime.clone());
-                Self::start_in_arbiter(&arbiter, move |ctx| {
-                    ctx.set_mailbox_capacity(settings.mailbox.max(1));
-                    Self { core, runtime }
-                })
-            }),
-        )
-    }
-}
-
-impl Actor for Extractor {
-    type Context = Context<Self>;
-}
-
-job::delegate! {
-    Extractor:
-    Extract => extract,
-    ExtractWithModel => extract_with_model,
-    Synthesize => synthesize,
-    Decide => decide,
-}

@@ -32,9 +32,7 @@ pub trait Request: Send + 'static {
     const ACCESS: Access;
 
     /// Whose request it is: permits are shared out among workspaces.
-    fn party(&self) -> Party {
-        None
-    }
+    fn party(&self) -> Party;
 }
 
 /// A request on its way, with the permit it keeps until the work is done.

@@ -12,6 +12,8 @@ use actix::{Actor, AsyncContext, Context, Handler};
 use self::logins::Logins;
 pub use self::logins::{BeginLogin, EndLogin, LoginGate, LoginLine, LoginPlace};
 use super::handle::{Access, ActorHandle, Job, Request};
+use super::roster::Stateful;
+use crate::capacity::Party;
 use crate::domain::error::DomainError;
 
 const SWEEP: Duration = Duration::from_secs(60);
@@ -41,6 +43,10 @@ impl Request for TakeRequest {
     type Reply = RateState;
     const NAME: &'static str = "take_request";
     const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        None
+    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -55,6 +61,10 @@ struct Bucket {
 pub struct RateLimiter {
     buckets: HashMap<String, Bucket>,
     logins: Logins,
+}
+
+impl Stateful for RateLimiter {
+    const NAME: &'static str = "rate_limiter";
 }
 
 impl Actor for RateLimiter {

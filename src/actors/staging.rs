@@ -9,40 +9,23 @@ mod preview;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError, Weak};
 
-use actix::{Actor, Context};
-use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 use uuid::Uuid;
 
 use super::audit_writer::{AuditHandle, Chain};
 use super::extractor::ExtractorHandle;
 use super::graph_store::{CommitStaged, GraphHandle};
-use super::handle::{Access, ActorHandle, Request};
-use super::job;
-use crate::capacity::Party;
+pub use self::preview::Preview;
+use super::worker::{Access, ActorCore, Party, Work, WorkerHandle};
 use crate::clock;
-use crate::config::ActorSettings;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
 use crate::domain::principal::Principal;
-use crate::domain::staging::{CommitResult, IngestMode, SourceType, StagedEntity, StagingBatch, Summary};
-use crate::domain::tlp::Tlp;
+use crate::domain::staging::{CommitResult, StagedEntity, StagingBatch, Summary};
 use crate::store::{Decision, Store};
 
 /// Way to the staging batches.
-pub type StagingHandle = ActorHandle<StagingBatches>;
-
-/// Extracts entities from a text into the open batch of its session, or into a new one.
-#[derive(Debug)]
-pub struct Preview {
-    pub by: Principal,
-    pub text: String,
-    pub source_type: SourceType,
-    pub session_id: Option<String>,
-    pub mode: IngestMode,
-    pub default_tlp: Option<Tlp>,
-    pub default_confidence: Option<f64>,
-}
+pub type StagingHandle = WorkerHandle<StagingCore>;
 
 /// A batch with its entities.
 #[derive(Debug)]
@@ -73,23 +56,83 @@ pub struct CommitBatch {
     pub batch: Uuid,
 }
 
-macro_rules! request {
-    ($message:ty, $reply:ty, $name:literal, $access:ident) => {
-        impl Request for $message {
-            type Reply = $reply;
-            const NAME: &'static str = $name;
-            const ACCESS: Access = Access::$access;
+impl Work for ReadBatch {
+    type Core = StagingCore;
+    type Reply = BatchView;
+    const NAME: &'static str = "read_batch";
+    const ACCESS: Access = Access::Read;
 
-            fn party(&self) -> Party {
-                Some(self.by.workspace.id)
-            }
-        }
-    };
+    fn party(&self) -> Party {
+        Some(self.by.workspace.id)
+    }
+
+    async fn run(self, core: Arc<StagingCore>) -> Result<Self::Reply, DomainError> {
+        core.read_batch(self).await
+    }
 }
-request!(Preview, BatchView, "preview", Write);
-request!(ReadBatch, BatchView, "read_batch", Read);
-request!(Decide, StagedEntity, "decide", Write);
-request!(CommitBatch, CommitResult, "commit_batch", Write);
+impl Work for Decide {
+    type Core = StagingCore;
+    type Reply = StagedEntity;
+    const NAME: &'static str = "decide";
+    const ACCESS: Access = Access::Write;
+
+    fn party(&self) -> Party {
+        Some(self.by.workspace.id)
+    }
+
+    async fn run(self, core: Arc<StagingCore>) -> Result<Self::Reply, DomainError> {
+        let Decide { by, entity, decision } = self;
+        let ws = by.workspace.id;
+        let highest = by.workspace.clearance().highest();
+        let mut target_type = None;
+        if let Some(target) = decision.merge_target {
+            let visible = core.store.nodes_by_id(ws, &[target], highest, false).await?;
+            let Some(found) = visible.first() else {
+                let rule = "must be an active node of this workspace";
+                return Err(DomainError::invalid("merge_target_id", rule));
+            };
+            target_type = Some(found.node.node_type);
+        }
+        let mut entry = AuditEntry::by(
+            &by,
+            "ingest.staging_change",
+            "staged_entity",
+            Outcome::Success,
+            clock::now(),
+        )
+        .on(entity)
+        .with("status", decision.status.as_str());
+        if let Some(level) = decision.resolved_tlp {
+            entry = entry.with("resolved_tlp", level.as_str());
+        }
+        if let Some(target) = decision.merge_target {
+            entry = entry.with("merge_target_id", target.to_string());
+        }
+        let mut changed = core
+            .store
+            .decide(ws, entity, decision, (highest, target_type), &entry)
+            .await?;
+        core.chain(entry).await;
+        core.hide_candidates(&by, std::slice::from_mut(&mut changed))
+            .await?;
+        Ok(changed)
+    
+    }
+}
+impl Work for CommitBatch {
+    type Core = StagingCore;
+    type Reply = CommitResult;
+    const NAME: &'static str = "commit_batch";
+    const ACCESS: Access = Access::Write;
+
+    fn party(&self) -> Party {
+        Some(self.by.workspace.id)
+    }
+
+    async fn run(self, core: Arc<StagingCore>) -> Result<Self::Reply, DomainError> {
+        core.commit_batch(self).await
+    }
+}
 
 /// What all requests to the staging batches share.
 pub struct StagingCore {
@@ -101,40 +144,8 @@ pub struct StagingCore {
     locks: std::sync::Mutex<HashMap<Uuid, Weak<Mutex<()>>>>,
 }
 
-/// The actor.
-pub struct StagingBatches {
-    core: Arc<StagingCore>,
-    runtime: Handle,
-}
-
-impl StagingBatches {
-    /// Starts the actor.
-    pub fn start(core: Arc<StagingCore>, runtime: Handle, settings: ActorSettings) -> StagingHandle {
-        let arbiter = actix::Arbiter::current();
-        ActorHandle::start(
-            "staging_batches",
-            settings,
-            Box::new(move || {
-                let (core, runtime) = (Arc::clone(&core), runtime.clone());
-                Self::start_in_arbiter(&arbiter, move |ctx| {
-                    ctx.set_mailbox_capacity(settings.mailbox.max(1));
-                    Self { core, runtime }
-                })
-            }),
-        )
-    }
-}
-
-impl Actor for StagingBatches {
-    type Context = Context<Self>;
-}
-
-job::delegate! {
-    StagingBatches:
-    Preview => preview,
-    ReadBatch => read_batch,
-    Decide => decide,
-    CommitBatch => commit_batch,
+impl ActorCore for StagingCore {
+    const NAME: &'static str = "staging_batches";
 }
 
 impl StagingCore {
@@ -187,44 +198,6 @@ impl StagingCore {
                 .retain(|candidate| visible.contains(&candidate.node_id));
         }
         Ok(nodes.iter().any(|node| !visible.contains(node)))
-    }
-
-    async fn decide(&self, message: Decide) -> Result<StagedEntity, DomainError> {
-        let Decide { by, entity, decision } = message;
-        let ws = by.workspace.id;
-        let highest = by.workspace.clearance().highest();
-        let mut target_type = None;
-        if let Some(target) = decision.merge_target {
-            let visible = self.store.nodes_by_id(ws, &[target], highest, false).await?;
-            let Some(found) = visible.first() else {
-                let rule = "must be an active node of this workspace";
-                return Err(DomainError::invalid("merge_target_id", rule));
-            };
-            target_type = Some(found.node.node_type);
-        }
-        let mut entry = AuditEntry::by(
-            &by,
-            "ingest.staging_change",
-            "staged_entity",
-            Outcome::Success,
-            clock::now(),
-        )
-        .on(entity)
-        .with("status", decision.status.as_str());
-        if let Some(level) = decision.resolved_tlp {
-            entry = entry.with("resolved_tlp", level.as_str());
-        }
-        if let Some(target) = decision.merge_target {
-            entry = entry.with("merge_target_id", target.to_string());
-        }
-        let mut changed = self
-            .store
-            .decide(ws, entity, decision, (highest, target_type), &entry)
-            .await?;
-        self.chain(entry).await;
-        self.hide_candidates(&by, std::slice::from_mut(&mut changed))
-            .await?;
-        Ok(changed)
     }
 
     async fn commit_batch(&self, message: CommitBatch) -> Result<CommitResult, DomainError> {

@@ -11,7 +11,8 @@ use metrics::{counter, gauge};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::handle::{Access, ActorHandle, Job, Request};
-use crate::config::ActorSettings;
+use super::roster::Stateful;
+use crate::capacity::Party;
 use crate::domain::error::DomainError;
 
 /// Way to the write permits.
@@ -28,6 +29,10 @@ impl Request for TakePermit {
     type Reply = Option<OwnedSemaphorePermit>;
     const NAME: &'static str = "take_permit";
     const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        None
+    }
 }
 
 /// The permits, kept outside the actor so that a restart does not hand out more than there are.
@@ -37,31 +42,24 @@ struct Permits {
     size: usize,
 }
 
-/// The actor.
+/// The actor; clones share the permits.
+#[derive(Clone)]
 pub struct WriteSemaphore {
     permits: Arc<std::sync::Mutex<Permits>>,
     capacity: Capacity,
 }
 
 impl WriteSemaphore {
-    /// Starts the actor.
-    pub fn start(capacity: Capacity, settings: ActorSettings) -> WriteSemaphoreHandle {
-        let arbiter = actix::Arbiter::current();
-        let permits = Arc::new(std::sync::Mutex::new(Permits {
+    /// `capacity`: how many permits there are at this moment.
+    pub fn new(capacity: Capacity) -> Self {
+        let permits = Permits {
             semaphore: Arc::new(Semaphore::new(0)),
             size: 0,
-        }));
-        ActorHandle::start(
-            "write_semaphore",
-            settings,
-            Box::new(move || {
-                let (permits, capacity) = (Arc::clone(&permits), Arc::clone(&capacity));
-                Self::start_in_arbiter(&arbiter, move |ctx| {
-                    ctx.set_mailbox_capacity(settings.mailbox.max(1));
-                    Self { permits, capacity }
-                })
-            }),
-        )
+        };
+        Self {
+            permits: Arc::new(std::sync::Mutex::new(permits)),
+            capacity,
+        }
     }
 
     fn take(&mut self) -> Option<OwnedSemaphorePermit> {
@@ -89,6 +87,10 @@ impl Permits {
             self.size -= self.semaphore.forget_permits(self.size - wanted);
         }
     }
+}
+
+impl Stateful for WriteSemaphore {
+    const NAME: &'static str = "write_semaphore";
 }
 
 impl Actor for WriteSemaphore {

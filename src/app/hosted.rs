@@ -12,15 +12,15 @@ use secrecy::SecretString;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
-use super::{Listening, StartError, closed, drain, first, keep, serve, stored_secret, tidy_figures, upkeep};
+use super::{Listening, StartError, closed, drain, first, keep, serve, stored_secret, tidy_figures};
 use crate::actors::audit_writer::AuditWriter;
-use crate::actors::extractor::{Extractor, ExtractorCore, ExtractorHandle};
-use crate::actors::graph_store::{GraphCore, GraphStore, Holds, IngestStix, Surroundings};
-use crate::actors::handle::{ActorHandle, Kept};
-use crate::actors::identity::{FirstAdmin, Identity, IdentityCore, bootstrap, demo_bundle};
+use crate::actors::extractor::ExtractorCore;
+use crate::actors::graph_store::{GraphCore, Holds, IngestStix, Surroundings};
+use crate::actors::identity::{FirstAdmin, IdentityCore, bootstrap, demo_bundle};
 use crate::actors::rate_limiter::RateLimiter;
 use crate::actors::retention;
-use crate::actors::staging::{StagingBatches, StagingCore};
+use crate::actors::roster::Roster;
+use crate::actors::staging::StagingCore;
 use crate::auth::token::Tokens;
 use crate::capacity::Budget;
 use crate::config::{EmbeddingProvider, Settings};
@@ -64,6 +64,8 @@ impl Application {
         let surroundings = Surroundings {
             remote_model: settings.embedding.provider != EmbeddingProvider::Builtin,
             shared_store: settings.storage.url.starts_with("ws"),
+            fill_interval: Duration::from_secs(settings.embedding.fill_seconds),
+            idle_writer: Duration::from_secs(settings.search.idle_writer_seconds),
         };
         let embedder =
             embedding::embedder_of(&settings.embedding, settings.embedding_api_key.clone(), &runtime)?;
@@ -76,15 +78,11 @@ impl Application {
         let index = SearchIndex::open(index_dir.as_deref(), embedder, index_settings)
             .map_err(|error| StartError::Setup(format!("search index: {error}")))?;
 
-        let actors = settings.actors.clone();
-        let limits = actors.rate_limiter;
-        let arbiter = actix::Arbiter::current();
-        let limiter = ActorHandle::start(
-            "rate_limiter",
-            limits,
-            Box::new(move || actix::Actor::start_in_arbiter(&arbiter, |_| RateLimiter::default())),
-        );
-        let audit = AuditWriter::start(Arc::clone(&store), runtime.clone(), actors.audit_writer);
+        let actors = &settings.actors;
+        let mut roster = Roster::new();
+        let limiter = roster.stateful(actors.rate_limiter, RateLimiter::default);
+        let audited = Arc::clone(&store);
+        let audit = roster.stateful(actors.audit_writer, move || AuditWriter::new(Arc::clone(&audited)));
         let core = Arc::new(GraphCore::new(
             Arc::clone(&store),
             Arc::new(index),
@@ -92,27 +90,25 @@ impl Application {
             surroundings,
             Holds::Nodes,
         ));
-        let graph = GraphStore::start(Arc::clone(&core), runtime.clone(), actors.graph_store);
-        let tokens = Tokens::new(&secret);
-        let identity = IdentityCore::new(
+        let identity = Arc::new(IdentityCore::new(
             Arc::clone(&store),
-            tokens,
+            Tokens::new(&secret),
             audit.clone(),
             limiter.clone(),
             actors.identity.gate,
-        );
-        let identity = Identity::start(Arc::new(identity), runtime.clone(), actors.identity);
-
+        ));
+        let identity = roster.worker(&identity, actors.identity);
         let model = llm::model_of(&settings.llm, settings.llm_api_key.clone())?;
-        let extractor = ExtractorCore::new(model, actors.extractor);
-        let extractor = Extractor::start(Arc::new(extractor), runtime.clone(), actors.extractor);
-        let staging = StagingCore::new(
+        let extractor = Arc::new(ExtractorCore::new(model, actors.extractor));
+        let extractor = roster.worker(&extractor, actors.extractor);
+        let graph = roster.worker(&core, actors.graph_store);
+        let staging = Arc::new(StagingCore::new(
             Arc::clone(&store),
-            extractor.clone(),
+            extractor,
             graph.clone(),
             audit.clone(),
-        );
-        let staging = StagingBatches::start(Arc::new(staging), runtime.clone(), actors.staging_batches);
+        ));
+        let staging = roster.worker(&staging, actors.staging_batches);
 
         let state = AppState {
             settings: Arc::clone(&settings),
@@ -129,10 +125,11 @@ impl Application {
         load_demo(&store, &state).await?;
         // The demo is written once; its index writer would keep its memory for as long as it is open.
         core.close_idle_indexes(Duration::ZERO).await;
-        let mut background = background(&state, &extractor, &core, &settings);
-        background.push(tokio::spawn(tidy_figures(recorder.clone())));
-        let sweeping = retention::run(Arc::clone(&store), settings.retention.clone());
-        background.push(tokio::spawn(sweeping));
+        let background = vec![
+            keep(roster, settings.keeper.max_restarts_per_minute),
+            tokio::spawn(tidy_figures(recorder.clone())),
+            tokio::spawn(retention::run(Arc::clone(&store), settings.retention.clone())),
+        ];
         let listening = listen(&state, recorder)?;
         Ok(Self {
             state,
@@ -216,28 +213,6 @@ async fn open_store(settings: &Settings, secret: &SecretString) -> Result<Arc<St
         .clone()
         .zip(settings.storage_password.clone());
     super::open_store("hosted", &settings.engine_url(), &settings.storage, owner, secret).await
-}
-
-/// The keeper, and the upkeep of the indexes.
-fn background(
-    state: &AppState,
-    extractor: &ExtractorHandle,
-    core: &Arc<GraphCore>,
-    settings: &Settings,
-) -> Vec<JoinHandle<()>> {
-    let kept: Vec<Box<dyn Kept>> = vec![
-        Box::new(state.graph.clone()),
-        Box::new(state.staging.clone()),
-        Box::new(extractor.clone()),
-        Box::new(state.audit.clone()),
-        Box::new(state.identity.clone()),
-        Box::new(state.limiter.clone()),
-    ];
-    let fill = Duration::from_secs(settings.embedding.fill_seconds);
-    let idle = Duration::from_secs(settings.search.idle_writer_seconds);
-    let mut tasks = upkeep(core, fill, idle);
-    tasks.push(keep(kept, settings.keeper.max_restarts_per_minute));
-    tasks
 }
 
 /// Binds both listeners and starts serving.

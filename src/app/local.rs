@@ -15,15 +15,15 @@ use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use super::lease::Lease;
-use super::{Listening, StartError, closed, drain, first, keep, serve, stored_secret, tidy_figures, upkeep};
+use super::{Listening, StartError, closed, drain, first, keep, serve, stored_secret, tidy_figures};
 use crate::actors::audit_writer::{AuditHandle, AuditWriter};
-use crate::actors::config_owner::{ConfigHandle, ConfigOwner};
-use crate::actors::enricher::{Enricher, EnricherCore, EnricherHandle};
-use crate::actors::extractor::{Extractor, ExtractorCore, ExtractorHandle};
+use crate::actors::config_owner::{ConfigCore, ConfigHandle};
+use crate::actors::enricher::{EnricherCore, EnricherHandle};
+use crate::actors::extractor::{ExtractorCore, ExtractorHandle};
 use crate::actors::graph_store::memory::{Memory, PiiAction, Tuning};
-use crate::actors::graph_store::{GraphCore, GraphHandle, GraphStore, Holds, Surroundings};
-use crate::actors::handle::{ActorHandle, Kept};
+use crate::actors::graph_store::{GraphCore, GraphHandle, Holds, Surroundings};
 use crate::actors::rate_limiter::{RateLimiter, RateLimiterHandle};
+use crate::actors::roster::Roster;
 use crate::actors::telemetry_tailer::{
     Flush, Peer, Record, TailerCore, TelemetryEntry, TelemetryHandle, TelemetryLimits, TelemetryTailer,
 };
@@ -114,24 +114,19 @@ impl LocalCore {
         let surroundings = Surroundings {
             remote_model: settings.embedding.provider != EmbeddingProvider::Builtin,
             shared_store: settings.is_shared(),
+            fill_interval: Duration::from_secs(settings.embedding.fill_seconds),
+            idle_writer: Duration::from_secs(settings.search.idle_writer_seconds),
         };
         let model = llm::model_of(&settings.llm, key(&settings.llm_api_key))?;
-        let extractor = ExtractorCore::new(model, actors.extractor.into());
-        let extractor = Extractor::start(Arc::new(extractor), runtime.clone(), actors.extractor.into());
-        let arbiter = actix::Arbiter::current();
-        let limiter = ActorHandle::start(
-            "rate_limiter",
-            actors.rate_limiter.into(),
-            Box::new(move || actix::Actor::start_in_arbiter(&arbiter, |_| RateLimiter::default())),
-        );
-        let audit = AuditWriter::start(Arc::clone(&store), runtime.clone(), actors.audit_writer);
+        let mut roster = Roster::new();
+        let extractor = Arc::new(ExtractorCore::new(model, actors.extractor.into()));
+        let extractor = roster.worker(&extractor, actors.extractor.into());
+        let limiter = roster.stateful(actors.rate_limiter.into(), RateLimiter::default);
+        let audited = Arc::clone(&store);
+        let audit = roster.stateful(actors.audit_writer, move || AuditWriter::new(Arc::clone(&audited)));
         let fixed = settings.clone();
-        let (config, watched) = ConfigOwner::start(
-            settings,
-            editor,
-            Some((WORKSPACE, audit.clone())),
-            runtime.clone(),
-        );
+        let (config, watched) = ConfigCore::new(settings, editor, Some((WORKSPACE, audit.clone())));
+        let config = roster.worker(&Arc::new(config), actors.config_owner);
 
         let live = watched.clone();
         let memory = Memory::new(WORKSPACE, Arc::new(move || tuning(&live.borrow())));
@@ -144,10 +139,11 @@ impl LocalCore {
             Holds::Notes(Box::new(memory)),
         ));
         core.open_memory().await?;
-        let graph = GraphStore::start(Arc::clone(&core), runtime.clone(), actors.graph_store);
+        let graph = roster.worker(&core, actors.graph_store);
         let live = watched.clone();
         let capacity = Arc::new(move || live.borrow().web.write_concurrency);
-        let semaphore = WriteSemaphore::start(capacity, actors.write_semaphore.into());
+        let semaphore = WriteSemaphore::new(capacity);
+        let semaphore = roster.stateful(actors.write_semaphore.into(), move || semaphore.clone());
         let live = watched.clone();
         let tailer = Arc::new(TailerCore::new(
             data_dir,
@@ -156,7 +152,8 @@ impl LocalCore {
             Arc::new(clock::now),
             Arc::new(move || limits(&live.borrow())),
         ));
-        let telemetry = TelemetryTailer::start(Arc::clone(&tailer), runtime.clone(), actors.telemetry_tailer);
+        let telemetry = TelemetryTailer::start(Arc::clone(&tailer), runtime, actors.telemetry_tailer);
+        roster.add(telemetry.clone());
         let patience = Duration::from_millis(fixed.enrichment.timeout_ms);
         let enricher = EnricherCore::new(
             graph.clone(),
@@ -165,7 +162,7 @@ impl LocalCore {
             fixed.has_model(),
             patience,
         );
-        let (enricher, work) = Enricher::start(Arc::new(enricher), runtime, actors.enricher.into());
+        let enricher = roster.worker(&Arc::new(enricher), actors.enricher.into());
         let (entries, recorded) = mpsc::channel(MOST_ENTRIES);
         let handles = LocalHandles {
             settings: watched,
@@ -181,9 +178,10 @@ impl LocalCore {
         };
         // The rules compile on first use; the first note shall not wait for it.
         blocking::spawn(|| drop(mentions_in("")));
-        let mut background = background(&handles, &core, &fixed);
-        background.extend(work);
-        background.push(tokio::spawn(record(recorded, handles.telemetry.clone())));
+        let background = vec![
+            keep(roster, fixed.keeper.max_restarts_per_minute),
+            tokio::spawn(record(recorded, handles.telemetry.clone())),
+        ];
         Ok(Self {
             handles,
             store,
@@ -366,29 +364,6 @@ async fn ensure_workspace(store: &Store) -> Result<(), StartError> {
         is_operator: true,
     };
     Ok(store.create_workspace(&workspace, false, None, None, now).await?)
-}
-
-/// The keeper, and the upkeep of the index.
-fn background(
-    handles: &LocalHandles,
-    core: &Arc<GraphCore>,
-    settings: &LocalSettings,
-) -> Vec<JoinHandle<()>> {
-    let kept: Vec<Box<dyn Kept>> = vec![
-        Box::new(handles.graph.clone()),
-        Box::new(handles.audit.clone()),
-        Box::new(handles.semaphore.clone()),
-        Box::new(handles.extractor.clone()),
-        Box::new(handles.enricher.clone()),
-        Box::new(handles.telemetry.clone()),
-        Box::new(handles.config.clone()),
-        Box::new(handles.limiter.clone()),
-    ];
-    let fill = Duration::from_secs(settings.embedding.fill_seconds);
-    let idle = Duration::from_secs(settings.search.idle_writer_seconds);
-    let mut tasks = upkeep(core, fill, idle);
-    tasks.push(keep(kept, settings.keeper.max_restarts_per_minute));
-    tasks
 }
 
 /// Binds both listeners and starts serving.

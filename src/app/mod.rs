@@ -18,9 +18,7 @@ use secrecy::SecretString;
 use tokio::task::JoinHandle;
 
 use crate::actors::audit_writer::{AuditHandle, Drain};
-use crate::actors::graph_store::GraphCore;
-use crate::actors::handle::Kept;
-use crate::actors::keeper;
+use crate::actors::roster::Roster;
 use crate::auth::token;
 use crate::config::StorageSettings;
 use crate::domain::error::DomainError;
@@ -30,8 +28,6 @@ use crate::store::{StorageMemory, StorageServer, Store, StoreError};
 
 /// Exit code when an actor dies again and again (sysexits.h, EX_SOFTWARE).
 const GAVE_UP: i32 = 70;
-/// How often the writes of other processes are looked for, where the database is shared.
-const FOLLOW_INTERVAL: Duration = Duration::from_secs(1);
 const FIGURES_INTERVAL: Duration = Duration::from_secs(5);
 const CLOSING_PAUSE: Duration = Duration::from_millis(10);
 const CLOSING_TRIES: u32 = 500;
@@ -112,45 +108,11 @@ async fn open_store(
 }
 
 /// Starts again the actors that die, and ends the process when one dies too often.
-fn keep(kept: Vec<Box<dyn Kept>>, max_restarts_per_minute: u32) -> JoinHandle<()> {
-    let give_up = |actor: &'static str| {
+fn keep(roster: Roster, max_restarts_per_minute: u32) -> JoinHandle<()> {
+    roster.keep(max_restarts_per_minute, |actor| {
         tracing::error!(actor, "actor died too often; the process gives up");
         std::process::exit(GAVE_UP);
-    };
-    tokio::spawn(keeper::watch(kept, max_restarts_per_minute, give_up))
-}
-
-/// The upkeep of the search indexes; `fill` and `idle` as in the settings `embedding.fill_seconds` and
-/// `search.idle_writer_seconds`.
-fn upkeep(core: &Arc<GraphCore>, fill: Duration, idle: Duration) -> Vec<JoinHandle<()>> {
-    let warm = Arc::clone(core);
-    let warm_up = tokio::spawn(async move { warm.warm_up().await });
-    let follow = Arc::clone(core);
-    let following = tokio::spawn(async move {
-        let mut ticks = tokio::time::interval(FOLLOW_INTERVAL);
-        loop {
-            ticks.tick().await;
-            follow.follow().await;
-            follow.flush_indexes(FOLLOW_INTERVAL).await;
-        }
-    });
-    let filled = Arc::clone(core);
-    let filling = tokio::spawn(async move {
-        let mut ticks = tokio::time::interval(fill);
-        loop {
-            ticks.tick().await;
-            filled.fill_vectors().await;
-        }
-    });
-    let closed = Arc::clone(core);
-    let closing = tokio::spawn(async move {
-        let mut ticks = tokio::time::interval(idle);
-        loop {
-            ticks.tick().await;
-            closed.close_idle_indexes(idle).await;
-        }
-    });
-    vec![warm_up, following, filling, closing]
+    })
 }
 
 /// Folds the recorded latencies into their buckets: without it they pile up until somebody reads them.

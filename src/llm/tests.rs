@@ -14,7 +14,8 @@ use secrecy::SecretString;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::actors::extractor::{Extract, Extractor, ExtractorCore, ExtractorHandle};
+use crate::actors::extractor::{Extract, ExtractorCore, ExtractorHandle};
+use crate::actors::roster::Roster;
 use crate::config::{Flags, Settings};
 use crate::domain::node::NodeType;
 use crate::domain::staging::{ExtractedEntity, Extraction};
@@ -125,7 +126,7 @@ impl World {
             model_of(&settings.llm, settings.llm_api_key.clone()).unwrap(),
             limits,
         );
-        let handle = Extractor::start(Arc::new(core), tokio::runtime::Handle::current(), limits);
+        let handle = Roster::new().worker(&Arc::new(core), limits);
         Self {
             stub,
             settings,

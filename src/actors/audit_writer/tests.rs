@@ -8,7 +8,9 @@ use futures_util::future::{join, join_all};
 use secrecy::SecretString;
 
 use super::*;
+use crate::actors::roster::Roster;
 use crate::clock;
+use crate::config::ActorSettings;
 use crate::domain::audit::{ChainLink, Outcome};
 
 const SETTINGS: ActorSettings = ActorSettings {
@@ -34,6 +36,11 @@ fn run<F: Future<Output = ()>>(test: F) {
             .await
             .expect("the test hangs");
     });
+}
+
+fn audit_writer(store: &Arc<Store>, settings: ActorSettings) -> AuditHandle {
+    let store = Arc::clone(store);
+    Roster::new().stateful(settings, move || AuditWriter::new(Arc::clone(&store)))
 }
 
 async fn store() -> Arc<Store> {
@@ -74,7 +81,7 @@ fn head_of(entries: &[AuditEntry]) -> String {
 fn a_thousand_concurrent_appends_are_all_acknowledged_and_chained_in_their_order() {
     run(async {
         let store = store().await;
-        let writer = AuditWriter::start(Arc::clone(&store), Handle::current(), SETTINGS);
+        let writer = audit_writer(&store, SETTINGS);
         let (one, other) = (Uuid::new_v4(), Uuid::new_v4());
         let (ours, theirs) = (entries(one, 1000), entries(other, 300));
         let appends = ours
@@ -99,7 +106,7 @@ fn a_thousand_concurrent_appends_are_all_acknowledged_and_chained_in_their_order
 fn the_writer_ends_and_lets_go_of_the_store_when_nobody_holds_it() {
     run(async {
         let store = store().await;
-        let writer = AuditWriter::start(Arc::clone(&store), Handle::current(), SETTINGS);
+        let writer = audit_writer(&store, SETTINGS);
         writer.call(Append(entry(Uuid::new_v4(), 0))).await.unwrap();
         writer.call(Drain).await.unwrap();
         drop(writer);
@@ -115,7 +122,7 @@ fn the_writer_ends_and_lets_go_of_the_store_when_nobody_holds_it() {
 fn an_append_is_acknowledged_only_when_it_is_in_the_log() {
     run(async {
         let store = store().await;
-        let writer = AuditWriter::start(Arc::clone(&store), Handle::current(), SETTINGS);
+        let writer = audit_writer(&store, SETTINGS);
         let tenant = Uuid::new_v4();
         for n in 1..=20u32 {
             writer.call(Append(entry(tenant, 0))).await.unwrap();
@@ -132,7 +139,7 @@ fn an_append_is_acknowledged_only_when_it_is_in_the_log() {
 fn drain_waits_until_everything_that_was_accepted_is_written_and_linked() {
     run(async {
         let store = store().await;
-        let writer = AuditWriter::start(Arc::clone(&store), Handle::current(), SETTINGS);
+        let writer = audit_writer(&store, SETTINGS);
         let tenant = Uuid::new_v4();
         let sent = entries(tenant, 700);
         let appends = join_all(sent.iter().map(|entry| writer.call(Append(entry.clone()))));
@@ -152,7 +159,7 @@ fn drain_waits_until_everything_that_was_accepted_is_written_and_linked() {
 fn verify_answers_while_entries_keep_coming() {
     run(async {
         let store = store().await;
-        let writer = AuditWriter::start(Arc::clone(&store), Handle::current(), SETTINGS);
+        let writer = audit_writer(&store, SETTINGS);
         let tenant = Uuid::new_v4();
         let streams: Vec<_> = (0..8)
             .map(|_| {
@@ -182,7 +189,7 @@ fn entries_written_by_another_actor_get_their_link_when_it_is_asked_for() {
         store.append_audit(&sent).await.unwrap();
         let before = store.verify_audit(tenant).await.unwrap();
         assert_eq!((before.valid, before.entries, before.unchained), (true, 0, 3));
-        let writer = AuditWriter::start(Arc::clone(&store), Handle::current(), SETTINGS);
+        let writer = audit_writer(&store, SETTINGS);
         for entry in sent {
             writer.call(Chain(entry)).await.unwrap();
         }

@@ -32,6 +32,10 @@ pub struct Surroundings {
     pub remote_model: bool,
     /// Other processes write to the same database.
     pub shared_store: bool,
+    /// How often nodes without a vector of the current model get one (`embedding.fill_seconds`).
+    pub fill_interval: Duration,
+    /// After which time without a write an index writer gives back its memory (`search.idle_writer_seconds`).
+    pub idle_writer: Duration,
 }
 
 /// What is searched.
@@ -48,7 +52,7 @@ pub struct GraphCore {
     pub(super) index: Arc<SearchIndex>,
     pub(super) holds: Holds,
     audit: AuditHandle,
-    surroundings: Surroundings,
+    pub(super) surroundings: Surroundings,
     workspaces: Mutex<HashMap<Uuid, Arc<WorkspaceState>>>,
 }
 

@@ -1,44 +1,80 @@
 //! One node or one evidence record, by its id: filtered as a search is, and audited.
 
+use std::sync::Arc;
+
+use uuid::Uuid;
+
 use super::core::GraphCore;
-use super::{NodeDetail, ReadEvidence, ReadNode};
 use crate::actors::audit_writer::Append;
+use crate::actors::worker::{Access, Party, Work};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
-use crate::domain::detail::EvidenceRecord;
+use crate::domain::detail::{EvidenceHead, EvidenceRecord, NodeRelationship};
 use crate::domain::error::DomainError;
+use crate::domain::node::KgNode;
+use crate::domain::principal::Principal;
 use crate::domain::session::Visible;
+use crate::store::Page;
 
 /// Most evidence records that are shown beside a node; the ids of all of them stand in the node.
 const MOST_EVIDENCE: usize = 100;
 
-impl GraphCore {
-    /// A node with a page of its relationships and its newest evidence.
-    pub(super) async fn read_node(&self, message: ReadNode) -> Result<NodeDetail, DomainError> {
+/// Reads a node with what surrounds it.
+#[derive(Debug)]
+pub struct ReadNode {
+    pub by: Principal,
+    pub node: Uuid,
+    pub include_rejected: bool,
+    /// Of its relationships.
+    pub page: Page,
+}
+
+/// A node with what surrounds it.
+#[derive(Debug)]
+pub struct NodeDetail {
+    pub node: KgNode,
+    pub relationships: Visible<NodeRelationship>,
+    pub more_relationships: bool,
+    /// Newest first.
+    pub evidence: Visible<EvidenceHead>,
+    pub more_evidence: bool,
+}
+
+impl Work for ReadNode {
+    type Core = GraphCore;
+    type Reply = NodeDetail;
+    const NAME: &'static str = "read_node";
+    const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        Some(self.by.workspace.id)
+    }
+
+    async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {
         let ReadNode {
             by,
             node,
             include_rejected,
             page,
-        } = message;
+        } = self;
         let include_rejected = include_rejected && by.may_see_rejected();
         let clearance = by.workspace.clearance();
         let (ws, highest) = (by.workspace.id, clearance.highest());
-        let stored = self
+        let stored = core
             .store
             .nodes_by_id(ws, &[node], highest, include_rejected)
             .await?;
         let nodes = stored.into_iter().map(|stored| stored.node).collect();
         let found = Visible::filter(nodes, clearance).into_first();
         let found = found.ok_or(DomainError::NotFound("node"))?;
-        let (relationships, more_relationships) = self
+        let (relationships, more_relationships) = core
             .store
             .relationships_of(ws, node, (highest, include_rejected), page)
             .await?;
         // Linked in the order of their arrival, so the last are the newest.
         let linked = &found.linked_evidence_ids;
         let older = linked.len().saturating_sub(MOST_EVIDENCE);
-        let evidence = self
+        let evidence = core
             .store
             .evidence_heads(ws, linked.get(older..).unwrap_or_default(), highest)
             .await?;
@@ -46,7 +82,7 @@ impl GraphCore {
             .on(node)
             .with("tlp", found.tlp.as_str())
             .with("include_rejected", include_rejected);
-        self.audit().call(Append(entry)).await?;
+        core.audit().call(Append(entry)).await?;
         Ok(NodeDetail {
             node: found,
             relationships: Visible::filter(relationships, clearance),
@@ -54,18 +90,37 @@ impl GraphCore {
             evidence: Visible::filter(evidence, clearance),
             more_evidence: older > 0,
         })
+    
+    }
+}
+
+/// Reads an evidence record.
+#[derive(Debug)]
+pub struct ReadEvidence {
+    pub by: Principal,
+    pub evidence: Uuid,
+    pub include_rejected: bool,
+}
+
+impl Work for ReadEvidence {
+    type Core = GraphCore;
+    type Reply = EvidenceRecord;
+    const NAME: &'static str = "read_evidence";
+    const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        Some(self.by.workspace.id)
     }
 
-    /// An evidence record with what it says.
-    pub(super) async fn read_evidence(&self, message: ReadEvidence) -> Result<EvidenceRecord, DomainError> {
+    async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {
         let ReadEvidence {
             by,
             evidence,
             include_rejected,
-        } = message;
+        } = self;
         let include_rejected = include_rejected && by.may_see_rejected();
         let clearance = by.workspace.clearance();
-        let found = self
+        let found = core
             .store
             .evidence(by.workspace.id, evidence, clearance.highest(), include_rejected)
             .await?;
@@ -75,7 +130,9 @@ impl GraphCore {
             .on(evidence)
             .with("tlp", found.head.tlp.as_str())
             .with("include_rejected", include_rejected);
-        self.audit().call(Append(entry)).await?;
+        core.audit().call(Append(entry)).await?;
         Ok(found)
+    
     }
 }
+

@@ -7,8 +7,9 @@ use uuid::Uuid;
 
 use super::core::{GraphCore, index_failed};
 use super::workspace::WorkspaceState;
-use super::{CommitStaged, DraftsDone, FindDuplicates, IngestDrafts, documents};
+use super::documents;
 use crate::actors::job::blocking;
+use crate::actors::worker::{Access, Party, Work};
 use crate::capacity::heavy;
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
@@ -16,6 +17,7 @@ use crate::domain::draft::{Drafts, NodeDraft};
 use crate::domain::error::DomainError;
 use crate::domain::extraction::{Entry, Gazetteer};
 use crate::domain::node::NodeType;
+use crate::domain::principal::Principal;
 use crate::domain::staging::{CommitResult, DuplicateCandidate, ExtractedEntity, MatchKind};
 use crate::domain::tlp::Tlp;
 use crate::search::{Filter, Hit, KeyKind, Mode, SearchIndex, WorkspaceIndex, embedding_text};
@@ -33,6 +35,163 @@ const CANDIDATES: usize = 5;
 const DRAFTS_PER_PIECE: usize = 500;
 /// Properties that name exactly one thing.
 const IDENTIFIERS: [&str; 2] = ["value", "external_ids"];
+
+/// Takes drafts in: all of them, or, on an error, none.
+#[derive(Debug)]
+pub struct IngestDrafts {
+    pub by: Principal,
+    pub drafts: Drafts,
+    /// Redistribution state of the source.
+    pub redistribution: String,
+    /// Name of the action in the audit log.
+    pub action: &'static str,
+}
+
+/// What an ingest of drafts did.
+#[derive(Debug)]
+pub struct DraftsDone {
+    pub result: IngestResult,
+    /// The node each draft became, in the order of the drafts.
+    pub ids: Vec<Uuid>,
+}
+
+impl Work for IngestDrafts {
+    type Core = GraphCore;
+    type Reply = DraftsDone;
+    const NAME: &'static str = "ingest_drafts";
+    const ACCESS: Access = Access::Write;
+
+    fn party(&self) -> Party {
+        Some(self.by.workspace.id)
+    }
+
+    async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {
+        core.ingest_drafts(self).await
+    }
+}
+
+/// Looks for stored nodes that extracted entities may be.
+#[derive(Debug)]
+pub struct FindDuplicates {
+    pub by: Principal,
+    pub entities: Vec<ExtractedEntity>,
+}
+
+impl Work for FindDuplicates {
+    type Core = GraphCore;
+    type Reply = Vec<Vec<DuplicateCandidate>>;
+    const NAME: &'static str = "find_duplicates";
+    const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        Some(self.by.workspace.id)
+    }
+
+    async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {
+        let FindDuplicates { by, entities } = self;
+        let ws = by.workspace.id;
+        let target = core.index_of(ws).await?;
+        let highest = by.workspace.clearance().highest();
+        let index = Arc::clone(&core.index);
+        let found = blocking(move || {
+            entities
+                .iter()
+                .map(|entity| candidates(&index, &target, entity, highest))
+                .collect::<Result<Vec<_>, _>>()
+        })
+        .await?;
+        let ids: Vec<Uuid> = found.iter().flatten().map(|(id, ..)| *id).collect();
+        let stored = core.store.nodes_by_id(ws, &ids, highest, false).await?;
+        let by_id: HashMap<Uuid, _> = stored
+            .into_iter()
+            .map(|stored| (stored.node.id, stored.node))
+            .collect();
+        let shown = |(id, matched, score): (Uuid, MatchKind, f32)| {
+            let node = by_id.get(&id)?;
+            let (node_type, name) = (node.node_type, node.name.clone());
+            Some(DuplicateCandidate {
+                node_id: id,
+                node_type,
+                name,
+                score,
+                matched,
+            })
+        };
+        Ok(found
+            .into_iter()
+            .map(|list| list.into_iter().filter_map(shown).collect())
+            .collect())
+    
+    }
+}
+
+/// Asks for the decided entities of one batch to become nodes, all or nothing.
+#[derive(Debug)]
+pub struct CommitStaged {
+    pub by: Principal,
+    pub batch: Uuid,
+}
+
+impl Work for CommitStaged {
+    type Core = GraphCore;
+    type Reply = CommitResult;
+    const NAME: &'static str = "commit_staged";
+    const ACCESS: Access = Access::Write;
+
+    fn party(&self) -> Party {
+        Some(self.by.workspace.id)
+    }
+
+    async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {
+        let CommitStaged { by, batch } = self;
+        let ws = by.workspace.id;
+        let highest = by.workspace.clearance().highest();
+        let target = core.index_of(ws).await?;
+        let entry = AuditEntry::by(
+            &by,
+            "ingest.batch_commit",
+            "staging_batch",
+            Outcome::Success,
+            clock::now(),
+        )
+        .on(batch);
+        let audit = |result: &CommitResult| {
+            entry
+                .clone()
+                .with("nodes_created", result.nodes_created)
+                .with("nodes_updated", result.nodes_updated)
+                .with("merged", result.merged)
+                .with("discarded", result.discarded)
+                .with("remaining", result.remaining)
+        };
+        let state = core.state(ws);
+        let done = {
+            let _writing = state.writing.lock().await;
+            state.settled().await?;
+            let staged = core.store.staged_drafts(ws, batch, highest).await?;
+            let (ids, drafts): (Vec<Uuid>, Vec<NodeDraft>) = staged.into_iter().unzip();
+            let drafts = Arc::new(Drafts {
+                nodes: drafts,
+                ..Drafts::default()
+            });
+            let known = same_nodes(ws, &target, drafts, highest).await?;
+            let known: HashMap<Uuid, Uuid> = known
+                .into_iter()
+                .filter_map(|(place, node)| Some((*ids.get(place)?, node)))
+                .collect();
+            let done = core
+                .store
+                .commit_batch(ws, batch, &known, highest, clock::now(), audit)
+                .await?;
+            GraphCore::committed(&state, done.rev);
+            done
+        };
+        core.index_stored(ws, &state, done.rev, &done.touched).await;
+        core.chain(audit(&done.result)).await;
+        Ok(done.result)
+    
+    }
+}
 
 impl GraphCore {
     /// Writes and indexes drafts.
@@ -83,96 +242,6 @@ impl GraphCore {
             result: done.result,
             ids: done.ids,
         })
-    }
-
-    /// Commits what was decided in a staging batch.
-    pub(super) async fn commit_staged(&self, message: CommitStaged) -> Result<CommitResult, DomainError> {
-        let CommitStaged { by, batch } = message;
-        let ws = by.workspace.id;
-        let highest = by.workspace.clearance().highest();
-        let target = self.index_of(ws).await?;
-        let entry = AuditEntry::by(
-            &by,
-            "ingest.batch_commit",
-            "staging_batch",
-            Outcome::Success,
-            clock::now(),
-        )
-        .on(batch);
-        let audit = |result: &CommitResult| {
-            entry
-                .clone()
-                .with("nodes_created", result.nodes_created)
-                .with("nodes_updated", result.nodes_updated)
-                .with("merged", result.merged)
-                .with("discarded", result.discarded)
-                .with("remaining", result.remaining)
-        };
-        let state = self.state(ws);
-        let done = {
-            let _writing = state.writing.lock().await;
-            state.settled().await?;
-            let staged = self.store.staged_drafts(ws, batch, highest).await?;
-            let (ids, drafts): (Vec<Uuid>, Vec<NodeDraft>) = staged.into_iter().unzip();
-            let drafts = Arc::new(Drafts {
-                nodes: drafts,
-                ..Drafts::default()
-            });
-            let known = same_nodes(ws, &target, drafts, highest).await?;
-            let known: HashMap<Uuid, Uuid> = known
-                .into_iter()
-                .filter_map(|(place, node)| Some((*ids.get(place)?, node)))
-                .collect();
-            let done = self
-                .store
-                .commit_batch(ws, batch, &known, highest, clock::now(), audit)
-                .await?;
-            Self::committed(&state, done.rev);
-            done
-        };
-        self.index_stored(ws, &state, done.rev, &done.touched).await;
-        self.chain(audit(&done.result)).await;
-        Ok(done.result)
-    }
-
-    /// Stored nodes that extracted entities may be, as far as the caller may see them.
-    pub(super) async fn find_duplicates(
-        &self,
-        message: FindDuplicates,
-    ) -> Result<Vec<Vec<DuplicateCandidate>>, DomainError> {
-        let FindDuplicates { by, entities } = message;
-        let ws = by.workspace.id;
-        let target = self.index_of(ws).await?;
-        let highest = by.workspace.clearance().highest();
-        let index = Arc::clone(&self.index);
-        let found = blocking(move || {
-            entities
-                .iter()
-                .map(|entity| candidates(&index, &target, entity, highest))
-                .collect::<Result<Vec<_>, _>>()
-        })
-        .await?;
-        let ids: Vec<Uuid> = found.iter().flatten().map(|(id, ..)| *id).collect();
-        let stored = self.store.nodes_by_id(ws, &ids, highest, false).await?;
-        let by_id: HashMap<Uuid, _> = stored
-            .into_iter()
-            .map(|stored| (stored.node.id, stored.node))
-            .collect();
-        let shown = |(id, matched, score): (Uuid, MatchKind, f32)| {
-            let node = by_id.get(&id)?;
-            let (node_type, name) = (node.node_type, node.name.clone());
-            Some(DuplicateCandidate {
-                node_id: id,
-                node_type,
-                name,
-                score,
-                matched,
-            })
-        };
-        Ok(found
-            .into_iter()
-            .map(|list| list.into_iter().filter_map(shown).collect())
-            .collect())
     }
 
     /// Indexes what a revision changed, a page of it at a time.

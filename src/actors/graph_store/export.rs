@@ -7,9 +7,9 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::core::GraphCore;
-use super::{ExportSession, Exported};
 use crate::actors::audit_writer::Append;
 use crate::actors::job::{beside, blocking};
+use crate::actors::worker::{Access, Party, Work};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
@@ -31,12 +31,35 @@ const ALLOWED: &str = "allowed";
 const MOST_HOPS: usize = 32;
 const MOST_SUPPORTING: usize = 10_000;
 
-impl GraphCore {
-    /// Builds the bundle of a session, as JSON text.
-    pub(super) async fn export_session(&self, message: ExportSession) -> Result<Exported, DomainError> {
-        let ExportSession { by, session } = message;
+/// Builds the STIX bundle of a session, as JSON text.
+#[derive(Debug)]
+pub struct ExportSession {
+    pub by: Principal,
+    pub session: Uuid,
+}
+
+/// The bundle of a session.
+#[derive(Debug)]
+pub struct Exported {
+    pub bundle: String,
+    /// Objects that were left out because a marking of theirs is not defined.
+    pub held_back: u64,
+}
+
+impl Work for ExportSession {
+    type Core = GraphCore;
+    type Reply = Exported;
+    const NAME: &'static str = "export_session";
+    const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        Some(self.by.workspace.id)
+    }
+
+    async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {
+        let ExportSession { by, session } = self;
         let ws = by.workspace.id;
-        let record = self
+        let record = core
             .store
             .session(ws, session)
             .await?
@@ -49,8 +72,8 @@ impl GraphCore {
         } else {
             highest.min(Tlp::AmberPk)
         };
-        let edges = self.edges_among(ws, record.session.node_ids.clone(), leaving);
-        let nodes = self
+        let edges = core.edges_among(ws, record.session.node_ids.clone(), leaving);
+        let nodes = core
             .store
             .nodes_to_export(ws, &record.session.node_ids, highest, include_rejected)
             .await?;
@@ -65,16 +88,16 @@ impl GraphCore {
             )
             .on(session)
             .with("reason", reason.as_str());
-            self.audit().call(Append(entry)).await?;
+            core.audit().call(Append(entry)).await?;
             return Err(DomainError::Forbidden(reason));
         }
         let count = nodes.held.len() as u64;
         if nodes.leaving.is_empty() && count > 0 {
-            self.log_export(&by, session, Outcome::Failure, (0, count))
+            core.log_export(&by, session, Outcome::Failure, (0, count))
                 .await?;
             return Err(DomainError::HeldBack { count });
         }
-        let (parts, held_back) = self
+        let (parts, held_back) = core
             .parts(&by, &record.session.node_ids, nodes, edges, leaving)
             .await?;
         let exported = parts.nodes.len() as u64;
@@ -85,15 +108,18 @@ impl GraphCore {
             Outcome::Failure
         };
         let written = blocking(move || Ok(built.map(|bundle| bundle.to_string())));
-        let log = self.log_export(&by, session, outcome, (exported, held_back));
+        let log = core.log_export(&by, session, outcome, (exported, held_back));
         let (logged, text) = tokio::join!(log, written);
         logged?;
         let bundle = text?.map_err(|violations| DomainError::InvalidBundle {
             details: export::summary(&violations),
         })?;
         Ok(Exported { bundle, held_back })
+    
     }
+}
 
+impl GraphCore {
     /// Notes an export in the audit log: how many nodes left, and how many objects were held back.
     async fn log_export(
         &self,

@@ -8,12 +8,14 @@ use uuid::Uuid;
 
 use super::core::GraphCore;
 use super::workspace::WorkspaceState;
-use super::{IngestStix, Ingested, documents};
+use super::documents;
+use crate::actors::worker::{Access, Party, Work};
 use crate::capacity::heavy;
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
-use crate::domain::stix::ingest::{self, Defaults, Markings, Planning, StixPlan};
+use crate::domain::principal::Principal;
+use crate::domain::stix::ingest::{self, Defaults, Markings, Planning, SkipReport, StixPlan};
 use crate::domain::stix::object;
 use crate::domain::stix::objects::Objects;
 use crate::store::{IngestResult, Remarked, StixIngested, node_id};
@@ -23,6 +25,40 @@ const REMARKED: &str = "ingest.stix_remarked";
 
 /// Objects that are planned at a time: some tens of milliseconds.
 const OBJECTS_PER_PIECE: usize = 200;
+
+/// Takes the objects of a STIX bundle in: all of them that are usable, or, on an error, none.
+#[derive(Debug)]
+pub struct IngestStix {
+    pub by: Principal,
+    pub objects: Objects,
+    pub defaults: Defaults,
+}
+
+/// What an ingest did.
+#[derive(Debug)]
+pub struct Ingested {
+    pub result: IngestResult,
+    pub skipped: SkipReport,
+    /// What was taken in and is held back, line by line.
+    pub warnings: Vec<String>,
+    /// Objects from earlier that were marked anew, because this bundle defines a marking of theirs.
+    pub remarked: u64,
+}
+
+impl Work for IngestStix {
+    type Core = GraphCore;
+    type Reply = Ingested;
+    const NAME: &'static str = "ingest_stix";
+    const ACCESS: Access = Access::Write;
+
+    fn party(&self) -> Party {
+        Some(self.by.workspace.id)
+    }
+
+    async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {
+        core.ingest_stix(self).await
+    }
+}
 
 impl GraphCore {
     /// Plans, writes and indexes a bundle.

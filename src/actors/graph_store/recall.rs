@@ -6,9 +6,9 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::core::{GraphCore, index_failed};
-use super::{ReadSession, Recall, RecallSemantic, Recalled};
 use crate::actors::audit_writer::Append;
 use crate::actors::job::blocking;
+use crate::actors::worker::{Access, Party, Work};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
@@ -43,22 +43,47 @@ enum Ask {
     Semantic,
 }
 
-impl GraphCore {
-    /// Searches, and writes the session with the audit entry of the search as one durable step.
-    pub(super) async fn recall(&self, message: Recall) -> Result<Recalled, DomainError> {
+/// Searches and remembers the result as a session.
+#[derive(Debug)]
+pub struct Recall {
+    pub by: Principal,
+    pub query: String,
+    pub mode: RecallMode,
+    pub limit: usize,
+    pub include_rejected: bool,
+}
+
+/// What a recall found.
+#[derive(Debug)]
+pub struct Recalled {
+    pub results: Visible<ScoredNode>,
+    pub session: RecallSession,
+}
+
+impl Work for Recall {
+    type Core = GraphCore;
+    type Reply = Recalled;
+    const NAME: &'static str = "recall";
+    const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        Some(self.by.workspace.id)
+    }
+
+    async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {
         let Recall {
             by,
             query,
             mode,
             limit,
             include_rejected,
-        } = message;
+        } = self;
         let include_rejected = include_rejected && by.may_see_rejected();
         let ask = match mode {
             RecallMode::Blended => Ask::Blended,
             RecallMode::Structured => Ask::Structured,
         };
-        let results = self.find(&by, &query, ask, limit, include_rejected).await?;
+        let results = core.find(&by, &query, ask, limit, include_rejected).await?;
         let now = clock::now();
         let session = RecallSession {
             id: Uuid::new_v4(),
@@ -82,46 +107,81 @@ impl GraphCore {
             user: by.user_id(),
             include_rejected,
         };
-        self.store.save_session(by.workspace.id, &record, &entry).await?;
-        self.chain(entry).await;
+        core.store.save_session(by.workspace.id, &record, &entry).await?;
+        core.chain(entry).await;
         Ok(Recalled {
             results,
             session: record.session,
         })
+    
+    }
+}
+
+/// Searches by meaning only.
+#[derive(Debug)]
+pub struct RecallSemantic {
+    pub by: Principal,
+    pub query: String,
+    pub limit: usize,
+    pub include_rejected: bool,
+}
+
+impl Work for RecallSemantic {
+    type Core = GraphCore;
+    type Reply = Visible<ScoredNode>;
+    const NAME: &'static str = "recall_semantic";
+    const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        Some(self.by.workspace.id)
     }
 
-    /// Searches by meaning; audited, but no session is made.
-    pub(super) async fn recall_semantic(
-        &self,
-        message: RecallSemantic,
-    ) -> Result<Visible<ScoredNode>, DomainError> {
+    async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {
         let RecallSemantic {
             by,
             query,
             limit,
             include_rejected,
-        } = message;
+        } = self;
         let include_rejected = include_rejected && by.may_see_rejected();
-        let results = self
+        let results = core
             .find(&by, &query, Ask::Semantic, limit, include_rejected)
             .await?;
         let entry = AuditEntry::by(&by, "recall.semantic", "node", Outcome::Success, clock::now())
             .with("query", query)
             .with("result_count", results.rows().len() as u64)
             .with("max_tlp", results.max_tlp().as_str());
-        self.audit().call(Append(entry)).await?;
+        core.audit().call(Append(entry)).await?;
         Ok(results)
+    
+    }
+}
+
+/// Reads a recall session.
+#[derive(Debug)]
+pub struct ReadSession {
+    pub by: Principal,
+    pub session: Uuid,
+}
+
+impl Work for ReadSession {
+    type Core = GraphCore;
+    type Reply = RecallSession;
+    const NAME: &'static str = "read_session";
+    const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        Some(self.by.workspace.id)
     }
 
-    /// A session of the caller's workspace, with what the caller may see of it now.
-    pub(super) async fn read_session(&self, message: ReadSession) -> Result<RecallSession, DomainError> {
-        let ReadSession { by, session } = message;
+    async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {
+        let ReadSession { by, session } = self;
         let ws = by.workspace.id;
-        let found = self.store.session(ws, session).await?;
+        let found = core.store.session(ws, session).await?;
         let record = found.ok_or(DomainError::NotFound("session"))?;
         let include_rejected = record.include_rejected && by.may_see_rejected();
         let clearance = by.workspace.clearance();
-        let stored = self
+        let stored = core
             .store
             .nodes_by_id(
                 ws,
@@ -132,8 +192,11 @@ impl GraphCore {
             .await?;
         let rows = stored.into_iter().map(|stored| stored.node).collect();
         Ok(record.session.limited_to(&Visible::filter(rows, clearance)))
+    
     }
+}
 
+impl GraphCore {
     async fn find(
         &self,
         by: &Principal,

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use secrecy::SecretString;
 use serde_json::json;
-use tokio::runtime::Handle;
 use uuid::Uuid;
 
 use super::core::{GraphCore, Holds, Surroundings};
 use super::{IngestStix, Recall};
-use crate::actors::audit_writer::AuditWriter;
+use crate::actors::audit_writer::{AuditHandle, AuditWriter};
+use crate::actors::roster::Roster;
+use crate::actors::worker::Work;
 use crate::clock;
 use crate::config::{Flags, Settings};
 use crate::domain::audit::{AuditEntry, Outcome};
@@ -21,6 +22,12 @@ use crate::domain::stix::ingest::{self, Defaults};
 use crate::domain::tlp::Tlp;
 use crate::search::{BuiltinEmbedder, IndexSettings, SearchIndex};
 use crate::store::Store;
+
+pub(super) fn audit_writer(store: &Arc<Store>) -> AuditHandle {
+    let actors = Settings::load(None, &Flags::default()).unwrap().actors;
+    let store = Arc::clone(store);
+    Roster::new().stateful(actors.audit_writer, move || AuditWriter::new(Arc::clone(&store)))
+}
 
 fn analyst() -> Principal {
     let workspace = Workspace {
@@ -46,7 +53,7 @@ fn analyst() -> Principal {
     }
 }
 
-async fn names(core: &GraphCore, by: &Principal, query: &str) -> Vec<String> {
+async fn names(core: &Arc<GraphCore>, by: &Principal, query: &str) -> Vec<String> {
     let message = Recall {
         by: by.clone(),
         query: query.into(),
@@ -54,7 +61,7 @@ async fn names(core: &GraphCore, by: &Principal, query: &str) -> Vec<String> {
         limit: 10,
         include_rejected: false,
     };
-    let found = core.recall(message).await.unwrap();
+    let found = message.run(Arc::clone(core)).await.unwrap();
     found
         .results
         .rows()
@@ -87,22 +94,21 @@ fn a_second_process_finds_what_the_first_one_wrote() {
             .await
             .unwrap(),
         );
-        let actors = Settings::load(None, &Flags::default()).unwrap().actors;
-        let audit = AuditWriter::start(Arc::clone(&store), Handle::current(), actors.audit_writer);
+        let audit = audit_writer(&store);
         let process = || {
             let embedder = Arc::new(BuiltinEmbedder::load().unwrap());
             let index = SearchIndex::open(None, embedder, IndexSettings::default()).unwrap();
             let surroundings = Surroundings {
-                remote_model: false,
                 shared_store: true,
+                ..Surroundings::default()
             };
-            GraphCore::new(
+            Arc::new(GraphCore::new(
                 Arc::clone(&store),
                 Arc::new(index),
                 audit.clone(),
                 surroundings,
                 Holds::Nodes,
-            )
+            ))
         };
         let (one, two) = (process(), process());
         let by = analyst();
@@ -145,18 +151,17 @@ fn what_a_cut_left_held_back_is_marked_anew_at_the_next_start() {
             .await
             .unwrap();
         let store = Arc::new(store);
-        let actors = Settings::load(None, &Flags::default()).unwrap().actors;
-        let audit = AuditWriter::start(Arc::clone(&store), Handle::current(), actors.audit_writer);
+        let audit = audit_writer(&store);
         let embedder = Arc::new(BuiltinEmbedder::load().unwrap());
         let index = SearchIndex::open(None, embedder, IndexSettings::default()).unwrap();
         let surroundings = Surroundings::default();
-        let core = GraphCore::new(
+        let core = Arc::new(GraphCore::new(
             Arc::clone(&store),
             Arc::new(index),
             audit,
             surroundings,
             Holds::Nodes,
-        );
+        ));
 
         let mut by = analyst();
         by.workspace.tlp_ceiling = Tlp::Green;
@@ -176,7 +181,7 @@ fn what_a_cut_left_held_back_is_marked_anew_at_the_next_start() {
             objects: vec![tool].into(),
             defaults,
         };
-        core.ingest_stix(message).await.unwrap();
+        message.run(Arc::clone(&core)).await.unwrap();
         // The definition is durable, and then the process is cut off.
         let plan = ingest::plan(vec![licence].into(), defaults, ingest::Markings::new());
         let entry = AuditEntry::by(&by, "ingest.stix", "node", Outcome::Success, clock::now());

@@ -10,6 +10,7 @@ use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use super::*;
+use crate::capacity::Party;
 use crate::actors::{job, keeper};
 
 /// What the actor is told to do.
@@ -29,6 +30,10 @@ impl Request for Look {
     type Reply = u32;
     const NAME: &'static str = "look";
     const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        None
+    }
 }
 
 #[derive(Debug)]
@@ -38,6 +43,10 @@ impl Request for Change {
     type Reply = u32;
     const NAME: &'static str = "change";
     const ACCESS: Access = Access::Write;
+
+    fn party(&self) -> Party {
+        None
+    }
 }
 
 /// A change that a workspace asks for.

@@ -1,14 +1,15 @@
 //! Administration of a workspace: users, API keys, settings; and, for the operator, new workspaces.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, Utc};
 use secrecy::SecretString;
 use serde::Serialize;
 use uuid::Uuid;
 
 use super::{IdentityCore, hashing};
-use crate::actors::handle::{Access, Request};
+use crate::actors::worker::{Access, Party, Work};
 use crate::auth::{api_key, password};
-use crate::capacity::Party;
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::email::is_email;
@@ -18,19 +19,6 @@ use crate::domain::principal::{KNOWLEDGE_GRAPH, Principal, Workspace};
 use crate::domain::tlp::Tlp;
 use crate::store::{ApiKeyRecord, UserChange, UserRecord, WorkspaceChange};
 
-macro_rules! request {
-    ($message:ty, $reply:ty, $name:literal, $access:ident) => {
-        impl Request for $message {
-            type Reply = $reply;
-            const NAME: &'static str = $name;
-            const ACCESS: Access = Access::$access;
-
-            fn party(&self) -> Party {
-                Some(self.by.workspace.id)
-            }
-        }
-    };
-}
 
 /// A user as administrators see it.
 #[derive(Debug, Clone, Serialize)]
@@ -116,7 +104,22 @@ pub struct NewWorkspace {
 pub struct ListUsers {
     pub by: Principal,
 }
-request!(ListUsers, Vec<UserView>, "list_users", Read);
+impl Work for ListUsers {
+    type Core = IdentityCore;
+    type Reply = Vec<UserView>;
+    const NAME: &'static str = "list_users";
+    const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        Some(self.by.workspace.id)
+    }
+
+    async fn run(self, core: Arc<IdentityCore>) -> Result<Self::Reply, DomainError> {
+        let users = core.store.users(self.by.workspace.id).await?;
+        Ok(users.into_iter().map(UserView::from).collect())
+    
+    }
+}
 
 #[derive(Debug)]
 pub struct CreateUser {
@@ -125,7 +128,35 @@ pub struct CreateUser {
     pub password: SecretString,
     pub role: Role,
 }
-request!(CreateUser, UserView, "create_user", Write);
+impl Work for CreateUser {
+    type Core = IdentityCore;
+    type Reply = UserView;
+    const NAME: &'static str = "create_user";
+    const ACCESS: Access = Access::Write;
+
+    fn party(&self) -> Party {
+        Some(self.by.workspace.id)
+    }
+
+    async fn run(self, core: Arc<IdentityCore>) -> Result<Self::Reply, DomainError> {
+        let CreateUser {
+            by,
+            email,
+            password,
+            role,
+        } = self;
+        password::check_new("password", &password)?;
+        let user = new_user(by.workspace.id, "email", &email, password, role).await?;
+        let entry = AuditEntry::by(&by, "admin.user_create", "user", Outcome::Success, clock::now())
+            .on(user.id)
+            .with("email", user.email.as_str())
+            .with("role", role.as_str());
+        core.store.create_user(&user, &entry).await?;
+        core.chain(entry).await;
+        Ok(user.into())
+    
+    }
+}
 
 /// Changes what is `Some`.
 #[derive(Debug)]
@@ -136,79 +167,25 @@ pub struct ChangeUser {
     pub role: Option<Role>,
     pub disabled: Option<bool>,
 }
-request!(ChangeUser, UserView, "change_user", Write);
+impl Work for ChangeUser {
+    type Core = IdentityCore;
+    type Reply = UserView;
+    const NAME: &'static str = "change_user";
+    const ACCESS: Access = Access::Write;
 
-#[derive(Debug)]
-pub struct ListApiKeys {
-    pub by: Principal,
-}
-request!(ListApiKeys, Vec<ApiKeyView>, "list_api_keys", Read);
-
-#[derive(Debug)]
-pub struct CreateApiKey {
-    pub by: Principal,
-    pub name: String,
-    pub scopes: Vec<Scope>,
-    pub expires_at: Option<DateTime<Utc>>,
-}
-request!(CreateApiKey, NewApiKey, "create_api_key", Write);
-
-#[derive(Debug)]
-pub struct RevokeApiKey {
-    pub by: Principal,
-    pub key: Uuid,
-}
-request!(RevokeApiKey, (), "revoke_api_key", Write);
-
-#[derive(Debug)]
-pub struct ChangeWorkspace {
-    pub by: Principal,
-    pub change: WorkspaceChange,
-}
-request!(ChangeWorkspace, Workspace, "change_workspace", Write);
-
-#[derive(Debug)]
-pub struct CreateWorkspace {
-    pub by: Principal,
-    pub name: String,
-    pub admin_email: String,
-    pub admin_password: SecretString,
-}
-request!(CreateWorkspace, NewWorkspace, "create_workspace", Write);
-
-impl IdentityCore {
-    pub(super) async fn list_users(&self, message: ListUsers) -> Result<Vec<UserView>, DomainError> {
-        let users = self.store.users(message.by.workspace.id).await?;
-        Ok(users.into_iter().map(UserView::from).collect())
+    fn party(&self) -> Party {
+        Some(self.by.workspace.id)
     }
 
-    pub(super) async fn create_user(&self, message: CreateUser) -> Result<UserView, DomainError> {
-        let CreateUser {
-            by,
-            email,
-            password,
-            role,
-        } = message;
-        password::check_new("password", &password)?;
-        let user = new_user(by.workspace.id, "email", &email, password, role).await?;
-        let entry = AuditEntry::by(&by, "admin.user_create", "user", Outcome::Success, clock::now())
-            .on(user.id)
-            .with("email", user.email.as_str())
-            .with("role", role.as_str());
-        self.store.create_user(&user, &entry).await?;
-        self.chain(entry).await;
-        Ok(user.into())
-    }
-
-    pub(super) async fn change_user(&self, message: ChangeUser) -> Result<UserView, DomainError> {
+    async fn run(self, core: Arc<IdentityCore>) -> Result<Self::Reply, DomainError> {
         let ChangeUser {
             by,
             user,
             password,
             role,
             disabled,
-        } = message;
-        let found = self
+        } = self;
+        let found = core
             .store
             .user(user)
             .await?
@@ -242,23 +219,58 @@ impl IdentityCore {
             change.tokens_after = Some(now);
             entry = entry.with("password", "changed");
         }
-        let changed = self.store.change_user(found.id, &change, &entry).await?;
-        self.chain(entry).await;
+        let changed = core.store.change_user(found.id, &change, &entry).await?;
+        core.chain(entry).await;
         Ok(changed.into())
+    
+    }
+}
+
+#[derive(Debug)]
+pub struct ListApiKeys {
+    pub by: Principal,
+}
+impl Work for ListApiKeys {
+    type Core = IdentityCore;
+    type Reply = Vec<ApiKeyView>;
+    const NAME: &'static str = "list_api_keys";
+    const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        Some(self.by.workspace.id)
     }
 
-    pub(super) async fn list_api_keys(&self, message: ListApiKeys) -> Result<Vec<ApiKeyView>, DomainError> {
-        let keys = self.store.api_keys(message.by.workspace.id).await?;
+    async fn run(self, core: Arc<IdentityCore>) -> Result<Self::Reply, DomainError> {
+        let keys = core.store.api_keys(self.by.workspace.id).await?;
         Ok(keys.into_iter().map(ApiKeyView::from).collect())
+    
+    }
+}
+
+#[derive(Debug)]
+pub struct CreateApiKey {
+    pub by: Principal,
+    pub name: String,
+    pub scopes: Vec<Scope>,
+    pub expires_at: Option<DateTime<Utc>>,
+}
+impl Work for CreateApiKey {
+    type Core = IdentityCore;
+    type Reply = NewApiKey;
+    const NAME: &'static str = "create_api_key";
+    const ACCESS: Access = Access::Write;
+
+    fn party(&self) -> Party {
+        Some(self.by.workspace.id)
     }
 
-    pub(super) async fn create_api_key(&self, message: CreateApiKey) -> Result<NewApiKey, DomainError> {
+    async fn run(self, core: Arc<IdentityCore>) -> Result<Self::Reply, DomainError> {
         let CreateApiKey {
             by,
             name,
             scopes,
             expires_at,
-        } = message;
+        } = self;
         let now = clock::now();
         if expires_at.is_some_and(|at| at <= now) {
             return Err(DomainError::invalid("expires_at", "must be in the future"));
@@ -286,31 +298,65 @@ impl IdentityCore {
                     .map(|scope| scope.as_str())
                     .collect::<Vec<_>>(),
             );
-        self.store.create_api_key(&record, &entry).await?;
-        self.chain(entry).await;
+        core.store.create_api_key(&record, &entry).await?;
+        core.chain(entry).await;
         Ok(NewApiKey {
             view: record.into(),
             key,
         })
+    
+    }
+}
+
+#[derive(Debug)]
+pub struct RevokeApiKey {
+    pub by: Principal,
+    pub key: Uuid,
+}
+impl Work for RevokeApiKey {
+    type Core = IdentityCore;
+    type Reply = ();
+    const NAME: &'static str = "revoke_api_key";
+    const ACCESS: Access = Access::Write;
+
+    fn party(&self) -> Party {
+        Some(self.by.workspace.id)
     }
 
-    pub(super) async fn revoke_api_key(&self, message: RevokeApiKey) -> Result<(), DomainError> {
-        let RevokeApiKey { by, key } = message;
+    async fn run(self, core: Arc<IdentityCore>) -> Result<Self::Reply, DomainError> {
+        let RevokeApiKey { by, key } = self;
         let now = clock::now();
         let entry = AuditEntry::by(&by, "admin.api_key_revoke", "api_key", Outcome::Success, now).on(key);
-        if !self
+        if !core
             .store
             .revoke_api_key(by.workspace.id, key, now, &entry)
             .await?
         {
             return Err(DomainError::NotFound("API key"));
         }
-        self.chain(entry).await;
+        core.chain(entry).await;
         Ok(())
+    
+    }
+}
+
+#[derive(Debug)]
+pub struct ChangeWorkspace {
+    pub by: Principal,
+    pub change: WorkspaceChange,
+}
+impl Work for ChangeWorkspace {
+    type Core = IdentityCore;
+    type Reply = Workspace;
+    const NAME: &'static str = "change_workspace";
+    const ACCESS: Access = Access::Write;
+
+    fn party(&self) -> Party {
+        Some(self.by.workspace.id)
     }
 
-    pub(super) async fn change_workspace(&self, message: ChangeWorkspace) -> Result<Workspace, DomainError> {
-        let ChangeWorkspace { by, change } = message;
+    async fn run(self, core: Arc<IdentityCore>) -> Result<Self::Reply, DomainError> {
+        let ChangeWorkspace { by, change } = self;
         let ws = by.workspace.id;
         let mut entry = AuditEntry::by(
             &by,
@@ -335,24 +381,40 @@ impl IdentityCore {
         if let Some(features) = &change.features {
             entry = entry.with("features", features.clone());
         }
-        self.store.change_workspace(ws, &change, &entry).await?;
-        self.chain(entry).await;
-        self.store
+        core.store.change_workspace(ws, &change, &entry).await?;
+        core.chain(entry).await;
+        core.store
             .workspace(ws)
             .await?
             .ok_or(DomainError::NotFound("workspace"))
+    
+    }
+}
+
+#[derive(Debug)]
+pub struct CreateWorkspace {
+    pub by: Principal,
+    pub name: String,
+    pub admin_email: String,
+    pub admin_password: SecretString,
+}
+impl Work for CreateWorkspace {
+    type Core = IdentityCore;
+    type Reply = NewWorkspace;
+    const NAME: &'static str = "create_workspace";
+    const ACCESS: Access = Access::Write;
+
+    fn party(&self) -> Party {
+        Some(self.by.workspace.id)
     }
 
-    pub(super) async fn create_workspace(
-        &self,
-        message: CreateWorkspace,
-    ) -> Result<NewWorkspace, DomainError> {
+    async fn run(self, core: Arc<IdentityCore>) -> Result<Self::Reply, DomainError> {
         let CreateWorkspace {
             by,
             name,
             admin_email,
             admin_password,
-        } = message;
+        } = self;
         if !by.workspace.is_operator {
             return Err(DomainError::Forbidden(
                 "only the operator's administrators create workspaces".into(),
@@ -372,14 +434,15 @@ impl IdentityCore {
         let entry = AuditEntry::by(&by, "admin.workspace_create", "workspace", Outcome::Success, now)
             .on(workspace.id)
             .with("name", workspace.name.as_str());
-        self.store
+        core.store
             .create_workspace(&workspace, false, Some(&admin), Some(&entry), now)
             .await?;
-        self.chain(entry).await;
+        core.chain(entry).await;
         Ok(NewWorkspace {
             workspace,
             admin: admin.into(),
         })
+    
     }
 }
 

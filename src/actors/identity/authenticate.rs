@@ -1,11 +1,12 @@
 //! Who is asking: the caller behind a token or an API key.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use secrecy::SecretString;
 
 use super::IdentityCore;
-use crate::actors::handle::{Access, Request};
+use crate::actors::worker::{Access, Party, Work};
 use crate::auth::api_key;
 use crate::clock;
 use crate::domain::error::DomainError;
@@ -29,20 +30,23 @@ pub struct Authenticate {
     pub ip: IpAddr,
 }
 
-impl Request for Authenticate {
+impl Work for Authenticate {
+    type Core = IdentityCore;
     type Reply = Principal;
     const NAME: &'static str = "authenticate";
     const ACCESS: Access = Access::Read;
-}
 
-impl IdentityCore {
-    pub(super) async fn authenticate(&self, message: Authenticate) -> Result<Principal, DomainError> {
+    fn party(&self) -> Party {
+        None
+    }
+
+    async fn run(self, core: Arc<IdentityCore>) -> Result<Self::Reply, DomainError> {
         use secrecy::ExposeSecret;
-        let Authenticate { presented, ip } = message;
+        let Authenticate { presented, ip } = self;
         let (workspace, credential) = match presented {
             Presented::Token(token) => {
-                let claims = self.tokens.read(token.expose_secret()).ok_or(REFUSED)?;
-                let found = self.store.user_in_workspace(claims.sub, claims.ws).await?;
+                let claims = core.tokens.read(token.expose_secret()).ok_or(REFUSED)?;
+                let found = core.store.user_in_workspace(claims.sub, claims.ws).await?;
                 let (user, workspace) = found.ok_or(REFUSED)?;
                 let stale = claims.horizon != user.tokens_after.timestamp_micros();
                 if user.disabled || stale {
@@ -53,12 +57,12 @@ impl IdentityCore {
             }
             Presented::ApiKey(key) => {
                 let digest = api_key::digest(&key);
-                let found = self.store.api_key_by_hash(&digest).await?.ok_or(REFUSED)?;
+                let found = core.store.api_key_by_hash(&digest).await?.ok_or(REFUSED)?;
                 let expired = found.expires_at.is_some_and(|at| at <= clock::now());
                 if !api_key::same(&digest, &found.key_hash) || found.revoked_at.is_some() || expired {
                     return Err(REFUSED);
                 }
-                let owner = self.store.user_in_workspace(found.owner, found.ws).await?;
+                let owner = core.store.user_in_workspace(found.owner, found.ws).await?;
                 let (owner, workspace) = owner.ok_or(REFUSED)?;
                 if owner.disabled {
                     return Err(REFUSED);
@@ -84,5 +88,7 @@ impl IdentityCore {
             credential,
             ip,
         })
+    
     }
 }
+

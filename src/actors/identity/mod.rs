@@ -12,8 +12,6 @@ mod sign_in;
 use std::num::NonZero;
 use std::sync::{Arc, LazyLock};
 
-use actix::{Actor, Context};
-use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 
 pub use self::admin::{
@@ -24,17 +22,16 @@ pub use self::authenticate::{Authenticate, Presented};
 pub use self::bootstrap::{FirstAdmin, bootstrap, demo_bundle};
 pub use self::sign_in::{Attempted, Login, SignedIn};
 use super::audit_writer::{AuditHandle, Chain};
-use super::handle::ActorHandle;
 use super::job;
 use super::rate_limiter::RateLimiterHandle;
+use super::worker::{ActorCore, WorkerHandle};
 use crate::auth::token::Tokens;
-use crate::config::ActorSettings;
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
 use crate::store::Store;
 
 /// Way to the identities.
-pub type IdentityHandle = ActorHandle<Identity>;
+pub type IdentityHandle = WorkerHandle<IdentityCore>;
 
 /// What all requests to the identities share.
 pub struct IdentityCore {
@@ -83,44 +80,7 @@ async fn hashing<T: Send + 'static>(
     job::blocking(work).await
 }
 
-/// The actor.
-pub struct Identity {
-    core: Arc<IdentityCore>,
-    runtime: Handle,
+impl ActorCore for IdentityCore {
+    const NAME: &'static str = "identity";
 }
 
-impl Identity {
-    /// Starts the actor.
-    pub fn start(core: Arc<IdentityCore>, runtime: Handle, settings: ActorSettings) -> IdentityHandle {
-        let arbiter = actix::Arbiter::current();
-        ActorHandle::start(
-            "identity",
-            settings,
-            Box::new(move || {
-                let (core, runtime) = (Arc::clone(&core), runtime.clone());
-                Self::start_in_arbiter(&arbiter, move |ctx| {
-                    ctx.set_mailbox_capacity(settings.mailbox.max(1));
-                    Self { core, runtime }
-                })
-            }),
-        )
-    }
-}
-
-impl Actor for Identity {
-    type Context = Context<Self>;
-}
-
-job::delegate! {
-    Identity:
-    Authenticate => authenticate,
-    Login => login,
-    ListUsers => list_users,
-    CreateUser => create_user,
-    ChangeUser => change_user,
-    ListApiKeys => list_api_keys,
-    CreateApiKey => create_api_key,
-    RevokeApiKey => revoke_api_key,
-    ChangeWorkspace => change_workspace,
-    CreateWorkspace => create_workspace,
-}

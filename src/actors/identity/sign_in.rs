@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
@@ -15,8 +16,8 @@ use uuid::Uuid;
 
 use super::{IdentityCore, hashing};
 use crate::actors::audit_writer::Append;
-use crate::actors::handle::{Access, Request};
 use crate::actors::rate_limiter::{BeginLogin, EndLogin, LoginGate, LoginPlace, RateState, TakeRequest};
+use crate::actors::worker::{Access, Party, Work};
 use crate::auth::password;
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
@@ -59,10 +60,75 @@ pub struct SignedIn {
     pub workspace: Workspace,
 }
 
-impl Request for Login {
+impl Work for Login {
+    type Core = IdentityCore;
     type Reply = Attempted;
     const NAME: &'static str = "login";
     const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        None
+    }
+
+    async fn run(self, core: Arc<IdentityCore>) -> Result<Self::Reply, DomainError> {
+        let Login {
+            email,
+            password,
+            workspace,
+            ip,
+        } = self;
+        // Before the attempt counts: who is turned away here has not guessed.
+        let place = core.sign_ins.try_acquire();
+        let _place = place.map_err(|_| DomainError::Busy { actor: "identity" })?;
+        // One address may not try account after account either.
+        let bucket = TakeRequest {
+            bucket: format!("login {ip}"),
+            limit: TRIES_PER_ADDRESS,
+            window: TRIES_WINDOW,
+        };
+        let tries = core.limiter.call(bucket).await?;
+        if !tries.allowed {
+            return Ok(turned_away(tries));
+        }
+        let email = email.trim().to_lowercase();
+        let workspace = workspace.map(|text| text.trim().to_owned());
+        let workspace = workspace.filter(|text| !text.is_empty());
+        let mut accounts = core
+            .store
+            .accounts_of(&email, workspace.as_deref(), MOST_ACCOUNTS)
+            .await?;
+        // Attempts that take their places in one order can't wait for each other for ever.
+        accounts.sort_unstable_by_key(|user| user.id);
+        let attempt = Attempt {
+            email,
+            ip,
+            workspace,
+            accounts,
+        };
+        let place = match core.place(attempt.key()).await? {
+            Ok(place) => place,
+            Err(locked) => {
+                core.record_failure(&attempt).await?;
+                return Ok(turned_away(locked));
+            }
+        };
+        let fitting = core.fitting(&attempt, password).await?;
+        let failed = fitting.is_empty();
+        let rate = core.limiter.call(EndLogin { place, failed }).await?;
+        let outcome = match fitting.as_slice() {
+            [] => {
+                core.record_failure(&attempt).await?;
+                if !rate.allowed {
+                    return Ok(turned_away(rate));
+                }
+                Err(WRONG_LOGIN)
+            }
+            [user] => core.signed_in((*user).clone(), ip).await,
+            several => Err(core.asked_for_workspace(several, ip).await?),
+        };
+        Ok(Attempted { rate, outcome })
+    
+    }
 }
 
 /// Who tries to sign in, and where.
@@ -103,65 +169,6 @@ impl Attempt {
 }
 
 impl IdentityCore {
-    pub(super) async fn login(&self, message: Login) -> Result<Attempted, DomainError> {
-        let Login {
-            email,
-            password,
-            workspace,
-            ip,
-        } = message;
-        // Before the attempt counts: who is turned away here has not guessed.
-        let place = self.sign_ins.try_acquire();
-        let _place = place.map_err(|_| DomainError::Busy { actor: "identity" })?;
-        // One address may not try account after account either.
-        let bucket = TakeRequest {
-            bucket: format!("login {ip}"),
-            limit: TRIES_PER_ADDRESS,
-            window: TRIES_WINDOW,
-        };
-        let tries = self.limiter.call(bucket).await?;
-        if !tries.allowed {
-            return Ok(turned_away(tries));
-        }
-        let email = email.trim().to_lowercase();
-        let workspace = workspace.map(|text| text.trim().to_owned());
-        let workspace = workspace.filter(|text| !text.is_empty());
-        let mut accounts = self
-            .store
-            .accounts_of(&email, workspace.as_deref(), MOST_ACCOUNTS)
-            .await?;
-        // Attempts that take their places in one order can't wait for each other for ever.
-        accounts.sort_unstable_by_key(|user| user.id);
-        let attempt = Attempt {
-            email,
-            ip,
-            workspace,
-            accounts,
-        };
-        let place = match self.place(attempt.key()).await? {
-            Ok(place) => place,
-            Err(locked) => {
-                self.record_failure(&attempt).await?;
-                return Ok(turned_away(locked));
-            }
-        };
-        let fitting = self.fitting(&attempt, password).await?;
-        let failed = fitting.is_empty();
-        let rate = self.limiter.call(EndLogin { place, failed }).await?;
-        let outcome = match fitting.as_slice() {
-            [] => {
-                self.record_failure(&attempt).await?;
-                if !rate.allowed {
-                    return Ok(turned_away(rate));
-                }
-                Err(WRONG_LOGIN)
-            }
-            [user] => self.signed_in((*user).clone(), ip).await,
-            several => Err(self.asked_for_workspace(several, ip).await?),
-        };
-        Ok(Attempted { rate, outcome })
-    }
-
     /// The accounts whose password this is.
     async fn fitting<'a>(
         &self,

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::RateState;
+use crate::capacity::Party;
 use crate::actors::handle::{Access, Request};
 
 /// A failure counts for so long.
@@ -27,6 +28,10 @@ impl Request for BeginLogin {
     type Reply = LoginGate;
     const NAME: &'static str = "begin_login";
     const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        None
+    }
 }
 
 /// What a sign-in attempt may do.
@@ -72,6 +77,10 @@ impl Request for EndLogin {
     type Reply = RateState;
     const NAME: &'static str = "end_login";
     const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        None
+    }
 }
 
 /// Failures and places of one account and address: together always [`FAILURES`].

@@ -1,17 +1,21 @@
 //! Preview: what a text names, staged under the marking that the text may have here.
 
+use std::sync::Arc;
+
 use uuid::Uuid;
 
-use super::{BatchView, CommitBatch, Preview, ReadBatch, StagingCore};
+use super::{BatchView, CommitBatch, ReadBatch, StagingCore};
 use crate::actors::extractor::Extract;
 use crate::actors::graph_store::FindDuplicates;
+use crate::actors::worker::{Access, Party, Work};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::{DomainError, ErrorKind};
 use crate::domain::extraction::{sensitivity, tlp_hint};
+use crate::domain::principal::Principal;
 use crate::domain::staging::{
-    DuplicateCandidate, ExtractedEntity, Extraction, IngestMode, MAX_ENTITIES, StagedEntity, StagedStatus,
-    StagingBatch, Summary,
+    DuplicateCandidate, ExtractedEntity, Extraction, IngestMode, MAX_ENTITIES, SourceType, StagedEntity,
+    StagedStatus, StagingBatch, Summary,
 };
 use crate::domain::tlp::{Clearance, Tlp};
 use crate::store::{NewBatch, Staged};
@@ -28,28 +32,52 @@ struct Read {
     entities: Vec<(StagedEntity, ExtractedEntity)>,
 }
 
-impl StagingCore {
-    pub(super) async fn preview(&self, message: Preview) -> Result<BatchView, DomainError> {
-        let read = self.read(&message).await?;
-        let batch = self.stage(&message, &read).await?;
-        let Preview { by, mode, .. } = message;
+/// Extracts entities from a text into the open batch of its session, or into a new one.
+#[derive(Debug)]
+pub struct Preview {
+    pub by: Principal,
+    pub text: String,
+    pub source_type: SourceType,
+    pub session_id: Option<String>,
+    pub mode: IngestMode,
+    pub default_tlp: Option<Tlp>,
+    pub default_confidence: Option<f64>,
+}
+
+impl Work for Preview {
+    type Core = StagingCore;
+    type Reply = BatchView;
+    const NAME: &'static str = "preview";
+    const ACCESS: Access = Access::Write;
+
+    fn party(&self) -> Party {
+        Some(self.by.workspace.id)
+    }
+
+    async fn run(self, core: Arc<StagingCore>) -> Result<Self::Reply, DomainError> {
+        let read = core.read(&self).await?;
+        let batch = core.stage(&self, &read).await?;
+        let Preview { by, mode, .. } = self;
         let mut late = None;
         if mode == IngestMode::Auto {
             let by = by.clone();
-            match self.commit_batch(CommitBatch { by, batch }).await {
+            match core.commit_batch(CommitBatch { by, batch }).await {
                 Ok(_) => {}
                 // The batch is there and must not be sent again: it is committed by its own route later.
                 Err(error) if error.kind() == ErrorKind::Unavailable => late = Some(error),
                 Err(error) => return Err(error),
             }
         }
-        let mut view = self.read_batch(ReadBatch { by, batch }).await?;
+        let mut view = core.read_batch(ReadBatch { by, batch }).await?;
         view.batch
             .warnings
             .extend(late.map(|error| format!("not committed yet ({error}); commit the batch later")));
         Ok(view)
+    
     }
+}
 
+impl StagingCore {
     /// Finds what the text names, and what of it is known.
     async fn read(&self, message: &Preview) -> Result<Read, DomainError> {
         let clearance = message.by.workspace.clearance();

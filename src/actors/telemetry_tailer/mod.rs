@@ -41,6 +41,7 @@ pub use self::logs::LogPage;
 use self::replay::Opening;
 use super::handle::{Access, ActorHandle, Request};
 use super::job;
+use crate::capacity::Party;
 use crate::blocking;
 use crate::config::ActorSettings;
 use crate::domain::error::DomainError;
@@ -81,6 +82,10 @@ impl Request for Record {
     type Reply = ();
     const NAME: &'static str = "record";
     const ACCESS: Access = Access::Write;
+
+    fn party(&self) -> Party {
+        None
+    }
 }
 
 /// What today's questions add up to.
@@ -91,6 +96,10 @@ impl Request for ReadFigures {
     type Reply = TelemetryFigures;
     const NAME: &'static str = "read_figures";
     const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        None
+    }
 }
 
 /// The questions of the last days, newest first.
@@ -104,6 +113,10 @@ impl Request for ReadHistory {
     type Reply = Vec<Value>;
     const NAME: &'static str = "read_history";
     const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        None
+    }
 }
 
 /// The last lines of the log.
@@ -117,6 +130,10 @@ impl Request for ReadLogs {
     type Reply = LogPage;
     const NAME: &'static str = "read_logs";
     const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        None
+    }
 }
 
 /// Which file is followed.
@@ -140,6 +157,10 @@ impl Request for Subscribe {
     type Reply = Subscription;
     const NAME: &'static str = "subscribe";
     const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        None
+    }
 }
 
 /// Waits until every entry that was accepted before is written.
@@ -150,6 +171,10 @@ impl Request for Flush {
     type Reply = ();
     const NAME: &'static str = "flush";
     const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        None
+    }
 }
 
 /// Counts as one open stream while it lives.

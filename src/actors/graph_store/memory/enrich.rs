@@ -9,11 +9,10 @@ use uuid::Uuid;
 
 use super::evolution::Asked;
 use super::{Memory, NoteStatus};
-use crate::actors::graph_store::GraphStore;
 use crate::actors::graph_store::core::GraphCore;
 use crate::actors::graph_store::documents;
-use crate::actors::handle::{Access, Request};
-use crate::actors::job::{self, blocking};
+use crate::actors::job::blocking;
+use crate::actors::worker::{Access, Party, Work};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
@@ -44,10 +43,19 @@ pub struct NextWaiting {
     pub limit: u32,
 }
 
-impl Request for NextWaiting {
+impl Work for NextWaiting {
+    type Core = GraphCore;
     type Reply = Vec<WaitingNote>;
     const NAME: &'static str = "next_waiting";
     const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        None
+    }
+
+    async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {
+        core.next_waiting(self).await
+    }
 }
 
 /// What a model made of a note.
@@ -71,27 +79,38 @@ pub struct ApplyEnrichment {
     pub verdict: Verdict,
 }
 
-impl Request for ApplyEnrichment {
+impl Work for ApplyEnrichment {
+    type Core = GraphCore;
     type Reply = ();
     const NAME: &'static str = "apply_enrichment";
     const ACCESS: Access = Access::Write;
+
+    fn party(&self) -> Party {
+        None
+    }
+
+    async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {
+        core.apply_enrichment(self).await
+    }
 }
 
 /// Counts a failed attempt at a note; the reply is how many there were.
 #[derive(Debug)]
 pub struct EnrichmentFailed(pub Uuid);
 
-impl Request for EnrichmentFailed {
+impl Work for EnrichmentFailed {
+    type Core = GraphCore;
     type Reply = u32;
     const NAME: &'static str = "enrichment_failed";
     const ACCESS: Access = Access::Write;
-}
 
-job::delegate! {
-    GraphStore:
-    NextWaiting => next_waiting,
-    ApplyEnrichment => apply_enrichment,
-    EnrichmentFailed => enrichment_failed,
+    fn party(&self) -> Party {
+        None
+    }
+
+    async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {
+        core.enrichment_failed(self).await
+    }
 }
 
 impl GraphCore {

@@ -25,9 +25,8 @@ pub use self::graph::EntityFilter;
 use self::graph::MemoryGraph;
 use self::writer::Pending;
 use super::core::GraphCore;
-use super::{GraphStore, Holds};
-use crate::actors::handle::{Access, Request};
-use crate::actors::job;
+use super::Holds;
+use crate::actors::worker::{Access, Party, Work};
 use crate::domain::error::DomainError;
 use crate::domain::memory::entity::{EntityDraft, EntityKey};
 use crate::domain::memory::intent::Intent;
@@ -234,10 +233,19 @@ pub struct Remember {
     pub permit: Option<OwnedSemaphorePermit>,
 }
 
-impl Request for Remember {
+impl Work for Remember {
+    type Core = GraphCore;
     type Reply = Vec<Result<Remembered, DomainError>>;
     const NAME: &'static str = "remember";
     const ACCESS: Access = Access::Write;
+
+    fn party(&self) -> Party {
+        None
+    }
+
+    async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {
+        core.remember(self).await
+    }
 }
 
 /// Looks for notes.
@@ -263,20 +271,38 @@ pub struct NotesFound {
     pub intent: Intent,
 }
 
-impl Request for RecallNotes {
+impl Work for RecallNotes {
+    type Core = GraphCore;
     type Reply = NotesFound;
     const NAME: &'static str = "recall_notes";
     const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        None
+    }
+
+    async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {
+        core.recall_notes(self).await
+    }
 }
 
 /// Reads one note, whole, superseded or not.
 #[derive(Debug)]
 pub struct ReadNote(pub Uuid);
 
-impl Request for ReadNote {
+impl Work for ReadNote {
+    type Core = GraphCore;
     type Reply = FoundNote;
     const NAME: &'static str = "read_note";
     const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        None
+    }
+
+    async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {
+        core.read_note(self).await
+    }
 }
 
 /// Lists nodes of the graph.
@@ -287,20 +313,38 @@ pub struct ListNodes {
     pub part: Option<String>,
 }
 
-impl Request for ListNodes {
+impl Work for ListNodes {
+    type Core = GraphCore;
     type Reply = Vec<GraphNode>;
     const NAME: &'static str = "list_nodes";
     const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        None
+    }
+
+    async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {
+        core.list_nodes(self).await
+    }
 }
 
 /// Lists edges of the graph.
 #[derive(Debug)]
 pub struct ListEdges(pub Page);
 
-impl Request for ListEdges {
+impl Work for ListEdges {
+    type Core = GraphCore;
     type Reply = Vec<GraphEdge>;
     const NAME: &'static str = "list_edges";
     const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        None
+    }
+
+    async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {
+        core.list_edges(self).await
+    }
 }
 
 /// Lists entities; the reply says how many fit.
@@ -310,20 +354,38 @@ pub struct ListEntities {
     pub page: Page,
 }
 
-impl Request for ListEntities {
+impl Work for ListEntities {
+    type Core = GraphCore;
     type Reply = (Vec<EntityView>, usize);
     const NAME: &'static str = "list_entities";
     const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        None
+    }
+
+    async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {
+        core.list_entities(self).await
+    }
 }
 
 /// Counts what the memory holds.
 #[derive(Debug)]
 pub struct CountMemory;
 
-impl Request for CountMemory {
+impl Work for CountMemory {
+    type Core = GraphCore;
     type Reply = MemoryFigures;
     const NAME: &'static str = "count_memory";
     const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        None
+    }
+
+    async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {
+        core.count_memory(self).await
+    }
 }
 
 /// Writes one edge between two entities, or gives it new properties.
@@ -336,33 +398,38 @@ pub struct IngestRelationship {
     pub from: IpAddr,
 }
 
-impl Request for IngestRelationship {
+impl Work for IngestRelationship {
+    type Core = GraphCore;
     type Reply = Uuid;
     const NAME: &'static str = "ingest_relationship";
     const ACCESS: Access = Access::Write;
+
+    fn party(&self) -> Party {
+        None
+    }
+
+    async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {
+        core.ingest_relationship(self).await
+    }
 }
 
 /// Every relationship of an entity.
 #[derive(Debug)]
 pub struct ReadRelationships(pub EntityKey);
 
-impl Request for ReadRelationships {
+impl Work for ReadRelationships {
+    type Core = GraphCore;
     type Reply = Vec<EntityRelationship>;
     const NAME: &'static str = "read_relationships";
     const ACCESS: Access = Access::Read;
-}
 
-job::delegate! {
-    GraphStore:
-    Remember => remember,
-    RecallNotes => recall_notes,
-    ReadNote => read_note,
-    ListNodes => list_nodes,
-    ListEdges => list_edges,
-    ListEntities => list_entities,
-    CountMemory => count_memory,
-    IngestRelationship => ingest_relationship,
-    ReadRelationships => read_relationships,
+    fn party(&self) -> Party {
+        None
+    }
+
+    async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {
+        core.read_relationships(self).await
+    }
 }
 
 impl GraphCore {

@@ -7,14 +7,13 @@ use std::sync::Arc;
 
 use secrecy::SecretString;
 use serde_json::{Map, json};
-use tokio::runtime::Handle;
 use uuid::Uuid;
 
 use super::recall::Ranking;
 use super::*;
-use crate::actors::audit_writer::{AuditHandle, AuditWriter, ListEntries};
+use crate::actors::audit_writer::{AuditHandle, ListEntries};
 use crate::actors::graph_store::Surroundings;
-use crate::config::{Flags, Settings};
+use crate::actors::graph_store::tests::audit_writer;
 use crate::domain::memory::entity::relationship_label;
 use crate::domain::memory::view::{MENTIONS, SUPERSEDES};
 use crate::search::{BuiltinEmbedder, Hit, IndexSettings, SearchIndex};
@@ -63,8 +62,7 @@ async fn open(url: &str) -> (Arc<Store>, AuditHandle) {
     let secret = SecretString::from("0123456789abcdef0123456789abcdef");
     let memory = crate::store::StorageMemory::default();
     let store = Arc::new(Store::open(url, "local", memory, None, &secret).await.unwrap());
-    let actors = Settings::load(None, &Flags::default()).unwrap().actors;
-    let audit = AuditWriter::start(Arc::clone(&store), Handle::current(), actors.audit_writer);
+    let audit = audit_writer(&store);
     (store, audit)
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use futures_util::future::join_all;
 
 use super::*;
+use crate::capacity::Party;
 use crate::actors::handle::Job;
 
 const TODAY: &str = "telemetry-2026-11-21.jsonl";
@@ -305,6 +306,10 @@ impl Request for Die {
     type Reply = ();
     const NAME: &'static str = "die";
     const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        None
+    }
 }
 
 impl actix::Handler<Job<Die>> for TelemetryTailer {

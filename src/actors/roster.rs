@@ -1,0 +1,73 @@
+//! The actors of a service: each is started here, and so it is kept, measured and tunable.
+
+use std::sync::Arc;
+
+use actix::{Actor, Addr, ArbiterHandle, Context};
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+
+use super::handle::{ActorHandle, Kept};
+use super::keeper;
+use super::worker::{ActorCore, Worker, WorkerHandle};
+use crate::config::ActorSettings;
+
+/// An actor with state of its own, which handles one message after the other.
+pub trait Stateful: Actor<Context = Context<Self>> {
+    /// The actor's name in the settings (`[actors.<name>]`), in metrics and in the log.
+    const NAME: &'static str;
+}
+
+/// Starts the actors of one service, then watches over all of them.
+#[must_use = "actors are kept alive by `keep`"]
+pub struct Roster {
+    arbiter: ArbiterHandle,
+    runtime: Handle,
+    kept: Vec<Box<dyn Kept>>,
+}
+
+impl Roster {
+    /// Must be made inside an actix system whose runtime is multi-threaded.
+    pub fn new() -> Self {
+        Self {
+            arbiter: actix::Arbiter::current(),
+            runtime: Handle::current(),
+            kept: Vec::new(),
+        }
+    }
+
+    /// Starts an actor whose requests run beside each other.
+    pub fn worker<C: ActorCore>(&mut self, core: &Arc<C>, settings: ActorSettings) -> WorkerHandle<C> {
+        let (core, runtime) = (Arc::clone(core), self.runtime.clone());
+        self.stateful(settings, move || Worker::new(Arc::clone(&core), runtime.clone()))
+    }
+
+    /// Starts an actor with state of its own; `make` makes the state, again after each death.
+    pub fn stateful<A: Stateful>(
+        &mut self,
+        settings: ActorSettings,
+        make: impl Fn() -> A + Send + Sync + 'static,
+    ) -> ActorHandle<A> {
+        let (arbiter, make) = (self.arbiter.clone(), Arc::new(make));
+        let start = move || -> Addr<A> {
+            let make = Arc::clone(&make);
+            A::start_in_arbiter(&arbiter, move |context| {
+                context.set_mailbox_capacity(settings.mailbox.max(1));
+                make()
+            })
+        };
+        let handle = ActorHandle::start(A::NAME, settings, Box::new(start));
+        self.kept.push(Box::new(handle.clone()));
+        handle
+    }
+
+    /// Takes over an actor that was started elsewhere.
+    pub fn add(&mut self, actor: impl Kept + 'static) {
+        self.kept.push(Box::new(actor));
+    }
+
+    /// Starts again each actor that dies; `give_up` is called with the name of one that dies more than `max_restarts`
+    /// times a minute.
+    pub fn keep(self, max_restarts: u32, give_up: impl Fn(&'static str) + Send + 'static) -> JoinHandle<()> {
+        tokio::spawn(keeper::watch(self.kept, max_restarts, give_up))
+    }
+}

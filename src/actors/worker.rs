@@ -1,0 +1,99 @@
+//! Actors whose requests run beside each other over a shared core: most of them.
+//!
+//! A message, its reply and the work on it stand together as one [`Work`]. An actor that changes state of its own between
+//! two messages is an `actix::Actor` with handlers instead.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use actix::{Actor, Context, Handler, ResponseFuture};
+use futures_util::future::BoxFuture;
+use tokio::runtime::Handle;
+use tokio::task::JoinSet;
+
+pub use super::handle::Access;
+use super::handle::{ActorHandle, Job, Request};
+use super::job;
+use super::roster::Stateful;
+pub use crate::capacity::Party;
+use crate::domain::error::DomainError;
+
+/// What the requests to one actor share; it survives a restart of the actor.
+pub trait ActorCore: Send + Sync + 'static {
+    /// The actor's name in the settings (`[actors.<name>]`), in metrics and in the log.
+    const NAME: &'static str;
+
+    /// What the actor does of its own accord for as long as it lives.
+    fn upkeep(self: &Arc<Self>) -> Vec<BoxFuture<'static, ()>> {
+        Vec::new()
+    }
+}
+
+/// A request to a [`Worker`]: an imperative phrase, its reply and the work on it.
+pub trait Work: Send + 'static {
+    type Core: ActorCore;
+    type Reply: Send + 'static;
+    const NAME: &'static str;
+    const ACCESS: Access;
+
+    /// Whose request it is: permits are shared out among workspaces.
+    fn party(&self) -> Party;
+
+    /// Runs on the multi-thread runtime, to its end even if the caller goes away.
+    fn run(self, core: Arc<Self::Core>) -> impl Future<Output = Result<Self::Reply, DomainError>> + Send;
+}
+
+impl<W: Work> Request for W {
+    type Reply = W::Reply;
+    const NAME: &'static str = W::NAME;
+    const ACCESS: Access = W::ACCESS;
+
+    fn party(&self) -> Party {
+        Work::party(self)
+    }
+}
+
+/// Way to a [`Worker`] over `C`.
+pub type WorkerHandle<C> = ActorHandle<Worker<C>>;
+
+/// The actor.
+pub struct Worker<C> {
+    core: Arc<C>,
+    runtime: Handle,
+    upkeep: JoinSet<()>,
+}
+
+impl<C: ActorCore> Worker<C> {
+    pub(super) fn new(core: Arc<C>, runtime: Handle) -> Self {
+        Self {
+            core,
+            runtime,
+            upkeep: JoinSet::new(),
+        }
+    }
+}
+
+impl<C: ActorCore> Stateful for Worker<C> {
+    const NAME: &'static str = C::NAME;
+}
+
+impl<C: ActorCore> Actor for Worker<C> {
+    type Context = Context<Self>;
+
+    /// The upkeep ends with the actor: a dropped `JoinSet` aborts its tasks.
+    fn started(&mut self, _: &mut Self::Context) {
+        for task in self.core.upkeep() {
+            self.upkeep.spawn_on(task, &self.runtime);
+        }
+    }
+}
+
+impl<W: Work> Handler<Job<W>> for Worker<W::Core> {
+    type Result = ResponseFuture<Result<W::Reply, DomainError>>;
+
+    fn handle(&mut self, job: Job<W>, _: &mut Self::Context) -> Self::Result {
+        let (work, guard, span) = job.open();
+        let core = Arc::clone(&self.core);
+        job::run(&self.runtime, guard, span, work.run(core))
+    }
+}
