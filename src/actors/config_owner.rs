@@ -37,7 +37,6 @@ impl Work for ReadConfig {
 
     async fn run(self, core: Arc<ConfigCore>) -> Result<Self::Reply, DomainError> {
         Ok(core.editor().shown())
-    
     }
 }
 
@@ -57,7 +56,6 @@ impl Work for ReadConfigMeta {
 
     async fn run(self, core: Arc<ConfigCore>) -> Result<Self::Reply, DomainError> {
         Ok(core.editor().restart_required())
-    
     }
 }
 
@@ -100,7 +98,6 @@ impl Work for ChangeConfig {
         core.published.send_replace(Arc::new(settings));
         tracing::info!(applied = ?done.applied, pending = ?done.pending_restart, "settings changed");
         Ok(Ok(done))
-    
     }
 }
 

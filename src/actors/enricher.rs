@@ -74,7 +74,6 @@ impl Work for ReadQueue {
         let depth = core.queue.depth();
         let status = status_of(core.on, depth, core.status.load(Ordering::Relaxed));
         Ok(QueueState { depth, status })
-    
     }
 }
 

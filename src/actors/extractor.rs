@@ -48,7 +48,6 @@ impl Work for Extract {
             ));
         }
         Ok(found)
-    
     }
 }
 
@@ -74,7 +73,6 @@ impl Work for ExtractWithModel {
         let patience = self.patience.min(core.patience);
         let (found, failure) = core.read(self.extract, patience).await?;
         Ok(failure.map_or(Ok(found), Err))
-    
     }
 }
 
@@ -108,7 +106,6 @@ impl Work for Synthesize {
             tracing::warn!(%error, "the language model gave no answer");
             no_answer(&self.question)
         }))
-    
     }
 }
 
@@ -135,11 +132,7 @@ impl Work for Decide {
         let Some(model) = &core.model else {
             return Ok(Ok(Decision::Add));
         };
-        Ok(model
-            .evolver()
-            .decide(&self.new, &self.candidates, until)
-            .await)
-    
+        Ok(model.evolver().decide(&self.new, &self.candidates, until).await)
     }
 }
 
@@ -198,4 +191,3 @@ impl ExtractorCore {
 impl ActorCore for ExtractorCore {
     const NAME: &'static str = "extractor";
 }
-

@@ -12,10 +12,10 @@ use std::sync::{Arc, PoisonError, Weak};
 use tokio::sync::Mutex;
 use uuid::Uuid;
 
+pub use self::preview::Preview;
 use super::audit_writer::{AuditHandle, Chain};
 use super::extractor::ExtractorHandle;
 use super::graph_store::{CommitStaged, GraphHandle};
-pub use self::preview::Preview;
 use super::worker::{Access, ActorCore, Party, Work, WorkerHandle};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
@@ -116,7 +116,6 @@ impl Work for Decide {
         core.hide_candidates(&by, std::slice::from_mut(&mut changed))
             .await?;
         Ok(changed)
-    
     }
 }
 impl Work for CommitBatch {

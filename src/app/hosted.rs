@@ -82,7 +82,9 @@ impl Application {
         let mut roster = Roster::new();
         let limiter = roster.stateful(actors.rate_limiter, RateLimiter::default);
         let audited = Arc::clone(&store);
-        let audit = roster.stateful(actors.audit_writer, move || AuditWriter::new(Arc::clone(&audited)));
+        let audit = roster.stateful(actors.audit_writer, move || {
+            AuditWriter::new(Arc::clone(&audited))
+        });
         let core = Arc::new(GraphCore::new(
             Arc::clone(&store),
             Arc::new(index),

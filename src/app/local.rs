@@ -123,7 +123,9 @@ impl LocalCore {
         let extractor = roster.worker(&extractor, actors.extractor.into());
         let limiter = roster.stateful(actors.rate_limiter.into(), RateLimiter::default);
         let audited = Arc::clone(&store);
-        let audit = roster.stateful(actors.audit_writer, move || AuditWriter::new(Arc::clone(&audited)));
+        let audit = roster.stateful(actors.audit_writer, move || {
+            AuditWriter::new(Arc::clone(&audited))
+        });
         let fixed = settings.clone();
         let (config, watched) = ConfigCore::new(settings, editor, Some((WORKSPACE, audit.clone())));
         let config = roster.worker(&Arc::new(config), actors.config_owner);

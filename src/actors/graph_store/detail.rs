@@ -90,7 +90,6 @@ impl Work for ReadNode {
             evidence: Visible::filter(evidence, clearance),
             more_evidence: older > 0,
         })
-    
     }
 }
 
@@ -132,7 +131,5 @@ impl Work for ReadEvidence {
             .with("include_rejected", include_rejected);
         core.audit().call(Append(entry)).await?;
         Ok(found)
-    
     }
 }
-

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::core::{GraphCore, index_failed};
-use super::workspace::WorkspaceState;
 use super::documents;
+use super::workspace::WorkspaceState;
 use crate::actors::job::blocking;
 use crate::actors::worker::{Access, Party, Work};
 use crate::capacity::heavy;
@@ -121,7 +121,6 @@ impl Work for FindDuplicates {
             .into_iter()
             .map(|list| list.into_iter().filter_map(shown).collect())
             .collect())
-    
     }
 }
 
@@ -189,7 +188,6 @@ impl Work for CommitStaged {
         core.index_stored(ws, &state, done.rev, &done.touched).await;
         core.chain(audit(&done.result)).await;
         Ok(done.result)
-    
     }
 }
 

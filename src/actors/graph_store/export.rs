@@ -115,7 +115,6 @@ impl Work for ExportSession {
             details: export::summary(&violations),
         })?;
         Ok(Exported { bundle, held_back })
-    
     }
 }
 

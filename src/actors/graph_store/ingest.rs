@@ -7,8 +7,8 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::core::GraphCore;
-use super::workspace::WorkspaceState;
 use super::documents;
+use super::workspace::WorkspaceState;
 use crate::actors::worker::{Access, Party, Work};
 use crate::capacity::heavy;
 use crate::clock;

@@ -26,21 +26,13 @@ const EXACT: f32 = 0.9;
 /// Score of what is related to what the question names.
 const RELATED: f32 = 0.8;
 
-/// A question on its way to the index.
+/// A query and what the caller may see of its results.
 #[derive(Debug, Clone)]
-struct Question {
+struct Search {
     ws: Uuid,
     text: String,
     filter: Filter,
     limit: usize,
-}
-
-/// How a question is put to the index.
-#[derive(Debug, Clone, Copy)]
-enum Ask {
-    Blended,
-    Structured,
-    Semantic,
 }
 
 /// Searches and remembers the result as a session.
@@ -79,11 +71,12 @@ impl Work for Recall {
             include_rejected,
         } = self;
         let include_rejected = include_rejected && by.may_see_rejected();
-        let ask = match mode {
-            RecallMode::Blended => Ask::Blended,
-            RecallMode::Structured => Ask::Structured,
+        let search = Search::of(&by, &query, limit, include_rejected);
+        let hits = match mode {
+            RecallMode::Blended => core.blended(search).await?,
+            RecallMode::Structured => core.structured(search).await?,
         };
-        let results = core.find(&by, &query, ask, limit, include_rejected).await?;
+        let results = core.load(&by, hits, include_rejected).await?;
         let now = clock::now();
         let session = RecallSession {
             id: Uuid::new_v4(),
@@ -113,7 +106,6 @@ impl Work for Recall {
             results,
             session: record.session,
         })
-    
     }
 }
 
@@ -144,16 +136,16 @@ impl Work for RecallSemantic {
             include_rejected,
         } = self;
         let include_rejected = include_rejected && by.may_see_rejected();
-        let results = core
-            .find(&by, &query, Ask::Semantic, limit, include_rejected)
+        let hits = core
+            .semantic(Search::of(&by, &query, limit, include_rejected))
             .await?;
+        let results = core.load(&by, hits, include_rejected).await?;
         let entry = AuditEntry::by(&by, "recall.semantic", "node", Outcome::Success, clock::now())
             .with("query", query)
             .with("result_count", results.rows().len() as u64)
             .with("max_tlp", results.max_tlp().as_str());
         core.audit().call(Append(entry)).await?;
         Ok(results)
-    
     }
 }
 
@@ -192,42 +184,38 @@ impl Work for ReadSession {
             .await?;
         let rows = stored.into_iter().map(|stored| stored.node).collect();
         Ok(record.session.limited_to(&Visible::filter(rows, clearance)))
-    
     }
 }
 
-impl GraphCore {
-    async fn find(
-        &self,
-        by: &Principal,
-        query: &str,
-        ask: Ask,
-        limit: usize,
-        include_rejected: bool,
-    ) -> Result<Visible<ScoredNode>, DomainError> {
-        let ws = by.workspace.id;
-        let clearance = by.workspace.clearance();
-        let target = self.index_of(ws).await?;
-        let question = Question {
-            ws,
+impl Search {
+    fn of(by: &Principal, query: &str, limit: usize, include_rejected: bool) -> Self {
+        Self {
+            ws: by.workspace.id,
             text: query.to_owned(),
             filter: Filter {
-                highest_tlp: clearance.highest(),
+                highest_tlp: by.workspace.clearance().highest(),
                 include_rejected,
                 node_types: None,
                 only: None,
             },
             limit,
-        };
-        let hits = match ask {
-            Ask::Blended => self.blended(target, question).await?,
-            Ask::Structured => self.structured(target, question).await?,
-            Ask::Semantic => self.semantic(target, question).await?,
-        };
+        }
+    }
+}
+
+impl GraphCore {
+    /// The nodes that were found and that the caller may see, best first.
+    async fn load(
+        &self,
+        by: &Principal,
+        hits: Vec<Hit>,
+        include_rejected: bool,
+    ) -> Result<Visible<ScoredNode>, DomainError> {
+        let clearance = by.workspace.clearance();
         let ids: Vec<Uuid> = hits.iter().map(|hit| hit.node_id).collect();
         let stored = self
             .store
-            .nodes_by_id(ws, &ids, clearance.highest(), include_rejected)
+            .nodes_by_id(by.workspace.id, &ids, clearance.highest(), include_rejected)
             .await?;
         let mut by_id: HashMap<Uuid, _> = stored
             .into_iter()
@@ -244,11 +232,9 @@ impl GraphCore {
             .collect();
         Ok(Visible::filter(rows, clearance))
     }
-}
 
-impl GraphCore {
-    async fn blended(&self, target: Arc<WorkspaceIndex>, ask: Question) -> Result<Vec<Hit>, DomainError> {
-        let index = Arc::clone(&self.index);
+    async fn blended(&self, ask: Search) -> Result<Vec<Hit>, DomainError> {
+        let (index, target) = (Arc::clone(&self.index), self.index_of(ask.ws).await?);
         blocking(move || {
             let vector = index.embed_query(&ask.text);
             if let Err(error) = &vector {
@@ -269,8 +255,8 @@ impl GraphCore {
         .await
     }
 
-    async fn semantic(&self, target: Arc<WorkspaceIndex>, ask: Question) -> Result<Vec<Hit>, DomainError> {
-        let index = Arc::clone(&self.index);
+    async fn semantic(&self, ask: Search) -> Result<Vec<Hit>, DomainError> {
+        let (index, target) = (Arc::clone(&self.index), self.index_of(ask.ws).await?);
         blocking(move || {
             let vector = index.embed_query(&ask.text).map_err(|error| {
                 tracing::warn!(%error, "embedding the query failed");
@@ -286,7 +272,8 @@ impl GraphCore {
     }
 
     /// Names, identifiers and types; "malware used by Sandworm Team" asks for what the named node is related to.
-    async fn structured(&self, target: Arc<WorkspaceIndex>, ask: Question) -> Result<Vec<Hit>, DomainError> {
+    async fn structured(&self, ask: Search) -> Result<Vec<Hit>, DomainError> {
+        let target = self.index_of(ask.ws).await?;
         let (index, question, asked) = (Arc::clone(&self.index), ask.clone(), Arc::clone(&target));
         let (types, words, named, direct) = blocking(move || {
             let mut found = question_filters(&question.text);

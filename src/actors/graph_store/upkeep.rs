@@ -16,8 +16,12 @@ impl ActorCore for GraphCore {
     const NAME: &'static str = "graph_store";
 
     fn upkeep(self: &Arc<Self>) -> Vec<BoxFuture<'static, ()>> {
-        let (warm, following, filling, closing) =
-            (Arc::clone(self), Arc::clone(self), Arc::clone(self), Arc::clone(self));
+        let (warm, following, filling, closing) = (
+            Arc::clone(self),
+            Arc::clone(self),
+            Arc::clone(self),
+            Arc::clone(self),
+        );
         let (fill, idle) = (self.surroundings.fill_interval, self.surroundings.idle_writer);
         vec![
             Box::pin(async move { warm.warm_up().await }),

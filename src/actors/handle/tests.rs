@@ -10,8 +10,8 @@ use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use super::*;
-use crate::capacity::Party;
 use crate::actors::{job, keeper};
+use crate::capacity::Party;
 
 /// What the actor is told to do.
 #[derive(Debug, Clone)]

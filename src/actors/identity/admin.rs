@@ -19,7 +19,6 @@ use crate::domain::principal::{KNOWLEDGE_GRAPH, Principal, Workspace};
 use crate::domain::tlp::Tlp;
 use crate::store::{ApiKeyRecord, UserChange, UserRecord, WorkspaceChange};
 
-
 /// A user as administrators see it.
 #[derive(Debug, Clone, Serialize)]
 pub struct UserView {
@@ -117,7 +116,6 @@ impl Work for ListUsers {
     async fn run(self, core: Arc<IdentityCore>) -> Result<Self::Reply, DomainError> {
         let users = core.store.users(self.by.workspace.id).await?;
         Ok(users.into_iter().map(UserView::from).collect())
-    
     }
 }
 
@@ -154,7 +152,6 @@ impl Work for CreateUser {
         core.store.create_user(&user, &entry).await?;
         core.chain(entry).await;
         Ok(user.into())
-    
     }
 }
 
@@ -222,7 +219,6 @@ impl Work for ChangeUser {
         let changed = core.store.change_user(found.id, &change, &entry).await?;
         core.chain(entry).await;
         Ok(changed.into())
-    
     }
 }
 
@@ -243,7 +239,6 @@ impl Work for ListApiKeys {
     async fn run(self, core: Arc<IdentityCore>) -> Result<Self::Reply, DomainError> {
         let keys = core.store.api_keys(self.by.workspace.id).await?;
         Ok(keys.into_iter().map(ApiKeyView::from).collect())
-    
     }
 }
 
@@ -304,7 +299,6 @@ impl Work for CreateApiKey {
             view: record.into(),
             key,
         })
-    
     }
 }
 
@@ -336,7 +330,6 @@ impl Work for RevokeApiKey {
         }
         core.chain(entry).await;
         Ok(())
-    
     }
 }
 
@@ -387,7 +380,6 @@ impl Work for ChangeWorkspace {
             .workspace(ws)
             .await?
             .ok_or(DomainError::NotFound("workspace"))
-    
     }
 }
 
@@ -442,7 +434,6 @@ impl Work for CreateWorkspace {
             workspace,
             admin: admin.into(),
         })
-    
     }
 }
 

@@ -88,7 +88,5 @@ impl Work for Authenticate {
             credential,
             ip,
         })
-    
     }
 }
-

@@ -83,4 +83,3 @@ async fn hashing<T: Send + 'static>(
 impl ActorCore for IdentityCore {
     const NAME: &'static str = "identity";
 }
-

@@ -127,7 +127,6 @@ impl Work for Login {
             several => Err(core.asked_for_workspace(several, ip).await?),
         };
         Ok(Attempted { rate, outcome })
-    
     }
 }
 

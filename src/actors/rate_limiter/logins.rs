@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::RateState;
-use crate::capacity::Party;
 use crate::actors::handle::{Access, Request};
+use crate::capacity::Party;
 
 /// A failure counts for so long.
 const WINDOW: Duration = Duration::from_secs(15 * 60);

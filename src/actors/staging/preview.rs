@@ -73,7 +73,6 @@ impl Work for Preview {
             .warnings
             .extend(late.map(|error| format!("not committed yet ({error}); commit the batch later")));
         Ok(view)
-    
     }
 }
 

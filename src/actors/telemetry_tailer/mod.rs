@@ -41,8 +41,8 @@ pub use self::logs::LogPage;
 use self::replay::Opening;
 use super::handle::{Access, ActorHandle, Request};
 use super::job;
-use crate::capacity::Party;
 use crate::blocking;
+use crate::capacity::Party;
 use crate::config::ActorSettings;
 use crate::domain::error::DomainError;
 

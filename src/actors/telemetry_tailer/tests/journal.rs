@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use futures_util::future::join_all;
 
 use super::*;
-use crate::capacity::Party;
 use crate::actors::handle::Job;
+use crate::capacity::Party;
 
 const TODAY: &str = "telemetry-2026-11-21.jsonl";
 
