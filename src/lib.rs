@@ -13,12 +13,12 @@
 //! - [`search`]: the derived index: words, vectors, fusion.
 //! - [`actors`]: one owner per state, reached through typed handles with gates.
 //! - [`llm`]: reading texts with a language model, over any OpenAI-compatible endpoint.
-//! - [`memory`]: the local memory as a library.
+//! - [`local`]: the local memory below HTTP, and as a library: its actors behind [`MemoryManager`].
 //! - [`http`]: the APIs; thin handlers.
 //! - [`auth`]: passwords, tokens, API keys.
 //! - [`config`]: settings and their rules.
 //! - [`capacity`]: how much is done at a time, and how it is shared out among workspaces.
-//! - [`app`]: the only place that starts actors and wires handles.
+//! - [`app`]: the two services: actors, listeners, an orderly stop. [`lifecycle`]: what their starts and stops share.
 //! - [`demo`]: the main job in one command.
 //! - [`blocking`]: work on threads of its own, watched.
 //! - [`telemetry`]: logs and figures. [`files`]: private files. [`clock`]: the only reader of the time.
@@ -35,8 +35,9 @@ pub mod domain;
 pub mod embedding;
 pub mod files;
 pub mod http;
+pub mod lifecycle;
 pub mod llm;
-pub mod memory;
+pub mod local;
 pub mod search;
 pub mod store;
 pub mod telemetry;
@@ -45,6 +46,5 @@ pub mod telemetry;
 #[path = "../tests/support/shared.rs"]
 mod real_input;
 
-pub use actors::graph_store::memory::{NewNote, NoteStatus, NotesFound, Remembered};
 pub use domain::memory::synthesis::SynthesisFormat;
-pub use memory::{MemoryError, MemoryManager};
+pub use local::{MemoryError, MemoryManager, NewNote, NoteStatus, NotesFound, Remembered};

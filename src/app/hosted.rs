@@ -12,7 +12,7 @@ use secrecy::SecretString;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
-use super::{Listening, StartError, closed, drain, first, keep, serve, stored_secret, tidy_figures};
+use super::{Listening, StartError, first, serve, tidy_figures};
 use crate::actors::audit_writer::AuditWriter;
 use crate::actors::extractor::ExtractorCore;
 use crate::actors::graph_store::{GraphCore, Holds, IngestStix, Surroundings};
@@ -27,6 +27,7 @@ use crate::config::{EmbeddingProvider, Settings};
 use crate::domain::stix::ingest::Defaults;
 use crate::domain::tlp::Tlp;
 use crate::http::{AppState, hosted};
+use crate::lifecycle::{self, closed, drain, keep, stored_secret};
 use crate::search::{IndexSettings, SearchIndex};
 use crate::store::Store;
 use crate::{clock, embedding, llm, telemetry};
@@ -214,7 +215,7 @@ async fn open_store(settings: &Settings, secret: &SecretString) -> Result<Arc<St
         .storage_user
         .clone()
         .zip(settings.storage_password.clone());
-    super::open_store("hosted", &settings.engine_url(), &settings.storage, owner, secret).await
+    lifecycle::open_store("hosted", &settings.engine_url(), &settings.storage, owner, secret).await
 }
 
 /// Binds both listeners and starts serving.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::documents;
-use super::memory::Memory;
+use super::memory::state::Memory;
 use super::workspace::WorkspaceState;
 use crate::actors::audit_writer::{AuditHandle, Chain};
 use crate::actors::job::blocking;

@@ -36,6 +36,62 @@ pub struct Note {
     pub created_at: DateTime<Utc>,
 }
 
+/// A note as somebody gives it.
+#[derive(Debug, Clone)]
+pub struct NewNote {
+    pub content: String,
+    pub domain: String,
+    pub source_type: String,
+    pub source_ref: String,
+    /// Whether what is known already is looked at: duplicates, near-duplicates, language model.
+    pub evolve: bool,
+}
+
+/// How a note was taken in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoteStatus {
+    Created,
+    /// The same text is there already; the id is that note's.
+    Duplicate,
+    /// It took the place of a note that says nearly the same.
+    Updated,
+}
+
+impl NoteStatus {
+    /// The name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            NoteStatus::Created => "created",
+            NoteStatus::Duplicate => "duplicate",
+            NoteStatus::Updated => "updated",
+        }
+    }
+}
+
+/// What became of one note.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Remembered {
+    pub note_id: Uuid,
+    pub status: NoteStatus,
+    /// Canonical values, in the order of the text.
+    pub entities: Vec<String>,
+    /// The note whose place it took.
+    pub superseded: Option<Uuid>,
+}
+
+/// A text becomes a note that a person entered, in the domain `cti`, with evolution.
+impl From<&str> for NewNote {
+    fn from(content: &str) -> Self {
+        NewNote {
+            content: content.to_owned(),
+            domain: DEFAULT_DOMAIN.into(),
+            source_type: "manual".into(),
+            source_ref: String::new(),
+            evolve: true,
+        }
+    }
+}
+
 /// A domain without outer white space, as digests compare it.
 pub fn domain_of(given: &str) -> &str {
     match given.trim() {

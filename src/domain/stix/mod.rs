@@ -10,4 +10,5 @@ pub mod pattern;
 pub mod properties;
 pub mod schema;
 pub mod sco;
+pub mod skipped;
 pub mod synthesize;

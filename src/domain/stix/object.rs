@@ -40,6 +40,13 @@ pub fn timestamp(text: &str) -> Option<DateTime<Utc>> {
         .map(|time| time.with_timezone(&Utc))
 }
 
+/// `modified`, or `created` for objects that have no versions.
+pub fn modified_of(object: &Map<String, Value>) -> Option<DateTime<Utc>> {
+    text(object, "modified")
+        .or_else(|| text(object, "created"))
+        .and_then(timestamp)
+}
+
 /// Writes a time as STIX wants `created` and `modified`: milliseconds and `Z`.
 pub fn format_timestamp(time: DateTime<Utc>) -> String {
     time.to_rfc3339_opts(SecondsFormat::Millis, true)

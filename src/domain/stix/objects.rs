@@ -10,10 +10,10 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::complete;
-use super::ingest::{SkipReport, modified_of};
 use super::marking::{self, Markings};
-use super::object::{text, type_of_id, visit_refs};
+use super::object::{modified_of, text, type_of_id, visit_refs};
 use super::schema::StixValidator;
+use super::skipped::SkipReport;
 
 /// Why the text of an object can't be parsed, and its place in the list.
 #[derive(Debug, thiserror::Error)]

@@ -6,7 +6,6 @@ use serde_json::json;
 use super::body::json_body;
 use super::error::LocalError;
 use super::{LocalState, address_of, guarded};
-use crate::actors::config_owner::{ChangeConfig, ReadConfig, ReadConfigMeta};
 
 /// Largest change, in bytes: all settings together are a few kilobytes.
 const BODY_LIMIT: usize = 256 * 1024;
@@ -21,11 +20,11 @@ pub(super) fn configure(cfg: &mut web::ServiceConfig) {
 }
 
 async fn read(state: web::Data<LocalState>) -> Result<HttpResponse, LocalError> {
-    Ok(HttpResponse::Ok().json(state.memory.handles().config.call(ReadConfig).await?))
+    Ok(HttpResponse::Ok().json(state.memory.config().await?))
 }
 
 async fn meta(state: web::Data<LocalState>) -> Result<HttpResponse, LocalError> {
-    let fields = state.memory.handles().config.call(ReadConfigMeta).await?;
+    let fields = state.memory.restart_required_fields().await?;
     Ok(HttpResponse::Ok().json(json!({"restart_required_fields": fields})))
 }
 
@@ -34,11 +33,9 @@ async fn change(
     state: web::Data<LocalState>,
     payload: web::Payload,
 ) -> Result<HttpResponse, LocalError> {
-    let message = ChangeConfig {
-        change: json_body(&state, payload, BODY_LIMIT.min(state.settings().web.body_limit)).await?,
-        from: address_of(&request),
-    };
-    let outcome = state.memory.handles().config.call(message).await?;
+    let limit = BODY_LIMIT.min(state.settings().web.body_limit);
+    let change = json_body(&state, payload, limit).await?;
+    let outcome = state.memory.change_config(change, address_of(&request)).await?;
     let done = outcome.map_err(|issues| LocalError::issues(&issues))?;
     let message = if done.pending_restart.is_empty() {
         "Config updated in-memory."

@@ -7,8 +7,8 @@ use super::body::query;
 use super::error::LocalError;
 use super::validate::Fields;
 use super::{LocalState, guarded};
-use crate::actors::graph_store::memory::{EntityFilter, ListEdges, ListEntities, ListNodes};
 use crate::domain::memory::view::Page;
+use crate::local::EntityFilter;
 
 /// Nodes or edges in one answer.
 const MAX_PAGE: usize = 10_000;
@@ -40,13 +40,13 @@ fn lower(filter: Option<String>) -> Option<String> {
 async fn nodes(request: HttpRequest, state: web::Data<LocalState>) -> Result<HttpResponse, LocalError> {
     let query = query(&request);
     let mut fields = Fields::of_query(&query);
-    let message = ListNodes {
-        page: page(&mut fields),
-        node_type: lower(fields.optional_text("type", MAX_FILTER)),
-        part: fields.optional_text("q", MAX_FILTER),
-    };
-    let message = fields.done(message)?;
-    let nodes = state.memory.handles().graph.call(message).await?;
+    let read = (
+        page(&mut fields),
+        lower(fields.optional_text("type", MAX_FILTER)),
+        fields.optional_text("q", MAX_FILTER),
+    );
+    let (page, node_type, part) = fields.done(read)?;
+    let nodes = state.memory.nodes(page, node_type, part).await?;
     Ok(HttpResponse::Ok().json(json!({"count": nodes.len(), "nodes": nodes})))
 }
 
@@ -55,7 +55,7 @@ async fn edges(request: HttpRequest, state: web::Data<LocalState>) -> Result<Htt
     let mut fields = Fields::of_query(&query);
     let page = page(&mut fields);
     let page = fields.done(page)?;
-    let edges = state.memory.handles().graph.call(ListEdges(page)).await?;
+    let edges = state.memory.edges(page).await?;
     Ok(HttpResponse::Ok().json(json!({"count": edges.len(), "edges": edges})))
 }
 
@@ -72,12 +72,7 @@ async fn entities(request: HttpRequest, state: web::Data<LocalState>) -> Result<
         part: fields.optional_text("q", MAX_FILTER),
     };
     let (filter, page) = fields.done((filter, page))?;
-    let (entities, total) = state
-        .memory
-        .handles()
-        .graph
-        .call(ListEntities { filter, page })
-        .await?;
+    let (entities, total) = state.memory.entities(filter, page).await?;
     Ok(HttpResponse::Ok().json(json!({
         "entities": entities, "total": total, "offset": page.offset, "limit": page.limit,
     })))

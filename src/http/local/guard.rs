@@ -5,7 +5,6 @@
 //! be no foreign web page: a browser on this machine would lend it its address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::time::Duration;
 
 use actix_web::body::{BoxBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
@@ -18,9 +17,7 @@ use subtle::ConstantTimeEq;
 
 use super::error::{KEY_REQUIRED, LocalError, SET_A_KEY};
 use super::{LocalState, address_of};
-use crate::actors::rate_limiter::{RateState, TakeRequest};
 
-const WINDOW: Duration = Duration::from_secs(60);
 const FOREIGN_PAGE: &str = "Requests of web pages from elsewhere are refused while no API key is set";
 
 /// Lets a request through or answers in its place.
@@ -52,17 +49,12 @@ async fn check(request: &ServiceRequest) -> Result<(), LocalError> {
             return Err(LocalError::Says(StatusCode::FORBIDDEN, FOREIGN_PAGE));
         }
     }
-    let bucket = if known == Some(true) {
+    let caller = if known == Some(true) {
         "key".to_owned()
     } else {
         format!("address {}", window_of(address))
     };
-    let take = TakeRequest {
-        bucket,
-        limit: state.settings().web.rate_limit_per_minute,
-        window: WINDOW,
-    };
-    let rate: RateState = state.memory.handles().limiter.call(take).await?;
+    let rate = state.memory.count_request(caller).await?;
     request.extensions_mut().insert(rate);
     if !rate.allowed {
         return Err(LocalError::RateLimited(rate.reset));

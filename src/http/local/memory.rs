@@ -13,11 +13,10 @@ use super::body::{fields_of, limit_for};
 use super::error::{BAD_FORMAT, Issue, LocalError, NO_CAPACITY};
 use super::validate::Fields;
 use super::{LocalState, address_of, guarded};
-use crate::actors::graph_store::memory::{FoundNote, NewNote, Remembered};
 use crate::domain::error::DomainError;
 use crate::domain::memory::note::{DEFAULT_DOMAIN, context, cut};
 use crate::domain::memory::synthesis::SynthesisFormat;
-use crate::memory::MemoryError;
+use crate::local::{FoundNote, MemoryError, NewNote, Remembered};
 
 const MAX_DOMAIN: usize = 100;
 const MAX_SOURCE_TYPE: usize = 100;

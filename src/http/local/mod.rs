@@ -24,7 +24,7 @@ use self::error::{no_method, no_route};
 use super::head_as_get;
 use crate::capacity::Budget;
 use crate::config::local::LocalSettings;
-use crate::memory::MemoryManager;
+use crate::local::MemoryManager;
 
 /// Version of the API (local specification, section Versioning).
 const API_VERSION: &str = "2.8.0";
@@ -48,7 +48,7 @@ pub struct LocalState {
 impl LocalState {
     /// The state over a memory that is running.
     pub fn new(memory: MemoryManager, key: &SecretString) -> Self {
-        let bodies = BODIES_IN_FLIGHT.max(2 * memory.handles().settings().web.body_limit);
+        let bodies = BODIES_IN_FLIGHT.max(2 * memory.settings().web.body_limit);
         let key = Some(key.expose_secret()).filter(|key| !key.is_empty());
         Self {
             memory,
@@ -59,7 +59,7 @@ impl LocalState {
     }
 
     fn settings(&self) -> Arc<LocalSettings> {
-        self.memory.handles().settings()
+        self.memory.settings()
     }
 }
 

@@ -14,7 +14,7 @@ use futures_util::stream::{self, Stream};
 use super::body::query;
 use super::error::LocalError;
 use super::{LocalState, guarded};
-use crate::actors::telemetry_tailer::{Event, Followed, Peer, Subscribe, Subscription};
+use crate::local::{Event, Followed, Peer, Subscription};
 
 const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
 /// A client that is given nothing for so long is sent a sign of life, to know that it is connected.
@@ -47,12 +47,9 @@ async fn follow(
     // A page that opens a stream anew can't send headers.
     let given = query(request);
     let parameter = given.get("last_event_id").and_then(serde_json::Value::as_str);
-    let message = Subscribe {
-        followed,
-        last_event_id: header.or(parameter).map(str::to_owned),
-        peer: request.conn_data::<Peer>().cloned(),
-    };
-    let subscription = state.memory.handles().telemetry.call(message).await?;
+    let last_event_id = header.or(parameter).map(str::to_owned);
+    let peer = request.conn_data::<Peer>().cloned();
+    let subscription = state.memory.follow(followed, last_event_id, peer).await?;
     let heartbeat = Duration::from_secs(state.settings().web.heartbeat_seconds);
     Ok(event_stream(subscription, heartbeat))
 }

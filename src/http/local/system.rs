@@ -8,8 +8,6 @@ use super::body::query;
 use super::error::LocalError;
 use super::validate::Fields;
 use super::{API_VERSION, EDITION, EDITION_NAME, LocalState, guarded};
-use crate::actors::enricher::ReadQueue;
-use crate::actors::telemetry_tailer::{ReadFigures, ReadHistory, ReadLogs};
 use crate::config::{EmbeddingProvider, LlmProvider};
 use crate::search::BUILTIN_MODEL;
 
@@ -53,7 +51,7 @@ pub(super) fn configure(cfg: &mut web::ServiceConfig) {
 async fn health(state: web::Data<LocalState>) -> Result<HttpResponse, LocalError> {
     let settings = state.settings();
     let figures = state.memory.figures().await?;
-    let queue = state.memory.handles().enricher.call(ReadQueue).await?;
+    let queue = state.memory.enrichment_queue().await?;
     let (embedding_provider, embedding_model) = match settings.embedding.provider {
         EmbeddingProvider::Builtin => ("builtin", BUILTIN_MODEL),
         EmbeddingProvider::Openai => ("openai", settings.embedding.model.as_str()),
@@ -130,8 +128,7 @@ async fn edition() -> HttpResponse {
 }
 
 async fn telemetry(state: web::Data<LocalState>) -> Result<HttpResponse, LocalError> {
-    let figures = state.memory.handles().telemetry.call(ReadFigures).await?;
-    Ok(HttpResponse::Ok().json(figures))
+    Ok(HttpResponse::Ok().json(state.memory.telemetry().await?))
 }
 
 async fn history(request: HttpRequest, state: web::Data<LocalState>) -> Result<HttpResponse, LocalError> {
@@ -141,13 +138,7 @@ async fn history(request: HttpRequest, state: web::Data<LocalState>) -> Result<H
     let days = fields.number_or("days", 5, 1, 30);
     let (limit, days) = fields.done((limit, days))?;
     let days = u32::try_from(days).unwrap_or(1);
-    let entries = state
-        .memory
-        .handles()
-        .telemetry
-        .call(ReadHistory { limit, days })
-        .await?;
-    Ok(HttpResponse::Ok().json(entries))
+    Ok(HttpResponse::Ok().json(state.memory.history(limit, days).await?))
 }
 
 async fn logs(request: HttpRequest, state: web::Data<LocalState>) -> Result<HttpResponse, LocalError> {
@@ -156,13 +147,7 @@ async fn logs(request: HttpRequest, state: web::Data<LocalState>) -> Result<Http
     let lines = fields.number_or("lines", 100, 1, 10_000);
     let level = fields.optional_text("level", 20);
     let (lines, level) = fields.done((lines, level))?;
-    let page = state
-        .memory
-        .handles()
-        .telemetry
-        .call(ReadLogs { lines, level })
-        .await?;
-    Ok(HttpResponse::Ok().json(page))
+    Ok(HttpResponse::Ok().json(state.memory.logs(lines, level).await?))
 }
 
 /// Synchronisation with an external platform is not part of this edition.

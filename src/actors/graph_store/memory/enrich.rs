@@ -8,7 +8,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::evolution::Asked;
-use super::{Memory, NoteStatus};
+use super::state::Memory;
 use crate::actors::graph_store::core::GraphCore;
 use crate::actors::graph_store::documents;
 use crate::actors::job::blocking;
@@ -18,7 +18,7 @@ use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
 use crate::domain::memory::digest;
 use crate::domain::memory::entity::{EntityDraft, Mentions, mentions_in};
-use crate::domain::memory::note::{MAX_SOURCES, Note};
+use crate::domain::memory::note::{MAX_SOURCES, Note, NoteStatus};
 use crate::domain::memory::tier::{Tier, confidence_of};
 use crate::llm::ground::Haystack;
 use crate::search::{IndexDoc, embedding_text};

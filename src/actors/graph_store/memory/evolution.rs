@@ -8,7 +8,8 @@ use uuid::Uuid;
 
 use super::prepare::Prepared;
 use super::recall::in_domain;
-use super::{Memory, Tuning};
+use super::state::Memory;
+use super::tuning::Tuning;
 use crate::actors::graph_store::core::{GraphCore, index_failed};
 use crate::actors::job::blocking;
 use crate::domain::error::DomainError;

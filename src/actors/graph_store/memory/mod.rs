@@ -9,220 +9,33 @@ mod graph;
 mod lists;
 mod prepare;
 mod recall;
+pub(super) mod state;
 #[cfg(test)]
 mod tests;
+mod tuning;
 mod writer;
 
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use serde_json::{Map, Value};
-use tokio::sync::{Notify, OnceCell, OwnedSemaphorePermit};
+use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
 
 pub use self::graph::EntityFilter;
-use self::graph::MemoryGraph;
-use self::writer::Pending;
+pub use self::state::{EnrichmentQueue, Memory};
+pub use self::tuning::{PiiAction, Tuning, TuningSource};
 use super::Holds;
 use super::core::GraphCore;
 use crate::actors::worker::{Access, Party, Work};
 use crate::domain::error::DomainError;
 use crate::domain::memory::entity::{EntityDraft, EntityKey};
 use crate::domain::memory::intent::Intent;
-use crate::domain::memory::note::Note;
+use crate::domain::memory::note::{NewNote, Note, Remembered};
 use crate::domain::memory::view::{
     EntityRelationship, EntityView, GraphEdge, GraphNode, MemoryFigures, Page,
 };
-use crate::store::Store;
-
-/// What may be changed while the service runs.
-#[derive(Debug, Clone)]
-pub struct Tuning {
-    /// Weight of the graph and of recency beside words and meaning.
-    pub graph_weight: f32,
-    pub recency_weight: f32,
-    /// Days after which recency counts half.
-    pub half_life_days: f64,
-    /// Cosine from which a note is looked at as a near-duplicate, and share of equal words that makes it one.
-    pub near_cosine: f32,
-    pub near_overlap: f64,
-    /// Whether writes go into the audit log.
-    pub audited: bool,
-    /// What to do with personal data, if it is looked for.
-    pub pii: Option<PiiAction>,
-    /// Notes that may wait for a language model; none without one.
-    pub most_waiting: u64,
-}
-
-/// What happens to a note that holds personal data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PiiAction {
-    /// It is stored as it is and flagged.
-    Log,
-    /// It is stored with the data blanked out, and flagged.
-    Redact,
-    /// It is refused.
-    Block,
-}
-
-/// Where the tuning of this moment is read.
-pub type TuningSource = Arc<dyn Fn() -> Tuning + Send + Sync>;
-
-/// What the actor keeps of the memory beside the database.
-pub struct Memory {
-    pub(super) workspace: Uuid,
-    tuning: TuningSource,
-    graph: Arc<RwLock<MemoryGraph>>,
-    loaded: OnceCell<()>,
-    /// Missing answers of the database when the graph was read.
-    losses: AtomicU64,
-    waiting: Mutex<Vec<Pending>>,
-    created: AtomicU64,
-    enrichment: Arc<EnrichmentQueue>,
-}
-
-/// How many notes wait for a language model, and the bell that says so.
-#[derive(Debug, Default)]
-pub struct EnrichmentQueue {
-    depth: AtomicU64,
-    bell: Notify,
-}
-
-impl EnrichmentQueue {
-    /// Notes that wait.
-    pub fn depth(&self) -> u64 {
-        self.depth.load(Ordering::Relaxed)
-    }
-
-    /// Waits until there may be something to do.
-    pub async fn rung(&self) {
-        self.bell.notified().await;
-    }
-
-    fn add(&self, more: u64) {
-        self.depth.fetch_add(more, Ordering::Relaxed);
-        self.bell.notify_one();
-    }
-
-    fn set(&self, depth: u64) {
-        self.depth.store(depth, Ordering::Relaxed);
-        self.bell.notify_one();
-    }
-
-    fn done(&self, notes: u64) {
-        self.depth
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |depth| {
-                Some(depth.saturating_sub(notes))
-            })
-            .ok();
-    }
-}
-
-impl Memory {
-    /// The memory of one workspace.
-    pub fn new(workspace: Uuid, tuning: TuningSource) -> Self {
-        Self {
-            workspace,
-            tuning,
-            graph: Arc::default(),
-            loaded: OnceCell::new(),
-            losses: AtomicU64::new(0),
-            waiting: Mutex::default(),
-            created: AtomicU64::new(0),
-            enrichment: Arc::default(),
-        }
-    }
-
-    /// The notes that wait for a language model.
-    pub fn enrichment(&self) -> Arc<EnrichmentQueue> {
-        Arc::clone(&self.enrichment)
-    }
-
-    async fn load(&self, store: &Store) -> Result<(), DomainError> {
-        let load = || self.read(store);
-        self.loaded.get_or_try_init(load).await.copied()
-    }
-
-    /// Reads the memory again where the database may have taken what it was not known to take: an answer was
-    /// missing, and who sends the same again must not make a double. To be called under the write lock.
-    pub(super) async fn refresh(&self, store: &Store) -> Result<(), DomainError> {
-        if self.losses.load(Ordering::Acquire) == store.losses() {
-            return Ok(());
-        }
-        self.read(store).await
-    }
-
-    async fn read(&self, store: &Store) -> Result<(), DomainError> {
-        let ws = self.workspace;
-        let losses = store.losses();
-        let (heads, entities, relations, waiting) = tokio::try_join!(
-            store.note_heads(ws),
-            store.entities(ws),
-            store.relations(ws),
-            store.count_waiting(ws),
-        )?;
-        *self.graph_mut() = MemoryGraph::of(heads, entities, relations);
-        self.enrichment.set(waiting);
-        self.losses.store(losses, Ordering::Release);
-        Ok(())
-    }
-
-    fn graph(&self) -> RwLockReadGuard<'_, MemoryGraph> {
-        self.graph.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn graph_mut(&self) -> RwLockWriteGuard<'_, MemoryGraph> {
-        self.graph.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn queue(&self) -> std::sync::MutexGuard<'_, Vec<Pending>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A note as somebody gives it.
-#[derive(Debug, Clone)]
-pub struct NewNote {
-    pub content: String,
-    pub domain: String,
-    pub source_type: String,
-    pub source_ref: String,
-    /// Whether what is known already is looked at: duplicates, near-duplicates, language model.
-    pub evolve: bool,
-}
-
-/// How a note was taken in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NoteStatus {
-    Created,
-    /// The same text is there already; the id is that note's.
-    Duplicate,
-    /// It took the place of a note that says nearly the same.
-    Updated,
-}
-
-impl NoteStatus {
-    /// The name on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            NoteStatus::Created => "created",
-            NoteStatus::Duplicate => "duplicate",
-            NoteStatus::Updated => "updated",
-        }
-    }
-}
-
-/// What became of one note.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Remembered {
-    pub note_id: Uuid,
-    pub status: NoteStatus,
-    /// Canonical values, in the order of the text.
-    pub entities: Vec<String>,
-    /// The note whose place it took.
-    pub superseded: Option<Uuid>,
-}
 
 /// Takes notes in as one transaction; a note that is refused for its content has an error of its own.
 #[derive(Debug)]

@@ -2,11 +2,11 @@
 
 use uuid::Uuid;
 
-use super::{NewNote, PiiAction, Tuning};
+use super::tuning::{PiiAction, Tuning};
 use crate::clock;
 use crate::domain::error::DomainError;
 use crate::domain::memory::entity::{Mentions, mentions_in};
-use crate::domain::memory::note::{self, Note};
+use crate::domain::memory::note::{self, NewNote, Note};
 use crate::domain::memory::{digest, injection, pii, tier};
 use crate::search::{SearchIndex, embedding_text};
 use crate::store::entity_id;

@@ -7,7 +7,9 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use super::graph::MemoryGraph;
-use super::{FoundNote, Memory, NotesFound, RecallNotes, Tuning};
+use super::state::Memory;
+use super::tuning::Tuning;
+use super::{FoundNote, NotesFound, RecallNotes};
 use crate::actors::graph_store::core::{GraphCore, index_failed};
 use crate::actors::job::blocking;
 use crate::clock;

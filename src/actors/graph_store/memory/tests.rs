@@ -15,9 +15,10 @@ use crate::actors::audit_writer::{AuditHandle, ListEntries};
 use crate::actors::graph_store::Surroundings;
 use crate::actors::graph_store::tests::audit_writer;
 use crate::domain::memory::entity::relationship_label;
+use crate::domain::memory::note::NoteStatus;
 use crate::domain::memory::view::{MENTIONS, SUPERSEDES};
 use crate::search::{BuiltinEmbedder, Hit, IndexSettings, SearchIndex};
-use crate::store::AuditFilter;
+use crate::store::{AuditFilter, Store};
 
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const ALL: Page = Page {

@@ -10,12 +10,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use super::evolution::Known;
 use super::prepare::{Prepared, prepare};
-use super::{FoundNote, IngestRelationship, Memory, NoteStatus, ReadNote, Remember, Remembered, Tuning};
+use super::state::{Asker, Memory, Outcomes, Pending};
+use super::tuning::Tuning;
+use super::{FoundNote, IngestRelationship, ReadNote, Remember};
 use crate::actors::graph_store::core::GraphCore;
 use crate::actors::graph_store::documents;
 use crate::actors::job::blocking;
@@ -23,21 +25,9 @@ use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
 use crate::domain::memory::entity::EntityDraft;
-use crate::domain::memory::note::{self, Note};
+use crate::domain::memory::note::{self, Note, NoteStatus, Remembered};
 use crate::search::IndexDoc;
 use crate::store::{NoteHead, NotesWrite, StoredEntity, StoredRelation, entity_id, relation_id};
-
-type Outcomes = Vec<Result<Remembered, DomainError>>;
-/// Whoever waits for the outcome of a request.
-type Asker = oneshot::Sender<Result<Outcomes, DomainError>>;
-
-/// Notes of one request that wait for their group.
-pub(super) struct Pending {
-    notes: Vec<Result<Prepared, DomainError>>,
-    from: IpAddr,
-    done: Asker,
-    _permit: Option<OwnedSemaphorePermit>,
-}
 
 /// One group on its way into the database.
 #[derive(Default)]

@@ -74,7 +74,9 @@ fn a_lease_is_renewed_until_another_process_has_it() {
         let gave_up = Arc::new(AtomicBool::new(false));
         let noted = Arc::clone(&gave_up);
         let lost = move || noted.store(true, Ordering::SeqCst);
-        let renewing = tokio::spawn(renew(Arc::clone(&store), old, Duration::from_millis(200), lost));
+        let (_stop, stopped) = watch::channel(());
+        let every = Duration::from_millis(200);
+        let renewing = tokio::spawn(renew(Arc::clone(&store), old, every, stopped, lost));
         tokio::time::sleep(Duration::from_secs(3)).await;
         let stranger = Holder {
             instance: Uuid::from_u128(2),

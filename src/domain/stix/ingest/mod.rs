@@ -3,11 +3,10 @@
 //! Pure. One bad object costs itself only: it is skipped with its reason. Supporting objects are what
 //! nodes refer to (markings, identities and so on): kept so that an export has no dangling reference.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use chrono::{DateTime, Utc};
-use serde::Serialize;
 use serde_json::{Map, Value};
 
 mod planning;
@@ -17,10 +16,11 @@ use self::planning::Referenced;
 use super::complete;
 pub use super::marking::Markings;
 use super::marking::{self, Marked};
-use super::object::{flag, text, timestamp, type_of_id, unfit_text, visit_refs};
+use super::object::{flag, modified_of, text, type_of_id, unfit_text, visit_refs};
 use super::objects::Objects;
 use super::properties;
 use super::schema::StixValidator;
+pub use super::skipped::{SkipReport, SkippedObject, SkippedType};
 use crate::domain::node::{NodeStatus, NodeType};
 use crate::domain::packed::pack;
 use crate::domain::tlp::Tlp;
@@ -29,8 +29,6 @@ use crate::domain::tlp::Tlp;
 const MAX_TEXT: usize = 1 << 20;
 /// Longest name of an identity, in characters: it stands on each node that the identity made.
 const MAX_SOURCE: usize = 500;
-/// Most skipped objects that are listed one by one.
-const MAX_LISTED: usize = 100;
 
 /// What an object without its own marking or confidence gets.
 #[derive(Debug, Clone, Copy)]
@@ -91,55 +89,6 @@ pub struct StixSupport {
     pub raw: Vec<u8>,
     /// Its markings that nobody has defined.
     pub held_by: Vec<String>,
-}
-
-/// Objects of one type that were not taken, with the reasons.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct SkippedType {
-    pub count: u64,
-    pub reasons: BTreeMap<String, u64>,
-}
-
-/// One object that was not taken although its type is supported.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct SkippedObject {
-    pub id: String,
-    pub reason: String,
-}
-
-/// Everything that was not taken.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct SkipReport {
-    pub by_type: BTreeMap<String, SkippedType>,
-    /// The first hundred bad objects.
-    pub objects: Vec<SkippedObject>,
-}
-
-impl SkipReport {
-    /// Number of objects not taken.
-    pub fn total(&self) -> u64 {
-        self.by_type.values().map(|skipped| skipped.count).sum()
-    }
-
-    /// Counts one object whose type is simply not a node.
-    pub fn count(&mut self, kind: &str, reason: &str) {
-        let entry = self.by_type.entry(kind.to_owned()).or_default();
-        entry.count += 1;
-        *entry.reasons.entry(reason.to_owned()).or_default() += 1;
-    }
-
-    /// Counts and lists one object that breaks a rule.
-    pub fn bad(&mut self, kind: &str, id: &str, reason: String) {
-        // Reasons name values of the object, so the count per reason keeps only the rule.
-        let rule = reason.split(" (").next().unwrap_or(&reason).to_owned();
-        self.count(kind, &rule);
-        if self.objects.len() < MAX_LISTED {
-            self.objects.push(SkippedObject {
-                id: id.to_owned(),
-                reason,
-            });
-        }
-    }
 }
 
 /// What a bundle contains, ready for the store.
@@ -399,13 +348,6 @@ fn outside_the_graph(relationship: &Map<String, Value>) -> Option<String> {
         let kind = text(relationship, end).and_then(type_of_id)?;
         (!is_node_type(kind)).then(|| format!("{end}: {kind} objects are not nodes"))
     })
-}
-
-/// `modified`, or `created` for objects that have no versions.
-pub(super) fn modified_of(object: &Map<String, Value>) -> Option<DateTime<Utc>> {
-    text(object, "modified")
-        .or_else(|| text(object, "created"))
-        .and_then(timestamp)
 }
 
 /// Whether a name may stand on every node of its identity.

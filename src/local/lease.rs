@@ -10,11 +10,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
-use super::{GAVE_UP, StartError};
 use crate::files;
+use crate::lifecycle::{GAVE_UP, StartError};
 use crate::store::{Holder, Store, StoreError};
 
 /// How long a lease is good after it was last renewed.
@@ -23,6 +24,8 @@ const LASTS: Duration = Duration::from_secs(30);
 const RENEWED_EVERY: Duration = Duration::from_secs(5);
 /// The file that says which installation a data directory belongs to.
 const FILE: &str = "instance";
+/// How long the end waits for a renewal under way.
+const LAST_RENEWAL: Duration = Duration::from_secs(5);
 /// Characters of a UUID.
 const ID_CHARS: u64 = 36;
 
@@ -36,6 +39,8 @@ struct Installation {
 /// The lease, renewed in the background.
 pub(super) struct Lease {
     holder: Holder,
+    /// Ends the renewing between two renewals.
+    stop: watch::Sender<()>,
     renewing: JoinHandle<()>,
     _installation: Installation,
 }
@@ -57,9 +62,12 @@ impl Lease {
             tracing::error!("another process has taken this memory over; the process gives up");
             std::process::exit(GAVE_UP);
         };
-        let renewing = tokio::spawn(renew(Arc::clone(store), holder.clone(), RENEWED_EVERY, lost));
+        let (stop, stopped) = watch::channel(());
+        let renewing = renew(Arc::clone(store), holder.clone(), RENEWED_EVERY, stopped, lost);
+        let renewing = tokio::spawn(renewing);
         Ok(Self {
             holder,
+            stop,
             renewing,
             _installation: installation,
         })
@@ -67,9 +75,11 @@ impl Lease {
 
     /// Gives the lease back.
     pub(super) async fn release(mut self, store: &Store) {
-        self.renewing.abort();
-        // Its handle of the store must be gone, or the store stays open.
-        (&mut self.renewing).await.ok();
+        // A renewal that was cut off could take effect after the lease was given back.
+        self.stop.send_replace(());
+        if tokio::time::timeout(LAST_RENEWAL, &mut self.renewing).await.is_err() {
+            self.renewing.abort();
+        }
         if let Err(error) = store.release_lease(&self.holder).await {
             tracing::warn!(?error, "the lease was not given back; it ends by itself");
         }
@@ -84,10 +94,19 @@ impl Drop for Lease {
 }
 
 /// Renews the lease until it is lost.
-async fn renew(store: Arc<Store>, holder: Holder, every: Duration, lost: impl Fn()) {
+async fn renew(
+    store: Arc<Store>,
+    holder: Holder,
+    every: Duration,
+    mut stopped: watch::Receiver<()>,
+    lost: impl Fn(),
+) {
     let mut ticks = tokio::time::interval(every);
     loop {
-        ticks.tick().await;
+        tokio::select! {
+            _ = stopped.changed() => return,
+            _ = ticks.tick() => {}
+        }
         match store.renew_lease(&holder).await {
             Ok(true) => {}
             Ok(false) => return lost(),

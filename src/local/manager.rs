@@ -20,46 +20,42 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
-use tokio::sync::oneshot;
 use uuid::Uuid;
 
+use super::core::{LocalCore, WORKSPACE};
+use super::handles::LocalHandles;
+use super::host::Host;
 use crate::actors::audit_writer::{Append, ListEntries, VerifyChain};
 use crate::actors::extractor::Synthesize;
 use crate::actors::graph_store::memory::{
-    CountMemory, FoundNote, IngestRelationship, NewNote, NotesFound, ReadNote, ReadRelationships,
-    RecallNotes, Remember, Remembered,
+    CountMemory, EntityFilter, FoundNote, IngestRelationship, ListEdges, ListEntities, ListNodes, NotesFound,
+    ReadNote, ReadRelationships, RecallNotes, Remember,
 };
 use crate::actors::telemetry_tailer::TelemetryEntry;
 use crate::actors::write_semaphore::TakePermit;
-use crate::app::local::{LocalCore, LocalHandles, WORKSPACE};
 use crate::clock;
 use crate::config::local::{LocalFlags, LocalSettings};
 use crate::domain::audit::{AuditEntry, ChainReport, Outcome};
 use crate::domain::error::DomainError;
 use crate::domain::memory::entity::{EntityDraft, EntityKey, relationship_label};
-use crate::domain::memory::note::{DEFAULT_DOMAIN, cut};
+use crate::domain::memory::note::{NewNote, Remembered, cut};
 use crate::domain::memory::synthesis::{Answer, SynthesisFormat};
 use crate::domain::memory::tier::Tier;
-use crate::domain::memory::view::{EntityRelationship, MemoryFigures};
+use crate::domain::memory::view::{
+    EntityRelationship, EntityView, GraphEdge, GraphNode, MemoryFigures, Page,
+};
 use crate::llm::synthesis::Source;
 use crate::store::AuditFilter;
 
 /// Who acts when the library is used directly.
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-/// SurrealDB evaluates queries recursively.
-const STACK_BYTES: usize = 16 << 20;
-/// Blocking calls at a time: more threads than that only keep memory for themselves.
-const BLOCKING_THREADS: usize = 16;
-/// How long closing may take.
-const CLOSING: Duration = Duration::from_secs(30);
-/// Most audit entries in one answer.
-const MOST_ENTRIES: u32 = 1000;
+/// Audit entries in one answer.
+const MAX_ENTRIES: u32 = 1000;
 
 /// Why a call failed.
 #[derive(Debug, thiserror::Error)]
@@ -85,28 +81,10 @@ pub struct Synthesized {
 /// The memory; see the module.
 #[derive(Clone)]
 pub struct MemoryManager {
-    handles: LocalHandles,
+    pub(super) handles: LocalHandles,
     retrievals: Arc<AtomicU64>,
+    /// Of a memory that was opened as a library.
     host: Option<Arc<Host>>,
-}
-
-/// The thread that runs the actors of a memory that was opened as a library.
-struct Host {
-    stop: Mutex<Option<oneshot::Sender<()>>>,
-    thread: Mutex<Option<JoinHandle<()>>>,
-}
-
-/// A text becomes a note that a person entered, in the domain `cti`, with evolution.
-impl From<&str> for NewNote {
-    fn from(content: &str) -> Self {
-        NewNote {
-            content: content.to_owned(),
-            domain: DEFAULT_DOMAIN.into(),
-            source_type: "manual".into(),
-            source_ref: String::new(),
-            evolve: true,
-        }
-    }
 }
 
 impl MemoryManager {
@@ -141,62 +119,22 @@ impl MemoryManager {
     pub async fn with(config: Option<PathBuf>, flags: LocalFlags) -> Result<Self, MemoryError> {
         let loaded = LocalSettings::load(config.as_deref(), &flags);
         let (settings, editor) = loaded.map_err(|error| MemoryError::Open(error.to_string()))?;
-        let (ready, started) = oneshot::channel();
-        let (stop, stopped) = oneshot::channel::<()>();
-        let run = move || {
-            let runtime = || {
-                #[allow(clippy::expect_used)] // Without threads there is nothing to run and nobody to tell.
-                tokio::runtime::Builder::new_multi_thread()
-                    .enable_all()
-                    .max_blocking_threads(BLOCKING_THREADS)
-                    .thread_stack_size(STACK_BYTES)
-                    .build()
-                    .expect("the operating system gives no threads")
-            };
-            actix::System::with_tokio_rt(runtime).block_on(async move {
-                match LocalCore::start(settings, editor).await {
-                    Ok(core) => {
-                        // Whoever opened it may have gone away: then it is closed again.
-                        if ready.send(Ok(core.handles().clone())).is_ok() {
-                            stopped.await.ok();
-                        }
-                        core.stop(CLOSING).await;
-                    }
-                    Err(error) => {
-                        ready.send(Err(MemoryError::Open(error.to_string()))).ok();
-                    }
-                }
-            });
-        };
-        let thread = std::thread::Builder::new()
-            .name("threat-memory".into())
-            .stack_size(STACK_BYTES)
-            .spawn(run)
-            .map_err(|error| MemoryError::Open(error.to_string()))?;
-        let handles = started
-            .await
-            .map_err(|_| MemoryError::Open("the memory's thread ended unexpectedly".into()))??;
-        let host = Host {
-            stop: Mutex::new(Some(stop)),
-            thread: Mutex::new(Some(thread)),
-        };
+        let started = Host::start(settings, editor).await;
+        let (host, handles) = started.map_err(|error| MemoryError::Open(error.to_string()))?;
         Ok(Self {
+            handles,
+            retrievals: Arc::default(),
             host: Some(Arc::new(host)),
-            ..Self::over(handles)
         })
     }
 
-    /// A memory over actors that somebody else runs.
-    pub(crate) fn over(handles: LocalHandles) -> Self {
+    /// A memory over actors that somebody else starts and stops.
+    pub(crate) fn over(core: &LocalCore) -> Self {
         Self {
-            handles,
+            handles: core.handles().clone(),
             retrievals: Arc::default(),
             host: None,
         }
-    }
-
-    pub(crate) fn handles(&self) -> &LocalHandles {
-        &self.handles
     }
 
     /// Recalls and syntheses since this memory was opened.
@@ -206,13 +144,9 @@ impl MemoryManager {
 
     /// Closes the store, when no clone is left that could use it; else it closes with the last clone.
     pub async fn close(self) {
-        let Some(host) = self.host.and_then(Arc::into_inner) else {
-            return;
-        };
-        let thread = host.end();
-        tokio::task::spawn_blocking(move || thread.map(JoinHandle::join))
-            .await
-            .ok();
+        if let Some(host) = self.host.and_then(Arc::into_inner) {
+            host.stop().await;
+        }
     }
 
     /// Takes one note in, whole; it is durable and found when this returns.
@@ -403,6 +337,44 @@ impl MemoryManager {
         Ok(self.handles.graph.call(ReadRelationships(key)).await?)
     }
 
+    /// Nodes of the graph: notes and entities of a type, with `part` in their label.
+    ///
+    /// # Errors
+    /// When the graph does not answer in time.
+    pub async fn nodes(
+        &self,
+        page: Page,
+        node_type: Option<String>,
+        part: Option<String>,
+    ) -> Result<Vec<GraphNode>, MemoryError> {
+        let message = ListNodes {
+            page,
+            node_type,
+            part,
+        };
+        Ok(self.handles.graph.call(message).await?)
+    }
+
+    /// Edges of the graph.
+    ///
+    /// # Errors
+    /// When the graph does not answer in time.
+    pub async fn edges(&self, page: Page) -> Result<Vec<GraphEdge>, MemoryError> {
+        Ok(self.handles.graph.call(ListEdges(page)).await?)
+    }
+
+    /// A page of the entities that match, and how many match in all.
+    ///
+    /// # Errors
+    /// When the graph does not answer in time.
+    pub async fn entities(
+        &self,
+        filter: EntityFilter,
+        page: Page,
+    ) -> Result<(Vec<EntityView>, usize), MemoryError> {
+        Ok(self.handles.graph.call(ListEntities { filter, page }).await?)
+    }
+
     /// How much the memory holds.
     ///
     /// # Errors
@@ -417,7 +389,7 @@ impl MemoryManager {
     /// When the store fails.
     pub async fn audit_entries(&self, limit: u32) -> Result<Vec<AuditEntry>, MemoryError> {
         let filter = AuditFilter {
-            limit: limit.min(MOST_ENTRIES),
+            limit: limit.min(MAX_ENTRIES),
             ..AuditFilter::default()
         };
         let message = ListEntries {
@@ -458,13 +430,5 @@ impl MemoryManager {
         if self.handles.entries.try_send(entry).is_err() {
             tracing::debug!("a telemetry entry was dropped");
         }
-    }
-}
-
-impl Host {
-    fn end(&self) -> Option<JoinHandle<()>> {
-        // Dropped, it ends the wait just as well.
-        drop(self.stop.lock().unwrap_or_else(PoisonError::into_inner).take());
-        self.thread.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }

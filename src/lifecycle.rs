@@ -1,0 +1,105 @@
+//! Starting and stopping, as both services do it: the database, the keeper, an orderly end.
+
+use std::path::Path;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use secrecy::SecretString;
+use tokio::task::JoinHandle;
+
+use crate::actors::audit_writer::{AuditHandle, Drain};
+use crate::actors::roster::Roster;
+use crate::auth::token;
+use crate::config::StorageSettings;
+use crate::domain::error::DomainError;
+use crate::files;
+use crate::store::{StorageMemory, StorageServer, Store, StoreError};
+
+/// Exit code of a process that gives up (sysexits.h, EX_SOFTWARE).
+pub(crate) const GAVE_UP: i32 = 70;
+const CLOSING_PAUSE: Duration = Duration::from_millis(10);
+const CLOSING_TRIES: u32 = 500;
+
+/// Why the service did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error("{0}")]
+    Store(#[from] StoreError),
+    #[error("{0}: {1}")]
+    Io(String, std::io::Error),
+    #[error("{0}")]
+    Setup(String),
+}
+
+impl From<DomainError> for StartError {
+    fn from(error: DomainError) -> Self {
+        if let DomainError::Internal { what, cause } = &error {
+            return Self::Setup(format!("{what}: {cause}"));
+        }
+        Self::Setup(error.to_string())
+    }
+}
+
+/// Waits, a moment at most, until the store has closed its files: it does so in the background once the last
+/// handle is gone, and needs the runtime for it.
+pub(crate) async fn closed(store: &Weak<Store>, dir: Option<&Path>, temporary: Option<&Path>) {
+    for _ in 0..CLOSING_TRIES {
+        let open = dir.is_some_and(files::has_open_files) || temporary.is_some_and(Path::exists);
+        if store.strong_count() == 0 && !open {
+            return;
+        }
+        tokio::time::sleep(CLOSING_PAUSE).await;
+    }
+    tracing::warn!("the store was still closing at exit; it recovers at the next start");
+}
+
+/// Waits until every audit entry is on disk.
+pub(crate) async fn drain(audit: &AuditHandle, deadline: Duration) {
+    match tokio::time::timeout(deadline, audit.call(Drain)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::error!(?error, "draining the audit writer failed"),
+        Err(_) => tracing::error!("the audit writer was not empty at the deadline"),
+    }
+}
+
+/// The secret kept in the data directory, made at the first start.
+pub(crate) fn stored_secret(dir: Option<&Path>) -> Result<SecretString, StartError> {
+    token::secret_of(dir).map_err(|error| {
+        let place = dir.map_or_else(|| "token secret".into(), |dir| dir.display().to_string());
+        StartError::Io(place, error)
+    })
+}
+
+/// Opens the database of one service; `owner` is who an external one belongs to.
+pub(crate) async fn open_store(
+    database: &str,
+    engine_url: &str,
+    storage: &StorageSettings,
+    owner: Option<(String, SecretString)>,
+    secret: &SecretString,
+) -> Result<Arc<Store>, StartError> {
+    let memory = StorageMemory {
+        transaction: storage.transaction_mib << 20,
+        memtable: storage.memtable_mib << 20,
+        block_cache: storage.block_cache_mib << 20,
+    };
+    let server = owner
+        .filter(|_| storage.url.starts_with("ws"))
+        .map(|(username, password)| StorageServer {
+            username,
+            password,
+            connections: storage.connections,
+            timeout: Duration::from_millis(storage.timeout_ms),
+        });
+    Ok(Arc::new(
+        Store::open(engine_url, database, memory, server.as_ref(), secret).await?,
+    ))
+}
+
+/// Starts again the actors that die, and ends the process when one dies too often.
+pub(crate) fn keep(roster: Roster, max_restarts_per_minute: u32) -> JoinHandle<()> {
+    roster.keep(max_restarts_per_minute, |actor| {
+        tracing::error!(actor, "actor died too often; the process gives up");
+        std::process::exit(GAVE_UP);
+    })
+}

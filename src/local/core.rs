@@ -1,0 +1,291 @@
+//! Starts the actors of the local memory and stops them, in order.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use secrecy::{ExposeSecret, SecretString};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use uuid::Uuid;
+
+use super::handles::LocalHandles;
+use super::lease::Lease;
+use crate::actors::audit_writer::AuditWriter;
+use crate::actors::config_owner::ConfigCore;
+use crate::actors::enricher::EnricherCore;
+use crate::actors::extractor::ExtractorCore;
+use crate::actors::graph_store::memory::{Memory, PiiAction, Tuning};
+use crate::actors::graph_store::{GraphCore, Holds, Surroundings};
+use crate::actors::rate_limiter::RateLimiter;
+use crate::actors::roster::Roster;
+use crate::actors::telemetry_tailer::{
+    Flush, Record, TailerCore, TelemetryEntry, TelemetryHandle, TelemetryLimits, TelemetryTailer,
+};
+use crate::actors::write_semaphore::WriteSemaphore;
+use crate::config::EmbeddingProvider;
+use crate::config::local::{Editor, LocalSettings, PiiPolicy};
+use crate::domain::memory::entity::mentions_in;
+use crate::domain::permission::Tier;
+use crate::domain::principal::Workspace;
+use crate::domain::tlp::Tlp;
+use crate::lifecycle::{self, StartError, closed, drain, keep, stored_secret};
+use crate::search::{IndexSettings, SearchIndex};
+use crate::store::Store;
+use crate::{blocking, clock, embedding, llm};
+
+/// The one workspace of a local installation.
+pub(super) const WORKSPACE: Uuid = Uuid::from_u128(0x6c6f_6361_6c00_5000_8000_7468_7265_6174);
+
+/// Time in which streams end by themselves when the service stops.
+const STREAMS_END: Duration = Duration::from_secs(1);
+/// Telemetry entries on their way to the actor; more are dropped.
+const MAX_ENTRIES: usize = 1024;
+
+/// The actors of the local service, started.
+pub(crate) struct LocalCore {
+    handles: LocalHandles,
+    store: Arc<Store>,
+    core: Arc<GraphCore>,
+    tailer: Arc<TailerCore>,
+    background: Vec<JoinHandle<()>>,
+    /// Of a memory that other processes could reach.
+    lease: Option<Lease>,
+}
+
+impl LocalCore {
+    /// Opens the store, loads the memory and starts the actors. Must run inside an actix system whose runtime is
+    /// multi-threaded.
+    ///
+    /// # Errors
+    /// Whatever keeps the service from starting, in words an operator can act on.
+    pub(crate) async fn start(settings: LocalSettings, editor: Editor) -> Result<Self, StartError> {
+        let runtime = Handle::current();
+        let actors = settings.actors.clone();
+        let store = open_store(&settings).await?;
+        let lease = if settings.is_shared() {
+            Some(Lease::take(&store, &settings.storage.data_dir).await?)
+        } else {
+            None
+        };
+        ensure_workspace(&store).await?;
+        let key = |secret: &SecretString| Some(secret.clone()).filter(|key| !key.expose_secret().is_empty());
+        let embedder =
+            embedding::embedder_of(&settings.embedding, key(&settings.embedding_api_key), &runtime)?;
+        let index_settings = IndexSettings {
+            exact_scan_limit: settings.search.exact_scan_limit,
+            fresh_docs: settings.search.fresh_docs,
+            ..IndexSettings::default()
+        };
+        let data_dir = settings.data_dir();
+        let index_dir = data_dir.as_ref().map(|dir| dir.join("index"));
+        let index = SearchIndex::open(index_dir.as_deref(), embedder, index_settings)
+            .map_err(|error| StartError::Setup(format!("search index: {error}")))?;
+        let surroundings = Surroundings {
+            remote_model: settings.embedding.provider != EmbeddingProvider::Builtin,
+            shared_store: settings.is_shared(),
+            fill_interval: Duration::from_secs(settings.embedding.fill_seconds),
+            idle_writer: Duration::from_secs(settings.search.idle_writer_seconds),
+        };
+        let model = llm::model_of(&settings.llm, key(&settings.llm_api_key))?;
+        let mut roster = Roster::new();
+        let extractor = Arc::new(ExtractorCore::new(model, actors.extractor.into()));
+        let extractor = roster.worker(&extractor, actors.extractor.into());
+        let limiter = roster.stateful(actors.rate_limiter.into(), RateLimiter::default);
+        let audited = Arc::clone(&store);
+        let audit = roster.stateful(actors.audit_writer, move || {
+            AuditWriter::new(Arc::clone(&audited))
+        });
+        let fixed = settings.clone();
+        let (config, watched) = ConfigCore::new(settings, editor, Some((WORKSPACE, audit.clone())));
+        let config = roster.worker(&Arc::new(config), actors.config_owner);
+
+        let live = watched.clone();
+        let memory = Memory::new(WORKSPACE, Arc::new(move || tuning(&live.borrow())));
+        let queue = memory.enrichment();
+        let core = Arc::new(GraphCore::new(
+            Arc::clone(&store),
+            Arc::new(index),
+            audit.clone(),
+            surroundings,
+            Holds::Notes(Box::new(memory)),
+        ));
+        core.open_memory().await?;
+        let graph = roster.worker(&core, actors.graph_store);
+        let live = watched.clone();
+        let capacity = Arc::new(move || live.borrow().web.write_concurrency);
+        let semaphore = WriteSemaphore::new(capacity);
+        let semaphore = roster.stateful(actors.write_semaphore.into(), move || semaphore.clone());
+        let live = watched.clone();
+        let tailer = Arc::new(TailerCore::new(
+            data_dir,
+            fixed.logging.file,
+            fixed.web.stream_buffer,
+            Arc::new(clock::now),
+            Arc::new(move || limits(&live.borrow())),
+        ));
+        let telemetry = TelemetryTailer::start(Arc::clone(&tailer), runtime, actors.telemetry_tailer);
+        roster.add(telemetry.clone());
+        let patience = Duration::from_millis(fixed.enrichment.timeout_ms);
+        let enricher = EnricherCore::new(
+            graph.clone(),
+            extractor.clone(),
+            queue,
+            fixed.has_model(),
+            patience,
+        );
+        let enricher = roster.worker(&Arc::new(enricher), actors.enricher.into());
+        let (entries, recorded) = mpsc::channel(MAX_ENTRIES);
+        let handles = LocalHandles {
+            settings: watched,
+            graph,
+            audit,
+            semaphore,
+            extractor,
+            enricher,
+            telemetry,
+            entries,
+            config,
+            limiter,
+        };
+        // The rules compile on first use; the first note shall not wait for it.
+        blocking::spawn(|| drop(mentions_in("")));
+        let background = vec![
+            keep(roster, fixed.keeper.max_restarts_per_minute),
+            tokio::spawn(record(recorded, handles.telemetry.clone())),
+        ];
+        Ok(Self {
+            handles,
+            store,
+            core,
+            tailer,
+            background,
+            lease,
+        })
+    }
+
+    pub(super) fn handles(&self) -> &LocalHandles {
+        &self.handles
+    }
+
+    /// Ends the open streams; the connections of clients that do not read are cut a moment later, by the task that is
+    /// returned.
+    pub(crate) fn end_streams(&self) -> JoinHandle<()> {
+        self.tailer.close();
+        let tailer = Arc::clone(&self.tailer);
+        tokio::spawn(async move {
+            tokio::time::sleep(STREAMS_END).await;
+            tailer.cut_streams();
+        })
+    }
+
+    /// Empties the audit writer, writes the index out and closes the store.
+    pub(crate) async fn stop(mut self, deadline: Duration) {
+        drain(&self.handles.audit, deadline).await;
+        // All places are free once all entries are on their way.
+        let sent = self.handles.entries.reserve_many(MAX_ENTRIES);
+        tokio::time::timeout(STREAMS_END, sent).await.map(drop).ok();
+        if let Err(error) = self.handles.telemetry.call(Flush).await {
+            tracing::warn!(?error, "the last telemetry may be missing");
+        }
+        for task in &self.background {
+            task.abort();
+        }
+        self.core.close_idle_indexes(Duration::ZERO).await;
+        if let Some(lease) = self.lease.take() {
+            lease.release(&self.store).await;
+        }
+        let temporary = self.store.temporary_dir().map(Path::to_owned);
+        let store = Arc::downgrade(&self.store);
+        let engine_dir = self.handles.settings().engine_dir();
+        drop(self);
+        closed(&store, engine_dir.as_deref(), temporary.as_deref()).await;
+    }
+}
+
+/// Hands telemetry entries to their actor, one after the other.
+async fn record(mut entries: mpsc::Receiver<TelemetryEntry>, telemetry: TelemetryHandle) {
+    while let Some(entry) = entries.recv().await {
+        if let Err(error) = telemetry.call(Record(entry)).await {
+            tracing::debug!(?error, "a telemetry entry was dropped");
+        }
+    }
+}
+
+/// What the memory reads of the settings.
+fn tuning(settings: &LocalSettings) -> Tuning {
+    let pii = &settings.governance.pii;
+    let action = match pii.action {
+        PiiPolicy::Log => PiiAction::Log,
+        PiiPolicy::Redact => PiiAction::Redact,
+        PiiPolicy::Block => PiiAction::Block,
+    };
+    Tuning {
+        graph_weight: settings.retrieval.graph_weight as f32,
+        recency_weight: settings.retrieval.recency_weight as f32,
+        half_life_days: settings.retrieval.recency_half_life_days,
+        near_cosine: settings.evolution.near_duplicate_cosine as f32,
+        near_overlap: settings.evolution.near_duplicate_overlap,
+        audited: settings.governance.enabled,
+        pii: pii.enabled.then_some(action),
+        most_waiting: if settings.has_model() {
+            settings.enrichment.max_queue
+        } else {
+            0
+        },
+    }
+}
+
+/// What the telemetry reads of the settings.
+fn limits(settings: &LocalSettings) -> TelemetryLimits {
+    let telemetry = &settings.telemetry;
+    TelemetryLimits {
+        enabled: telemetry.enabled,
+        keep_days: telemetry.keep_days,
+        record_queries: telemetry.record_queries,
+        max_file_bytes: telemetry.max_file_mib << 20,
+        max_streams: settings.web.max_streams,
+    }
+}
+
+async fn open_store(settings: &LocalSettings) -> Result<Arc<Store>, StartError> {
+    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let password = variable("THREAT_MEMORY_STORAGE_PASSWORD").map(SecretString::from);
+    let owner = variable("THREAT_MEMORY_STORAGE_USER").zip(password);
+    // Whoever may own an external database shares one user in it: a process that is refused must not lock the other one
+    // out with a password of its own.
+    let secret = match &owner {
+        Some((_, password)) if settings.is_shared() => password.clone(),
+        Some(_) | None => stored_secret(settings.data_dir().as_deref())?,
+    };
+    lifecycle::open_store(
+        "local",
+        &settings.engine_url(),
+        &settings.storage(),
+        owner,
+        &secret,
+    )
+    .await
+}
+
+/// The workspace that the rows of a local installation belong to.
+async fn ensure_workspace(store: &Store) -> Result<(), StartError> {
+    if store.workspace(WORKSPACE).await?.is_some() {
+        return Ok(());
+    }
+    let now = clock::now();
+    let workspace = Workspace {
+        id: WORKSPACE,
+        name: "local".into(),
+        tier: Tier::Enterprise,
+        tlp_ceiling: Tlp::White,
+        elevated_clearance: false,
+        red_export_grant: false,
+        features: Vec::new(),
+        created_at: now,
+        is_operator: true,
+    };
+    Ok(store.create_workspace(&workspace, false, None, None, now).await?)
+}
+

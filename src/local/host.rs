@@ -1,0 +1,88 @@
+//! The thread on which the actors of a memory run that was opened as a library.
+
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use tokio::runtime::Runtime;
+use tokio::sync::oneshot;
+
+use super::core::LocalCore;
+use super::handles::LocalHandles;
+use crate::config::local::{Editor, LocalSettings};
+use crate::lifecycle::StartError;
+
+/// SurrealDB evaluates queries recursively.
+const STACK_BYTES: usize = 16 << 20;
+/// Blocking calls at a time: more threads than that only keep memory for themselves.
+const BLOCKING_THREADS: usize = 16;
+/// How long closing may take.
+const CLOSING: Duration = Duration::from_secs(30);
+
+/// The thread; it stops the actors and ends when this is dropped.
+pub(super) struct Host {
+    stop: oneshot::Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+impl Host {
+    /// Starts the actors on a thread of their own.
+    ///
+    /// # Errors
+    /// As [`LocalCore::start`], and when the operating system gives no thread.
+    pub(super) async fn start(
+        settings: LocalSettings,
+        editor: Editor,
+    ) -> Result<(Self, LocalHandles), StartError> {
+        let (ready, started) = oneshot::channel();
+        let (stop, stopped) = oneshot::channel();
+        let thread = thread::Builder::new()
+            .name("threat-memory".into())
+            .stack_size(STACK_BYTES)
+            .spawn(move || {
+                actix::System::with_tokio_rt(runtime).block_on(run(settings, editor, ready, stopped))
+            })
+            .map_err(|error| StartError::Setup(error.to_string()))?;
+        let handles = started
+            .await
+            .map_err(|_| StartError::Setup("the memory's thread ended unexpectedly".into()))??;
+        Ok((Self { stop, thread }, handles))
+    }
+
+    /// Stops the actors and waits until the thread has ended.
+    pub(super) async fn stop(self) {
+        let Self { stop, thread } = self;
+        drop(stop);
+        tokio::task::spawn_blocking(|| thread.join()).await.ok();
+    }
+}
+
+/// Runs the actors until `stopped` says so, or nobody is left to say it.
+async fn run(
+    settings: LocalSettings,
+    editor: Editor,
+    ready: oneshot::Sender<Result<LocalHandles, StartError>>,
+    stopped: oneshot::Receiver<()>,
+) {
+    match LocalCore::start(settings, editor).await {
+        Ok(core) => {
+            // Whoever opened it may have gone away: then it is closed again.
+            if ready.send(Ok(core.handles().clone())).is_ok() {
+                stopped.await.ok();
+            }
+            core.stop(CLOSING).await;
+        }
+        Err(error) => {
+            ready.send(Err(error)).ok();
+        }
+    }
+}
+
+fn runtime() -> Runtime {
+    #[allow(clippy::expect_used)] // Without threads there is nothing to run and nobody to tell.
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .max_blocking_threads(BLOCKING_THREADS)
+        .thread_stack_size(STACK_BYTES)
+        .build()
+        .expect("the operating system gives no threads")
+}

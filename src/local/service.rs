@@ -1,0 +1,90 @@
+//! What a service over the memory offers beside it: settings, telemetry, the log, streams, and its request limit.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::manager::{MemoryError, MemoryManager};
+use crate::actors::config_owner::{ChangeConfig, ReadConfig, ReadConfigMeta};
+use crate::actors::enricher::{QueueState, ReadQueue};
+use crate::actors::rate_limiter::{RateState, TakeRequest};
+use crate::actors::telemetry_tailer::{
+    Followed, LogPage, Peer, ReadFigures, ReadHistory, ReadLogs, Subscribe, Subscription, TelemetryFigures,
+};
+use crate::config::local::{Applied, ConfigIssue, LocalSettings};
+
+/// Window of `web.rate_limit_per_minute`.
+const RATE_WINDOW: Duration = Duration::from_secs(60);
+
+impl MemoryManager {
+    /// The settings in effect.
+    pub fn settings(&self) -> Arc<LocalSettings> {
+        self.handles.settings()
+    }
+
+    /// The settings in effect as a tree, with secrets hidden.
+    pub(crate) async fn config(&self) -> Result<Value, MemoryError> {
+        Ok(self.handles.config.call(ReadConfig).await?)
+    }
+
+    /// Dotted paths of the settings that take effect at the next start only.
+    pub(crate) async fn restart_required_fields(&self) -> Result<Vec<String>, MemoryError> {
+        Ok(self.handles.config.call(ReadConfigMeta).await?)
+    }
+
+    /// Changes settings; the inner error lists everything that is wrong with the change.
+    pub(crate) async fn change_config(
+        &self,
+        change: Value,
+        from: IpAddr,
+    ) -> Result<Result<Applied, Vec<ConfigIssue>>, MemoryError> {
+        Ok(self.handles.config.call(ChangeConfig { change, from }).await?)
+    }
+
+    /// The notes that wait for the language model.
+    pub(crate) async fn enrichment_queue(&self) -> Result<QueueState, MemoryError> {
+        Ok(self.handles.enricher.call(ReadQueue).await?)
+    }
+
+    /// What today's queries add up to.
+    pub(crate) async fn telemetry(&self) -> Result<TelemetryFigures, MemoryError> {
+        Ok(self.handles.telemetry.call(ReadFigures).await?)
+    }
+
+    /// The queries of the last days, newest first.
+    pub(crate) async fn history(&self, limit: usize, days: u32) -> Result<Vec<Value>, MemoryError> {
+        Ok(self.handles.telemetry.call(ReadHistory { limit, days }).await?)
+    }
+
+    /// The last lines of the log.
+    pub(crate) async fn logs(&self, lines: usize, level: Option<String>) -> Result<LogPage, MemoryError> {
+        Ok(self.handles.telemetry.call(ReadLogs { lines, level }).await?)
+    }
+
+    /// Follows a file from the event that the client has last; the connection `peer` is closed when the stream ends.
+    pub(crate) async fn follow(
+        &self,
+        followed: Followed,
+        last_event_id: Option<String>,
+        peer: Option<Peer>,
+    ) -> Result<Subscription, MemoryError> {
+        let message = Subscribe {
+            followed,
+            last_event_id,
+            peer,
+        };
+        Ok(self.handles.telemetry.call(message).await?)
+    }
+
+    /// Counts a request of a caller against `web.rate_limit_per_minute`.
+    pub(crate) async fn count_request(&self, caller: String) -> Result<RateState, MemoryError> {
+        let message = TakeRequest {
+            bucket: caller,
+            limit: self.settings().web.rate_limit_per_minute,
+            window: RATE_WINDOW,
+        };
+        Ok(self.handles.limiter.call(message).await?)
+    }
+}
