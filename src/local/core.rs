@@ -288,4 +288,3 @@ async fn ensure_workspace(store: &Store) -> Result<(), StartError> {
     };
     Ok(store.create_workspace(&workspace, false, None, None, now).await?)
 }
-

@@ -77,7 +77,10 @@ impl Lease {
     pub(super) async fn release(mut self, store: &Store) {
         // A renewal that was cut off could take effect after the lease was given back.
         self.stop.send_replace(());
-        if tokio::time::timeout(LAST_RENEWAL, &mut self.renewing).await.is_err() {
+        if tokio::time::timeout(LAST_RENEWAL, &mut self.renewing)
+            .await
+            .is_err()
+        {
             self.renewing.abort();
         }
         if let Err(error) = store.release_lease(&self.holder).await {

@@ -103,6 +103,8 @@ pub(super) async fn write_drafts(
     work.evidence(&write.drafts.evidence, true).await?;
     let ids = work.nodes().await?;
     work.edges(&ids).await?;
+    let touched: Vec<Uuid> = work.touched.iter().copied().collect();
+    tx.note_nodes(write.ws, rev, &touched).await?;
     let result = work.told.result();
     let entry = audit(&result);
     tx.write(
@@ -112,7 +114,7 @@ pub(super) async fn write_drafts(
     .await?;
     Ok(DraftsIngested {
         result,
-        touched: work.touched.into_iter().collect(),
+        touched,
         ids,
         rev,
     })

@@ -15,6 +15,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (5, include_str!("../../schemas/0005_local.surql")),
     (6, include_str!("../../schemas/0006_addresses.surql")),
     (7, include_str!("../../schemas/0007_held_back.surql")),
+    (8, include_str!("../../schemas/0008_node_writes.surql")),
 ];
 
 /// Selects the database, applies what is missing and defines the service user.

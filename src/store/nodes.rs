@@ -1,9 +1,9 @@
-//! Reading nodes: by id for answers, by revision for the search index.
+//! Reading nodes by id: for answers, exports and the search index.
 
-use surrealdb::types::{RecordId, SurrealValue};
+use surrealdb::types::SurrealValue;
 use uuid::Uuid;
 
-use super::rows::{NodeRow, key, record, tlp};
+use super::rows::{NodeRow, record, tlp};
 use super::sessions::HeldBack;
 use super::{Store, failed};
 use crate::domain::error::DomainError;
@@ -20,20 +20,6 @@ pub struct StoredNode {
     pub stix_evidence: Option<Uuid>,
     /// Redistribution state of the source it came from.
     pub redistribution: String,
-}
-
-/// A row that was written, and when.
-#[derive(Debug, Clone, Copy)]
-pub struct Change {
-    pub id: Uuid,
-    /// Hybrid logical clock of the write.
-    pub rev: u64,
-}
-
-#[derive(Debug, SurrealValue)]
-struct ChangeRow {
-    id: RecordId,
-    rev: i64,
 }
 
 impl StoredNode {
@@ -133,64 +119,5 @@ impl Store {
         rows.into_iter()
             .map(|row| StoredNode::from_row(row, Tlp::Red))
             .collect()
-    }
-
-    /// The nodes of a workspace written after `rev`, with their revisions, oldest write first: at most `limit` of them
-    /// plus the rest of the last write, so that a page never ends inside one.
-    pub async fn node_changes(&self, ws: Uuid, rev: u64, limit: u32) -> Result<Vec<Change>, DomainError> {
-        self.changes("node", ws, rev, limit).await
-    }
-
-    pub(super) async fn changes(
-        &self,
-        table: &'static str,
-        ws: Uuid,
-        rev: u64,
-        limit: u32,
-    ) -> Result<Vec<Change>, DomainError> {
-        let what = "reading revisions for the index failed";
-        let after = i64::try_from(rev).unwrap_or(i64::MAX);
-        let mut response = self
-            .db
-            .query(format!(
-                "SELECT VALUE rev FROM {table} WHERE ws = $ws AND rev > $rev ORDER BY rev LIMIT 1 START {limit}"
-            ))
-            .bind(("ws", ws))
-            .bind(("rev", after))
-            .await
-            .map_err(failed(what))?;
-        let last: Option<i64> = response.take(0).map_err(failed(what))?;
-        let mut response = self
-            .db
-            .query(format!(
-                "SELECT id, rev FROM {table} WHERE ws = $ws AND rev > $rev AND rev <= $last ORDER BY rev"
-            ))
-            .bind(("ws", ws))
-            .bind(("rev", after))
-            .bind(("last", last.unwrap_or(i64::MAX)))
-            .await
-            .map_err(failed(what))?;
-        let rows: Vec<ChangeRow> = response.take(0).map_err(failed(what))?;
-        rows.into_iter()
-            .map(|row| {
-                Ok(Change {
-                    id: key(&row.id)?,
-                    rev: u64::try_from(row.rev).unwrap_or(0),
-                })
-            })
-            .collect()
-    }
-
-    /// Number of nodes of a workspace.
-    pub async fn count_nodes(&self, ws: Uuid) -> Result<u64, DomainError> {
-        let what = "counting nodes failed";
-        let mut response = self
-            .db
-            .query("SELECT VALUE count FROM (SELECT count() FROM node WHERE ws = $ws GROUP ALL)")
-            .bind(("ws", ws))
-            .await
-            .map_err(failed(what))?;
-        let count: Option<i64> = response.take(0).map_err(failed(what))?;
-        Ok(u64::try_from(count.unwrap_or(0)).unwrap_or(0))
     }
 }

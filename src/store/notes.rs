@@ -6,7 +6,7 @@ use surrealdb::IndexedResults;
 use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
-use super::nodes::Change;
+use super::node_writes::Change;
 use super::notes_rows::{
     EntityRow, HeadRow, NoteRow, Rows, changed, mentioning, relation, repeating, superseding,
 };
@@ -26,6 +26,21 @@ pub struct StoredNote {
     pub note: Note,
     /// Hybrid logical clock of its last write.
     pub rev: u64,
+}
+
+#[derive(Debug, SurrealValue)]
+struct ChangeRow {
+    id: RecordId,
+    rev: i64,
+}
+
+impl ChangeRow {
+    fn into_change(self) -> Result<Change, DomainError> {
+        Ok(Change {
+            id: key(&self.id)?,
+            rev: u64::try_from(self.rev).unwrap_or(0),
+        })
+    }
 }
 
 /// What the graph in memory keeps of a note.
@@ -276,9 +291,31 @@ impl Store {
         rows.into_iter().map(NoteRow::into_stored).collect()
     }
 
-    /// The notes of a workspace written after `rev`, page by page as `node_changes`.
-    pub async fn note_changes(&self, ws: Uuid, rev: u64, limit: u32) -> Result<Vec<Change>, DomainError> {
-        self.changes("note", ws, rev, limit).await
+    /// The notes of a workspace written after `rev`, with their revisions, oldest write first: at most `limit` of them
+    /// plus the rest of the last write, so that a page never ends inside one.
+    pub async fn note_changes(&self, ws: Uuid, rev: u64, limit: usize) -> Result<Vec<Change>, DomainError> {
+        let what = "reading revisions for the index failed";
+        let after = i64::try_from(rev).unwrap_or(i64::MAX);
+        let mut response = self
+            .db
+            .query(format!(
+                "SELECT VALUE rev FROM note WHERE ws = $ws AND rev > $rev ORDER BY rev LIMIT 1 START {limit}"
+            ))
+            .bind(("ws", ws))
+            .bind(("rev", after))
+            .await
+            .map_err(failed(what))?;
+        let last: Option<i64> = response.take(0).map_err(failed(what))?;
+        let mut response = self
+            .db
+            .query("SELECT id, rev FROM note WHERE ws = $ws AND rev > $rev AND rev <= $last ORDER BY rev")
+            .bind(("ws", ws))
+            .bind(("rev", after))
+            .bind(("last", last.unwrap_or(i64::MAX)))
+            .await
+            .map_err(failed(what))?;
+        let rows: Vec<ChangeRow> = response.take(0).map_err(failed(what))?;
+        rows.into_iter().map(ChangeRow::into_change).collect()
     }
 
     /// What the graph in memory keeps of every note of a workspace.

@@ -192,6 +192,9 @@ impl Ingest<'_> {
         for objects in plan.supporting.chunks(CHUNK) {
             self.support(objects, plan.default_tlp).await?;
         }
+        self.tx
+            .note_nodes(self.ws, self.rows.rev, &self.done.touched)
+            .await?;
         self.done.result.held_back = self.done.held.total;
         let entry = audit(&self.done.result, &self.done.skipped);
         self.tx

@@ -193,6 +193,7 @@ impl Release<'_> {
         }
         let objects = held.len() as u64;
         let touched = self.nodes(&held).await?;
+        self.tx.note_nodes(self.ws, self.rev, &touched).await?;
         self.others(&held, "edge").await?;
         self.others(&held, "stix_support").await?;
         let done = held.into_iter().map(|row| row.id).collect();

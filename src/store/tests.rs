@@ -1,6 +1,7 @@
 //! What the storage itself promises: append-only tables, one owner per directory, conflicts that heal.
 
 mod addresses;
+mod node_writes;
 mod retention;
 mod staging;
 
@@ -492,6 +493,6 @@ fn parallel_ingests_of_one_plan_end_with_one_set_of_rows() {
         for (table, want) in [("node", 40), ("evidence", 40), ("edge", 39), ("audit", 20)] {
             assert_eq!(rows(&store.db, table).await.len(), want, "{table}");
         }
-        assert_eq!(store.count_nodes(tenant).await.unwrap(), 40);
+        assert_eq!(store.node_changes(tenant, 0, 1000).await.unwrap().len(), 40);
     });
 }

@@ -19,9 +19,14 @@ use crate::search::{IndexDoc, SearchIndex, WorkspaceIndex};
 use crate::store::{Change, Store};
 
 /// Nodes read and indexed at a time while an index catches up.
-const PAGE: u32 = 2000;
+const PAGE: usize = 2000;
 /// Documents embedded at a time: some tens of milliseconds.
 const DOCS_PER_PIECE: usize = 256;
+/// Nodes of a write that are made into documents, embedded and indexed at a time, at least: a document takes several times
+/// the memory of a small node.
+const NODES_PER_PAGE: usize = 500;
+/// Most pages of a write: each is a commit of the text index.
+const MOST_PAGES: usize = 16;
 /// Microseconds that a transaction of another process, or the difference of two clocks, may take.
 const OVERLAP: u64 = 120_000_000;
 
@@ -151,7 +156,9 @@ impl GraphCore {
         let docs = match &self.holds {
             Holds::Nodes => {
                 let nodes = self.store.nodes_to_index(ws, &ids).await?;
-                nodes.iter().map(documents::of_stored).collect()
+                // What was written again since comes with a later page.
+                let nodes = nodes.iter().filter(|stored| stored.rev <= last);
+                nodes.map(documents::of_stored).collect()
             }
             Holds::Notes(_) => {
                 let notes = self.store.notes_to_index(ws, &ids).await?;
@@ -273,22 +280,35 @@ impl GraphCore {
         unindexed.highest = unindexed.highest.max(rev);
     }
 
-    /// Indexes what a committed revision changed, once its documents are made. After a failure the checkpoint stays
-    /// below the revision and the background filling tries again.
-    pub(super) async fn index_revision(
+    /// Indexes what a committed revision changed, a page of documents after the other until there is none; the last one
+    /// carries the mark. After a failure the checkpoint stays below the revision and the background filling tries again.
+    pub(super) async fn index_revision<P>(
         &self,
         ws: Uuid,
         state: &WorkspaceState,
         rev: u64,
-        docs: impl Future<Output = Result<Vec<IndexDoc>, DomainError>>,
-    ) {
-        let mark = state.mark(rev);
-        let applied = async { self.index_page(ws, docs.await?, Some(mark)).await };
-        self.indexed(ws, state, rev, applied.await);
+        pages: impl ExactSizeIterator<Item = P>,
+    ) where
+        P: Future<Output = Result<Vec<IndexDoc>, DomainError>>,
+    {
+        let applied = async {
+            let (mut left, mut complete) = (pages.len(), true);
+            if left == 0 {
+                return self.index_page(ws, Vec::new(), Some(state.mark(rev))).await;
+            }
+            for page in pages {
+                left -= 1;
+                let mark = (left == 0).then(|| state.mark(rev));
+                complete &= self.index_page(ws, page.await?, mark).await?;
+            }
+            Ok(complete)
+        };
+        let applied = applied.await;
+        self.indexed(ws, state, rev, applied);
     }
 
     /// Indexes some of what a revision changed; the last page carries the mark.
-    pub(super) async fn index_page(
+    async fn index_page(
         &self,
         ws: Uuid,
         docs: Vec<IndexDoc>,
@@ -301,13 +321,7 @@ impl GraphCore {
     }
 
     /// Notes what came of indexing a revision: whether its nodes have their vectors.
-    pub(super) fn indexed(
-        &self,
-        ws: Uuid,
-        state: &WorkspaceState,
-        rev: u64,
-        applied: Result<bool, DomainError>,
-    ) {
+    fn indexed(&self, ws: Uuid, state: &WorkspaceState, rev: u64, applied: Result<bool, DomainError>) {
         match applied {
             Ok(embedded) => {
                 let mut unindexed = state.unindexed();
@@ -446,6 +460,11 @@ impl GraphCore {
             tracing::warn!(?error, "closing idle index writers failed");
         }
     }
+}
+
+/// How many of the nodes that a write changed are indexed at a time.
+pub(super) fn page_of(nodes: usize) -> usize {
+    nodes.div_ceil(MOST_PAGES).max(NODES_PER_PAGE)
 }
 
 pub(super) fn index_failed(error: crate::search::SearchError) -> DomainError {

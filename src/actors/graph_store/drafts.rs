@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::core::{GraphCore, index_failed};
+use super::core::{GraphCore, index_failed, page_of};
 use super::documents;
 use super::workspace::WorkspaceState;
 use crate::actors::job::blocking;
@@ -25,8 +25,6 @@ use crate::store::{DraftsWrite, IngestResult};
 
 /// Cosine from which two nodes may mean the same.
 const SAME_MEANING: f32 = 0.8;
-/// Nodes that are read, embedded and indexed at a time.
-const PAGE: usize = 1000;
 /// Most identifiers of one draft that are looked up.
 const MOST_KEYS: usize = 20;
 /// Most candidates that are shown per entity.
@@ -244,24 +242,12 @@ impl GraphCore {
 
     /// Indexes what a revision changed, a page of it at a time.
     pub(super) async fn index_stored(&self, ws: Uuid, state: &WorkspaceState, rev: u64, touched: &[Uuid]) {
-        let applied = async {
-            let (mut pages, mut complete) = (touched.chunks(PAGE).peekable(), true);
-            loop {
-                let page = pages.next().unwrap_or_default();
-                let nodes = self.store.nodes_to_index(ws, page).await?;
-                let docs = heavy(Some(ws), move || {
-                    Ok(nodes.iter().map(documents::of_stored).collect())
-                });
-                let docs = docs.await?;
-                let last = pages.peek().is_none();
-                complete &= self.index_page(ws, docs, last.then(|| state.mark(rev))).await?;
-                if last {
-                    return Ok(complete);
-                }
-            }
-        };
-        let applied = applied.await;
-        self.indexed(ws, state, rev, applied);
+        let pages = touched.chunks(page_of(touched.len())).map(|page| async move {
+            let nodes = self.store.nodes_to_index(ws, page).await?;
+            let docs = move || Ok(nodes.iter().map(documents::of_stored).collect());
+            heavy(Some(ws), docs).await
+        });
+        self.index_revision(ws, state, rev, pages).await;
     }
 }
 

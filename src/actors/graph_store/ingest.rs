@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::core::GraphCore;
+use super::core::{GraphCore, page_of};
 use super::documents;
 use super::workspace::WorkspaceState;
 use crate::actors::worker::{Access, Party, Work};
@@ -15,7 +15,7 @@ use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
 use crate::domain::principal::Principal;
-use crate::domain::stix::ingest::{self, Defaults, Markings, Planning, SkipReport, StixPlan};
+use crate::domain::stix::ingest::{self, Defaults, Markings, Planning, SkipReport, StixNode, StixPlan};
 use crate::domain::stix::object;
 use crate::domain::stix::objects::Objects;
 use crate::store::{IngestResult, Remarked, StixIngested, node_id};
@@ -72,7 +72,7 @@ impl GraphCore {
         // The index must be complete before a write moves its checkpoint.
         self.index_of(ws).await?;
         let known = self.store.markings(ws, &objects.foreign_markings()).await?;
-        let plan = Arc::new(planned(ws, objects, defaults, known).await?);
+        let plan = planned(ws, objects, defaults, known).await?;
 
         // One id for all tries: a retry after an unknown outcome must not write the entry twice.
         let entry = AuditEntry::by(&by, "ingest.stix", "node", Outcome::Success, clock::now());
@@ -101,15 +101,8 @@ impl GraphCore {
             touched,
             rev,
         } = done;
-        let touched: HashSet<_> = touched.into_iter().collect();
-        let docs = heavy(Some(ws), move || {
-            let docs = plan.nodes.iter().filter_map(|node| {
-                let id = node_id(ws, &node.stix_id);
-                touched.contains(&id).then(|| documents::of_stix(id, rev, node))
-            });
-            Ok(docs.collect())
-        });
-        self.index_revision(ws, &state, rev, docs).await;
+        self.index_planned(ws, &state, rev, plan.into_nodes(), touched)
+            .await;
         self.chain(audit(&result, &skipped)).await;
         Ok(Ingested {
             result,
@@ -117,6 +110,31 @@ impl GraphCore {
             warnings: held.into_warnings(),
             remarked: self.show_remarked(ws, &state, remarked).await?,
         })
+    }
+
+    /// Indexes those of the nodes of a bundle that were written; each page gives its nodes' memory back.
+    async fn index_planned(
+        &self,
+        ws: Uuid,
+        state: &WorkspaceState,
+        rev: u64,
+        mut nodes: Vec<StixNode>,
+        touched: Vec<Uuid>,
+    ) {
+        let touched: Arc<HashSet<Uuid>> = Arc::new(touched.into_iter().collect());
+        let page = page_of(nodes.len());
+        let pages = (0..nodes.len().div_ceil(page)).map(|_| {
+            let page = nodes.split_off(nodes.len().saturating_sub(page));
+            let touched = Arc::clone(&touched);
+            heavy(Some(ws), move || {
+                let docs = page.into_iter().filter_map(|node| {
+                    let id = node_id(ws, &node.stix_id);
+                    touched.contains(&id).then(|| documents::of_stix(id, rev, &node))
+                });
+                Ok(docs.collect())
+            })
+        });
+        self.index_revision(ws, state, rev, pages).await;
     }
 
     /// Marks anew what waits for these markings, as far as they are defined; to be called under the write lock.

@@ -80,7 +80,7 @@ pub async fn bootstrap(
 /// When the store fails; the bundle itself is compiled in and checked by a test.
 pub async fn demo_bundle(store: &Store) -> Result<Option<(Principal, Vec<Value>)>, DomainError> {
     let workspace = match store.demo_workspace().await? {
-        Some(workspace) if store.count_nodes(workspace.id).await? > 0 => return Ok(None),
+        Some(workspace) if store.has_nodes(workspace.id).await? => return Ok(None),
         Some(workspace) => workspace,
         None => {
             // WHITE and GREEN only, whatever is loaded into it.

@@ -3,6 +3,7 @@
 //! The queue is a table, so nothing that waits is lost; a note leaves it in the transaction that stores what came out.
 
 use std::future::ready;
+use std::iter::once;
 use std::sync::Arc;
 
 use uuid::Uuid;
@@ -182,7 +183,7 @@ impl GraphCore {
             Self::committed(&state, rev);
             (rev, docs, write.audit)
         };
-        self.index_revision(ws, &state, rev, ready(Ok(docs))).await;
+        self.index_revision(ws, &state, rev, once(ready(Ok(docs)))).await;
         for entry in entries {
             self.chain(entry).await;
         }

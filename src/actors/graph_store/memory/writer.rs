@@ -6,6 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::future::ready;
+use std::iter::once;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -154,7 +155,7 @@ impl GraphCore {
         } = written;
         if let Some(rev) = rev.filter(|rev| *rev > 0) {
             let state = self.state(memory.workspace);
-            self.index_revision(memory.workspace, &state, rev, ready(Ok(docs)))
+            self.index_revision(memory.workspace, &state, rev, once(ready(Ok(docs))))
                 .await;
         }
         for (answer, outcome) in answers {

@@ -102,6 +102,13 @@ pub struct StixPlan {
     pub default_tlp: Tlp,
 }
 
+impl StixPlan {
+    /// What is to be indexed; the rest gives its memory back.
+    pub fn into_nodes(self) -> Vec<StixNode> {
+        self.nodes
+    }
+}
+
 /// The node type of a STIX type, `None` when objects of that type are not nodes.
 pub fn is_node_type(stix_type: &str) -> bool {
     matches!(
@@ -195,6 +202,9 @@ impl Planner {
         let raw = &checked.raw;
         let name = properties::name_of(kind, raw).ok_or("name: must not be empty")?;
         let inactive = flag(raw, "revoked") || flag(raw, "x_mitre_deprecated");
+        let mut properties = Value::Object(properties::of_node(raw)).to_string();
+        // A text that grew has room for twice as much.
+        properties.shrink_to_fit();
         Ok(StixNode {
             stix_id: text(raw, "id").unwrap_or_default().to_owned(),
             modified: modified_of(raw).unwrap_or(self.defaults.now),
@@ -207,7 +217,7 @@ impl Planner {
             } else {
                 NodeStatus::Active
             },
-            properties: Value::Object(properties::of_node(raw)).to_string(),
+            properties,
             tlp: checked.tlp,
             confidence: checked.confidence,
             raw: pack(raw),

@@ -1,0 +1,108 @@
+//! Which nodes each write changed, in the order of the writes: what the search index follows.
+//!
+//! Rows of many nodes, keyed by workspace and revision. An index over the revisions of the nodes themselves takes four
+//! entries for every node, more than a small node's own row at the commit.
+
+use std::collections::HashSet;
+
+use surrealdb::types::{Array, RecordId, SurrealValue};
+use uuid::Uuid;
+
+use super::connect::StoreError;
+use super::tx::WriteTx;
+use super::{Store, failed};
+use crate::domain::error::DomainError;
+
+/// Most nodes in one row.
+const NODES: usize = 1000;
+/// Rows read at a time.
+const ROWS: usize = 100;
+
+/// A row that was written, and when.
+#[derive(Debug, Clone, Copy)]
+pub struct Change {
+    pub id: Uuid,
+    /// Hybrid logical clock of the write.
+    pub rev: u64,
+}
+
+#[derive(Debug, Clone, SurrealValue)]
+struct NewRow {
+    id: RecordId,
+    nodes: Vec<Uuid>,
+}
+
+#[derive(Debug, SurrealValue)]
+struct Row {
+    rev: i64,
+    part: i64,
+    nodes: Vec<Uuid>,
+}
+
+impl WriteTx {
+    /// Notes which nodes the transaction wrote; once, since its revision is the key.
+    pub(super) async fn note_nodes(&self, ws: Uuid, rev: u64, nodes: &[Uuid]) -> Result<(), StoreError> {
+        let rev = i64::try_from(rev).unwrap_or(i64::MAX);
+        let rows = (0i64..).zip(nodes.chunks(NODES)).map(|(part, nodes)| {
+            let key = vec![ws.into_value(), rev.into_value(), part.into_value()];
+            NewRow {
+                id: RecordId::new("node_write", Array::from(key)),
+                nodes: nodes.to_vec(),
+            }
+        });
+        self.write("INSERT INTO node_write $rows RETURN NONE", rows.collect())
+            .await
+    }
+}
+
+impl Store {
+    /// The nodes of a workspace written after `rev`, each with its newest revision, oldest write first: at least `limit` of
+    /// them if there are so many, since a page never ends inside one write.
+    pub async fn node_changes(&self, ws: Uuid, rev: u64, limit: usize) -> Result<Vec<Change>, DomainError> {
+        let mut changes: Vec<Change> = Vec::new();
+        let (mut rev, mut part) = (i64::try_from(rev).unwrap_or(i64::MAX), i64::MAX);
+        'pages: loop {
+            let rows = self.node_writes(ws, (rev, part), ROWS).await?;
+            let more = rows.len() == ROWS;
+            for row in rows {
+                if changes.len() >= limit && row.rev != rev {
+                    break 'pages;
+                }
+                (rev, part) = (row.rev, row.part);
+                let rev = u64::try_from(rev).unwrap_or(0);
+                changes.extend(row.nodes.into_iter().map(|id| Change { id, rev }));
+            }
+            if !more {
+                break;
+            }
+        }
+        let mut seen = HashSet::new();
+        changes.reverse();
+        changes.retain(|change| seen.insert(change.id));
+        changes.reverse();
+        Ok(changes)
+    }
+
+    /// Whether anything was ever written to a workspace.
+    pub async fn has_nodes(&self, ws: Uuid) -> Result<bool, DomainError> {
+        Ok(!self.node_writes(ws, (0, 0), 1).await?.is_empty())
+    }
+
+    /// The rows of a workspace after this revision and part.
+    async fn node_writes(
+        &self,
+        ws: Uuid,
+        (rev, part): (i64, i64),
+        rows: usize,
+    ) -> Result<Vec<Row>, DomainError> {
+        let what = "reading revisions for the index failed";
+        let query = format!(
+            "SELECT record::id(id)[1] AS rev, record::id(id)[2] AS part, nodes \
+             FROM node_write:[$ws, $rev, $part]>..[$ws, $end] LIMIT {rows}"
+        );
+        let statement = self.db.query(query).bind(("ws", ws)).bind(("rev", rev));
+        let statement = statement.bind(("part", part)).bind(("end", i64::MAX));
+        let mut response = statement.await.map_err(failed(what))?;
+        response.take(0).map_err(failed(what))
+    }
+}

@@ -1,0 +1,82 @@
+//! The writes of a workspace as the search index follows them, also in a store that knew them by an index.
+
+use super::*;
+use crate::store::Change;
+
+/// Takes a store back to the schema in which an index of the nodes told when they were written.
+const BEFORE: &str = "REMOVE TABLE node_write; DEFINE INDEX node_ws_rev ON node FIELDS ws, rev; \
+    DELETE schema_version WHERE record::id(id) >= 8;";
+
+fn tools(count: usize, year: u32) -> StixPlan {
+    let time = format!("{year}-01-01T00:00:00.000Z");
+    let tools = (0..count).map(|at| {
+        json!({"type": "tool", "id": format!("tool--00000000-0000-4000-8000-{at:012}"), "spec_version": "2.1",
+            "name": format!("Tool {at}"), "created": "2020-01-01T00:00:00.000Z", "modified": time})
+    });
+    let defaults = Defaults {
+        tlp: Tlp::Green,
+        confidence: 0.5,
+        now: DateTime::<Utc>::UNIX_EPOCH,
+    };
+    ingest::plan(tools.collect::<Vec<_>>().into(), defaults, Markings::new())
+}
+
+/// Writes a bundle; the revision.
+async fn write(store: &Store, ws: Uuid, plan: &StixPlan) -> u64 {
+    let audit = entry(ws, "ingest");
+    let done = store.ingest_stix(ws, plan, clock::now(), |_, _| audit.clone());
+    done.await.unwrap().rev
+}
+
+fn revs(changes: &[Change]) -> Vec<u64> {
+    changes.iter().map(|change| change.rev).collect()
+}
+
+#[test]
+fn changes_come_write_by_write_and_each_node_at_its_newest() {
+    run_on_each(|url| async move {
+        let (store, ws, other) = (open(&url).await, Uuid::new_v4(), Uuid::new_v4());
+        assert!(!store.has_nodes(ws).await.unwrap());
+        let first = write(&store, ws, &tools(1_200, 2020)).await;
+        let theirs = write(&store, other, &tools(2, 2020)).await;
+        let second = write(&store, ws, &tools(3, 2021)).await;
+        assert!(store.has_nodes(ws).await.unwrap());
+        let changes = |ws, rev, limit| store.node_changes(ws, rev, limit);
+
+        let page = changes(ws, 0, 1).await.unwrap();
+        assert_eq!(revs(&page), [first; 1_200], "a page ends with a write");
+        assert_eq!(revs(&changes(ws, first, 1).await.unwrap()), [second; 3]);
+        assert!(changes(ws, second, 1).await.unwrap().is_empty());
+        let all = changes(ws, 0, 5_000).await.unwrap();
+        let (before, after) = all.split_at(1_197);
+        assert_eq!(revs(before), [first; 1_197]);
+        assert_eq!(revs(after), [second; 3]);
+        assert_eq!(revs(&changes(other, 0, 5_000).await.unwrap()), [theirs; 2]);
+    });
+}
+
+#[test]
+fn what_an_older_store_wrote_is_known_by_its_writes() {
+    let dir = tempfile::tempdir().unwrap();
+    let url = format!("surrealkv://{}", dir.path().display());
+    run(async move {
+        let (store, ws) = (open(&url).await, Uuid::new_v4());
+        let first = write(&store, ws, &tools(40, 2020)).await;
+        let second = write(&store, ws, &tools(7, 2021)).await;
+        drop(store);
+        let db = owner(&url).await;
+        db.query(BEFORE).await.unwrap().check().unwrap();
+        drop(db);
+
+        let store = open(&url).await;
+        let changes = store.node_changes(ws, 0, 1_000).await.unwrap();
+        let (before, after) = changes.split_at(33);
+        assert_eq!(revs(before), [first; 33]);
+        assert_eq!(revs(after), [second; 7]);
+        let third = write(&store, ws, &tools(1, 2022)).await;
+        assert_eq!(
+            revs(&store.node_changes(ws, second, 1_000).await.unwrap()),
+            [third]
+        );
+    });
+}
