@@ -13,7 +13,7 @@ use actix_web::{App, HttpServer, web};
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::task::JoinHandle;
 
-use crate::http::admin;
+use crate::http::metrics;
 pub use crate::lifecycle::StartError;
 
 const FIGURES_INTERVAL: Duration = Duration::from_secs(5);
@@ -59,12 +59,15 @@ fn serve(
     bind_key: &str,
 ) -> Result<Listening, StartError> {
     let recorder = web::Data::new(recorder);
-    let admin_server =
-        HttpServer::new(move || App::new().app_data(recorder.clone()).configure(admin::configure))
-            .workers(1)
-            .disable_signals()
-            .bind(admin_bind)
-            .map_err(|error| StartError::Io(format!("{bind_key} {admin_bind}"), error))?;
+    let admin_server = HttpServer::new(move || {
+        App::new()
+            .app_data(recorder.clone())
+            .configure(metrics::configure)
+    })
+    .workers(1)
+    .disable_signals()
+    .bind(admin_bind)
+    .map_err(|error| StartError::Io(format!("{bind_key} {admin_bind}"), error))?;
     let admin_address = first(admin_server.addrs())?;
     let admin_server = admin_server.run();
     let handles = (server.handle(), admin_server.handle());

@@ -1,9 +1,9 @@
 //! Confidence on the service's own scale, 0 to 1.
 
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// A confidence from 0 to 1 (STIX writes it from 0 to 100).
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Confidence(f64);
 
 impl Confidence {

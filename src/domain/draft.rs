@@ -5,8 +5,32 @@
 
 use serde_json::{Map, Value};
 
+use super::confidence::Confidence;
 use super::node::NodeType;
 use super::tlp::Tlp;
+
+/// What an entry without its own marking or confidence gets.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ItemDefaults {
+    pub tlp: Tlp,
+    /// 0 to 1.
+    pub confidence: f64,
+}
+
+impl ItemDefaults {
+    /// What the request says, or else what is usual for its way in.
+    pub fn or(
+        tlp: Option<Tlp>,
+        usual_tlp: Tlp,
+        confidence: Option<Confidence>,
+        usual_confidence: f64,
+    ) -> Self {
+        Self {
+            tlp: tlp.unwrap_or(usual_tlp),
+            confidence: confidence.map_or(usual_confidence, Confidence::value),
+        }
+    }
+}
 
 /// A node to be created, or to be merged into the one that is it already.
 #[derive(Debug, Clone, PartialEq)]

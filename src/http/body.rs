@@ -9,11 +9,11 @@ use serde::de::DeserializeOwned;
 use super::objects::{MUST_BE_AN_OBJECT, Objects};
 use super::weight;
 use crate::auth::is_secret_name;
-use crate::capacity::{Budget, Load, Party, heavy, large_places};
+use crate::capacity::{Budget, Load, Party, Share, heavy, large_places};
 use crate::domain::error::DomainError;
 
 /// Above this size parsing leaves the server's threads.
-pub(super) const LARGE: usize = 256 * 1024;
+const LARGE: usize = 256 * 1024;
 /// Longest wait of a body that has arrived for its place among the large ones.
 const LARGE_WAIT: Duration = Duration::from_secs(60);
 /// Longest silence within a body, and longest time for all of it: a caller that stalls must not keep a place.
@@ -32,31 +32,18 @@ pub async fn json<T: DeserializeOwned>(payload: web::Payload, limit: usize) -> R
     parse(&bytes)
 }
 
-/// Reads and parses a JSON body of at most `limit` bytes. What is made of it must keep the load, so that the bytes are
-/// counted as long as they cost memory.
+/// Reads a body of at most `limit` bytes and gives it to `parse`, which keeps what it needs of it. What is made of that
+/// must keep the load, so that the bytes are counted as long as they cost memory.
 ///
 /// # Errors
-/// `Busy` when too many bytes are in flight; else as [`json`].
-pub async fn json_counted<T: DeserializeOwned + Send + 'static>(
+/// `TooLarge`, `TooSlow`, `Busy` when the budget is used up, or what `parse` says.
+pub async fn counted<T: Send + 'static, E: From<DomainError> + Send + 'static>(
     payload: web::Payload,
     limit: usize,
     budget: &Budget,
     party: Party,
-) -> Result<(T, Load), DomainError> {
-    counted(payload, limit, budget, party, |bytes| parse(&bytes)).await
-}
-
-/// Reads a body of at most `limit` bytes and gives it to `parse`, which keeps what it needs of it.
-///
-/// # Errors
-/// `TooLarge`, `Busy` when the budget is used up, or what `parse` says.
-pub async fn counted<T: Send + 'static>(
-    payload: web::Payload,
-    limit: usize,
-    budget: &Budget,
-    party: Party,
-    parse: impl FnOnce(Vec<u8>) -> Result<T, DomainError> + Send + 'static,
-) -> Result<(T, Load), DomainError> {
+    parse: impl FnOnce(Vec<u8>) -> Result<T, E> + Send + 'static,
+) -> Result<(T, Load), E> {
     let mut load = budget.load(party);
     let bytes = Vec::from(read(payload, limit, Some(&mut load)).await?);
     if bytes.len() < LARGE {
@@ -64,18 +51,19 @@ pub async fn counted<T: Send + 'static>(
     }
     load.keep(large_place(party).await?);
     // The load goes along: the work ends even when the caller is gone.
-    heavy(party, move || Ok((parse(bytes)?, load))).await
+    let (parsed, load) = heavy(party, move || Ok((parse(bytes), load))).await?;
+    Ok((parsed?, load))
 }
 
 /// Waits for a place among the large bodies.
-pub(super) async fn large_place(party: Party) -> Result<crate::capacity::Share, DomainError> {
+async fn large_place(party: Party) -> Result<Share, DomainError> {
     let waited = tokio::time::timeout(LARGE_WAIT, large_places().take(party)).await;
     let busy = DomainError::Busy { actor: "body reader" };
     waited.ok().flatten().ok_or(busy)
 }
 
 /// The bytes of a body, counted as they come if there is a load to count them in.
-pub(super) async fn read(
+async fn read(
     payload: web::Payload,
     limit: usize,
     load: Option<&mut Load>,
@@ -124,7 +112,11 @@ async fn drain(mut payload: web::Payload, mut left: usize) {
     }
 }
 
-fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DomainError> {
+/// Parses a JSON body into its type.
+///
+/// # Errors
+/// `Invalid` with the path of the field and the rule.
+pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DomainError> {
     weight::check(bytes)?;
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(Objects(&mut deserializer)).map_err(|error| {

@@ -118,21 +118,22 @@ fn rate_headers(headers: &mut HeaderMap, rate: RateState) {
     }
 }
 
-/// Answers HEAD as GET (RFC 9110 section 9.3.2), whose body the server leaves out. An endless stream has no such answer.
+/// Answers HEAD as GET (RFC 9110 section 9.3.2), whose body the server leaves out, and names it beside GET in `Allow`.
 pub(super) async fn head_as_get(
     mut request: ServiceRequest,
-    next: Next<impl MessageBody>,
-) -> Result<ServiceResponse<impl MessageBody>, Error> {
-    if request.path().ends_with("/stream") {
-        return next.call(request).await;
-    }
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse, Error> {
     if request.method() == Method::HEAD {
         request.head_mut().method = Method::GET;
     }
     let mut response = next.call(request).await?;
-    if response.headers().get(ALLOW).is_some_and(|allow| allow == "GET") {
-        let both = HeaderValue::from_static("GET, HEAD");
-        response.headers_mut().insert(ALLOW, both);
+    let allow = response
+        .headers()
+        .get(ALLOW)
+        .and_then(|allow| allow.to_str().ok());
+    let with_head = allow.map(|allow| HeaderValue::try_from(allow.replacen("GET", "GET, HEAD", 1)));
+    if let Some(Ok(with_head)) = with_head {
+        response.headers_mut().insert(ALLOW, with_head);
     }
-    Ok(response)
+    Ok(response.map_into_boxed_body())
 }

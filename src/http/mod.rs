@@ -1,17 +1,15 @@
 //! HTTP: two APIs over one core. Handlers extract, authorise, parse, call one handle and serialise.
 
-pub mod admin;
 mod body;
 mod client_ip;
-mod error;
-mod guard;
 pub mod hosted;
 pub mod local;
+pub mod metrics;
 mod middleware;
 use middleware::head_as_get;
 pub use middleware::{even_refusals, observe};
 mod objects;
-mod query;
+mod problem;
 mod weight;
 
 use std::sync::Arc;

@@ -58,6 +58,7 @@ mod process;
 mod reads;
 #[path = "../support/shared.rs"]
 mod real_input;
+mod refusals;
 mod remote;
 mod report;
 mod round_trip;

@@ -13,6 +13,7 @@
 //! - The strictest marking along event, object and attribute wins, so that a node may show what its event says.
 //! - One broken attribute costs itself only and is counted with its reason.
 
+mod body;
 mod bounds;
 mod composite;
 mod edges;
@@ -30,21 +31,13 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::draft::Drafts;
+pub use self::body::MispExport;
+use super::draft::{Drafts, ItemDefaults};
 use super::stix::ingest::SkippedType;
-use super::tlp::Tlp;
 
 /// The events beside the repository, for the tests of what events become later.
 #[cfg(test)]
 pub(in crate::domain) use tests::real::files as real_events;
-
-/// What an attribute without its own marking or confidence gets.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct MispDefaults {
-    pub tlp: Tlp,
-    /// 0 to 1.
-    pub confidence: f64,
-}
 
 /// What was not taken: counts and reasons, by what it is.
 pub type Skipped = BTreeMap<String, SkippedType>;
@@ -154,7 +147,7 @@ pub fn repeated(event: &Map<String, Value>) -> Result<usize, FieldError> {
 ///
 /// # Errors
 /// The field of the event that is missing or wrong; then nothing of it can be taken.
-pub fn plan(event: &Map<String, Value>, defaults: MispDefaults) -> Result<MispPlan, FieldError> {
+pub fn plan(event: &Map<String, Value>, defaults: ItemDefaults) -> Result<MispPlan, FieldError> {
     bounds::check(event)?;
     let mut planner = planner::Planner::new(event, defaults)?;
     planner.run()?;

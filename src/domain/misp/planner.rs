@@ -11,7 +11,7 @@ use super::lenient::{scrubbed_map, without_nul};
 use super::marking::{Tags, of_distribution, read_tags};
 use super::node::{Carrier, EventFacts};
 use super::wire::{Attribute, Event, Object};
-use super::{FieldError, MispDefaults, MispPlan, Skipped, bounds, composite, error, node};
+use super::{FieldError, ItemDefaults, MispPlan, Skipped, bounds, composite, error, node};
 use crate::domain::draft::{Drafts, EvidenceDraft, NodeDraft, identity};
 use crate::domain::tlp::Tlp;
 
@@ -22,7 +22,7 @@ pub(super) struct Planner<'e> {
     raw: &'e Map<String, Value>,
     event: Event,
     facts: EventFacts,
-    defaults: MispDefaults,
+    defaults: ItemDefaults,
     tags: Tags,
     drafts: Drafts,
     by_identity: HashMap<String, usize>,
@@ -33,7 +33,7 @@ pub(super) struct Planner<'e> {
 }
 
 impl<'e> Planner<'e> {
-    pub(super) fn new(raw: &'e Map<String, Value>, defaults: MispDefaults) -> Result<Self, FieldError> {
+    pub(super) fn new(raw: &'e Map<String, Value>, defaults: ItemDefaults) -> Result<Self, FieldError> {
         let uuid = uuid_of(raw)?;
         let event = Event::deserialize(raw).unwrap_or_default();
         let tags = match read_tags(event.tags.iter().chain(&event.old_tags)) {

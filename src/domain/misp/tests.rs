@@ -14,10 +14,11 @@ use serde_json::json;
 
 use super::*;
 use crate::domain::draft::NodeDraft;
+use crate::domain::tlp::Tlp;
 
 const UUID: &str = "5d3f036b-0f50-4499-af4c-695a0a016219";
 
-const DEFAULTS: MispDefaults = MispDefaults {
+const DEFAULTS: ItemDefaults = ItemDefaults {
     tlp: Tlp::Green,
     confidence: 0.6,
 };

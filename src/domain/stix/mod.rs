@@ -1,5 +1,6 @@
 //! STIX 2.1: reading bundles, writing bundles, and the rules both must meet.
 
+pub mod bundle;
 pub mod complete;
 pub mod export;
 pub mod ingest;

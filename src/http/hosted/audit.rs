@@ -3,15 +3,15 @@
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
 
+use super::error::HostedError;
+use super::guard::{AuditExport, AuditRead, Guarded};
+use super::query::Params;
 use super::resource;
 use crate::actors::audit_writer::{Append, ListEntries, VerifyChain};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
 use crate::http::AppState;
-use crate::http::error::HostedError;
-use crate::http::guard::{AuditExport, AuditRead, Guarded};
-use crate::http::query::Params;
 use crate::store::AuditFilter;
 
 /// Farthest page: skipping costs time, `to` reaches farther for less.

@@ -5,6 +5,8 @@ use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::error::HostedError;
+use super::guard::{Guarded, SignedInOnly};
 use super::resource;
 use crate::actors::identity::{Attempted, Login, SignedIn};
 use crate::auth::token;
@@ -13,8 +15,6 @@ use crate::domain::principal::Credential;
 use crate::http::AppState;
 use crate::http::body;
 use crate::http::client_ip::client_ip;
-use crate::http::error::HostedError;
-use crate::http::guard::{Guarded, SignedInOnly};
 
 /// A sign-in body is small; a larger one is refused unread.
 const BODY_LIMIT: usize = 16 * 1024;

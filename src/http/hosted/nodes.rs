@@ -2,18 +2,16 @@
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
-use uuid::Uuid;
 
-use super::resource;
+use super::error::HostedError;
+use super::guard::{Guarded, RecallRead};
+use super::query::Params;
+use super::{id_of, resource};
 use crate::actors::graph_store::{ReadEvidence, ReadNode};
 use crate::domain::detail::{EvidenceHead, NodeRelationship};
-use crate::domain::error::DomainError;
 use crate::domain::node::KgNode;
 use crate::domain::session::Visible;
 use crate::http::AppState;
-use crate::http::error::HostedError;
-use crate::http::guard::{Guarded, RecallRead};
-use crate::http::query::Params;
 use crate::store::Page;
 
 const DEFAULT_LIMIT: u32 = 100;
@@ -77,9 +75,4 @@ async fn evidence(
     };
     let found = state.graph.call(message).await?;
     Ok(HttpResponse::Ok().json(found))
-}
-
-/// What is no UUID names nothing.
-fn id_of(text: &str, what: &'static str) -> Result<Uuid, DomainError> {
-    text.parse().map_err(|_| DomainError::NotFound(what))
 }

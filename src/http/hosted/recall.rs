@@ -4,16 +4,18 @@ use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::{STIX_JSON, resource};
+use super::error::{HELD_BACK, HostedError};
+use super::guard::{Guarded, RecallRead};
+use super::query::Params;
+use super::{id_of, resource};
 use crate::actors::graph_store::{ExportSession, ReadSession, Recall, RecallSemantic};
 use crate::domain::error::DomainError;
 use crate::domain::session::{RecallMode, ScoredNode, Visible};
 use crate::domain::tlp::Tlp;
 use crate::http::AppState;
-use crate::http::error::{HELD_BACK, HostedError};
-use crate::http::guard::{Guarded, RecallRead};
-use crate::http::query::Params;
 
+/// Media type of an exported bundle.
+const STIX_JSON: &str = "application/stix+json;version=2.1";
 const DEFAULT_LIMIT: u32 = 20;
 const MAX_LIMIT: u32 = 100;
 /// Longest query in characters: more only costs time.
@@ -97,7 +99,7 @@ async fn session(
     state: web::Data<AppState>,
     id: web::Path<String>,
 ) -> Result<HttpResponse, HostedError> {
-    let session = session_id(&id)?;
+    let session = id_of(&id, "session")?;
     let found = state
         .graph
         .call(ReadSession {
@@ -114,7 +116,7 @@ async fn export(
     state: web::Data<AppState>,
     id: web::Path<String>,
 ) -> Result<HttpResponse, HostedError> {
-    let session = session_id(&id)?;
+    let session = id_of(&id, "session")?;
     let exported = state
         .graph
         .call(ExportSession {
@@ -138,9 +140,4 @@ fn query_of(params: &Params) -> Result<String, DomainError> {
         ));
     }
     Ok(query)
-}
-
-/// What is no UUID names no session.
-fn session_id(text: &str) -> Result<Uuid, DomainError> {
-    text.parse().map_err(|_| DomainError::NotFound("session"))
 }

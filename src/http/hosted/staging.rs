@@ -4,7 +4,9 @@ use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{body_of, resource};
+use super::error::HostedError;
+use super::guard::{Guarded, RecallWrite};
+use super::{body_of, id_of, resource};
 use crate::actors::staging::{CommitBatch, Decide, Preview, ReadBatch};
 use crate::domain::confidence::Confidence;
 use crate::domain::error::DomainError;
@@ -14,8 +16,6 @@ use crate::domain::staging::{
 use crate::domain::tlp::Tlp;
 use crate::http::AppState;
 use crate::http::body;
-use crate::http::error::HostedError;
-use crate::http::guard::{Guarded, RecallWrite};
 use crate::store::Decision;
 
 const MIN_CHARS: usize = 10;
@@ -84,7 +84,8 @@ async fn preview(
     state: web::Data<AppState>,
     payload: web::Payload,
 ) -> Result<HttpResponse, HostedError> {
-    let (body, load): (PreviewBody, _) = body_of(&caller.by, &state, payload).await?;
+    let (body, load): (PreviewBody, _) =
+        body_of(&caller.by, &state, payload, |body| body::parse(&body)).await?;
     check(&body)?;
     let mode = body.ingest_mode.unwrap_or(IngestMode::Review);
     let message = Preview {
@@ -192,9 +193,4 @@ async fn decide(
         success: true,
         entity,
     }))
-}
-
-/// What is no id names nothing, like one that is unknown.
-fn id_of(text: &str, what: &'static str) -> Result<Uuid, DomainError> {
-    text.parse().map_err(|_| DomainError::NotFound(what))
 }

@@ -1,17 +1,15 @@
 //! Bodies and query strings on their way to their fields.
 
-use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, web};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::LocalState;
-use super::error::{LocalError, UNREADABLE};
+use super::error::LocalError;
 use super::input::{BYTES_PER_CHAR, Checked};
 use super::validate::{Fields, issue, no_body};
-use crate::capacity::{Load, heavy};
-use crate::domain::error::DomainError;
-use crate::http::body::{LARGE, large_place, read};
+use crate::capacity::Load;
+use crate::http::body;
 
 /// Room for names, numbers, blanks and fields nobody knows, in bytes.
 const ROOM: usize = 64 * 1024;
@@ -29,25 +27,14 @@ pub(super) async fn fields_of<T: Send + 'static>(
     limit: usize,
     take: impl FnOnce(&mut Fields<'_>) -> T + Send + 'static,
 ) -> Result<(T, Load), LocalError> {
-    let (bytes, load) = bytes_of(state, payload, limit).await?;
-    let take = move |bytes: &[u8]| {
-        let text = text_of(bytes)?;
-        if text.trim().is_empty() {
-            return Err(no_body());
-        }
-        check(text)?;
-        let body: &RawValue =
-            serde_json::from_str(text).map_err(|_| LocalError::Says(StatusCode::BAD_REQUEST, UNREADABLE))?;
+    let read = move |bytes: Vec<u8>| {
+        let text = json_of(&bytes)?.ok_or_else(no_body)?;
+        let body: &RawValue = serde_json::from_str(text).map_err(|_| LocalError::UNREADABLE)?;
         let mut fields = Fields::of_body(body)?;
         let taken = take(&mut fields);
         fields.done(taken)
     };
-    let taken = if bytes.len() < LARGE {
-        take(&bytes)
-    } else {
-        heavy(None, move || Ok(take(&bytes))).await?
-    };
-    Ok((taken?, load))
+    body::counted(payload, limit, &state.bodies, None, read).await
 }
 
 /// Reads a small JSON body of any shape; an empty one is null.
@@ -56,30 +43,33 @@ pub(super) async fn json_body(
     payload: web::Payload,
     limit: usize,
 ) -> Result<Value, LocalError> {
-    let (bytes, _load) = bytes_of(state, payload, limit).await?;
-    let text = text_of(&bytes)?;
+    let read = |bytes: Vec<u8>| match json_of(&bytes)? {
+        Some(text) => serde_json::from_str(text).map_err(|_| LocalError::UNREADABLE),
+        None => Ok(Value::Null),
+    };
+    let (value, _load) = body::counted(payload, limit, &state.bodies, None, read).await?;
+    Ok(value)
+}
+
+/// Reads the fields of the query string.
+pub(super) fn query_of<T>(
+    request: &HttpRequest,
+    take: impl FnOnce(&mut Fields<'_>) -> T,
+) -> Result<T, LocalError> {
+    let query = query(request);
+    let mut fields = Fields::of_query(&query);
+    let taken = take(&mut fields);
+    fields.done(taken)
+}
+
+/// The text of a body, checked to be JSON; none where there is nothing.
+fn json_of(bytes: &[u8]) -> Result<Option<&str>, LocalError> {
+    let text = std::str::from_utf8(bytes).map_err(|_| LocalError::UNREADABLE)?;
     if text.trim().is_empty() {
-        return Ok(Value::Null);
+        return Ok(None);
     }
     check(text)?;
-    serde_json::from_str(text).map_err(|_| LocalError::Says(StatusCode::BAD_REQUEST, UNREADABLE))
-}
-
-async fn bytes_of(
-    state: &LocalState,
-    payload: web::Payload,
-    limit: usize,
-) -> Result<(web::BytesMut, Load), DomainError> {
-    let mut load = state.bodies.load(None);
-    let bytes = read(payload, limit, Some(&mut load)).await?;
-    if bytes.len() >= LARGE {
-        load.keep(large_place(None).await?);
-    }
-    Ok((bytes, load))
-}
-
-fn text_of(bytes: &[u8]) -> Result<&str, LocalError> {
-    std::str::from_utf8(bytes).map_err(|_| LocalError::Says(StatusCode::BAD_REQUEST, UNREADABLE))
+    Ok(Some(text))
 }
 
 /// Whether the text is JSON.

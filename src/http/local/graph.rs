@@ -3,7 +3,7 @@
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde_json::json;
 
-use super::body::query;
+use super::body::query_of;
 use super::error::LocalError;
 use super::validate::Fields;
 use super::{LocalState, guarded};
@@ -25,10 +25,10 @@ pub(super) fn configure(cfg: &mut web::ServiceConfig) {
     cfg.service(guarded("/api/entities").route(web::get().to(entities)));
 }
 
-fn page(fields: &mut Fields<'_>) -> Page {
+fn page(fields: &mut Fields<'_>, default: usize, max: usize) -> Page {
     Page {
         offset: fields.number_or("offset", 0, 0, MAX_OFFSET),
-        limit: fields.number_or("limit", MAX_PAGE, 1, MAX_PAGE),
+        limit: fields.number_or("limit", default, 1, max),
     }
 }
 
@@ -38,40 +38,33 @@ fn lower(filter: Option<String>) -> Option<String> {
 }
 
 async fn nodes(request: HttpRequest, state: web::Data<LocalState>) -> Result<HttpResponse, LocalError> {
-    let query = query(&request);
-    let mut fields = Fields::of_query(&query);
-    let read = (
-        page(&mut fields),
-        lower(fields.optional_text("type", MAX_FILTER)),
-        fields.optional_text("q", MAX_FILTER),
-    );
-    let (page, node_type, part) = fields.done(read)?;
+    let (page, node_type, part) = query_of(&request, |fields| {
+        (
+            page(fields, MAX_PAGE, MAX_PAGE),
+            lower(fields.optional_text("type", MAX_FILTER)),
+            fields.optional_text("q", MAX_FILTER),
+        )
+    })?;
     let nodes = state.memory.nodes(page, node_type, part).await?;
     Ok(HttpResponse::Ok().json(json!({"count": nodes.len(), "nodes": nodes})))
 }
 
 async fn edges(request: HttpRequest, state: web::Data<LocalState>) -> Result<HttpResponse, LocalError> {
-    let query = query(&request);
-    let mut fields = Fields::of_query(&query);
-    let page = page(&mut fields);
-    let page = fields.done(page)?;
+    let page = query_of(&request, |fields| page(fields, MAX_PAGE, MAX_PAGE))?;
     let edges = state.memory.edges(page).await?;
     Ok(HttpResponse::Ok().json(json!({"count": edges.len(), "edges": edges})))
 }
 
 async fn entities(request: HttpRequest, state: web::Data<LocalState>) -> Result<HttpResponse, LocalError> {
-    let query = query(&request);
-    let mut fields = Fields::of_query(&query);
-    let page = Page {
-        offset: fields.number_or("offset", 0, 0, MAX_OFFSET),
-        limit: fields.number_or("limit", DEFAULT_ENTITIES, 1, MAX_ENTITIES),
-    };
-    let filter = EntityFilter {
-        entity_type: lower(fields.optional_text("type", MAX_FILTER)),
-        tier: lower(fields.optional_text("tier", MAX_FILTER)),
-        part: fields.optional_text("q", MAX_FILTER),
-    };
-    let (filter, page) = fields.done((filter, page))?;
+    let (page, filter) = query_of(&request, |fields| {
+        let page = page(fields, DEFAULT_ENTITIES, MAX_ENTITIES);
+        let filter = EntityFilter {
+            entity_type: lower(fields.optional_text("type", MAX_FILTER)),
+            tier: lower(fields.optional_text("tier", MAX_FILTER)),
+            part: fields.optional_text("q", MAX_FILTER),
+        };
+        (page, filter)
+    })?;
     let (entities, total) = state.memory.entities(filter, page).await?;
     Ok(HttpResponse::Ok().json(json!({
         "entities": entities, "total": total, "offset": page.offset, "limit": page.limit,

@@ -17,6 +17,7 @@ use subtle::ConstantTimeEq;
 
 use super::error::{KEY_REQUIRED, LocalError, SET_A_KEY};
 use super::{LocalState, address_of};
+use crate::domain::error::DomainError;
 
 const FOREIGN_PAGE: &str = "Requests of web pages from elsewhere are refused while no API key is set";
 
@@ -33,10 +34,7 @@ pub(super) async fn admit(
 
 async fn check(request: &ServiceRequest) -> Result<(), LocalError> {
     let Some(state) = request.app_data::<web::Data<LocalState>>() else {
-        return Err(LocalError::Says(
-            StatusCode::INTERNAL_SERVER_ERROR,
-            "Internal Server Error",
-        ));
+        return Err(DomainError::internal("the request failed unexpectedly", "no application state").into());
     };
     let address = address_of(request.request());
     let known = state.key.map(|key| has_key(request.headers(), key));
@@ -57,7 +55,10 @@ async fn check(request: &ServiceRequest) -> Result<(), LocalError> {
     let rate = state.memory.count_request(caller).await?;
     request.extensions_mut().insert(rate);
     if !rate.allowed {
-        return Err(LocalError::RateLimited(rate.reset));
+        return Err(DomainError::RateLimited {
+            retry_after: rate.reset,
+        }
+        .into());
     }
     if known == Some(false) {
         return Err(LocalError::Says(StatusCode::UNAUTHORIZED, KEY_REQUIRED));

@@ -20,8 +20,9 @@ use actix_web::{HttpRequest, Resource, web};
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 
-use self::error::{no_method, no_route};
+use self::error::LocalError;
 use super::head_as_get;
+use super::problem::{self, Endpoint, no_route};
 use crate::capacity::Budget;
 use crate::config::local::LocalSettings;
 use crate::local::MemoryManager;
@@ -73,27 +74,19 @@ pub fn configure(cfg: &mut web::ServiceConfig) {
     pages::configure(cfg);
     // Also what does not exist tells callers without a key nothing.
     for path in ["/api", "/api/{rest:.*}"] {
-        cfg.service(guarded(path).route(web::route().to(no_route)));
+        cfg.service(guarded(path).route(web::route().to(no_route::<LocalError>)));
     }
-    cfg.default_service(web::route().to(no_route));
+    cfg.default_service(web::route().to(no_route::<LocalError>));
 }
 
-/// A resource that only callers who pass the guard reach, and that answers 405 in JSON to methods it does not have.
-fn guarded(
-    path: &str,
-) -> Resource<
-    impl actix_web::dev::ServiceFactory<
-        actix_web::dev::ServiceRequest,
-        Config = (),
-        Response = actix_web::dev::ServiceResponse,
-        Error = actix_web::Error,
-        InitError = (),
-    >,
-> {
-    web::resource(path)
-        .default_service(web::route().to(no_method))
-        .wrap(from_fn(head_as_get))
-        .wrap(from_fn(guard::admit))
+/// A resource that only callers who pass the guard reach, and that answers HEAD where it answers GET.
+fn guarded(path: &'static str) -> Resource<impl Endpoint> {
+    stream(path).wrap(from_fn(head_as_get))
+}
+
+/// The same for an endless stream, which has no answer to HEAD.
+fn stream(path: &'static str) -> Resource<impl Endpoint> {
+    problem::resource::<LocalError>(path).wrap(from_fn(guard::admit))
 }
 
 /// Address of the caller.

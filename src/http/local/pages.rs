@@ -3,8 +3,9 @@
 use actix_web::middleware::from_fn;
 use actix_web::{HttpResponse, web};
 
-use super::error::no_method;
+use super::error::LocalError;
 use super::{guarded, head_as_get};
+use crate::http::problem;
 
 const HEAD: &str = "<!DOCTYPE html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\">\
     <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>threat-memory</title>\
@@ -20,9 +21,8 @@ const CONFIG: &str = "<h1>Settings</h1><p><code>GET /api/config</code> shows the
 
 pub(super) fn configure(cfg: &mut web::ServiceConfig) {
     cfg.service(
-        web::resource("/")
+        problem::resource::<LocalError>("/")
             .route(web::get().to(home))
-            .default_service(web::route().to(no_method))
             .wrap(from_fn(head_as_get)),
     );
     cfg.service(guarded("/config").route(web::get().to(config)));

@@ -9,11 +9,11 @@ use std::time::Duration;
 use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use actix_web::{HttpRequest, HttpResponse, web};
 use bytes::{Bytes, BytesMut};
-use futures_util::stream::{self, Stream};
+use futures_util::stream::{Stream, unfold};
 
 use super::body::query;
 use super::error::LocalError;
-use super::{LocalState, guarded};
+use super::{LocalState, stream};
 use crate::local::{Event, Followed, Peer, Subscription};
 
 const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
@@ -23,8 +23,8 @@ const GREETING: Duration = Duration::from_millis(50);
 const CHUNK: usize = 32 * 1024;
 
 pub(super) fn configure(cfg: &mut web::ServiceConfig) {
-    cfg.service(guarded("/api/logs/stream").route(web::get().to(logs)));
-    cfg.service(guarded("/api/telemetry/stream").route(web::get().to(telemetry)));
+    cfg.service(stream("/api/logs/stream").route(web::get().to(logs)));
+    cfg.service(stream("/api/telemetry/stream").route(web::get().to(telemetry)));
 }
 
 async fn logs(request: HttpRequest, state: web::Data<LocalState>) -> Result<HttpResponse, LocalError> {
@@ -67,7 +67,7 @@ fn event_stream(subscription: Subscription, heartbeat: Duration) -> HttpResponse
 
 fn chunks(subscription: Subscription, heartbeat: Duration) -> impl Stream<Item = Result<Bytes, Infallible>> {
     let first = (subscription, GREETING.min(heartbeat));
-    stream::unfold(first, move |(mut subscription, patience)| async move {
+    unfold(first, move |(mut subscription, patience)| async move {
         let chunk = match tokio::time::timeout(patience, subscription.next()).await {
             Err(_) => KEEP_ALIVE,
             Ok(None) => return None,

@@ -4,9 +4,8 @@ use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde_json::{Value, json};
 
-use super::body::query;
+use super::body::query_of;
 use super::error::LocalError;
-use super::validate::Fields;
 use super::{API_VERSION, EDITION, EDITION_NAME, LocalState, guarded};
 use crate::config::{EmbeddingProvider, LlmProvider};
 use crate::search::BUILTIN_MODEL;
@@ -132,21 +131,23 @@ async fn telemetry(state: web::Data<LocalState>) -> Result<HttpResponse, LocalEr
 }
 
 async fn history(request: HttpRequest, state: web::Data<LocalState>) -> Result<HttpResponse, LocalError> {
-    let query = query(&request);
-    let mut fields = Fields::of_query(&query);
-    let limit = fields.number_or("limit", 100, 1, 500);
-    let days = fields.number_or("days", 5, 1, 30);
-    let (limit, days) = fields.done((limit, days))?;
+    let (limit, days) = query_of(&request, |fields| {
+        (
+            fields.number_or("limit", 100, 1, 500),
+            fields.number_or("days", 5, 1, 30),
+        )
+    })?;
     let days = u32::try_from(days).unwrap_or(1);
     Ok(HttpResponse::Ok().json(state.memory.history(limit, days).await?))
 }
 
 async fn logs(request: HttpRequest, state: web::Data<LocalState>) -> Result<HttpResponse, LocalError> {
-    let query = query(&request);
-    let mut fields = Fields::of_query(&query);
-    let lines = fields.number_or("lines", 100, 1, 10_000);
-    let level = fields.optional_text("level", 20);
-    let (lines, level) = fields.done((lines, level))?;
+    let (lines, level) = query_of(&request, |fields| {
+        (
+            fields.number_or("lines", 100, 1, 10_000),
+            fields.optional_text("level", 20),
+        )
+    })?;
     Ok(HttpResponse::Ok().json(state.memory.logs(lines, level).await?))
 }
 

@@ -186,7 +186,7 @@ proptest! {
         whole["uuid"] = UUID.into();
         whole["Attribute"] = attributes(&loose, "loose").into();
         whole["Object"] = json!([holder]);
-        let plan = plan(whole.as_object().unwrap(), MispDefaults { tlp: default, confidence: 0.5 }).unwrap();
+        let plan = plan(whole.as_object().unwrap(), ItemDefaults { tlp: default, confidence: 0.5 }).unwrap();
         prop_assert_eq!(plan.drafts.nodes.len(), inside.len() + loose.len());
         for (at, carrier) in inside.iter().enumerate() {
             let want = floor(&[carrier, &object, &event], default);

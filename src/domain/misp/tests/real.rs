@@ -142,7 +142,7 @@ fn found(plan: &MispPlan) -> BTreeMap<(String, String), Tlp> {
 
 #[test]
 fn every_event_gives_the_nodes_and_markings_that_a_second_reading_expects() {
-    let defaults = MispDefaults {
+    let defaults = ItemDefaults {
         tlp: Tlp::Amber,
         confidence: 0.6,
     };

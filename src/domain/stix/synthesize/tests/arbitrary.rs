@@ -4,7 +4,8 @@ use proptest::prelude::*;
 
 use super::misp_events::stored;
 use super::*;
-use crate::domain::misp::{self, MispDefaults};
+use crate::domain::draft::ItemDefaults;
+use crate::domain::misp;
 
 fn anything() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
@@ -95,7 +96,7 @@ proptest! {
         kind in 0..KINDS.len(), value in prop_oneof![any::<String>(), "[ -~]{1,40}"], comment: String,
     ) {
         let event = json!({"uuid": "e", "Attribute": [{"type": KINDS[kind], "value": value, "comment": comment}]});
-        let plan = misp::plan(event.as_object().unwrap(), MispDefaults { tlp: Tlp::Amber, confidence: 0.6 }).unwrap();
+        let plan = misp::plan(event.as_object().unwrap(), ItemDefaults { tlp: Tlp::Amber, confidence: 0.6 }).unwrap();
         stored(plan).iter().for_each(|node| { made(node); });
     }
 }

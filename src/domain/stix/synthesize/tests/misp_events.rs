@@ -1,7 +1,8 @@
 //! Real MISP events (beside the repository), from the event to the bundle.
 
 use super::*;
-use crate::domain::misp::{self, MispDefaults};
+use crate::domain::draft::ItemDefaults;
+use crate::domain::misp;
 use crate::domain::stix::export::{self, ExportObject, ExportParts};
 
 /// The rows that a plan would become.
@@ -27,7 +28,7 @@ pub(super) fn stored(plan: misp::MispPlan) -> Vec<KgNode> {
 
 #[test]
 fn every_real_misp_event_goes_out_as_one_valid_bundle() {
-    let defaults = MispDefaults {
+    let defaults = ItemDefaults {
         tlp: Tlp::Amber,
         confidence: 0.6,
     };

@@ -4,9 +4,10 @@ use actix_web::{HttpResponse, web};
 use chrono::{DateTime, Utc};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
-use uuid::Uuid;
 
-use super::resource;
+use super::error::HostedError;
+use super::guard::{Admin, Guarded};
+use super::{id_of, resource};
 use crate::actors::identity::{
     ApiKeyView, ChangeUser, ChangeWorkspace, CreateApiKey, CreateUser, CreateWorkspace, ListApiKeys,
     ListUsers, RevokeApiKey, UserView,
@@ -17,8 +18,6 @@ use crate::domain::principal::Workspace;
 use crate::domain::tlp::Tlp;
 use crate::http::AppState;
 use crate::http::body;
-use crate::http::error::HostedError;
-use crate::http::guard::{Admin, Guarded};
 use crate::store::WorkspaceChange;
 
 const BODY_LIMIT: usize = 64 * 1024;
@@ -277,11 +276,6 @@ async fn create_workspace(
         workspace: made.workspace,
         admin: made.admin,
     }))
-}
-
-/// An id in a path; one that is no id names nothing, like one that is unknown.
-fn id_of(text: &str, what: &'static str) -> Result<Uuid, DomainError> {
-    text.parse().map_err(|_| DomainError::NotFound(what))
 }
 
 fn name_of(field: &str, text: &str) -> Result<String, DomainError> {

@@ -10,8 +10,6 @@ use actix_web::http::header::AUTHORIZATION;
 use actix_web::{FromRequest, HttpMessage, HttpRequest, web};
 use secrecy::{ExposeSecret, SecretString};
 
-use super::AppState;
-use super::client_ip::client_ip;
 use super::error::HostedError;
 use crate::actors::identity::{Authenticate, Presented};
 use crate::actors::rate_limiter::TakeRequest;
@@ -19,6 +17,8 @@ use crate::auth::api_key;
 use crate::domain::error::DomainError;
 use crate::domain::permission::Permission;
 use crate::domain::principal::{KNOWLEDGE_GRAPH, Principal};
+use crate::http::AppState;
+use crate::http::client_ip::client_ip;
 
 const HOUR: Duration = Duration::from_secs(3600);
 

@@ -29,7 +29,7 @@ const ROOM: usize = 36 << 20;
 const ROOM_PER_BYTE: usize = 12;
 
 /// Checks the number of entries of a list.
-pub(super) fn entries(field: &str, count: usize) -> Result<(), DomainError> {
+pub fn entries(field: &str, count: usize) -> Result<(), DomainError> {
     if (1..=MAX_ENTRIES).contains(&count) {
         return Ok(());
     }
@@ -40,23 +40,23 @@ pub(super) fn entries(field: &str, count: usize) -> Result<(), DomainError> {
 }
 
 /// Checks the name of a node.
-pub(super) fn name(field: &str, value: &str) -> Result<(), DomainError> {
+pub fn name(field: &str, value: &str) -> Result<(), DomainError> {
     if value.trim().is_empty() || value.len() > MAX_NAME {
         return Err(DomainError::invalid(
             field,
             format!("must have from 1 to {MAX_NAME} bytes"),
         ));
     }
-    text(field, Some(value))
+    text(field, value)
 }
 
 /// Checks a text that stands on every row.
-pub(super) fn shared(field: &str, value: &str) -> Result<(), DomainError> {
+pub fn shared(field: &str, value: &str) -> Result<(), DomainError> {
     characters(field, value, MAX_SHARED)
 }
 
 /// Checks the tags of an item.
-pub(super) fn tags(field: &str, tags: &[String]) -> Result<(), DomainError> {
+pub fn tags(field: &str, tags: &[String]) -> Result<(), DomainError> {
     if tags.len() > MAX_TAGS {
         let rule = format!("must hold at most {MAX_TAGS} entries");
         return Err(DomainError::invalid(field, rule));
@@ -66,8 +66,8 @@ pub(super) fn tags(field: &str, tags: &[String]) -> Result<(), DomainError> {
 }
 
 /// Checks a text that may be missing.
-pub(super) fn text(field: &str, value: Option<&str>) -> Result<(), DomainError> {
-    match value {
+pub fn text<'a>(field: &str, value: impl Into<Option<&'a str>>) -> Result<(), DomainError> {
+    match value.into() {
         Some(value) if value.contains('\0') => {
             Err(DomainError::invalid(field, "must not hold a NUL character"))
         }
@@ -80,7 +80,7 @@ pub(super) fn text(field: &str, value: Option<&str>) -> Result<(), DomainError> 
 }
 
 /// Free-form properties are kept with the node and read with it, so they are bounded.
-pub(super) fn properties(field: &str, properties: &Map<String, Value>) -> Result<(), DomainError> {
+pub fn properties(field: &str, properties: &Map<String, Value>) -> Result<(), DomainError> {
     let bytes = serde_json::to_vec(properties).map_or(usize::MAX, |text| text.len());
     if bytes > MAX_PROPERTIES {
         return Err(DomainError::invalid(
@@ -92,12 +92,12 @@ pub(super) fn properties(field: &str, properties: &Map<String, Value>) -> Result
 }
 
 /// Checks what a request of `size` bytes is about to repeat, before anything is made of it.
-pub(super) fn repeated(field: &str, bytes: usize, size: usize) -> Result<(), DomainError> {
+pub fn repeated(field: &str, bytes: usize, size: usize) -> Result<(), DomainError> {
     fits(field, (bytes as f64 * COPIES) as usize, size)
 }
 
 /// Checks what a request of `size` bytes needs to be written.
-pub(super) fn weight(field: &str, drafts: &Drafts, size: usize) -> Result<(), DomainError> {
+pub fn weight(field: &str, drafts: &Drafts, size: usize) -> Result<(), DomainError> {
     fits(field, drafts.weight(), size)
 }
 
@@ -112,12 +112,12 @@ fn fits(field: &str, needed: usize, size: usize) -> Result<(), DomainError> {
     ))
 }
 
-fn characters(field: &str, value: &str, most: usize) -> Result<(), DomainError> {
-    if value.trim().is_empty() || (value.len() > most && value.chars().nth(most).is_some()) {
+fn characters(field: &str, value: &str, max: usize) -> Result<(), DomainError> {
+    if value.trim().is_empty() || (value.len() > max && value.chars().nth(max).is_some()) {
         return Err(DomainError::invalid(
             field,
-            format!("must have from 1 to {most} characters"),
+            format!("must have from 1 to {max} characters"),
         ));
     }
-    text(field, Some(value))
+    text(field, value)
 }

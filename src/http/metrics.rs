@@ -1,14 +1,15 @@
-//! The admin listener: figures for operators, on an address of its own.
+//! The metrics listener: for operators, on an address of its own.
 
 use actix_web::{HttpResponse, web};
 use metrics_exporter_prometheus::PrometheusHandle;
 
-use super::error::no_route;
+use super::hosted::HostedError;
+use super::problem::no_route;
 
-/// Registers the routes of the admin listener.
+/// Registers the routes of the metrics listener.
 pub fn configure(cfg: &mut web::ServiceConfig) {
     cfg.route("/metrics", web::get().to(metrics));
-    cfg.default_service(web::route().to(no_route));
+    cfg.default_service(web::route().to(no_route::<HostedError>));
 }
 
 async fn metrics(recorder: web::Data<PrometheusHandle>) -> HttpResponse {

@@ -1,0 +1,86 @@
+//! Nodes that an analyst enters.
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::{Plan, WayIn, bounds, compact, digest, or_default, with_value};
+use crate::domain::confidence::Confidence;
+use crate::domain::draft::{Drafts, EvidenceDraft, ItemDefaults, NodeDraft, identity};
+use crate::domain::error::DomainError;
+use crate::domain::naming::identity_of;
+use crate::domain::node::NodeType;
+use crate::domain::tlp::Tlp;
+
+/// What an analyst sends.
+#[derive(Debug, Deserialize)]
+pub struct AnalystEntries {
+    nodes: Vec<AnalystNode>,
+    default_tlp: Option<Tlp>,
+    default_confidence: Option<Confidence>,
+}
+
+#[derive(Debug, Deserialize)]
+struct AnalystNode {
+    name: String,
+    node_type: NodeType,
+    #[serde(default, deserialize_with = "or_default")]
+    description: String,
+    tlp: Option<Tlp>,
+    confidence: Option<Confidence>,
+    #[serde(default)]
+    properties: Map<String, Value>,
+}
+
+impl WayIn for AnalystEntries {
+    const ACTION: &'static str = "ingest.analyst";
+    const ENTRIES: &'static str = "nodes";
+
+    fn plan(mut self, by: &str, _: usize) -> Result<Plan, DomainError> {
+        bounds::entries(Self::ENTRIES, self.nodes.len())?;
+        for (i, node) in self.nodes.iter_mut().enumerate() {
+            bounds::name(&format!("nodes[{i}].name"), &node.name)?;
+            bounds::text(&format!("nodes[{i}].description"), &*node.description)?;
+            bounds::properties(&format!("nodes[{i}].properties"), &node.properties)?;
+            node.name = node.name.trim().into();
+        }
+        let defaults = ItemDefaults::or(self.default_tlp, Tlp::Green, self.default_confidence, 0.8);
+        Ok(drafts_of(by, &self.nodes, defaults).into())
+    }
+}
+
+/// A node and an evidence record for each entry; `by` is the analyst.
+fn drafts_of(by: &str, nodes: &[AnalystNode], defaults: ItemDefaults) -> Drafts {
+    let mut drafts = Drafts::default();
+    for entry in nodes {
+        let tlp = entry.tlp.unwrap_or(defaults.tlp);
+        let (key, merge_by_name) = identity_of(entry.node_type, &entry.name);
+        let raw = compact(json!({
+            "name": entry.name, "node_type": entry.node_type, "description": entry.description, "tlp": tlp,
+            "confidence": entry.confidence, "properties": entry.properties, "analyst": by,
+        }));
+        let evidence = drafts.evidence.len();
+        drafts.evidence.push(EvidenceDraft {
+            identity: identity(["analyst", &key, &digest(&raw)]),
+            kind: "analyst",
+            ext_id: None,
+            title: entry.name.clone(),
+            source: by.into(),
+            tlp,
+            raw,
+        });
+        drafts.nodes.push(NodeDraft {
+            identity: key,
+            node_type: entry.node_type,
+            name: entry.name.clone(),
+            description: entry.description.clone(),
+            source: by.into(),
+            source_type: "analyst",
+            tlp,
+            confidence: entry.confidence.map_or(defaults.confidence, Confidence::value),
+            properties: with_value(entry.node_type, &entry.name, entry.properties.clone()).into(),
+            evidence: vec![evidence],
+            merge_by_name,
+        });
+    }
+    drafts
+}

@@ -1,0 +1,226 @@
+//! Items of an OSINT collector.
+
+use chrono::{DateTime, Utc};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{Plan, WayIn, bounds, compact, digest, or_default, present, with_value};
+use crate::domain::confidence::Confidence;
+use crate::domain::draft::{Drafts, EvidenceDraft, ItemDefaults, NodeDraft, identity};
+use crate::domain::error::DomainError;
+use crate::domain::naming::identity_of;
+use crate::domain::node::NodeType;
+use crate::domain::tlp::Tlp;
+
+/// What a collector sends.
+#[derive(Debug, Deserialize)]
+pub struct OsintItems {
+    collector: String,
+    items: Vec<OsintItem>,
+    default_tlp: Option<Tlp>,
+    default_confidence: Option<Confidence>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct OsintItem {
+    title: String,
+    #[serde(default, deserialize_with = "or_default")]
+    description: String,
+    url: Option<String>,
+    #[serde(rename = "type")]
+    node_type: Option<NodeType>,
+    tlp: Option<Tlp>,
+    confidence: Option<Confidence>,
+    #[serde(default)]
+    tags: Vec<String>,
+    published: Option<DateTime<Utc>>,
+}
+
+impl WayIn for OsintItems {
+    const ACTION: &'static str = "ingest.osint";
+    const ENTRIES: &'static str = "items";
+
+    fn plan(mut self, _: &str, size: usize) -> Result<Plan, DomainError> {
+        bounds::shared("collector", &self.collector)?;
+        bounds::entries(Self::ENTRIES, self.items.len())?;
+        // As the source of node and evidence, in the properties and in the original.
+        let repeated = 4 * self.items.len() * self.collector.len();
+        bounds::repeated(Self::ENTRIES, repeated, size)?;
+        for (i, item) in self.items.iter_mut().enumerate() {
+            item.check(&format!("items[{i}]"))?;
+        }
+        let defaults = ItemDefaults::or(self.default_tlp, Tlp::Amber, self.default_confidence, 0.5);
+        Ok(drafts_of(&self.collector, &self.items, defaults).into())
+    }
+}
+
+impl OsintItem {
+    /// Checks the texts, and takes the blanks around title and URL away.
+    fn check(&mut self, place: &str) -> Result<(), DomainError> {
+        bounds::name(&format!("{place}.title"), &self.title)?;
+        bounds::text(&format!("{place}.description"), &*self.description)?;
+        bounds::text(&format!("{place}.url"), self.url.as_deref())?;
+        bounds::tags(&format!("{place}.tags"), &self.tags)?;
+        self.title = self.title.trim().into();
+        let url = self.url.as_deref().map(str::trim);
+        self.url = url.filter(|url| !url.is_empty()).map(str::to_owned);
+        Ok(())
+    }
+}
+
+/// A node and an evidence record for each item.
+fn drafts_of(collector: &str, items: &[OsintItem], defaults: ItemDefaults) -> Drafts {
+    let mut drafts = Drafts::default();
+    for item in items {
+        let tlp = item.tlp.unwrap_or(defaults.tlp);
+        let node_type = item.node_type.unwrap_or_else(|| inferred_type(item));
+        let raw = compact(json!({
+            "collector": collector, "title": item.title, "description": item.description, "url": item.url,
+            "type": node_type, "tlp": tlp, "confidence": item.confidence, "tags": item.tags,
+            "published": item.published,
+        }));
+        let properties = present([
+            ("collector", json!(collector)),
+            ("url", json!(item.url)),
+            ("tags", json!(item.tags)),
+            ("published", json!(item.published)),
+        ]);
+        let (key, merge_by_name) = osint_identity(node_type, item);
+        let evidence = drafts.evidence.len();
+        drafts.evidence.push(EvidenceDraft {
+            identity: identity(["osint", &key, &digest(&raw)]),
+            kind: "osint",
+            ext_id: item.url.clone(),
+            title: item.title.clone(),
+            source: collector.into(),
+            tlp,
+            raw,
+        });
+        drafts.nodes.push(NodeDraft {
+            identity: key,
+            node_type,
+            name: item.title.clone(),
+            description: item.description.clone(),
+            source: collector.into(),
+            source_type: "osint",
+            tlp,
+            confidence: item.confidence.map_or(defaults.confidence, Confidence::value),
+            properties: with_value(node_type, &item.title, properties).into(),
+            evidence: vec![evidence],
+            merge_by_name,
+        });
+    }
+    drafts
+}
+
+/// The type of an item that states none (hosted specification, `POST /api/ingest/osint`).
+fn inferred_type(item: &OsintItem) -> NodeType {
+    let text = format!("{} {}", item.title, item.description).to_lowercase();
+    let words: Vec<&str> = text.split(|c: char| !(c.is_alphanumeric() || c == '&')).collect();
+    // Beginnings of words: "exploited" counts, "laptop" is no APT.
+    let begins = |start: &str| words.iter().any(|word| word.starts_with(start));
+    let apt = |word: &&str| {
+        word.strip_prefix("apt")
+            .is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit()))
+    };
+    let actors = words
+        .windows(2)
+        .any(|pair| matches!(pair, ["threat", actor] if actor.starts_with("actor")));
+    if begins("cve") || begins("ransomware") || begins("exploit") {
+        NodeType::Vulnerability
+    } else if words.iter().any(apt) || actors {
+        NodeType::Actor
+    } else if words.contains(&"mitre") || begins("att&ck") {
+        NodeType::Attck
+    } else {
+        NodeType::Osint
+    }
+}
+
+/// The identity of an item, and whether a node that carries its title is the same one.
+fn osint_identity(node_type: NodeType, item: &OsintItem) -> (String, bool) {
+    match (&item.url, node_type) {
+        // An article is its address; that it is about a group does not make it the group.
+        (Some(url), NodeType::Osint) => (identity(["osint", "url", url.trim_end_matches('/')]), false),
+        (Some(_) | None, node_type) => identity_of(node_type, &item.title),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEFAULTS: ItemDefaults = ItemDefaults {
+        tlp: Tlp::Green,
+        confidence: 0.5,
+    };
+
+    fn item(title: &str) -> OsintItem {
+        OsintItem {
+            title: title.into(),
+            description: String::new(),
+            url: None,
+            node_type: None,
+            tlp: None,
+            confidence: None,
+            tags: vec![],
+            published: None,
+        }
+    }
+
+    #[test]
+    fn the_type_of_an_item_is_inferred_from_its_words() {
+        for (title, want) in [
+            ("CVE-2024-3094 in xz", NodeType::Vulnerability),
+            ("New ransomware wave", NodeType::Vulnerability),
+            ("Exploit published", NodeType::Vulnerability),
+            ("APT29 is back", NodeType::Actor),
+            ("A look at threat-actors of 2024", NodeType::Actor),
+            ("MITRE updates ATT&CK", NodeType::Attck),
+            ("APT 28", NodeType::Actor),
+            ("Stolen laptop, chapter 3, captured", NodeType::Osint),
+            ("Weekly summary", NodeType::Osint),
+        ] {
+            assert_eq!(inferred_type(&item(title)), want, "{title}");
+        }
+    }
+
+    #[test]
+    fn an_osint_item_is_its_url_and_a_changed_one_is_new_evidence() {
+        let mut first = item("A");
+        first.url = Some("https://example.com/a/".into());
+        let mut second = item("A, corrected");
+        second.url = Some("https://example.com/a".into());
+        let drafts = drafts_of("rss", &[first.clone(), second, first], DEFAULTS);
+        assert_eq!(drafts.nodes[0].identity, drafts.nodes[1].identity);
+        assert_ne!(drafts.evidence[0].identity, drafts.evidence[1].identity);
+        assert_eq!(drafts.evidence[0].identity, drafts.evidence[2].identity);
+    }
+
+    #[test]
+    fn an_item_of_another_type_is_what_its_title_names_wherever_it_stands() {
+        let of = |node_type, title: &str| OsintItem {
+            url: Some("https://example.com/list".into()),
+            node_type: Some(node_type),
+            ..item(title)
+        };
+        let items = [
+            of(NodeType::Ioc, "198[.]51.100.7"),
+            of(NodeType::Ioc, "evil.example.com"),
+            of(NodeType::Actor, "Fancy Bear"),
+            of(NodeType::Cve, "CVE-2024-3094"),
+        ];
+        let drafts = drafts_of("rss", &items, DEFAULTS);
+        for (node, item) in drafts.nodes.iter().zip(&items) {
+            let (identity, merge_by_name) = identity_of(node.node_type, &item.title);
+            assert_eq!((&node.identity, node.merge_by_name), (&identity, merge_by_name));
+        }
+        assert!(
+            drafts
+                .evidence
+                .iter()
+                .all(|evidence| evidence.ext_id == items[0].url)
+        );
+        assert_eq!(drafts.nodes[0].properties.map()["value"], "198.51.100.7");
+    }
+}

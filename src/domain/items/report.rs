@@ -1,0 +1,233 @@
+//! Structured reports.
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::{Plan, WayIn, bounds, compact, digest, or_default, present, with_value};
+use crate::domain::confidence::Confidence;
+use crate::domain::draft::{Drafts, EdgeDraft, EvidenceDraft, ItemDefaults, NodeDraft, identity};
+use crate::domain::error::DomainError;
+use crate::domain::extraction::{Extractor, canonical_name, stated_relations};
+use crate::domain::naming::identity_of;
+use crate::domain::node::NodeType;
+use crate::domain::tlp::Tlp;
+
+/// A report as it was sent; written as JSON, its original.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Report {
+    title: String,
+    source_name: Option<String>,
+    content_blocks: Vec<ReportBlock>,
+    #[serde(skip_serializing)]
+    default_tlp: Option<Tlp>,
+    #[serde(skip_serializing)]
+    default_confidence: Option<Confidence>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct ReportBlock {
+    entity_name: String,
+    node_type: NodeType,
+    #[serde(default, deserialize_with = "or_default")]
+    description: String,
+    tlp: Option<Tlp>,
+    source_url: Option<String>,
+    excerpt: Option<String>,
+    confidence: Option<Confidence>,
+}
+
+impl WayIn for Report {
+    const ACTION: &'static str = "ingest.report";
+    const ENTRIES: &'static str = "content_blocks";
+
+    fn plan(mut self, _: &str, size: usize) -> Result<Plan, DomainError> {
+        bounds::shared("title", &self.title)?;
+        // A blank source is none.
+        self.source_name = self.source_name.filter(|source| !source.trim().is_empty());
+        if let Some(source) = &self.source_name {
+            bounds::shared("source_name", source)?;
+        }
+        bounds::entries(Self::ENTRIES, self.content_blocks.len())?;
+        let shown = self.title.len() + self.source_name.as_ref().unwrap_or(&self.title).len();
+        bounds::repeated(Self::ENTRIES, shown * self.content_blocks.len(), size)?;
+        for (i, block) in self.content_blocks.iter_mut().enumerate() {
+            block.check(&format!("content_blocks[{i}]"))?;
+        }
+        self.title = self.title.trim().into();
+        let defaults = ItemDefaults::or(self.default_tlp, Tlp::Green, self.default_confidence, 0.6);
+        Ok(drafts_of(&self, defaults).into())
+    }
+}
+
+impl ReportBlock {
+    /// Checks the texts, and takes the blanks around the name away.
+    fn check(&mut self, place: &str) -> Result<(), DomainError> {
+        bounds::name(&format!("{place}.entity_name"), &self.entity_name)?;
+        bounds::text(&format!("{place}.description"), &*self.description)?;
+        bounds::text(&format!("{place}.source_url"), self.source_url.as_deref())?;
+        bounds::text(&format!("{place}.excerpt"), self.excerpt.as_deref())?;
+        self.entity_name = self.entity_name.trim().into();
+        Ok(())
+    }
+}
+
+/// The drafts of a report: its blocks as nodes, all linked to the one evidence record of the report, and the
+/// relationships that its texts state among them.
+fn drafts_of(report: &Report, defaults: ItemDefaults) -> Drafts {
+    let mut drafts = Drafts::default();
+    let source = report.source_name.clone().unwrap_or_else(|| report.title.clone());
+    let raw = compact(json!(report));
+    let marking = |block: &ReportBlock| block.tlp.unwrap_or(defaults.tlp);
+    // The report as a whole is as restricted as its most restricted block.
+    let whole = report
+        .content_blocks
+        .iter()
+        .map(marking)
+        .max()
+        .unwrap_or(defaults.tlp)
+        .max(defaults.tlp);
+    drafts.evidence.push(EvidenceDraft {
+        identity: identity([
+            "report",
+            &canonical_name(&report.title),
+            &canonical_name(&source),
+            // Not in the original where it is the default: the same report under another marking is another record.
+            whole.as_str(),
+            &digest(&raw),
+        ]),
+        kind: "report",
+        ext_id: None,
+        title: report.title.clone(),
+        source: source.clone(),
+        tlp: whole,
+        raw,
+    });
+    for block in &report.content_blocks {
+        let (key, merge_by_name) = identity_of(block.node_type, &block.entity_name);
+        // The report's own words are marked as the report is: a block marked lower does not show them, unless
+        // they are for everybody in the community anyway.
+        let shown = marking(block) >= defaults.tlp || defaults.tlp <= Tlp::Green;
+        let properties = present([
+            ("report", json!(shown.then_some(&report.title))),
+            ("source_url", json!(block.source_url)),
+            ("excerpt", json!(block.excerpt)),
+        ]);
+        drafts.nodes.push(NodeDraft {
+            identity: key,
+            node_type: block.node_type,
+            name: block.entity_name.clone(),
+            description: block.description.clone(),
+            source: if shown { source.clone() } else { "report".into() },
+            source_type: "report",
+            tlp: marking(block),
+            confidence: block.confidence.map_or(defaults.confidence, Confidence::value),
+            properties: with_value(block.node_type, &block.entity_name, properties).into(),
+            evidence: vec![0],
+            merge_by_name,
+        });
+    }
+    for block in &report.content_blocks {
+        let confidence = block.confidence.map_or(defaults.confidence, Confidence::value);
+        for text in [Some(&block.description), block.excerpt.as_ref()]
+            .into_iter()
+            .flatten()
+        {
+            stated_edges(text, marking(block), confidence, &mut drafts);
+        }
+    }
+    drafts
+}
+
+/// Adds the relationships that a text states between nodes of the drafts.
+fn stated_edges(text: &str, tlp: Tlp, confidence: f64, drafts: &mut Drafts) {
+    let hits = Extractor::shared().extract(text);
+    for relation in stated_relations(text, &hits) {
+        let end = |hit: usize| {
+            let hit = hits.get(hit)?;
+            let (key, _) = identity_of(hit.kind.node_type(), &hit.value);
+            drafts.nodes.iter().position(|node| node.identity == key)
+        };
+        let (Some(source), Some(target)) = (end(relation.subject), end(relation.object)) else {
+            continue;
+        };
+        if source != target {
+            drafts.edges.push(EdgeDraft {
+                source,
+                target,
+                relationship: relation.verb.as_str().into(),
+                // The sentence may say more than either node: the edge is as restricted as its text.
+                tlp,
+                confidence,
+                proof: text.get(relation.sentence.clone()).unwrap_or(text).trim().into(),
+                evidence: 0,
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEFAULTS: ItemDefaults = ItemDefaults {
+        tlp: Tlp::Green,
+        confidence: 0.5,
+    };
+
+    fn report(content_blocks: Vec<ReportBlock>) -> Report {
+        Report {
+            title: "T".into(),
+            source_name: None,
+            content_blocks,
+            default_tlp: None,
+            default_confidence: None,
+        }
+    }
+
+    #[test]
+    fn one_report_under_two_markings_is_two_evidence_records() {
+        let report = report(vec![]);
+        let of = |tlp| {
+            drafts_of(&report, ItemDefaults { tlp, ..DEFAULTS }).evidence[0]
+                .identity
+                .clone()
+        };
+        assert_ne!(of(Tlp::Green), of(Tlp::Red));
+        assert_eq!(of(Tlp::Green), of(Tlp::Green));
+    }
+
+    #[test]
+    fn a_report_links_what_it_states_and_not_what_merely_stands_together() {
+        let block = |name: &str, node_type, excerpt: &str| ReportBlock {
+            entity_name: name.into(),
+            node_type,
+            description: String::new(),
+            tlp: None,
+            source_url: None,
+            excerpt: Some(excerpt.into()),
+            confidence: None,
+        };
+        let report = report(vec![
+            block(
+                "Fancy Bear",
+                NodeType::Actor,
+                "APT28 uses X-Agent against ministries.",
+            ),
+            block("X-Agent", NodeType::Tool, "Seen again."),
+            block(
+                "Mimikatz",
+                NodeType::Tool,
+                "Mimikatz was on the same host as X-Agent.",
+            ),
+        ]);
+        let drafts = drafts_of(&report, DEFAULTS);
+        let edges: Vec<_> = drafts
+            .edges
+            .iter()
+            .map(|e| (e.source, e.relationship.as_str(), e.target))
+            .collect();
+        assert_eq!(edges, [(0, "uses", 1)]);
+        assert_eq!(drafts.edges[0].proof, "APT28 uses X-Agent against ministries.");
+        assert!(drafts.nodes.iter().all(|node| node.evidence == [0]));
+    }
+}

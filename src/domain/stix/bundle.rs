@@ -1,0 +1,130 @@
+//! The request that brings a bundle: its objects, wherever they stand in it, and its defaults.
+
+use std::fmt::Display;
+
+use chrono::{DateTime, Utc};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::ingest::Defaults;
+use super::objects::{self, Objects};
+use crate::domain::confidence::Confidence;
+use crate::domain::error::DomainError;
+use crate::domain::tlp::{Tlp, UnknownTlp};
+
+const DEFAULT_CONFIDENCE: f64 = 0.7;
+
+/// The fields of a request; unknown ones are ignored.
+#[derive(Default, Deserialize)]
+struct Body<'a> {
+    #[serde(borrow)]
+    bundle: Option<&'a RawValue>,
+    default_tlp: Option<Value>,
+    default_confidence: Option<Value>,
+}
+
+/// A bundle; the type is a value of any kind, so that a wrong one is refused by its name.
+#[derive(Deserialize)]
+struct Bundle<'a> {
+    #[serde(rename = "type")]
+    kind: Option<Value>,
+    #[serde(borrow)]
+    objects: Option<&'a RawValue>,
+}
+
+/// The objects and defaults of a request body. No tree is made of it: an object is parsed when its turn comes.
+///
+/// # Errors
+/// The field that is wrong, and the rule it breaks.
+pub fn read(body: Vec<u8>, now: DateTime<Utc>) -> Result<(Objects, Defaults), DomainError> {
+    let text = String::from_utf8(body).map_err(not_json)?;
+    let fields: Body<'_> = match shape(&text) {
+        Shape::Object => serde_json::from_str(&text).map_err(not_json)?,
+        // A bare array in place of the whole body: the defaults apply.
+        Shape::Array => Body {
+            bundle: Some(serde_json::from_str(&text).map_err(not_json)?),
+            ..Body::default()
+        },
+        Shape::Other => {
+            serde_json::from_str::<IgnoredAny>(&text).map_err(not_json)?;
+            let rule = "must be an object with a bundle, or an array";
+            return Err(DomainError::invalid("body", rule));
+        }
+    };
+    let defaults = Defaults {
+        tlp: default_tlp(fields.default_tlp.as_ref())?,
+        confidence: default_confidence(fields.default_confidence.as_ref())?,
+        now,
+    };
+    let bundle = fields
+        .bundle
+        .ok_or_else(|| DomainError::invalid("bundle", "is required"))?;
+    let places = objects::places(&text, &objects_of(bundle.get())?);
+    let objects = Objects::read(text, places).map_err(not_json)?;
+    Ok((objects, defaults))
+}
+
+/// The objects of a bundle, or of an array in its place. A bundle may be empty (STIX 2.1 section 8).
+fn objects_of(bundle: &str) -> Result<Vec<&RawValue>, DomainError> {
+    match shape(bundle) {
+        Shape::Array => serde_json::from_str(bundle).map_err(not_json),
+        Shape::Object => {
+            let bundle: Bundle<'_> = serde_json::from_str(bundle).map_err(not_json)?;
+            if bundle.kind.as_ref().and_then(Value::as_str) != Some("bundle") {
+                return Err(DomainError::invalid("bundle.type", "must be \"bundle\""));
+            }
+            let Some(objects) = bundle.objects else {
+                return Ok(Vec::new());
+            };
+            if shape(objects.get()) != Shape::Array {
+                return Err(DomainError::invalid("bundle.objects", "must be an array"));
+            }
+            serde_json::from_str(objects.get()).map_err(not_json)
+        }
+        Shape::Other => Err(DomainError::invalid(
+            "bundle",
+            "must be a STIX bundle or an array of STIX objects",
+        )),
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shape {
+    Object,
+    Array,
+    Other,
+}
+
+/// What a JSON text begins as. To the derived reader an array would do for an object.
+fn shape(text: &str) -> Shape {
+    match text.trim_start().as_bytes().first() {
+        Some(b'{') => Shape::Object,
+        Some(b'[') => Shape::Array,
+        Some(_) | None => Shape::Other,
+    }
+}
+
+fn not_json(cause: impl Display) -> DomainError {
+    DomainError::invalid("body", format!("is not valid JSON: {cause}"))
+}
+
+fn default_tlp(value: Option<&Value>) -> Result<Tlp, DomainError> {
+    let wrong = |rule: &str| DomainError::invalid("default_tlp", rule);
+    match value {
+        None | Some(Value::Null) => Ok(Tlp::Green),
+        Some(Value::String(text)) => text.parse().map_err(|rule: UnknownTlp| wrong(&rule.to_string())),
+        Some(_) => Err(wrong("must be a string")),
+    }
+}
+
+fn default_confidence(value: Option<&Value>) -> Result<f64, DomainError> {
+    let Some(value) = value.filter(|value| !value.is_null()) else {
+        return Ok(DEFAULT_CONFIDENCE);
+    };
+    let confidence = Confidence::try_from(value.as_f64().unwrap_or(f64::NAN));
+    confidence
+        .map(Confidence::value)
+        .map_err(|rule| DomainError::invalid("default_confidence", rule))
+}

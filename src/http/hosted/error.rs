@@ -1,0 +1,79 @@
+//! The hosted API's errors: `{error, details?}`.
+
+use std::fmt;
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{HeaderName, HeaderValue};
+use actix_web::{HttpResponse, ResponseError};
+use serde::Serialize;
+
+use crate::domain::error::DomainError;
+use crate::http::problem::{self, Problem};
+
+/// How many objects an export left out because a marking of theirs is not defined.
+pub const HELD_BACK: HeaderName = HeaderName::from_static("x-held-back");
+
+/// Body of every non-2xx answer.
+#[derive(Serialize)]
+struct ErrorBody<'a> {
+    error: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<&'a str>,
+}
+
+/// An error on its way to a client of the hosted API.
+#[derive(Debug)]
+pub enum HostedError {
+    /// A status with a text of the contract.
+    Says(StatusCode, &'static str),
+    Domain(DomainError),
+}
+
+impl Problem for HostedError {
+    const NO_ROUTE: Self = Self::Says(StatusCode::NOT_FOUND, "no such route");
+    const NO_METHOD: Self = Self::Says(StatusCode::METHOD_NOT_ALLOWED, "method not allowed");
+}
+
+impl From<DomainError> for HostedError {
+    fn from(error: DomainError) -> Self {
+        Self::Domain(error)
+    }
+}
+
+impl fmt::Display for HostedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Says(_, text) => f.write_str(text),
+            Self::Domain(error) => error.fmt(f),
+        }
+    }
+}
+
+impl ResponseError for HostedError {
+    fn status_code(&self) -> StatusCode {
+        match self {
+            Self::Says(status, _) => *status,
+            Self::Domain(error) => problem::status_of(error, StatusCode::BAD_REQUEST),
+        }
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        let (mut retry_after, mut details, mut held_back) = (None, None, None);
+        if let Self::Domain(error) = self {
+            problem::log(error);
+            retry_after = problem::retry_after(error);
+            if let DomainError::InvalidBundle { details: found } = error {
+                details = Some(found.as_str());
+            }
+            if let DomainError::HeldBack { count } = error {
+                held_back = Some(*count);
+            }
+        }
+        let error = self.to_string();
+        let mut response = problem::response(self.status_code(), retry_after, ErrorBody { error, details });
+        if let Some(count) = held_back {
+            response.headers_mut().insert(HELD_BACK, HeaderValue::from(count));
+        }
+        response
+    }
+}

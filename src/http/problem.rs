@@ -1,0 +1,121 @@
+//! Errors on their way to a client: status, headers and log of each kind. How an error is worded is each API's own.
+
+use actix_web::body::{BoxBody, MessageBody};
+use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
+use actix_web::http::StatusCode;
+use actix_web::http::header::{ALLOW, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use actix_web::middleware::{Next, from_fn};
+use actix_web::{Error, HttpResponse, Resource, ResponseError, web};
+use serde::Serialize;
+
+use crate::domain::error::{DomainError, ErrorKind};
+
+/// Seconds a client should wait after a 503, or for a place to write.
+pub(super) const RETRY_SECONDS: u64 = 1;
+
+/// The errors of one API.
+pub(super) trait Problem: ResponseError + Sized + 'static {
+    /// The path does not exist.
+    const NO_ROUTE: Self;
+    /// The path does not have the method.
+    const NO_METHOD: Self;
+}
+
+/// What a route becomes once it is registered.
+pub(super) trait Endpoint:
+    ServiceFactory<ServiceRequest, Config = (), Response = ServiceResponse, Error = Error, InitError = ()>
+{
+}
+
+impl<T> Endpoint for T where
+    T: ServiceFactory<ServiceRequest, Config = (), Response = ServiceResponse, Error = Error, InitError = ()>
+{
+}
+
+/// The status of an error; `invalid` is that of a broken rule.
+pub(super) fn status_of(error: &DomainError, invalid: StatusCode) -> StatusCode {
+    match error.kind() {
+        ErrorKind::Invalid => invalid,
+        ErrorKind::Unauthenticated => StatusCode::UNAUTHORIZED,
+        ErrorKind::Forbidden => StatusCode::FORBIDDEN,
+        ErrorKind::NotFound => StatusCode::NOT_FOUND,
+        ErrorKind::Conflict => StatusCode::CONFLICT,
+        ErrorKind::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        ErrorKind::TooSlow => StatusCode::REQUEST_TIMEOUT,
+        ErrorKind::InvalidBundle => StatusCode::UNPROCESSABLE_ENTITY,
+        ErrorKind::RateLimited => StatusCode::TOO_MANY_REQUESTS,
+        ErrorKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+/// Seconds after which the request may succeed.
+pub(super) fn retry_after(error: &DomainError) -> Option<u64> {
+    match error {
+        // Rounded up: a client that comes back a moment too early is refused again.
+        DomainError::RateLimited { retry_after } => Some(retry_after.as_secs() + 1),
+        DomainError::Busy { .. } | DomainError::Timeout { .. } | DomainError::StorageUnreachable => {
+            Some(RETRY_SECONDS)
+        }
+        // A failed disk takes a person, not a second.
+        DomainError::StorageFailed
+        | DomainError::Invalid { .. }
+        | DomainError::Unauthenticated(_)
+        | DomainError::Forbidden(_)
+        | DomainError::NotFound(_)
+        | DomainError::Conflict(_)
+        | DomainError::TooLarge { .. }
+        | DomainError::TransactionTooLarge { .. }
+        | DomainError::HeldBack { .. }
+        | DomainError::TooSlow
+        | DomainError::InvalidBundle { .. }
+        | DomainError::Internal { .. } => None,
+    }
+}
+
+/// Logs what the client is not told.
+pub(super) fn log(error: &DomainError) {
+    if let DomainError::Internal { what, cause } = error {
+        tracing::error!(what, cause, "request failed");
+    }
+}
+
+/// The answer with a body, and the headers that its status asks for.
+pub(super) fn response(status: StatusCode, retry_after: Option<u64>, body: impl Serialize) -> HttpResponse {
+    let mut response = HttpResponse::build(status).json(body);
+    let headers = response.headers_mut();
+    if status == StatusCode::UNAUTHORIZED {
+        // A 401 must name a scheme to authenticate by (RFC 9110 section 15.5.2).
+        headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    if let Some(seconds) = retry_after {
+        headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+/// Answers a path that does not exist.
+pub(super) async fn no_route<P: Problem>() -> HttpResponse {
+    P::NO_ROUTE.error_response()
+}
+
+/// A resource that answers 405 in the words of its API to a method it does not have.
+pub(super) fn resource<P: Problem>(path: &'static str) -> Resource<impl Endpoint> {
+    web::resource(path).wrap(from_fn(no_method::<P>))
+}
+
+/// Gives the router's 405 the body of the API and keeps its `Allow` (RFC 9110 section 15.5.6).
+async fn no_method<P: Problem>(
+    request: ServiceRequest,
+    next: Next<impl MessageBody + 'static>,
+) -> Result<ServiceResponse<BoxBody>, Error> {
+    let response = next.call(request).await?;
+    if response.status() != StatusCode::METHOD_NOT_ALLOWED {
+        return Ok(response.map_into_boxed_body());
+    }
+    let mut answer = P::NO_METHOD.error_response();
+    if let Some(allow) = response.headers().get(ALLOW) {
+        answer.headers_mut().insert(ALLOW, allow.clone());
+    }
+    Ok(response.into_response(answer))
+}
