@@ -46,25 +46,3 @@ pub(super) fn beside<T: Send + 'static>(
 fn joined<T>(result: Result<Result<T, DomainError>, tokio::task::JoinError>) -> Result<T, DomainError> {
     result.unwrap_or_else(|error| Err(DomainError::internal("the request failed unexpectedly", error)))
 }
-
-/// Implements the handlers whose work is one async function of the actor's core.
-macro_rules! delegate {
-    ($actor:ty: $($message:ty => $method:ident),+ $(,)?) => { $(
-        impl actix::Handler<$crate::actors::handle::Job<$message>> for $actor {
-            type Result = actix::ResponseFuture<
-                Result<<$message as $crate::actors::handle::Request>::Reply, $crate::domain::error::DomainError>,
-            >;
-
-            fn handle(
-                &mut self,
-                job: $crate::actors::handle::Job<$message>,
-                _: &mut Self::Context,
-            ) -> Self::Result {
-                let (message, guard, span) = job.open();
-                let core = std::sync::Arc::clone(&self.core);
-                $crate::actors::job::run(&self.runtime, guard, span, async move { core.$method(message).await })
-            }
-        }
-    )+ };
-}
-pub(super) use delegate;

@@ -60,11 +60,6 @@ impl Roster {
         handle
     }
 
-    /// Takes over an actor that was started elsewhere.
-    pub fn add(&mut self, actor: impl Kept + 'static) {
-        self.kept.push(Box::new(actor));
-    }
-
     /// Starts again each actor that dies; `give_up` is called with the name of one that dies more than `max_restarts`
     /// times a minute.
     pub fn keep(self, max_restarts: u32, give_up: impl Fn(&'static str) + Send + 'static) -> JoinHandle<()> {

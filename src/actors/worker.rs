@@ -5,6 +5,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix::{Actor, Context, Handler, ResponseFuture};
 use futures_util::future::BoxFuture;
@@ -96,4 +97,18 @@ impl<W: Work> Handler<Job<W>> for Worker<W::Core> {
         let core = Arc::clone(&self.core);
         job::run(&self.runtime, guard, span, work.run(core))
     }
+}
+
+/// Upkeep that begins at once and comes again after each `interval`.
+pub(super) fn every<F: Future<Output = ()> + Send + 'static>(
+    interval: Duration,
+    work: impl Fn() -> F + Send + 'static,
+) -> BoxFuture<'static, ()> {
+    Box::pin(async move {
+        let mut ticks = tokio::time::interval(interval);
+        loop {
+            ticks.tick().await;
+            work().await;
+        }
+    })
 }

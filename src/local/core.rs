@@ -21,7 +21,7 @@ use crate::actors::graph_store::{GraphCore, Holds, Surroundings};
 use crate::actors::rate_limiter::RateLimiter;
 use crate::actors::roster::Roster;
 use crate::actors::telemetry_tailer::{
-    Flush, Record, TailerCore, TelemetryEntry, TelemetryHandle, TelemetryLimits, TelemetryTailer,
+    Flush, Record, TailerCore, TelemetryEntry, TelemetryHandle, TelemetryLimits,
 };
 use crate::actors::write_semaphore::WriteSemaphore;
 use crate::config::EmbeddingProvider;
@@ -125,8 +125,7 @@ impl LocalCore {
             Arc::new(clock::now),
             Arc::new(move || limits(&live.borrow())),
         ));
-        let telemetry = TelemetryTailer::start(Arc::clone(&tailer), runtime, actors.telemetry_tailer);
-        roster.add(telemetry.clone());
+        let telemetry = roster.worker(&tailer, actors.telemetry_tailer);
         let patience = Duration::from_millis(fixed.enrichment.timeout_ms);
         let enricher = EnricherCore::new(
             graph.clone(),

@@ -11,7 +11,7 @@ use crate::actors::config_owner::{ChangeConfig, ReadConfig, ReadConfigMeta};
 use crate::actors::enricher::{QueueState, ReadQueue};
 use crate::actors::rate_limiter::{RateState, TakeRequest};
 use crate::actors::telemetry_tailer::{
-    Followed, LogPage, Peer, ReadFigures, ReadHistory, ReadLogs, Subscribe, Subscription, TelemetryFigures,
+    Followed, LogPage, Peer, ReadHistory, ReadLogs, ReadMetrics, Subscribe, Subscription, TelemetryMetrics,
 };
 use crate::config::local::{Applied, ConfigIssue, LocalSettings};
 
@@ -49,8 +49,8 @@ impl MemoryManager {
     }
 
     /// What today's queries add up to.
-    pub(crate) async fn telemetry(&self) -> Result<TelemetryFigures, MemoryError> {
-        Ok(self.handles.telemetry.call(ReadFigures).await?)
+    pub(crate) async fn telemetry(&self) -> Result<TelemetryMetrics, MemoryError> {
+        Ok(self.handles.telemetry.call(ReadMetrics).await?)
     }
 
     /// The queries of the last days, newest first.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 
 use super::core::GraphCore;
-use crate::actors::worker::ActorCore;
+use crate::actors::worker::{ActorCore, every};
 
 /// How often the writes of other processes are looked for, where the database is shared.
 const FOLLOW_INTERVAL: Duration = Duration::from_secs(1);
@@ -42,20 +42,4 @@ impl ActorCore for GraphCore {
             }),
         ]
     }
-}
-
-fn every<F: Future<Output = ()> + Send>(
-    interval: Duration,
-    work: impl Fn() -> F + Send + 'static,
-) -> BoxFuture<'static, ()>
-where
-    F: 'static,
-{
-    Box::pin(async move {
-        let mut ticks = tokio::time::interval(interval);
-        loop {
-            ticks.tick().await;
-            work().await;
-        }
-    })
 }

@@ -1,13 +1,17 @@
 //! Names of the files of one family: which there are, in which order, and places in them.
 //!
 //! A family has a file a day, and more parts of a day when one grew too large. Names are checked strictly, because
-//! they come back from clients as event ids. Nothing is read here.
+//! they come back from clients as event ids.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io;
+use std::ops::ControlFlow;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use chrono::{Days, NaiveDate};
+
+use super::lines::lines_backwards;
 
 /// Day and part: the order in which files follow each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,25 +20,17 @@ pub(super) struct FileKey {
     pub(super) part: u32,
 }
 
-impl FileKey {
-    /// The first file of a day.
-    pub(super) fn first_of(day: NaiveDate) -> Self {
-        Self { day, part: 0 }
-    }
-
-    /// The next file of the same day.
-    pub(super) fn next_part(self) -> Self {
-        Self {
-            part: self.part.saturating_add(1),
-            ..self
-        }
-    }
+/// After how many bytes of which file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    pub(super) key: FileKey,
+    pub(super) offset: u64,
 }
 
 /// The files of one directory whose names begin and end alike.
 #[derive(Debug, Clone)]
 pub(super) struct Family {
-    dir: PathBuf,
+    pub(super) dir: PathBuf,
     prefix: &'static str,
     suffix: &'static str,
 }
@@ -44,15 +40,11 @@ impl Family {
         Self { dir, prefix, suffix }
     }
 
-    pub(super) fn dir(&self) -> &Path {
-        &self.dir
-    }
-
-    pub(super) fn name(&self, key: FileKey) -> String {
+    pub(super) fn name(&self, FileKey { day, part }: FileKey) -> String {
         let Self { prefix, suffix, .. } = self;
-        match key {
-            FileKey { day, part: 0 } => format!("{prefix}{day}{suffix}"),
-            FileKey { day, part } => format!("{prefix}{day}.{part}{suffix}"),
+        match part {
+            0 => format!("{prefix}{day}{suffix}"),
+            part => format!("{prefix}{day}.{part}{suffix}"),
         }
     }
 
@@ -61,35 +53,28 @@ impl Family {
     }
 
     /// The key of a name; `None` for every name that this family would not give.
-    pub(super) fn key(&self, name: &str) -> Option<FileKey> {
+    fn key(&self, name: &str) -> Option<FileKey> {
         let middle = name.strip_prefix(self.prefix)?.strip_suffix(self.suffix)?;
         let (day, part) = middle.split_once('.').unwrap_or((middle, "0"));
-        let key = FileKey {
-            day: day.parse().ok()?,
-            part: part.parse().ok()?,
-        };
+        let (day, part) = (day.parse().ok()?, part.parse().ok()?);
+        let key = FileKey { day, part };
         (self.name(key) == name).then_some(key)
-    }
-
-    /// The files there are, oldest first. A file from the day after tomorrow was written under a wrong clock; it must
-    /// not pass for the current one.
-    pub(super) fn list(&self, today: NaiveDate) -> Vec<FileKey> {
-        let latest = today + Days::new(1);
-        let mut keys = self.all();
-        keys.retain(|key| key.day <= latest);
-        keys
     }
 
     /// Every file, oldest first; none when the directory can't be read.
     pub(super) fn all(&self) -> Vec<FileKey> {
-        let Ok(entries) = fs::read_dir(&self.dir) else {
-            return Vec::new();
-        };
-        let mut keys: Vec<FileKey> = entries
-            .flatten()
-            .filter_map(|entry| self.key(entry.file_name().to_str()?))
-            .collect();
+        let entries = fs::read_dir(&self.dir).into_iter().flatten().flatten();
+        let keys = entries.filter_map(|entry| self.key(entry.file_name().to_str()?));
+        let mut keys: Vec<FileKey> = keys.collect();
         keys.sort_unstable();
+        keys
+    }
+
+    /// The files up to now, oldest first. A file from the day after tomorrow was written under a wrong clock; it must
+    /// not pass for the current one.
+    pub(super) fn list(&self, today: NaiveDate) -> Vec<FileKey> {
+        let mut keys = self.all();
+        keys.retain(|key| key.day <= today + Days::new(1));
         keys
     }
 
@@ -98,6 +83,30 @@ impl Family {
         let mut keys = self.all();
         keys.retain(|key| key.day == day);
         keys
+    }
+
+    /// Hands the lines of the files since a day to `take`, the newest first, until it has enough or `max_bytes` would
+    /// be exceeded; true when it came to the oldest.
+    pub(super) fn lines_backwards(
+        &self,
+        since: NaiveDate,
+        today: NaiveDate,
+        mut max_bytes: u64,
+        mut take: impl FnMut(String) -> ControlFlow<()>,
+    ) -> io::Result<bool> {
+        let keys = self.list(today).into_iter().filter(|key| key.day >= since);
+        for key in keys.rev() {
+            let file = match File::open(self.path(key)) {
+                // Deleted a moment ago, because it is old.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                file => file?,
+            };
+            if !lines_backwards(&file, max_bytes, &mut take)? {
+                return Ok(false);
+            }
+            max_bytes = max_bytes.saturating_sub(file.metadata()?.len());
+        }
+        Ok(true)
     }
 
     /// Which file is behind a name now; a renamed and newly made one is another.
@@ -113,18 +122,9 @@ impl Family {
     /// The place that an event id names.
     pub(super) fn place(&self, id: &str) -> Option<Place> {
         let (name, offset) = id.trim().rsplit_once(':')?;
-        Some(Place {
-            key: self.key(name)?,
-            offset: offset.parse().ok()?,
-        })
+        let (key, offset) = (self.key(name)?, offset.parse().ok()?);
+        Some(Place { key, offset })
     }
-}
-
-/// After how many bytes of which file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
-    pub(super) key: FileKey,
-    pub(super) offset: u64,
 }
 
 #[cfg(test)]

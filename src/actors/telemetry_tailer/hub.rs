@@ -1,36 +1,37 @@
 //! Hands the lines of one followed family of files to everybody who listens.
 //!
-//! One reader serves all. It looks only while somebody listens, and a burst is handed out in portions, so that only who
-//! is really slow falls behind; who is further behind than the buffer is dropped, loses its place at once, and can
-//! come back with the id of its last event. Nothing is lost or doubled between the replay and the live lines: where
-//! the one ends and the other begins is decided under one lock.
+//! One reader serves all. It looks only while somebody listens, and hands out a burst in portions that listeners get
+//! the time to take. Each listener has a queue with bounded room: one whose queue is full is dropped, loses its place
+//! and its connection at once, and can come back with the id of its last event. A broadcast channel would not do: it
+//! tells only the receiver that it lags, and nobody polls the receiver of a client that does not read. Nothing is lost
+//! or doubled between the replay and the live lines: where the one ends and the other begins is decided under one lock.
 
 use std::collections::VecDeque;
+use std::io;
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use metrics::counter;
-use tokio::sync::{Notify, broadcast, watch};
+use metrics::{counter, gauge};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::time::timeout;
 
+use super::Clock;
 use super::files::{Family, FileKey, Place};
 use super::lines::{Budget, Line};
-use super::replay::{Opening, Replay};
+use super::replay::{Opening, Segment, plan};
 use super::tail::Tail;
-use super::{Clock, StreamPlace};
 use crate::blocking;
 
 /// How often a followed file is looked at.
 pub(super) const INTERVAL: Duration = Duration::from_millis(200);
 /// How long a burst waits for its listeners before it goes on without the slow ones.
-const PATIENCE: u32 = 20;
-const PATIENCE_STEP: Duration = Duration::from_millis(1);
-/// Lines that a listener may lag behind, at most: each costs memory from the start.
-pub const MOST_BUFFERED: usize = 1 << 16;
+const PATIENCE: Duration = Duration::from_millis(20);
+/// Lines that a listener may lag behind, at most.
+pub const MAX_BUFFERED: usize = 1 << 16;
 /// Bytes that a listener may lag behind.
-const BEHIND_BYTES: u64 = 8 << 20;
+const ROOM: u32 = 8 << 20;
 /// Bytes that are handed out before listeners are waited for.
 const PORTION_BYTES: u64 = 1 << 20;
 
@@ -43,15 +44,10 @@ pub struct Event {
 }
 
 impl Event {
-    pub(super) fn of(family: &Family, key: FileKey, line: Line) -> Self {
-        let place = Place {
-            key,
-            offset: line.end,
-        };
-        Self {
-            id: family.id(place).into(),
-            line: line.text.into(),
-        }
+    fn of(family: &Family, key: FileKey, Line { text, end: offset }: Line) -> Self {
+        let id = family.id(Place { key, offset }).into();
+        let line = text.into();
+        Self { id, line }
     }
 }
 
@@ -64,112 +60,83 @@ impl Peer {
     ///
     /// # Errors
     /// When there are no more file descriptors.
-    pub fn of(connection: &impl AsFd) -> std::io::Result<Self> {
+    pub fn of(connection: &impl AsFd) -> io::Result<Self> {
         let own = connection.as_fd().try_clone_to_owned()?;
         Ok(Self(Arc::new(TcpStream::from(own))))
     }
+}
 
-    fn cut(&self) {
-        // It may be gone already.
-        self.0.shutdown(Shutdown::Both).ok();
+fn cut(peer: &Weak<TcpStream>) {
+    if let Some(connection) = peer.upgrade() {
+        // The client may be gone already.
+        connection.shutdown(Shutdown::Both).ok();
     }
 }
 
-/// An event and all that was handed out up to it.
-#[derive(Debug, Clone)]
-struct Sent {
-    event: Event,
-    lines: u64,
-    bytes: u64,
+/// A line and its share of the listener's room, which comes back when the line is taken.
+type Queued = (Event, OwnedSemaphorePermit);
+
+/// The sending side of one stream.
+struct Listener {
+    queue: mpsc::UnboundedSender<Queued>,
+    room: Arc<Semaphore>,
+    /// Weak: the connection must close when the server lets go of it.
+    peer: Weak<TcpStream>,
 }
 
-/// How far one listener came.
-#[derive(Debug)]
-struct Seat {
-    lines: AtomicU64,
-    bytes: AtomicU64,
-    lost: AtomicBool,
-    place: Mutex<Option<StreamPlace>>,
-    peer: Option<Peer>,
-}
-
-impl Seat {
-    fn behind(&self, state: &State) -> (u64, u64) {
-        let lines = state.lines.saturating_sub(self.lines.load(Ordering::Acquire));
-        let bytes = state.bytes.saturating_sub(self.bytes.load(Ordering::Acquire));
-        (lines, bytes)
-    }
-
-    fn took(&self, sent: &Sent) {
-        self.lines.store(sent.lines, Ordering::Release);
-        self.bytes.store(sent.bytes, Ordering::Release);
-    }
-
-    /// Ends the stream and frees its place, even when the client never asks for a line again.
-    fn lose(&self) {
-        if !self.lost.swap(true, Ordering::AcqRel) {
+impl Listener {
+    /// False when the client went away, or is too slow and is sent away.
+    fn send(&self, event: &Event, share: u32) -> bool {
+        let Ok(share) = Arc::clone(&self.room).try_acquire_many_owned(share) else {
             counter!("streams_dropped_total").increment(1);
-            drop(self.place.lock().unwrap_or_else(PoisonError::into_inner).take());
-            self.peer.iter().for_each(Peer::cut);
-        }
+            self.room.close();
+            cut(&self.peer);
+            return false;
+        };
+        self.queue.send((event.clone(), share)).is_ok()
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        gauge!("open_streams").decrement(1.0);
     }
 }
 
 struct State {
     tail: Tail,
-    seats: Vec<Weak<Seat>>,
-    /// Connections of listeners; one may outlive its seat.
-    peers: Vec<Weak<TcpStream>>,
-    watched: bool,
-    lines: u64,
-    bytes: u64,
-}
-
-impl State {
-    fn listeners(&self) -> impl Iterator<Item = Arc<Seat>> {
-        let seats = self.seats.iter().filter_map(Weak::upgrade);
-        seats.filter(|seat| !seat.lost.load(Ordering::Acquire))
-    }
-}
-
-enum Look {
-    /// There may be more to read.
-    More,
-    Done,
-    /// Nobody listens any more.
-    Unwatched,
+    listeners: Vec<Listener>,
+    is_watched: bool,
+    is_closed: bool,
+    /// Connections whose last lines may wait to be read.
+    ended: Vec<Weak<TcpStream>>,
 }
 
 /// One followed family of files and its listeners.
 pub(super) struct Hub {
     state: Mutex<State>,
-    sender: broadcast::Sender<Sent>,
     wake: Notify,
     clock: Clock,
     opening: Opening,
-    buffer: u64,
+    buffer: u32,
 }
 
 impl Hub {
     /// `buffer` is how many lines a listener may lag behind.
     pub(super) fn new(family: Family, opening: Opening, buffer: usize, clock: Clock) -> Arc<Self> {
-        let buffer = buffer.clamp(2, MOST_BUFFERED);
         let state = State {
             tail: Tail::new(family),
-            seats: Vec::new(),
-            peers: Vec::new(),
-            watched: false,
-            lines: 0,
-            bytes: 0,
+            listeners: Vec::new(),
+            is_watched: false,
+            is_closed: false,
+            ended: Vec::new(),
         };
         Arc::new(Self {
             state: Mutex::new(state),
-            // With room for a portion more, so that the seats decide who is lost.
-            sender: broadcast::channel(buffer * 2).0,
             wake: Notify::new(),
             clock,
             opening,
-            buffer: buffer as u64,
+            buffer: buffer.clamp(4, MAX_BUFFERED) as u32,
         })
     }
 
@@ -179,15 +146,32 @@ impl Hub {
 
     #[cfg(test)]
     pub(super) fn is_watched(&self) -> bool {
-        self.state().watched
+        self.state().is_watched
     }
 
-    /// Ends the connections of all listeners, also of those whose last lines wait to be read.
-    pub(super) fn cut(&self) {
-        let peers = std::mem::take(&mut self.state().peers);
-        for connection in peers.iter().filter_map(Weak::upgrade) {
-            Peer(connection).cut();
+    /// Clients that are there and keep up.
+    pub(super) fn open_streams(&self) -> usize {
+        let state = self.state();
+        state
+            .listeners
+            .iter()
+            .filter(|listener| !listener.queue.is_closed())
+            .count()
+    }
+
+    /// Ends every stream, also those that are still to come.
+    pub(super) fn close(&self) {
+        let mut state = self.state();
+        state.is_closed = true;
+        for listener in std::mem::take(&mut state.listeners) {
+            listener.room.close();
+            state.ended.push(Weak::clone(&listener.peer));
         }
+    }
+
+    /// Ends the connections of streams that were closed and are still there: their clients do not read.
+    pub(super) fn cut(&self) {
+        self.state().ended.iter().for_each(cut);
     }
 
     /// Looks at once, if somebody listens.
@@ -196,137 +180,96 @@ impl Hub {
     }
 
     /// Begins to listen. Blocks; must run inside the runtime.
-    pub(super) fn listen(
-        self: &Arc<Self>,
-        last_event_id: Option<&str>,
-        peer: Option<Peer>,
-        place: StreamPlace,
-        closing: watch::Receiver<bool>,
-    ) -> Subscription {
+    pub(super) fn listen(self: &Arc<Self>, last_event_id: Option<&str>, peer: Option<&Peer>) -> Subscription {
         let today = (self.clock)().date_naive();
+        let (queue, live) = mpsc::unbounded_channel();
+        let room = Arc::new(Semaphore::new(ROOM as usize));
         let mut state = self.state();
-        if !state.watched {
+        if !state.is_watched {
             state.tail.begin(today);
         }
-        let replay = Replay::plan(&state.tail, today, last_event_id, self.opening);
-        let seat = Arc::new(Seat {
-            lines: AtomicU64::new(state.lines),
-            bytes: AtomicU64::new(state.bytes),
-            lost: AtomicBool::new(false),
-            place: Mutex::new(Some(place)),
-            peer,
-        });
-        state.seats.retain(|seat| seat.strong_count() > 0);
-        state.seats.push(Arc::downgrade(&seat));
-        state.peers.retain(|peer| peer.strong_count() > 0);
-        state
-            .peers
-            .extend(seat.peer.iter().map(|peer| Arc::downgrade(&peer.0)));
-        if !state.watched {
-            state.watched = true;
+        let subscription = Subscription {
+            family: state.tail.family.clone(),
+            replay: plan(&state.tail, today, last_event_id, self.opening),
+            ready: VecDeque::new(),
+            live,
+            room: Arc::clone(&room),
+        };
+        if state.is_closed {
+            room.close();
+            return subscription;
+        }
+        gauge!("open_streams").increment(1.0);
+        let peer = peer.map(|peer| Arc::downgrade(&peer.0)).unwrap_or_default();
+        state.listeners.push(Listener { queue, room, peer });
+        if !state.is_watched {
+            state.is_watched = true;
             tokio::spawn(Arc::clone(self).watch());
         }
-        Subscription {
-            replay,
-            ready: VecDeque::new(),
-            live: self.sender.subscribe(),
-            closing,
-            seat,
-        }
+        subscription
     }
 
     /// Looks again and again until nobody listens any more.
     async fn watch(self: Arc<Self>) {
         loop {
-            tokio::select! {
-                () = tokio::time::sleep(INTERVAL) => {}
-                () = self.wake.notified() => {}
-            }
-            loop {
-                let hub = Arc::clone(&self);
-                match blocking::spawn(move || hub.look()).await {
-                    Ok(Look::More) => self.wait_for_listeners().await,
-                    Ok(Look::Done) => break,
-                    Ok(Look::Unwatched) => return,
-                    Err(error) => {
-                        tracing::error!(%error, "following a file failed");
-                        break;
-                    }
+            let hub = Arc::clone(&self);
+            match blocking::spawn(move || hub.look()).await {
+                Ok(None) => return,
+                Ok(Some(rooms)) if !rooms.is_empty() => {
+                    let has_room = async {
+                        for room in rooms {
+                            room.acquire_many(ROOM / 2).await.ok();
+                        }
+                    };
+                    timeout(PATIENCE, has_room).await.ok();
+                    continue;
                 }
+                Ok(Some(_)) => {}
+                Err(error) => tracing::error!(%error, "following a file failed"),
             }
+            timeout(INTERVAL, self.wake.notified()).await.ok();
         }
     }
 
-    /// Hands out one portion of what is new.
-    fn look(&self) -> Look {
-        let today = (self.clock)().date_naive();
+    /// Hands out one portion of what is new; returns who needs room for the next one, and `None` when nobody listens.
+    fn look(&self) -> Option<Vec<Arc<Semaphore>>> {
         let mut guard = self.state();
         let state = &mut *guard;
-        if state.listeners().next().is_none() {
+        state.listeners.retain(|listener| !listener.queue.is_closed());
+        if state.listeners.is_empty() {
             // Under the lock: who begins to listen now is seen, or starts the next watch.
             state.tail.rest();
-            state.seats.clear();
-            state.watched = false;
-            return Look::Unwatched;
+            state.is_watched = false;
+            return None;
         }
-        let mut budget = Budget {
-            lines: self.buffer / 2,
+        // About half of the room, so that the next one fits too.
+        let mut portion = Budget {
+            lines: u64::from(self.buffer / 4),
             bytes: PORTION_BYTES,
         };
-        let State {
-            tail, lines, bytes, ..
-        } = state;
-        let family = tail.family().clone();
-        let more = tail.read(today, &mut budget, &mut |key, line| {
-            *lines += 1;
-            *bytes += line.text.len() as u64;
-            let sent = Sent {
-                event: Event::of(&family, key, line),
-                lines: *lines,
-                bytes: *bytes,
-            };
-            // Who went away this moment misses nothing.
-            self.sender.send(sent).ok();
+        let family = state.tail.family.clone();
+        let listeners = &mut state.listeners;
+        let today = (self.clock)().date_naive();
+        let more = state.tail.read(today, &mut portion, &mut |key, line| {
+            let event = Event::of(&family, key, line);
+            // A full buffer of short lines takes the whole room, and so do fewer long ones.
+            let share = (event.line.len() as u32).max(ROOM / self.buffer);
+            listeners.retain(|listener| listener.send(&event, share));
         });
-        for seat in state.listeners() {
-            let (lines, bytes) = seat.behind(state);
-            if lines > self.buffer || bytes > BEHIND_BYTES {
-                seat.lose();
-            }
-        }
-        if more { Look::More } else { Look::Done }
-    }
-
-    /// Gives those who read along the time to do so.
-    async fn wait_for_listeners(&self) {
-        for _ in 0..PATIENCE {
-            if !self.is_crowded() {
-                return;
-            }
-            tokio::time::sleep(PATIENCE_STEP).await;
-        }
-    }
-
-    /// Whether a listener is half a buffer behind. Never waits: whoever holds the lock reads files.
-    fn is_crowded(&self) -> bool {
-        let Ok(state) = self.state.try_lock() else {
-            return true;
-        };
-        state.listeners().any(|seat| {
-            let (lines, bytes) = seat.behind(&state);
-            lines > self.buffer / 2 || bytes > BEHIND_BYTES / 2
-        })
+        let waiting = listeners.iter().filter(|_| more);
+        Some(waiting.map(|listener| Arc::clone(&listener.room)).collect())
     }
 }
 
 /// A place among those who listen; dropping it frees the place.
 #[derive(Debug)]
 pub struct Subscription {
-    replay: Replay,
+    family: Family,
+    replay: VecDeque<Segment>,
     ready: VecDeque<Event>,
-    live: broadcast::Receiver<Sent>,
-    closing: watch::Receiver<bool>,
-    seat: Arc<Seat>,
+    live: mpsc::UnboundedReceiver<Queued>,
+    /// Closed when the stream is over.
+    room: Arc<Semaphore>,
 }
 
 impl Subscription {
@@ -334,51 +277,45 @@ impl Subscription {
     /// listener was too slow. Cancelling it loses nothing.
     pub async fn next(&mut self) -> Option<Event> {
         loop {
-            if self.is_over() {
-                return None;
-            }
-            if let Some(event) = self.ready.pop_front() {
+            if let Some(event) = self.ready() {
                 return Some(event);
             }
-            if !self.replay.is_done() {
-                match self.replay.next_block().await {
-                    Ok(events) => self.ready = events,
-                    Err(error) => {
-                        tracing::warn!(%error, "a replay ended early");
-                        return None;
-                    }
-                }
-                continue;
+            let Some(segment) = self.replay.front_mut() else {
+                let (event, _) = self.live.recv().await?;
+                return (!self.room.is_closed()).then_some(event);
+            };
+            if self.room.is_closed() {
+                return None;
             }
-            tokio::select! {
-                biased;
-                _ = self.closing.changed() => return None,
-                sent = self.live.recv() => return self.taken(sent.ok()?),
+            match segment.read().await {
+                Ok(lines) => {
+                    let events = lines
+                        .into_iter()
+                        .map(|line| Event::of(&self.family, segment.key, line));
+                    self.ready.extend(events);
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a replay ended early");
+                    return None;
+                }
+            }
+            if segment.is_done() {
+                self.replay.pop_front();
             }
         }
     }
 
     /// A line that is there without waiting.
     pub fn ready(&mut self) -> Option<Event> {
-        if self.is_over() {
+        if self.room.is_closed() {
             return None;
         }
-        if let Some(event) = self.ready.pop_front() {
-            return Some(event);
+        if let event @ Some(_) = self.ready.pop_front() {
+            return event;
         }
-        if !self.replay.is_done() {
-            return None;
+        match self.replay.is_empty() {
+            true => self.live.try_recv().ok().map(|(event, _)| event),
+            false => None,
         }
-        let sent = self.live.try_recv().ok()?;
-        self.taken(sent)
-    }
-
-    fn taken(&mut self, sent: Sent) -> Option<Event> {
-        self.seat.took(&sent);
-        Some(sent.event)
-    }
-
-    fn is_over(&self) -> bool {
-        *self.closing.borrow() || self.seat.lost.load(Ordering::Acquire)
     }
 }

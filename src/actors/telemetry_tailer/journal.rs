@@ -1,20 +1,25 @@
-//! Writes the telemetry files: one a day, more parts of a day when one grew too large, pruned when they are old.
+//! Writes the telemetry files, one a day, more parts of a day when one grew too large; prunes and reads them.
 //!
 //! A line is written whole by one call. A file is never renamed, so event ids stay true. Whether telemetry is wanted
 //! and what a failure means is the caller's business.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::ops::ControlFlow;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 
 use chrono::{DateTime, Days, NaiveDate, Utc};
 use serde::Serialize;
+use serde_json::Value;
+use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use super::files::{Family, FileKey};
 
 pub(super) const PREFIX: &str = "telemetry-";
 pub(super) const SUFFIX: &str = ".jsonl";
+/// Bytes that are read for one answer, at most.
+const MAX_READ: u64 = 64 << 20;
 
 /// One answered question.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -58,53 +63,73 @@ impl TelemetryEntry {
     }
 }
 
-/// The file that is being written.
-struct Open {
-    key: FileKey,
-    file: File,
-    inode: u64,
-    size: u64,
-}
-
 /// The writer of the telemetry files.
 pub(super) struct Journal {
     family: Family,
-    open: Option<Open>,
+    /// The file that is being written.
+    open: Option<(FileKey, File)>,
+    /// Lines that wait to be written.
+    pub(super) queued: mpsc::Receiver<String>,
+    /// When it was last said that writing fails.
+    pub(super) complained: Option<DateTime<Utc>>,
 }
 
 impl Journal {
-    pub(super) fn new(family: Family) -> Self {
-        Self { family, open: None }
+    pub(super) fn new(family: Family, queued: mpsc::Receiver<String>) -> Self {
+        Self {
+            family,
+            open: None,
+            queued,
+            complained: None,
+        }
     }
 
-    /// Appends one line; when it would make the file larger than `most_bytes`, the day goes on in the next part.
-    pub(super) fn append(&mut self, line: &str, now: DateTime<Utc>, most_bytes: u64) -> io::Result<()> {
+    /// Appends one line; when it would make the file larger than `max_bytes`, the day goes on in the next part.
+    pub(super) fn append(&mut self, line: &str, now: DateTime<Utc>, max_bytes: u64) -> io::Result<()> {
         let whole = format!("{line}\n");
-        let mut open = self.opened(now.date_naive())?;
-        if open.size > 0 && open.size + whole.len() as u64 > most_bytes {
-            open = Open::file(&self.family, open.key.next_part())?;
+        let (mut key, mut file) = self.last_of(now.date_naive())?;
+        let size = file.metadata()?.len();
+        if size > 0 && size + whole.len() as u64 > max_bytes {
+            key.part = key.part.saturating_add(1);
+            file = open(&self.family, key)?;
         }
         // One call, so that no reader sees half a line and no other writer gets between. Only after a success the
         // file stays open: opening it again mends a torn line.
-        open.file.write_all(whole.as_bytes())?;
-        open.size += whole.len() as u64;
-        self.open = Some(open);
+        file.write_all(whole.as_bytes())?;
+        self.open = Some((key, file));
         Ok(())
     }
 
-    /// Today's last file, also when somebody moved, deleted or cut the one that was open.
-    fn opened(&mut self, day: NaiveDate) -> io::Result<Open> {
-        if let Some(mut open) = self.open.take()
-            && open.key.day == day
-            && let Ok(metadata) = fs::metadata(self.family.path(open.key))
-            && metadata.ino() == open.inode
+    /// The last file of a day, also when somebody moved or deleted the one that was open.
+    fn last_of(&mut self, day: NaiveDate) -> io::Result<(FileKey, File)> {
+        if let Some((key, file)) = self.open.take()
+            && key.day == day
+            && self.family.inode(key) == Some(file.metadata()?.ino())
         {
-            open.size = metadata.len();
-            return Ok(open);
+            return Ok((key, file));
         }
         let last = self.family.of_day(day).pop();
-        Open::file(&self.family, last.unwrap_or(FileKey::first_of(day)))
+        let key = last.unwrap_or(FileKey { day, part: 0 });
+        Ok((key, open(&self.family, key)?))
     }
+}
+
+/// Opens a file for appending.
+fn open(family: &Family, key: FileKey) -> io::Result<File> {
+    crate::files::private_dir(&family.dir)?;
+    let mut options = OpenOptions::new();
+    // Questions may tell what somebody works on.
+    options.read(true).create(true).append(true).mode(0o600);
+    let mut file = options.open(family.path(key))?;
+    let mut last = [b'\n'];
+    if let Some(before) = file.metadata()?.len().checked_sub(1) {
+        file.read_exact_at(&mut last, before)?;
+    }
+    if last != [b'\n'] {
+        // A line that was torn when a process was cut off must not swallow the next one.
+        file.write_all(b"\n")?;
+    }
+    Ok(file)
 }
 
 /// Deletes the files of days that are over; today is the first of `keep_days`.
@@ -118,30 +143,23 @@ pub(super) fn prune(family: &Family, today: NaiveDate, keep_days: u32) {
     }
 }
 
-impl Open {
-    fn file(family: &Family, key: FileKey) -> io::Result<Self> {
-        crate::files::private_dir(family.dir())?;
-        let mut options = OpenOptions::new();
-        options.read(true).create(true).append(true);
-        // Questions may tell what somebody works on.
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut file = options.open(family.path(key))?;
-        let metadata = file.metadata()?;
-        let mut size = metadata.len();
-        let mut last = [b'\n'];
-        if size > 0 {
-            file.read_exact_at(&mut last, size - 1)?;
+/// Recalls and syntheses of the last `days` days (today is the first), newest first.
+pub(super) fn history(family: &Family, today: NaiveDate, days: u32, limit: usize) -> io::Result<Vec<Value>> {
+    let first = today - Days::new(u64::from(days.saturating_sub(1)));
+    let mut found: Vec<Value> = Vec::new();
+    family.lines_backwards(first, today, MAX_READ, |line| {
+        found.extend(question(&line));
+        match found.len() < limit {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
         }
-        if last != [b'\n'] {
-            // A line that was torn when a process was cut off must not swallow the next one.
-            file.write_all(b"\n")?;
-            size += 1;
-        }
-        Ok(Self {
-            key,
-            file,
-            inode: metadata.ino(),
-            size,
-        })
-    }
+    })?;
+    Ok(found)
+}
+
+/// The entry of a line, when it is a recall or a synthesis.
+fn question(line: &str) -> Option<Value> {
+    let entry = serde_json::from_str::<Value>(line).ok()?;
+    let event_type = entry.get("event_type").and_then(Value::as_str);
+    matches!(event_type, Some("recall" | "synthesis")).then_some(entry)
 }

@@ -1,22 +1,18 @@
 //! The end of the log file, for people: read backwards, with a bound.
 
 use std::borrow::Cow;
-use std::fs::File;
-use std::io;
 use std::ops::ControlFlow;
-use std::path::Path;
 
 use chrono::NaiveDate;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::files::Family;
-use super::lines::lines_backwards;
 
 pub(super) const PREFIX: &str = "threat-memory.";
 pub(super) const SUFFIX: &str = ".log";
 /// Bytes that are read for one answer, at most.
-const MOST_READ: u64 = 16 << 20;
+const MAX_READ: u64 = 16 << 20;
 const LEVELS: [&str; 5] = ["trace", "debug", "info", "warn", "error"];
 
 /// The last lines of the log, oldest first.
@@ -47,71 +43,35 @@ struct Leveled<'a> {
 /// The last `count` lines of the log files, of one level if it is given: the newest file and as many older ones as that
 /// takes.
 pub(super) fn last_lines(family: &Family, today: NaiveDate, count: usize, level: Option<&str>) -> LogPage {
-    let files = family.list(today);
-    if files.is_empty() {
+    if family.list(today).is_empty() {
         return LogPage::failed("No log file configured");
     }
     let level = level.map(normal);
     if level.as_deref().is_some_and(|level| !LEVELS.contains(&level)) {
         return LogPage::default();
     }
-    let mut page = Page {
-        logs: Vec::new(),
-        count,
-        level,
-        left: MOST_READ,
-    };
-    let mut complete = true;
-    for key in files.into_iter().rev() {
-        complete = match page.read(&family.path(key)) {
-            Ok(complete) => complete,
-            Err(error) => {
-                tracing::warn!(%error, "reading the log file failed");
-                return LogPage::failed("The log file could not be read");
-            }
-        };
-        if !complete {
-            break;
+    let mut logs = Vec::new();
+    let complete = family.lines_backwards(NaiveDate::MIN, today, MAX_READ, |line| {
+        if level.is_some() && level_of(&line) != level {
+            return ControlFlow::Continue(());
         }
-    }
-    page.logs.reverse();
-    LogPage {
-        logs: page.logs,
-        truncated: !complete,
-        error: None,
-    }
-}
-
-/// Lines that were found so far, newest first.
-struct Page {
-    logs: Vec<Value>,
-    count: usize,
-    level: Option<String>,
-    /// Bytes that may still be read.
-    left: u64,
-}
-
-impl Page {
-    /// Takes the lines of a file; true when there may be room for those of an older one.
-    fn read(&mut self, path: &Path) -> io::Result<bool> {
-        let file = match File::open(path) {
-            // Deleted a moment ago, because it is old.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
-            file => file?,
-        };
-        let (count, level, logs) = (self.count, self.level.as_deref(), &mut self.logs);
-        let complete = lines_backwards(&file, self.left, |line| {
-            if level.is_some_and(|level| level_of(&line).as_deref() != Some(level)) {
-                return ControlFlow::Continue(());
-            }
-            if logs.len() == count {
-                return ControlFlow::Break(());
-            }
-            logs.push(entry_of(&line));
-            ControlFlow::Continue(())
-        })?;
-        self.left = self.left.saturating_sub(file.metadata()?.len());
-        Ok(complete)
+        if logs.len() == count {
+            return ControlFlow::Break(());
+        }
+        logs.push(entry_of(&line));
+        ControlFlow::Continue(())
+    });
+    logs.reverse();
+    match complete {
+        Ok(complete) => LogPage {
+            logs,
+            truncated: !complete,
+            error: None,
+        },
+        Err(error) => {
+            tracing::warn!(%error, "reading the log file failed");
+            LogPage::failed("The log file could not be read")
+        }
     }
 }
 
@@ -137,15 +97,15 @@ fn entry_of(line: &str) -> Value {
     };
     let mut fields = match map.remove("fields") {
         Some(Value::Object(fields)) => fields,
-        Some(other) => Map::from_iter([("fields".to_owned(), other)]),
-        None => Map::new(),
+        other => other
+            .map(|other| ("fields".to_owned(), other))
+            .into_iter()
+            .collect(),
     };
     let event = ["message", "event"]
         .into_iter()
         .find_map(|name| fields.remove(name).or_else(|| map.remove(name)));
-    let time = ["timestamp", "time"]
-        .into_iter()
-        .find_map(|name| map.remove(name));
+    let time = map.remove("timestamp").or_else(|| map.remove("time"));
     map.insert("event".to_owned(), event.unwrap_or_default());
     map.insert("time".to_owned(), time.unwrap_or_default());
     let level = map.get("level").and_then(Value::as_str);

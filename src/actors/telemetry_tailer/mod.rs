@@ -1,62 +1,58 @@
 //! Owns the telemetry file of the day and the follow-up of it and of the log file.
 //!
-//! Promises: a line is written whole or not at all, and a failure to write it costs the figures and never the request;
+//! Promises: a line is written whole or not at all, and a failure to write it costs the metrics and never the request;
 //! a listener gets whole lines, each once, across rotation, truncation, midnight and a reconnect; one that is too slow
 //! is dropped and hurts nobody else. Files are looked at only while somebody listens. The log file itself is written
 //! by the log subscriber.
 
-mod figures;
 mod files;
-mod history;
 mod hub;
 mod journal;
 mod lines;
 mod logs;
 mod replay;
 mod tail;
+mod tally;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::collections::VecDeque;
+use std::io;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use actix::{Actor, AsyncContext, Context};
-use chrono::{DateTime, NaiveDate, Utc};
-use metrics::{counter, gauge};
+use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
+use futures_util::future::BoxFuture;
+use metrics::counter;
 use serde_json::Value;
-use tokio::runtime::Handle;
-use tokio::sync::watch;
+use tokio::sync::mpsc;
 
-use self::figures::Figures;
-pub use self::figures::TelemetryFigures;
 use self::files::Family;
 use self::hub::Hub;
-pub use self::hub::{Event, MOST_BUFFERED, Peer, Subscription};
+pub use self::hub::{Event, MAX_BUFFERED, Peer, Subscription};
 use self::journal::Journal;
 pub use self::journal::TelemetryEntry;
 pub use self::logs::LogPage;
 use self::replay::Opening;
-use super::handle::{Access, ActorHandle, Request};
+use self::tally::Tally;
+pub use self::tally::TelemetryMetrics;
 use super::job;
+use super::worker::{Access, ActorCore, Party, Work, WorkerHandle, every};
 use crate::blocking;
-use crate::capacity::Party;
-use crate::config::ActorSettings;
 use crate::domain::error::DomainError;
 
 /// Lines of the log that a new listener is given first.
 const LOG_OPENING: u64 = 10;
-/// Seconds between two complaints that telemetry can't be written.
-const COMPLAIN_EVERY: i64 = 60;
+/// Between two complaints that telemetry can't be written.
+const COMPLAIN_EVERY: TimeDelta = TimeDelta::minutes(1);
 /// Entries that may wait for the disk; one more is dropped and counted.
-const MOST_QUEUED: usize = 4096;
-/// How often it is looked whether a new day began.
+const MAX_QUEUED: usize = 4096;
+/// How often old files are looked for.
 const TIDY_EVERY: Duration = Duration::from_secs(60);
 
 /// Way to the telemetry and the streams.
-pub type TelemetryHandle = ActorHandle<TelemetryTailer>;
+pub type TelemetryHandle = WorkerHandle<TailerCore>;
 
 /// Who tells the time.
 pub type Clock = Arc<dyn Fn() -> DateTime<Utc> + Send + Sync>;
@@ -78,7 +74,8 @@ pub type LimitSource = Arc<dyn Fn() -> TelemetryLimits + Send + Sync>;
 #[derive(Debug)]
 pub struct Record(pub TelemetryEntry);
 
-impl Request for Record {
+impl Work for Record {
+    type Core = TailerCore;
     type Reply = ();
     const NAME: &'static str = "record";
     const ACCESS: Access = Access::Write;
@@ -86,19 +83,28 @@ impl Request for Record {
     fn party(&self) -> Party {
         None
     }
+
+    async fn run(self, core: Arc<TailerCore>) -> Result<Self::Reply, DomainError> {
+        core.record(self).await
+    }
 }
 
 /// What today's questions add up to.
 #[derive(Debug)]
-pub struct ReadFigures;
+pub struct ReadMetrics;
 
-impl Request for ReadFigures {
-    type Reply = TelemetryFigures;
-    const NAME: &'static str = "read_figures";
+impl Work for ReadMetrics {
+    type Core = TailerCore;
+    type Reply = TelemetryMetrics;
+    const NAME: &'static str = "read_metrics";
     const ACCESS: Access = Access::Read;
 
     fn party(&self) -> Party {
         None
+    }
+
+    async fn run(self, core: Arc<TailerCore>) -> Result<Self::Reply, DomainError> {
+        core.metrics(self).await
     }
 }
 
@@ -109,13 +115,18 @@ pub struct ReadHistory {
     pub days: u32,
 }
 
-impl Request for ReadHistory {
+impl Work for ReadHistory {
+    type Core = TailerCore;
     type Reply = Vec<Value>;
     const NAME: &'static str = "read_history";
     const ACCESS: Access = Access::Read;
 
     fn party(&self) -> Party {
         None
+    }
+
+    async fn run(self, core: Arc<TailerCore>) -> Result<Self::Reply, DomainError> {
+        core.history(self).await
     }
 }
 
@@ -126,13 +137,18 @@ pub struct ReadLogs {
     pub level: Option<String>,
 }
 
-impl Request for ReadLogs {
+impl Work for ReadLogs {
+    type Core = TailerCore;
     type Reply = LogPage;
     const NAME: &'static str = "read_logs";
     const ACCESS: Access = Access::Read;
 
     fn party(&self) -> Party {
         None
+    }
+
+    async fn run(self, core: Arc<TailerCore>) -> Result<Self::Reply, DomainError> {
+        core.read_logs(self).await
     }
 }
 
@@ -153,7 +169,8 @@ pub struct Subscribe {
     pub peer: Option<Peer>,
 }
 
-impl Request for Subscribe {
+impl Work for Subscribe {
+    type Core = TailerCore;
     type Reply = Subscription;
     const NAME: &'static str = "subscribe";
     const ACCESS: Access = Access::Read;
@@ -161,13 +178,18 @@ impl Request for Subscribe {
     fn party(&self) -> Party {
         None
     }
+
+    async fn run(self, core: Arc<TailerCore>) -> Result<Self::Reply, DomainError> {
+        core.subscribe(self).await
+    }
 }
 
 /// Waits until every entry that was accepted before is written.
 #[derive(Debug)]
 pub struct Flush;
 
-impl Request for Flush {
+impl Work for Flush {
+    type Core = TailerCore;
     type Reply = ();
     const NAME: &'static str = "flush";
     const ACCESS: Access = Access::Read;
@@ -175,16 +197,9 @@ impl Request for Flush {
     fn party(&self) -> Party {
         None
     }
-}
 
-/// Counts as one open stream while it lives.
-#[derive(Debug)]
-pub struct StreamPlace(Arc<AtomicUsize>);
-
-impl Drop for StreamPlace {
-    fn drop(&mut self) {
-        let open = self.0.fetch_sub(1, Ordering::AcqRel) - 1;
-        gauge!("open_streams").set(open as f64);
+    async fn run(self, core: Arc<TailerCore>) -> Result<Self::Reply, DomainError> {
+        core.flush(self).await
     }
 }
 
@@ -195,25 +210,28 @@ pub struct TailerCore {
     limits: LimitSource,
     family: Family,
     log_family: Family,
-    /// Entries on their way to the file.
-    queue: Mutex<VecDeque<String>>,
+    /// Takes entries on their way to the file.
+    queue: mpsc::Sender<String>,
     writing_planned: AtomicBool,
     journal: Mutex<Journal>,
-    figures: Mutex<Figures>,
+    tally: Mutex<Tally>,
     logs: Arc<Hub>,
     telemetry: Arc<Hub>,
-    open: Arc<AtomicUsize>,
-    closing: watch::Sender<bool>,
-    /// The minute of the last complaint.
-    complained: AtomicU64,
-    /// The day, and the number of days to keep, of the last pruning.
-    pruned: Mutex<Option<(NaiveDate, u32)>>,
+    /// Held from counting the open streams until there is one more.
+    admission: Mutex<()>,
 }
 
-/// The actor.
-pub struct TelemetryTailer {
-    core: Arc<TailerCore>,
-    runtime: Handle,
+impl ActorCore for TailerCore {
+    const NAME: &'static str = "telemetry_tailer";
+
+    /// Deletes old files.
+    fn upkeep(self: &Arc<Self>) -> Vec<BoxFuture<'static, ()>> {
+        let core = Arc::clone(self);
+        vec![every(TIDY_EVERY, move || {
+            let core = Arc::clone(&core);
+            async move { blocking::spawn(move || core.tidy()).await.unwrap_or_default() }
+        })]
+    }
 }
 
 impl TailerCore {
@@ -233,28 +251,27 @@ impl TailerCore {
         let log_family = Family::new(log_dir, logs::PREFIX, logs::SUFFIX);
         let hub =
             |family: &Family, opening: Opening| Hub::new(family.clone(), opening, buffer, Arc::clone(&clock));
+        let (queue, queued) = mpsc::channel(MAX_QUEUED);
         Self {
             has_files: data_dir.is_some(),
-            queue: Mutex::default(),
+            queue,
             writing_planned: AtomicBool::new(false),
-            journal: Mutex::new(Journal::new(family.clone())),
-            figures: Mutex::new(Figures::new(family.clone())),
+            journal: Mutex::new(Journal::new(family.clone(), queued)),
+            tally: Mutex::default(),
             logs: hub(&log_family, Opening::Last(LOG_OPENING)),
             telemetry: hub(&family, Opening::Today),
             family,
             log_family,
             clock,
             limits,
-            open: Arc::default(),
-            closing: watch::channel(false).0,
-            complained: AtomicU64::new(0),
-            pruned: Mutex::new(None),
+            admission: Mutex::default(),
         }
     }
 
     /// Ends every open stream: the service is being stopped.
     pub fn close(&self) {
-        self.closing.send_replace(true);
+        self.logs.close();
+        self.telemetry.close();
     }
 
     /// Ends the connections of streams that are still open: their clients do not read.
@@ -265,7 +282,7 @@ impl TailerCore {
 
     /// Open streams.
     pub fn open_streams(&self) -> usize {
-        self.open.load(Ordering::Acquire)
+        self.logs.open_streams() + self.telemetry.open_streams()
     }
 
     fn today(&self) -> NaiveDate {
@@ -288,7 +305,7 @@ impl TailerCore {
         }
         let line = serde_json::to_string(&entry)
             .map_err(|error| DomainError::internal("a telemetry entry can't be written", error))?;
-        if !self.enqueue(line) {
+        if self.queue.try_send(line).is_err() {
             counter!("telemetry_lost_total").increment(1);
             return Ok(());
         }
@@ -302,141 +319,87 @@ impl TailerCore {
         Ok(())
     }
 
-    /// False when too many wait already.
-    fn enqueue(&self, line: String) -> bool {
-        let mut queue = lock(&self.queue);
-        let room = queue.len() < MOST_QUEUED;
-        if room {
-            queue.push_back(line);
-        }
-        room
-    }
-
     /// Writes everything that waits; when it returns, all that was accepted before is in the file. Blocks.
     fn write_queued(&self) {
         // Taken first, so that who finds the queue empty knows that its lines are written.
         let mut journal = lock(&self.journal);
-        let most = (self.limits)().max_file_bytes;
-        loop {
-            let Some(line) = lock(&self.queue).pop_front() else {
-                break;
-            };
+        let max_bytes = (self.limits)().max_file_bytes;
+        while let Ok(line) = journal.queued.try_recv() {
             let now = (self.clock)();
-            if let Err(error) = journal.append(&line, now, most) {
+            if let Err(error) = journal.append(&line, now, max_bytes) {
                 counter!("telemetry_lost_total").increment(1);
-                self.complain(now, &error);
+                if journal.complained.is_none_or(|last| now - last >= COMPLAIN_EVERY) {
+                    journal.complained = Some(now);
+                    tracing::warn!(%error, "telemetry can't be written");
+                }
             }
         }
         drop(journal);
         self.telemetry.wake();
     }
 
-    fn complain(&self, now: DateTime<Utc>, error: &std::io::Error) {
-        let minute = u64::try_from(now.timestamp() / COMPLAIN_EVERY).unwrap_or(0);
-        if self.complained.swap(minute, Ordering::Relaxed) != minute {
-            tracing::warn!(%error, "telemetry can't be written");
-        }
+    /// Reads the telemetry files once everything that was accepted before is in them.
+    async fn reading<T: Send + 'static>(
+        self: Arc<Self>,
+        read: impl FnOnce(&Self) -> io::Result<T> + Send + 'static,
+    ) -> Result<T, DomainError> {
+        job::blocking(move || {
+            self.write_queued();
+            read(&self).map_err(|error| DomainError::internal("reading the telemetry failed", error))
+        })
+        .await
     }
 
     async fn flush(self: Arc<Self>, _: Flush) -> Result<(), DomainError> {
-        job::blocking(move || {
-            self.write_queued();
-            Ok(())
-        })
-        .await
+        self.reading(|_| Ok(())).await
     }
 
-    async fn figures(self: Arc<Self>, _: ReadFigures) -> Result<TelemetryFigures, DomainError> {
-        job::blocking(move || {
-            self.write_queued();
-            lock(&self.figures)
-                .read(self.today())
-                .map_err(|error| DomainError::internal("reading the telemetry failed", error))
-        })
-        .await
+    async fn metrics(self: Arc<Self>, _: ReadMetrics) -> Result<TelemetryMetrics, DomainError> {
+        self.reading(|core| lock(&core.tally).read(&core.family, core.today()))
+            .await
     }
 
     async fn history(self: Arc<Self>, message: ReadHistory) -> Result<Vec<Value>, DomainError> {
-        job::blocking(move || {
-            self.write_queued();
-            history::read(&self.family, self.today(), message.days, message.limit)
-                .map_err(|error| DomainError::internal("reading the telemetry failed", error))
-        })
-        .await
+        let ReadHistory { limit, days } = message;
+        self.reading(move |core| journal::history(&core.family, core.today(), days, limit))
+            .await
     }
 
     async fn read_logs(self: Arc<Self>, message: ReadLogs) -> Result<LogPage, DomainError> {
         let ReadLogs { lines, level } = message;
         job::blocking(move || {
-            let page = logs::last_lines(&self.log_family, self.today(), lines, level.as_deref());
-            Ok(page)
+            let level = level.as_deref();
+            Ok(logs::last_lines(&self.log_family, self.today(), lines, level))
         })
         .await
     }
 
     async fn subscribe(self: Arc<Self>, message: Subscribe) -> Result<Subscription, DomainError> {
-        let place = self.place()?;
-        let hub = Arc::clone(match message.followed {
-            Followed::Logs => &self.logs,
-            Followed::Telemetry => &self.telemetry,
-        });
-        let closing = self.closing.subscribe();
         job::blocking(move || {
             // What was accepted before belongs to what the listener is given first.
             self.write_queued();
-            Ok(hub.listen(message.last_event_id.as_deref(), message.peer, place, closing))
+            let _admission = lock(&self.admission);
+            if self.open_streams() >= (self.limits)().max_streams {
+                let actor = "event streams";
+                return Err(DomainError::Busy { actor });
+            }
+            let hub = match message.followed {
+                Followed::Logs => &self.logs,
+                Followed::Telemetry => &self.telemetry,
+            };
+            Ok(hub.listen(message.last_event_id.as_deref(), message.peer.as_ref()))
         })
         .await
     }
 
-    fn place(&self) -> Result<StreamPlace, DomainError> {
-        let most = (self.limits)().max_streams;
-        let taken = self
-            .open
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |open| {
-                (open < most).then_some(open + 1)
-            });
-        let open = taken.map_err(|_| DomainError::Busy {
-            actor: "event streams",
-        })?;
-        gauge!("open_streams").set((open + 1) as f64);
-        Ok(StreamPlace(Arc::clone(&self.open)))
-    }
-
-    /// Deletes old files when a day began or the number of days to keep changed. Blocks.
+    /// Deletes old files. Blocks.
     fn tidy(&self) {
-        let wanted = (self.today(), (self.limits)().keep_days);
-        if lock(&self.pruned).replace(wanted) != Some(wanted) {
-            journal::prune(&self.family, wanted.0, wanted.1);
-        }
+        journal::prune(&self.family, self.today(), (self.limits)().keep_days);
     }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl TelemetryTailer {
-    /// Starts the actor.
-    pub fn start(core: Arc<TailerCore>, runtime: Handle, settings: ActorSettings) -> TelemetryHandle {
-        let arbiter = actix::Arbiter::current();
-        ActorHandle::start(
-            "telemetry_tailer",
-            settings,
-            Box::new(move || {
-                let (core, runtime) = (Arc::clone(&core), runtime.clone());
-                Self::start_in_arbiter(&arbiter, move |ctx| {
-                    ctx.set_mailbox_capacity(settings.mailbox.max(1));
-                    Self { core, runtime }
-                })
-            }),
-        )
-    }
-
-    fn tidy(&self) {
-        let core = Arc::clone(&self.core);
-        blocking::spawn_on(&self.runtime, move || core.tidy());
-    }
 }
 
 impl TelemetryHandle {
@@ -446,23 +409,4 @@ impl TelemetryHandle {
             counter!("telemetry_lost_total").increment(1);
         }
     }
-}
-
-impl Actor for TelemetryTailer {
-    type Context = Context<Self>;
-
-    fn started(&mut self, ctx: &mut Self::Context) {
-        self.tidy();
-        ctx.run_interval(TIDY_EVERY, |tailer, _| tailer.tidy());
-    }
-}
-
-job::delegate! {
-    TelemetryTailer:
-    Record => record,
-    ReadFigures => figures,
-    ReadHistory => history,
-    ReadLogs => read_logs,
-    Subscribe => subscribe,
-    Flush => flush,
 }

@@ -1,5 +1,4 @@
-//! What a client is given before the live lines: the part of the files between where it was and where the live lines
-//! begin.
+//! What a client is given before the live lines: from where it was to where the live lines begin.
 //!
 //! The files are opened when the client comes, so that renaming or deleting them afterwards does no harm, and read
 //! block by block as the client takes them, so that a replay costs little memory.
@@ -7,18 +6,18 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use chrono::NaiveDate;
 
-use super::files::{Family, FileKey, Place};
-use super::hub::Event;
-use super::lines::{Budget, last_end, last_start, lines_between};
+use super::files::{FileKey, Place};
+use super::lines::{Budget, Line, last_end, last_start, lines_between};
 use super::tail::Tail;
 use crate::blocking;
 
-/// What a client is given again, at most; of more it gets the newest.
-const MOST: Budget = Budget {
+/// What a client is given again; of more it gets the newest.
+const MAX_REPLAY: Budget = Budget {
     lines: 10_000,
     bytes: 4 << 20,
 };
@@ -34,120 +33,90 @@ pub(super) enum Opening {
     Today,
 }
 
+/// Whole lines of one file.
 #[derive(Debug)]
-struct Segment {
+pub(super) struct Segment {
+    pub(super) key: FileKey,
     file: Arc<File>,
-    key: FileKey,
     from: u64,
     to: u64,
 }
 
-/// The lines that are still to be replayed.
-#[derive(Debug)]
-pub(super) struct Replay {
-    family: Family,
-    segments: VecDeque<Segment>,
-}
-
-impl Replay {
-    /// Everything from the place that `last_event_id` names up to where the tail is; from the opening when it names
-    /// none that still exists. Blocks.
-    pub(super) fn plan(tail: &Tail, today: NaiveDate, last_event_id: Option<&str>, opening: Opening) -> Self {
-        let mut replay = Self {
-            family: tail.family().clone(),
-            segments: VecDeque::new(),
-        };
-        let known = last_event_id
-            .and_then(|id| replay.family.place(id))
-            .filter(|place| exists(tail, *place));
-        let (floor, budget) = match (known, opening) {
-            (Some(place), _) => (Some(place), MOST),
-            (None, Opening::Today) => {
-                let key = FileKey::first_of(today);
-                (Some(Place { key, offset: 0 }), MOST)
-            }
-            (None, Opening::Last(lines)) => {
-                let newest = tail.here().map(|(here, _)| Place { offset: 0, ..here });
-                (newest, Budget { lines, ..MOST })
-            }
-        };
-        if let Some(floor) = floor {
-            replay.collect(tail, floor, budget);
-        }
-        replay
-    }
-
-    /// Collects segments from the newest file back to `floor`.
-    fn collect(&mut self, tail: &Tail, floor: Place, mut budget: Budget) {
-        let Some((here, cursor)) = tail.here() else { return };
-        let keys = self.family.all().into_iter().filter(|key| *key < here.key);
-        let keys: Vec<FileKey> = keys.filter(|key| *key >= floor.key).chain([here.key]).collect();
-        for key in keys.into_iter().rev().filter(|key| *key >= floor.key) {
-            let lowest = if key == floor.key { floor.offset } else { 0 };
-            let opened = match key == here.key {
-                // The open file is the followed one, whatever its name has become.
-                true => cursor.file().try_clone().map(|file| (file, here.offset)),
-                false => open_whole(&self.family, key),
-            };
-            let segment = opened.and_then(|(file, to)| {
-                let from = last_start(&file, to, lowest, &mut budget)?;
-                let file = Arc::new(file);
-                Ok(Segment { file, key, from, to })
-            });
-            match segment {
-                Ok(segment) => self.segments.push_front(segment),
-                Err(error) => tracing::debug!(%error, "a file can't be replayed"),
-            }
-            if budget.lines == 0 || budget.bytes == 0 {
-                return;
-            }
-        }
-    }
-
-    pub(super) fn is_done(&self) -> bool {
-        self.segments.is_empty()
+impl Segment {
+    /// The last lines of a file that the budget allows, none before `floor`; without an end all whole ones count.
+    fn open(
+        tail: &Tail,
+        key: FileKey,
+        floor: u64,
+        end: Option<u64>,
+        budget: &mut Budget,
+    ) -> io::Result<Self> {
+        let file = Arc::new(tail.file(key)?);
+        let to = end.map_or_else(|| last_end(&file), Ok)?;
+        let from = last_start(&file, to, floor, budget)?;
+        Ok(Self { key, file, from, to })
     }
 
     /// The next lines. Cancelling it loses none: the place moves when they are handed on.
-    ///
-    /// # Errors
-    /// When the file can't be read.
-    pub(super) async fn next_block(&mut self) -> io::Result<VecDeque<Event>> {
-        let Some(segment) = self.segments.front_mut() else {
-            return Ok(VecDeque::new());
-        };
-        let (file, from, to) = (Arc::clone(&segment.file), segment.from, segment.to);
+    pub(super) async fn read(&mut self) -> io::Result<Vec<Line>> {
+        let (file, from, to) = (Arc::clone(&self.file), self.from, self.to);
         let reading = blocking::spawn(move || lines_between(&file, from, to, BLOCK));
         let (lines, reached) = reading.await.map_err(io::Error::other)??;
-        let key = segment.key;
-        segment.from = reached;
-        // Nothing read: the file was cut meanwhile.
-        if reached >= to || reached == from {
-            self.segments.pop_front();
-        }
-        let events = lines.into_iter().map(|line| Event::of(&self.family, key, line));
-        Ok(events.collect())
+        // Where nothing is left to read, the file was cut meanwhile.
+        self.from = if reached > from { reached } else { to };
+        Ok(lines)
     }
+
+    pub(super) fn is_done(&self) -> bool {
+        self.from >= self.to
+    }
+}
+
+/// Everything from the place that `last_event_id` names up to where the tail is; from the opening when it names none
+/// that still exists. Blocks.
+pub(super) fn plan(
+    tail: &Tail,
+    today: NaiveDate,
+    last_event_id: Option<&str>,
+    opening: Opening,
+) -> VecDeque<Segment> {
+    let mut segments = VecDeque::new();
+    let Some(here) = tail.here() else {
+        return segments;
+    };
+    let known = last_event_id.and_then(|id| tail.family.place(id));
+    let (floor, mut budget) = match (known.filter(|place| exists(tail, *place)), opening) {
+        (Some(place), _) => (place, MAX_REPLAY),
+        (None, Opening::Today) => {
+            let (key, offset) = (FileKey { day: today, part: 0 }, 0);
+            (Place { key, offset }, MAX_REPLAY)
+        }
+        (None, Opening::Last(lines)) => (Place { offset: 0, ..here }, Budget { lines, ..MAX_REPLAY }),
+    };
+    let older = tail.family.all().into_iter().rev().filter(|key| *key < here.key);
+    let keys = [here.key].into_iter().chain(older);
+    for key in keys.take_while(|key| *key >= floor.key) {
+        let to = (key == here.key).then_some(here.offset);
+        let from = if key == floor.key { floor.offset } else { 0 };
+        match Segment::open(tail, key, from, to, &mut budget) {
+            Ok(segment) => segments.push_front(segment),
+            Err(error) => tracing::debug!(%error, "a file can't be replayed"),
+        }
+        if budget.is_spent() {
+            break;
+        }
+    }
+    segments
 }
 
 /// Whether an event ended at this place of a file that is still there.
 fn exists(tail: &Tail, place: Place) -> bool {
-    use std::os::unix::fs::FileExt;
-    let file = match tail.here() {
-        Some((here, cursor)) if here.key == place.key => cursor.file().try_clone(),
-        _ => File::open(tail.family().path(place.key)),
+    let Some(before) = place.offset.checked_sub(1) else {
+        return tail.file(place.key).is_ok();
     };
-    let mut feed = [b'\n'];
-    let read = file.and_then(|file| match place.offset.checked_sub(1) {
-        Some(before) => file.read_exact_at(&mut feed, before),
-        None => Ok(()),
-    });
+    let mut feed = [0];
+    let read = tail
+        .file(place.key)
+        .and_then(|file| file.read_exact_at(&mut feed, before));
     read.is_ok() && feed == [b'\n']
-}
-
-/// A file and the end of its last whole line.
-fn open_whole(family: &Family, key: FileKey) -> io::Result<(File, u64)> {
-    let file = File::open(family.path(key))?;
-    let end = last_end(&file)?;
-    Ok((file, end))
 }

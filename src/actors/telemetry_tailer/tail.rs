@@ -1,7 +1,11 @@
 //! Follows one family of files across everything that happens to them.
 //!
 //! A file that grows is read on; one that is cut or replaced is read from its start; a newer one is followed after
-//! the rest of the older one was read. Lines come in their order, each once. Who gets them is the hub's business.
+//! the rest of the older one was read. Lines come in their order, each once.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::MetadataExt;
 
 use chrono::NaiveDate;
 
@@ -9,17 +13,31 @@ use super::files::{Family, FileKey, Place};
 use super::lines::{Budget, Cursor, Line};
 
 /// Files that one look goes through at most.
-const MOST_FILES: usize = 64;
+const MAX_FILES: usize = 64;
+
+/// An open file and how far it was read.
+struct Followed {
+    key: FileKey,
+    file: File,
+    cursor: Cursor,
+}
+
+impl Followed {
+    /// Which file it is, whatever its name has become.
+    fn inode(&self) -> Option<u64> {
+        Some(self.file.metadata().ok()?.ino())
+    }
+}
 
 /// The follower of one family of files.
 pub(super) struct Tail {
-    family: Family,
+    pub(super) family: Family,
     /// `None` while there is no file: the first one is then new from its first line.
-    current: Option<(FileKey, Cursor)>,
+    current: Option<Followed>,
     /// The newest file when following began; older ones are not news.
     since: Option<FileKey>,
     /// The file that was followed before, which may come back under another name.
-    previous: Option<Cursor>,
+    previous: Option<Followed>,
 }
 
 impl Tail {
@@ -32,17 +50,14 @@ impl Tail {
         }
     }
 
-    pub(super) fn family(&self) -> &Family {
-        &self.family
-    }
-
     /// Goes to the end of the newest file.
     pub(super) fn begin(&mut self, today: NaiveDate) {
         self.rest();
         self.since = self.family.list(today).pop();
         self.current = self.since.and_then(|key| {
-            let cursor = Cursor::at_end(&self.family.path(key)).ok()?;
-            Some((key, cursor))
+            let mut newest = self.open(key)?;
+            newest.cursor = Cursor::at_end(&newest.file).ok()?;
+            Some(newest)
         });
     }
 
@@ -52,15 +67,19 @@ impl Tail {
         self.previous = None;
     }
 
-    /// The file that is followed and the place after the last line that was handed on.
-    pub(super) fn here(&self) -> Option<(Place, &Cursor)> {
-        self.current.as_ref().map(|(key, cursor)| {
-            let place = Place {
-                key: *key,
-                offset: cursor.line_end(),
-            };
-            (place, cursor)
-        })
+    /// The place after the last line that was handed on.
+    pub(super) fn here(&self) -> Option<Place> {
+        let current = self.current.as_ref()?;
+        let (key, offset) = (current.key, current.cursor.line_end());
+        Some(Place { key, offset })
+    }
+
+    /// A file of the family; under the followed one's name that one, whatever its name has become.
+    pub(super) fn file(&self, key: FileKey) -> io::Result<File> {
+        match &self.current {
+            Some(current) if current.key == key => current.file.try_clone(),
+            _ => File::open(self.family.path(key)),
+        }
     }
 
     /// Hands on what is new, until the budget ends; true when there may be more.
@@ -70,70 +89,55 @@ impl Tail {
         budget: &mut Budget,
         take: &mut impl FnMut(FileKey, Line),
     ) -> bool {
-        for _ in 0..MOST_FILES {
-            if self.current.is_none() && !self.open_first(today) {
-                return false;
+        for _ in 0..MAX_FILES {
+            if self.current.is_none() {
+                let mut keys = self.family.list(today).into_iter();
+                let first = keys.find(|key| Some(*key) >= self.since);
+                self.current = first.and_then(|key| self.open(key));
             }
-            if self.read_current(budget, take) {
-                return true;
-            }
-            let Some(next) = self.next(today) else {
+            // Asked for before reading, so that the rest of the old file is read before the next one begins.
+            let next = self.next(today);
+            let Some(Followed { key, file, cursor }) = &mut self.current else {
                 return false;
             };
-            // What was written before the next file was there.
-            if self.read_current(budget, take) {
-                return true;
+            match cursor.read(file, budget, &mut |line| take(*key, line)) {
+                Ok(true) => return true,
+                Ok(false) => {}
+                // Not louder: the log may be what is followed.
+                Err(error) => tracing::debug!(%error, "reading a followed file failed"),
             }
-            if !self.go_to(next) {
+            let Some(next) = next.and_then(|key| self.open(key)) else {
                 return false;
-            }
+            };
+            self.go_to(next);
         }
         true
     }
 
-    fn read_current(&mut self, budget: &mut Budget, take: &mut impl FnMut(FileKey, Line)) -> bool {
-        let Some((key, cursor)) = &mut self.current else {
-            return false;
-        };
-        let key = *key;
-        cursor
-            .read(budget, &mut |line| take(key, line))
-            .unwrap_or_else(|error| {
-                // Not louder: the log may be what is followed.
-                tracing::debug!(%error, "reading a followed file failed");
-                false
-            })
-    }
-
-    fn open_first(&mut self, today: NaiveDate) -> bool {
-        let mut news = self.family.list(today).into_iter();
-        self.current = news.find(|key| Some(*key) >= self.since).and_then(|key| {
-            let cursor = Cursor::at_start(&self.family.path(key)).ok()?;
-            Some((key, cursor))
-        });
-        self.current.is_some()
+    fn open(&self, key: FileKey) -> Option<Followed> {
+        let file = File::open(self.family.path(key)).ok()?;
+        let cursor = Cursor::default();
+        Some(Followed { key, file, cursor })
     }
 
     /// The file to follow next: the same name when another file is behind it, or a newer one. While the name is gone
     /// the old file is kept, since a writer may still have it open.
     fn next(&self, today: NaiveDate) -> Option<FileKey> {
-        let (key, cursor) = self.current.as_ref()?;
-        match self.family.inode(*key) {
-            Some(inode) if inode != cursor.inode() => Some(*key),
-            _ => self.family.list(today).into_iter().find(|newer| newer > key),
+        let current = self.current.as_ref()?;
+        let named = self.family.inode(current.key);
+        if named.is_some() && named != current.inode() {
+            return Some(current.key);
         }
+        let mut keys = self.family.list(today).into_iter();
+        keys.find(|key| *key > current.key)
     }
 
-    fn go_to(&mut self, key: FileKey) -> bool {
-        let Ok(mut next) = Cursor::at_start(&self.family.path(key)) else {
-            return false;
-        };
+    fn go_to(&mut self, mut next: Followed) {
         if let Some(known) = self.previous.take_if(|previous| previous.inode() == next.inode()) {
             // The file was renamed: its lines were handed on already.
-            next = known;
+            next.cursor = known.cursor;
         }
-        self.previous = self.current.replace((key, next)).map(|(_, cursor)| cursor);
-        true
+        self.previous = self.current.replace(next);
     }
 }
 

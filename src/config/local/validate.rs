@@ -8,7 +8,7 @@ use super::super::validate::{actor_rules, embedding_rules, endpoint, llm_rules, 
 use super::super::{ConfigError, LlmProvider};
 use super::LocalSettings;
 use crate::actors::extractor::ExtractorCore;
-use crate::actors::telemetry_tailer::MOST_BUFFERED;
+use crate::actors::telemetry_tailer::MAX_BUFFERED;
 use crate::llm::synthesis::MAX_CHARS;
 use crate::telemetry;
 
@@ -144,7 +144,7 @@ impl LocalSettings {
         within("web.max_k", web.max_k, 1..=1000)?;
         within("web.max_sync_limit", web.max_sync_limit, 1..=100_000)?;
         within("web.max_streams", web.max_streams, 1..=1_000_000)?;
-        within("web.stream_buffer", web.stream_buffer, 16..=MOST_BUFFERED)?;
+        within("web.stream_buffer", web.stream_buffer, 16..=MAX_BUFFERED)?;
         within("web.heartbeat_seconds", web.heartbeat_seconds, 1..=3600)?;
         within("web.workers", web.workers, 1..=64)?;
         within("web.body_limit", web.body_limit, 1024..=(1 << 30))?;

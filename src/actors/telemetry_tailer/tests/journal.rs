@@ -5,21 +5,21 @@ use std::collections::BTreeSet;
 use futures_util::future::join_all;
 
 use super::*;
-use crate::actors::handle::Job;
-use crate::capacity::Party;
+use crate::actors::handle::{Job, Request};
+use crate::actors::worker::Worker;
 
 const TODAY: &str = "telemetry-2026-11-21.jsonl";
 
 #[test]
-fn figures_are_those_of_today_and_true_after_deletion_and_restart() {
+fn metrics_are_those_of_today_and_true_after_deletion_and_restart() {
     run(async {
         let bench = bench(|_| {});
-        assert_eq!(bench.figures().await, TelemetryFigures::default());
+        assert_eq!(bench.metrics().await, TelemetryMetrics::default());
         for duration in 1..=20 {
             bench.asked("recall", "q", duration).await;
         }
         bench.asked("synthesis", "q", 100).await;
-        let found = bench.figures().await;
+        let found = bench.metrics().await;
         assert_eq!((found.total_queries, found.queries_today), (21, 21));
         assert_eq!(
             (found.recall_count, found.synthesis_count, found.syntheses_today),
@@ -28,37 +28,37 @@ fn figures_are_those_of_today_and_true_after_deletion_and_restart() {
         assert_eq!((found.p50_ms, found.p95_ms, found.avg_latency_ms), (11, 20, 15));
         assert_eq!(found.top_intents, [("factual".to_owned(), 21)]);
         let bench = bench.restarted();
-        assert_eq!(bench.figures().await, found);
+        assert_eq!(bench.metrics().await, found);
         let file = bench.telemetry(TODAY);
         append(
             &file,
             "not json\n{\"event_type\":\"other\"}\n{\"event_type\":\"recall\"}",
         );
         assert_eq!(
-            bench.figures().await,
+            bench.metrics().await,
             found,
             "a line without its end does not count"
         );
         append(&file, "\n");
-        assert_eq!(bench.figures().await.recall_count, 21);
+        assert_eq!(bench.metrics().await.recall_count, 21);
         fs::remove_file(&file).unwrap();
-        assert_eq!(bench.figures().await, TelemetryFigures::default());
+        assert_eq!(bench.metrics().await, TelemetryMetrics::default());
         bench.asked("recall", "q", 1).await;
-        assert_eq!(bench.figures().await.total_queries, 1);
+        assert_eq!(bench.metrics().await.total_queries, 1);
         bench.pass(120);
-        assert_eq!(bench.figures().await.total_queries, 0, "after midnight");
+        assert_eq!(bench.metrics().await.total_queries, 0, "after midnight");
     });
 }
 
 #[test]
-fn figures_follow_a_file_that_is_replaced_and_grows_past_what_was_counted() {
+fn metrics_follow_a_file_that_is_replaced_and_grows_past_what_was_counted() {
     run(async {
         let bench = bench(|_| {});
         bench.asked("recall", "q", 7).await;
-        assert_eq!(bench.figures().await.recall_count, 1);
+        assert_eq!(bench.metrics().await.recall_count, 1);
         let line = "{\"event_type\":\"synthesis\",\"duration_ms\":3,\"intent\":\"x\"}\n";
         fs::write(bench.telemetry(TODAY), line.repeat(50)).unwrap();
-        let found = bench.figures().await;
+        let found = bench.metrics().await;
         assert_eq!(
             (found.recall_count, found.synthesis_count, found.p95_ms),
             (0, 50, 3)
@@ -76,10 +76,10 @@ fn top_intents_are_ten_the_most_frequent_first() {
             let line = format!("{{\"event_type\":\"recall\",\"intent\":\"i{intent}\"}}\n");
             append(&bench.telemetry(TODAY), line.repeat(intent + 1));
         }
-        let figures = bench.figures().await;
-        assert_eq!(figures.top_intents.len(), 10);
-        assert_eq!(figures.top_intents[0], ("i11".to_owned(), 12));
-        let text = serde_json::to_string(&figures).unwrap();
+        let metrics = bench.metrics().await;
+        assert_eq!(metrics.top_intents.len(), 10);
+        assert_eq!(metrics.top_intents[0], ("i11".to_owned(), 12));
+        let text = serde_json::to_string(&metrics).unwrap();
         assert!(text.contains("\"top_intents\":{\"i11\":12,\"i10\":11,"), "{text}");
     });
 }
@@ -101,7 +101,7 @@ fn a_full_file_goes_on_in_the_next_part_and_history_is_newest_first_over_all_of_
         for name in &parts {
             assert!(fs::metadata(bench.telemetry(name)).unwrap().len() <= 400);
         }
-        assert_eq!(bench.figures().await.recall_count, 6);
+        assert_eq!(bench.metrics().await.recall_count, 6);
         bench.pass(120);
         bench.asked("synthesis", "morning", 1).await;
         bench.flush().await;
@@ -185,7 +185,7 @@ fn old_files_go_at_the_start_at_midnight_and_when_fewer_days_are_kept() {
 }
 
 #[test]
-fn a_failing_disk_costs_the_figures_and_never_the_request() {
+fn a_failing_disk_costs_the_metrics_and_never_the_request() {
     run(async {
         let bench = bench(|_| {});
         fs::write(
@@ -197,12 +197,12 @@ fn a_failing_disk_costs_the_figures_and_never_the_request() {
         handle.call(Record(bench.entry("recall", "q", 1))).await.unwrap();
         handle.call(Flush).await.unwrap();
         assert_eq!(
-            handle.call(ReadFigures).await.unwrap(),
-            TelemetryFigures::default()
+            handle.call(ReadMetrics).await.unwrap(),
+            TelemetryMetrics::default()
         );
         fs::remove_file(bench.dir.path().join("telemetry")).unwrap();
         handle.call(Record(bench.entry("recall", "q", 1))).await.unwrap();
-        assert_eq!(handle.call(ReadFigures).await.unwrap().recall_count, 1);
+        assert_eq!(handle.call(ReadMetrics).await.unwrap().recall_count, 1);
     });
 }
 
@@ -212,11 +212,11 @@ fn what_does_not_fit_the_queue_is_dropped() {
         let bench = bench(|_| {});
         // The disk stands still.
         let journal = lock(&bench.core.journal);
-        let accepted = (0..MOST_QUEUED + 10).filter(|_| bench.core.enqueue("{}".into()));
-        assert_eq!(accepted.count(), MOST_QUEUED);
+        let accepted = (0..MAX_QUEUED + 10).filter(|_| bench.core.queue.try_send("{}".into()).is_ok());
+        assert_eq!(accepted.count(), MAX_QUEUED);
         drop(journal);
         bench.flush().await;
-        assert!(bench.core.enqueue("{}".into()));
+        assert!(bench.core.queue.try_send("{}".into()).is_ok());
     });
 }
 
@@ -250,7 +250,7 @@ fn concurrent_writers_leave_whole_lines_only() {
             });
             assert!(join_all(calls).await.iter().all(Result::is_ok));
         }
-        assert_eq!(handle.call(ReadFigures).await.unwrap().recall_count, 400);
+        assert_eq!(handle.call(ReadMetrics).await.unwrap().recall_count, 400);
         let queries: BTreeSet<String> = bench.queries(500, 1).await.into_iter().collect();
         assert_eq!(queries.len(), 400);
         assert!(bench.names().len() > 3);
@@ -312,7 +312,7 @@ impl Request for Die {
     }
 }
 
-impl actix::Handler<Job<Die>> for TelemetryTailer {
+impl actix::Handler<Job<Die>> for Worker<TailerCore> {
     type Result = Result<(), DomainError>;
 
     fn handle(&mut self, _: Job<Die>, ctx: &mut Self::Context) -> Self::Result {
@@ -336,6 +336,6 @@ fn an_actor_that_died_and_was_started_again_goes_on() {
         }
         handle.record(bench.entry("recall", "two", 1)).await;
         assert!(stream.next().await.unwrap().line.contains("two"));
-        assert_eq!(handle.call(ReadFigures).await.unwrap().recall_count, 2);
+        assert_eq!(handle.call(ReadMetrics).await.unwrap().recall_count, 2);
     });
 }

@@ -12,6 +12,8 @@ use std::sync::atomic::AtomicI64;
 use chrono::TimeZone;
 
 use super::*;
+use crate::actors::roster::Roster;
+use crate::config::ActorSettings;
 
 /// A core over a directory of its own, with a clock that the test moves.
 pub(crate) struct Bench {
@@ -73,7 +75,7 @@ pub(crate) fn run<F: Future<Output = ()>>(test: F) {
 
 impl Bench {
     fn start(&self) -> TelemetryHandle {
-        TelemetryTailer::start(Arc::clone(&self.core), Handle::current(), SETTINGS)
+        Roster::new().worker(&self.core, SETTINGS)
     }
 
     /// The same files under a process that was started anew.
@@ -95,8 +97,8 @@ impl Bench {
         Arc::clone(&self.core).flush(Flush).await.unwrap();
     }
 
-    async fn figures(&self) -> TelemetryFigures {
-        Arc::clone(&self.core).figures(ReadFigures).await.unwrap()
+    async fn metrics(&self) -> TelemetryMetrics {
+        Arc::clone(&self.core).metrics(ReadMetrics).await.unwrap()
     }
 
     /// The questions of the last days, newest first.
