@@ -39,7 +39,7 @@ const BLOCKING_THREADS: usize = 4;
 /// How long a thread for blocking calls waits for its next one.
 const BLOCKING_KEEP_ALIVE: Duration = Duration::from_secs(2);
 /// Open files that are asked for; the machine may allow fewer.
-const MOST_OPEN_FILES: u64 = 1 << 16;
+const MAX_OPEN_FILES: u64 = 1 << 16;
 /// SurrealDB evaluates queries recursively.
 const STACK_BYTES: usize = 16 << 20;
 /// Exit code for configuration that can't be used.
@@ -105,7 +105,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     tell_allocator(ALLOCATOR_OPTIONS);
     // A stream takes two of them, and the usual 1,024 are soon used up.
-    if let Err(error) = rlimit::increase_nofile_limit(MOST_OPEN_FILES) {
+    if let Err(error) = rlimit::increase_nofile_limit(MAX_OPEN_FILES) {
         eprintln!("the limit of open files could not be raised: {error}");
     }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);

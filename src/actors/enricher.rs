@@ -31,17 +31,17 @@ use crate::llm::evolution::{Candidate, Decision};
 /// Notes that are looked up at a time.
 const BATCH: u32 = 8;
 /// Attempts at one note.
-const MOST_ATTEMPTS: u32 = 3;
+const MAX_ATTEMPTS: u32 = 3;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+const MAX_PAUSE: Duration = Duration::from_secs(60);
 /// How often the queue is looked at though nobody rang.
 const ROUND: Duration = Duration::from_secs(30);
 /// Notes in a row that the endpoint lets down before it is given a pause: one alone may be the note's fault.
-const MOST_OUTAGES: usize = 2;
+const MAX_OUTAGES: usize = 2;
 /// Notes that a later success may tell to be at fault: many would be so after a real outage.
-const MOST_SUSPECTS: usize = 4;
+const MAX_SUSPECTS: usize = 4;
 /// Below this what a model found is left out.
-const LEAST_CONFIDENCE: f64 = 0.5;
+const MIN_CONFIDENCE: f64 = 0.5;
 
 /// Way to the enricher.
 pub type EnricherHandle = WorkerHandle<EnricherCore>;
@@ -167,7 +167,7 @@ impl EnricherCore {
                 Turn::Failed => round.left_behind = true,
                 Turn::Unanswered(error) => {
                     round.suspect(note, error);
-                    if round.outages >= MOST_OUTAGES {
+                    if round.outages >= MAX_OUTAGES {
                         self.pause(round).await;
                     }
                 }
@@ -178,7 +178,7 @@ impl EnricherCore {
     async fn pause(&self, round: &mut Round) {
         self.status.store(BACKING_OFF, Ordering::Relaxed);
         tokio::time::sleep(round.pause).await;
-        round.pause = (round.pause * 2).min(LONGEST_PAUSE);
+        round.pause = (round.pause * 2).min(MAX_PAUSE);
     }
 
     /// One note's turn.
@@ -215,7 +215,7 @@ impl EnricherCore {
     async fn may_fail_again(&self, note: Uuid, error: &LlmError) -> bool {
         tracing::warn!(%note, %error, "the language model can do nothing with a note");
         let failed = self.graph.call(EnrichmentFailed(note)).await;
-        failed.map_or(true, |attempts| attempts < MOST_ATTEMPTS)
+        failed.map_or(true, |attempts| attempts < MAX_ATTEMPTS)
     }
 
     /// Counts a failure that came of the note, and gives the note up after too many.
@@ -304,7 +304,7 @@ impl Round {
         self.outages += usize::from(error.is_outage());
         self.suspects.retain(|(known, _)| *known != note);
         self.suspects.push((note, error));
-        if self.suspects.len() > MOST_SUSPECTS {
+        if self.suspects.len() > MAX_SUSPECTS {
             self.suspects.remove(0);
         }
     }
@@ -334,7 +334,7 @@ fn mentions_of(extraction: Extraction) -> Mentions {
     let mut found = Mentions::default();
     let mut places = Vec::with_capacity(extraction.entities.len());
     for entity in &extraction.entities {
-        let sure = entity.warnings.is_empty() && entity.confidence >= LEAST_CONFIDENCE;
+        let sure = entity.warnings.is_empty() && entity.confidence >= MIN_CONFIDENCE;
         let draft = EntityDraft::of_extracted(entity).filter(|_| sure);
         places.push(draft.map(|draft| {
             found.entities.push(draft);

@@ -12,7 +12,7 @@ use secrecy::SecretString;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
-use super::{Listening, StartError, first, serve, tidy_figures};
+use super::{Listening, StartError, first, serve, tidy_metrics};
 use crate::actors::audit_writer::AuditWriter;
 use crate::actors::extractor::ExtractorCore;
 use crate::actors::graph_store::{GraphCore, Holds, IngestStix, Surroundings};
@@ -130,7 +130,7 @@ impl Application {
         core.close_idle_indexes(Duration::ZERO).await;
         let background = vec![
             keep(roster, settings.keeper.max_restarts_per_minute),
-            tokio::spawn(tidy_figures(recorder.clone())),
+            tokio::spawn(tidy_metrics(recorder.clone())),
             tokio::spawn(retention::run(Arc::clone(&store), settings.retention.clone())),
         ];
         let listening = listen(&state, recorder)?;

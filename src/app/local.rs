@@ -9,7 +9,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use secrecy::ExposeSecret;
 use tokio::task::JoinHandle;
 
-use super::{Listening, StartError, first, serve, tidy_figures};
+use super::{Listening, StartError, first, serve, tidy_metrics};
 use crate::config::local::{EVERYWHERE, Editor, LocalSettings, WebSettings};
 use crate::http::local::{self, LocalState};
 use crate::local::{LocalCore, MemoryManager, Peer};
@@ -19,7 +19,7 @@ use crate::telemetry;
 pub struct LocalApplication {
     core: LocalCore,
     listening: Listening,
-    figures: JoinHandle<()>,
+    metrics: JoinHandle<()>,
     drain: Duration,
 }
 
@@ -29,17 +29,17 @@ impl LocalApplication {
     /// # Errors
     /// Whatever keeps the memory from starting, in words an operator can act on, or when an address can't be bound.
     pub async fn start(settings: LocalSettings, editor: Editor) -> Result<Self, StartError> {
-        // Before the actors: each announces its figures when it starts.
+        // Before the actors: each announces its metrics when it starts.
         let recorder = telemetry::init_metrics().map_err(StartError::Setup)?;
         let web = settings.web.clone();
         let core = LocalCore::start(settings, editor).await?;
-        let figures = tokio::spawn(tidy_figures(recorder.clone()));
+        let metrics = tokio::spawn(tidy_metrics(recorder.clone()));
         let state = LocalState::new(MemoryManager::over(&core), &web.api_key);
         let listening = listen(&state, &web, recorder)?;
         Ok(Self {
             core,
             listening,
-            figures,
+            metrics,
             drain: Duration::from_secs(web.drain_seconds),
         })
     }
@@ -59,7 +59,7 @@ impl LocalApplication {
         let cutting = self.core.end_streams();
         self.listening.stop(self.drain).await;
         cutting.abort();
-        self.figures.abort();
+        self.metrics.abort();
         self.core.stop(self.drain).await;
     }
 }

@@ -16,11 +16,11 @@ use tokio::task::JoinHandle;
 use crate::http::metrics;
 pub use crate::lifecycle::StartError;
 
-const FIGURES_INTERVAL: Duration = Duration::from_secs(5);
+const METRICS_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Folds the recorded latencies into their buckets: without it they pile up until somebody reads them.
-async fn tidy_figures(recorder: PrometheusHandle) {
-    let mut ticks = tokio::time::interval(FIGURES_INTERVAL);
+async fn tidy_metrics(recorder: PrometheusHandle) {
+    let mut ticks = tokio::time::interval(METRICS_INTERVAL);
     loop {
         ticks.tick().await;
         recorder.run_upkeep();

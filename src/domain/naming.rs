@@ -8,7 +8,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::draft::identity;
-use super::extraction::{EntityKind, Extractor, Gazetteer, Hit, canonical_name, refang};
+use super::extraction::{EntityKind, Extractor, Gazetteer, Mention, canonical_name, refang};
 use super::node::NodeType;
 
 /// The kind of an indicator that is none of the known ones.
@@ -99,7 +99,7 @@ pub fn canonical_value(kind: EntityKind, value: &str) -> String {
 }
 
 /// The hit that is the whole text, if there is one.
-pub fn whole_hit(text: &str) -> Option<Hit> {
+pub fn whole_hit(text: &str) -> Option<Mention> {
     let mut hits = Extractor::shared().extract(text);
     let hit = hits.pop().filter(|hit| hit.span == (0..text.len()))?;
     hits.is_empty().then_some(hit)

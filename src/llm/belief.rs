@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::answer::AnswerEntity;
-use super::ground::{Haystack, Place, quote_names};
+use super::ground::{Haystack, QuotePosition, quote_names};
 use crate::domain::naming::OTHER_KIND;
 use crate::domain::node::NodeType;
 use crate::domain::staging::ExtractedEntity;
@@ -55,9 +55,9 @@ fn is_plain_indicator(entity: &ExtractedEntity) -> bool {
     kind.is_some_and(|kind| kind != OTHER_KIND)
 }
 
-fn span(place: Place) -> Option<(usize, usize)> {
+fn span(place: QuotePosition) -> Option<(usize, usize)> {
     match place {
-        Place::At(range) => Some((range.start, range.end)),
-        Place::Refanged => None,
+        QuotePosition::At(range) => Some((range.start, range.end)),
+        QuotePosition::Refanged => None,
     }
 }

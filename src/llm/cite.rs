@@ -10,11 +10,11 @@ use std::cell::OnceCell;
 use serde::Deserialize;
 
 use super::answer::clean;
-use super::ground::{Haystack, Place, quote_names};
+use super::ground::{Haystack, QuotePosition, quote_names};
 use super::known::Known;
 use super::synthesis::{Source, label};
 use crate::domain::memory::injection::prompt_injection;
-use crate::domain::memory::similarity::{Facts, contained};
+use crate::domain::memory::similarity::{KeyFacts, contained};
 use crate::domain::memory::synthesis::{
     Answer, Citation, Event, KeyPoint, Relationship, SynthesisFormat, no_answer,
 };
@@ -175,8 +175,8 @@ impl<'s> Note<'s> {
             .quote(quote)
             .or_else(|| self.haystack().quote(&plain))?;
         let own = match place {
-            Place::At(range) => self.source.content.get(range)?,
-            Place::Refanged => quote,
+            QuotePosition::At(range) => self.source.content.get(range)?,
+            QuotePosition::Refanged => quote,
         };
         Some(clean(own, MAX_QUOTE)).filter(|own| !own.is_empty() && prompt_injection(own).is_none())
     }
@@ -220,7 +220,7 @@ fn support(answer: &str, cited: &[(&Note, Citation)]) -> Option<f64> {
     let texts = texts.join("\n");
     let share = contained(answer, &texts);
     // A name may stand there by an alias.
-    let supported = share >= MIN_SUPPORT || Facts::of(answer).share(&Facts::of(&texts));
+    let supported = share >= MIN_SUPPORT || KeyFacts::of(answer).share(&KeyFacts::of(&texts));
     (supported && prompt_injection(answer).is_none()).then_some(share)
 }
 

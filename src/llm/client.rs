@@ -21,7 +21,7 @@ use crate::config::LlmSettings;
 const MAX_RESPONSE: usize = 2 << 20;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
-const LONGEST_PAUSE: Duration = Duration::from_secs(8);
+const MAX_PAUSE: Duration = Duration::from_secs(8);
 
 /// Why there is no answer, in words without secrets.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -264,7 +264,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 
 /// Exponential with full jitter, so that many clients don't come back together.
 fn backoff(tries: u32) -> Duration {
-    let ceiling = FIRST_PAUSE.saturating_mul(1 << tries.min(10)).min(LONGEST_PAUSE);
+    let ceiling = FIRST_PAUSE.saturating_mul(1 << tries.min(10)).min(MAX_PAUSE);
     ceiling.mul_f64(rand::random_range(0.0..=1.0))
 }
 

@@ -16,7 +16,7 @@ use super::client::{ChatClient, Completion, LlmError};
 use super::prompt::{Message, data_block};
 use super::shape::Shape;
 use crate::domain::memory::injection::prompt_injection;
-use crate::domain::memory::similarity::{Facts, contained, turning_words};
+use crate::domain::memory::similarity::{KeyFacts, contained, turning_words};
 
 /// Characters of a text that a model may judge: of a longer one it would see a part only.
 const MAX_TEXT: usize = 8000;
@@ -26,7 +26,7 @@ const MIN_KEPT: f64 = 0.7;
 /// Share of words by which two texts are about one thing when they name nothing in common.
 const MIN_ABOUT: f64 = 0.4;
 /// Of the two texts together: a merge is no essay.
-const MOST_GROWTH: usize = 200;
+const MAX_GROWTH: usize = 200;
 
 const RULES: &str = "\
 You keep a collection of short notes about cyber threats free of repetition. You are given one new note and some older \
@@ -190,25 +190,25 @@ fn held(new: &str, target: &Candidate, draft: Draft) -> Decision {
 
 /// Whether a merge holds all facts of both, no other ones, every word that turns them, and most of the rest.
 fn keeps_all(new: &str, old: &str, merged: &str) -> bool {
-    let facts = Facts::of(new).union(&Facts::of(old));
+    let facts = KeyFacts::of(new).union(&KeyFacts::of(old));
     let mut turning = turning_words(new);
     turning.extend(turning_words(old));
     let length = |text: &str| text.chars().count();
-    Facts::of(merged) == facts
+    KeyFacts::of(merged) == facts
         && turning_words(merged) == turning
         && contained(new, merged) >= MIN_KEPT
         && contained(old, merged) >= MIN_KEPT
-        && length(merged) <= length(new) + length(old) + MOST_GROWTH
+        && length(merged) <= length(new) + length(old) + MAX_GROWTH
         && prompt_injection(merged).is_none()
 }
 
 fn is_about_one_thing(new: &str, old: &str) -> bool {
-    Facts::of(new).share(&Facts::of(old)) || contained(old, new) >= MIN_ABOUT
+    KeyFacts::of(new).share(&KeyFacts::of(old)) || contained(old, new) >= MIN_ABOUT
 }
 
 /// Whether the older note holds all facts of the new one, what turns them, and most of its words.
 fn is_known(new: &str, old: &str) -> bool {
-    Facts::of(old).cover(&Facts::of(new))
+    KeyFacts::of(old).cover(&KeyFacts::of(new))
         && turning_words(new).is_subset(&turning_words(old))
         && contained(new, old) >= MIN_KEPT
 }

@@ -12,9 +12,9 @@ use crate::domain::cursor::Cursor;
 use crate::domain::extraction::{canonical_name, refang};
 
 /// Words of a needle of which the rarest is looked for.
-const MOST_WORDS: usize = 12;
+const MAX_WORDS: usize = 12;
 /// Places that are looked at: a needle of words that all stand there more often is not worth it.
-const MOST_PLACES: usize = 2000;
+const MAX_PLACES: usize = 2000;
 
 /// A text to look words up in.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ struct Indexed {
 
 /// Where words were found.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
+pub enum QuotePosition {
     /// Bytes of the text as written.
     At(Range<usize>),
     /// Only once indicators are made whole.
@@ -55,24 +55,24 @@ impl Haystack {
     }
 
     /// A name, as words of its own.
-    pub fn name(&self, name: &str) -> Option<Place> {
+    pub fn name(&self, name: &str) -> Option<QuotePosition> {
         self.find(name, true)
     }
 
     /// A stretch of the text.
-    pub fn quote(&self, quote: &str) -> Option<Place> {
+    pub fn quote(&self, quote: &str) -> Option<QuotePosition> {
         self.find(quote, false)
     }
 
-    fn find(&self, words: &str, whole: bool) -> Option<Place> {
+    fn find(&self, words: &str, whole: bool) -> Option<QuotePosition> {
         let needle = fold(words);
         if let Some(at) = self.written.find(&needle, whole) {
             let original = |folded: usize| self.origin.get(folded).copied().unwrap_or_default();
-            return Some(Place::At(original(at)..original(at + needle.len())));
+            return Some(QuotePosition::At(original(at)..original(at + needle.len())));
         }
         let refanged = self.refanged.as_ref()?;
         let needle = fold(&refang(words));
-        refanged.find(&needle, whole).map(|_| Place::Refanged)
+        refanged.find(&needle, whole).map(|_| QuotePosition::Refanged)
     }
 }
 
@@ -88,7 +88,7 @@ impl Indexed {
     fn find(&self, needle: &str, whole: bool) -> Option<usize> {
         let places = |word: &str| self.words.get(&hash(word)).map_or(&[][..], Vec::as_slice);
         // The last word of a quote may be cut, so it counts only when it is the only one.
-        let words: Vec<(usize, &str)> = words_of(needle).take(MOST_WORDS).collect();
+        let words: Vec<(usize, &str)> = words_of(needle).take(MAX_WORDS).collect();
         let sure = words.len().saturating_sub(1).max(1);
         let (lead, rarest) = words
             .iter()
@@ -97,7 +97,7 @@ impl Indexed {
             .min_by_key(|(_, places)| places.len())?;
         let starts = rarest
             .iter()
-            .take(MOST_PLACES)
+            .take(MAX_PLACES)
             .filter_map(|place| place.checked_sub(lead));
         starts
             .filter(|at| self.text.get(*at..).is_some_and(|rest| rest.starts_with(needle)))
@@ -221,8 +221,8 @@ mod tests {
 
     fn at<'t>(text: &'t str, words: &str) -> Option<&'t str> {
         match Haystack::new(text).name(words)? {
-            Place::At(range) => Some(&text[range]),
-            Place::Refanged => Some(""),
+            QuotePosition::At(range) => Some(&text[range]),
+            QuotePosition::Refanged => Some(""),
         }
     }
 
@@ -273,14 +273,14 @@ mod tests {
             let words = words.join(" ");
             if words_of(&fold(&words)).next().is_some() {
                 for place in [Haystack::new(&text).quote(&words), Haystack::new(&text).name(&words)] {
-                    prop_assert!(matches!(&place, Some(Place::At(range)) if text.get(range.clone()).is_some()), "{place:?}");
+                    prop_assert!(matches!(&place, Some(QuotePosition::At(range)) if text.get(range.clone()).is_some()), "{place:?}");
                 }
             }
         }
 
         #[test]
         fn any_words_may_be_looked_up_in_any_text(text in any::<String>(), words in any::<String>()) {
-            if let Some(Place::At(range)) = Haystack::new(&text).quote(&words) {
+            if let Some(QuotePosition::At(range)) = Haystack::new(&text).quote(&words) {
                 prop_assert!(text.get(range).is_some());
             }
         }

@@ -46,9 +46,7 @@ use crate::domain::memory::entity::{EntityDraft, EntityKey, relationship_label};
 use crate::domain::memory::note::{NewNote, Remembered, cut};
 use crate::domain::memory::synthesis::{Answer, SynthesisFormat};
 use crate::domain::memory::tier::Tier;
-use crate::domain::memory::view::{
-    EntityRelationship, EntityView, GraphEdge, GraphNode, MemoryFigures, Page,
-};
+use crate::domain::memory::view::{EntityRelationship, EntityView, GraphEdge, GraphNode, MemoryCounts, Page};
 use crate::llm::synthesis::Source;
 use crate::store::AuditFilter;
 
@@ -379,7 +377,7 @@ impl MemoryManager {
     ///
     /// # Errors
     /// When the graph does not answer in time.
-    pub async fn figures(&self) -> Result<MemoryFigures, MemoryError> {
+    pub async fn counts(&self) -> Result<MemoryCounts, MemoryError> {
         Ok(self.handles.graph.call(CountMemory).await?)
     }
 

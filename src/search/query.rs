@@ -16,7 +16,7 @@ use super::vectors::Vectors;
 const DEPTH: usize = 100;
 
 /// What is asked.
-pub(super) struct Question<'a> {
+pub(super) struct Query<'a> {
     pub(super) text: &'a str,
     pub(super) vector: Option<&'a [i8]>,
     pub(super) mode: Mode,
@@ -26,7 +26,7 @@ pub(super) struct Question<'a> {
 
 /// Answers a question, best first.
 pub(super) fn answer(
-    asked: &Question<'_>,
+    asked: &Query<'_>,
     keywords: &Keywords<'_>,
     vectors: &Vectors,
 ) -> Result<Vec<Hit>, SearchError> {
@@ -43,7 +43,7 @@ pub(super) fn answer(
     Ok(hits)
 }
 
-fn by_vector(vector: &[i8], asked: &Question<'_>, vectors: &Vectors) -> Vec<Hit> {
+fn by_vector(vector: &[i8], asked: &Query<'_>, vectors: &Vectors) -> Vec<Hit> {
     let near = vectors.read().nearest(vector, asked.allowed, asked.limit);
     near.into_iter()
         .map(|(node_id, cosine)| Hit {
@@ -53,7 +53,7 @@ fn by_vector(vector: &[i8], asked: &Question<'_>, vectors: &Vectors) -> Vec<Hit>
         .collect()
 }
 
-fn by_words(asked: &Question<'_>, keywords: &Keywords<'_>) -> Result<Vec<Hit>, SearchError> {
+fn by_words(asked: &Query<'_>, keywords: &Keywords<'_>) -> Result<Vec<Hit>, SearchError> {
     let named = named(asked.text, asked.allowed, keywords)?;
     let found = keywords.best(asked.text, &named.mentions, asked.allowed, asked.limit)?;
     Ok(fusion::keyword_only(&found, &named))
@@ -61,7 +61,7 @@ fn by_words(asked: &Question<'_>, keywords: &Keywords<'_>) -> Result<Vec<Hit>, S
 
 fn by_both(
     vector: &[i8],
-    asked: &Question<'_>,
+    asked: &Query<'_>,
     keywords: &Keywords<'_>,
     vectors: &Vectors,
 ) -> Result<Vec<Hit>, SearchError> {

@@ -18,7 +18,7 @@ use super::document::{Allowed, Filter, Hit, IndexDoc, KeyHit, Mode, StructuredQu
 use super::error::SearchError;
 use super::fresh::Fresh;
 use super::keyword::Keywords;
-use super::query::{self, Question};
+use super::query::{self, Query};
 use super::schema::{Fields, document};
 use super::storage;
 use super::text::canonical_key;
@@ -31,7 +31,7 @@ use crate::domain::node::NodeStatus;
 const MIN_WRITER_HEAP: usize = 15_000_000;
 
 /// One call of `apply` that waits for its commit.
-struct Job {
+struct QueuedWrite {
     docs: Vec<IndexDoc>,
     checkpoint: u64,
     outcome: OnceLock<Result<(), SearchError>>,
@@ -49,7 +49,7 @@ pub struct WorkspaceIndex {
     /// What is searched beside the text index until it is written there.
     fresh: RwLock<Fresh>,
     most_fresh: usize,
-    queue: Mutex<Vec<Arc<Job>>>,
+    queue: Mutex<Vec<Arc<QueuedWrite>>>,
     writing: Arc<Mutex<Writing>>,
     writers: Arc<Writers>,
     born: Instant,
@@ -104,7 +104,7 @@ impl WorkspaceIndex {
         for vector in docs.iter().filter_map(|doc| doc.vector.as_ref()) {
             self.check(vector)?;
         }
-        let job = Arc::new(Job {
+        let job = Arc::new(QueuedWrite {
             docs,
             checkpoint,
             outcome: OnceLock::new(),
@@ -130,7 +130,7 @@ impl WorkspaceIndex {
         outcome
     }
 
-    fn commit(&self, writing: &mut Writing, jobs: &[Arc<Job>]) -> Result<(), SearchError> {
+    fn commit(&self, writing: &mut Writing, jobs: &[Arc<QueuedWrite>]) -> Result<(), SearchError> {
         writing.used = Instant::now();
         let docs = self.newest(jobs);
         let checkpoint = jobs
@@ -202,7 +202,7 @@ impl WorkspaceIndex {
     }
 
     /// The documents that are newer than what is indexed, the newest of each node.
-    fn newest<'a>(&self, jobs: &'a [Arc<Job>]) -> Vec<&'a IndexDoc> {
+    fn newest<'a>(&self, jobs: &'a [Arc<QueuedWrite>]) -> Vec<&'a IndexDoc> {
         let table = self.vectors.read();
         let mut newest: HashMap<Uuid, &IndexDoc> = HashMap::new();
         for doc in jobs.iter().flat_map(|job| &job.docs) {
@@ -274,7 +274,7 @@ impl WorkspaceIndex {
         }
         let fresh = self.fresh();
         let searcher = self.reader.searcher();
-        let question = Question {
+        let question = Query {
             text: query,
             vector: query_vector,
             mode,

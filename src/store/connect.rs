@@ -18,7 +18,7 @@ use surrealdb_engine_local::Datastore;
 
 use super::database::{Connection, Database};
 use super::pool::Pool;
-use super::size::Budget;
+use super::size::SizeLimit;
 use super::temporary::Temporary;
 use super::{Store, migrate};
 use crate::domain::error::DomainError;
@@ -37,7 +37,7 @@ const TEMPORARY: &str = "mem://";
 const BLOCK_SIZE: usize = 8 << 10;
 
 /// Longest message in either direction; a server takes 128 MiB unless it is told otherwise.
-const LARGEST_MESSAGE: usize = 128 << 20;
+const MAX_MESSAGE: usize = 128 << 20;
 /// Longest wait for a server at the start.
 const CONNECT_LIMIT: Duration = Duration::from_secs(30);
 
@@ -127,7 +127,7 @@ impl Store {
             password: app_password(secret, database),
         };
         // What another server takes in one transaction nobody knows: the same as an embedded store here.
-        let budget = Budget::new(memory.transaction);
+        let budget = SizeLimit::new(memory.transaction);
         let mut temporary = None;
         let admin = if url.starts_with(TEMPORARY) {
             let made = Temporary::new().map_err(|error| open_error(url, error))?;
@@ -183,7 +183,7 @@ async fn open_server(
     url: &str,
     server: &StorageServer,
     user: DatabaseUser,
-    budget: Budget,
+    budget: SizeLimit,
 ) -> Result<Arc<Pool>, StoreError> {
     let owner = Root {
         username: server.username.clone(),
@@ -207,7 +207,7 @@ async fn open_server(
 }
 
 fn remote_config() -> surrealdb::Result<Config> {
-    Config::new().websocket(WebsocketConfig::new().max_message_size(LARGEST_MESSAGE))
+    Config::new().websocket(WebsocketConfig::new().max_message_size(MAX_MESSAGE))
 }
 
 /// How the service connects to a server: as a user without DDL rights.

@@ -21,7 +21,7 @@ use surrealdb::types::{SurrealValue, Variables};
 use surrealdb::{IndexedResults, Surreal};
 
 use super::pool::{self, Pool, PooledTransaction};
-use super::size::{self, Budget};
+use super::size::{self, SizeLimit};
 
 /// What statements that write begin with, or hold.
 const WRITES: [&str; 6] = ["INSERT ", "UPDATE ", "UPSERT ", "CREATE ", "DELETE ", "RELATE "];
@@ -35,8 +35,8 @@ const DISK_FAILED: &str = "WAL error: an earlier write failed";
 #[derive(Debug, Clone)]
 pub(super) struct Database {
     pub(super) connection: Connection,
-    fuse: Fuse,
-    budget: Budget,
+    breaker: WriteBreaker,
+    budget: SizeLimit,
 }
 
 #[derive(Debug, Clone)]
@@ -49,9 +49,10 @@ pub(super) enum Connection {
     Pool(Arc<Pool>),
 }
 
-/// Blows when the disk fails a commit; from then on nothing is written until the store is opened anew.
+/// A circuit breaker: the first commit that fails because of the disk opens it, and nothing is written until the store is
+/// opened again.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Fuse(Arc<AtomicBool>);
+pub(super) struct WriteBreaker(Arc<AtomicBool>);
 
 /// A statement on its way; awaiting it runs it.
 pub(super) struct Statement<'a> {
@@ -59,8 +60,8 @@ pub(super) struct Statement<'a> {
     text: Cow<'a, str>,
     variables: Variables,
     /// Of a statement that writes by itself; a transaction writes when it is committed.
-    fuse: Option<&'a Fuse>,
-    budget: Budget,
+    breaker: Option<&'a WriteBreaker>,
+    budget: SizeLimit,
     /// What its transaction holds so far; of a statement that writes inside one.
     held: Option<&'a AtomicU64>,
 }
@@ -76,10 +77,10 @@ enum Target<'a> {
 
 /// A client transaction.
 #[derive(Debug)]
-pub(super) struct Work {
+pub(super) struct WriteTransaction {
     transaction: ClientTransaction,
-    fuse: Fuse,
-    budget: Budget,
+    breaker: WriteBreaker,
+    budget: SizeLimit,
     /// Bytes that the transaction takes so far, estimated.
     held: AtomicU64,
 }
@@ -91,13 +92,13 @@ enum ClientTransaction {
     Pooled(PooledTransaction),
 }
 
-impl Fuse {
-    pub(super) fn is_blown(&self) -> bool {
+impl WriteBreaker {
+    pub(super) fn is_open(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
 
     fn allow(&self) -> surrealdb::Result<()> {
-        if self.is_blown() {
+        if self.is_open() {
             return Err(surrealdb::Error::internal(DISK_FAILED.to_owned()));
         }
         Ok(())
@@ -124,23 +125,23 @@ pub(super) fn is_disk_failure(error: &surrealdb::Error) -> bool {
 }
 
 impl Database {
-    pub(super) fn new(connection: Connection, budget: Budget) -> Self {
+    pub(super) fn new(connection: Connection, budget: SizeLimit) -> Self {
         metrics::gauge!("storage_writable").set(1.0);
         Self {
             connection,
-            fuse: Fuse::default(),
+            breaker: WriteBreaker::default(),
             budget,
         }
     }
 
     /// How large a transaction may be.
-    pub(super) fn budget(&self) -> Budget {
+    pub(super) fn budget(&self) -> SizeLimit {
         self.budget
     }
 
     /// Whether the disk failed a write.
-    pub(super) fn fuse(&self) -> &Fuse {
-        &self.fuse
+    pub(super) fn breaker(&self) -> &WriteBreaker {
+        &self.breaker
     }
 
     /// How often an answer of the database has been missing: what was asked may have taken effect.
@@ -162,7 +163,7 @@ impl Database {
         Statement {
             target,
             variables: Variables::new(),
-            fuse: writes(&text).then_some(&self.fuse),
+            breaker: writes(&text).then_some(&self.breaker),
             budget: self.budget,
             held: None,
             text,
@@ -170,16 +171,16 @@ impl Database {
     }
 
     /// Begins a client transaction in a session of its own.
-    pub(super) async fn begin(self) -> surrealdb::Result<Work> {
-        self.fuse.allow()?;
+    pub(super) async fn begin(self) -> surrealdb::Result<WriteTransaction> {
+        self.breaker.allow()?;
         let transaction = match self.connection {
             Connection::Embedded(db) => ClientTransaction::Embedded(db.begin().await?),
             Connection::Remote(db) => ClientTransaction::Remote(db.begin().await?),
             Connection::Pool(pool) => ClientTransaction::Pooled(pool.begin().await?),
         };
-        Ok(Work {
+        Ok(WriteTransaction {
             transaction,
-            fuse: self.fuse,
+            breaker: self.breaker,
             budget: self.budget,
             held: AtomicU64::new(0),
         })
@@ -205,7 +206,7 @@ impl Database {
     }
 }
 
-impl Work {
+impl WriteTransaction {
     /// A statement inside the transaction.
     pub(super) fn query<'a>(&'a self, text: impl Into<Cow<'a, str>>) -> Statement<'a> {
         let target = match &self.transaction {
@@ -217,7 +218,7 @@ impl Work {
         Statement {
             target,
             variables: Variables::new(),
-            fuse: None,
+            breaker: None,
             budget: self.budget,
             held: writes(&text).then_some(&self.held),
             text,
@@ -233,13 +234,13 @@ impl Work {
     /// Makes everything durable.
     pub(super) async fn commit(self) -> surrealdb::Result<()> {
         // It may have begun before the disk failed.
-        self.fuse.allow()?;
+        self.breaker.allow()?;
         let committed = match self.transaction {
             ClientTransaction::Embedded(tx) => tx.commit().await.map(drop),
             ClientTransaction::Remote(tx) => tx.commit().await.map(drop),
             ClientTransaction::Pooled(tx) => tx.commit().await,
         };
-        self.fuse.watch(committed)
+        self.breaker.watch(committed)
     }
 
     /// Takes everything back.
@@ -269,13 +270,13 @@ impl<'a> IntoFuture for Statement<'a> {
             target,
             text,
             variables,
-            fuse,
+            breaker,
             budget,
             held,
         } = self;
         Box::pin(async move {
-            if let Some(fuse) = fuse {
-                fuse.allow()?;
+            if let Some(breaker) = breaker {
+                breaker.allow()?;
                 budget.allow(size::of_variables(&variables))?;
             }
             if let Some(held) = held {
@@ -291,8 +292,8 @@ impl<'a> IntoFuture for Statement<'a> {
                 Target::RemoteTransaction(tx) => tx.query(text).bind(variables).await,
                 Target::PooledTransaction(tx) => tx.query(text, variables).await,
             };
-            match fuse {
-                Some(fuse) => fuse.watch(answer.and_then(IndexedResults::check)),
+            match breaker {
+                Some(breaker) => breaker.watch(answer.and_then(IndexedResults::check)),
                 None => answer,
             }
         })

@@ -91,7 +91,7 @@ pub(super) async fn write_drafts(
     rev: u64,
     audit: &impl Fn(&IngestResult) -> AuditEntry,
 ) -> Result<DraftsIngested, StoreError> {
-    let mut work = Work {
+    let mut work = DraftsTransaction {
         tx,
         write,
         rev,
@@ -143,7 +143,7 @@ impl Told {
     }
 }
 
-struct Work<'a> {
+struct DraftsTransaction<'a> {
     tx: &'a WriteTx,
     write: &'a DraftsWrite<'a>,
     rev: u64,
@@ -156,7 +156,7 @@ struct Work<'a> {
     kept: Vec<(EvidenceDraft, bool)>,
 }
 
-impl Work<'_> {
+impl DraftsTransaction<'_> {
     /// Whether the writer may not see a row with this marking.
     fn hides(&self, tlp_rank: i64) -> bool {
         tlp_rank > i64::from(self.write.highest.rank())

@@ -28,7 +28,7 @@ struct Window {
 }
 
 #[derive(Debug, SurrealValue)]
-struct Place {
+struct LogPosition {
     id: RecordId,
     ord: i64,
 }
@@ -106,7 +106,7 @@ impl Store {
     }
 
     /// A page of the log behind a position. Entries that share the last position may be missing from it.
-    async fn places(&self, tenant: Uuid, after: i64) -> Result<Vec<Place>, DomainError> {
+    async fn places(&self, tenant: Uuid, after: i64) -> Result<Vec<LogPosition>, DomainError> {
         let mut response = self
             .db
             .query(format!(

@@ -85,7 +85,7 @@ impl Store {
 
     /// Whether writes are taken: after the disk failed one, none are until the store is opened anew.
     pub fn is_writable(&self) -> bool {
-        !self.db.fuse().is_blown()
+        !self.db.breaker().is_open()
     }
 
     /// How often an answer of an external database has been missing: what it was asked may have taken effect.

@@ -23,11 +23,11 @@ use super::connect::Dial;
 /// How often each socket is asked whether it still answers.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 /// Longest silence of a socket; a large answer on a slow line holds up what comes after it.
-const LONGEST_SILENCE: Duration = Duration::from_secs(10);
+const MAX_SILENCE: Duration = Duration::from_secs(10);
 /// How long a failed attempt to open a socket speaks for the next ones.
 const REFUSED_FOR: Duration = Duration::from_millis(500);
 /// Sessions of a socket that are kept for transactions to come; a server allows 256 on a socket.
-const MOST_SPARE: usize = 16;
+const MAX_SPARE: usize = 16;
 /// What a server answers about a transaction that ended with its socket.
 const NO_TRANSACTION: &str = "Transaction not found";
 
@@ -37,7 +37,7 @@ pub(super) struct Pool {
     dial: Dial,
     /// Longest wait for the answer to one statement.
     timeout: Duration,
-    places: Vec<Place>,
+    places: Vec<SocketSlot>,
     /// One socket is opened at a time; what is kept is when the last attempt failed, and why.
     opening: tokio::sync::Mutex<Option<(Instant, surrealdb::Error)>>,
     turn: AtomicUsize,
@@ -46,7 +46,7 @@ pub(super) struct Pool {
 
 /// Where a socket is, or will be once it is needed.
 #[derive(Debug, Default)]
-struct Place {
+struct SocketSlot {
     socket: Mutex<Option<Arc<Socket>>>,
     /// Statements and transactions under way.
     load: AtomicUsize,
@@ -102,7 +102,7 @@ impl Pool {
         let pool = Arc::new(Self {
             dial,
             timeout,
-            places: (0..connections.max(1)).map(|_| Place::default()).collect(),
+            places: (0..connections.max(1)).map(|_| SocketSlot::default()).collect(),
             opening: tokio::sync::Mutex::default(),
             turn: AtomicUsize::new(0),
             losses: AtomicU64::new(0),
@@ -189,7 +189,7 @@ impl Pool {
         {
             return Err(error.clone());
         }
-        let limit = self.timeout.min(LONGEST_SILENCE);
+        let limit = self.timeout.min(MAX_SILENCE);
         let opened = tokio::time::timeout(limit, self.dial.session()).await;
         match opened.unwrap_or_else(|_| Err(unreachable(format!("no answer in {limit:?}")))) {
             Ok(session) => {
@@ -230,7 +230,7 @@ impl Pool {
     }
 
     async fn probe(&self, socket: Arc<Socket>) {
-        let limit = self.timeout.min(LONGEST_SILENCE);
+        let limit = self.timeout.min(MAX_SILENCE);
         let answer = tokio::time::timeout(limit, socket.session.query("RETURN true")).await;
         let answer = answer.unwrap_or_else(|_| Err(unreachable(format!("silent for {limit:?}"))));
         if let Err(error) = answer.and_then(IndexedResults::check) {
@@ -246,13 +246,13 @@ async fn watch_over(pool: Weak<Pool>) {
     loop {
         ticks.tick().await;
         let Some(pool) = pool.upgrade() else { return };
-        let open: Vec<_> = pool.places.iter().filter_map(Place::open_socket).collect();
+        let open: Vec<_> = pool.places.iter().filter_map(SocketSlot::open_socket).collect();
         metrics::gauge!("storage_connections").set(open.len() as f64);
         join_all(open.into_iter().map(|socket| pool.probe(socket))).await;
     }
 }
 
-impl Place {
+impl SocketSlot {
     fn open_socket(&self) -> Option<Arc<Socket>> {
         locked(&self.socket)
             .as_ref()
@@ -292,7 +292,7 @@ impl Lease {
 
     fn give_back(&self, session: Surreal<Any>) {
         let mut spare = locked(&self.socket.spare);
-        if spare.len() < MOST_SPARE && !*self.socket.lost.borrow() {
+        if spare.len() < MAX_SPARE && !*self.socket.lost.borrow() {
             spare.push(session);
         }
     }

@@ -32,11 +32,11 @@ const TOO_LARGE: &str = "the transaction is larger than this many bytes: ";
 
 /// How large a transaction may be.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Budget {
+pub(super) struct SizeLimit {
     limit: u64,
 }
 
-impl Budget {
+impl SizeLimit {
     pub(super) fn new(limit: usize) -> Self {
         let limit = u64::try_from(limit).unwrap_or(MOST).min(MOST);
         Self { limit }

@@ -7,7 +7,7 @@ use surrealdb::types::{RecordId, SurrealValue, Variables};
 use uuid::Uuid;
 
 use super::rows::{AuditRow, HeldRow, record};
-use super::size::{self, Budget};
+use super::size::{self, SizeLimit};
 use super::stix_rows::StixRows;
 use super::tests::{entry, open_with, run};
 use super::{DraftsWrite, StorageMemory, Store};
@@ -126,7 +126,7 @@ fn most(make: &str) -> usize {
     let room = LIMIT as u64 - (64 << 10) - some;
     let most = 500 + (room / each) as usize;
     let most = most - most / 200;
-    let budget = Budget::new(LIMIT);
+    let budget = SizeLimit::new(LIMIT);
     assert!(budget.allow_plan(&plan(make, most, 2020)).is_ok(), "{make}");
     assert!(
         budget.allow_plan(&plan(make, most + most / 100, 2020)).is_err(),

@@ -21,7 +21,7 @@ use crate::domain::staging::{CommitResult, StagedStatus};
 use crate::domain::tlp::Tlp;
 
 /// Most discarded identities that a batch remembers.
-const MOST_DISCARDED: usize = 5000;
+const MAX_DISCARDED: usize = 5000;
 
 /// One commit, inside its transaction.
 pub(super) struct Commit<'a> {
@@ -240,7 +240,7 @@ impl Commit<'_> {
         if grows {
             let discarded = batch.discarded.get_or_insert_default();
             discarded.extend(identities);
-            discarded.truncate(MOST_DISCARDED);
+            discarded.truncate(MAX_DISCARDED);
         }
         self.tx
             .write(

@@ -22,7 +22,7 @@ const MAX_PARTS: i64 = 500;
 /// Bytes of text of one batch: its commit writes them in one transaction.
 const MAX_BYTES: i64 = 16 << 20;
 /// Most warnings about the extraction that a batch keeps.
-const MOST_WARNINGS: usize = 100;
+const MAX_WARNINGS: usize = 100;
 
 /// A text with what was found in it, as a batch of its own would be.
 #[derive(Debug)]
@@ -137,7 +137,7 @@ async fn append(tx: &WriteTx, mut batch: BatchRow, new: &NewBatch<'_>) -> Result
     batch.text_rank = batch.text_rank.or(Some(batch.tlp_rank));
     batch.tlp_rank = batch.tlp_rank.max(i64::from(new.tlp.rank()));
     for warning in &new.batch.warnings {
-        if !batch.warnings.contains(warning) && batch.warnings.len() < MOST_WARNINGS {
+        if !batch.warnings.contains(warning) && batch.warnings.len() < MAX_WARNINGS {
             batch.warnings.push(warning.clone());
         }
     }

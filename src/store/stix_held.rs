@@ -23,8 +23,8 @@ use crate::domain::stix::{object, properties};
 use crate::domain::tlp::Tlp;
 
 /// Most objects that a report names, and most markings that it names of each.
-const MOST_NAMED: usize = 100;
-const MOST_MARKINGS: usize = 3;
+const MAX_NAMED: usize = 100;
+const MAX_MARKINGS: usize = 3;
 /// Held rows that are marked anew in one transaction.
 const PAGE: u32 = 256;
 /// What a row takes beside its original.
@@ -40,11 +40,11 @@ pub struct HeldReport {
 impl HeldReport {
     pub(super) fn note(&mut self, stix_id: &str, tlp: Tlp, held_by: &[String]) {
         self.total += 1;
-        if self.named.len() >= MOST_NAMED {
+        if self.named.len() >= MAX_NAMED {
             return;
         }
-        let shown: Vec<&str> = held_by.iter().take(MOST_MARKINGS).map(String::as_str).collect();
-        let more = match held_by.len().saturating_sub(MOST_MARKINGS) {
+        let shown: Vec<&str> = held_by.iter().take(MAX_MARKINGS).map(String::as_str).collect();
+        let more = match held_by.len().saturating_sub(MAX_MARKINGS) {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
@@ -56,7 +56,7 @@ impl HeldReport {
 
     /// One line for each object, a hundred at most, and one that counts the rest.
     pub fn into_warnings(self) -> Vec<String> {
-        let rest = self.total.saturating_sub(MOST_NAMED as u64);
+        let rest = self.total.saturating_sub(MAX_NAMED as u64);
         let mut lines = self.named;
         if rest > 0 {
             lines.push(format!(

@@ -16,7 +16,7 @@ use surrealdb::opt::Config;
 use uuid::Uuid;
 
 use super::database::{Connection, Database};
-use super::size::Budget;
+use super::size::SizeLimit;
 use super::{SessionRecord, StorageMemory, Store, StoreError};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
@@ -246,7 +246,7 @@ async fn owner(url: &str) -> Database {
         match connect((url, Config::new())).await {
             Ok(db) => {
                 db.use_ns("threat_memory").use_db("hosted").await.unwrap();
-                return Database::new(Connection::Remote(db), Budget::new(256 << 20));
+                return Database::new(Connection::Remote(db), SizeLimit::new(256 << 20));
             }
             // The engine lets go of the directory in the background.
             Err(error) => {

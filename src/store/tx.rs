@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::Store;
 use super::connect::StoreError;
-use super::database::Work;
+use super::database::WriteTransaction;
 use super::rows::{HeldRow, key, record};
 use super::staging_rows::{BatchRow, EntityRow, PartRow};
 use crate::domain::tlp::Tlp;
@@ -27,7 +27,7 @@ pub(super) async fn breathe(row: usize) {
 
 /// A transaction that must be ended with [`WriteTx::finish`].
 pub(super) struct WriteTx {
-    tx: Work,
+    tx: WriteTransaction,
 }
 
 impl Store {

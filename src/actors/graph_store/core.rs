@@ -26,7 +26,7 @@ const DOCS_PER_PIECE: usize = 256;
 /// the memory of a small node.
 const NODES_PER_PAGE: usize = 500;
 /// Most pages of a write: each is a commit of the text index.
-const MOST_PAGES: usize = 16;
+const MAX_PAGES: usize = 16;
 /// Microseconds that a transaction of another process, or the difference of two clocks, may take.
 const OVERLAP: u64 = 120_000_000;
 
@@ -464,7 +464,7 @@ impl GraphCore {
 
 /// How many of the nodes that a write changed are indexed at a time.
 pub(super) fn page_of(nodes: usize) -> usize {
-    nodes.div_ceil(MOST_PAGES).max(NODES_PER_PAGE)
+    nodes.div_ceil(MAX_PAGES).max(NODES_PER_PAGE)
 }
 
 pub(super) fn index_failed(error: crate::search::SearchError) -> DomainError {

@@ -17,7 +17,7 @@ use crate::domain::session::Visible;
 use crate::store::Page;
 
 /// Most evidence records that are shown beside a node; the ids of all of them stand in the node.
-const MOST_EVIDENCE: usize = 100;
+const MAX_EVIDENCE: usize = 100;
 
 /// Reads a node with what surrounds it.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ impl Work for ReadNode {
             .await?;
         // Linked in the order of their arrival, so the last are the newest.
         let linked = &found.linked_evidence_ids;
-        let older = linked.len().saturating_sub(MOST_EVIDENCE);
+        let older = linked.len().saturating_sub(MAX_EVIDENCE);
         let evidence = core
             .store
             .evidence_heads(ws, linked.get(older..).unwrap_or_default(), highest)

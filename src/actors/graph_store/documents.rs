@@ -28,7 +28,7 @@ const EMBEDDED_AT_A_TIME: usize = 256;
 /// The document of a stored node.
 pub(super) fn of_stored(stored: &StoredNode) -> IndexDoc {
     let node = &stored.node;
-    let facts = Facts {
+    let facts = DocumentParts {
         id: node.id,
         rev: stored.rev,
         node_type: node.node_type,
@@ -45,7 +45,7 @@ pub(super) fn of_stored(stored: &StoredNode) -> IndexDoc {
 pub(super) fn of_stix(id: Uuid, rev: u64, node: &StixNode) -> IndexDoc {
     // The planner wrote it.
     let properties = serde_json::from_str(&node.properties).unwrap_or_default();
-    let facts = Facts {
+    let facts = DocumentParts {
         id,
         rev,
         node_type: node.node_type,
@@ -111,7 +111,7 @@ pub(super) fn embed(index: &SearchIndex, docs: &mut [IndexDoc]) -> bool {
     true
 }
 
-struct Facts<'a> {
+struct DocumentParts<'a> {
     id: Uuid,
     rev: u64,
     node_type: NodeType,
@@ -122,7 +122,7 @@ struct Facts<'a> {
     properties: &'a Map<String, Value>,
 }
 
-impl Facts<'_> {
+impl DocumentParts<'_> {
     fn into_doc(self) -> IndexDoc {
         let mut identifiers = Vec::new();
         for key in IDENTIFIERS {

@@ -26,7 +26,7 @@ use crate::store::{DraftsWrite, IngestResult};
 /// Cosine from which two nodes may mean the same.
 const SAME_MEANING: f32 = 0.8;
 /// Most identifiers of one draft that are looked up.
-const MOST_KEYS: usize = 20;
+const MAX_KEYS: usize = 20;
 /// Most candidates that are shown per entity.
 const CANDIDATES: usize = 5;
 /// Drafts that are looked up at a time: some tens of milliseconds.
@@ -282,7 +282,7 @@ fn same_of<'d>(
     for (place, draft) in drafts.filter(|(_, draft)| draft.merge_by_name) {
         let mut keys = vec![draft.name.as_str()];
         let properties = draft.properties.map();
-        keys.extend(strings(properties.get("external_ids")).take(MOST_KEYS));
+        keys.extend(strings(properties.get("external_ids")).take(MAX_KEYS));
         let filter = Filter {
             node_types: Some(alike(draft.node_type)),
             // What is hidden from the writer must not choose, not even for a draft that is hidden too.

@@ -16,7 +16,7 @@ use crate::domain::error::DomainError;
 use crate::domain::principal::Principal;
 use crate::domain::stix::export::{self, ExportObject, ExportParts};
 use crate::domain::stix::object;
-use crate::domain::stix::synthesize::{self, Facts};
+use crate::domain::stix::synthesize::{self, Origin};
 use crate::domain::tlp::Tlp;
 use crate::store::{EdgeRecord, HeldBack, StoredNode};
 
@@ -28,8 +28,8 @@ type Edges = HeldBack<Vec<EdgeRecord>, Vec<(Uuid, Uuid)>>;
 /// Source redistribution state that lets an object leave.
 const ALLOWED: &str = "allowed";
 /// How far references of references are followed; more is nobody's bundle.
-const MOST_HOPS: usize = 32;
-const MOST_SUPPORTING: usize = 10_000;
+const MAX_HOPS: usize = 32;
+const MAX_SUPPORTING: usize = 10_000;
 
 /// Builds the STIX bundle of a session, as JSON text.
 #[derive(Debug)]
@@ -208,7 +208,7 @@ impl GraphCore {
                 Some(evidence) => originals
                     .remove(&evidence)
                     .ok_or_else(|| DomainError::internal("the node's original is missing", id))?,
-                None => synthesize::object_of(&Facts {
+                None => synthesize::object_of(&Origin {
                     id: *id,
                     node: &stored.node,
                     identity_id: author_id,
@@ -231,7 +231,7 @@ impl GraphCore {
     ) -> Result<u64, DomainError> {
         let mut asked: HashSet<String> = HashSet::new();
         let mut held = 0;
-        for _ in 0..MOST_HOPS {
+        for _ in 0..MAX_HOPS {
             let missing = parts.missing_refs();
             let wanted: Vec<&String> = missing.iter().filter(|id| !asked.contains(*id)).collect();
             if wanted.is_empty() {
@@ -244,11 +244,11 @@ impl GraphCore {
             asked.extend(missing);
             parts.supporting.extend(found.leaving);
             held += found.held;
-            if parts.supporting.len() > MOST_SUPPORTING {
+            if parts.supporting.len() > MAX_SUPPORTING {
                 break;
             }
         }
-        let details = format!("references reach further than {MOST_HOPS} steps or {MOST_SUPPORTING} objects");
+        let details = format!("references reach further than {MAX_HOPS} steps or {MAX_SUPPORTING} objects");
         Err(DomainError::InvalidBundle { details })
     }
 }

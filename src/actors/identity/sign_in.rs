@@ -32,7 +32,7 @@ const TRIES_PER_ADDRESS: u32 = 300;
 const TRIES_WINDOW: Duration = Duration::from_secs(15 * 60);
 /// Accounts of one e-mail address whose password is tried, and hashes that every sign-in computes. Whoever has more
 /// accounts names the workspace.
-const MOST_ACCOUNTS: usize = 4;
+const MAX_ACCOUNTS: usize = 4;
 
 /// Exchanges e-mail address and password for a token.
 #[derive(Debug)]
@@ -95,7 +95,7 @@ impl Work for Login {
         let workspace = workspace.filter(|text| !text.is_empty());
         let mut accounts = core
             .store
-            .accounts_of(&email, workspace.as_deref(), MOST_ACCOUNTS)
+            .accounts_of(&email, workspace.as_deref(), MAX_ACCOUNTS)
             .await?;
         // Attempts that take their places in one order can't wait for each other for ever.
         accounts.sort_unstable_by_key(|user| user.id);
@@ -174,8 +174,8 @@ impl IdentityCore {
         attempt: &'a Attempt,
         password: SecretString,
     ) -> Result<Vec<&'a UserRecord>, DomainError> {
-        let mut places = Vec::with_capacity(MOST_ACCOUNTS);
-        for at in 0..MOST_ACCOUNTS {
+        let mut places = Vec::with_capacity(MAX_ACCOUNTS);
+        for at in 0..MAX_ACCOUNTS {
             places.push(self.place(attempt.account_key(at)).await?.ok());
         }
         // An account that is locked is not tried; the caller is not told, for it may be somebody else's.

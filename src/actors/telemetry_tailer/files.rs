@@ -22,7 +22,7 @@ pub(super) struct FileKey {
 
 /// After how many bytes of which file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct FilePosition {
     pub(super) key: FileKey,
     pub(super) offset: u64,
 }
@@ -115,15 +115,15 @@ impl Family {
     }
 
     /// The id of the event that ends at a place.
-    pub(super) fn id(&self, place: Place) -> String {
+    pub(super) fn id(&self, place: FilePosition) -> String {
         format!("{}:{}", self.name(place.key), place.offset)
     }
 
     /// The place that an event id names.
-    pub(super) fn place(&self, id: &str) -> Option<Place> {
+    pub(super) fn place(&self, id: &str) -> Option<FilePosition> {
         let (name, offset) = id.trim().rsplit_once(':')?;
         let (key, offset) = (self.key(name)?, offset.parse().ok()?);
-        Some(Place { key, offset })
+        Some(FilePosition { key, offset })
     }
 }
 
@@ -143,7 +143,7 @@ mod tests {
                 day: day("2026-11-21"),
                 part,
             };
-            let place = Place { key, offset: 17 };
+            let place = FilePosition { key, offset: 17 };
             assert_eq!(family.place(&family.id(place)), Some(place));
         }
         let strange = [

@@ -18,8 +18,8 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::timeout;
 
 use super::Clock;
-use super::files::{Family, FileKey, Place};
-use super::lines::{Budget, Line};
+use super::files::{Family, FileKey, FilePosition};
+use super::lines::{Line, ReadLimit};
 use super::replay::{Opening, Segment, plan};
 use super::tail::Tail;
 use crate::blocking;
@@ -45,7 +45,7 @@ pub struct Event {
 
 impl Event {
     fn of(family: &Family, key: FileKey, Line { text, end: offset }: Line) -> Self {
-        let id = family.id(Place { key, offset }).into();
+        let id = family.id(FilePosition { key, offset }).into();
         let line = text.into();
         Self { id, line }
     }
@@ -243,7 +243,7 @@ impl Hub {
             return None;
         }
         // About half of the room, so that the next one fits too.
-        let mut portion = Budget {
+        let mut portion = ReadLimit {
             lines: u64::from(self.buffer / 4),
             bytes: PORTION_BYTES,
         };

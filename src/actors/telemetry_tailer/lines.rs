@@ -26,12 +26,12 @@ pub(super) struct Line {
 
 /// How much may be read.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Budget {
+pub(super) struct ReadLimit {
     pub(super) lines: u64,
     pub(super) bytes: u64,
 }
 
-impl Budget {
+impl ReadLimit {
     pub(super) const ALL: Self = Self::bytes(u64::MAX);
 
     pub(super) const fn bytes(bytes: u64) -> Self {
@@ -54,7 +54,13 @@ struct Beginning {
 impl Beginning {
     /// Hands on the whole lines of a block that stands at `offset`, empty ones left out, and keeps the beginning of the
     /// last one. Returns how many bytes were used before the budget ended.
-    fn split(&mut self, block: &[u8], offset: u64, budget: &mut Budget, take: &mut impl FnMut(Line)) -> u64 {
+    fn split(
+        &mut self,
+        block: &[u8],
+        offset: u64,
+        budget: &mut ReadLimit,
+        take: &mut impl FnMut(Line),
+    ) -> u64 {
         let mut used = 0;
         for piece in block.split_inclusive(|byte| *byte == b'\n') {
             if budget.is_spent() {
@@ -134,7 +140,7 @@ impl Cursor {
     pub(super) fn read(
         &mut self,
         file: &File,
-        budget: &mut Budget,
+        budget: &mut ReadLimit,
         take: &mut impl FnMut(Line),
     ) -> io::Result<bool> {
         let mut block = vec![0; MARK + BLOCK];
@@ -165,7 +171,7 @@ pub(super) fn lines_between(file: &File, from: u64, to: u64, bytes: u64) -> io::
         offset: from,
         ..Cursor::default()
     };
-    let mut budget = Budget::bytes(bytes.min(to.saturating_sub(from)));
+    let mut budget = ReadLimit::bytes(bytes.min(to.saturating_sub(from)));
     let mut lines = Vec::new();
     cursor.read(file, &mut budget, &mut |line| lines.push(line))?;
     Ok((lines, cursor.line_end()))
@@ -201,7 +207,7 @@ pub(super) fn last_end(file: &File) -> io::Result<u64> {
 
 /// Where the last lines before `end` (the end of a line) begin: as many as the budget allows, none before `floor`.
 /// What they take is subtracted from the budget; lines that did not fit use it up.
-pub(super) fn last_start(file: &File, end: u64, floor: u64, budget: &mut Budget) -> io::Result<u64> {
+pub(super) fn last_start(file: &File, end: u64, floor: u64, budget: &mut ReadLimit) -> io::Result<u64> {
     let mut start = end;
     // The feed right before the end belongs to the last line itself; the first line has none before it.
     let starts = feeds_backwards(file, end.saturating_sub(1), floor).map(|feed| feed.map(|feed| feed + 1));
@@ -232,7 +238,7 @@ pub(super) fn lines_backwards(
     let mut left = max_bytes;
     while end > 0 {
         let (lines, bytes) = (BACKWARDS, left);
-        let start = last_start(file, end, 0, &mut Budget { lines, bytes })?;
+        let start = last_start(file, end, 0, &mut ReadLimit { lines, bytes })?;
         let (lines, _) = lines_between(file, start, end, u64::MAX)?;
         let mut texts = lines.into_iter().rev().map(|line| line.text);
         // Not even one more line fits, or somebody has enough.

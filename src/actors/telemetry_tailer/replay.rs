@@ -11,13 +11,13 @@ use std::sync::Arc;
 
 use chrono::NaiveDate;
 
-use super::files::{FileKey, Place};
-use super::lines::{Budget, Line, last_end, last_start, lines_between};
+use super::files::{FileKey, FilePosition};
+use super::lines::{Line, ReadLimit, last_end, last_start, lines_between};
 use super::tail::Tail;
 use crate::blocking;
 
 /// What a client is given again; of more it gets the newest.
-const MAX_REPLAY: Budget = Budget {
+const MAX_REPLAY: ReadLimit = ReadLimit {
     lines: 10_000,
     bytes: 4 << 20,
 };
@@ -49,7 +49,7 @@ impl Segment {
         key: FileKey,
         floor: u64,
         end: Option<u64>,
-        budget: &mut Budget,
+        budget: &mut ReadLimit,
     ) -> io::Result<Self> {
         let file = Arc::new(tail.file(key)?);
         let to = end.map_or_else(|| last_end(&file), Ok)?;
@@ -89,9 +89,12 @@ pub(super) fn plan(
         (Some(place), _) => (place, MAX_REPLAY),
         (None, Opening::Today) => {
             let (key, offset) = (FileKey { day: today, part: 0 }, 0);
-            (Place { key, offset }, MAX_REPLAY)
+            (FilePosition { key, offset }, MAX_REPLAY)
         }
-        (None, Opening::Last(lines)) => (Place { offset: 0, ..here }, Budget { lines, ..MAX_REPLAY }),
+        (None, Opening::Last(lines)) => (
+            FilePosition { offset: 0, ..here },
+            ReadLimit { lines, ..MAX_REPLAY },
+        ),
     };
     let older = tail.family.all().into_iter().rev().filter(|key| *key < here.key);
     let keys = [here.key].into_iter().chain(older);
@@ -110,7 +113,7 @@ pub(super) fn plan(
 }
 
 /// Whether an event ended at this place of a file that is still there.
-fn exists(tail: &Tail, place: Place) -> bool {
+fn exists(tail: &Tail, place: FilePosition) -> bool {
     let Some(before) = place.offset.checked_sub(1) else {
         return tail.file(place.key).is_ok();
     };

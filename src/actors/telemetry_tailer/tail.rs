@@ -9,8 +9,8 @@ use std::os::unix::fs::MetadataExt;
 
 use chrono::NaiveDate;
 
-use super::files::{Family, FileKey, Place};
-use super::lines::{Budget, Cursor, Line};
+use super::files::{Family, FileKey, FilePosition};
+use super::lines::{Cursor, Line, ReadLimit};
 
 /// Files that one look goes through at most.
 const MAX_FILES: usize = 64;
@@ -68,10 +68,10 @@ impl Tail {
     }
 
     /// The place after the last line that was handed on.
-    pub(super) fn here(&self) -> Option<Place> {
+    pub(super) fn here(&self) -> Option<FilePosition> {
         let current = self.current.as_ref()?;
         let (key, offset) = (current.key, current.cursor.line_end());
-        Some(Place { key, offset })
+        Some(FilePosition { key, offset })
     }
 
     /// A file of the family; under the followed one's name that one, whatever its name has become.
@@ -86,7 +86,7 @@ impl Tail {
     pub(super) fn read(
         &mut self,
         today: NaiveDate,
-        budget: &mut Budget,
+        budget: &mut ReadLimit,
         take: &mut impl FnMut(FileKey, Line),
     ) -> bool {
         for _ in 0..MAX_FILES {
@@ -178,7 +178,7 @@ mod tests {
 
         fn read(&mut self) -> Vec<String> {
             let mut lines = Vec::new();
-            let mut budget = Budget {
+            let mut budget = ReadLimit {
                 lines: 1000,
                 bytes: 1 << 20,
             };
@@ -278,7 +278,7 @@ mod tests {
         let mut looks = 0;
         loop {
             looks += 1;
-            let mut budget = Budget { lines: 2, bytes: 100 };
+            let mut budget = ReadLimit { lines: 2, bytes: 100 };
             if !bench
                 .tail
                 .read(today(), &mut budget, &mut |_, line| found.push(line.text))

@@ -12,7 +12,7 @@ use chrono::NaiveDate;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::files::{Family, FileKey};
-use super::lines::{Budget, Cursor};
+use super::lines::{Cursor, ReadLimit};
 
 /// Intents that the metrics name.
 const TOP_INTENTS: usize = 10;
@@ -98,7 +98,7 @@ impl Tally {
             if known != inode || !cursor.holds(&file)? {
                 return Ok(false);
             }
-            cursor.read(&file, &mut { Budget::ALL }, &mut |line| self.count(&line.text))?;
+            cursor.read(&file, &mut { ReadLimit::ALL }, &mut |line| self.count(&line.text))?;
             self.files.insert(key, (inode, cursor));
         }
         Ok(true)

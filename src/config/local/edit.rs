@@ -34,7 +34,7 @@ const RESTART: [&str; 17] = [
     "enrichment.timeout_ms",
 ];
 /// Most issues that one answer names.
-const MOST_ISSUES: usize = 100;
+const MAX_ISSUES: usize = 100;
 /// Up to here a floating-point number tells every whole number from the next one.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
@@ -130,7 +130,7 @@ impl Editor {
         issues: &mut Vec<ConfigIssue>,
     ) {
         for (key, value) in map {
-            if issues.len() >= MOST_ISSUES {
+            if issues.len() >= MAX_ISSUES {
                 return;
             }
             let path = tree::join(prefix, key);
@@ -205,7 +205,7 @@ impl Editor {
         let (mut issues, mut blamed) = (Vec::new(), BTreeSet::new());
         while let Err(error) = self.startable(&later) {
             let (path, _) = error.parts();
-            if issues.len() >= MOST_ISSUES || !blamed.insert(path.to_owned()) {
+            if issues.len() >= MAX_ISSUES || !blamed.insert(path.to_owned()) {
                 break;
             }
             issues.push(ConfigIssue::of_rule(

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value};
 
-use super::{EntityKind, Extractor, Gazetteer, Hit, stated_relations};
+use super::{EntityKind, Extractor, Gazetteer, Mention, stated_relations};
 use crate::domain::draft::identity;
 use crate::domain::naming::{self, Indicator};
 use crate::domain::node::NodeType;
@@ -138,7 +138,7 @@ struct Found {
 
 impl Found {
     /// Takes a hit in; the position of its entity.
-    fn add(&mut self, text: &str, hit: &Hit) -> usize {
+    fn add(&mut self, text: &str, hit: &Mention) -> usize {
         let mut fresh = of_hit(hit);
         let confidence = rounded(hit.confidence);
         match self.by_identity.entry(fresh.identity.clone()) {
@@ -182,7 +182,7 @@ impl Found {
     }
 }
 
-fn of_hit(hit: &Hit) -> ExtractedEntity {
+fn of_hit(hit: &Mention) -> ExtractedEntity {
     let node_type = hit.kind.node_type();
     if node_type == NodeType::Ioc {
         let indicator = Indicator {
@@ -254,7 +254,7 @@ fn insert(properties: &mut Map<String, Value>, key: &str, values: impl IntoItera
 
 fn relations(
     text: &str,
-    hits: &[Hit],
+    hits: &[Mention],
     places: &[usize],
     entities: &[ExtractedEntity],
 ) -> Vec<ExtractedRelation> {

@@ -97,7 +97,7 @@ impl EntityKind {
 
 /// One thing found in a text.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Hit {
+pub struct Mention {
     pub kind: EntityKind,
     /// Canonical and refanged; for a name the gazetteer's canonical name.
     pub value: String,
@@ -109,7 +109,7 @@ pub struct Hit {
     pub confidence: f32,
 }
 
-impl Hit {
+impl Mention {
     /// The words as they stand in the text that was searched.
     pub fn text<'t>(&self, source: &'t str) -> &'t str {
         source.get(self.span.clone()).unwrap_or_default()

@@ -14,7 +14,7 @@ use crate::domain::tlp::Tlp;
 use crate::domain::with_ascii_edges;
 
 /// Phrases that one text is warned of; more say the same.
-const MOST_PHRASES: usize = 5;
+const MAX_PHRASES: usize = 5;
 /// Characters of a phrase that a warning quotes.
 const QUOTED: usize = 80;
 
@@ -168,7 +168,7 @@ pub fn sensitivity(text: &str, proposed: Tlp) -> Vec<String> {
         for found in regex.iter().flat_map(|regex| regex.find_iter(text)) {
             let phrase = phrase(found.as_str());
             let lower = phrase.to_lowercase();
-            if warnings.len() > MOST_PHRASES || seen.contains(&lower) {
+            if warnings.len() > MAX_PHRASES || seen.contains(&lower) {
                 continue;
             }
             warnings.push(format!(

@@ -39,7 +39,7 @@ use std::sync::LazyLock;
 
 pub use entities::{entities_of, entity_of_name, indicator_properties, stix_pattern};
 pub use gazetteer::{Entry, Gazetteer, canonical_name};
-pub use kind::{EntityKind, Hit};
+pub use kind::{EntityKind, Mention};
 pub use markings::{sensitivity, tlp_hint};
 pub use question::{QuestionFilters, question_filters};
 pub use refang::{defang, refang};
@@ -71,7 +71,7 @@ impl Extractor {
     }
 
     /// Everything the rules find, in order, without overlaps.
-    pub fn extract(&self, text: &str) -> Vec<Hit> {
+    pub fn extract(&self, text: &str) -> Vec<Mention> {
         let refanged = Refanged::new(text);
         let mut source = Source::new(&refanged);
         scan::scan(&mut source);

@@ -1,15 +1,15 @@
 //! Of hits that overlap, one stays: the longest, then the surest.
 
-use super::kind::Hit;
+use super::kind::Mention;
 
 /// Sorts hits by span and leaves no two that overlap.
-pub(super) fn resolve(mut hits: Vec<Hit>) -> Vec<Hit> {
+pub(super) fn resolve(mut hits: Vec<Mention>) -> Vec<Mention> {
     hits.sort_by(|a, b| {
         (a.span.start, a.span.end, a.kind)
             .cmp(&(b.span.start, b.span.end, b.kind))
             .then_with(|| a.value.cmp(&b.value))
     });
-    let mut kept: Vec<Hit> = Vec::with_capacity(hits.len());
+    let mut kept: Vec<Mention> = Vec::with_capacity(hits.len());
     for hit in hits {
         match kept.last_mut() {
             // Hits are in order of their start, so only the last kept one can overlap.
@@ -24,7 +24,7 @@ pub(super) fn resolve(mut hits: Vec<Hit>) -> Vec<Hit> {
     kept
 }
 
-fn is_better(hit: &Hit, other: &Hit) -> bool {
+fn is_better(hit: &Mention, other: &Mention) -> bool {
     let (len, other_len) = (hit.span.len(), other.span.len());
     len > other_len || (len == other_len && hit.confidence > other.confidence)
 }

@@ -62,7 +62,7 @@ const UNIX_ROOTS: &[&str] = &[
     "storage",
     "vendor",
 ];
-const LONGEST_PATH: usize = 1024;
+const MAX_PATH_LENGTH: usize = 1024;
 /// PowerShell's way to write a variable.
 const ENVIRONMENT: &str = "$env:";
 
@@ -70,7 +70,7 @@ const ENVIRONMENT: &str = "$env:";
 pub(super) fn windows(source: &mut Source<'_>, token: &Token<'_>) -> Option<usize> {
     let text = token
         .text
-        .get(..token.text.len().min(LONGEST_PATH))
+        .get(..token.text.len().min(MAX_PATH_LENGTH))
         .unwrap_or(token.text);
     if let Some((at, hive)) = hive_start(text) {
         return key(source, token.start + at, hive);
@@ -91,7 +91,7 @@ pub(super) fn windows(source: &mut Source<'_>, token: &Token<'_>) -> Option<usiz
     }
     let at = path_start(text)?;
     let start = token.start + at;
-    let rest = source.after(start, LONGEST_PATH);
+    let rest = source.after(start, MAX_PATH_LENGTH);
     let prefix = prefix_len(rest);
     // What begins before this word, goes on past it and names no file does not name one from here on either.
     if start < source.no_file_before && prefix == 0 && !is_share(rest) && !is_variable(rest) {
@@ -252,7 +252,7 @@ fn is_escape(rest: &str) -> bool {
 
 /// The end of a path with backslashes that starts at `start`.
 fn path_end(source: &Source<'_>, start: usize) -> usize {
-    let text = source.after(start, LONGEST_PATH);
+    let text = source.after(start, MAX_PATH_LENGTH);
     let mut cursor = Cursor::new(text);
     let (mut component, mut end, mut open) = (0, 0, 0i32);
     while let Some(c) = cursor.bump() {
@@ -343,7 +343,7 @@ pub(super) fn unix(source: &mut Source<'_>, token: &Token<'_>) -> bool {
     let rooted = lead.is_empty()
         && UNIX_ROOTS.contains(&first)
         && components.next().is_some_and(|part| !part.is_empty());
-    if text.len() > LONGEST_PATH || !(home || rooted) {
+    if text.len() > MAX_PATH_LENGTH || !(home || rooted) {
         return false;
     }
     let span = token.start..token.start + text.len();

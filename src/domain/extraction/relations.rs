@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use crate::domain::node::wire_enum;
 
-use super::kind::{EntityKind, Hit};
+use super::kind::{EntityKind, Mention};
 use super::phrases::{ALIAS, CLAUSE, DOUBTFUL, LISTED, MEMBERS, NOT_A_SUBJECT, PATTERNS, Pattern};
 use super::source::is_one_of;
 
@@ -40,13 +40,13 @@ pub struct StatedRelation {
 }
 
 /// No pattern is longer than this between two hits.
-const LONGEST_GAP: usize = 200;
+const MAX_GAP: usize = 200;
 
 /// A hit and its index.
-type Indexed<'h> = (usize, &'h Hit);
+type Indexed<'h> = (usize, &'h Mention);
 
 /// The relations that the text states between the hits that were found in it.
-pub fn stated_relations(text: &str, hits: &[Hit]) -> Vec<StatedRelation> {
+pub fn stated_relations(text: &str, hits: &[Mention]) -> Vec<StatedRelation> {
     let mut relations = Vec::new();
     let visible: Vec<Indexed<'_>> = hits
         .iter()
@@ -69,7 +69,7 @@ pub fn stated_relations(text: &str, hits: &[Hit]) -> Vec<StatedRelation> {
 }
 
 /// `[Stuxnet](https://…)`: the link behind a name is not what the sentence is about.
-fn is_link_target(text: &str, hit: &Hit) -> bool {
+fn is_link_target(text: &str, hit: &Mention) -> bool {
     hit.kind == EntityKind::Url
         && text
             .get(..hit.span.start)
@@ -77,10 +77,10 @@ fn is_link_target(text: &str, hit: &Hit) -> bool {
 }
 
 /// The words between two hits, without the link behind the first.
-fn gap<'t>(text: &'t str, left: &Hit, right: &Hit) -> Option<&'t str> {
+fn gap<'t>(text: &'t str, left: &Mention, right: &Mention) -> Option<&'t str> {
     let gap = text
         .get(left.span.end..right.span.start)
-        .filter(|gap| gap.len() <= LONGEST_GAP)?;
+        .filter(|gap| gap.len() <= MAX_GAP)?;
     let gap = match gap.strip_prefix("](") {
         Some(link) => link.split_once(')')?.1,
         None => gap,
@@ -127,7 +127,7 @@ fn add(
     }
 }
 
-fn fits(pattern: &Pattern, left: &Hit, right: &Hit) -> bool {
+fn fits(pattern: &Pattern, left: &Mention, right: &Mention) -> bool {
     let (subject, object) = if pattern.passive {
         (right, left)
     } else {
@@ -150,7 +150,7 @@ fn starts_clause(text: &str, hits: &[Indexed<'_>], at: usize) -> bool {
 }
 
 /// Whether a name can be the subject of the verb behind it: not `unlike Turla, …`.
-fn is_subject(text: &str, hit: &Hit) -> bool {
+fn is_subject(text: &str, hit: &Mention) -> bool {
     let mut from = hit.span.start.saturating_sub(48);
     while !text.is_char_boundary(from) {
         from += 1;

@@ -23,7 +23,7 @@ pub(super) const OTHER: u16 = 1 << 10;
 pub(super) const HIGH: u16 = 1 << 11;
 
 /// Tokens longer than this hold no indicator but a URL or path at their start.
-const LONGEST_TOKEN: usize = 2048;
+const MAX_TOKEN_LENGTH: usize = 2048;
 
 const CLASS: [u16; 256] = classes();
 
@@ -139,7 +139,7 @@ fn inspect(source: &mut Source<'_>, token: &Token<'_>) -> usize {
     {
         return end;
     }
-    if token.text.len() > LONGEST_TOKEN {
+    if token.text.len() > MAX_TOKEN_LENGTH {
         return token.end();
     }
     if token.text.starts_with(['/', '~']) && paths::unix(source, token) {

@@ -4,14 +4,14 @@
 
 use std::ops::Range;
 
-use super::kind::{EntityKind, Hit};
+use super::kind::{EntityKind, Mention};
 use super::refang::Refanged;
 
 /// The refanged text and what was found in it so far.
 pub(super) struct Source<'t> {
     pub text: &'t str,
     pub refanged: &'t Refanged<'t>,
-    pub hits: Vec<Hit>,
+    pub hits: Vec<Mention>,
     /// Where the last words with backslashes end that were read as a path and name no file.
     pub no_file_before: usize,
     /// Where the last Sigma rule was told by its `logsource:`.
@@ -43,7 +43,7 @@ impl<'t> Source<'t> {
         } else {
             confidence
         };
-        self.hits.push(Hit {
+        self.hits.push(Mention {
             kind,
             value,
             span,

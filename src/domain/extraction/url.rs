@@ -12,7 +12,7 @@ const SCHEMES: &[&str] = &[
     "rtsp", "socks4", "socks5", "git", "irc", "rmi", "telnet", "mqtt", "rdp", "vnc",
 ];
 /// No server and no browser takes more.
-const LONGEST_URL: usize = 8192;
+const MAX_URL_LENGTH: usize = 8192;
 
 /// Finds the first URL of the token; returns where it ends.
 pub(super) fn find(source: &mut Source<'_>, token: &Token<'_>) -> Option<usize> {
@@ -31,7 +31,7 @@ pub(super) fn find(source: &mut Source<'_>, token: &Token<'_>) -> Option<usize> 
     if !SCHEMES.contains(&scheme.as_str()) {
         return None;
     }
-    let rest = source.after(after_scheme, LONGEST_URL);
+    let rest = source.after(after_scheme, MAX_URL_LENGTH);
     let authority_len = rest.find(is_authority_end).unwrap_or(rest.len());
     let authority = rest
         .get(..authority_len)?

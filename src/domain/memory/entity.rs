@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::domain::draft::identity;
 use crate::domain::error::DomainError;
-use crate::domain::extraction::{EntityKind, Entry, Extractor, Gazetteer, Hit, stated_relations};
+use crate::domain::extraction::{EntityKind, Entry, Extractor, Gazetteer, Mention, stated_relations};
 use crate::domain::naming::canonical_value;
 use crate::domain::node::NodeType;
 use crate::domain::staging::ExtractedEntity;
@@ -131,7 +131,7 @@ impl EntityDraft {
         ))
     }
 
-    fn of_hit(hit: &Hit) -> Self {
+    fn of_hit(hit: &Mention) -> Self {
         let confidence = (f64::from(hit.confidence) * 100.0).round() / 100.0;
         Self::of_kind(hit.kind, &hit.value, confidence)
     }

@@ -94,7 +94,7 @@ const LAST_UNITS: &str = "day|days|week|weeks|month|months|year|years|hours|quar
 
 /// The kind of a question. Deterministic; see the rules above.
 pub fn intent_of(query: &str) -> Intent {
-    let question = Question::new(query);
+    let question = QuestionWords::new(query);
     if question.has_any(CAUSAL) {
         Intent::Causal
     } else if question.asks_for_time() {
@@ -111,13 +111,13 @@ pub fn intent_of(query: &str) -> Intent {
 }
 
 /// A question as lower-case words.
-struct Question {
+struct QuestionWords {
     words: Vec<String>,
     /// The words with one space before and after each, for phrases.
     line: String,
 }
 
-impl Question {
+impl QuestionWords {
     fn new(query: &str) -> Self {
         let words: Vec<String> = query
             .split(|c: char| !(c.is_alphanumeric() || matches!(c, '-' | '.' | '/' | '_' | ':')))

@@ -81,12 +81,12 @@ pub fn near_duplicate(older: &str, newer: &str, min_overlap: f64) -> bool {
 /// What a text holds that must not change: identifiers, indicators and known names by their canonical value, and bare
 /// numbers and dates.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Facts {
+pub struct KeyFacts {
     hits: BTreeSet<(EntityKind, String)>,
     numbers: BTreeSet<String>,
 }
 
-impl Facts {
+impl KeyFacts {
     /// The facts of a text.
     pub fn of(text: &str) -> Self {
         Read::new(text).facts
@@ -137,7 +137,7 @@ fn stems(text: &str) -> HashSet<String> {
 
 /// A text as near-duplicates are told by it.
 struct Read {
-    facts: Facts,
+    facts: KeyFacts,
     /// Hits, numbers and marks in the order of the text; what stands twice in a row once.
     sequence: Vec<String>,
     /// Words outside hits and how often each stands there; true for those that look like a name.
@@ -149,7 +149,7 @@ struct Read {
 impl Read {
     fn new(text: &str) -> Self {
         let mut read = Self {
-            facts: Facts::default(),
+            facts: KeyFacts::default(),
             sequence: Vec::new(),
             words: BTreeMap::new(),
             carrying: Vec::new(),

@@ -136,11 +136,11 @@ fn who_did_what_to_whom_and_what_is_said_of_it_are_facts() {
 
 #[test]
 fn names_of_one_thing_are_one_fact() {
-    let facts = Facts::of("Fancy Bear used CVE-2023-23397 on 2023-04-01.");
-    assert_eq!(facts, Facts::of("On 2023-04-01, APT28: CVE-2023-23397"));
-    assert!(facts.share(&Facts::of("APT 28 again")) && !facts.share(&Facts::of("on 2023-04-01")));
-    assert!(facts.cover(&Facts::of("APT28")) && !facts.cover(&Facts::of("APT28 in 2024")));
-    let both = Facts::of("APT28").union(&Facts::of("CVE-2023-23397 2023-04-01"));
+    let facts = KeyFacts::of("Fancy Bear used CVE-2023-23397 on 2023-04-01.");
+    assert_eq!(facts, KeyFacts::of("On 2023-04-01, APT28: CVE-2023-23397"));
+    assert!(facts.share(&KeyFacts::of("APT 28 again")) && !facts.share(&KeyFacts::of("on 2023-04-01")));
+    assert!(facts.cover(&KeyFacts::of("APT28")) && !facts.cover(&KeyFacts::of("APT28 in 2024")));
+    let both = KeyFacts::of("APT28").union(&KeyFacts::of("CVE-2023-23397 2023-04-01"));
     assert_eq!(both, facts);
 }
 
@@ -188,7 +188,7 @@ proptest! {
     #[test]
     fn nothing_of_the_older_one_is_lost(a in r"([a-d]{1,2} |not |1 |B ){0,12}", b in r"([a-d]{1,2} |not |1 |B ){0,12}") {
         if near_duplicate(&a, &b, 0.3) {
-            prop_assert_eq!(Facts::of(&a), Facts::of(&b));
+            prop_assert_eq!(KeyFacts::of(&a), KeyFacts::of(&b));
             let (older, newer) = (words(&a), words(&b));
             let missing = older.iter().find(|word| !newer.contains(word) && !EMPTY_WORDS.contains(word.as_str()));
             prop_assert_eq!(missing, None);

@@ -83,7 +83,7 @@ pub struct TypeCount {
 
 /// How much the memory holds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct MemoryFigures {
+pub struct MemoryCounts {
     pub notes: usize,
     /// Since this process started.
     pub notes_created: u64,

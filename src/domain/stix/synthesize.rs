@@ -26,7 +26,7 @@ use fields::{
 
 /// What an object is made of.
 #[derive(Debug, Clone, Copy)]
-pub struct Facts<'a> {
+pub struct Origin<'a> {
     /// The id of the row.
     pub id: Uuid,
     pub node: &'a KgNode,
@@ -52,7 +52,7 @@ const MALWARE: [&str; 13] = [
 ];
 
 /// The object of a node, without marking and confidence.
-pub fn object_of(facts: &Facts<'_>) -> Map<String, Value> {
+pub fn object_of(facts: &Origin<'_>) -> Map<String, Value> {
     let node = facts.node;
     match node.node_type {
         NodeType::Actor => actor(facts),
@@ -112,7 +112,7 @@ fn core(stix_type: &str, row: Uuid, created: DateTime<Utc>) -> Map<String, Value
 }
 
 /// What every object made of a node has: core, creator, labels, references.
-fn base(stix_type: &str, facts: &Facts<'_>, references: Vec<Value>) -> Map<String, Value> {
+fn base(stix_type: &str, facts: &Origin<'_>, references: Vec<Value>) -> Map<String, Value> {
     let node = facts.node;
     let mut object = core(stix_type, facts.id, node.ingested_at);
     put(&mut object, "created_by_ref", facts.identity_id);
@@ -126,7 +126,7 @@ fn base(stix_type: &str, facts: &Facts<'_>, references: Vec<Value>) -> Map<Strin
 }
 
 /// [`base`] with the name and description of the node.
-fn named(stix_type: &str, facts: &Facts<'_>, references: Vec<Value>) -> Map<String, Value> {
+fn named(stix_type: &str, facts: &Origin<'_>, references: Vec<Value>) -> Map<String, Value> {
     let mut object = base(stix_type, facts, references);
     let fallback = format!("unnamed {}", facts.node.node_type);
     object.insert("name".to_owned(), name_or(&facts.node.name, &fallback).into());
@@ -134,7 +134,7 @@ fn named(stix_type: &str, facts: &Facts<'_>, references: Vec<Value>) -> Map<Stri
     object
 }
 
-fn actor(facts: &Facts<'_>) -> Map<String, Value> {
+fn actor(facts: &Origin<'_>) -> Map<String, Value> {
     let galaxy = property(facts.node, "galaxy_type");
     let stix_type = match galaxy {
         kind if kind.contains("intrusion-set") => "intrusion-set",
@@ -147,11 +147,11 @@ fn actor(facts: &Facts<'_>) -> Map<String, Value> {
     object
 }
 
-fn vulnerability(facts: &Facts<'_>) -> Map<String, Value> {
+fn vulnerability(facts: &Origin<'_>) -> Map<String, Value> {
     named("vulnerability", facts, cve_references(facts.node))
 }
 
-fn technique(facts: &Facts<'_>) -> Map<String, Value> {
+fn technique(facts: &Origin<'_>) -> Map<String, Value> {
     let node = facts.node;
     let references = known_references(node, &["T", "TA", "M"]);
     let id = references
@@ -189,7 +189,7 @@ fn technique(facts: &Facts<'_>) -> Map<String, Value> {
     object
 }
 
-fn tool(facts: &Facts<'_>) -> Map<String, Value> {
+fn tool(facts: &Origin<'_>) -> Map<String, Value> {
     let node = facts.node;
     let malware = is_malware(node);
     let stix_type = if malware { "malware" } else { "tool" };
@@ -220,7 +220,7 @@ fn is_malware(node: &KgNode) -> bool {
 }
 
 /// A report must refer to something; what it is about is in relationships, so it refers to who took it in.
-fn report(facts: &Facts<'_>) -> Map<String, Value> {
+fn report(facts: &Origin<'_>) -> Map<String, Value> {
     let mut object = named("report", facts, Vec::new());
     let created = object.get("created").cloned().unwrap_or_default();
     let published = fields::published(&facts.node.properties).map_or(created, Value::from);

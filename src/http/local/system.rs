@@ -1,4 +1,4 @@
-//! Health, figures, version, edition, telemetry, history, logs.
+//! Health, counts, version, edition, telemetry, history, logs.
 
 use actix_web::http::StatusCode;
 use actix_web::{HttpRequest, HttpResponse, web};
@@ -49,7 +49,7 @@ pub(super) fn configure(cfg: &mut web::ServiceConfig) {
 
 async fn health(state: web::Data<LocalState>) -> Result<HttpResponse, LocalError> {
     let settings = state.settings();
-    let figures = state.memory.figures().await?;
+    let counts = state.memory.counts().await?;
     let queue = state.memory.enrichment_queue().await?;
     let (embedding_provider, embedding_model) = match settings.embedding.provider {
         EmbeddingProvider::Builtin => ("builtin", BUILTIN_MODEL),
@@ -65,7 +65,7 @@ async fn health(state: web::Data<LocalState>) -> Result<HttpResponse, LocalError
         _ => "surrealdb",
     };
     Ok(HttpResponse::Ok().json(json!({
-        "status": if figures.is_writable { "ok" } else { "degraded" },
+        "status": if counts.is_writable { "ok" } else { "degraded" },
         "version": API_VERSION,
         "edition": EDITION,
         "edition_name": EDITION_NAME,
@@ -81,38 +81,38 @@ async fn health(state: web::Data<LocalState>) -> Result<HttpResponse, LocalError
         "pii_enabled": settings.governance.pii.enabled,
         "uptime_seconds": (state.started.elapsed().as_secs_f64() * 10.0).round() / 10.0,
         "data_dir": settings.data_dir().map(|dir| dir.display().to_string()).unwrap_or_default(),
-        "graph_node_count": figures.graph_nodes,
-        "graph_edge_count": figures.graph_edges,
+        "graph_node_count": counts.graph_nodes,
+        "graph_edge_count": counts.graph_edges,
     })))
 }
 
 async fn stats(state: web::Data<LocalState>) -> Result<HttpResponse, LocalError> {
-    let figures = state.memory.figures().await?;
+    let counts = state.memory.counts().await?;
     Ok(HttpResponse::Ok().json(json!({
         "version": API_VERSION,
         "edition": EDITION,
         "edition_name": EDITION_NAME,
-        "total_notes": figures.notes,
-        "notes_created": figures.notes_created,
+        "total_notes": counts.notes,
+        "notes_created": counts.notes_created,
         "retrievals": state.memory.retrievals(),
-        "entity_index": figures.by_type,
+        "entity_index": counts.by_type,
     })))
 }
 
 async fn storage(state: web::Data<LocalState>) -> Result<HttpResponse, LocalError> {
-    let figures = state.memory.figures().await?;
+    let counts = state.memory.counts().await?;
     Ok(HttpResponse::Ok().json(json!({
-        "total_notes": figures.notes,
-        "entity_count": figures.entities,
-        "graph_node_count": figures.graph_nodes,
-        "graph_edge_count": figures.graph_edges,
+        "total_notes": counts.notes,
+        "entity_count": counts.entities,
+        "graph_node_count": counts.graph_nodes,
+        "graph_edge_count": counts.graph_edges,
     })))
 }
 
 async fn version(state: web::Data<LocalState>) -> Result<HttpResponse, LocalError> {
-    let figures = state.memory.figures().await?;
+    let counts = state.memory.counts().await?;
     Ok(HttpResponse::Ok().json(json!({
-        "version": API_VERSION, "notes": figures.notes, "edition": EDITION,
+        "version": API_VERSION, "notes": counts.notes, "edition": EDITION,
     })))
 }
 

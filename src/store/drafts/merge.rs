@@ -17,7 +17,7 @@ use crate::domain::tlp::Tlp;
 use crate::store::rows::{NodeRow, corrupt, tlp};
 
 /// Longest list that merging makes.
-const MOST_UNITED: usize = 2000;
+const MAX_UNITED: usize = 2000;
 /// Properties whose lists are united when two nodes turn out to be one.
 const UNITED: [&str; 4] = ["aliases", "external_ids", "tags", "labels"];
 /// Records of these kinds hold the whole text that a draft was made of.
@@ -166,7 +166,7 @@ impl Held {
 
 /// Adds the items that are not there yet, as far as there is room.
 fn add(have: &mut Vec<Value>, more: &[Value]) -> bool {
-    let room = MOST_UNITED.saturating_sub(have.len());
+    let room = MAX_UNITED.saturating_sub(have.len());
     if room == 0 || more.is_empty() {
         return false;
     }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use uuid::Uuid;
 
 use super::merge::{Absorbed, Held, kept_text};
-use super::{AT_A_TIME, Work, evidence_id};
+use super::{AT_A_TIME, DraftsTransaction, evidence_id};
 use crate::domain::draft::{EvidenceDraft, NodeDraft};
 use crate::domain::error::DomainError;
 use crate::domain::node::NodeStatus;
@@ -16,7 +16,7 @@ use crate::store::stix::node_id;
 /// Nodes that were looked up: as they are, or that there is none.
 type Rows = HashMap<Uuid, Option<Held>>;
 
-impl Work<'_> {
+impl DraftsTransaction<'_> {
     /// Creates or merges the nodes; the id of each draft's node.
     pub(super) async fn nodes(&mut self) -> Result<Vec<Uuid>, StoreError> {
         let write = self.write;

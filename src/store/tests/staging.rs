@@ -9,7 +9,7 @@ use surrealdb::engine::any::connect;
 use surrealdb::opt::Config;
 use uuid::Uuid;
 
-use super::{Budget, run};
+use super::{SizeLimit, run};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::naming::identity_of;
@@ -108,7 +108,7 @@ fn uses() -> ExtractedRelation {
 async fn fill(url: &str, ws: Uuid, new: &NewBatch<'_>) {
     let db = Database::new(
         Connection::Remote(connect((url, Config::new())).await.unwrap()),
-        Budget::new(256 << 20),
+        SizeLimit::new(256 << 20),
     );
     let define = "DEFINE NAMESPACE threat_memory; USE NS threat_memory; DEFINE DATABASE hosted";
     db.query(define).await.unwrap().check().unwrap();

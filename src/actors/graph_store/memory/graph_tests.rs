@@ -65,18 +65,18 @@ fn graph() -> MemoryGraph {
 #[test]
 fn lists_and_counts_agree() {
     let graph = graph();
-    let figures = graph.figures();
-    assert_eq!(figures.graph_nodes, graph.nodes(ALL, None, None).len());
-    assert_eq!(figures.graph_edges, graph.edges(ALL).len());
-    assert_eq!((figures.entities, figures.notes, figures.graph_edges), (3, 2, 4));
+    let counts = graph.counts();
+    assert_eq!(counts.graph_nodes, graph.nodes(ALL, None, None).len());
+    assert_eq!(counts.graph_edges, graph.edges(ALL).len());
+    assert_eq!((counts.entities, counts.notes, counts.graph_edges), (3, 2, 4));
     assert_eq!(
-        figures.by_type["actor"],
+        counts.by_type["actor"],
         TypeCount {
             unique_entities: 1,
             total_mappings: 2
         }
     );
-    assert_eq!(figures.by_type["person"], TypeCount::default());
+    assert_eq!(counts.by_type["person"], TypeCount::default());
     let one_by_one: Vec<_> = (0..6)
         .flat_map(|offset| graph.edges(Page { offset, limit: 1 }))
         .collect();
@@ -121,7 +121,7 @@ fn a_superseded_note_leaves_the_counts_of_its_entities_and_says_by_what() {
         (edge.source.clone(), edge.target.clone()),
         (id(11).to_string(), id(10).to_string())
     );
-    assert_eq!(graph.figures().graph_edges, edges.len());
+    assert_eq!(graph.counts().graph_edges, edges.len());
 }
 
 #[test]

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::graph::{EntityFilter, EntityState, MemoryGraph};
 use crate::domain::memory::entity::{EntityKey, canonical_type, known_types};
 use crate::domain::memory::view::{
-    EntityRelationship, EntityView, GraphEdge, GraphNode, MENTIONS, MemoryFigures, NOTE_TYPE, Page,
+    EntityRelationship, EntityView, GraphEdge, GraphNode, MENTIONS, MemoryCounts, NOTE_TYPE, Page,
     SUPERSEDES, TypeCount,
 };
 use crate::store::NoteHead;
@@ -186,7 +186,7 @@ impl MemoryGraph {
             .collect()
     }
 
-    pub(super) fn figures(&self) -> MemoryFigures {
+    pub(super) fn counts(&self) -> MemoryCounts {
         let mut by_type: BTreeMap<String, TypeCount> = known_types()
             .map(|name| (name.to_owned(), TypeCount::default()))
             .collect();
@@ -197,7 +197,7 @@ impl MemoryGraph {
             count.unique_entities += 1;
             count.total_mappings += entity.notes.len();
         }
-        MemoryFigures {
+        MemoryCounts {
             notes: self.notes.len(),
             notes_created: 0,
             entities: self.entities.len(),

@@ -33,9 +33,7 @@ use crate::domain::error::DomainError;
 use crate::domain::memory::entity::{EntityDraft, EntityKey};
 use crate::domain::memory::intent::Intent;
 use crate::domain::memory::note::{NewNote, Note, Remembered};
-use crate::domain::memory::view::{
-    EntityRelationship, EntityView, GraphEdge, GraphNode, MemoryFigures, Page,
-};
+use crate::domain::memory::view::{EntityRelationship, EntityView, GraphEdge, GraphNode, MemoryCounts, Page};
 
 /// Takes notes in as one transaction; a note that is refused for its content has an error of its own.
 #[derive(Debug)]
@@ -188,7 +186,7 @@ pub struct CountMemory;
 
 impl Work for CountMemory {
     type Core = GraphCore;
-    type Reply = MemoryFigures;
+    type Reply = MemoryCounts;
     const NAME: &'static str = "count_memory";
     const ACCESS: Access = Access::Read;
 
@@ -283,13 +281,13 @@ impl GraphCore {
         Ok(memory.graph().list_entities(&message.filter, message.page))
     }
 
-    async fn count_memory(&self, _: CountMemory) -> Result<MemoryFigures, DomainError> {
+    async fn count_memory(&self, _: CountMemory) -> Result<MemoryCounts, DomainError> {
         let memory = self.memory().await?;
         let notes_created = memory.created.load(Ordering::Relaxed);
-        Ok(MemoryFigures {
+        Ok(MemoryCounts {
             notes_created,
             is_writable: self.store.is_writable(),
-            ..memory.graph().figures()
+            ..memory.graph().counts()
         })
     }
 

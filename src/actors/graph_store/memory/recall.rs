@@ -30,10 +30,10 @@ const RELATED: usize = 50;
 /// What a note is worth that mentions only something related to what the question names.
 const ONE_STEP: f32 = 0.4;
 /// Successors of a note that are followed while it is read.
-const MOST_SUCCESSIONS: usize = 16;
+const MAX_SUCCESSIONS: usize = 16;
 /// Words of a question in which names are looked for, and words of the longest name.
 const WORDS: usize = 64;
-const LONGEST_NAME: usize = 5;
+const MAX_NAME_LENGTH: usize = 5;
 
 impl GraphCore {
     /// Searches the notes.
@@ -92,7 +92,7 @@ impl GraphCore {
         mut hits: Vec<Hit>,
     ) -> Result<Vec<FoundNote>, DomainError> {
         let mut stored: HashMap<Uuid, Note> = HashMap::new();
-        for _ in 0..MOST_SUCCESSIONS {
+        for _ in 0..MAX_SUCCESSIONS {
             let ids = hits.iter().map(|hit| hit.node_id);
             let new: Vec<Uuid> = ids.filter(|id| !stored.contains_key(id)).collect();
             let notes = self.store.notes_by_id(memory.workspace, &new).await?;
@@ -198,7 +198,7 @@ impl Ranking<'_> {
             .map(String::as_str);
         let mut asked = self.graph.named(names);
         let words: Vec<&str> = query.split_whitespace().take(WORDS).collect();
-        for length in 1..=LONGEST_NAME.min(words.len()) {
+        for length in 1..=MAX_NAME_LENGTH.min(words.len()) {
             for phrase in words.windows(length) {
                 for slot in self.graph.named([phrase.join(" ").as_str()]) {
                     if !asked.contains(&slot) {

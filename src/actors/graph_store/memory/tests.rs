@@ -161,9 +161,9 @@ fn a_note_is_whole_found_by_any_name_and_in_the_graph_at_once() {
                 edge.target.as_str(),
             ) == ("actor:apt28", "uses", "tool:cobalt-strike")
         }));
-        let figures = core.count_memory(CountMemory).await.unwrap();
+        let counts = core.count_memory(CountMemory).await.unwrap();
         assert_eq!(
-            (figures.notes, figures.graph_nodes, figures.graph_edges),
+            (counts.notes, counts.graph_nodes, counts.graph_edges),
             (2, 5, edges.len())
         );
     });
@@ -393,9 +393,9 @@ fn many_writers_lose_nothing_and_share_entities() {
         for writer in writers {
             writer.await.unwrap();
         }
-        let figures = core.count_memory(CountMemory).await.unwrap();
-        assert_eq!((figures.notes, figures.entities), (80, 81));
-        assert_eq!(figures.by_type["actor"].total_mappings, 80);
+        let counts = core.count_memory(CountMemory).await.unwrap();
+        assert_eq!((counts.notes, counts.entities), (80, 81));
+        assert_eq!(counts.by_type["actor"].total_mappings, 80);
         let filter = AuditFilter {
             limit: 1000,
             ..AuditFilter::default()
@@ -437,8 +437,8 @@ fn a_relationship_is_one_edge_that_any_spelling_finds() {
         let stored = core.store.relations(workspace()).await.unwrap();
         assert_eq!(stored.len(), 1);
         assert_eq!(stored[0].properties.as_ref().unwrap()["confidence"], 0.9);
-        let figures = core.count_memory(CountMemory).await.unwrap();
-        assert_eq!((figures.notes, figures.entities, figures.graph_edges), (0, 2, 1));
+        let counts = core.count_memory(CountMemory).await.unwrap();
+        assert_eq!((counts.notes, counts.entities, counts.graph_edges), (0, 2, 1));
     });
 }
 

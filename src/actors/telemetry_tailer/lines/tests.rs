@@ -27,7 +27,9 @@ impl Reading {
     fn read(&mut self) -> Vec<String> {
         let mut lines = Vec::new();
         let take = &mut |line: Line| lines.push(line.text);
-        self.cursor.read(&self.file, &mut { Budget::ALL }, take).unwrap();
+        self.cursor
+            .read(&self.file, &mut { ReadLimit::ALL }, take)
+            .unwrap();
         lines
     }
 
@@ -142,7 +144,7 @@ fn a_budget_ends_a_look_and_the_next_one_goes_on() {
     let mut looks = 0;
     loop {
         looks += 1;
-        let mut budget = Budget { lines: 2, bytes: 100 };
+        let mut budget = ReadLimit { lines: 2, bytes: 100 };
         let Reading { file, cursor } = &mut reading;
         if !cursor
             .read(file, &mut budget, &mut |line| lines.push(line.end))
@@ -159,7 +161,7 @@ fn the_last_lines_are_found_within_lines_bytes_and_floor() {
     let (_dir, path) = file_of("aa\nbb\ncc\ndd\n");
     let file = File::open(&path).unwrap();
     let start = |end, floor, lines, bytes| {
-        let mut budget = Budget { lines, bytes };
+        let mut budget = ReadLimit { lines, bytes };
         let start = last_start(&file, end, floor, &mut budget).unwrap();
         (start, budget.lines)
     };

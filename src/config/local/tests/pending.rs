@@ -5,12 +5,12 @@ use serde_json::json;
 use super::*;
 
 /// A data directory and the program started on it, again and again.
-struct Place {
+struct DataDir {
     dir: tempfile::TempDir,
     config: Option<&'static str>,
 }
 
-impl Place {
+impl DataDir {
     fn new() -> Self {
         Self {
             dir: tempfile::tempdir().unwrap(),
@@ -34,7 +34,7 @@ impl Place {
 
 #[test]
 fn going_back_to_the_running_value_keeps_what_an_earlier_start_took_over() {
-    let place = Place::new();
+    let place = DataDir::new();
     let (_, mut editor) = place.start(&[]).unwrap();
     editor.change(&json!({"llm.model": "next"})).unwrap();
     let (settings, mut editor) = place.start(&[]).unwrap();
@@ -54,7 +54,7 @@ fn going_back_to_the_running_value_keeps_what_an_earlier_start_took_over() {
 
 #[test]
 fn a_moved_data_directory_and_another_backend_can_be_moved_back() {
-    let place = Place::new();
+    let place = DataDir::new();
     let other = place.dir.path().join("elsewhere");
     let (_, mut editor) = place.start(&[]).unwrap();
     editor
@@ -81,7 +81,7 @@ fn a_moved_data_directory_and_another_backend_can_be_moved_back() {
 
 #[test]
 fn what_waits_is_judged_together_with_the_environment_and_in_any_order() {
-    let place = Place::new();
+    let place = DataDir::new();
     let vars = [("LOCAL_LLM_MODEL", "of the environment")];
     let (_, mut editor) = place.start(&vars).unwrap();
     let parts = json!({"llm": {"provider": "openai", "max_chunk_chars": 600, "overlap_chars": 100}});
@@ -102,7 +102,7 @@ fn what_waits_is_judged_together_with_the_environment_and_in_any_order() {
 
 #[test]
 fn a_host_that_waits_never_exposes_the_service_and_never_keeps_it_down() {
-    let place = Place::new();
+    let place = DataDir::new();
     let key = [("LOCAL_WEB_API_KEY", "k")];
     let (_, mut editor) = place.start(&key).unwrap();
     editor
@@ -118,7 +118,7 @@ fn a_host_that_waits_never_exposes_the_service_and_never_keeps_it_down() {
 
 #[test]
 fn the_environment_hides_what_waits_and_does_not_lose_it() {
-    let place = Place::new();
+    let place = DataDir::new();
     let (_, mut editor) = place.start(&[]).unwrap();
     editor.change(&json!({"web.port": 9999})).unwrap();
     let (settings, mut editor) = place.start(&[("LOCAL_WEB_PORT", "1111")]).unwrap();
@@ -129,7 +129,7 @@ fn the_environment_hides_what_waits_and_does_not_lose_it() {
 
 #[test]
 fn values_that_would_keep_the_next_start_down_are_refused() {
-    let place = Place::new();
+    let place = DataDir::new();
     let (_, mut editor) = place.start(&[("LOCAL_WEB_API_KEY", "k")]).unwrap();
     for (change, path) in [
         (json!({"logging.filter": "=[,"}), "logging.filter"),
@@ -171,7 +171,7 @@ fn an_external_database_needs_both_credentials() {
 #[test]
 fn a_left_over_part_of_a_write_neither_hinders_nor_widens_the_next_one() {
     use std::os::unix::fs::PermissionsExt;
-    let place = Place::new();
+    let place = DataDir::new();
     let (_, mut editor) = place.start(&[]).unwrap();
     let part = place.pending().with_extension("part");
     std::fs::create_dir_all(part.parent().unwrap()).unwrap();
@@ -185,7 +185,7 @@ fn a_left_over_part_of_a_write_neither_hinders_nor_widens_the_next_one() {
 
 #[test]
 fn a_change_that_can_not_be_written_is_not_made() {
-    let place = Place::new();
+    let place = DataDir::new();
     let (_, editor) = place.start(&[]).unwrap();
     std::fs::write(
         place.dir.path().join("data"),
@@ -200,7 +200,7 @@ fn a_change_that_can_not_be_written_is_not_made() {
 
 #[test]
 fn what_this_machine_can_not_use_never_keeps_the_service_down() {
-    let place = Place::new();
+    let place = DataDir::new();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let taken = taken.local_addr().unwrap();
     let (_, mut editor) = place.start(&[]).unwrap();
@@ -225,7 +225,7 @@ fn what_this_machine_can_not_use_never_keeps_the_service_down() {
 
 #[test]
 fn what_the_environment_or_a_flag_sets_is_changed_there() {
-    let place = Place::new();
+    let place = DataDir::new();
     let vars = [("LOCAL_WEB_API_KEY", "k-e-y"), ("LOCAL_LLM_MODEL", "m")];
     let (_, mut editor) = place.start(&vars).unwrap();
     let issues = editor

@@ -4,7 +4,7 @@
 use super::{is_labelled, may_end};
 
 /// Digits of a card; the rare ones with 19 are not told from ids.
-const MOST_DIGITS: usize = 16;
+const MAX_DIGITS: usize = 16;
 
 /// Length of an IBAN by country, from the SWIFT registry of ISO 13616.
 const IBAN_LENGTHS: &str = "\
@@ -24,7 +24,7 @@ pub(super) fn card(text: &str, at: usize) -> Option<usize> {
     let (end, digits, groups) = groups(text, at)?;
     let grouped = matches!(groups.as_slice(), [4, 4, 4, 4] | [4, 6, 5] | [4, 6, 4]);
     // Longer ones together are ids of posts and messages.
-    let together = groups.len() == 1 && (14..=MOST_DIGITS).contains(&digits.len());
+    let together = groups.len() == 1 && (14..=MAX_DIGITS).contains(&digits.len());
     // Four digits more beside it: a list or a dump.
     let fits = (grouped && !has_neighbour(text, at, end)) || together;
     let valid = fits && is_of_a_network(&digits) && luhn(&digits) && is_varied(&digits);
@@ -40,7 +40,7 @@ fn groups(text: &str, at: usize) -> Option<(usize, Vec<u8>, Vec<usize>)> {
     while let Some(byte) = bytes.get(end).copied() {
         let more = bytes.get(end + 1).is_some_and(u8::is_ascii_digit);
         match byte {
-            b'0'..=b'9' if digits.len() == MOST_DIGITS => return None,
+            b'0'..=b'9' if digits.len() == MAX_DIGITS => return None,
             b'0'..=b'9' => {
                 digits.push(byte - b'0');
                 *groups.last_mut()? += 1;

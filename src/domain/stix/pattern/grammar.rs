@@ -3,7 +3,7 @@
 //! It keeps nothing of what it reads. Nesting is bounded, so a pattern of a million brackets costs an error, not the
 //! stack.
 
-use super::lexer::{Keyword, Lexer, Token};
+use super::lexer::{Keyword, Lexeme, Lexer};
 
 /// Deeper nesting than any published pattern by an order of magnitude.
 const MAX_DEPTH: usize = 64;
@@ -22,7 +22,7 @@ pub fn well_formed(pattern: &str) -> bool {
 }
 
 struct Parser<'t> {
-    tokens: &'t [Token],
+    tokens: &'t [Lexeme],
     next: usize,
     depth: usize,
 }
@@ -31,25 +31,25 @@ struct Parser<'t> {
 type Parsed = Option<()>;
 
 impl Parser<'_> {
-    fn peek(&self) -> Option<&Token> {
+    fn peek(&self) -> Option<&Lexeme> {
         self.tokens.get(self.next)
     }
 
-    fn accept(&mut self, token: &Token) -> bool {
+    fn accept(&mut self, token: &Lexeme) -> bool {
         let found = self.peek() == Some(token);
         self.next += usize::from(found);
         found
     }
 
     fn keyword(&mut self, keyword: Keyword) -> bool {
-        self.accept(&Token::Keyword(keyword))
+        self.accept(&Lexeme::Keyword(keyword))
     }
 
-    fn expect(&mut self, token: &Token) -> Parsed {
+    fn expect(&mut self, token: &Lexeme) -> Parsed {
         self.accept(token).then_some(())
     }
 
-    fn take(&mut self, wanted: impl Fn(&Token) -> bool) -> Parsed {
+    fn take(&mut self, wanted: impl Fn(&Lexeme) -> bool) -> Parsed {
         let found = self.peek().is_some_and(wanted);
         self.next += usize::from(found);
         found.then_some(())
@@ -62,7 +62,7 @@ impl Parser<'_> {
         }
         inner(self)?;
         self.depth -= 1;
-        self.expect(&Token::RightParen)
+        self.expect(&Lexeme::RightParen)
     }
 
     /// Section 9.5: observations joined by AND, OR and FOLLOWEDBY. Precedence does not change what is well-formed.
@@ -75,12 +75,12 @@ impl Parser<'_> {
     }
 
     fn observation(&mut self) -> Parsed {
-        if self.accept(&Token::LeftParen) {
+        if self.accept(&Lexeme::LeftParen) {
             self.nested(Self::observations)?;
         } else {
-            self.expect(&Token::LeftBracket)?;
+            self.expect(&Lexeme::LeftBracket)?;
             self.comparisons()?;
-            self.expect(&Token::RightBracket)?;
+            self.expect(&Lexeme::RightBracket)?;
         }
         self.qualifiers()
     }
@@ -93,19 +93,19 @@ impl Parser<'_> {
                 self.take(|token| {
                     matches!(
                         token,
-                        Token::Integer { positive: true } | Token::Float { positive: true }
+                        Lexeme::Integer { positive: true } | Lexeme::Float { positive: true }
                     )
                 })?;
-                self.expect(&Token::Keyword(Keyword::Seconds))?;
+                self.expect(&Lexeme::Keyword(Keyword::Seconds))?;
                 once(&mut within)?;
             } else if self.keyword(Keyword::Repeats) {
-                self.take(|token| matches!(token, Token::Integer { positive: true }))?;
-                self.expect(&Token::Keyword(Keyword::Times))?;
+                self.take(|token| matches!(token, Lexeme::Integer { positive: true }))?;
+                self.expect(&Lexeme::Keyword(Keyword::Times))?;
                 once(&mut repeats)?;
             } else if self.keyword(Keyword::Start) {
-                self.expect(&Token::Timestamp)?;
-                self.expect(&Token::Keyword(Keyword::Stop))?;
-                self.expect(&Token::Timestamp)?;
+                self.expect(&Lexeme::Timestamp)?;
+                self.expect(&Lexeme::Keyword(Keyword::Stop))?;
+                self.expect(&Lexeme::Timestamp)?;
                 once(&mut start)?;
             } else {
                 return Some(());
@@ -123,7 +123,7 @@ impl Parser<'_> {
     }
 
     fn comparison(&mut self) -> Parsed {
-        if self.accept(&Token::LeftParen) {
+        if self.accept(&Lexeme::LeftParen) {
             return self.nested(Self::comparisons);
         }
         if self.keyword(Keyword::Exists) {
@@ -135,11 +135,11 @@ impl Parser<'_> {
     }
 
     fn operator_and_operand(&mut self) -> Parsed {
-        if self.accept(&Token::Equality) {
-            return self.take(Token::is_literal);
+        if self.accept(&Lexeme::Equality) {
+            return self.take(Lexeme::is_literal);
         }
-        if self.accept(&Token::Ordering) {
-            return self.take(|token| token.is_literal() && *token != Token::Boolean);
+        if self.accept(&Lexeme::Ordering) {
+            return self.take(|token| token.is_literal() && *token != Lexeme::Boolean);
         }
         if self.keyword(Keyword::In) {
             return self.set();
@@ -151,32 +151,32 @@ impl Parser<'_> {
             Keyword::IsSuperset,
         ];
         if textual.into_iter().any(|keyword| self.keyword(keyword)) {
-            return self.take(|token| matches!(token, Token::Text(_)));
+            return self.take(|token| matches!(token, Lexeme::Text(_)));
         }
         None
     }
 
     /// Section 9.2: a set holds at least one literal.
     fn set(&mut self) -> Parsed {
-        self.expect(&Token::LeftParen)?;
-        self.take(Token::is_literal)?;
-        while self.accept(&Token::Comma) {
-            self.take(Token::is_literal)?;
+        self.expect(&Lexeme::LeftParen)?;
+        self.take(Lexeme::is_literal)?;
+        while self.accept(&Lexeme::Comma) {
+            self.take(Lexeme::is_literal)?;
         }
-        self.expect(&Token::RightParen)
+        self.expect(&Lexeme::RightParen)
     }
 
     /// Section 9.7: `type:property`, then `.property`, `.'quoted'`, `[0]` or `[*]`.
     fn object_path(&mut self) -> Parsed {
-        self.take(|token| matches!(token, Token::Name(name) if name.object_type))?;
-        self.expect(&Token::Colon)?;
-        self.take(|token| matches!(token, Token::Name(name) | Token::Text(name) if name.property))?;
+        self.take(|token| matches!(token, Lexeme::Name(name) if name.object_type))?;
+        self.expect(&Lexeme::Colon)?;
+        self.take(|token| matches!(token, Lexeme::Name(name) | Lexeme::Text(name) if name.property))?;
         loop {
-            if self.accept(&Token::Dot) {
+            if self.accept(&Lexeme::Dot) {
                 self.path_name()?;
-            } else if self.accept(&Token::LeftBracket) {
-                self.take(|token| matches!(token, Token::Integer { .. } | Token::Asterisk))?;
-                self.expect(&Token::RightBracket)?;
+            } else if self.accept(&Lexeme::LeftBracket) {
+                self.take(|token| matches!(token, Lexeme::Integer { .. } | Lexeme::Asterisk))?;
+                self.expect(&Lexeme::RightBracket)?;
             } else {
                 return Some(());
             }
@@ -186,7 +186,7 @@ impl Parser<'_> {
     /// A name inside a property: a key of a dictionary may be any text, in quotes.
     fn path_name(&mut self) -> Parsed {
         self.take(|token| {
-            matches!(token, Token::Name(name) if !name.hyphen) || matches!(token, Token::Text(_))
+            matches!(token, Lexeme::Name(name) if !name.hyphen) || matches!(token, Lexeme::Text(_))
         })
     }
 }

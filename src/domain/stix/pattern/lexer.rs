@@ -4,7 +4,7 @@ use chrono::DateTime;
 
 /// A word with as much of its meaning as the grammar needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Token {
+pub(super) enum Lexeme {
     LeftBracket,
     RightBracket,
     LeftParen,
@@ -34,17 +34,17 @@ pub(super) enum Token {
     },
 }
 
-impl Token {
+impl Lexeme {
     pub(super) fn is_literal(&self) -> bool {
         matches!(
             self,
-            Token::Text(_)
-                | Token::Binary
-                | Token::Hex
-                | Token::Timestamp
-                | Token::Boolean
-                | Token::Integer { .. }
-                | Token::Float { .. }
+            Lexeme::Text(_)
+                | Lexeme::Binary
+                | Lexeme::Hex
+                | Lexeme::Timestamp
+                | Lexeme::Boolean
+                | Lexeme::Integer { .. }
+                | Lexeme::Float { .. }
         )
     }
 }
@@ -124,7 +124,7 @@ impl<'p> Lexer<'p> {
     }
 
     /// All words, or none when a part of the text is no word.
-    pub(super) fn tokens(mut self) -> Option<Vec<Token>> {
+    pub(super) fn tokens(mut self) -> Option<Vec<Lexeme>> {
         let mut tokens = Vec::new();
         loop {
             self.skip_blank()?;
@@ -135,12 +135,12 @@ impl<'p> Lexer<'p> {
         }
     }
 
-    fn token(&mut self) -> Option<Token> {
+    fn token(&mut self) -> Option<Lexeme> {
         let mut characters = self.rest.chars();
         let first = characters.next()?;
         let second = characters.next();
         match first {
-            '\'' => self.quoted().map(|text| Token::Text(Name::of(text))),
+            '\'' => self.quoted().map(|text| Lexeme::Text(Name::of(text))),
             't' | 'b' | 'h' if second == Some('\'') => self.prefixed(first),
             'a'..='z' | 'A'..='Z' | '_' => Some(self.word()),
             '0'..='9' | '+' | '-' => self.number(),
@@ -149,46 +149,46 @@ impl<'p> Lexer<'p> {
         }
     }
 
-    fn symbol(&mut self) -> Option<Token> {
-        const SYMBOLS: [(&str, Token); 16] = [
-            ("==", Token::Equality),
-            ("!=", Token::Equality),
-            ("<>", Token::Equality),
-            ("<=", Token::Ordering),
-            (">=", Token::Ordering),
-            ("=", Token::Equality),
-            ("<", Token::Ordering),
-            (">", Token::Ordering),
-            ("[", Token::LeftBracket),
-            ("]", Token::RightBracket),
-            ("(", Token::LeftParen),
-            (")", Token::RightParen),
-            (":", Token::Colon),
-            (".", Token::Dot),
-            (",", Token::Comma),
-            ("*", Token::Asterisk),
+    fn symbol(&mut self) -> Option<Lexeme> {
+        const SYMBOLS: [(&str, Lexeme); 16] = [
+            ("==", Lexeme::Equality),
+            ("!=", Lexeme::Equality),
+            ("<>", Lexeme::Equality),
+            ("<=", Lexeme::Ordering),
+            (">=", Lexeme::Ordering),
+            ("=", Lexeme::Equality),
+            ("<", Lexeme::Ordering),
+            (">", Lexeme::Ordering),
+            ("[", Lexeme::LeftBracket),
+            ("]", Lexeme::RightBracket),
+            ("(", Lexeme::LeftParen),
+            (")", Lexeme::RightParen),
+            (":", Lexeme::Colon),
+            (".", Lexeme::Dot),
+            (",", Lexeme::Comma),
+            ("*", Lexeme::Asterisk),
         ];
         let (text, token) = SYMBOLS.iter().find(|(text, _)| self.rest.starts_with(text))?;
         self.advance(text.len());
         Some(*token)
     }
 
-    fn word(&mut self) -> Token {
+    fn word(&mut self) -> Lexeme {
         let end = self
             .rest
             .find(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '-'))
             .unwrap_or(self.rest.len());
         let word = self.advance(end);
         if matches!(word, "true" | "false") {
-            return Token::Boolean;
+            return Lexeme::Boolean;
         }
         match KEYWORDS.iter().find(|(text, _)| *text == word) {
-            Some((_, keyword)) => Token::Keyword(*keyword),
-            None => Token::Name(Name::of(word)),
+            Some((_, keyword)) => Lexeme::Keyword(*keyword),
+            None => Lexeme::Name(Name::of(word)),
         }
     }
 
-    fn number(&mut self) -> Option<Token> {
+    fn number(&mut self) -> Option<Lexeme> {
         let signed = self.rest.starts_with(['+', '-']);
         let body = self.rest.get(usize::from(signed)..)?;
         let whole = body.bytes().take_while(u8::is_ascii_digit).count();
@@ -208,29 +208,29 @@ impl<'p> Lexer<'p> {
             return None;
         }
         match (whole, fraction) {
-            (_, 1..) => Some(Token::Float { positive }),
-            (1, 0) => Some(Token::Integer { positive }),
+            (_, 1..) => Some(Lexeme::Float { positive }),
+            (1, 0) => Some(Lexeme::Integer { positive }),
             (2.., 0) if !text.trim_start_matches(['+', '-']).starts_with('0') => {
-                Some(Token::Integer { positive })
+                Some(Lexeme::Integer { positive })
             }
             _ => None,
         }
     }
 
     /// A literal behind a letter: `t'…'` a timestamp, `b'…'` base64, `h'…'` hexadecimal.
-    fn prefixed(&mut self, kind: char) -> Option<Token> {
+    fn prefixed(&mut self, kind: char) -> Option<Lexeme> {
         self.advance(1);
         let content = self.quoted()?;
         let (token, valid) = match kind {
             't' => (
-                Token::Timestamp,
+                Lexeme::Timestamp,
                 content.ends_with('Z')
                     && content.contains('T')
                     && DateTime::parse_from_rfc3339(content).is_ok(),
             ),
-            'b' => (Token::Binary, is_base64(content)),
+            'b' => (Lexeme::Binary, is_base64(content)),
             _ => (
-                Token::Hex,
+                Lexeme::Hex,
                 content.len().is_multiple_of(2) && content.bytes().all(|byte| byte.is_ascii_hexdigit()),
             ),
         };

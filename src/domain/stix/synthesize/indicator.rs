@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::fields::{name_or, put, time_of, time_text};
-use super::{Facts, base, named, property};
+use super::{Origin, base, named, property};
 use crate::domain::extraction::EntityKind;
 use crate::domain::misp::detection;
 use crate::domain::naming::indicator_of;
@@ -16,14 +16,14 @@ const RULES: [&str; 6] = ["yara", "sigma", "snort", "suricata", "pcre", "spl"];
 const MAX_GUESSED: usize = 4096;
 
 /// The indicator of an ioc node, or the note that says what the node says.
-pub(super) fn of(facts: &Facts<'_>) -> Map<String, Value> {
+pub(super) fn of(facts: &Origin<'_>) -> Map<String, Value> {
     match pattern_of(facts.node) {
         Some((pattern, language)) => indicator(facts, &pattern, &language),
         None => note(facts),
     }
 }
 
-fn indicator(facts: &Facts<'_>, pattern: &str, language: &str) -> Map<String, Value> {
+fn indicator(facts: &Origin<'_>, pattern: &str, language: &str) -> Map<String, Value> {
     let node = facts.node;
     let mut object = named("indicator", facts, Vec::new());
     object.insert("pattern".to_owned(), pattern.into());
@@ -40,7 +40,7 @@ fn indicator(facts: &Facts<'_>, pattern: &str, language: &str) -> Map<String, Va
     object
 }
 
-fn note(facts: &Facts<'_>) -> Map<String, Value> {
+fn note(facts: &Origin<'_>) -> Map<String, Value> {
     let node = facts.node;
     let mut object = base("note", facts, Vec::new());
     let name = name_or(&node.name, "unnamed ioc");

@@ -42,7 +42,7 @@ fn identity() -> Map<String, Value> {
 fn made(node: &KgNode) -> Value {
     let identity = identity();
     let identity_id = identity["id"].as_str().unwrap();
-    let object = Value::Object(object_of(&Facts {
+    let object = Value::Object(object_of(&Origin {
         id: node.id,
         node,
         identity_id,

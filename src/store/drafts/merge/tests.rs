@@ -131,12 +131,12 @@ fn lists_stop_growing_and_the_second_title_of_an_article_is_an_alias() {
     first.node_type = NodeType::Osint;
     first.merge_by_name = false;
     let mut node = held(&first);
-    for n in 0..MOST_UNITED + 100 {
+    for n in 0..MAX_UNITED + 100 {
         first.name = format!("title {n}");
         node.absorb(&first).unwrap();
     }
     let aliases = properties(node)["aliases"].as_array().unwrap().clone();
-    assert_eq!(aliases.len(), MOST_UNITED);
+    assert_eq!(aliases.len(), MAX_UNITED);
     assert_eq!(aliases[0], "title 0");
 }
 
