@@ -221,9 +221,10 @@ mod tests {
             ..LocalFlags::default()
         };
         let (settings, editor) = LocalSettings::load(None, &flags).unwrap();
-        let limits = settings.actors.config_owner;
+        let limits = settings.actors.clone();
         let (core, watching) = ConfigCore::new(settings, editor, None);
-        (Roster::new().worker(&Arc::new(core), limits), watching)
+        let handle = Roster::new(move |name| limits.of(name)).worker(&Arc::new(core));
+        (handle, watching)
     }
 
     #[test]

@@ -20,15 +20,18 @@ pub trait Stateful: Actor<Context = Context<Self>> {
 /// Starts the actors of one service, then watches over all of them.
 #[must_use = "actors are kept alive by `keep`"]
 pub struct Roster {
+    /// The limits of an actor, by its name.
+    limits: Box<dyn Fn(&'static str) -> ActorSettings>,
     arbiter: ArbiterHandle,
     runtime: Handle,
     kept: Vec<Box<dyn Kept>>,
 }
 
 impl Roster {
-    /// Must be made inside an actix system whose runtime is multi-threaded.
-    pub fn new() -> Self {
+    /// Must be made inside an actix system whose runtime is multi-threaded; `limits` gives the limits of each actor.
+    pub fn new(limits: impl Fn(&'static str) -> ActorSettings + 'static) -> Self {
         Self {
+            limits: Box::new(limits),
             arbiter: actix::Arbiter::current(),
             runtime: Handle::current(),
             kept: Vec::new(),
@@ -36,17 +39,14 @@ impl Roster {
     }
 
     /// Starts an actor whose requests run beside each other.
-    pub fn worker<C: ActorCore>(&mut self, core: &Arc<C>, settings: ActorSettings) -> WorkerHandle<C> {
+    pub fn worker<C: ActorCore>(&mut self, core: &Arc<C>) -> WorkerHandle<C> {
         let (core, runtime) = (Arc::clone(core), self.runtime.clone());
-        self.stateful(settings, move || Worker::new(Arc::clone(&core), runtime.clone()))
+        self.stateful(move || Worker::new(Arc::clone(&core), runtime.clone()))
     }
 
     /// Starts an actor with state of its own; `make` makes the state, again after each death.
-    pub fn stateful<A: Stateful>(
-        &mut self,
-        settings: ActorSettings,
-        make: impl Fn() -> A + Send + Sync + 'static,
-    ) -> ActorHandle<A> {
+    pub fn stateful<A: Stateful>(&mut self, make: impl Fn() -> A + Send + Sync + 'static) -> ActorHandle<A> {
+        let settings = (self.limits)(A::NAME);
         let (arbiter, make) = (self.arbiter.clone(), Arc::new(make));
         let start = move || -> Addr<A> {
             let make = Arc::clone(&make);
@@ -58,6 +58,11 @@ impl Roster {
         let handle = ActorHandle::start(A::NAME, settings, Box::new(start));
         self.kept.push(Box::new(handle.clone()));
         handle
+    }
+
+    /// Whether the service has an actor of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.kept.iter().any(|actor| actor.name() == name)
     }
 
     /// Starts again each actor that dies; `give_up` is called with the name of one that dies more than `max_restarts`

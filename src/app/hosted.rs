@@ -21,6 +21,7 @@ use crate::actors::rate_limiter::RateLimiter;
 use crate::actors::retention;
 use crate::actors::roster::Roster;
 use crate::actors::staging::StagingCore;
+use crate::actors::worker::ActorCore;
 use crate::auth::token::Tokens;
 use crate::capacity::Budget;
 use crate::config::{EmbeddingProvider, Settings};
@@ -80,12 +81,11 @@ impl Application {
             .map_err(|error| StartError::Setup(format!("search index: {error}")))?;
 
         let actors = &settings.actors;
-        let mut roster = Roster::new();
-        let limiter = roster.stateful(actors.rate_limiter, RateLimiter::default);
+        let sections = actors.clone();
+        let mut roster = Roster::new(move |name| sections.of(name));
+        let limiter = roster.stateful(RateLimiter::default);
         let audited = Arc::clone(&store);
-        let audit = roster.stateful(actors.audit_writer, move || {
-            AuditWriter::new(Arc::clone(&audited))
-        });
+        let audit = roster.stateful(move || AuditWriter::new(Arc::clone(&audited)));
         let core = Arc::new(GraphCore::new(
             Arc::clone(&store),
             Arc::new(index),
@@ -98,20 +98,25 @@ impl Application {
             Tokens::new(&secret),
             audit.clone(),
             limiter.clone(),
-            actors.identity.gate,
+            actors.of(IdentityCore::NAME).gate,
         ));
-        let identity = roster.worker(&identity, actors.identity);
+        let identity = roster.worker(&identity);
         let model = llm::model_of(&settings.llm, settings.llm_api_key.clone())?;
-        let extractor = Arc::new(ExtractorCore::new(model, actors.extractor));
-        let extractor = roster.worker(&extractor, actors.extractor);
-        let graph = roster.worker(&core, actors.graph_store);
+        let extractor = Arc::new(ExtractorCore::new(model, actors.of(ExtractorCore::NAME)));
+        let extractor = roster.worker(&extractor);
+        let graph = roster.worker(&core);
         let staging = Arc::new(StagingCore::new(
             Arc::clone(&store),
             extractor,
             graph.clone(),
             audit.clone(),
         ));
-        let staging = roster.worker(&staging, actors.staging_batches);
+        let staging = roster.worker(&staging);
+        if let Some((name, _)) = actors.sections().find(|(name, _)| !roster.has(name)) {
+            return Err(StartError::Setup(format!(
+                "actors.{name}: there is no actor of this name"
+            )));
+        }
 
         let state = AppState {
             settings: Arc::clone(&settings),

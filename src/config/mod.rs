@@ -193,20 +193,31 @@ pub struct KeeperSettings {
     pub max_restarts_per_minute: u32,
 }
 
+/// `[actors.<name>]`, one section per actor. The service refuses to start with a section that no actor has.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ActorsSettings {
-    pub graph_store: ActorSettings,
-    pub audit_writer: ActorSettings,
-    pub identity: ActorSettings,
-    pub rate_limiter: ActorSettings,
-    pub extractor: ActorSettings,
-    pub staging_batches: ActorSettings,
+#[serde(transparent)]
+pub struct ActorsSettings(BTreeMap<String, ActorSettings>);
+
+impl ActorsSettings {
+    /// The limits of one actor.
+    pub fn of(&self, name: &str) -> ActorSettings {
+        self.0.get(name).copied().unwrap_or_default()
+    }
+
+    /// The limits of one actor, to be changed.
+    pub fn of_mut(&mut self, name: &str) -> &mut ActorSettings {
+        self.0.entry(name.to_owned()).or_default()
+    }
+
+    /// Every section, by the name of its actor.
+    pub fn sections(&self) -> impl Iterator<Item = (&str, ActorSettings)> {
+        self.0.iter().map(|(name, actor)| (name.as_str(), *actor))
+    }
 }
 
 /// How much one actor takes on at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default, deny_unknown_fields)]
 pub struct ActorSettings {
     /// Reads that may wait for the gate.
     pub mailbox: usize,
@@ -216,6 +227,19 @@ pub struct ActorSettings {
     pub write_gate: usize,
     pub timeout_ms: u64,
     pub write_timeout_ms: u64,
+}
+
+/// For an actor that the shipped file does not name.
+impl Default for ActorSettings {
+    fn default() -> Self {
+        Self {
+            mailbox: 256,
+            gate: 16,
+            write_gate: 32,
+            timeout_ms: 10_000,
+            write_timeout_ms: 60_000,
+        }
+    }
 }
 
 /// What the command line may override.

@@ -75,14 +75,7 @@ impl Settings {
                 "limits.tiers.{unknown}: is not a tier (pilot, team, enterprise)"
             )));
         }
-        for (name, actor) in [
-            ("graph_store", self.actors.graph_store),
-            ("audit_writer", self.actors.audit_writer),
-            ("identity", self.actors.identity),
-            ("rate_limiter", self.actors.rate_limiter),
-            ("staging_batches", self.actors.staging_batches),
-            ("extractor", self.actors.extractor),
-        ] {
+        for (name, actor) in self.actors.sections() {
             actor_rules(name, actor)?;
         }
         if let Some(secret) = &self.jwt_secret

@@ -121,12 +121,12 @@ impl World {
         settings.llm.timeout_ms = 10_000;
         settings.llm_api_key = Some(SecretString::from(KEY));
         change(&mut settings);
-        let limits = settings.actors.extractor;
+        let limits = settings.actors.of("extractor");
         let core = ExtractorCore::new(
             model_of(&settings.llm, settings.llm_api_key.clone()).unwrap(),
             limits,
         );
-        let handle = Roster::new().worker(&Arc::new(core), limits);
+        let handle = Roster::new(move |_| limits).worker(&Arc::new(core));
         Self {
             stub,
             settings,

@@ -23,6 +23,7 @@ use crate::actors::roster::Roster;
 use crate::actors::telemetry_tailer::{
     Flush, Record, TailerCore, TelemetryEntry, TelemetryHandle, TelemetryLimits,
 };
+use crate::actors::worker::ActorCore;
 use crate::actors::write_semaphore::WriteSemaphore;
 use crate::config::EmbeddingProvider;
 use crate::config::local::{Editor, LocalSettings, PiiPolicy};
@@ -89,17 +90,16 @@ impl LocalCore {
             idle_writer: Duration::from_secs(settings.search.idle_writer_seconds),
         };
         let model = llm::model_of(&settings.llm, key(&settings.llm_api_key))?;
-        let mut roster = Roster::new();
-        let extractor = Arc::new(ExtractorCore::new(model, actors.extractor.into()));
-        let extractor = roster.worker(&extractor, actors.extractor.into());
-        let limiter = roster.stateful(actors.rate_limiter.into(), RateLimiter::default);
+        let sections = actors.clone();
+        let mut roster = Roster::new(move |name| sections.of(name));
+        let extractor = Arc::new(ExtractorCore::new(model, actors.of(ExtractorCore::NAME)));
+        let extractor = roster.worker(&extractor);
+        let limiter = roster.stateful(RateLimiter::default);
         let audited = Arc::clone(&store);
-        let audit = roster.stateful(actors.audit_writer, move || {
-            AuditWriter::new(Arc::clone(&audited))
-        });
+        let audit = roster.stateful(move || AuditWriter::new(Arc::clone(&audited)));
         let fixed = settings.clone();
         let (config, watched) = ConfigCore::new(settings, editor, Some((WORKSPACE, audit.clone())));
-        let config = roster.worker(&Arc::new(config), actors.config_owner);
+        let config = roster.worker(&Arc::new(config));
 
         let live = watched.clone();
         let memory = Memory::new(WORKSPACE, Arc::new(move || tuning(&live.borrow())));
@@ -112,11 +112,11 @@ impl LocalCore {
             Holds::Notes(Box::new(memory)),
         ));
         core.open_memory().await?;
-        let graph = roster.worker(&core, actors.graph_store);
+        let graph = roster.worker(&core);
         let live = watched.clone();
         let capacity = Arc::new(move || live.borrow().web.write_concurrency);
         let semaphore = WriteSemaphore::new(capacity);
-        let semaphore = roster.stateful(actors.write_semaphore.into(), move || semaphore.clone());
+        let semaphore = roster.stateful(move || semaphore.clone());
         let live = watched.clone();
         let tailer = Arc::new(TailerCore::new(
             data_dir,
@@ -125,7 +125,7 @@ impl LocalCore {
             Arc::new(clock::now),
             Arc::new(move || limits(&live.borrow())),
         ));
-        let telemetry = roster.worker(&tailer, actors.telemetry_tailer);
+        let telemetry = roster.worker(&tailer);
         let patience = Duration::from_millis(fixed.enrichment.timeout_ms);
         let enricher = EnricherCore::new(
             graph.clone(),
@@ -134,7 +134,7 @@ impl LocalCore {
             fixed.has_model(),
             patience,
         );
-        let enricher = roster.worker(&Arc::new(enricher), actors.enricher.into());
+        let enricher = roster.worker(&Arc::new(enricher));
         let (entries, recorded) = mpsc::channel(MAX_ENTRIES);
         let handles = LocalHandles {
             settings: watched,

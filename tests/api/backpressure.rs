@@ -26,7 +26,7 @@ fn word() -> String {
 fn a_full_write_gate_answers_503_with_retry_after_and_the_others_complete() {
     run(async {
         let mut narrow = settings("mem://");
-        narrow.actors.graph_store.write_gate = 1;
+        narrow.actors.of_mut("graph_store").write_gate = 1;
         let app = TestApp::with(narrow).await;
         let mut tasks = Vec::new();
         for _ in 0..8 {
@@ -74,8 +74,8 @@ fn a_full_write_gate_answers_503_with_retry_after_and_the_others_complete() {
 fn a_full_read_gate_and_waiting_line_answer_503_and_recover() {
     run(async {
         let mut narrow = settings("mem://");
-        narrow.actors.graph_store.gate = 1;
-        narrow.actors.graph_store.mailbox = 2;
+        narrow.actors.of_mut("graph_store").gate = 1;
+        narrow.actors.of_mut("graph_store").mailbox = 2;
         let app = TestApp::with(narrow).await;
         app.admin.ingest(json!(tools("crowded", 50))).await;
         let mut tasks = Vec::new();
@@ -274,7 +274,7 @@ fn a_client_that_goes_away_leaves_a_whole_bundle_or_none() {
 fn a_client_that_goes_away_gives_its_place_back() {
     run(async {
         let mut narrow = settings("mem://");
-        narrow.actors.graph_store.write_gate = 1;
+        narrow.actors.of_mut("graph_store").write_gate = 1;
         let app = TestApp::with(narrow).await;
         for _ in 0..5 {
             let body = json!({"bundle": tools("leaving", 30)}).to_string();

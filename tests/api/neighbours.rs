@@ -60,7 +60,7 @@ async fn until(ready: impl Fn() -> bool) {
 fn a_loud_workspace_gets_its_503s_and_a_quiet_one_none() {
     run(async {
         let mut narrow = settings("mem://");
-        narrow.actors.graph_store.write_gate = 4;
+        narrow.actors.of_mut("graph_store").write_gate = 4;
         let app = TestApp::with(narrow).await;
         let (loud, quiet) = (app.workspace("loud").await, app.workspace("quiet").await);
         quiet.ingest(json!(tools("steady", 20))).await;

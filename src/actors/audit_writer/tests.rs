@@ -40,7 +40,7 @@ fn run<F: Future<Output = ()>>(test: F) {
 
 fn audit_writer(store: &Arc<Store>, settings: ActorSettings) -> AuditHandle {
     let store = Arc::clone(store);
-    Roster::new().stateful(settings, move || AuditWriter::new(Arc::clone(&store)))
+    Roster::new(move |_| settings).stateful(move || AuditWriter::new(Arc::clone(&store)))
 }
 
 async fn store() -> Arc<Store> {

@@ -26,7 +26,7 @@ use crate::store::Store;
 pub(super) fn audit_writer(store: &Arc<Store>) -> AuditHandle {
     let actors = Settings::load(None, &Flags::default()).unwrap().actors;
     let store = Arc::clone(store);
-    Roster::new().stateful(actors.audit_writer, move || AuditWriter::new(Arc::clone(&store)))
+    Roster::new(move |name| actors.of(name)).stateful(move || AuditWriter::new(Arc::clone(&store)))
 }
 
 fn analyst() -> Principal {

@@ -184,6 +184,28 @@ pub struct LocalActors {
     pub enricher: ReaderSettings,
 }
 
+impl LocalActors {
+    /// Every section, by the name of its actor.
+    pub fn sections(&self) -> [(&'static str, ActorSettings); 8] {
+        [
+            ("graph_store", self.graph_store),
+            ("audit_writer", self.audit_writer),
+            ("rate_limiter", self.rate_limiter.into()),
+            ("extractor", self.extractor.into()),
+            ("write_semaphore", self.write_semaphore.into()),
+            ("config_owner", self.config_owner),
+            ("telemetry_tailer", self.telemetry_tailer),
+            ("enricher", self.enricher.into()),
+        ]
+    }
+
+    /// The limits of one actor.
+    pub fn of(&self, name: &str) -> ActorSettings {
+        let section = self.sections().into_iter().find(|(of, _)| *of == name);
+        section.map(|(_, actor)| actor).unwrap_or_default()
+    }
+}
+
 /// How much an actor takes on at a time whose requests all may wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]

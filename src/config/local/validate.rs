@@ -29,17 +29,7 @@ impl LocalSettings {
             endpoint("platform.url", &self.platform.url)?;
         }
         self.background_rules()?;
-        let actors = &self.actors;
-        for (name, actor) in [
-            ("graph_store", actors.graph_store),
-            ("audit_writer", actors.audit_writer),
-            ("rate_limiter", actors.rate_limiter.into()),
-            ("extractor", actors.extractor.into()),
-            ("write_semaphore", actors.write_semaphore.into()),
-            ("config_owner", actors.config_owner),
-            ("telemetry_tailer", actors.telemetry_tailer),
-            ("enricher", actors.enricher.into()),
-        ] {
+        for (name, actor) in self.actors.sections() {
             actor_rules(name, actor)?;
         }
         Ok(())

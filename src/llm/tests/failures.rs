@@ -18,7 +18,7 @@ fn a_slow_model_costs_its_time_out_and_no_more() {
 
         let world = World::with(slow, |settings| {
             settings.llm.timeout_ms = 60_000;
-            settings.actors.extractor.timeout_ms = 4000;
+            settings.actors.of_mut("extractor").timeout_ms = 4000;
         });
         // The actor's own limit leaves time for the rules.
         assert_fallback(&world.extract(TEXT).await, "no answer within ");

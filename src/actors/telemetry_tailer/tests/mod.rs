@@ -75,7 +75,7 @@ pub(crate) fn run<F: Future<Output = ()>>(test: F) {
 
 impl Bench {
     fn start(&self) -> TelemetryHandle {
-        Roster::new().worker(&self.core, SETTINGS)
+        Roster::new(|_| SETTINGS).worker(&self.core)
     }
 
     /// The same files under a process that was started anew.
