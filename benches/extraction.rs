@@ -1,4 +1,4 @@
-//! Precision and recall of the rules extractor on its corpus, and its speed on several megabytes.
+//! Precision and recall of rule-based extraction on its corpus, and its throughput on several megabytes.
 
 use std::collections::HashMap;
 use std::hint::black_box;
@@ -60,7 +60,7 @@ fn quality(extractor: &Extractor, samples: &[Sample]) {
     );
 }
 
-/// Best of five passes over at least 8 MB on one thread.
+/// The best of five single-threaded passes over at least 8 MB.
 fn speed(extractor: &Extractor, name: &str, text: &str) {
     let text = text.repeat(8_000_000 / text.len() + 1);
     let mut best = f64::INFINITY;

@@ -1,6 +1,6 @@
-//! The local service as its clients see it: remember, recall, start, memory; release build, durable store, real HTTP.
+//! The local service from a client's view: remember, recall, start-up, memory; release build, durable store, real HTTP.
 //!
-//! Run with `cargo bench --bench memory`. Quote ratios from one run: absolute times are those of the machine.
+//! Run with `cargo bench --bench memory`. Compare ratios within one run only: absolute times depend on the machine.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -17,7 +17,7 @@ const NOTES: usize = 10_000;
 const WRITERS: usize = 16;
 const SINGLE: usize = 500;
 const QUESTIONS: usize = 500;
-/// Between two questions of one reader, and before a writer that was refused tries again.
+/// Pause between two queries of a reader, and before a refused writer retries.
 const PAUSE: Duration = Duration::from_millis(50);
 const WORDS: [&str; 48] = [
     "beacon",
@@ -96,7 +96,7 @@ const ASKED: [&str; 6] = [
     "10.0.3.7",
 ];
 
-/// The same note for the same number in every run.
+/// The same note for a given number in every run.
 fn note(number: usize) -> String {
     let mut state = number as u64 ^ 0x9e37_79b9_7f4a_7c15;
     let mut words = Vec::with_capacity(60);
@@ -144,7 +144,7 @@ impl Service {
             .by_ref()
             .map_while(Result::ok)
             .find_map(|line| Some(line.strip_prefix("API on ")?.split(',').next()?.to_owned()));
-        // Reads to the end, so that the service never waits for a full pipe.
+        // Drains the pipe, so that the service never blocks on a full one.
         std::thread::spawn(move || lines.for_each(drop));
         let service = Self {
             child,
@@ -185,7 +185,7 @@ impl Service {
         Ok(())
     }
 
-    /// Whether there was a permit for it.
+    /// Returns false if no permit was available.
     async fn try_remember(&self, number: usize) -> Fallible<bool> {
         let body = json!({"content": note(number)});
         let asked = self.http.post(format!("{}/api/remember", self.base)).json(&body);
@@ -265,7 +265,7 @@ async fn timed<F: Future<Output = Fallible<()>>>(
     Ok(times)
 }
 
-/// Readers that ask all the time, with a pause between two questions, until they are told to stop.
+/// Readers that query continuously, with a pause between queries, until they are stopped.
 struct Readers {
     done: Arc<AtomicBool>,
     tasks: Vec<tokio::task::JoinHandle<Fallible<Vec<Duration>>>>,
@@ -293,7 +293,7 @@ impl Readers {
         Self { done, tasks }
     }
 
-    /// What they waited.
+    /// Stops the readers and returns their latencies.
     async fn stop(self) -> Fallible<Vec<Duration>> {
         self.done.store(true, Ordering::Relaxed);
         let mut waited = Vec::new();
@@ -304,7 +304,7 @@ impl Readers {
     }
 }
 
-/// Remembers until there are `NOTES`, while two readers ask; what that took and what the readers waited.
+/// Stores notes until there are `NOTES`, while two readers query; returns the total time and the readers' latencies.
 async fn load(service: &Arc<Service>) -> Fallible<(Duration, Vec<Duration>)> {
     let readers = Readers::start(service, 2);
     let begun = Instant::now();
@@ -326,7 +326,7 @@ async fn load(service: &Arc<Service>) -> Fallible<(Duration, Vec<Duration>)> {
     Ok((begun.elapsed(), readers.stop().await?))
 }
 
-/// Many readers, alone and beside as many writers of whom two may write at a time.
+/// Many readers, alone and alongside as many writers of which two may write at a time.
 async fn contention(service: &Arc<Service>) -> Fallible<()> {
     let readers = Readers::start(service, WRITERS);
     tokio::time::sleep(Duration::from_secs(5)).await;

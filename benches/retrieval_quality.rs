@@ -1,11 +1,10 @@
-//! How well the search finds things: ATT&CK procedure sentences as questions.
+//! Retrieval quality of the search, with ATT&CK procedure sentences as queries.
 //!
-//! Each `uses` relationship with a description is a question ("what does this sentence describe?")
-//! and the technique it points to is the answer. Two corpora: the techniques alone, and every
-//! active object of the bundle. The sentences are split in two halves by a hash, so that a setting
-//! tuned on one half shows on the other whether it holds.
+//! Each `uses` relationship with a description is a query ("what does this sentence describe?"), and the technique it
+//! points to is the answer. There are two corpora: the techniques alone, and every active object of the bundle. A hash
+//! splits the sentences into two halves, so that a setting tuned on one half can be validated on the other.
 //!
-//! Run with `cargo bench --bench retrieval_quality`; without the data set it says so and ends.
+//! Run with `cargo bench --bench retrieval_quality`; it exits with a message if the data set is missing.
 
 use std::collections::{HashMap, HashSet};
 use std::error::Error;
@@ -21,14 +20,14 @@ use threat_memory::search::{
 };
 use uuid::Uuid;
 
-/// A sentence, the technique it describes and the actor or tool it is told of.
+/// A sentence, the technique it describes, and the actor or tool it mentions.
 struct Question {
     text: String,
     answer: Uuid,
     teller: Uuid,
 }
 
-/// Recall at 1, 5, 10, the mean reciprocal rank, and how often the actor or tool is in the first 10.
+/// Recall at 1, 5 and 10, mean reciprocal rank, and how often the actor or tool is in the first 10 results.
 #[derive(Default, Clone, Copy)]
 struct Quality {
     questions: usize,
@@ -94,7 +93,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Prints one table; true if the blended search leads in every column of both halves together.
+/// Prints one table; returns true if the blended search leads in every column over both halves together.
 fn measure(
     search: &SearchIndex,
     mut docs: Vec<IndexDoc>,
@@ -162,7 +161,7 @@ fn half(text: &str) -> usize {
     }) % 2
 }
 
-/// The node of a STIX object, unless it is no node or no longer valid.
+/// The node for a STIX object; `None` if it is not a node or no longer valid.
 fn node(object: &Value) -> Option<IndexDoc> {
     let node_type = match object["type"].as_str()? {
         "threat-actor" | "intrusion-set" | "campaign" => NodeType::Actor,
@@ -221,7 +220,7 @@ fn node_id(stix_id: &str) -> Option<Uuid> {
     Uuid::parse_str(stix_id.split("--").nth(1)?).ok()
 }
 
-/// The question a relationship asks.
+/// The query derived from a relationship.
 fn question(object: &Value) -> Option<Question> {
     let source = object["source_ref"].as_str()?;
     let target = object["target_ref"].as_str()?;
@@ -240,7 +239,7 @@ fn question(object: &Value) -> Option<Question> {
     })
 }
 
-/// Text without citations and with the words of its links only.
+/// The text without citations, with links reduced to their text.
 fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

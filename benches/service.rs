@@ -1,12 +1,12 @@
-//! How fast the service is, and what it needs: the release program as a process of its own, over a
-//! durable store, asked over HTTP.
+//! Speed and resource use of the hosted service: the release program in a separate process with a durable store,
+//! queried over HTTP.
 //!
-//! Run with `cargo bench --bench service`; `-- --quick` measures 2,000 nodes only, `-- --nodes 10000`
-//! other sizes; `-- --neighbour` measures what one workspace notices of another one's load, and nothing
-//! else. The corpus is generated and the same at every run. Everything shares the cores,
-//! this client too. Without `--bench`, which `cargo bench` gives, it ends at once.
+//! Run with `cargo bench --bench service`. `-- --quick` measures only 2,000 nodes, `-- --nodes 10000` sets other sizes,
+//! and `-- --neighbour` measures only how one workspace's load affects another. The corpus is generated and identical
+//! in every run. The service and this client share the cores. Without `--bench`, which `cargo bench` passes, it exits
+//! at once.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)] // A benchmark that can't go on has nothing to return to.
+#![allow(clippy::unwrap_used, clippy::expect_used)] // A benchmark can only panic on failure.
 
 #[path = "service/client.rs"]
 mod client;
@@ -35,9 +35,9 @@ type Fallible<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 const SIZES: [usize; 2] = [10_000, 100_000];
 const QUICK: [usize; 1] = [2_000];
-/// Queries after a restart before its memory is looked at.
+/// Queries after a restart before memory is measured.
 const FEW: usize = 20;
-/// How long an idle service is left alone before its memory is looked at.
+/// Idle time before memory is measured.
 const BREATH: Duration = Duration::from_secs(2);
 
 fn main() -> Fallible<()> {
@@ -96,7 +96,7 @@ async fn run(sizes: &[usize]) -> Fallible<()> {
     Ok(())
 }
 
-/// A fresh service, and the first bundle it gets.
+/// Measures a service without data, and the first bundle it ingests.
 async fn empty(dir: &Path) -> Fallible<()> {
     report::title("empty");
     let (service, healthy) = Service::start(dir).await?;
@@ -119,7 +119,7 @@ async fn empty(dir: &Path) -> Fallible<()> {
     service.terminate()
 }
 
-/// The latencies and throughputs at the size the service has now.
+/// Measures latencies and throughput at the current size.
 async fn measure(client: &Client, corpus: &mut Corpus) -> Fallible<()> {
     report::latency_head();
     for (name, path) in load::SEARCHES {
@@ -130,13 +130,13 @@ async fn measure(client: &Client, corpus: &mut Corpus) -> Fallible<()> {
     Ok(())
 }
 
-/// Ends the service on SIGTERM and by `kill -9`, and measures how it comes back.
+/// Stops the service by SIGTERM and by SIGKILL, and measures the restarts.
 async fn restart(service: Service, dir: &Path, client: &Client, corpus: &mut Corpus) -> Fallible<Service> {
     service.terminate()?;
     let (service, back) = comeback(dir, client, corpus).await?;
     report::comeback("after SIGTERM", &back);
     report::resources(&service, dir);
-    // Something acknowledged a moment ago must be there again.
+    // A recently acknowledged write must still be there.
     let client = client.at(service.base());
     client.ingest(corpus.bundle().body).await?;
     service.kill()?;

@@ -1,13 +1,13 @@
-//! Whether the service stays as it is under a long mixed load: memory, open files, threads and latency at the end
-//! against those after the first tenth. The program is a process of its own, over a durable store, asked over HTTP.
+//! Stability under a long mixed load: memory, open files, threads and latency at the end, compared with those after the
+//! first tenth. The program runs in a separate process with a durable store and is queried over HTTP.
 //!
-//! Run with `cargo bench --bench soak`: 300,000 requests over 20,000 nodes, once with reads, sessions, exports and
-//! previews only, once with ingest too. `-- --requests 30000`, `-- --nodes 2000` and `-- --only reads|ingest` change
-//! that. New nodes take memory; what they took is printed per node, and subtracted before the comparison. Without
-//! `--bench`, which `cargo bench` gives, it ends at once.
+//! Run with `cargo bench --bench soak`: 300,000 requests over 20,000 nodes, once with only reads, sessions, exports and
+//! previews, and once with ingest too. `-- --requests 30000`, `-- --nodes 2000` and `-- --only reads|ingest` change
+//! that. New nodes take memory: it is printed per node and excluded from the comparison. Without `--bench`, which
+//! `cargo bench` passes, it exits at once.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)] // A benchmark that can't go on has nothing to return to.
-#![allow(dead_code)] // The modules shared with the benchmark of the service can do more than is used here.
+#![allow(clippy::unwrap_used, clippy::expect_used)] // A benchmark can only panic on failure.
+#![allow(dead_code)] // The modules shared with the service benchmark contain more than is used here.
 
 #[path = "service/client.rs"]
 mod client;
@@ -37,11 +37,11 @@ type Fallible<T> = Result<T, Box<dyn Error + Send + Sync>>;
 const REQUESTS: usize = 300_000;
 const NODES: usize = 20_000;
 const CLIENTS: usize = 6;
-/// Questions are asked again and again, as users do.
+/// Number of distinct queries; they repeat, as those of users do.
 const QUESTIONS: usize = 2_000;
-/// Objects of a bundle that comes in beside the reads.
+/// Objects per bundle ingested alongside the reads.
 const BUNDLE: usize = 5;
-/// What may differ between the first tenth and the end.
+/// Accepted ratio of the end to the first tenth.
 const TOLERANCE: f64 = 1.1;
 
 fn main() -> Fallible<()> {
@@ -64,7 +64,7 @@ fn main() -> Fallible<()> {
     Ok(())
 }
 
-/// What the operating system says of the service, and how long its answers took.
+/// Resource use of the service and its latencies.
 struct State {
     memory: f64,
     files: usize,
@@ -74,7 +74,7 @@ struct State {
     nodes: usize,
 }
 
-/// What the clients share.
+/// State shared by the clients.
 struct Load {
     left: AtomicUsize,
     nodes: AtomicUsize,
@@ -143,7 +143,7 @@ async fn soak(name: &str, requests: usize, nodes: usize, ingest: bool) -> Fallib
     service.terminate()
 }
 
-/// Asks until the part is used up.
+/// Sends requests until this part of the load is used up.
 async fn ask(client: Client, load: Arc<Load>, seed: u64) -> Fallible<()> {
     let mut rng = StdRng::seed_from_u64(seed);
     let mut session: Option<String> = None;
@@ -192,7 +192,7 @@ async fn ask(client: Client, load: Arc<Load>, seed: u64) -> Fallible<()> {
             _ => {
                 let answer: Value =
                     serde_json::from_str(&client.search("/api/recall/search", question, 20).await?)?;
-                // An export of nothing is refused.
+                // A session without results can't be exported.
                 if answer["count"] != 0 {
                     session = answer["recall_id"].as_str().map(str::to_owned);
                 }
@@ -216,7 +216,7 @@ fn bundle(rng: &mut StdRng) -> Vec<u8> {
     json!({"bundle": objects}).to_string().into_bytes()
 }
 
-/// The service now, and the latencies since the last look.
+/// The current state of the service, with the latencies since the last call.
 fn look(service: &Service, load: &Load) -> State {
     let mut times = std::mem::take(&mut *load.times.lock().unwrap());
     times.sort_unstable();
@@ -236,7 +236,7 @@ fn look(service: &Service, load: &Load) -> State {
     }
 }
 
-/// Says what the end is to the first tenth.
+/// Prints the ratio of the end to the first tenth.
 fn judge(states: &[State]) {
     let (Some(first), Some(last)) = (states.first(), states.last()) else {
         return;

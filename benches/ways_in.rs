@@ -1,11 +1,11 @@
-//! How fast the ways in other than STIX are: MISP events and previews of texts, asked over HTTP of the release
-//! program as a process of its own, over a durable store.
+//! Throughput of ingest endpoints other than STIX: MISP events and text previews, sent over HTTP to the release program
+//! in a separate process with a durable store.
 //!
-//! Run with `cargo bench --bench ways_in`; `-- --quick` measures a tenth. Everything is generated and the same at
-//! every run. Without `--bench`, which `cargo bench` gives, it ends at once.
+//! Run with `cargo bench --bench ways_in`; `-- --quick` measures a tenth. The data is generated and identical in every
+//! run. Without `--bench`, which `cargo bench` passes, it exits at once.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)] // A benchmark that can't go on has nothing to return to.
-#![allow(dead_code)] // The modules shared with the benchmark of the service can do more than is used here.
+#![allow(clippy::unwrap_used, clippy::expect_used)] // A benchmark can only panic on failure.
+#![allow(dead_code)] // The modules shared with the service benchmark contain more than is used here.
 
 #[path = "service/client.rs"]
 mod client;
@@ -24,14 +24,14 @@ use uuid::Uuid;
 
 type Fallible<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// Events and texts are sent over so many connections.
+/// Number of connections over which events and texts are sent.
 const CONNECTIONS: usize = 2;
 const EVENTS: usize = 40;
 const ATTRIBUTES: usize = 1000;
 const TEXTS: usize = 400;
-/// Bytes of a text.
+/// Size of a text in bytes.
 const LENGTH: usize = 2048;
-/// Entities that are told of in a text.
+/// Entities in a text.
 const ENTITIES: usize = 10;
 
 fn main() -> Fallible<()> {
@@ -86,7 +86,7 @@ fn rate(count: usize, time: Duration) -> String {
     format!("{:.0}/s", count as f64 / time.as_secs_f64())
 }
 
-/// Sends the bodies, shared out among the connections; how long all took, and the slowest one.
+/// Sends the bodies, divided among the connections; returns the total time and the slowest request.
 async fn send(
     client: &Client,
     path: &'static str,
@@ -121,7 +121,7 @@ async fn send(
     Ok((begun.elapsed(), slowest))
 }
 
-/// An event of attributes that no other event has.
+/// An event whose attributes occur in no other event.
 fn event(n: usize) -> Value {
     let attributes: Vec<Value> = (n * ATTRIBUTES..(n + 1) * ATTRIBUTES)
         .map(|at| {
@@ -140,7 +140,7 @@ fn event(n: usize) -> Value {
     json!({"event": {"Event": event}})
 }
 
-/// So many hexadecimal digits that look as those of a digest do.
+/// A string of hexadecimal digits that looks like a digest.
 fn digest(n: usize, digits: usize) -> String {
     let mut text = hex::encode(Sha256::digest(n.to_le_bytes()));
     text.truncate(digits);
@@ -151,7 +151,7 @@ fn id(n: usize) -> String {
     Uuid::new_v5(&Uuid::NAMESPACE_OID, &n.to_le_bytes()).to_string()
 }
 
-/// A text in the manner of a report: ten entities, and words that are none.
+/// A report-like text: ten entities and filler words.
 fn told(n: usize) -> String {
     let mut text = format!(
         "APT28 uses X-Agent against ministries. The group then exploited CVE-2024-{:04} and moved on with Mimikatz. \

@@ -1,8 +1,8 @@
-//! Work on threads of its own, watched: a task that does not end keeps a core and a thread, and nobody would know.
+//! Blocking tasks with a watchdog: a task that never ends would otherwise hold a core and a thread unnoticed.
 //!
-//! A task that runs for longer than [`LIMIT`] is counted in `blocking_tasks_slow_total`, is one of
-//! `blocking_tasks_overdue` until it ends, and is logged by its name: where in the program it was started, never what
-//! it works on.
+//! A task that runs longer than [`LIMIT`] is counted in `blocking_tasks_slow_total`, is included in
+//! `blocking_tasks_overdue` until it ends, and is logged by its name: the function that started it, never the data it
+//! works on.
 
 use std::any::type_name;
 use std::time::{Duration, Instant};
@@ -13,10 +13,10 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tracing::{Instrument, Span};
 
-/// Heavy work takes a second or two here; what takes this long has most likely gone wrong.
+/// Heavy work takes a second or two; a task that exceeds this has most likely gone wrong.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Runs work on a thread of its own, under the name of the function that it is a part of. Needs a tokio runtime.
+/// Runs work on a blocking thread, named after the function it is part of. Needs a tokio runtime.
 pub fn spawn<T, W>(work: W) -> JoinHandle<T>
 where
     T: Send + 'static,
@@ -25,7 +25,7 @@ where
     spawn_as(name_of::<W>(), work)
 }
 
-/// The same under a name, for work that others hand over (see [`name_of`]).
+/// Like [`spawn`], under a given name, for work passed in by another function (see [`name_of`]).
 pub fn spawn_as<T: Send + 'static>(
     task: &'static str,
     work: impl FnOnce() -> T + Send + 'static,
@@ -33,7 +33,7 @@ pub fn spawn_as<T: Send + 'static>(
     watched(&Handle::current(), task, LIMIT, work)
 }
 
-/// The same on a given runtime.
+/// Like [`spawn`], on a given runtime.
 pub fn spawn_on<T, W>(runtime: &Handle, work: W) -> JoinHandle<T>
 where
     T: Send + 'static,
@@ -42,7 +42,7 @@ where
     watched(runtime, name_of::<W>(), LIMIT, work)
 }
 
-/// The function that a piece of work is a part of, as a path inside this crate: `actors::extractor::…::read`.
+/// The function that a closure is part of, as a path inside this crate: `actors::extractor::…::read`.
 pub fn name_of<W>() -> &'static str {
     named(type_name::<W>())
 }
@@ -63,14 +63,14 @@ fn watched<T: Send + 'static>(
     let span = Span::current();
     let watcher = runtime.clone();
     runtime.spawn_blocking(move || {
-        // Dropped at the end, also when the work panics.
+        // Dropped at the end, even if the work panics.
         let (_running, ended) = oneshot::channel();
         watcher.spawn(watch(task, limit, ended).instrument(span.clone()));
         span.in_scope(work)
     })
 }
 
-/// Tells of a task that goes on for longer than the limit, and of its end.
+/// Reports a task that exceeds the limit, and its end.
 async fn watch(task: &'static str, limit: Duration, mut ended: oneshot::Receiver<()>) {
     let since = Instant::now();
     if tokio::time::timeout(limit, &mut ended).await.is_ok() {
@@ -124,7 +124,7 @@ mod tests {
         }
     }
 
-    /// One thread, so that figures and log lines of it alone are seen.
+    /// Runs the test on one thread, so that it sees only its own metrics and log lines.
     fn on_one_thread(test: impl AsyncFnOnce(PrometheusHandle, Log)) {
         let recorder = PrometheusBuilder::new().build_recorder();
         let figures = recorder.handle();

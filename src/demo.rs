@@ -1,4 +1,4 @@
-//! `threat-memory demo`: the main job end to end over HTTP, on a store in memory, with nothing left behind.
+//! `threat-memory demo`: the main workflow end to end over HTTP, on an in-memory store that leaves nothing behind.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -16,10 +16,10 @@ use crate::telemetry;
 const BUNDLE: &str = include_str!("../assets/demo/bundle.json");
 const EMAIL: &str = "demo@localhost";
 const QUESTION: &str = "which technique abuses remote services for lateral movement";
-/// Where tests and demos leave the bundles they export, when it is set.
+/// Environment variable: directory where tests and demos save the bundles they export.
 const EXPORT_DIR: &str = "THREAT_MEMORY_EXPORT_DIR";
 
-/// Says where the service listens, and the first administrator's password the one time it can.
+/// Prints where the service listens and, at the first start only, the generated administrator password.
 pub fn announce(app: &Application) {
     if let Some(admin) = app.first_admin() {
         eprintln!("First start: administrator {} was created.", admin.email);
@@ -36,7 +36,7 @@ pub fn announce(app: &Application) {
 
 /// Runs the demo; the exit code is 0 only if every step worked.
 pub async fn run(bundle: Option<&Path>) -> ExitCode {
-    // Failures are worth a line of their own; the steps say the rest. A second subscriber is no failure.
+    // The steps print their own progress, so only errors are logged. An existing subscriber is fine.
     let quiet = LogSettings {
         filter: "error".into(),
         file: false,
@@ -181,7 +181,7 @@ fn read_bundle(path: Option<&Path>) -> Result<Value, String> {
     serde_json::from_str(&text).map_err(|error| format!("--bundle: is not valid JSON: {error}"))
 }
 
-/// The first name in a user's own bundle: something that must be found again.
+/// The first name in a user-supplied bundle, which the search must find again.
 fn first_name(bundle: &Value) -> Option<&str> {
     let objects = bundle.pointer("/objects").or(Some(bundle))?.as_array()?;
     let named = |object: &&Value| {
@@ -207,7 +207,7 @@ fn elapsed(since: Instant) -> String {
     format!("{:.0} ms", since.elapsed().as_secs_f64() * 1000.0)
 }
 
-/// A REST client like any other.
+/// A plain REST client.
 struct Client {
     http: reqwest::Client,
     base: String,
@@ -216,7 +216,7 @@ struct Client {
 
 impl Client {
     async fn sign_in(app: &Application, password: &SecretString) -> Result<Self, String> {
-        // Loopback only: a proxy of the environment has no business here.
+        // Loopback only, so proxy settings of the environment are ignored.
         let http = reqwest::Client::builder()
             .no_proxy()
             .build()

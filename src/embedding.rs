@@ -1,4 +1,4 @@
-//! Embeddings from an OpenAI-compatible endpoint, for those who want another model than the built-in one.
+//! Embeddings from an OpenAI-compatible endpoint, as an alternative to the built-in model.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,12 +11,12 @@ use crate::config::{EmbeddingProvider, EmbeddingSettings};
 use crate::domain::error::DomainError;
 use crate::search::{BuiltinEmbedder, EmbedError, Embedder};
 
-/// Longest wait for the vector of a question: then it is searched by words.
+/// Time-out for embedding a query; after it the search uses keywords only.
 const QUERY_PATIENCE: Duration = Duration::from_secs(2);
-/// How long questions do without an endpoint that let one down.
+/// How long queries skip the endpoint after a slow failure.
 const REST: Duration = Duration::from_secs(10);
 
-/// The embedder that the settings ask for.
+/// Creates the embedder that the settings select.
 ///
 /// # Errors
 /// When the built-in model can't be loaded or the client can't be built.
@@ -43,7 +43,7 @@ struct HttpEmbedder {
     key: Option<SecretString>,
     client: reqwest::Client,
     runtime: Handle,
-    /// Until when no question waits for the endpoint.
+    /// Queries skip the endpoint until this time.
     resting: Mutex<Option<Instant>>,
 }
 
@@ -71,7 +71,7 @@ impl HttpEmbedder {
         runtime: Handle,
     ) -> Result<Self, reqwest::Error> {
         let client = reqwest::Client::builder()
-            // The operator named this host; nothing it answers may send texts or the key elsewhere.
+            // The operator trusts this host only; a redirect must not send texts or the key elsewhere.
             .redirect(reqwest::redirect::Policy::none())
             .build()?;
         Ok(Self {
@@ -99,7 +99,7 @@ impl HttpEmbedder {
         Ok(items.into_iter().map(|item| item.embedding).collect())
     }
 
-    /// One vector per text; called on blocking threads only, where waiting for the runtime is allowed.
+    /// One vector per text. Call only from blocking threads, as it blocks on the runtime.
     fn vectors(&self, texts: &[&str], patience: Duration) -> Result<Vec<Vec<f32>>, EmbedError> {
         let answer = self.runtime.block_on(self.batch(texts, patience));
         let answer = answer.map_err(|error| EmbedError(Arc::from(error.without_url().to_string())))?;
@@ -150,7 +150,7 @@ impl Embedder for HttpEmbedder {
         let asked = Instant::now();
         let patience = self.patience().min(QUERY_PATIENCE);
         let vectors = self.vectors(&[query], patience);
-        // A quick refusal costs nobody anything.
+        // A fast failure does not delay queries, so the endpoint is still tried.
         if vectors.is_err() && asked.elapsed() > patience / 2 {
             self.rest(Some(Instant::now() + REST));
         }

@@ -1,20 +1,20 @@
-//! Files that only the user of the service may read: they hold notes and secrets.
+//! Files readable only by the user of the service, as they hold notes and secrets.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Makes a directory, and those above it, for its owner only; one that is there stays as it is.
+/// Creates a directory and its parents with access for the owner only. An existing directory is left unchanged.
 ///
 /// # Errors
-/// When it can't be made.
+/// When it can't be created.
 pub fn private_dir(dir: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir)
 }
 
 /// # Errors
-/// When no file can be made in the directory.
+/// When no file can be created in the directory.
 pub fn check_writable(dir: &Path) -> io::Result<()> {
     let probe = dir.join(".writable");
     OpenOptions::new()
@@ -26,13 +26,13 @@ pub fn check_writable(dir: &Path) -> io::Result<()> {
     std::fs::remove_file(probe)
 }
 
-/// Writes a file that only its owner may read: whole or not at all, and durable.
+/// Writes a file that only its owner may read, atomically and durably.
 ///
 /// # Errors
-/// When the directory can't be written; then the file is as it was.
+/// When the directory can't be written; the file is then unchanged.
 pub fn write_private(path: &Path, text: &str) -> io::Result<()> {
     let part = path.with_extension("part");
-    // One that a cut-off write left may have other permissions.
+    // A leftover of an interrupted write may have other permissions.
     match std::fs::remove_file(&part) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         Ok(()) | Err(_) => {}
@@ -43,7 +43,7 @@ pub fn write_private(path: &Path, text: &str) -> io::Result<()> {
     }
     written?;
     match path.parent() {
-        // Only this makes the new name durable.
+        // The rename is durable only once the directory is synced.
         Some(dir) => File::open(dir)?.sync_all(),
         None => Ok(()),
     }
@@ -59,7 +59,7 @@ fn write_new(path: &Path, text: &str) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Whether this process has a file under `dir` open, as far as the system tells.
+/// Whether this process has a file open under `dir`, as far as `/proc` tells.
 pub(crate) fn has_open_files(dir: &Path) -> bool {
     let Ok(dir) = dir.canonicalize() else { return false };
     let Ok(open) = std::fs::read_dir("/proc/self/fd") else {

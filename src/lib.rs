@@ -10,18 +10,18 @@
 //!
 //! - [`domain`]: pure rules. No actors, no database, no clock.
 //! - [`store`]: SurrealQL behind small functions; the source of truth.
-//! - [`search`]: the derived index: words, vectors, fusion.
-//! - [`actors`]: one owner per state, reached through typed handles with gates.
-//! - [`llm`]: reading texts with a language model, over any OpenAI-compatible endpoint.
-//! - [`local`]: the local memory below HTTP, and as a library: its actors behind [`MemoryManager`].
+//! - [`search`]: the derived search index: keywords, vectors, fusion.
+//! - [`actors`]: one owner per piece of state, reached through typed handles with concurrency limits.
+//! - [`llm`]: extraction and answers by a language model, over any OpenAI-compatible endpoint.
+//! - [`local`]: the local memory without HTTP, usable as a library: its actors behind [`MemoryManager`].
 //! - [`http`]: the APIs; thin handlers.
 //! - [`auth`]: passwords, tokens, API keys.
-//! - [`config`]: settings and their rules.
-//! - [`capacity`]: how much is done at a time, and how it is shared out among workspaces.
-//! - [`app`]: the two services: actors, listeners, an orderly stop. [`lifecycle`]: what their starts and stops share.
-//! - [`demo`]: the main job in one command.
-//! - [`blocking`]: work on threads of its own, watched.
-//! - [`telemetry`]: logs and figures. [`files`]: private files. [`clock`]: the only reader of the time.
+//! - [`config`]: settings and their validation.
+//! - [`capacity`]: concurrency limits, and how they are shared among workspaces.
+//! - [`app`]: the two services: actors, listeners, graceful shutdown. [`lifecycle`]: start and stop code they share.
+//! - [`demo`]: the main workflow in one command.
+//! - [`blocking`]: blocking tasks with a watchdog.
+//! - [`telemetry`]: logs and metrics. [`files`]: private files. [`clock`]: the only reader of the wall clock.
 
 pub mod actors;
 pub mod app;

@@ -1,4 +1,4 @@
-//! Starting and stopping, as both services do it: the database, the keeper, an orderly end.
+//! Start and stop code shared by both services: the database, the supervisor, graceful shutdown.
 
 use std::path::Path;
 use std::sync::{Arc, Weak};
@@ -15,7 +15,7 @@ use crate::domain::error::DomainError;
 use crate::files;
 use crate::store::{StorageMemory, StorageServer, Store, StoreError};
 
-/// Exit code of a process that gives up (sysexits.h, EX_SOFTWARE).
+/// Exit code when the process gives up (sysexits.h, EX_SOFTWARE).
 pub(crate) const GAVE_UP: i32 = 70;
 const CLOSING_PAUSE: Duration = Duration::from_millis(10);
 const CLOSING_TRIES: u32 = 500;
@@ -40,8 +40,8 @@ impl From<DomainError> for StartError {
     }
 }
 
-/// Waits, a moment at most, until the store has closed its files: it does so in the background once the last
-/// handle is gone, and needs the runtime for it.
+/// Waits up to five seconds until the store has closed its files. It does so in the background once the last handle is
+/// dropped, and needs the runtime for it.
 pub(crate) async fn closed(store: &Weak<Store>, dir: Option<&Path>, temporary: Option<&Path>) {
     for _ in 0..CLOSING_TRIES {
         let open = dir.is_some_and(files::has_open_files) || temporary.is_some_and(Path::exists);
@@ -62,7 +62,7 @@ pub(crate) async fn drain(audit: &AuditHandle, deadline: Duration) {
     }
 }
 
-/// The secret kept in the data directory, made at the first start.
+/// The secret kept in the data directory, created at the first start.
 pub(crate) fn stored_secret(dir: Option<&Path>) -> Result<SecretString, StartError> {
     token::secret_of(dir).map_err(|error| {
         let place = dir.map_or_else(|| "token secret".into(), |dir| dir.display().to_string());
@@ -70,7 +70,7 @@ pub(crate) fn stored_secret(dir: Option<&Path>) -> Result<SecretString, StartErr
     })
 }
 
-/// Opens the database of one service; `owner` is who an external one belongs to.
+/// Opens the database of one service; `owner` holds the name and password of the owner of an external one.
 pub(crate) async fn open_store(
     database: &str,
     engine_url: &str,
@@ -96,7 +96,7 @@ pub(crate) async fn open_store(
     ))
 }
 
-/// Starts again the actors that die, and ends the process when one dies too often.
+/// Restarts actors that die, and ends the process when one dies too often.
 pub(crate) fn keep(roster: Roster, max_restarts_per_minute: u32) -> JoinHandle<()> {
     roster.keep(max_restarts_per_minute, |actor| {
         tracing::error!(actor, "actor died too often; the process gives up");

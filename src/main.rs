@@ -1,4 +1,4 @@
-//! The command line: reads arguments, starts the runtime, runs one command.
+//! The command line: parses arguments, starts the runtime, runs one command.
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -14,35 +14,35 @@ use threat_memory::config::{ConfigError, Flags, LogSettings, Settings};
 use threat_memory::{demo, telemetry};
 use tracing_appender::non_blocking::WorkerGuard;
 
-/// The allocator returns memory to the system, which the default one does not after a large ingest.
+/// mimalloc returns memory to the system after a large ingest; the default allocator does not.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 type AllocatorOption = (libmimalloc_sys::mi_option_t, std::ffi::c_long);
 
-/// What the allocator shall do with freed memory: options of `mimalloc.h`, most of which the bindings don't name.
+/// How the allocator treats freed memory: options of `mimalloc.h`, most of which the bindings don't name.
 const ALLOCATOR_OPTIONS: &[AllocatorOption] = &[
-    // purge_delay: back to the system after 50 ms; a second, the default, keeps a third more.
+    // purge_delay: return memory to the system after 50 ms; the default of one second keeps a third more.
     (15, 50),
-    // page_reclaim_on_free: what another thread frees is used again at once.
+    // page_reclaim_on_free: reuse memory freed by another thread at once.
     (35, 1),
-    // page_full_retain: full pages are not kept in reserve.
+    // page_full_retain: keep no full pages in reserve.
     (36, 0),
 ];
 
-/// Once a local service has started, arena_purge_mult: whole pages at once. Ten times the delay, the default, keeps a
-/// tenth more of all memory, but a start is faster with it.
+/// Set once a local service has started. arena_purge_mult: purge whole pages immediately. The default, ten times the
+/// delay, keeps a tenth more of all memory but makes the start faster.
 const ONCE_STARTED: &[AllocatorOption] = &[(24, 0)];
 
-/// Blocking calls at a time and core: more threads than that only keep memory for themselves.
+/// Blocking threads per core; more only hold memory.
 const BLOCKING_THREADS: usize = 4;
-/// How long a thread for blocking calls waits for its next one.
+/// How long an idle blocking thread waits for work.
 const BLOCKING_KEEP_ALIVE: Duration = Duration::from_secs(2);
-/// Open files that are asked for; the machine may allow fewer.
+/// Requested limit of open files; the system may allow fewer.
 const MAX_OPEN_FILES: u64 = 1 << 16;
 /// SurrealDB evaluates queries recursively.
 const STACK_BYTES: usize = 16 << 20;
-/// Exit code for configuration that can't be used.
+/// Exit code for unusable configuration.
 const BAD_CONFIGURATION: u8 = 2;
 
 /// A memory for cyber threat intelligence: STIX in, blended recall, validated STIX out.
@@ -104,13 +104,13 @@ enum Command {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     tell_allocator(ALLOCATOR_OPTIONS);
-    // A stream takes two of them, and the usual 1,024 are soon used up.
+    // A stream takes two file descriptors, and the usual limit of 1,024 is soon reached.
     if let Err(error) = rlimit::increase_nofile_limit(MAX_OPEN_FILES) {
         eprintln!("the limit of open files could not be raised: {error}");
     }
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let system = actix::System::with_tokio_rt(move || {
-        #[allow(clippy::expect_used)] // Without threads there is nothing to run and nobody to tell.
+        #[allow(clippy::expect_used)] // Without threads nothing can run, and there is nobody to report to.
         tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .max_blocking_threads((BLOCKING_THREADS * cores).clamp(8, 64))
@@ -154,7 +154,7 @@ fn main() -> ExitCode {
 
 fn tell_allocator(options: &[AllocatorOption]) {
     for (option, value) in options {
-        // SAFETY: the options exist in the version that is linked, and setting one is allowed at any time.
+        // SAFETY: the options exist in the linked version, and setting one is allowed at any time.
         #[allow(unsafe_code)]
         unsafe {
             libmimalloc_sys::mi_option_set(*option, *value);
@@ -162,7 +162,7 @@ fn tell_allocator(options: &[AllocatorOption]) {
     }
 }
 
-/// Gives back what only the start needed: the allocator itself would wait for work to do it.
+/// Returns memory that only the start needed; the allocator itself would wait for further activity.
 fn give_memory_back() {
     // SAFETY: allowed at any time and on any thread.
     #[allow(unsafe_code)]
@@ -176,8 +176,8 @@ fn refuse(error: &ConfigError) -> ExitCode {
     ExitCode::from(BAD_CONFIGURATION)
 }
 
-/// Sets the logs up in the directory that the key names, then starts; an exit code when either fails. The log file is
-/// flushed when the guard is dropped.
+/// Sets up logging in the directory that the key names, then starts the service; returns an exit code if either fails.
+/// The log file is flushed when the guard is dropped.
 async fn started<T>(
     log: &LogSettings,
     (key, data_dir): (&str, Option<&Path>),

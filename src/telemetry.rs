@@ -1,4 +1,4 @@
-//! Logs and figures: readable on the terminal, JSON lines in the log file, Prometheus on the admin listener.
+//! Logs and metrics: text on the terminal, JSON lines in the log file, Prometheus on the admin listener.
 
 use std::path::Path;
 
@@ -17,17 +17,18 @@ const BUCKETS: [f64; 14] = [
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0,
 ];
 
-/// What the operator's filter means: it holds for this program first of all.
+/// The full filter: the operator's filter applies to this program first.
 fn directives(filter: &str) -> String {
     format!("warn,threat_memory={filter},{filter}")
 }
 
-/// Whether logs can be filtered by this text.
+/// Whether the text is a valid log filter.
 pub fn is_filter(text: &str) -> bool {
     EnvFilter::try_new(directives(text)).is_ok()
 }
 
-/// Installs the log subscriber; the guard flushes the file when it is dropped. `key` is the setting of the directory.
+/// Installs the log subscriber; the guard flushes the file when it is dropped. `key` is the setting that names the
+/// directory.
 ///
 /// # Errors
 /// When the filter is malformed or the log directory can't be written.
@@ -37,7 +38,7 @@ pub fn init_logs(
     data_dir: Option<&Path>,
 ) -> Result<Option<WorkerGuard>, String> {
     let filter = |text: &str| EnvFilter::try_new(text).map_err(|error| format!("log.filter: {error}"));
-    // The database logs its own housekeeping at info; operators want this program's lines.
+    // The database logs routine maintenance at info, which would drown this program's lines.
     let directives = directives(&settings.filter);
     let quiet = format!(
         "{directives},surrealdb=warn,surrealdb_core=warn,surrealkv=error,tantivy=warn,actix_server=warn"
@@ -79,10 +80,10 @@ pub fn init_logs(
     Ok(guard)
 }
 
-/// Installs the metrics recorder of the process, once; later calls get the same one.
+/// Installs the metrics recorder of the process once; later calls return the same one.
 ///
 /// # Errors
-/// When another recorder is installed already.
+/// When another recorder is already installed.
 pub fn init_metrics() -> Result<PrometheusHandle, String> {
     use std::sync::{Mutex, PoisonError};
     static HANDLE: Mutex<Option<PrometheusHandle>> = Mutex::new(None);
@@ -99,7 +100,7 @@ pub fn init_metrics() -> Result<PrometheusHandle, String> {
     Ok(installed)
 }
 
-/// What each figure means, for whoever reads `/metrics`.
+/// Describes each metric for readers of `/metrics`.
 fn describe() {
     use metrics::{describe_counter, describe_gauge, describe_histogram, gauge};
     describe_gauge!(
@@ -110,7 +111,7 @@ fn describe() {
         "blocking_tasks_slow_total",
         "Tasks on threads of their own that ran for more than 10 s, by the function that started them"
     );
-    // Shown from the start: an alert can tell zero from nothing.
+    // Exported from the start, so that an alert can tell zero from missing.
     gauge!("blocking_tasks_overdue").set(0.0);
     describe_counter!(
         "http_requests_total",

@@ -1,4 +1,4 @@
-//! A REST client like any other.
+//! An ordinary REST client.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ impl Client {
         Self::sign_in_as(base, EMAIL).await
     }
 
-    /// Signs one of the administrators in; all have the same password.
+    /// Signs in as one of the administrators; all have the same password.
     pub async fn sign_in_as(base: &str, email: &str) -> Fallible<Self> {
         let http = reqwest::Client::builder().no_proxy().build()?;
         let mut client = Self {
@@ -35,7 +35,7 @@ impl Client {
         Ok(client)
     }
 
-    /// The same caller at the address of another start.
+    /// The same client with the address of a restarted service.
     pub fn at(&self, base: &str) -> Self {
         Self {
             base: base.to_owned(),
@@ -43,13 +43,13 @@ impl Client {
         }
     }
 
-    /// Ingests a body whose every object must be taken.
+    /// Ingests a body of which every object must be accepted.
     pub async fn ingest(&self, body: Vec<u8>) -> Fallible<Value> {
         let mut answer = self.post("/api/ingest/stix", body).await?;
         Ok(answer["results"].take())
     }
 
-    /// Asks one of the search routes and returns the answer's text.
+    /// Queries one of the search routes and returns the response text.
     pub async fn search(&self, path: &str, query: &str, limit: usize) -> Fallible<String> {
         let mut url = reqwest::Url::parse(&format!("{}{path}", self.base))?;
         url.query_pairs_mut()
@@ -64,7 +64,7 @@ impl Client {
             .await
     }
 
-    /// Asks a route that needs nothing but its path.
+    /// Gets a route that takes no parameters.
     pub async fn get_path(&self, path: &str) -> Fallible<String> {
         self.get(reqwest::Url::parse(&format!("{}{path}", self.base))?)
             .await
@@ -74,7 +74,7 @@ impl Client {
         text(self.http.get(url).bearer_auth(&self.token).send().await?).await
     }
 
-    /// Sends a JSON body and returns the status of the answer.
+    /// Posts a JSON body and returns the response status.
     pub async fn status_of(&self, path: &str, body: Vec<u8>) -> Fallible<u16> {
         let request = self.http.post(format!("{}{path}", self.base));
         let request = request.header("content-type", "application/json").body(body);
@@ -84,7 +84,7 @@ impl Client {
         Ok(status)
     }
 
-    /// Sends a JSON body.
+    /// Posts a JSON body.
     pub async fn post(&self, path: &str, body: Vec<u8>) -> Fallible<Value> {
         let request = self.http.post(format!("{}{path}", self.base));
         let request = request.header("content-type", "application/json").body(body);

@@ -1,5 +1,5 @@
-//! Bundles as an intelligence team would receive them, from a fixed seed: actors with aliases, malware,
-//! techniques, indicators, vulnerabilities, and what they have to do with each other.
+//! Bundles as an intelligence team would receive them, from a fixed seed: actors with aliases, malware, techniques,
+//! indicators, vulnerabilities and the relationships between them.
 
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
@@ -9,15 +9,15 @@ use uuid::Uuid;
 
 use crate::words::{Words, capitalized};
 
-/// Bundles are ingested over so many connections, and refer to earlier ones of their own only.
+/// Number of connections that ingest bundles. A bundle refers only to earlier ones of its own stream.
 pub const STREAMS: usize = 2;
-/// Objects of a bundle: the author, the nodes and the relationships.
+/// Objects per bundle: the author, the nodes and the relationships.
 const OBJECTS: usize = 1000;
 const RELATIONSHIPS: usize = 400;
 const NODES: usize = OBJECTS - RELATIONSHIPS - 1;
 const AUTHOR: &str = "identity--6a2b6c52-8fcb-4b5c-9a3e-1f6f0f3f2d11";
 const SEED: u64 = 20_240_329;
-/// TLP:WHITE, TLP:GREEN and TLP:AMBER as the standard defines them.
+/// TLP:WHITE, TLP:GREEN and TLP:AMBER (STIX 2.1 section 7.2.1.4).
 const MARKINGS: [&str; 3] = [
     "marking-definition--613f2e26-407d-48c7-9eca-b8e91df99dc9",
     "marking-definition--34098fce-860f-48ae-8e50-ebd3cc5e41da",
@@ -32,7 +32,7 @@ pub struct Bundle {
     pub stream: usize,
 }
 
-/// The ids of one stream so far, by kind.
+/// The ids of one stream so far, by type.
 #[derive(Default)]
 struct Known {
     actors: Vec<String>,
@@ -42,11 +42,11 @@ struct Known {
     vulnerabilities: Vec<String>,
 }
 
-/// Generates bundles and the questions that fit them.
+/// Generates bundles and matching queries.
 pub struct Corpus {
     words: Words,
     rng: StdRng,
-    /// Of its own, so that the number of questions asked does not change the bundles.
+    /// Separate from `rng`, so that the number of queries does not change the bundles.
     asking: StdRng,
     known: [Known; STREAMS],
     names: Vec<String>,
@@ -71,7 +71,7 @@ impl Corpus {
         }
     }
 
-    /// The bundles that are missing to this many nodes in all.
+    /// The bundles needed to reach this total number of nodes.
     pub fn grow_to(&mut self, nodes: usize) -> Vec<Bundle> {
         let mut bundles = Vec::new();
         while self.nodes < nodes {
@@ -85,7 +85,7 @@ impl Corpus {
         self.bundle_of(NODES)
     }
 
-    /// What an analyst types: mostly questions, often a name, at times an identifier.
+    /// What an analyst types: mostly questions, often a name, occasionally an identifier.
     pub fn query(&mut self) -> String {
         let known = match self.asking.random_range(0..100) {
             0..60 => None,
@@ -99,7 +99,7 @@ impl Corpus {
         self.words.question(&mut self.asking)
     }
 
-    /// One more bundle, with so many nodes.
+    /// One more bundle, with this many nodes.
     pub fn bundle_of(&mut self, nodes: usize) -> Bundle {
         let stream = self.bundles % STREAMS;
         let relationships = nodes * RELATIONSHIPS / NODES;
@@ -134,7 +134,7 @@ impl Corpus {
             &known.indicators,
             &known.vulnerabilities,
         ];
-        // One of each, so that there is something to relate to.
+        // At least one of each type, so that relationships have ends.
         match (first.iter().position(|ids| ids.is_empty()), kind) {
             (Some(0), _) | (None, 0..5) => self.actor(stream),
             (Some(1), _) | (None, 5..20) => self.malware(stream),
@@ -144,7 +144,7 @@ impl Corpus {
         }
     }
 
-    /// What every object has, with a new id.
+    /// The common properties of an object, with a new id.
     fn object(&mut self, kind: &str, characters: usize) -> Value {
         let rng = &mut self.rng;
         let (year, month) = (rng.random_range(2019..2024), rng.random_range(1..13));

@@ -1,4 +1,4 @@
-//! What is asked of the service, and how long it takes.
+//! The load on the service, and how long the requests take.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use crate::corpus::{Bundle, Corpus, STREAMS};
 pub const BLENDED: &str = "/api/recall/search";
 const STRUCTURED: &str = "/api/recall/search?mode=structured";
 const SEMANTIC: &str = "/api/recall/semantic";
-/// The ways to search, by name.
+/// The search modes, by name.
 pub const SEARCHES: [(&str, &str); 3] = [
     ("blended recall", BLENDED),
     ("structured recall", STRUCTURED),
@@ -26,17 +26,17 @@ const SESSIONS: usize = 20;
 const CLIENTS: usize = 8;
 const OF_EACH: usize = 100;
 
-/// What an ingest took.
+/// Size and duration of an ingest.
 pub struct Grown {
     pub objects: usize,
     pub nodes: usize,
     pub bytes: usize,
     pub time: Duration,
-    /// Objects a second in the slowest tenth of the bundles.
+    /// Objects per second in the slowest tenth of the bundles.
     pub slowest: f64,
 }
 
-/// Latencies of one client in milliseconds, lowest first, and the throughput of many.
+/// Latencies of a single client in milliseconds, ascending, and the throughput of many clients.
 pub struct Series {
     sorted: Vec<f64>,
     pub per_second: f64,
@@ -50,7 +50,7 @@ impl Series {
     }
 }
 
-/// Ingests the bundles over as many connections as there are streams of bundles.
+/// Ingests the bundles over one connection per stream.
 pub async fn ingest(client: &Client, bundles: Vec<Bundle>) -> Fallible<Grown> {
     let sum = |of: fn(&Bundle) -> usize| bundles.iter().map(of).sum::<usize>();
     let (objects, nodes) = (sum(|bundle| bundle.objects), sum(|bundle| bundle.nodes));
@@ -100,7 +100,7 @@ pub async fn ingest(client: &Client, bundles: Vec<Bundle>) -> Fallible<Grown> {
     })
 }
 
-/// Searches, one after the other and then from many clients.
+/// Searches sequentially, then from many concurrent clients.
 pub async fn searches(client: &Client, path: &'static str, corpus: &mut Corpus) -> Fallible<Series> {
     for _ in 0..WARM_UP {
         client.search(path, &corpus.query(), LIMIT).await?;
@@ -128,7 +128,7 @@ pub async fn searches(client: &Client, path: &'static str, corpus: &mut Corpus) 
     Ok(series(times, begun.elapsed()))
 }
 
-/// Exports sessions of a hundred nodes, one after the other and then from many clients.
+/// Exports sessions of a hundred nodes sequentially, then from many concurrent clients.
 pub async fn exports(client: &Client, corpus: &mut Corpus) -> Fallible<Series> {
     let mut sessions = Vec::new();
     while sessions.len() < SESSIONS {
@@ -169,7 +169,7 @@ async fn finish(mut clients: JoinSet<Fallible<()>>) -> Fallible<()> {
     Ok(())
 }
 
-/// The latency below which this share of the times lies, in milliseconds.
+/// The latency in milliseconds below which this share of the times lies.
 pub fn percentile(times: &[Duration], share: f64) -> f64 {
     series(times.to_vec(), Duration::MAX).percentile(share)
 }

@@ -1,4 +1,4 @@
-//! What a workspace notices of another one that sends many large bundles at once.
+//! How a workspace is affected when another one sends many large bundles at once.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -13,24 +13,24 @@ use crate::load::{BLENDED, LIMIT, percentile};
 use crate::process::Service;
 use crate::report;
 
-/// Bundles that are sent at once, and their nodes: with the relationships they have 12,000 objects.
+/// Bundles sent at once, and nodes per bundle; with relationships, each has 12,000 objects.
 const LOUD: usize = 20;
 const LOUD_NODES: usize = 7200;
-/// Bundles that the quiet workspace holds.
+/// Bundles in the quiet workspace.
 const QUIET: usize = 5;
 const IDLE: usize = 300;
 
-/// What the quiet workspace saw.
+/// What the quiet workspace observed.
 #[derive(Default)]
 struct Seen {
     searches: Vec<Duration>,
     writes: BTreeMap<u16, usize>,
 }
 
-/// Measures a quiet workspace alone and beside a loud one.
+/// Measures a quiet workspace alone and alongside a loud one.
 pub async fn run() -> Fallible<()> {
     report::head();
-    // Made before anything is connected: the service closes connections on which nothing comes for seconds.
+    // Generated before connecting, since the service closes connections that are idle for seconds.
     let mut others = Corpus::new();
     let bodies: Vec<Vec<u8>> = (0..LOUD).map(|_| others.bundle_of(LOUD_NODES).body).collect();
     let dir = tempfile::tempdir()?;
@@ -85,7 +85,7 @@ async fn workspace(operator: &Client, base: &str, name: &str) -> Fallible<Client
     Client::sign_in_as(base, &email).await
 }
 
-/// One search and one small write.
+/// Performs one search and one small write.
 async fn look(client: &Client, corpus: &mut Corpus, seen: &mut Seen) -> Fallible<()> {
     let query = corpus.query();
     let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! The program as a child process, and what the operating system says of it.
+//! The program as a child process, and its resource use as reported by the operating system.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::MetadataExt;
@@ -12,17 +12,17 @@ use crate::client::{EMAIL, PASSWORD};
 
 const PATIENCE: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(2);
-/// Ticks of `/proc/PID/stat` in a second.
+/// Ticks per second in `/proc/PID/stat`.
 const TICKS: f64 = 100.0;
 
-/// A running service; ended when dropped.
+/// A running service; killed when dropped.
 pub struct Service {
     child: Child,
     base: String,
 }
 
 impl Service {
-    /// Starts the program over `dir`; with the time from the start to its first healthy answer.
+    /// Starts the program on `dir`; also returns the time until its first healthy response.
     pub async fn start(dir: &Path) -> Fallible<(Self, Duration)> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_threat-memory"));
         for (name, _) in std::env::vars_os() {
@@ -49,7 +49,7 @@ impl Service {
             base: String::new(),
         };
         let (said, heard) = mpsc::channel();
-        // Reads to the end, so that the service never waits for a full pipe.
+        // Drains the pipe, so that the service never blocks on a full one.
         std::thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
                 said.send(line).ok();
@@ -86,7 +86,7 @@ impl Service {
         &self.base
     }
 
-    /// Stops it as an operator would, and waits for the end.
+    /// Stops the service with SIGTERM, as an operator would, and waits for it to exit.
     pub fn terminate(mut self) -> Fallible<()> {
         let id = self.child.id().to_string();
         if !Command::new("kill").arg(id).status()?.success() {
@@ -100,14 +100,14 @@ impl Service {
         }
     }
 
-    /// Ends it at once, as a power cut would.
+    /// Kills the service at once, as a power cut would.
     pub fn kill(mut self) -> Fallible<()> {
         self.child.kill()?;
         self.child.wait()?;
         Ok(())
     }
 
-    /// Waits until it has nothing more to do in the background, a minute at most.
+    /// Waits until the service is idle in the background, for at most a minute.
     pub async fn settle(&self) {
         for _ in 0..60 {
             let before = self.cpu();
@@ -119,7 +119,7 @@ impl Service {
         }
     }
 
-    /// Seconds of processor time used so far.
+    /// CPU time used so far, in seconds.
     pub fn cpu(&self) -> Option<f64> {
         let text = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).ok()?;
         let mut fields = text.rsplit_once(") ")?.1.split(' ').skip(11);
@@ -128,13 +128,13 @@ impl Service {
         Some((user + system) / TICKS)
     }
 
-    /// Entries of a folder of `/proc/PID`: open files are `fd`, threads `task`.
+    /// Number of entries in a directory of `/proc/PID`: `fd` for open files, `task` for threads.
     pub fn count(&self, folder: &str) -> usize {
         let folder = format!("/proc/{}/{folder}", self.child.id());
         std::fs::read_dir(folder).map_or(0, Iterator::count)
     }
 
-    /// A figure of `/proc/PID/status` in bytes.
+    /// A value of `/proc/PID/status` in bytes.
     pub fn memory(&self, name: &str) -> Option<u64> {
         let text = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
         let line = text.lines().find_map(|line| line.strip_prefix(name))?;
@@ -150,7 +150,7 @@ impl Drop for Service {
     }
 }
 
-/// Bytes on disk below a directory.
+/// Disk usage of a directory in bytes.
 pub fn disk(dir: &Path) -> u64 {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     let size = |entry: std::fs::DirEntry| match entry.metadata() {

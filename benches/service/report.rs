@@ -1,4 +1,4 @@
-//! The table: plain text, to be pasted into a document.
+//! The result table: plain text, to be pasted into a document.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,11 +8,11 @@ use crate::process::{Service, disk};
 
 const MEGABYTE: f64 = 1e6;
 
-/// How a service came back.
+/// How a service restarted.
 pub struct Comeback {
-    /// From the start to the first healthy answer.
+    /// From the start to the first healthy response.
     pub healthy: Duration,
-    /// From the start to the first answer of a search.
+    /// From the start to the first search response.
     pub answered: Duration,
 }
 
@@ -110,7 +110,7 @@ pub fn comeback(name: &str, back: &Comeback) {
     );
 }
 
-/// A number without decimals, its thousands set apart.
+/// A number without decimals, with thousands separators.
 pub fn thousands(number: f64) -> String {
     let digits = format!("{number:.0}");
     let mut out = String::new();

@@ -1,4 +1,4 @@
-//! The language of the corpus: English-like sentences over a few thousand words, the common ones often.
+//! The language of the corpus: English-like sentences from a few thousand words, with common words more frequent.
 
 use rand::Rng;
 use rand::rngs::StdRng;
@@ -76,7 +76,7 @@ const PLACES: [&str; 7] = [
     "against the",
 ];
 
-/// The words, each list with its common ones first.
+/// The vocabulary; each list starts with its most common words.
 pub struct Words {
     verbs: Vec<&'static str>,
     nouns: Vec<String>,
@@ -111,7 +111,7 @@ impl Words {
         self.adjectives[often_first(rng, self.adjectives.len())]
     }
 
-    /// A word nobody has used before, or nearly so: a name.
+    /// A new name, very likely unique.
     pub fn name(&self, rng: &mut StdRng) -> String {
         let parts = rng.random_range(3..=4);
         let name: String = (0..parts)
@@ -120,7 +120,7 @@ impl Words {
         capitalized(&name)
     }
 
-    /// Something seen on a network or a disk: its value, its path in a pattern, and what it is.
+    /// An observable: its value, its path in a pattern, and a label.
     pub fn observable(&self, rng: &mut StdRng) -> (String, &'static str, &'static str) {
         match rng.random_range(0..3) {
             0 => {
@@ -140,7 +140,7 @@ impl Words {
         }
     }
 
-    /// A sentence of some twenty words.
+    /// A sentence of about twenty words.
     pub fn sentence(&self, rng: &mut StdRng) -> String {
         let subject = SUBJECTS.choose(rng).copied().unwrap_or_default();
         let link = LINKS.choose(rng).copied().unwrap_or_default();
@@ -158,7 +158,7 @@ impl Words {
         )
     }
 
-    /// Sentences up to about so many characters.
+    /// Sentences of at least this many characters in total.
     pub fn text(&self, rng: &mut StdRng, characters: usize) -> String {
         let mut text = self.sentence(rng);
         while text.len() < characters {
@@ -168,7 +168,7 @@ impl Words {
         text
     }
 
-    /// A question as an analyst would put it.
+    /// A query as an analyst would phrase it.
     pub fn question(&self, rng: &mut StdRng) -> String {
         let (verb, other) = (self.verb(rng).to_owned(), self.verb(rng).to_owned());
         let (noun, thing) = (self.noun(rng).to_owned(), self.noun(rng).to_owned());
@@ -182,7 +182,7 @@ impl Words {
     }
 }
 
-/// An index that is small more often than not, as words are common or rare.
+/// A random index skewed towards small values, as word frequencies are.
 fn often_first(rng: &mut StdRng, count: usize) -> usize {
     let at = (count as f64 + 1.0).powf(rng.random::<f64>()) as usize;
     at.saturating_sub(1).min(count - 1)

@@ -1,4 +1,4 @@
-//! SurrealKV 1 under the names that SurrealDB 3.3 calls it by.
+//! SurrealKV 1 under the names by which SurrealDB 3.3 calls it.
 
 use std::panic::resume_unwind;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use std::thread;
 pub use surrealkv_1::{Durability, Error, HistoryOptions, LSMIterator, Mode, Result, Transaction, Tree};
 use tokio::runtime::Handle;
 
-/// The builder of SurrealKV 0.21, which could also be asked for a second index of versions.
+/// The builder of SurrealKV 0.21, which also had an option for a second index of versions.
 #[derive(Default)]
 pub struct TreeBuilder(surrealkv_1::TreeBuilder);
 
@@ -39,14 +39,14 @@ impl TreeBuilder {
         with_vlog_value_threshold(bytes: usize);
     }
 
-    /// SurrealKV 1 keeps versions without an index of their own.
+    /// No effect: SurrealKV 1 keeps versions without a separate index.
     #[must_use]
     pub fn with_versioned_index(self, _enable: bool) -> Self {
         self
     }
 
-    /// Opens the store on a thread of its own: SurrealKV 1 replays its log with `block_in_place`, which panics inside
-    /// the `block_on` that an actix system runs its main task in.
+    /// Opens the store on a separate thread: SurrealKV 1 replays its log with `block_in_place`, which panics inside the
+    /// `block_on` in which an actix system runs its main task.
     pub fn build(self) -> Result<Tree> {
         let runtime = Handle::try_current();
         let open = || {

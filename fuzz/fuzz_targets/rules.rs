@@ -1,9 +1,10 @@
-//! Any text: the rules extractor, the search for personal data, the markings, and what else scans a text by hand.
+//! Arbitrary text for the rules extractor, the detection of personal data, the markings and the other hand-written
+//! scanners.
 //!
-//! What is looked for: a panic (also of the cursor's debug assertion), a text that takes longer than libFuzzer's
-//! `-timeout`, and spans that are out of order, empty or inside a character.
+//! The target looks for panics (including the cursor's debug assertion), texts that exceed libFuzzer's `-timeout`, and
+//! spans that are out of order, empty or split a character.
 #![no_main]
-// The program's own module tree holds more than is fuzzed here.
+// Only part of the program's module tree is fuzzed.
 #![allow(dead_code)]
 
 #[path = "../../src/domain/mod.rs"]
@@ -54,7 +55,7 @@ fn check(text: &str) {
     defang(text);
 }
 
-/// Spans start where the one before ends or later, and hold whole characters.
+/// Asserts that spans do not overlap, are in order and fall on character boundaries.
 fn in_order<'s>(text: &str, spans: impl Iterator<Item = &'s Range<usize>>) {
     let mut end = 0;
     for span in spans {

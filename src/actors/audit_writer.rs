@@ -1,10 +1,8 @@
-//! Owns what is on its way into the audit log: entries that wait for the disk and entries that wait for
-//! their link in the chain.
+//! Owns the audit entries in flight: those waiting to be written and those waiting for their link in the chain.
 //!
-//! Group commit: while one write is under way, what arrives is collected and goes in the next one. An
-//! append is acknowledged when it is durable; the line is bounded by the write gate, and full means refused,
-//! never dropped. Entries that share a transaction with what they record are written by the graph store,
-//! which then asks for their link.
+//! Group commit: entries that arrive while a write is in progress go into the next one. An append is acknowledged
+//! once it is durable. The write gate bounds the queue: when it is full, appends are refused, never dropped. Entries
+//! that share a transaction with what they record are written by the graph store, which then requests their link.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -23,18 +21,18 @@ use crate::domain::audit::{AuditEntry, ChainReport};
 use crate::domain::error::DomainError;
 use crate::store::{AuditFilter, Store};
 
-/// Most entries in one statement.
+/// Maximum number of entries per statement.
 const GROUP: usize = 500;
-/// How long an entry may wait for its link, so that many are linked in one write.
+/// Longest an entry waits for its link, so that many can be linked in one write.
 const LINK_DELAY: Duration = Duration::from_millis(100);
-/// Pause after a failed write of links.
+/// Pause before links that failed to be written are retried.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
-/// How often it is asked whether answers of the database were missing, and how many rounds each of those is looked into:
-/// the server may still be at work on what it was sent.
+/// How often to check for lost database replies, and how many rounds of searching follow each loss: the server may
+/// still be executing the statement.
 const DOUBT_INTERVAL: Duration = Duration::from_secs(5);
 const DOUBT_ROUNDS: u32 = 3;
 
-/// Way to the audit log.
+/// Handle to the audit log.
 pub type AuditHandle = ActorHandle<AuditWriter>;
 
 /// Writes one entry durably.
@@ -51,7 +49,7 @@ impl Request for Append {
     }
 }
 
-/// Asks for the link of an entry that is already in the log. Never waits behind a reader of the log.
+/// Requests the link of an entry that is already in the log. Never waits behind a reader of the log.
 #[derive(Debug)]
 pub struct Chain(pub AuditEntry);
 
@@ -82,7 +80,7 @@ impl Request for ListEntries {
     }
 }
 
-/// Checks the chain of a workspace.
+/// Verifies the chain of a workspace.
 #[derive(Debug)]
 pub struct VerifyChain {
     pub tenant: Uuid,
@@ -98,7 +96,7 @@ impl Request for VerifyChain {
     }
 }
 
-/// Waits until everything that was accepted before is written and linked.
+/// Waits until everything accepted so far is written and linked.
 #[derive(Debug)]
 pub struct Drain;
 
@@ -112,7 +110,7 @@ impl Request for Drain {
     }
 }
 
-/// Entries that wait for their link, with their numbers, by workspace.
+/// Entries waiting for their link, with their numbers, by workspace.
 type Groups = HashMap<Uuid, Vec<(u64, AuditEntry)>>;
 
 struct Pending {
@@ -122,7 +120,7 @@ struct Pending {
     _guard: InFlight,
 }
 
-/// The actor.
+/// The audit writer actor.
 pub struct AuditWriter {
     store: Arc<Store>,
     runtime: Handle,
@@ -131,20 +129,20 @@ pub struct AuditWriter {
     writing: bool,
     chaining: bool,
     linking_planned: bool,
-    /// Entries are numbered as they arrive.
+    /// Number of the last entry; entries are numbered as they arrive.
     arrived: u64,
-    /// The entries that are not linked yet.
+    /// Numbers of the entries that are not linked yet.
     open: BTreeSet<u64>,
-    /// Who waits until everything up to a number is linked: new arrivals don't make the wait longer.
+    /// Callers waiting until everything up to a number is linked; later arrivals do not prolong the wait.
     waiting: Vec<(u64, oneshot::Sender<()>)>,
-    /// Missing answers of the database that are known of.
+    /// Lost database replies known so far.
     losses: u64,
-    /// How often entries that are in the log unknown to this process are still to be looked for.
+    /// Remaining rounds of searching for entries that reached the log without this process knowing.
     doubtful: u32,
 }
 
 impl AuditWriter {
-    /// The writer; when it starts, it links what an earlier process left without a link.
+    /// Creates the writer. On start it links the entries that an earlier process left unlinked.
     pub fn new(store: Arc<Store>) -> Self {
         Self {
             store,
@@ -182,7 +180,7 @@ impl AuditWriter {
                 } else {
                     writer.settle([pending.number]);
                 }
-                // The caller may have gone away; the entry is written all the same.
+                // The caller may have gone away; the entry is written anyway.
                 pending.done.send(result.clone()).ok();
             }
             writer.writing = false;
@@ -191,8 +189,8 @@ impl AuditWriter {
         }));
     }
 
-    /// Links what waits for it in a moment, together with what arrives until then: a link of its own for
-    /// each entry would make every request pay for a second write to disk.
+    /// Links the waiting entries after a short delay, together with any that arrive in the meantime: one link per
+    /// entry would cost every request a second write to disk.
     fn chain_soon(&mut self, ctx: &mut Context<Self>) {
         if !self.waiting.is_empty() {
             self.chain_next(ctx);
@@ -216,7 +214,7 @@ impl AuditWriter {
             .runtime
             .spawn(async move { link_groups(&store, groups).await });
         ctx.spawn(task.into_actor(self).map(move |linked, writer, ctx| {
-            // A panic there loses no entry: what has no link gets it at the next start.
+            // A panic there loses no entry: unlinked entries are linked at the next start.
             let (numbers, failed) = linked.unwrap_or_default();
             writer.settle(numbers);
             if failed.is_empty() {
@@ -226,7 +224,7 @@ impl AuditWriter {
             }
             ctx.run_later(RETRY_DELAY, |writer, ctx| {
                 for (tenant, mut group) in failed {
-                    // Before what came meanwhile: the chain keeps the order of the log.
+                    // Failed entries go first: the chain keeps the order of the log.
                     group.append(writer.unchained.entry(tenant).or_default());
                     writer.unchained.insert(tenant, group);
                 }
@@ -236,8 +234,8 @@ impl AuditWriter {
         }));
     }
 
-    /// Links what is in the log without this process knowing: at the start what an earlier process left, later what
-    /// the database wrote although its answer never came.
+    /// Links entries that are in the log without this process knowing: at the start those an earlier process left,
+    /// later those whose database reply was lost.
     fn link_doubtful(&mut self, ctx: &mut Context<Self>) {
         let losses = self.store.losses();
         if losses != self.losses {
@@ -274,7 +272,7 @@ impl AuditWriter {
         group.push((number, entry));
     }
 
-    /// Notes that these entries are linked, or never will be, and wakes who waited for the last of theirs.
+    /// Marks these entries as linked or abandoned, and wakes callers whose last entry is among them.
     fn settle(&mut self, numbers: impl IntoIterator<Item = u64>) {
         for number in numbers {
             self.open.remove(&number);
@@ -285,7 +283,7 @@ impl AuditWriter {
         }
     }
 
-    /// Resolves when everything that arrived before is linked.
+    /// Resolves once everything that has arrived so far is linked.
     fn when_settled(&mut self, ctx: &mut Context<Self>) -> oneshot::Receiver<()> {
         let (done, wait) = oneshot::channel();
         self.waiting.push((self.arrived, done));
@@ -317,7 +315,7 @@ impl Actor for AuditWriter {
     }
 }
 
-/// The moment to ask whether answers of the database were missing.
+/// Tick that checks for lost database replies.
 #[derive(Message)]
 #[rtype(result = "()")]
 struct LinkDoubtful;
@@ -330,7 +328,7 @@ impl Handler<LinkDoubtful> for AuditWriter {
     }
 }
 
-/// Links entries; the numbers of those that are done, and the groups that failed.
+/// Links entries; returns the numbers of those that are done, and the groups that failed.
 async fn link_groups(store: &Store, groups: Groups) -> (Vec<u64>, Groups) {
     let (mut done, mut failed) = (Vec::new(), Groups::new());
     for (tenant, mut group) in groups {
@@ -347,7 +345,7 @@ async fn link_groups(store: &Store, groups: Groups) -> (Vec<u64>, Groups) {
     (done, failed)
 }
 
-/// Links the entries whose process was cut off before it could.
+/// Links the entries that an interrupted process left unlinked.
 async fn link_leftovers(store: &Store) -> Result<(), DomainError> {
     for tenant in store.workspace_ids().await? {
         let left = store.link_leftovers(tenant).await?;

@@ -1,7 +1,7 @@
-//! Owns the settings of the local service: what is in effect, and what waits for a restart.
+//! Owns the settings of the local service: those in effect and those pending a restart.
 //!
-//! One change at a time, all of it or nothing; what takes effect is published to everybody who watches. The state is
-//! kept beside the actor, so that one that is started again goes on where it was.
+//! Changes are applied one at a time and atomically; new settings are published to all watchers. The state is kept
+//! outside the actor, so that a restarted actor continues where its predecessor stopped.
 
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,10 +18,10 @@ use crate::config::local::{Applied, ConfigIssue, Editor, LocalSettings};
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
 
-/// Way to the settings.
+/// Handle to the settings.
 pub type ConfigHandle = WorkerHandle<ConfigCore>;
 
-/// Reads what is in effect, secrets hidden.
+/// Reads the settings in effect, with secrets hidden.
 #[derive(Debug)]
 pub struct ReadConfig;
 
@@ -40,7 +40,7 @@ impl Work for ReadConfig {
     }
 }
 
-/// Lists the dotted paths that take effect at the next start only.
+/// Lists the dotted paths of the settings that take effect only after a restart.
 #[derive(Debug)]
 pub struct ReadConfigMeta;
 
@@ -59,7 +59,7 @@ impl Work for ReadConfigMeta {
     }
 }
 
-/// Changes settings; the inner error says everything that is wrong with the change.
+/// Changes settings; the inner error lists everything that is wrong with the change.
 #[derive(Debug)]
 pub struct ChangeConfig {
     pub change: Value,
@@ -77,7 +77,7 @@ impl Work for ChangeConfig {
     }
 
     async fn run(self, core: Arc<ConfigCore>) -> Result<Self::Reply, DomainError> {
-        // Kept to the end, so that what is published last is what is in effect.
+        // Held until the end, so that the last settings published are the ones in effect.
         let _turn = core.turn.lock().await;
         let now = core.editor().clone();
         let (next, settings, done) = match now.planned(&self.change) {
@@ -86,7 +86,7 @@ impl Work for ChangeConfig {
         };
         let moved = !next.waits_as(&now);
         let next = save(next, moved).await?;
-        // Also the change that turns the log off is in it; what can't be noted does not happen.
+        // A change that turns auditing off is audited too; a change that can't be audited is undone.
         let governed = core.published.borrow().governance.enabled || settings.governance.enabled;
         if let Some((ws, audit)) = core.audit.as_ref().filter(|_| governed)
             && let Err(error) = audit.call(Append(entry(*ws, self.from, &done))).await
@@ -101,14 +101,14 @@ impl Work for ChangeConfig {
     }
 }
 
-/// The settings and who is told of them.
+/// The settings and their watchers.
 pub struct ConfigCore {
-    /// Held for moments only, so that nobody who reads waits for a change that is being written.
+    /// Held only briefly, so that readers never wait for a change that is being written.
     editor: Mutex<Editor>,
-    /// Held by the change under way.
+    /// Held by the change in progress.
     turn: tokio::sync::Mutex<()>,
     published: watch::Sender<Arc<LocalSettings>>,
-    /// The audit log, and the workspace whose log it is.
+    /// Workspace whose audit log records the changes, and the handle to that log.
     audit: Option<(Uuid, AuditHandle)>,
 }
 
@@ -117,7 +117,7 @@ impl ActorCore for ConfigCore {
 }
 
 impl ConfigCore {
-    /// The receiver always shows what is in effect. Changes are noted in the audit log, if there is one.
+    /// The receiver always shows the settings in effect. Changes are audited if `audit` is set.
     pub fn new(
         settings: LocalSettings,
         editor: Editor,
@@ -152,7 +152,7 @@ async fn save(editor: Editor, needed: bool) -> Result<Editor, DomainError> {
     .await
 }
 
-/// Which keys were changed; never their values.
+/// Records which keys were changed, never their values.
 fn entry(ws: Uuid, from: IpAddr, done: &Applied) -> AuditEntry {
     AuditEntry::anonymous(
         ws,
@@ -179,7 +179,7 @@ mod tests {
     use crate::actors::worker::Worker;
     use crate::config::local::LocalFlags;
 
-    /// Ends the actor, as a panic in a handler does.
+    /// Makes the actor die as a panic in a handler would.
     struct Die;
 
     impl Request for Die {

@@ -1,8 +1,8 @@
-//! Works off the notes that wait for a language model, one after the other, beside everything else.
+//! Works through the notes queued for the language model, one at a time, in the background.
 //!
-//! Nobody waits for it. An endpoint that is out of reach costs time only: the queue stays, and the pauses grow. A note
-//! that fails steps aside for the others until all have had their turn; one that fails again and again while others
-//! do well leaves the queue as it is, with what the rules found.
+//! No caller waits for it. When the endpoint is unreachable, the queue is kept and the back-off grows. A failed note
+//! is retried after the others have had their turn. A note that keeps failing while others succeed is taken off the
+//! queue and keeps what the rules found.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -28,35 +28,35 @@ use crate::domain::staging::{Extraction, SourceType};
 use crate::llm::LlmError;
 use crate::llm::evolution::{Candidate, Decision};
 
-/// Notes that are looked up at a time.
+/// Number of notes fetched at a time.
 const BATCH: u32 = 8;
-/// Attempts at one note.
+/// Attempts per note.
 const MAX_ATTEMPTS: u32 = 3;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const MAX_PAUSE: Duration = Duration::from_secs(60);
-/// How often the queue is looked at though nobody rang.
+/// Polling interval of the queue when no new note is signalled.
 const ROUND: Duration = Duration::from_secs(30);
-/// Notes in a row that the endpoint lets down before it is given a pause: one alone may be the note's fault.
+/// Consecutive notes without an answer before backing off: a single one may be the note's own fault.
 const MAX_OUTAGES: usize = 2;
-/// Notes that a later success may tell to be at fault: many would be so after a real outage.
+/// Unanswered notes that a later success may count as failures of their own. More of them point to a real outage.
 const MAX_SUSPECTS: usize = 4;
-/// Below this what a model found is left out.
+/// Findings of the model below this confidence are dropped.
 const MIN_CONFIDENCE: f64 = 0.5;
 
-/// Way to the enricher.
+/// Handle to the enricher.
 pub type EnricherHandle = WorkerHandle<EnricherCore>;
 
-/// How the queue does.
+/// Reads the state of the queue.
 #[derive(Debug)]
 pub struct ReadQueue;
 
-/// The queue at this moment.
+/// State of the queue at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct QueueState {
-    /// Notes that wait.
+    /// Number of waiting notes.
     pub depth: u64,
-    /// What the worker does: `idle` (it waits for notes), `processing` (it works on one), `backing_off` (it waits before
-    /// it tries again), or `paused`: there is none, because no model is configured, and notes wait.
+    /// State of the worker: `idle` (waiting for notes), `processing` (working on one), `backing_off` (waiting before
+    /// a retry), or `paused` (notes wait, but no model is configured).
     pub status: &'static str,
 }
 
@@ -81,14 +81,14 @@ const IDLE: u8 = 0;
 const PROCESSING: u8 = 1;
 const BACKING_OFF: u8 = 2;
 
-/// What the work needs.
+/// State shared by the enricher's requests and its background task.
 pub struct EnricherCore {
     graph: GraphHandle,
     extractor: ExtractorHandle,
     queue: Arc<EnrichmentQueue>,
-    /// Whether there is a model to ask.
+    /// Whether a model is configured.
     on: bool,
-    /// Longest work on one note.
+    /// Time limit for one note.
     patience: Duration,
     status: AtomicU8,
 }
@@ -96,7 +96,7 @@ pub struct EnricherCore {
 impl ActorCore for EnricherCore {
     const NAME: &'static str = "enricher";
 
-    /// Works the queue off, if there is a model to ask.
+    /// Processes the queue, if a model is configured.
     fn upkeep(self: &Arc<Self>) -> Vec<BoxFuture<'static, ()>> {
         let work = self.on.then(|| Arc::clone(self).work());
         work.into_iter().map(|work| Box::pin(work) as _).collect()
@@ -104,7 +104,7 @@ impl ActorCore for EnricherCore {
 }
 
 impl EnricherCore {
-    /// `on`: whether there is a model to ask; `patience`: the longest work on one note.
+    /// `on`: whether a model is configured; `patience`: time limit for one note.
     pub fn new(
         graph: GraphHandle,
         extractor: ExtractorHandle,
@@ -138,7 +138,7 @@ impl EnricherCore {
                 tokio::time::timeout(ROUND, self.queue.rung()).await.ok();
                 round.after = None;
             } else if batch.is_empty() {
-                // Those left behind are tried again, not at once.
+                // Failed notes are retried, but only after a pause.
                 round.after = None;
                 self.pause(&mut round).await;
                 round.left_behind = false;
@@ -148,18 +148,18 @@ impl EnricherCore {
         }
     }
 
-    /// A batch, until the endpoint seems to be out of reach.
+    /// Processes a batch, backing off when the endpoint seems unreachable.
     async fn batch(&self, batch: Vec<WaitingNote>, round: &mut Round) {
         for waiting in batch {
             let note = waiting.note.id;
             round.after = Some(note);
             self.status.store(PROCESSING, Ordering::Relaxed);
-            // A panic costs this note's turn only.
+            // A panic fails only this note's turn.
             let turn = AssertUnwindSafe(self.enrich(waiting)).catch_unwind();
             match turn.await.unwrap_or(Turn::Unanswered(LlmError::Broken)) {
                 Turn::Done => {
                     (round.pause, round.outages) = (FIRST_PAUSE, 0);
-                    // The endpoint works, so the fault may be theirs.
+                    // The endpoint works, so the earlier failures may be the notes' own fault.
                     for (failed, error) in std::mem::take(&mut round.suspects) {
                         self.count_failure(failed, &error).await;
                     }
@@ -181,7 +181,7 @@ impl EnricherCore {
         round.pause = (round.pause * 2).min(MAX_PAUSE);
     }
 
-    /// One note's turn.
+    /// Processes one note.
     async fn enrich(&self, waiting: WaitingNote) -> Turn {
         let note = waiting.note.id;
         let until = Instant::now() + self.patience;
@@ -211,14 +211,14 @@ impl EnricherCore {
         }
     }
 
-    /// Counts a failure of the model at a note; whether the note gets another turn.
+    /// Counts a failed attempt at a note; returns whether the note may be retried.
     async fn may_fail_again(&self, note: Uuid, error: &LlmError) -> bool {
         tracing::warn!(%note, %error, "the language model can do nothing with a note");
         let failed = self.graph.call(EnrichmentFailed(note)).await;
         failed.map_or(true, |attempts| attempts < MAX_ATTEMPTS)
     }
 
-    /// Counts a failure that came of the note, and gives the note up after too many.
+    /// Counts a failure caused by the note, and gives the note up after too many.
     async fn count_failure(&self, note: Uuid, error: &LlmError) {
         if !self.may_fail_again(note, error).await {
             self.apply(ApplyEnrichment {
@@ -230,7 +230,7 @@ impl EnricherCore {
         }
     }
 
-    /// What the model and the rules find in a text.
+    /// Entities and relations that the model and the rules find in a text.
     async fn mentions(&self, text: String, until: Instant) -> Result<Mentions, LlmError> {
         let extract = Extract {
             workspace: None,
@@ -241,12 +241,12 @@ impl EnricherCore {
             extract,
             patience: until.saturating_duration_since(Instant::now()),
         };
-        // A full mailbox or gate is over in a moment, as an outage is.
+        // A full mailbox or gate is transient, as an outage is.
         let found = self.extractor.call(extract).await;
         found.unwrap_or(Err(LlmError::OutOfTime)).map(mentions_of)
     }
 
-    /// What the model makes of the note.
+    /// The model's verdict on the note.
     async fn verdict(&self, waiting: &WaitingNote, until: Instant) -> Result<Verdict, LlmError> {
         if waiting.candidates.is_empty() {
             return Ok(Verdict::Keep);
@@ -275,15 +275,15 @@ impl EnricherCore {
     }
 }
 
-/// Where the work stands.
+/// Progress of one pass over the queue.
 struct Round {
-    /// The last note that had its turn.
+    /// Last note processed.
     after: Option<Uuid>,
-    /// Whether notes that had their turn still wait.
+    /// Whether notes that failed in this pass are still queued.
     left_behind: bool,
-    /// The last notes without an answer since the last one with.
+    /// Most recent unanswered notes since the last success.
     suspects: Vec<(Uuid, LlmError)>,
-    /// Outages since then.
+    /// Unanswered notes since the last success.
     outages: usize,
     pause: Duration,
 }
@@ -310,16 +310,16 @@ impl Round {
     }
 }
 
-/// How a note's turn went.
+/// Outcome of one note.
 enum Turn {
     Done,
-    /// The note, or storing it, failed.
+    /// Enriching the note, or storing the result, failed.
     Failed,
-    /// There was no answer, for a reason that may be the note's or not.
+    /// The model gave no answer; the cause may or may not be the note.
     Unanswered(LlmError),
 }
 
-/// What the worker does, by name; `on`: whether there is one.
+/// Name of the worker's state; `on`: whether a model is configured.
 fn status_of(on: bool, depth: u64, status: u8) -> &'static str {
     match status {
         _ if !on && depth > 0 => "paused",
@@ -329,7 +329,7 @@ fn status_of(on: bool, depth: u64, status: u8) -> &'static str {
     }
 }
 
-/// What the extractor found, as the memory names it; what the text does not bear out is left out.
+/// Converts the extractor's findings; those that the text does not support are dropped.
 fn mentions_of(extraction: Extraction) -> Mentions {
     let mut found = Mentions::default();
     let mut places = Vec::with_capacity(extraction.entities.len());

@@ -1,7 +1,7 @@
-//! Owns the way to the language model: how many texts are read at a time, and for how long.
+//! Owns access to the language model: how many texts are processed concurrently, and for how long.
 //!
-//! Promises: an answer within the actor's time-out whatever the model does, the rules' findings in any case, and a
-//! warning whenever the model had no part in it. CPU-heavy work runs beside the async threads.
+//! Guarantees a reply within the actor's time-out whatever the model does, the rules' findings in every case, and a
+//! warning whenever the model did not contribute. CPU-heavy work runs off the async threads.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,13 +17,13 @@ use crate::llm::evolution::{Candidate, Decision};
 use crate::llm::synthesis::Source;
 use crate::llm::{LanguageModel, LlmError, unite};
 
-/// Way to the extractor.
+/// Handle to the extractor.
 pub type ExtractorHandle = WorkerHandle<ExtractorCore>;
 
 /// Finds the entities and relations in a text.
 #[derive(Debug)]
 pub struct Extract {
-    /// Whose text it is.
+    /// Workspace that submitted the text.
     pub workspace: Party,
     pub text: String,
     pub source_type: SourceType,
@@ -51,11 +51,11 @@ impl Work for Extract {
     }
 }
 
-/// The same for work that can wait: why the model had no part in it is an error, not a warning.
+/// Like [`Extract`] for background work: a model failure is an error, not a warning.
 #[derive(Debug)]
 pub struct ExtractWithModel {
     pub extract: Extract,
-    /// What the model may take, if it is less than what the actor gives it.
+    /// Time limit for the model, if lower than the actor's own.
     pub patience: Duration,
 }
 
@@ -76,7 +76,7 @@ impl Work for ExtractWithModel {
     }
 }
 
-/// Answers a question out of notes; without a model, or when it fails, there is no answer.
+/// Answers a question from notes; gives no answer without a model or when the model fails.
 #[derive(Debug)]
 pub struct Synthesize {
     pub question: String,
@@ -109,7 +109,7 @@ impl Work for Synthesize {
     }
 }
 
-/// Asks what a new note makes of older ones.
+/// Asks the model how a new note relates to older ones.
 #[derive(Debug)]
 pub struct Decide {
     pub new: String,
@@ -136,26 +136,26 @@ impl Work for Decide {
     }
 }
 
-/// What all requests to the extractor share.
+/// State shared by all requests to the extractor.
 pub struct ExtractorCore {
     model: Option<LanguageModel>,
-    /// What the model may take of a request's time.
+    /// Share of a request's time-out that the model may use.
     patience: Duration,
 }
 
 impl ExtractorCore {
-    /// `None`: the rules alone.
+    /// With `None`, only the rules run.
     pub fn new(model: Option<LanguageModel>, settings: ActorSettings) -> Self {
         let patience = Duration::from_millis(Self::patience_ms(settings));
         Self { model, patience }
     }
 
-    /// Milliseconds that a model may take of one request; the rest is for waiting at the gate and for the rules.
+    /// Milliseconds of one request that a model may use; the rest is for waiting for a permit and for the rules.
     pub fn patience_ms(settings: ActorSettings) -> u64 {
         settings.timeout_ms / 4 * 3
     }
 
-    /// What is found in a text, and why the model had no part in it.
+    /// Extracts from a text; also says why the model did not contribute, if it did not.
     async fn read(
         &self,
         request: Extract,

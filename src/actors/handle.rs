@@ -1,8 +1,9 @@
-//! What every handle shares: gate, waiting line, time-out, metrics, restart.
+//! What every handle provides: concurrency limit, queue, time-out, metrics and restart.
 //!
-//! An actix mailbox does not push back, so the limits live here: `gate` requests run at a time, `mailbox`
-//! more may wait, and what comes on top is refused with `Busy`. Gates and line are shared out among workspaces
-//! ([`Shares`]). A write waits only for a place that is its workspace's share while others hold it.
+//! An actix mailbox applies no backpressure, so the limits are enforced here: `gate` requests run at a time,
+//! `mailbox` more may wait, and any beyond that are refused with `Busy`. Permits and queue slots are shared out among
+//! workspaces ([`Shares`]). A write waits only while other workspaces hold a permit that belongs to its own
+//! workspace's share.
 
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
@@ -16,12 +17,12 @@ use crate::capacity::{Load, Party, Share, Shares};
 use crate::config::ActorSettings;
 use crate::domain::error::DomainError;
 
-/// Whether a request may wait for its turn.
+/// Whether a request may wait for a permit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Waits for a permit, bounded by the time-out.
+    /// Waits for a permit, up to the time-out.
     Read,
-    /// Takes a permit or is refused; waits only where others hold what is its workspace's share.
+    /// Takes a permit or is refused; waits only while others hold a permit of its workspace's share.
     Write,
 }
 
@@ -31,11 +32,11 @@ pub trait Request: Send + 'static {
     const NAME: &'static str;
     const ACCESS: Access;
 
-    /// Whose request it is: permits are shared out among workspaces.
+    /// Workspace the request is made for: permits are shared out among workspaces.
     fn party(&self) -> Party;
 }
 
-/// A request on its way, with the permit it keeps until the work is done.
+/// A request in flight, with the permit it keeps until the work is done.
 pub struct Job<M> {
     body: M,
     guard: InFlight,
@@ -47,13 +48,13 @@ impl<M: Request> Message for Job<M> {
 }
 
 impl<M> Job<M> {
-    /// Takes the request apart; the guard must live as long as the work.
+    /// Splits the job into its parts; the guard must live as long as the work.
     pub fn open(self) -> (M, InFlight, Span) {
         (self.body, self.guard, self.span)
     }
 }
 
-/// Gives the permit and what the request was made of back and keeps the figures, also when the work panics.
+/// Releases the permit and the request's load and records the metrics when dropped, even if the work panics.
 #[derive(Debug)]
 pub struct InFlight {
     _permit: Share,
@@ -71,10 +72,10 @@ impl Drop for InFlight {
     }
 }
 
-/// Starts an actor, and starts it again.
+/// Starts an actor, and restarts it.
 pub type Factory<A> = Box<dyn Fn() -> Addr<A> + Send + Sync>;
 
-/// The way to an actor.
+/// Handle to an actor.
 pub struct ActorHandle<A: Actor> {
     inner: Arc<Inner<A>>,
 }
@@ -104,7 +105,7 @@ impl<A: Actor<Context = Context<A>>> ActorHandle<A> {
             addr: RwLock::new(factory()),
             factory,
             reads: Shares::new(settings.gate, 1, settings.mailbox),
-            // Only who is below its share waits, so the number of workspaces bounds the line.
+            // Only workspaces below their share wait, so the number of workspaces bounds the queue.
             writes: Shares::new(settings.write_gate, 1, usize::MAX),
             settings,
         };
@@ -117,11 +118,11 @@ impl<A: Actor<Context = Context<A>>> ActorHandle<A> {
         }
     }
 
-    /// Sends a request and waits for its answer.
+    /// Sends a request and waits for the reply.
     ///
     /// # Errors
-    /// `Busy` when the gate is full or the actor is being restarted, `Timeout` when no answer came in time; a
-    /// write that timed out may still take effect.
+    /// `Busy` when the gate is full or the actor is being restarted; `Timeout` when no reply came in time. A write that
+    /// timed out may still take effect.
     pub async fn call<M>(&self, body: M) -> Result<M::Reply, DomainError>
     where
         M: Request,
@@ -131,8 +132,8 @@ impl<A: Actor<Context = Context<A>>> ActorHandle<A> {
         self.send(body, None).await
     }
 
-    /// As [`ActorHandle::call`] for a request made of a body: its load is given back when the work ends, also when
-    /// the caller went away before.
+    /// Like [`ActorHandle::call`], for a request built from a request body. The body's load is released when the work
+    /// ends, even if the caller has gone away by then.
     ///
     /// # Errors
     /// As [`ActorHandle::call`].
@@ -196,7 +197,8 @@ impl<A: Actor<Context = Context<A>>> ActorHandle<A> {
             }
             Access::Write => {
                 let _waiting = Waiting::new(actor);
-                // A write that waits has done nothing yet, so it may be given up sooner than one at work.
+                // A write that is still queued has done nothing yet, so it may be abandoned sooner than a running
+                // one.
                 let patience = Duration::from_millis(self.inner.settings.timeout_ms);
                 let taken = tokio::time::timeout(patience, self.inner.writes.take_own(party)).await;
                 taken.ok().flatten()
@@ -221,7 +223,7 @@ impl<A: Actor<Context = Context<A>>> ActorHandle<A> {
     }
 }
 
-/// Counts those that are on their way to a permit.
+/// Counts the requests that are waiting for a permit.
 struct Waiting {
     actor: &'static str,
 }
@@ -239,11 +241,11 @@ impl Drop for Waiting {
     }
 }
 
-/// What the keeper needs of a handle, whatever its actor.
+/// What the keeper needs of a handle, whatever its actor type.
 pub trait Kept: Send + Sync {
     /// The actor's name.
     fn name(&self) -> &'static str;
-    /// Starts the actor again if it is gone; true when it had to.
+    /// Restarts the actor if it has died; returns whether it did.
     fn revive(&self) -> bool;
 }
 

@@ -1,4 +1,4 @@
-//! Runs the work of an actor's reply on the multi-thread runtime.
+//! Runs the work behind an actor's reply on the multi-thread runtime.
 
 use std::future::Future;
 
@@ -9,8 +9,8 @@ use tracing::{Instrument, Span};
 use super::handle::InFlight;
 use crate::domain::error::DomainError;
 
-/// Spawns `work` so that it uses every core, is not cancelled when the caller goes away, and costs only its
-/// own reply when it panics.
+/// Spawns `work` on the multi-thread runtime. It is not cancelled when the caller goes away, and a panic fails only
+/// its own reply.
 pub(super) fn run<T: Send + 'static>(
     runtime: &Handle,
     guard: InFlight,
@@ -27,15 +27,15 @@ pub(super) fn run<T: Send + 'static>(
     Box::pin(async move { joined(task.await) })
 }
 
-/// Runs CPU-heavy or blocking work beside the async threads.
+/// Runs CPU-heavy or blocking work off the async threads.
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, DomainError> + Send + 'static,
 ) -> Result<T, DomainError> {
     joined(crate::blocking::spawn(work).await)
 }
 
-/// Starts work on another thread while the caller goes on; what it returns waits for the end. The work is
-/// not cancelled when the caller loses interest, so it must only read.
+/// Starts work on another task and returns a future that waits for it. The work is not cancelled when that future is
+/// dropped, so it must be read-only.
 pub(super) fn beside<T: Send + 'static>(
     work: impl Future<Output = Result<T, DomainError>> + Send + 'static,
 ) -> impl Future<Output = Result<T, DomainError>> {

@@ -1,4 +1,4 @@
-//! Keeps the actors alive: starts one that died again, and gives up when one dies too often.
+//! Supervises the actors: restarts one that died, and gives up when one dies too often.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use super::handle::Kept;
 const INTERVAL: Duration = Duration::from_millis(50);
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// Watches until dropped; `give_up` is called when one actor dies more than `most` times a minute.
+/// Supervises until dropped; calls `give_up` when one actor dies more than `most` times a minute.
 pub async fn watch(kept: Vec<Box<dyn Kept>>, most: u32, give_up: impl Fn(&'static str)) {
     let mut deaths: HashMap<&'static str, Vec<Instant>> = HashMap::new();
     loop {

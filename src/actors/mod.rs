@@ -1,4 +1,4 @@
-//! The owners: one file or folder per actor, reached through its typed handle only.
+//! The actors: one file or folder per actor, reached only through its typed handle.
 
 pub mod audit_writer;
 pub mod config_owner;

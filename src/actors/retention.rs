@@ -1,4 +1,4 @@
-//! The sweeper: once an hour it removes the recall sessions and finished staging batches whose retention period is over.
+//! Retention sweeper: removes expired recall sessions and finished staging batches once an hour.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,11 +11,11 @@ use crate::config::RetentionSettings;
 use crate::domain::error::DomainError;
 use crate::store::Store;
 
-/// A start has better things to do.
+/// Delay of the first sweep, to keep it out of the start-up.
 const FIRST_SWEEP: Duration = Duration::from_secs(60);
 const INTERVAL: Duration = Duration::from_secs(60 * 60);
 
-/// Sweeps for as long as the service runs. A failed sweep is logged and made up for by the next.
+/// Sweeps for as long as the service runs. A failed sweep is logged; the next one catches up.
 pub async fn run(store: Arc<Store>, retention: RetentionSettings) {
     let mut ticks = tokio::time::interval_at(Instant::now() + FIRST_SWEEP, INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -27,7 +27,7 @@ pub async fn run(store: Arc<Store>, retention: RetentionSettings) {
     }
 }
 
-/// Removes what has ended by `now`.
+/// Removes everything whose retention period has ended by `now`.
 async fn sweep(store: &Store, retention: &RetentionSettings, now: DateTime<Utc>) -> Result<(), DomainError> {
     if let Some(before) = end_of_period(now, retention.recall_session_days) {
         report("recall_session", store.sweep_sessions(before).await?);
@@ -38,7 +38,7 @@ async fn sweep(store: &Store, retention: &RetentionSettings, now: DateTime<Utc>)
     Ok(())
 }
 
-/// What is older has ended; `None` where the setting keeps it for ever.
+/// Cut-off time: anything older has expired. `None` where the setting keeps records for ever.
 fn end_of_period(now: DateTime<Utc>, days: u32) -> Option<DateTime<Utc>> {
     let period = TimeDelta::days(i64::from(days));
     (days > 0).then(|| now - period)

@@ -1,4 +1,4 @@
-//! The actors of a service: each is started here, and so it is kept, measured and tunable.
+//! The actors of a service. Starting each of them here gives it supervision, metrics and settings.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use super::keeper;
 use super::worker::{ActorCore, Worker, WorkerHandle};
 use crate::config::ActorSettings;
 
-/// An actor with state of its own, which handles one message after the other.
+/// An actor with state of its own, which handles one message at a time.
 pub trait Stateful: Actor<Context = Context<Self>> {
     /// The actor's name in the settings (`[actors.<name>]`), in metrics and in the log.
     const NAME: &'static str;
 }
 
-/// Starts the actors of one service, then watches over all of them.
+/// Starts the actors of one service, then supervises all of them.
 #[must_use = "actors are kept alive by `keep`"]
 pub struct Roster {
     /// The limits of an actor, by its name.
@@ -28,7 +28,7 @@ pub struct Roster {
 }
 
 impl Roster {
-    /// Must be made inside an actix system whose runtime is multi-threaded; `limits` gives the limits of each actor.
+    /// Must be called inside an actix system on a multi-thread runtime; `limits` returns the limits of each actor.
     pub fn new(limits: impl Fn(&'static str) -> ActorSettings + 'static) -> Self {
         Self {
             limits: Box::new(limits),
@@ -38,13 +38,13 @@ impl Roster {
         }
     }
 
-    /// Starts an actor whose requests run beside each other.
+    /// Starts an actor that runs its requests concurrently.
     pub fn worker<C: ActorCore>(&mut self, core: &Arc<C>) -> WorkerHandle<C> {
         let (core, runtime) = (Arc::clone(core), self.runtime.clone());
         self.stateful(move || Worker::new(Arc::clone(&core), runtime.clone()))
     }
 
-    /// Starts an actor with state of its own; `make` makes the state, again after each death.
+    /// Starts an actor with state of its own; `make` builds the state, again after each restart.
     pub fn stateful<A: Stateful>(&mut self, make: impl Fn() -> A + Send + Sync + 'static) -> ActorHandle<A> {
         let settings = (self.limits)(A::NAME);
         let (arbiter, make) = (self.arbiter.clone(), Arc::new(make));
@@ -65,7 +65,7 @@ impl Roster {
         self.kept.iter().any(|actor| actor.name() == name)
     }
 
-    /// Starts again each actor that dies; `give_up` is called with the name of one that dies more than `max_restarts`
+    /// Restarts each actor that dies. `give_up` is called with the name of an actor that dies more than `max_restarts`
     /// times a minute.
     pub fn keep(self, max_restarts: u32, give_up: impl Fn(&'static str) + Send + 'static) -> JoinHandle<()> {
         tokio::spawn(keeper::watch(self.kept, max_restarts, give_up))

@@ -1,8 +1,8 @@
 //! Owns the staging batches: which one is being committed, and every step of their state machine.
 //!
-//! Promises: commits of one batch are ordered, so two at a time are one commit and its result; a decision and
-//! a commit that meet are settled by the database; whatever is undecided stays; nothing is shown above the
-//! caller's clearance. Talks to the extractor, to the graph and to the audit writer.
+//! Commits of one batch are serialised, so two concurrent commits amount to one commit and its result. The database
+//! settles a race between a decision and a commit. Undecided entities stay staged, and nothing above the caller's
+//! clearance is shown. Calls the extractor, the graph and the audit writer.
 
 mod preview;
 
@@ -24,7 +24,7 @@ use crate::domain::principal::Principal;
 use crate::domain::staging::{CommitResult, StagedEntity, StagingBatch, Summary};
 use crate::store::{Decision, Store};
 
-/// Way to the staging batches.
+/// Handle to the staging batches.
 pub type StagingHandle = WorkerHandle<StagingCore>;
 
 /// A batch with its entities.
@@ -49,7 +49,7 @@ pub struct Decide {
     pub decision: Decision,
 }
 
-/// Asks for the decided entities of a batch to become nodes.
+/// Commits the decided entities of a batch as nodes.
 #[derive(Debug)]
 pub struct CommitBatch {
     pub by: Principal,
@@ -133,13 +133,13 @@ impl Work for CommitBatch {
     }
 }
 
-/// What all requests to the staging batches share.
+/// State shared by all requests to the staging batches.
 pub struct StagingCore {
     store: Arc<Store>,
     extractor: ExtractorHandle,
     graph: GraphHandle,
     audit: AuditHandle,
-    /// One lock per batch that is being worked on, and per session that a text is being added to.
+    /// One lock per batch being worked on, and per session to which a text is being added.
     locks: std::sync::Mutex<HashMap<Uuid, Weak<Mutex<()>>>>,
 }
 
@@ -170,14 +170,14 @@ impl StagingCore {
         let found = self.store.batch(ws, batch, highest).await?;
         let (mut batch, mut entities, hidden) = found.ok_or(DomainError::NotFound("batch"))?;
         if self.hide_candidates(&by, &mut entities).await? || hidden {
-            // What is hidden leaves no trace in the figures either.
+            // The counts must not reveal hidden entities either.
             batch.summary = Summary::of(entities.iter());
         }
         Ok(BatchView { batch, entities })
     }
 
-    /// Takes out candidates whose nodes the caller may not see; whether there were any. They were looked up at the time
-    /// of the preview.
+    /// Removes candidates whose nodes the caller may not see, and returns whether there were any. The candidates were
+    /// looked up at preview time.
     async fn hide_candidates(
         &self,
         by: &Principal,
@@ -223,7 +223,7 @@ impl StagingCore {
 
     async fn chain(&self, entry: AuditEntry) {
         if let Err(error) = self.audit.call(Chain(entry)).await {
-            // Not lost: entries without a link are linked at the next start.
+            // Not lost: unlinked entries are linked at the next start.
             tracing::warn!(?error, "audit entry waits for its link");
         }
     }

@@ -1,7 +1,7 @@
-//! Actors whose requests run beside each other over a shared core: most of them.
+//! Actors that run their requests concurrently over a shared core, as most of them do.
 //!
-//! A message, its reply and the work on it stand together as one [`Work`]. An actor that changes state of its own between
-//! two messages is an `actix::Actor` with handlers instead.
+//! A message, its reply and its work are defined together as one [`Work`]. An actor that changes state of its own
+//! between messages is an `actix::Actor` with handlers instead.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -19,28 +19,28 @@ use super::roster::Stateful;
 pub use crate::capacity::Party;
 use crate::domain::error::DomainError;
 
-/// What the requests to one actor share; it survives a restart of the actor.
+/// State shared by all requests to one actor; it survives a restart of the actor.
 pub trait ActorCore: Send + Sync + 'static {
     /// The actor's name in the settings (`[actors.<name>]`), in metrics and in the log.
     const NAME: &'static str;
 
-    /// What the actor does of its own accord for as long as it lives.
+    /// Background tasks that run for as long as the actor lives.
     fn upkeep(self: &Arc<Self>) -> Vec<BoxFuture<'static, ()>> {
         Vec::new()
     }
 }
 
-/// A request to a [`Worker`]: an imperative phrase, its reply and the work on it.
+/// A request to a [`Worker`]: an imperative phrase, its reply and its work.
 pub trait Work: Send + 'static {
     type Core: ActorCore;
     type Reply: Send + 'static;
     const NAME: &'static str;
     const ACCESS: Access;
 
-    /// Whose request it is: permits are shared out among workspaces.
+    /// Workspace the request is made for: permits are shared out among workspaces.
     fn party(&self) -> Party;
 
-    /// Runs on the multi-thread runtime, to its end even if the caller goes away.
+    /// Runs on the multi-thread runtime, to completion even if the caller goes away.
     fn run(self, core: Arc<Self::Core>) -> impl Future<Output = Result<Self::Reply, DomainError>> + Send;
 }
 
@@ -54,10 +54,10 @@ impl<W: Work> Request for W {
     }
 }
 
-/// Way to a [`Worker`] over `C`.
+/// Handle to a [`Worker`] over `C`.
 pub type WorkerHandle<C> = ActorHandle<Worker<C>>;
 
-/// The actor.
+/// An actor that runs its requests over a shared core.
 pub struct Worker<C> {
     core: Arc<C>,
     runtime: Handle,
@@ -81,7 +81,7 @@ impl<C: ActorCore> Stateful for Worker<C> {
 impl<C: ActorCore> Actor for Worker<C> {
     type Context = Context<Self>;
 
-    /// The upkeep ends with the actor: a dropped `JoinSet` aborts its tasks.
+    /// Background tasks end with the actor: dropping a `JoinSet` aborts its tasks.
     fn started(&mut self, _: &mut Self::Context) {
         for task in self.core.upkeep() {
             self.upkeep.spawn_on(task, &self.runtime);
@@ -99,7 +99,7 @@ impl<W: Work> Handler<Job<W>> for Worker<W::Core> {
     }
 }
 
-/// Upkeep that begins at once and comes again after each `interval`.
+/// A task that runs at once and again after each `interval`.
 pub(super) fn every<F: Future<Output = ()> + Send + 'static>(
     interval: Duration,
     work: impl Fn() -> F + Send + 'static,

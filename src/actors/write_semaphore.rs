@@ -1,8 +1,8 @@
-//! Owns the write permits of the local service: as many writes at a time as the operator allows, and one more is
-//! refused at once. Reads need none and never wait for one.
+//! Owns the write permits of the local service: up to the configured number of writes run at a time, and further
+//! writes are refused at once. Reads need no permit.
 //!
-//! A permit travels with the write and comes back when it ends, also after a panic or when the client went away. The
-//! number may change while permits are out: what is too many is taken in as it comes back.
+//! A permit is held for the whole write and released when the write ends, even after a panic or a client disconnect.
+//! The capacity may shrink while permits are held; surplus permits are removed as they are released.
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ use super::roster::Stateful;
 use crate::capacity::Party;
 use crate::domain::error::DomainError;
 
-/// Way to the write permits.
+/// Handle to the write permits.
 pub type WriteSemaphoreHandle = ActorHandle<WriteSemaphore>;
 
-/// Where the number of permits wanted at this moment is read.
+/// Reads the number of permits wanted now.
 pub type Capacity = Arc<dyn Fn() -> usize + Send + Sync>;
 
-/// Takes a permit, if one is free.
+/// Takes a permit if one is free.
 #[derive(Debug)]
 pub struct TakePermit;
 
@@ -35,14 +35,14 @@ impl Request for TakePermit {
     }
 }
 
-/// The permits, kept outside the actor so that a restart does not hand out more than there are.
+/// The permits, kept outside the actor so that a restart can't hand out more than the capacity.
 struct Permits {
     semaphore: Arc<Semaphore>,
-    /// How many there are, free and taken.
+    /// Number of permits, free and held.
     size: usize,
 }
 
-/// The actor; clones share the permits.
+/// The write permit actor; clones share the permits.
 #[derive(Clone)]
 pub struct WriteSemaphore {
     permits: Arc<std::sync::Mutex<Permits>>,
@@ -50,7 +50,7 @@ pub struct WriteSemaphore {
 }
 
 impl WriteSemaphore {
-    /// `capacity`: how many permits there are at this moment.
+    /// `capacity` returns the number of permits wanted now.
     pub fn new(capacity: Capacity) -> Self {
         let permits = Permits {
             semaphore: Arc::new(Semaphore::new(0)),
@@ -83,7 +83,7 @@ impl Permits {
             self.semaphore.add_permits(wanted - self.size);
             self.size = wanted;
         } else {
-            // Only free ones can go now; the others go when they are back and the next write asks.
+            // Only free permits can be removed now; the rest go when a write asks after their release.
             self.size -= self.semaphore.forget_permits(self.size - wanted);
         }
     }

@@ -1,4 +1,4 @@
-//! The hosted service: its actors, its listeners, its first start.
+//! The hosted service: its actors, listeners and first start.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -44,13 +44,12 @@ pub struct Application {
 }
 
 impl Application {
-    /// Opens the store, starts the actors and listens. Must run inside an actix system whose runtime is
-    /// multi-threaded.
+    /// Opens the store, starts the actors and listens. Must run inside an actix system on a multi-threaded runtime.
     ///
     /// # Errors
-    /// Whatever keeps the service from starting, in words an operator can act on.
+    /// When the service can't start, in words an operator can act on.
     pub async fn start(settings: Settings) -> Result<Self, StartError> {
-        // Before the actors: each announces its figures when it starts.
+        // Installed before the actors, which register their metrics when they start.
         let recorder = telemetry::init_metrics().map_err(StartError::Setup)?;
         let runtime = Handle::current();
         let settings = Arc::new(settings);
@@ -131,7 +130,7 @@ impl Application {
             ),
         };
         load_demo(&store, &state).await?;
-        // The demo is written once; its index writer would keep its memory for as long as it is open.
+        // The demo workspace is written once; an open index writer would hold its memory for nothing.
         core.close_idle_indexes(Duration::ZERO).await;
         let background = vec![
             keep(roster, settings.keeper.max_restarts_per_minute),
@@ -159,17 +158,17 @@ impl Application {
         self.listening.admin_address
     }
 
-    /// The administrator made at this start, if it was the first one.
+    /// The administrator created at this start, if it was the first.
     pub fn first_admin(&self) -> Option<&FirstAdmin> {
         self.first_admin.as_ref()
     }
 
-    /// The handles, for whoever embeds the service.
+    /// The handles, for programs that embed the service.
     pub fn state(&self) -> &AppState {
         &self.state
     }
 
-    /// Stops accepting, lets what is under way finish, empties the audit writer, closes the store.
+    /// Stops accepting, lets requests in flight finish, drains the audit writer and closes the store.
     pub async fn stop(self) {
         let deadline = Duration::from_secs(self.state.settings.server.drain_seconds);
         self.listening.stop(deadline).await;

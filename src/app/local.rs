@@ -1,4 +1,4 @@
-//! The local service: its listeners around the memory.
+//! The local service: the memory and its listeners.
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
@@ -24,12 +24,12 @@ pub struct LocalApplication {
 }
 
 impl LocalApplication {
-    /// Starts the actors and listens.
+    /// Starts the actors and the listeners.
     ///
     /// # Errors
-    /// Whatever keeps the memory from starting, in words an operator can act on, or when an address can't be bound.
+    /// When the memory can't start, in words an operator can act on, or when an address can't be bound.
     pub async fn start(settings: LocalSettings, editor: Editor) -> Result<Self, StartError> {
-        // Before the actors: each announces its metrics when it starts.
+        // Installed before the actors, which register their metrics when they start.
         let recorder = telemetry::init_metrics().map_err(StartError::Setup)?;
         let web = settings.web.clone();
         let core = LocalCore::start(settings, editor).await?;
@@ -54,7 +54,7 @@ impl LocalApplication {
         self.listening.admin_address
     }
 
-    /// Ends the streams, lets what is under way finish, and closes the store.
+    /// Ends the streams, lets requests in flight finish, and closes the store.
     pub async fn stop(self) {
         let cutting = self.core.end_streams();
         self.listening.stop(self.drain).await;
@@ -80,7 +80,7 @@ fn listen(
             .next()
             .ok_or_else(|| StartError::Setup(format!("{place}: no address")))?,
     };
-    // A name may mean that too.
+    // A host name may also resolve to an unspecified address.
     if address.ip().to_canonical().is_unspecified() && web_settings.api_key.expose_secret().is_empty() {
         return Err(StartError::Setup(format!("web.host: {EVERYWHERE}")));
     }
@@ -99,7 +99,7 @@ fn listen(
             data.insert(peer);
         }
     })
-    // A client of a stream that went away frees its place at once, not with the next line.
+    // Frees the slot of a disconnected stream client at once rather than at the next line.
     .h1_allow_half_closed(false)
     .shutdown_timeout(web_settings.drain_seconds)
     .bind(address)

@@ -1,6 +1,6 @@
 //! The two services: each starts its actors, listens, and stops in order.
 //!
-//! `hosted` and `local` serve two APIs over one core; the listeners that both have stand here.
+//! `hosted` and `local` serve two APIs over one core. The listeners that both share are defined here.
 
 pub mod hosted;
 pub mod local;
@@ -18,7 +18,7 @@ pub use crate::lifecycle::StartError;
 
 const METRICS_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Folds the recorded latencies into their buckets: without it they pile up until somebody reads them.
+/// Folds recorded latencies into their buckets; without it they pile up until `/metrics` is read.
 async fn tidy_metrics(recorder: PrometheusHandle) {
     let mut ticks = tokio::time::interval(METRICS_INTERVAL);
     loop {
@@ -27,7 +27,7 @@ async fn tidy_metrics(recorder: PrometheusHandle) {
     }
 }
 
-/// Two listeners that serve: the API and the figures.
+/// Two running listeners: the API and the metrics.
 struct Listening {
     server: ServerHandle,
     admin_server: ServerHandle,
@@ -37,7 +37,7 @@ struct Listening {
 }
 
 impl Listening {
-    /// Stops accepting and waits, up to `deadline`, for what is under way.
+    /// Stops accepting and waits up to `deadline` for requests in flight.
     async fn stop(&self, deadline: Duration) {
         let stopping = async {
             self.server.stop(true).await;
@@ -50,7 +50,7 @@ impl Listening {
     }
 }
 
-/// Serves an API that is bound already, and the figures beside it.
+/// Serves an API that is already bound, and the metrics beside it.
 fn serve(
     server: actix_web::dev::Server,
     address: SocketAddr,

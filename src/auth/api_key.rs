@@ -9,10 +9,10 @@ use subtle::ConstantTimeEq;
 use super::random_bytes;
 use crate::domain::error::DomainError;
 
-/// What every key begins with.
+/// Prefix of every key.
 pub const PREFIX: &str = "tm_";
 
-/// Makes a new key.
+/// Generates a new key.
 pub fn generate() -> Result<SecretString, DomainError> {
     let secret: [u8; 32] = random_bytes()?;
     Ok(SecretString::from(format!(
@@ -21,7 +21,7 @@ pub fn generate() -> Result<SecretString, DomainError> {
     )))
 }
 
-/// The digest a key is stored and found by. The key has 256 random bits, so a fast digest is enough.
+/// The digest by which a key is stored and looked up. A key has 256 random bits, so a fast hash is enough.
 pub fn digest(key: &SecretString) -> String {
     hex::encode(Sha256::digest(key.expose_secret().as_bytes()))
 }

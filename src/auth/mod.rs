@@ -1,4 +1,4 @@
-//! Secrets: passwords, access tokens, API keys. Everything here is constant-time where it compares.
+//! Secrets: passwords, access tokens, API keys. All comparisons are constant-time.
 
 pub mod api_key;
 pub mod password;
@@ -9,10 +9,10 @@ use rand::rngs::OsRng;
 
 use crate::domain::error::DomainError;
 
-/// Parts of names that mark a secret.
+/// Name parts that mark a secret.
 const SECRET_NAMES: [&str; 4] = ["secret", "password", "token", "key"];
 
-/// Whether a setting or field of this name, or dotted path, holds a secret: no message shows its value.
+/// Whether a setting or field of this name or dotted path holds a secret, whose value no message may show.
 pub fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     SECRET_NAMES.iter().any(|part| name.contains(part))
@@ -21,7 +21,7 @@ pub fn is_secret_name(name: &str) -> bool {
 /// Random bytes from the operating system.
 ///
 /// # Errors
-/// When the operating system has none; then no secret can be made.
+/// When the operating system can't supply any.
 pub fn random_bytes<const N: usize>() -> Result<[u8; N], DomainError> {
     let mut bytes = [0u8; N];
     OsRng

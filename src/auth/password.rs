@@ -1,5 +1,5 @@
-//! Passwords: argon2id (RFC 9106) with the crate's recommended parameters. Slow on purpose: never call it on
-//! an async thread.
+//! Passwords: argon2id (RFC 9106) with the crate's recommended parameters. Deliberately slow: never call it on an async
+//! thread.
 
 use std::sync::LazyLock;
 
@@ -18,7 +18,7 @@ const MAX_BYTES: usize = 1024;
 /// Checks a new password against the rules; `field` names it in the error.
 ///
 /// # Errors
-/// `Invalid` with the rule that is broken.
+/// `Invalid` with the violated rule.
 pub fn check_new(field: &str, password: &SecretString) -> Result<(), DomainError> {
     let text = password.expose_secret();
     if text.chars().count() < MIN_CHARS {
@@ -45,8 +45,8 @@ pub fn hash(password: &SecretString) -> Result<String, DomainError> {
     Ok(hash.map_err(failed)?.to_string())
 }
 
-/// Whether the password fits the stored hash. Without a hash the same work is done against another one, so
-/// that an unknown account takes as long as a wrong password.
+/// Whether the password matches the stored hash. Without a hash, a stand-in is verified, so that an unknown account
+/// takes as long as a wrong password.
 pub fn verify(password: &SecretString, stored: Option<&str>) -> bool {
     static STAND_IN: LazyLock<Option<String>> = LazyLock::new(|| hash(&SecretString::from("")).ok());
     let known = stored.is_some();
@@ -62,7 +62,7 @@ pub fn verify(password: &SecretString, stored: Option<&str>) -> bool {
     fits && known
 }
 
-/// A password for the first administrator when none is given: 18 random bytes.
+/// Generates the first administrator's password if none is given: 18 random bytes.
 pub fn generate() -> Result<SecretString, DomainError> {
     Ok(SecretString::from(URL_SAFE_NO_PAD.encode(random_bytes::<18>()?)))
 }

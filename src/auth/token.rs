@@ -12,18 +12,18 @@ use super::random_bytes;
 use crate::domain::error::DomainError;
 use crate::files;
 
-/// Life of a token in seconds.
+/// Lifetime of a token in seconds.
 pub const LIFETIME: i64 = 86_400;
 const ISSUER: &str = "threat-memory";
 
-/// What a token says.
+/// The claims of a token.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claims {
     pub sub: Uuid,
     /// The workspace.
     pub ws: Uuid,
-    /// The moment, in microseconds, before which the user's tokens are void, as it was at sign-in: a token is
-    /// good only while it has not moved. `iat` has whole seconds, too few to tell before from after.
+    /// The user's revocation time at sign-in, in microseconds; tokens issued before it are void. A token is valid only
+    /// while that time is unchanged. `iat` has whole seconds, which are too coarse to compare with it.
     pub horizon: i64,
     pub iss: String,
     pub iat: i64,
@@ -38,7 +38,7 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// Tokens signed with this secret.
+    /// Creates a signer for this secret.
     pub fn new(secret: &SecretString) -> Self {
         let bytes = secret.expose_secret().as_bytes();
         Self {
@@ -47,7 +47,7 @@ impl Tokens {
         }
     }
 
-    /// A token for a user of a workspace whose tokens count from `horizon` on.
+    /// Issues a token for a user of a workspace; `horizon` is the user's current revocation time.
     pub fn issue(
         &self,
         user: Uuid,
@@ -68,7 +68,7 @@ impl Tokens {
             .map_err(|error| DomainError::internal("signing the token failed", error))
     }
 
-    /// The claims of a token, if it is ours and has not expired.
+    /// The claims of a token if it was signed by us and has not expired.
     pub fn read(&self, token: &str) -> Option<Claims> {
         let mut validation = Validation::new(Algorithm::HS256);
         validation.set_issuer(&[ISSUER]);
@@ -80,10 +80,10 @@ impl Tokens {
     }
 }
 
-/// The secret of a data directory: read, or made once and kept with mode 0600.
+/// The secret of a data directory: read, or created once and stored with mode 0600.
 ///
 /// # Errors
-/// When the file can't be read, written or is shorter than 32 bytes.
+/// When the file can't be read or written, or is shorter than 32 bytes.
 pub fn secret_of(data_dir: Option<&Path>) -> Result<SecretString, std::io::Error> {
     let fresh = || -> Result<SecretString, std::io::Error> {
         let bytes: [u8; 48] = random_bytes().map_err(std::io::Error::other)?;

@@ -1,4 +1,4 @@
-//! Bytes of request bodies that are being worked on.
+//! Bytes of request bodies in flight.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,13 +8,13 @@ use metrics::gauge;
 use super::{Party, Share};
 use crate::domain::error::DomainError;
 
-/// A party that holds no more than this part of the budget is never refused for what others hold.
+/// Fraction of the budget (1 in 64) up to which a party is never refused because of what others hold.
 const LITTLE: usize = 64;
 
-/// How many bytes of bodies a process works on at a time.
+/// Limits the bytes of request bodies in flight in the process.
 ///
-/// A workspace gets at most the part named at the start. Once half of all bytes are in use it gets no more than its
-/// fair share; the first bytes, a 64th of the budget, it gets whatever the others hold.
+/// A workspace gets at most the part set at creation. Once half of all bytes are in use it gets no more than its fair
+/// share. The first 64th of the budget is granted whatever the others hold.
 #[derive(Debug, Clone)]
 pub struct Budget {
     inner: Arc<Inner>,
@@ -33,8 +33,8 @@ struct Held {
     by: HashMap<Party, usize>,
 }
 
-/// The bytes of one body, and its place among the large ones if it is one; given back when dropped, so it must live
-/// as long as what was made of the body.
+/// The bytes of one body, and its large-body permit if it holds one. Released when dropped, so it must live as long as
+/// whatever was made from the body.
 #[derive(Debug)]
 pub struct Load {
     inner: Arc<Inner>,
@@ -44,7 +44,7 @@ pub struct Load {
 }
 
 impl Budget {
-    /// `total` bytes, of which one party gets at most `most`.
+    /// A budget of `total` bytes, of which one party gets at most `most`.
     pub fn new(total: usize, most: usize) -> Self {
         gauge!("body_bytes_in_flight").set(0.0);
         Self {
@@ -56,7 +56,7 @@ impl Budget {
         }
     }
 
-    /// A body of which nothing has come yet.
+    /// The load of a body of which nothing has been read yet.
     pub fn load(&self, party: Party) -> Load {
         Load {
             inner: Arc::clone(&self.inner),
@@ -76,7 +76,7 @@ impl Load {
     /// Counts more bytes of the body.
     ///
     /// # Errors
-    /// `Busy` when the budget or the party's part of it is used up; nothing is counted then.
+    /// `Busy` when the budget or the party's part of it is exhausted; nothing is counted then.
     pub fn grow(&mut self, bytes: usize) -> Result<(), DomainError> {
         let (total, most) = (self.inner.total, self.inner.most);
         let mut held = lock(&self.inner.held);
@@ -94,12 +94,12 @@ impl Load {
         Ok(())
     }
 
-    /// Bytes of the body, all of it once it has been read.
+    /// Bytes of the body counted so far; all of it once it has been read.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Keeps a place among the large bodies for as long as the bytes.
+    /// Holds a large-body permit for as long as the bytes.
     pub fn keep(&mut self, place: Share) {
         self.place = Some(place);
     }

@@ -1,4 +1,4 @@
-//! Threads for heavy work: parsing, planning and embedding of what comes in.
+//! Threads for CPU-bound work: parsing, planning and embedding of ingested data.
 
 use std::num::NonZero;
 use std::sync::LazyLock;
@@ -7,11 +7,11 @@ use super::{Party, Shares};
 use crate::blocking;
 use crate::domain::error::DomainError;
 
-/// As many as there are cores but one, which is left to reads.
+/// One permit per core but one, which is left to reads.
 static LANE: LazyLock<Shares> = LazyLock::new(|| Shares::new(threads(), 0, usize::MAX));
-/// Half of the threads that a process has for blocking calls: reads need them too.
+/// Two per core, half of the blocking threads on machines with 2 to 16 cores; reads need threads too.
 static INDEXING: LazyLock<Shares> = LazyLock::new(|| Shares::new(2 * cores(), 1, usize::MAX));
-/// One large body on each thread for heavy work, one that is being written meanwhile, and one for another workspace.
+/// One large body per thread for heavy work, one that is being written meanwhile, and one for another workspace.
 static PLACES: LazyLock<Shares> = LazyLock::new(|| Shares::new(threads() + 2, 1, usize::MAX));
 
 fn cores() -> usize {
@@ -22,8 +22,8 @@ fn threads() -> usize {
     cores().saturating_sub(1).max(1)
 }
 
-/// Runs one piece of heavy work on a thread of its own when it is its workspace's turn. Long work should come in
-/// pieces of some tens of milliseconds: between them others have their turn.
+/// Runs one piece of heavy work on a blocking thread once its workspace has a permit. Long work should come in pieces
+/// of some tens of milliseconds, so that others get their turn in between.
 ///
 /// # Errors
 /// Those of the work; `Internal` when it panics.
@@ -34,7 +34,7 @@ where
 {
     let turn = LANE.take(party).await;
     let run = move || {
-        // Ends with the work, not with whoever waits for it.
+        // Released when the work ends, even if the caller stops waiting.
         let _turn = turn;
         work()
     };
@@ -42,12 +42,12 @@ where
     done.unwrap_or_else(|error| Err(DomainError::internal("the request failed unexpectedly", error)))
 }
 
-/// Places for writes into a search index, which wait for each other and for the disk on a thread of their own.
+/// Permits for search-index writes, which wait for each other and for the disk on a blocking thread.
 pub fn indexing() -> &'static Shares {
     &INDEXING
 }
 
-/// Places for large bodies between parsing and the end of their work: parsed, one takes many times its size.
+/// Permits for large bodies from parsing to the end of their work: a parsed body takes many times its size.
 pub fn large_places() -> &'static Shares {
     &PLACES
 }

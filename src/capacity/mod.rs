@@ -1,11 +1,11 @@
-//! What a process can do at a time, and how much of it each workspace may use.
+//! Concurrency limits of the process, and how much of each a workspace may use.
 //!
-//! - [`Shares`]: places, such as those of an actor's gate, and the line before them.
-//! - [`Budget`]: bytes of request bodies that are being worked on.
-//! - [`heavy`]: the threads for work that takes a core for itself.
+//! - [`Shares`]: permits, such as those of an actor's gate, and the queue for them.
+//! - [`Budget`]: bytes of request bodies in flight.
+//! - [`heavy`]: threads for CPU-bound work.
 //!
-//! A workspace alone may use nearly everything; as soon as others are there it gets its fair share, so that the
-//! load of one is never the outage of another.
+//! A single workspace may use nearly everything. While others are active it gets its fair share, so that the load of
+//! one never causes an outage for another.
 
 mod budget;
 mod lane;
@@ -17,5 +17,5 @@ pub use budget::{Budget, Load};
 pub use lane::{heavy, indexing, large_places};
 pub use shares::{Share, Shares};
 
-/// Whose work it is: a workspace, or `None` for the service itself and for callers nobody knows yet.
+/// The owner of work: a workspace, or `None` for the service itself and for unauthenticated callers.
 pub type Party = Option<Uuid>;

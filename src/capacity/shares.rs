@@ -1,4 +1,4 @@
-//! Places shared out among workspaces.
+//! Permits shared among workspaces.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -7,21 +7,21 @@ use tokio::sync::oneshot;
 
 use super::Party;
 
-/// Places for work, and a line of those that wait for one.
+/// Permits for work, with a queue of waiting tasks.
 ///
-/// A workspace alone may take all places but the reserve, so that the next one finds a place at once. With others
-/// present (at work or waiting) it gets its fair share, at least one place; what it holds beyond that it keeps until
-/// its work ends. A place that comes free goes to the waiting workspace that holds the fewest. The line is shared
-/// out likewise. Work of no workspace may take every place.
+/// A single workspace may hold all permits but the reserve, so that another one gets a permit at once. While others are
+/// present (working or waiting) it may hold its fair share, at least one permit; permits beyond that it keeps until
+/// their work ends. A released permit goes to the waiting workspace that holds the fewest. The queue is shared in the
+/// same way. Work of no workspace may take every permit.
 #[derive(Debug, Clone)]
 pub struct Shares {
     state: Arc<Mutex<State>>,
 }
 
-/// A place; given back when dropped.
+/// A permit; released when dropped.
 #[derive(Debug)]
 pub struct Share {
-    /// `None` once it was taken back otherwise.
+    /// `None` once it has been released by other means.
     state: Option<Arc<Mutex<State>>>,
     party: Party,
 }
@@ -34,7 +34,7 @@ struct State {
     free: usize,
     waiting: usize,
     arrived: u64,
-    /// Those that hold a place or wait for one.
+    /// Parties that hold or wait for a permit.
     present: HashMap<Party, Presence>,
 }
 
@@ -51,7 +51,7 @@ struct Waiter {
 }
 
 impl Shares {
-    /// `capacity` places, of which a workspace alone leaves `reserve` to others; `line` may wait.
+    /// `capacity` permits, of which a single workspace leaves `reserve` to others; at most `line` tasks may wait.
     pub fn new(capacity: usize, reserve: usize, line: usize) -> Self {
         let state = State {
             capacity,
@@ -67,7 +67,7 @@ impl Shares {
         }
     }
 
-    /// Takes a place, waiting for it if need be; `None` when the line is full.
+    /// Takes a permit, waiting if necessary; `None` when the queue is full.
     pub async fn take(&self, party: Party) -> Option<Share> {
         let (number, handed) = {
             let mut state = lock(&self.state);
@@ -76,7 +76,7 @@ impl Shares {
             }
             state.queue(party)?
         };
-        // Whoever goes away leaves the line.
+        // A cancelled waiter leaves the queue.
         let _place = InLine {
             state: &self.state,
             party,
@@ -85,8 +85,8 @@ impl Shares {
         handed.await.ok()
     }
 
-    /// Takes a place; waits for it only while others hold what is this workspace's share, `None` when it has its
-    /// share already.
+    /// Takes a permit. Waits only while others hold part of this workspace's share; `None` if it already has its full
+    /// share.
     pub async fn take_own(&self, party: Party) -> Option<Share> {
         {
             let mut state = lock(&self.state);
@@ -100,19 +100,19 @@ impl Shares {
         self.take(party).await
     }
 
-    /// Places that nobody holds.
+    /// Number of free permits.
     pub fn free(&self) -> usize {
         lock(&self.state).free
     }
 
-    /// How many wait for a place.
+    /// Number of waiting tasks.
     pub fn waiting(&self) -> usize {
         lock(&self.state).waiting
     }
 }
 
 impl State {
-    /// The workspaces present, with this one.
+    /// Number of workspaces present, including this one.
     fn workspaces(&self, party: Party) -> usize {
         let others = self
             .present
@@ -121,12 +121,12 @@ impl State {
         others.count() + usize::from(party.is_some())
     }
 
-    /// Most places that a party may hold.
+    /// Most permits that a party may hold.
     fn most(&self, party: Party) -> usize {
         share(party, self.workspaces(party), self.capacity, self.reserve)
     }
 
-    /// Places that a party holds or waits for.
+    /// Permits that a party holds or waits for.
     fn claimed(&self, party: Party) -> usize {
         let presence = self.present.get(&party);
         presence.map_or(0, |presence| presence.held + presence.waiting.len())
@@ -146,7 +146,7 @@ impl State {
         }
     }
 
-    /// A place in the line, if there is one.
+    /// Adds a waiter to the queue, if there is room.
     fn queue(&mut self, party: Party) -> Option<(u64, oneshot::Receiver<Share>)> {
         let own = self
             .present
@@ -167,7 +167,8 @@ impl State {
         Some((number, handed))
     }
 
-    /// Makes room in a full line: the last one of the party with the longest line goes, if that is longer than `own`.
+    /// Makes room in a full queue: removes the last waiter of the party with the most waiters, if it has at least two
+    /// more than `own`.
     fn send_away_longest(&mut self, own: usize) -> Option<()> {
         let lines = self.present.values_mut().map(|presence| &mut presence.waiting);
         let longest = lines.max_by_key(|line| line.len())?;
@@ -179,7 +180,7 @@ impl State {
         Some(())
     }
 
-    /// Hands free places to those who wait and may have one.
+    /// Hands free permits to waiters that are entitled to one.
     fn hand_on(&mut self, own: &Arc<Mutex<State>>) {
         while self.free > 0 {
             let workspaces = self.workspaces(None);
@@ -199,7 +200,7 @@ impl State {
             self.waiting -= 1;
             let share = self.grant(party, own);
             if let Err(mut unwanted) = hand.send(share) {
-                // Whoever waited has gone away. Dropped as it is, the place would ask for the lock that is held here.
+                // The waiter is gone. Dropping its permit would try to take the lock that is held here.
                 unwanted.state = None;
                 self.give_back(party);
             }
@@ -231,7 +232,7 @@ impl Drop for Share {
     }
 }
 
-/// A place in the line.
+/// A waiter's position in the queue.
 struct InLine<'a> {
     state: &'a Arc<Mutex<State>>,
     party: Party,
@@ -250,13 +251,13 @@ impl Drop for InLine<'_> {
         state.waiting -= left;
         state.forget_if_gone(self.party);
         if left > 0 {
-            // With one workspace fewer the others' shares are larger.
+            // With one workspace fewer, the shares of the others grow.
             state.hand_on(self.state);
         }
     }
 }
 
-/// The share of a party in `all` when so many workspaces are present.
+/// The share of a party in `all` when this many workspaces are present.
 fn share(party: Party, workspaces: usize, all: usize, reserve: usize) -> usize {
     let share = match (party, workspaces) {
         (None, _) => all,

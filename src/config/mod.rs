@@ -1,6 +1,6 @@
-//! Settings: built-in defaults < config file < environment < flags, checked before anything starts.
+//! Settings: built-in defaults < config file < environment < flags, validated before anything starts.
 //!
-//! The defaults are `config/hosted.toml` itself, compiled in, so that the file can't say anything untrue.
+//! The defaults are `config/hosted.toml` itself, compiled in, so the file can't be out of date.
 
 pub mod local;
 mod secrets;
@@ -20,26 +20,26 @@ use self::secrets::SECRETS;
 use crate::auth::is_secret_name;
 use crate::domain::permission::Tier;
 
-/// The settings of the hosted service as they ship.
+/// The default settings of the hosted service.
 pub const HOSTED_DEFAULTS: &str = include_str!("../../config/hosted.toml");
 const PREFIX: &str = "THREAT_MEMORY_";
 
-/// A setting that can't be used; the message names the key and the rule.
+/// An unusable setting; the message names the key and the rule.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("configuration: {text}")]
 pub struct ConfigError {
     text: String,
-    /// Least and greatest value, where the rule is a range.
+    /// Minimum and maximum, if the rule is a range.
     range: Option<(Value, Value)>,
 }
 
 impl ConfigError {
-    /// `text` begins with the key and a colon.
+    /// `text` must start with the key and a colon.
     fn new(text: String) -> Self {
         Self { text, range: None }
     }
 
-    /// The same with the reason of the rule.
+    /// Appends the reason for the rule.
     fn explained(mut self, reason: &str) -> Self {
         self.text.push_str(&format!(" ({reason})"));
         self
@@ -51,7 +51,7 @@ impl ConfigError {
     }
 }
 
-/// Everything the hosted service can be told.
+/// All settings of the hosted service.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Settings {
@@ -95,7 +95,7 @@ pub struct ServerSettings {
 }
 
 impl ServerSettings {
-    /// Bytes of bodies that are worked on at a time.
+    /// Most bytes of bodies in flight.
     pub fn bodies_in_flight(&self) -> usize {
         self.bodies_in_flight_mib << 20
     }
@@ -109,9 +109,9 @@ pub struct StorageSettings {
     pub transaction_mib: usize,
     pub memtable_mib: usize,
     pub block_cache_mib: usize,
-    /// Sockets to an external database.
+    /// Connections to an external database.
     pub connections: usize,
-    /// One statement to an external database.
+    /// Time-out of one statement to an external database.
     pub timeout_ms: u64,
 }
 
@@ -122,7 +122,7 @@ pub struct LimitSettings {
     pub tiers: BTreeMap<String, u32>,
 }
 
-/// Days; 0 keeps for ever.
+/// Retention in days; 0 means forever.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RetentionSettings {
@@ -160,7 +160,7 @@ pub struct EmbeddingSettings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LlmProvider {
-    /// No model: the rules extractor.
+    /// No model; extraction uses rules only.
     None,
     Openai,
 }
@@ -171,7 +171,7 @@ pub struct LlmSettings {
     pub provider: LlmProvider,
     pub base_url: String,
     pub model: String,
-    /// One request, without its repetitions.
+    /// Time-out of one request, without retries.
     pub timeout_ms: u64,
     pub retries: u32,
     pub max_chunk_chars: usize,
@@ -193,7 +193,7 @@ pub struct KeeperSettings {
     pub max_restarts_per_minute: u32,
 }
 
-/// `[actors.<name>]`, one section per actor. The service refuses to start with a section that no actor has.
+/// `[actors.<name>]`, one section per actor. The service refuses to start if a section belongs to no actor.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(transparent)]
 pub struct ActorsSettings(BTreeMap<String, ActorSettings>);
@@ -204,32 +204,32 @@ impl ActorsSettings {
         self.0.get(name).copied().unwrap_or_default()
     }
 
-    /// The limits of one actor, to be changed.
+    /// Mutable limits of one actor.
     pub fn of_mut(&mut self, name: &str) -> &mut ActorSettings {
         self.0.entry(name.to_owned()).or_default()
     }
 
-    /// Every section, by the name of its actor.
+    /// All sections, by actor name.
     pub fn sections(&self) -> impl Iterator<Item = (&str, ActorSettings)> {
         self.0.iter().map(|(name, actor)| (name.as_str(), *actor))
     }
 }
 
-/// How much one actor takes on at a time.
+/// Capacity of one actor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ActorSettings {
     /// Reads that may wait for the gate.
     pub mailbox: usize,
-    /// Reads at a time.
+    /// Concurrent reads.
     pub gate: usize,
-    /// Writes at a time; one more is refused.
+    /// Concurrent writes; further ones are refused.
     pub write_gate: usize,
     pub timeout_ms: u64,
     pub write_timeout_ms: u64,
 }
 
-/// For an actor that the shipped file does not name.
+/// The limits of an actor that the default file does not list.
 impl Default for ActorSettings {
     fn default() -> Self {
         Self {
@@ -242,7 +242,7 @@ impl Default for ActorSettings {
     }
 }
 
-/// What the command line may override.
+/// Command-line overrides.
 #[derive(Debug, Clone, Default)]
 pub struct Flags {
     pub bind: Option<String>,
@@ -250,10 +250,10 @@ pub struct Flags {
 }
 
 impl Settings {
-    /// Reads and checks the settings.
+    /// Loads and validates the settings.
     ///
     /// # Errors
-    /// Names the key, its value's rule and, where there is one, the file.
+    /// Names the key, the rule for its value and, if there is one, the file.
     pub fn load(file: Option<&Path>, flags: &Flags) -> Result<Self, ConfigError> {
         let mut figment = Figment::from(Toml::string(HOSTED_DEFAULTS));
         if let Some(path) = file {
@@ -285,12 +285,12 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Requests per hour of a tier.
+    /// Requests per hour for a tier.
     pub fn tier_limit(&self, tier: Tier) -> u32 {
         self.limits.tiers.get(tier.as_str()).copied().unwrap_or(100)
     }
 
-    /// The directory for everything on disk, `None` for a store in memory.
+    /// The directory for everything on disk; `None` for an in-memory store.
     pub fn data_dir(&self) -> Option<PathBuf> {
         match self.storage.url.split_once("://") {
             Some(("mem", _)) => None,
@@ -301,14 +301,14 @@ impl Settings {
         }
     }
 
-    /// The folder of an embedded database's own files.
+    /// The directory of an embedded database's own files.
     pub fn engine_dir(&self) -> Option<PathBuf> {
         self.engine_url()
             .strip_prefix("surrealkv://")
             .map(|rest| PathBuf::from(rest.split_once('?').map_or(rest, |(path, _)| path)))
     }
 
-    /// The address of the database itself: a folder inside the data directory when it is embedded.
+    /// The address of the database itself; an embedded one lies in a folder inside the data directory.
     pub fn engine_url(&self) -> String {
         match self.storage.url.split_once("://") {
             Some(("surrealkv", path)) => {
@@ -327,7 +327,7 @@ impl Settings {
     }
 }
 
-/// `THREAT_MEMORY_SERVER__BIND` is `server.bind`; other names of the prefix are secrets or belong to other things.
+/// `THREAT_MEMORY_SERVER__BIND` is `server.bind`; names without `__` are secrets or not settings.
 fn environment() -> Env {
     Env::prefixed(PREFIX)
         .filter(|key| key.as_str().contains("__"))
@@ -359,7 +359,7 @@ fn describe(error: figment::Error) -> String {
     lines.join("; ")
 }
 
-/// A message of the TOML parser without the lines it quotes: a secret may stand in them.
+/// A TOML parser message without its source excerpt, which may contain a secret.
 fn without_excerpt(message: &str) -> String {
     let quoted = |line: &&str| {
         line.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ')
@@ -381,7 +381,7 @@ mod tests {
         };
         let settings = Settings::load(None, &flags).unwrap();
         assert_eq!(settings.server.bind.port(), 0);
-        // Not the port of a Prometheus on the same machine.
+        // Avoids the port of a Prometheus on the same machine.
         assert_eq!(settings.server.admin_bind.to_string(), "127.0.0.1:9464");
         assert_eq!(settings.data_dir(), None);
         assert_eq!(settings.tier_limit(Tier::Team), 1000);

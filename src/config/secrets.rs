@@ -1,4 +1,4 @@
-//! Secrets among the settings: text, whatever they look like, and shown in no message.
+//! Secrets among the settings: always text, whatever they look like, and never shown in a message.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{ConfigError, PREFIX};
 
-/// Secrets of the hosted service, and the two names that go with them: a variable each, without a section.
+/// Secrets of the hosted service, and two related names. Each has a variable of its own, without a section.
 pub(super) const SECRETS: [&str; 7] = [
     "jwt_secret",
     "admin_email",
@@ -20,10 +20,10 @@ pub(super) const SECRETS: [&str; 7] = [
     "embedding_api_key",
     "llm_api_key",
 ];
-/// How the TOML parser hands a date over.
+/// The key under which the TOML parser passes on a date.
 const DATE: &str = "$__toml_private_datetime";
 
-/// The secrets that variables set, each exactly as it stands there; an empty variable counts as unset.
+/// The secrets set by variables, verbatim; an empty variable counts as unset.
 pub(super) fn of_environment(
     variable: impl Fn(&str) -> Option<OsString>,
 ) -> Result<Vec<(&'static str, String)>, ConfigError> {
@@ -46,16 +46,16 @@ pub(super) fn variable_of(key: &str) -> String {
     format!("{PREFIX}{}", key.to_ascii_uppercase())
 }
 
-/// The secrets that stand in a file without quotes and so would be numbers, dates or truth values: by dotted path, as
-/// text. `is_text` tells which keys are to be text.
+/// Unquoted secrets of a file, which would be parsed as numbers, dates or booleans: by dotted path, as text. `is_text`
+/// tells which keys must be text.
 ///
 /// # Errors
-/// When the text can't be told from what the parser made of it; names the key.
+/// Names the key whose original text can't be recovered from the parsed value.
 pub(super) fn unquoted(
     file: &Path,
     is_text: impl Fn(&str) -> bool,
 ) -> Result<Vec<(String, String)>, ConfigError> {
-    // A file that can't be read is refused where it is read for all of its settings.
+    // An unreadable file is refused when all of its settings are loaded.
     let (Ok(source), Ok(tree)) = (
         std::fs::read_to_string(file),
         Figment::from(Toml::file(file)).extract::<Value>(),
@@ -95,7 +95,8 @@ fn bare_values(value: &Value, path: String, found: &mut Vec<(String, String)>) {
     }
 }
 
-/// Whether a file sets a key to exactly this text: `1_000` and `0x3e8` are written otherwise than the number reads.
+/// Whether a file sets a key to exactly this text; `1_000` and `0x3e8`, for example, parse to a number of different
+/// text.
 fn stands_in(source: &str, key: &str, text: &str) -> bool {
     source.split(key).skip(1).any(|rest| {
         let rest = rest

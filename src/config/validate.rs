@@ -1,4 +1,4 @@
-//! The rules that types can't say.
+//! Rules that types can't express.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -14,7 +14,7 @@ use crate::auth::{is_secret_name, password};
 use crate::domain::email::is_email;
 use crate::domain::permission::Tier;
 
-/// A shorter HMAC key than the digest weakens HS256 (RFC 7518 section 3.2).
+/// HS256 needs a key at least as long as the digest (RFC 7518 section 3.2).
 const SECRET_BYTES: usize = 32;
 
 impl Settings {
@@ -24,7 +24,7 @@ impl Settings {
         let bodies = self.server.bodies_in_flight_mib;
         within("server.bodies_in_flight_mib", bodies, 1..=65_536)?;
         if self.server.bodies_in_flight() / 2 < self.server.body_limit {
-            // A workspace gets half of it, so a larger body would never be read.
+            // A workspace gets half of it, so a larger body could never be read.
             return Err(ConfigError::new(format!(
                 "server.bodies_in_flight_mib: must hold two bodies of server.body_limit, is {bodies}"
             )));
@@ -88,7 +88,7 @@ impl Settings {
         self.first_admin_rules()
     }
 
-    /// Checked at every start: whoever sets them is told at once, not when the store is empty one day.
+    /// Checked at every start, so that mistakes show at once and not when the store is empty one day.
     fn first_admin_rules(&self) -> Result<(), ConfigError> {
         if let Some(email) = &self.admin_email
             && !is_email(email.trim())
@@ -127,7 +127,7 @@ impl Settings {
             )),
             Some(("mem://", _)) => Ok(()),
             Some((scheme, "")) => Err(ConfigError::new(format!("storage.url: {scheme} needs what follows it"))),
-            // Without the value: it is in logs before anybody sees the mistake.
+            // Omits the value, which would otherwise end up in logs.
             Some(("ws://" | "wss://", rest)) if rest.contains('@') => Err(ConfigError::new(
                 "storage.url: must not hold credentials; use THREAT_MEMORY_STORAGE_USER and THREAT_MEMORY_STORAGE_PASSWORD".into(),
             )),
@@ -141,7 +141,7 @@ impl Settings {
     }
 }
 
-/// What an external database is reached by.
+/// Connection settings of an external database.
 pub(super) fn server_rules(connections: usize, timeout_ms: u64) -> Result<(), ConfigError> {
     within("storage.connections", connections, 1..=64)?;
     within("storage.timeout_ms", timeout_ms, 100..=600_000)
@@ -163,7 +163,7 @@ pub(super) fn embedding_rules(embedding: &EmbeddingSettings) -> Result<(), Confi
     within("embedding.timeout_ms", embedding.timeout_ms, 100..=600_000)
 }
 
-/// An address to which a path can be added; it is shown and logged, so it holds no secret.
+/// A base URL to which a path can be added. It is shown and logged, so it must hold no secret.
 pub(super) fn endpoint(key: &str, url: &str) -> Result<(), ConfigError> {
     let refuse = |rule: &str| Err(ConfigError::new(format!("{key}: {rule}")));
     let fits = |url: &reqwest::Url| matches!(url.scheme(), "http" | "https") && url.has_host();
@@ -192,7 +192,7 @@ pub(super) fn llm_rules(llm: &LlmSettings) -> Result<(), ConfigError> {
     within("llm.timeout_ms", llm.timeout_ms, 100..=600_000)?;
     within("llm.retries", llm.retries, 0..=10)?;
     within("llm.max_chunk_chars", llm.max_chunk_chars, 500..=200_000)?;
-    // More would read most of a text twice.
+    // A larger overlap would read most of the text twice.
     within(
         "llm.overlap_chars",
         llm.overlap_chars,

@@ -1,8 +1,8 @@
-//! Audit entries and the hash chain that shows whether anybody changed them.
+//! Audit entries and the hash chain that makes tampering evident.
 //!
-//! Each entry has a digest over its own fields; each link of a workspace's chain has a digest over
-//! its place, its entry's digest and the link before it (the construction of RFC 9162's log entries,
-//! without the tree). Changing, removing or reordering an entry breaks every link after it.
+//! Each entry has a digest over its own fields. Each link of a workspace's chain has a digest over its sequence
+//! number, its entry's digest and the previous link's hash (as in RFC 9162 log entries, without the tree).
+//! Changing, removing or reordering an entry breaks every later link.
 
 use std::net::IpAddr;
 
@@ -41,7 +41,7 @@ pub struct AuditEntry {
 }
 
 impl AuditEntry {
-    /// An entry for something `by` did.
+    /// An entry for an action of `by`.
     pub fn by(by: &Principal, action: &str, resource: &str, outcome: Outcome, now: DateTime<Utc>) -> Self {
         let mut entry = Self::anonymous(by.workspace.id, by.ip, action, resource, outcome, now);
         entry.user_id = Some(by.user_id());
@@ -54,7 +54,7 @@ impl AuditEntry {
         entry
     }
 
-    /// An entry for something done without (valid) credentials.
+    /// An entry for an action without (valid) credentials.
     pub fn anonymous(
         tenant: Uuid,
         ip: IpAddr,
@@ -74,12 +74,12 @@ impl AuditEntry {
             outcome,
             ip_address: Some(ip.to_string()),
             metadata: Map::new(),
-            // The chain hashes the time as text, so it keeps no more digits than that text has.
+            // The chain hashes the time as text, so keep only the precision of that text.
             created_at: now.trunc_subsecs(6),
         }
     }
 
-    /// Names the thing that was acted on.
+    /// Sets the id of the resource that was acted on.
     #[must_use]
     pub fn on(mut self, resource_id: impl ToString) -> Self {
         self.resource_id = Some(resource_id.to_string());
@@ -95,7 +95,7 @@ impl AuditEntry {
 
     /// SHA-256 over the canonical JSON of the entry (keys sorted, RFC 8785 for these types).
     pub fn digest(&self) -> String {
-        // A struct of plain fields always serialises.
+        // Serializing a struct of plain fields cannot fail.
         let value = serde_json::to_value(self).unwrap_or(Value::Null);
         hex::encode(Sha256::digest(value.to_string()))
     }
@@ -113,10 +113,10 @@ pub struct ChainLink {
 }
 
 impl ChainLink {
-    /// What the first link points back to.
+    /// The previous hash of the first link.
     pub const GENESIS: &'static str = "0000000000000000000000000000000000000000000000000000000000000000";
 
-    /// The link that puts an entry with this digest after `prev` (sequence number and hash).
+    /// The link that appends an entry with this digest to `prev` (sequence number and hash).
     pub fn after(tenant: Uuid, prev: Option<(u64, &str)>, entry: Uuid, entry_hash: String) -> Self {
         let (seq, prev_hash) = prev.map_or((1, Self::GENESIS), |(seq, hash)| (seq + 1, hash));
         let mut hasher = Sha256::new();
@@ -146,15 +146,15 @@ impl ChainLink {
 pub struct ChainReport {
     pub valid: bool,
     pub entries: u64,
-    /// Entries written a moment ago that have no link yet.
+    /// Recent entries that are not linked yet.
     pub unchained: u64,
-    /// Hash of the last link: note it elsewhere to prove later that nothing was cut off.
+    /// Hash of the last link. Recording it elsewhere allows truncation to be detected later.
     pub head: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_error: Option<String>,
 }
 
-/// Checks links in order one after the other, so a log of any length needs constant memory.
+/// Checks links one by one, so a log of any length takes constant memory.
 #[derive(Debug)]
 pub struct ChainCheck {
     tenant: Uuid,
@@ -163,7 +163,7 @@ pub struct ChainCheck {
 }
 
 impl ChainCheck {
-    /// A check that has seen nothing yet.
+    /// A check that has not seen any link yet.
     pub fn new(tenant: Uuid) -> Self {
         Self {
             tenant,
@@ -172,7 +172,7 @@ impl ChainCheck {
         }
     }
 
-    /// Takes the next link with the entry it names, `None` when the entry is gone.
+    /// Checks the next link against its entry, which is `None` if the entry is missing.
     pub fn link(&mut self, link: &ChainLink, entry: Option<&AuditEntry>) {
         let prev = self.last.as_ref().map(|(seq, hash)| (*seq, hash.as_str()));
         let want = ChainLink::after(self.tenant, prev, link.entry, link.entry_hash.clone());
@@ -188,14 +188,14 @@ impl ChainCheck {
         self.last = Some((link.seq, link.hash.clone()));
     }
 
-    /// Records a problem; the first one is the one reported.
+    /// Records a problem; only the first one is reported.
     pub fn fail(&mut self, problem: Option<String>) {
         if self.first_error.is_none() {
             self.first_error = problem;
         }
     }
 
-    /// The report, with the number of entries that have no link yet.
+    /// Finishes the check; `unchained` is the number of entries without a link.
     pub fn finish(self, unchained: u64) -> ChainReport {
         let (entries, head) = self.last.unwrap_or((0, ChainLink::GENESIS.to_owned()));
         ChainReport {

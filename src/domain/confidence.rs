@@ -7,7 +7,6 @@ use serde::{Deserialize, Deserializer, Serialize};
 pub struct Confidence(f64);
 
 impl Confidence {
-    /// The value.
     pub fn value(self) -> f64 {
         self.0
     }
@@ -17,7 +16,7 @@ impl TryFrom<f64> for Confidence {
     type Error = &'static str;
 
     fn try_from(number: f64) -> Result<Self, Self::Error> {
-        // NaN is in no range.
+        // NaN is outside every range.
         if (0.0..=1.0).contains(&number) {
             Ok(Self(number))
         } else {

@@ -1,9 +1,9 @@
-//! A place in a text that only moves forward: the loops of all scanners run on it.
+//! A forward-only position in a text, used by the loops of all scanners.
 //!
-//! A loop that takes a character with [`Cursor::bump`] in each turn ends, whatever it makes of a look-ahead: what it
-//! found may move the place on, never back.
+//! A loop that calls [`Cursor::bump`] on every iteration terminates, whatever its look-ahead finds: a look-ahead
+//! may move the cursor forward, never back.
 
-/// A place in a text, always between two characters.
+/// A position in a text, always on a character boundary.
 #[derive(Debug, Clone)]
 pub(crate) struct Cursor<'t> {
     text: &'t str,
@@ -15,19 +15,19 @@ impl<'t> Cursor<'t> {
         Cursor { text, at: 0 }
     }
 
-    /// Bytes before this place.
+    /// Byte offset of the cursor.
     pub(crate) fn at(&self) -> usize {
         self.at
     }
 
-    /// The text behind this place.
+    /// The text after the cursor.
     pub(crate) fn rest(&self) -> &'t str {
         self.text.get(self.at..).unwrap_or_default()
     }
 
-    /// The next character, without taking it.
+    /// The next character, without consuming it.
     pub(crate) fn peek(&self) -> Option<char> {
-        // Most texts are ASCII: no need to decode.
+        // Most texts are ASCII, which needs no decoding.
         match self.text.as_bytes().get(self.at).copied() {
             Some(byte) if byte.is_ascii() => Some(char::from(byte)),
             Some(_) => self.rest().chars().next(),
@@ -35,23 +35,22 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Takes the next character; none at the end.
+    /// Consumes the next character; `None` at the end.
     pub(crate) fn bump(&mut self) -> Option<char> {
         let c = self.peek()?;
         self.at += c.len_utf8();
         Some(c)
     }
 
-    /// Takes characters as long as they fit.
+    /// Consumes characters while the predicate holds.
     pub(crate) fn skip_while(&mut self, mut fits: impl FnMut(char) -> bool) {
         while let Some(c) = self.peek().filter(|c| fits(*c)) {
             self.at += c.len_utf8();
         }
     }
 
-    /// Moves on to `at`, bytes from the start of the text. A place behind this one is a fault of the caller, and
-    /// inside a character there is none: a build with debug assertions panics, any other stays where it is or moves on
-    /// to the next character.
+    /// Moves forward to byte offset `at`. An offset behind the cursor or inside a character is a bug in the
+    /// caller: it panics with debug assertions; otherwise the cursor stays put or moves to the next character.
     pub(crate) fn skip_to(&mut self, at: usize) {
         debug_assert!(at >= self.at, "a scanner went back from {} to {at}", self.at);
         debug_assert!(self.text.is_char_boundary(at), "{at} is inside a character");

@@ -1,4 +1,4 @@
-//! One node with what surrounds it, and one evidence record: the shapes of what is asked for by its id.
+//! Detail views: a node with its relationships and evidence, and a single evidence record.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -11,7 +11,7 @@ use super::stix::object;
 use super::tlp::Tlp;
 
 wire_enum! {
-    /// Whether a relationship leads away from the node that was asked for, or to it.
+    /// Direction of a relationship relative to the requested node.
     Direction, "outgoing, incoming" {
         Outgoing = "outgoing",
         Incoming = "incoming",
@@ -27,7 +27,7 @@ pub struct OtherEnd {
     pub tlp: Tlp,
 }
 
-/// A relationship of a node, seen from that node.
+/// A relationship as seen from one of its nodes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NodeRelationship {
     pub id: Uuid,
@@ -47,11 +47,11 @@ impl Marked for NodeRelationship {
     }
 }
 
-/// What an evidence record is, without what it says.
+/// Metadata of an evidence record, without its content.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EvidenceHead {
     pub id: Uuid,
-    /// The way in: `stix`, `osint`, `misp`, `analyst`, `report`, `staged`.
+    /// The ingest source: `stix`, `osint`, `misp`, `analyst`, `report`, `staged`.
     pub kind: String,
     pub title: String,
     pub source: String,
@@ -65,19 +65,19 @@ impl Marked for EvidenceHead {
     }
 }
 
-/// An evidence record with what it says.
+/// An evidence record with its content.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EvidenceRecord {
     #[serde(flatten)]
     pub head: EvidenceHead,
-    /// What it says in words; empty when it says nothing in words.
+    /// The readable text of the original; empty if it has none.
     pub text: String,
-    /// What came in, as it is kept: for `stix` the object.
+    /// The original as stored; for `stix`, the object.
     pub original: Map<String, Value>,
 }
 
 impl EvidenceRecord {
-    /// The record of an original.
+    /// Builds the record of an original.
     pub fn new(head: EvidenceHead, original: Map<String, Value>) -> Self {
         Self {
             text: text_of(&original),
@@ -93,8 +93,8 @@ impl Marked for EvidenceRecord {
     }
 }
 
-/// The words of an original: the text of a preview, the blocks of a report, else the description of an object, an item
-/// or an entry, or the info of a MISP event.
+/// The readable text of an original: the text of a preview, the blocks of a report, the description of an object,
+/// item or entry, or the info of a MISP event.
 fn text_of(original: &Map<String, Value>) -> String {
     if let Some(blocks) = original.get("content_blocks").and_then(Value::as_array) {
         let blocks: Vec<String> = blocks.iter().filter_map(Value::as_object).map(block).collect();

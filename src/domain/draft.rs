@@ -1,7 +1,7 @@
-//! What every way in other than STIX produces: nodes, evidence and stated relationships, not yet stored.
+//! The output of every ingest source other than STIX: nodes, evidence and stated relationships, not yet stored.
 //!
-//! Pure. A draft's identity decides whether it is new: the store makes the id of a row from it, so the same
-//! item taken in twice is one node. Drafts refer to each other by position.
+//! Pure. The store derives a row's id from the draft's identity, so ingesting the same item twice yields one node.
+//! Drafts refer to each other by position.
 
 use serde_json::{Map, Value};
 
@@ -9,7 +9,7 @@ use super::confidence::Confidence;
 use super::node::NodeType;
 use super::tlp::Tlp;
 
-/// What an entry without its own marking or confidence gets.
+/// Defaults for an entry without its own marking or confidence.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ItemDefaults {
     pub tlp: Tlp,
@@ -18,7 +18,7 @@ pub struct ItemDefaults {
 }
 
 impl ItemDefaults {
-    /// What the request says, or else what is usual for its way in.
+    /// The values from the request, or the usual ones of its ingest source.
     pub fn or(
         tlp: Option<Tlp>,
         usual_tlp: Tlp,
@@ -32,47 +32,47 @@ impl ItemDefaults {
     }
 }
 
-/// A node to be created, or to be merged into the one that is it already.
+/// A node to create, or to merge into an existing one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NodeDraft {
-    /// What makes two drafts one node, such as `ioc\0domain\0evil.example`; see [`identity`].
+    /// Drafts with the same identity are one node, such as `ioc\0domain\0evil.example`; see [`identity`].
     pub identity: String,
     pub node_type: NodeType,
     pub name: String,
     pub description: String,
-    /// Who says so: a collector, an organisation, a report.
+    /// The origin of the claim: a collector, an organisation, a report.
     pub source: String,
-    /// Which way in: `osint`, `misp`, `analyst`, `report`, `staged`.
+    /// The ingest source: `osint`, `misp`, `analyst`, `report`, `staged`.
     pub source_type: &'static str,
     pub tlp: Tlp,
     /// 0 to 1.
     pub confidence: f64,
-    /// Free-form; `aliases` (strings), `external_ids` (strings) and `value` (string) are searched as names.
+    /// Free-form; `aliases` (strings), `external_ids` (strings) and `value` (string) are searchable as names.
     pub properties: Compact,
     /// Positions in [`Drafts::evidence`].
     pub evidence: Vec<usize>,
-    /// Whether a node of the same type that carries this name or one of the aliases is the same node, also
-    /// when its identity differs (actors, tools, techniques, vulnerabilities; never indicators).
+    /// Whether to merge with a node of the same type that has this name or one of the aliases, even if its
+    /// identity differs (true for actors, tools, techniques, vulnerabilities; never for indicators).
     pub merge_by_name: bool,
 }
 
-/// Where a fact comes from.
+/// The source of a fact.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EvidenceDraft {
-    /// What makes two records one.
+    /// Records with the same identity are one.
     pub identity: String,
     /// `osint`, `misp`, `analyst`, `report`, `staged`.
     pub kind: &'static str,
-    /// The id it has where it comes from: an event UUID, a URL.
+    /// Its id at the source: an event UUID, a URL.
     pub ext_id: Option<String>,
     pub title: String,
     pub source: String,
     pub tlp: Tlp,
-    /// The original, kept whole.
+    /// The complete original.
     pub raw: Compact,
 }
 
-/// A relationship that the source states; mere co-occurrence is none.
+/// A relationship that the source states; mere co-occurrence does not count.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EdgeDraft {
     /// Positions in [`Drafts::nodes`].
@@ -82,13 +82,13 @@ pub struct EdgeDraft {
     pub relationship: String,
     pub tlp: Tlp,
     pub confidence: f64,
-    /// What states it: a sentence, a MISP object reference.
+    /// The statement: a sentence, a MISP object reference.
     pub proof: String,
     /// Position in [`Drafts::evidence`].
     pub evidence: usize,
 }
 
-/// One request's worth of drafts.
+/// The drafts of one request.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Drafts {
     pub nodes: Vec<NodeDraft>,
@@ -96,17 +96,17 @@ pub struct Drafts {
     pub edges: Vec<EdgeDraft>,
 }
 
-/// What a node takes of memory while it is written and indexed, beside its texts, in bytes; measured.
+/// Memory in bytes that a node takes while it is written and indexed, not counting its texts; measured.
 const NODE: usize = 5 << 10;
 /// The same for an evidence record or an edge.
 const RECORD: usize = 3 << 9;
 
-/// What a text takes while it is written and indexed, as a multiple of its length: the draft, the transaction, and the
-/// copies that the database makes of one to commit it; measured.
+/// Memory that a text takes while it is written and indexed, as a multiple of its length: the draft, the
+/// transaction, and the copies that the database makes on commit; measured.
 pub const COPIES: f64 = 6.2;
 
 impl Drafts {
-    /// About how many bytes of memory it takes to write and index these drafts.
+    /// Estimated bytes of memory needed to write and index these drafts.
     pub fn weight(&self) -> usize {
         let node = |node: &NodeDraft| {
             let texts = [&node.identity, &node.name, &node.description, &node.source];
@@ -125,12 +125,12 @@ impl Drafts {
     }
 }
 
-/// A JSON object while it waits to be stored: as text, because a map takes several times as much.
+/// A JSON object waiting to be stored, kept as text because a map takes several times the memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Compact(Box<str>);
 
 impl Compact {
-    /// The text of a stored object, taken as it is.
+    /// Wraps the text of a stored object without checking it.
     pub fn from_text(text: String) -> Self {
         Self(text.into())
     }
@@ -140,12 +140,12 @@ impl Compact {
         &self.0
     }
 
-    /// Whether there is nothing in it.
+    /// Whether the object has no members.
     pub fn is_empty(&self) -> bool {
         &*self.0 == "{}"
     }
 
-    /// The object; a text that is none gives an empty one.
+    /// The parsed object; empty if the text is not an object.
     pub fn map(&self) -> Map<String, Value> {
         serde_json::from_str(&self.0).unwrap_or_default()
     }
@@ -157,7 +157,7 @@ impl From<Map<String, Value>> for Compact {
     }
 }
 
-/// An identity out of its parts; NUL can't be part of any of them, so different parts never look alike.
+/// Joins parts into an identity. NUL is removed from the parts, so different parts cannot collide.
 pub fn identity<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
     let parts: Vec<String> = parts.into_iter().map(|part| part.replace('\0', "")).collect();
     parts.join("\0")

@@ -1,10 +1,10 @@
-//! What can be told of an e-mail address without its mail server.
+//! Checks on an e-mail address that need no mail server.
 
 /// Longest address in bytes (RFC 5321 section 4.5.3.1).
 pub const MAX_EMAIL: usize = 254;
 
-/// One `@` with something on both sides, no spaces, at most [`MAX_EMAIL`] bytes; more than that only the mail server
-/// knows.
+/// Whether the text has one `@` with something on both sides, no spaces, and at most [`MAX_EMAIL`] bytes. Only the
+/// mail server can tell more.
 pub fn is_email(text: &str) -> bool {
     let clean = !text.chars().any(|c| c.is_whitespace() || c.is_control());
     let parts = text

@@ -1,8 +1,8 @@
-//! The one error type of the core. Each API maps [`ErrorKind`] to a status in one exhaustive match.
+//! The error type of the core. Each API maps [`ErrorKind`] to a status in one exhaustive match.
 
 use std::time::Duration;
 
-/// What went wrong, in words a client may read; [`DomainError::kind`] is what code decides by.
+/// What went wrong, in words for the client. Code decides by [`DomainError::kind`].
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum DomainError {
     /// A value in the request breaks a rule; `field` is its dotted path.
@@ -18,22 +18,22 @@ pub enum DomainError {
     Conflict(String),
     #[error("body exceeds the limit of {limit} bytes")]
     TooLarge { limit: usize },
-    /// All of a request is written in one transaction, and this one is too large for the store.
+    /// A request is written in one transaction, and this one is too large for the store.
     #[error(
         "{} than the {limit_mib} MiB that one transaction may hold (storage.transaction_mib): split the bundle; what has an id \
          can be sent again without harm", too_much(*needed_mib)
     )]
     TransactionTooLarge {
-        /// What it would take, where that is known.
+        /// The size needed, if known.
         needed_mib: Option<u64>,
         limit_mib: u64,
     },
     #[error("the body was not sent in time")]
     TooSlow,
-    /// What was built for export breaks a STIX rule, so none of it leaves.
+    /// The bundle built for export breaks a STIX rule, so nothing is exported.
     #[error("STIX bundle failed validation")]
     InvalidBundle { details: String },
-    /// Nothing of a session may leave before somebody defines the markings of its objects.
+    /// Every object of the session is withheld from export until its markings are defined.
     #[error(
         "all {count} objects of this session are held back, because a marking of theirs is not defined: send its \
          marking-definition and export again"
@@ -41,12 +41,12 @@ pub enum DomainError {
     HeldBack { count: u64 },
     #[error("rate limit exceeded")]
     RateLimited { retry_after: Duration },
-    /// The gate of an actor is full, or the actor is being restarted.
+    /// The actor has no free permit, or is being restarted.
     #[error("{actor} is busy; retry shortly")]
     Busy { actor: &'static str },
     #[error("{actor} did not answer in time")]
     Timeout { actor: &'static str },
-    /// The disk failed a write; what was acknowledged before is safe, and can be read.
+    /// A disk write failed. Everything acknowledged before is safe and readable.
     #[error(
         "the storage can't be written (is the disk full?); writes are refused until the service is restarted"
     )]
@@ -56,12 +56,12 @@ pub enum DomainError {
         "the database can't be reached; what was sent may or may not have taken effect, and can be sent again"
     )]
     StorageUnreachable,
-    /// For the log only: the client reads `what` and nothing of `cause`.
+    /// The client sees `what`; `cause` is only logged.
     #[error("{what}")]
     Internal { what: &'static str, cause: String },
 }
 
-/// The closed set of failure kinds every API has a status for.
+/// The closed set of failure kinds; every API has a status for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ErrorKind {
     Invalid,
@@ -86,7 +86,7 @@ impl DomainError {
         }
     }
 
-    /// A failure on our side; `cause` goes to the log and never to the client.
+    /// An internal failure; `cause` is logged and never sent to the client.
     pub fn internal(what: &'static str, cause: impl std::fmt::Display) -> Self {
         Self::Internal {
             what,

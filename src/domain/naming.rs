@@ -1,9 +1,9 @@
-//! What makes two mentions one node: the identity of a name, the same whichever way it came in.
+//! Identity of names: when two mentions are one node, independent of the ingest source.
 //!
-//! A name that is in the gazetteer stands for its entry, one that carries an assigned identifier (CVE, ATT&CK) for
-//! that identifier, an indicator for its kind and canonical value. Where the kind is stated (a MISP attribute, a hit
-//! in a text) it decides, through [`indicator_identity`]; where only the words are there, the rules extractor tells
-//! the kind from them.
+//! A name in the gazetteer has the identity of its entry, a name with an assigned identifier (CVE, ATT&CK)
+//! that of the identifier, and an indicator that of its kind and canonical value. A stated kind (a MISP
+//! attribute, a hit in a text) decides, through [`indicator_identity`]. Without one, the rules extractor
+//! infers the kind from the words.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -11,13 +11,13 @@ use super::draft::identity;
 use super::extraction::{EntityKind, Extractor, Gazetteer, Mention, canonical_name, refang};
 use super::node::NodeType;
 
-/// The kind of an indicator that is none of the known ones.
+/// The kind of an indicator that has no known kind.
 pub const OTHER_KIND: &str = "value";
 
-/// An indicator: what it is, and its canonical form.
+/// An indicator: its kind and its canonical form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Indicator {
-    /// `None` for a text that no rule knows.
+    /// `None` if no rule recognises the text.
     pub kind: Option<EntityKind>,
     pub value: String,
 }
@@ -28,14 +28,14 @@ impl Indicator {
         self.kind.map_or(OTHER_KIND, EntityKind::as_str)
     }
 
-    /// What makes it one node.
+    /// The identity of its node.
     pub fn identity(&self) -> String {
         identity([NodeType::Ioc.as_str(), self.kind_name(), &self.value])
     }
 }
 
-/// The identity of a name of this type, and whether a node that carries the name is the same one even when its
-/// identity differs (a CVE that came in as STIX has the identity of its STIX id): never for indicators.
+/// The identity of a name of this type, and whether to merge with a node that has the name but another identity (a
+/// CVE from STIX has the identity of its STIX id). Indicators are never merged by name.
 pub fn identity_of(node_type: NodeType, name: &str) -> (String, bool) {
     let name = name.trim();
     match node_type {
@@ -44,7 +44,7 @@ pub fn identity_of(node_type: NodeType, name: &str) -> (String, bool) {
             Some(id) => (identity([node_type.as_str(), &id]), true),
             None => (named(node_type, name), true),
         },
-        // Two reports of one title are two reports unless all else agrees.
+        // Two reports with the same title are distinct unless everything else agrees.
         NodeType::Osint => (named(node_type, name), false),
         // ATT&CK ids keep their dot: T1059.001.
         NodeType::Attck => match identifier_in(node_type, name) {
@@ -55,7 +55,7 @@ pub fn identity_of(node_type: NodeType, name: &str) -> (String, bool) {
     }
 }
 
-/// What an indicator is by its text alone.
+/// Classifies an indicator by its text alone.
 pub fn indicator_of(text: &str) -> Indicator {
     let text = text.trim_matches(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '<' | '>'));
     if let Some(hit) = whole_hit(text).filter(|hit| hit.kind.node_type() == NodeType::Ioc) {
@@ -77,8 +77,8 @@ pub fn indicator_of(text: &str) -> Indicator {
     }
 }
 
-/// The identity of an indicator whose kind is stated: an [`EntityKind`] wire name, or any other name for what has
-/// none of ours (`mutex`, `user-agent`).
+/// The identity of an indicator whose kind is stated: an [`EntityKind`] wire name, or any other name for a kind
+/// without one (`mutex`, `user-agent`).
 pub fn indicator_identity(kind: &str, value: &str) -> String {
     let known = kind.parse::<EntityKind>().ok();
     let value = match known {
@@ -88,7 +88,7 @@ pub fn indicator_identity(kind: &str, value: &str) -> String {
     identity([NodeType::Ioc.as_str(), kind, &value])
 }
 
-/// The canonical form of an indicator's value: refanged, and in one case where case means nothing.
+/// The canonical form of an indicator's value: refanged, and lower-cased where case is insignificant.
 pub fn canonical_value(kind: EntityKind, value: &str) -> String {
     let found = indicator_of(value);
     if found.kind == Some(kind) {
@@ -98,21 +98,21 @@ pub fn canonical_value(kind: EntityKind, value: &str) -> String {
     }
 }
 
-/// The hit that is the whole text, if there is one.
+/// The extractor's hit that spans the whole text, if any.
 pub fn whole_hit(text: &str) -> Option<Mention> {
     let mut hits = Extractor::shared().extract(text);
     let hit = hits.pop().filter(|hit| hit.span == (0..text.len()))?;
     hits.is_empty().then_some(hit)
 }
 
-/// `PowerShell (T1059.001)`, `T1059.001 PowerShell`: the identifier of this type at one end of the name.
+/// The identifier of this type at one end of the name: `PowerShell (T1059.001)`, `T1059.001 PowerShell`.
 pub fn identifier_in(node_type: NodeType, name: &str) -> Option<String> {
     let hits = Extractor::shared().extract(name);
     let mut ids = hits
         .iter()
         .filter(|hit| hit.kind.is_identifier() && hit.kind.node_type() == node_type);
     let first = ids.next()?;
-    // More than one says that the name is about them, not that it is one of them.
+    // A name with several identifiers mentions them; it is not one of them.
     if ids.any(|other| other.value != first.value) {
         return None;
     }
@@ -131,7 +131,7 @@ fn named(node_type: NodeType, name: &str) -> String {
         .filter(|entry| entry.kind.node_type() == node_type);
     let resolved = entry.map_or(name, |entry| entry.name.as_str());
     let canonical = canonical_name(resolved);
-    // A name without letters and digits is at least itself.
+    // A name without letters and digits stands for itself.
     let canonical = if canonical.is_empty() {
         resolved.to_lowercase()
     } else {
@@ -140,7 +140,7 @@ fn named(node_type: NodeType, name: &str) -> String {
     identity([node_type.as_str(), &canonical])
 }
 
-/// What a value is by its form, for values that the extractor would not trust in a text.
+/// Classifies a value by its form alone, for values too ambiguous for the extractor to accept in running text.
 fn plain_kind(value: &str) -> Option<EntityKind> {
     if value.parse::<Ipv4Addr>().is_ok() {
         return Some(EntityKind::Ipv4);

@@ -1,4 +1,4 @@
-//! The knowledge-graph node, its evidence and its edges: the shapes every way in and out shares.
+//! The knowledge-graph node, its evidence and its edges: the types shared by ingest and output.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -37,7 +37,7 @@ macro_rules! wire_enum {
             }
         }
 
-        // Not derived: of a number in its place serde_json says that the document is broken.
+        // Not derived: for a number instead of a string, serde_json would report a broken document.
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
                 let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
@@ -49,7 +49,7 @@ macro_rules! wire_enum {
 pub(crate) use wire_enum;
 
 wire_enum! {
-    /// What a node is about.
+    /// The subject of a node.
     NodeType, "actor, cve, ioc, attck, osint, tool, vulnerability" {
         Actor = "actor",
         Cve = "cve",
@@ -62,7 +62,7 @@ wire_enum! {
 }
 
 wire_enum! {
-    /// Whether a node takes part in search: only active ones do, unless rejected ones are asked for.
+    /// Status of a node. Search covers active nodes, and rejected ones on request.
     NodeStatus, "active, rejected, merged" {
         Active = "active",
         Rejected = "rejected",

@@ -1,16 +1,16 @@
-//! A JSON object, compressed: how originals wait for the store and are kept in it.
+//! Compressed JSON objects: the form in which originals wait for the store and are kept in it.
 
 use serde_json::{Map, Value};
 
-/// Compresses an object (LZ4, with its length before it).
+/// Compresses an object (LZ4, prefixed with its length).
 pub fn pack(object: &Map<String, Value>) -> Vec<u8> {
     pack_text(&serde_json::to_vec(object).unwrap_or_default())
 }
 
-/// [`pack`] for an object that is JSON text already.
+/// [`pack`] for an object that is already JSON text.
 pub fn pack_text(json: &[u8]) -> Vec<u8> {
     let mut packed = lz4_flex::compress_prepend_size(json);
-    // It was made for what can't be compressed.
+    // The buffer was allocated for incompressible input.
     packed.shrink_to_fit();
     packed
 }
@@ -18,7 +18,7 @@ pub fn pack_text(json: &[u8]) -> Vec<u8> {
 /// Reads back what [`pack`] wrote.
 ///
 /// # Errors
-/// What is wrong with the bytes, in words for the log.
+/// What is wrong with the bytes, as text for the log.
 pub fn unpack(bytes: &[u8]) -> Result<Map<String, Value>, String> {
     let text = lz4_flex::decompress_size_prepended(bytes).map_err(|error| error.to_string())?;
     serde_json::from_slice(&text).map_err(|error| error.to_string())

@@ -21,7 +21,7 @@ wire_enum! {
 }
 
 wire_enum! {
-    /// A named right; every guarded route asks for exactly one.
+    /// A named right; every guarded route requires exactly one.
     Permission, "recall:read, recall:write, audit:read, audit:export, admin" {
         RecallRead = "recall:read",
         RecallWrite = "recall:write",
@@ -32,7 +32,7 @@ wire_enum! {
 }
 
 wire_enum! {
-    /// Rate tier of a workspace.
+    /// Rate-limit tier of a workspace.
     Tier, "pilot, team, enterprise" {
         Pilot = "pilot",
         Team = "team",

@@ -1,4 +1,4 @@
-//! Who is asking: the caller of one request with the rights it has at this moment.
+//! The caller of a request and its current rights.
 
 use std::net::IpAddr;
 
@@ -13,7 +13,7 @@ use super::tlp::{Clearance, Tlp};
 /// The feature a workspace needs for the ingest routes.
 pub const KNOWLEDGE_GRAPH: &str = "knowledge_graph";
 
-/// Settings of a workspace, read anew for every request so that a change acts at once.
+/// Settings of a workspace, read for every request so that a change takes effect at once.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Workspace {
     pub id: Uuid,
@@ -38,7 +38,7 @@ impl Workspace {
     }
 }
 
-/// How the caller proved who it is.
+/// How the caller authenticated.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Credential {
     /// A signed-in user, by token.
@@ -61,7 +61,7 @@ pub struct Principal {
 }
 
 impl Principal {
-    /// Id of the user who acts, also behind an API key.
+    /// Id of the acting user; for an API key, its owner.
     pub fn user_id(&self) -> Uuid {
         match &self.credential {
             Credential::User { id, .. } => *id,
@@ -69,7 +69,7 @@ impl Principal {
         }
     }
 
-    /// E-mail address of the user who acts.
+    /// E-mail address of the acting user.
     pub fn email(&self) -> &str {
         match &self.credential {
             Credential::User { email, .. } => email,
@@ -77,7 +77,7 @@ impl Principal {
         }
     }
 
-    /// Id of the API key, when one was used.
+    /// Id of the API key, if one was used.
     pub fn api_key_id(&self) -> Option<Uuid> {
         match &self.credential {
             Credential::User { .. } => None,
@@ -93,7 +93,7 @@ impl Principal {
         }
     }
 
-    /// Fails with 403 naming the permission that is missing.
+    /// Fails with 403, naming the missing permission.
     pub fn require(&self, permission: Permission) -> Result<(), DomainError> {
         if self.holds(permission) {
             return Ok(());
@@ -103,7 +103,7 @@ impl Principal {
         )))
     }
 
-    /// Fails with 403 when the workspace lacks a feature.
+    /// Fails with 403 if the workspace lacks the feature.
     pub fn require_feature(&self, feature: &str) -> Result<(), DomainError> {
         if self.workspace.features.iter().any(|have| have == feature) {
             return Ok(());
@@ -113,7 +113,7 @@ impl Principal {
         )))
     }
 
-    /// Whether `include_rejected` has an effect: admins and analysts only.
+    /// Whether `include_rejected` takes effect: only for admins and analysts.
     pub fn may_see_rejected(&self) -> bool {
         matches!(
             &self.credential,

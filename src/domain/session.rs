@@ -1,4 +1,4 @@
-//! Recall: what is asked, how, and the session that remembers what was found.
+//! Recall: search modes, and the session that keeps the results for export.
 
 use std::collections::HashSet;
 
@@ -17,7 +17,7 @@ wire_enum! {
     }
 }
 
-/// A recall session: what was found, kept for export.
+/// A recall session: the results, kept for export.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RecallSession {
     pub id: Uuid,
@@ -31,7 +31,7 @@ pub struct RecallSession {
 }
 
 impl RecallSession {
-    /// The session as a caller may see it now: rows hidden since the search leave no trace in its figures.
+    /// The session as the caller may see it now: its counts ignore rows hidden since the search.
     #[must_use]
     pub fn limited_to(mut self, rows: &Visible<KgNode>) -> Self {
         let visible: HashSet<Uuid> = rows.rows().iter().map(|node| node.id).collect();
@@ -43,24 +43,24 @@ impl RecallSession {
     }
 }
 
-/// A node with its place in a result list.
+/// A node with its rank in a result list.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ScoredNode {
     #[serde(flatten)]
     pub node: KgNode,
-    /// 0 to 1, falling with the rank.
+    /// 0 to 1, falling with rank.
     pub score: f32,
 }
 
-/// Proof that every row in it passed the caller's clearance: only [`Visible::filter`] makes one, and
-/// only a `Visible` is serialised into an answer.
+/// Rows that passed the caller's clearance. Only [`Visible::filter`] creates one, and only a `Visible` is
+/// serialized into a response.
 #[derive(Debug, Clone, Serialize)]
 #[serde(transparent)]
 pub struct Visible<T>(Vec<T>);
 
-/// A row that carries a marking.
+/// A row with a marking.
 pub trait Marked {
-    /// The marking that decides who sees the row.
+    /// The marking that decides who may see the row.
     fn tlp(&self) -> Tlp;
 }
 
@@ -86,17 +86,16 @@ impl<T: Marked> Visible<T> {
         )
     }
 
-    /// The rows.
     pub fn rows(&self) -> &[T] {
         &self.0
     }
 
-    /// The first row, if any passed.
+    /// The first row, if any.
     pub fn into_first(self) -> Option<T> {
         self.0.into_iter().next()
     }
 
-    /// Highest marking among the rows; WHITE when there is none.
+    /// Highest marking of the rows; WHITE if there are none.
     pub fn max_tlp(&self) -> Tlp {
         self.0.iter().map(Marked::tlp).max().unwrap_or(Tlp::White)
     }

@@ -1,6 +1,6 @@
-//! Staging: what an extractor found in a text, waiting for a person or for the automatic commit.
+//! Staging: extracted entities that wait for review or for the automatic commit.
 //!
-//! Pure: the shapes, the counters and the rules of the state machine; the store keeps them, the
+//! Pure: the types, counters and state-machine rules. The store persists them; the
 //! `StagingBatches` actor drives them.
 
 use chrono::{DateTime, Utc};
@@ -13,7 +13,7 @@ use super::node::{NodeType, wire_enum};
 use super::tlp::Tlp;
 
 wire_enum! {
-    /// What became of a staged entity.
+    /// Review status of a staged entity.
     StagedStatus, "pending, accepted, rejected, merged, uncertain" {
         Pending = "pending",
         Accepted = "accepted",
@@ -24,7 +24,7 @@ wire_enum! {
 }
 
 wire_enum! {
-    /// What kind of text a preview reads.
+    /// The kind of text that a preview extracts from.
     SourceType, "manual_text, analyst_report, osint_feed, incident_writeup, chat" {
         ManualText = "manual_text",
         AnalystReport = "analyst_report",
@@ -43,7 +43,7 @@ wire_enum! {
 }
 
 wire_enum! {
-    /// How a stored node resembles a staged entity, strongest first.
+    /// How a stored node matched a staged entity, strongest first.
     MatchKind, "id, name, alias, semantic" {
         Id = "id",
         Name = "name",
@@ -52,36 +52,36 @@ wire_enum! {
     }
 }
 
-/// One entity that an extractor found in a text.
+/// One entity found by an extractor.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExtractedEntity {
     pub node_type: NodeType,
-    /// What the rules take it for, where they know it: several kinds share a node type.
+    /// The kind assigned by the rules, if known; several kinds share a node type.
     pub kind: Option<EntityKind>,
     pub name: String,
     pub description: String,
     /// 0 to 1.
     pub confidence: f64,
-    /// Why it was taken: the rule and the words, or the model's reason.
+    /// Why it was extracted: the rule and the matched words, or the model's reason.
     pub reasoning: String,
     /// As in [`super::draft::NodeDraft::properties`]: `aliases`, `external_ids`, `value`, `pattern`, …
     pub properties: Map<String, Value>,
-    /// What makes it one node with others; see [`super::draft::NodeDraft::identity`].
+    /// Identity of its node; see [`super::draft::NodeDraft::identity`].
     pub identity: String,
     pub merge_by_name: bool,
-    /// Byte range in the text, when it stands there literally.
+    /// Byte range in the text, if the entity occurs there literally.
     pub span: Option<(usize, usize)>,
     pub warnings: Vec<String>,
 }
 
-/// A relationship that a sentence of the text states.
+/// A relationship stated by a sentence of the text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExtractedRelation {
     /// Positions in [`Extraction::entities`].
     pub source: usize,
     pub target: usize,
     pub relationship: String,
-    /// The sentence.
+    /// The sentence that states it.
     pub proof: String,
     pub confidence: f64,
 }
@@ -91,11 +91,11 @@ pub struct ExtractedRelation {
 pub struct Extraction {
     pub entities: Vec<ExtractedEntity>,
     pub relations: Vec<ExtractedRelation>,
-    /// About the extraction as a whole, such as a model that could not be reached.
+    /// Warnings about the whole extraction, such as an unreachable model.
     pub warnings: Vec<String>,
 }
 
-/// A stored node that a staged entity may be.
+/// A stored node that may be the same as a staged entity.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DuplicateCandidate {
     pub node_id: Uuid,
@@ -125,10 +125,10 @@ pub struct StagedEntity {
     pub duplicate_candidates: Vec<DuplicateCandidate>,
     pub warnings: Vec<String>,
     pub extraction_reasoning: String,
-    /// The node it became or was merged into, once committed.
+    /// The node it became or was merged into; set after commit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node_id: Option<Uuid>,
-    /// Whether neither the request nor the text states the marking.
+    /// Whether the marking is stated neither in the request nor in the text.
     #[serde(skip)]
     pub unmarked: bool,
 }
@@ -147,20 +147,20 @@ impl StagedEntity {
 pub struct Summary {
     /// Entities found.
     pub total_parsed: u64,
-    /// Those that are no node yet.
+    /// Entities that match no stored node by id, name or alias.
     pub total_to_add: u64,
-    /// Those that are a node already, by id, name or alias.
+    /// Entities that match a stored node by id, name or alias.
     pub total_to_update: u64,
-    /// Those with at least one duplicate candidate, by meaning too.
+    /// Entities with at least one duplicate candidate, semantic ones included.
     pub duplicates: u64,
-    /// Those whose marking is a fallback: neither the request nor the text states one.
+    /// Entities with a fallback marking: stated neither in the request nor in the text.
     pub missing_tlp: u64,
-    /// Those with a TLP sensitivity warning.
+    /// Entities with a TLP sensitivity warning.
     pub sensitive_warns: u64,
 }
 
 impl Summary {
-    /// The counters of these entities.
+    /// Counts these entities.
     pub fn of<'e>(staged: impl Iterator<Item = &'e StagedEntity>) -> Self {
         let mut sum = Self::default();
         for entity in staged {
@@ -178,7 +178,7 @@ impl Summary {
         sum
     }
 
-    /// Counts the entities that a further text of the batch added.
+    /// Adds the counters of another text of the batch.
     pub fn add(&mut self, more: Self) {
         self.total_parsed += more.total_parsed;
         self.total_to_add += more.total_to_add;
@@ -193,7 +193,7 @@ impl Summary {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StagingBatch {
     pub id: Uuid,
-    /// `open` while something is undecided, then `committed`.
+    /// `open` while an entity is undecided, then `committed`.
     pub status: String,
     pub source_type: SourceType,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -206,7 +206,7 @@ pub struct StagingBatch {
     pub committed_at: Option<DateTime<Utc>>,
 }
 
-/// What a commit did.
+/// Outcome of a commit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct CommitResult {
     pub nodes_created: u64,
@@ -214,11 +214,11 @@ pub struct CommitResult {
     pub evidence_created: u64,
     pub merged: u64,
     pub discarded: u64,
-    /// Entities still undecided; they keep the batch open.
+    /// Undecided entities; they keep the batch open.
     pub remaining: u64,
 }
 
-/// Most entities of one batch.
+/// Maximum number of entities in a batch.
 pub const MAX_ENTITIES: usize = 4000;
-/// Begins every TLP sensitivity warning.
+/// Prefix of every TLP sensitivity warning.
 pub const SENSITIVITY: &str = "TLP sensitivity: ";

@@ -33,7 +33,7 @@ impl Tlp {
         }
     }
 
-    /// Position in the order WHITE (0) to RED (4), as stored beside the row.
+    /// Position in the order WHITE (0) to RED (4), stored with the row.
     pub fn rank(self) -> u8 {
         self as u8
     }
@@ -50,7 +50,7 @@ impl fmt::Display for Tlp {
     }
 }
 
-/// Why a marking was refused; the message names the accepted values.
+/// A marking was rejected; the message lists the accepted values.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("must be one of TLP:WHITE, TLP:GREEN, TLP:AMBER, TLP:AMBER+PK, TLP:RED")]
 pub struct UnknownTlp;
@@ -85,12 +85,12 @@ impl<'de> Deserialize<'de> for Tlp {
     }
 }
 
-/// What a workspace lets its signed-in callers see.
+/// The markings that a workspace's signed-in callers may see.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Clearance {
     /// Rows above this level are never shown.
     pub ceiling: Tlp,
-    /// Rows above AMBER need this as well.
+    /// Whether rows above AMBER may be shown, up to the ceiling.
     pub elevated: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Request bodies: read after the caller is known, bounded, and parsed so that an error names the field.
+//! Request bodies: read after authentication, bounded in size, and parsed so that errors name the field.
 
 use std::time::Duration;
 
@@ -12,18 +12,18 @@ use crate::auth::is_secret_name;
 use crate::capacity::{Budget, Load, Party, Share, heavy, large_places};
 use crate::domain::error::DomainError;
 
-/// Above this size parsing leaves the server's threads.
+/// Bodies above this size are parsed on a blocking thread.
 const LARGE: usize = 256 * 1024;
-/// Longest wait of a body that has arrived for its place among the large ones.
+/// Longest time a received body waits for a large-body permit.
 const LARGE_WAIT: Duration = Duration::from_secs(60);
-/// Longest silence within a body, and longest time for all of it: a caller that stalls must not keep a place.
+/// Idle and total time-outs for reading a body: a stalled caller must not hold a permit.
 const SILENCE: Duration = Duration::from_secs(10);
 const WHOLE: Duration = Duration::from_secs(120);
 
-/// Longest rule that is told in the parser's own words, in bytes.
+/// Longest parser message that is passed on verbatim, in bytes.
 const SAID: usize = 300;
 
-/// Reads and parses a small JSON body of at most `limit` bytes, which no budget counts.
+/// Reads and parses a small JSON body of at most `limit` bytes. The body does not count against the budget.
 ///
 /// # Errors
 /// `TooLarge`, or `Invalid` with the path of the field.
@@ -32,11 +32,11 @@ pub async fn json<T: DeserializeOwned>(payload: web::Payload, limit: usize) -> R
     parse(&bytes)
 }
 
-/// Reads a body of at most `limit` bytes and gives it to `parse`, which keeps what it needs of it. What is made of that
-/// must keep the load, so that the bytes are counted as long as they cost memory.
+/// Reads a body of at most `limit` bytes and passes it to `parse`. The caller must keep the returned load alive for as
+/// long as the parsed value, so that the bytes stay counted while they occupy memory.
 ///
 /// # Errors
-/// `TooLarge`, `TooSlow`, `Busy` when the budget is used up, or what `parse` says.
+/// `TooLarge`, `TooSlow`, `Busy` when the budget is exhausted, or any error of `parse`.
 pub async fn counted<T: Send + 'static, E: From<DomainError> + Send + 'static>(
     payload: web::Payload,
     limit: usize,
@@ -50,19 +50,19 @@ pub async fn counted<T: Send + 'static, E: From<DomainError> + Send + 'static>(
         return Ok((parse(bytes)?, load));
     }
     load.keep(large_place(party).await?);
-    // The load goes along: the work ends even when the caller is gone.
+    // The load moves into the task, which runs to its end even if the caller disconnects.
     let (parsed, load) = heavy(party, move || Ok((parse(bytes), load))).await?;
     Ok((parsed?, load))
 }
 
-/// Waits for a place among the large bodies.
+/// Waits for a large-body permit.
 async fn large_place(party: Party) -> Result<Share, DomainError> {
     let waited = tokio::time::timeout(LARGE_WAIT, large_places().take(party)).await;
     let busy = DomainError::Busy { actor: "body reader" };
     waited.ok().flatten().ok_or(busy)
 }
 
-/// The bytes of a body, counted as they come if there is a load to count them in.
+/// Reads the bytes of a body and counts them in `load`, if there is one, as they arrive.
 async fn read(
     payload: web::Payload,
     limit: usize,
@@ -101,8 +101,8 @@ async fn next_chunk(payload: &mut web::Payload) -> Result<Option<web::Bytes>, Do
     chunk.map_err(|error| DomainError::invalid("body", format!("could not be read: {error}")))
 }
 
-/// Reads the rest of a refused body and keeps nothing of it: many clients look for an answer only when they have sent
-/// everything, and find the connection reset instead.
+/// Reads and discards the rest of a refused body. Many clients read the response only after sending the whole body, and
+/// would see a connection reset instead.
 async fn drain(mut payload: web::Payload, mut left: usize) {
     while let Ok(Some(chunk)) = next_chunk(&mut payload).await {
         let Some(rest) = left.checked_sub(chunk.len()) else {
@@ -128,7 +128,7 @@ pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DomainError> {
 }
 
 fn describe(path: &str, error: &serde_json::Error) -> DomainError {
-    // A path holds keys of the body.
+    // The path contains keys chosen by the caller.
     let path = if path.len() > SAID { "." } else { path };
     let text = error.to_string();
     let rule = text.split(" at line ").next().unwrap_or(&text);
@@ -146,10 +146,10 @@ fn describe(path: &str, error: &serde_json::Error) -> DomainError {
         return DomainError::invalid(field(missing), "is required");
     }
     let place = if path == "." { "body" } else { path };
-    // The parser quotes what it found, which may be a secret, or very long.
+    // The parser quotes the offending value, which may be a secret or very long.
     let expected = rule.rsplit_once("expected ").map(|(_, expected)| expected);
     let rule = match expected.filter(|expected| expected.len() <= SAID) {
-        // The name of a type of ours would tell the caller nothing.
+        // Our type names mean nothing to the caller.
         Some(expected) if expected.starts_with("struct ") => MUST_BE_AN_OBJECT.to_owned(),
         Some(expected) if is_secret_name(path) => format!("must be {expected}"),
         None if is_secret_name(path) => "can't be read".to_owned(),

@@ -1,11 +1,11 @@
-//! The address of the client: the peer's, or X-Forwarded-For where the peer is a trusted proxy.
+//! The client's address: the peer's, or that from `X-Forwarded-For` if the peer is a trusted proxy.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use actix_web::HttpRequest;
 
-/// The client's address. Of `X-Forwarded-For` the last entry counts that no trusted proxy wrote itself. What stands
-/// before an entry that can't be read is not believed: the address of the proxy that wrote that entry counts.
+/// The client's address: the last `X-Forwarded-For` entry that is not a trusted proxy. Entries before an unreadable one
+/// are not trusted; the address of the proxy that added the unreadable entry is used instead.
 pub fn client_ip(request: &HttpRequest, trusted: &[IpAddr]) -> IpAddr {
     let peer = request
         .peer_addr()
@@ -33,7 +33,7 @@ pub fn client_ip(request: &HttpRequest, trusted: &[IpAddr]) -> IpAddr {
     client
 }
 
-/// The address of an entry: `ip`, `ip:port` or `[v6]:port`.
+/// The address in an entry of the form `ip`, `ip:port` or `[v6]:port`.
 fn address_of(hop: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(hop).ok()?.trim();
     let bare = text.parse::<IpAddr>().ok();
@@ -41,7 +41,7 @@ fn address_of(hop: &[u8]) -> Option<IpAddr> {
     address.map(plain)
 }
 
-/// An IPv4 address that came over an IPv6 socket, as what it is.
+/// Converts an IPv4-mapped IPv6 address to IPv4.
 fn plain(ip: IpAddr) -> IpAddr {
     match ip {
         IpAddr::V6(v6) => v6.to_ipv4_mapped().map_or(ip, IpAddr::V4),
@@ -85,7 +85,7 @@ mod tests {
             ),
             (&["192.0.2.66, ::ffff:198.51.100.7"], "198.51.100.7"),
             (&["192.0.2.66", "198.51.100.7", "10.0.0.2"], "198.51.100.7"),
-            // What can't be read hides what the client may have written before it.
+            // The client may have forged anything before an unreadable entry.
             (&["192.0.2.66, unknown"], "10.0.0.1"),
             (&["192.0.2.66, _hidden, 10.0.0.2"], "10.0.0.2"),
             (&["192.0.2.66, 198.51.100.7:99999"], "10.0.0.1"),

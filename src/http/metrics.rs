@@ -1,4 +1,4 @@
-//! The metrics listener: for operators, on an address of its own.
+//! The metrics listener: for operators, on a separate address.
 
 use actix_web::{HttpResponse, web};
 use metrics_exporter_prometheus::PrometheusHandle;

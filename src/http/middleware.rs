@@ -1,4 +1,4 @@
-//! Around every request: its id, its span, its figures, and the rate headers of its answer.
+//! Middleware for every request: its id, span and metrics, and the rate-limit headers of its response.
 
 use std::time::{Duration, Instant};
 
@@ -14,18 +14,18 @@ use uuid::Uuid;
 
 use crate::actors::rate_limiter::RateState;
 
-/// Refusals of what a path names by its id leave at multiples of this: longer than finding something and hiding it takes.
+/// Refusals of requests that name something by id are sent at multiples of this, which exceeds the lookup time.
 const REFUSAL_STEP: Duration = Duration::from_millis(10);
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Gives the request an id, logs it, counts it and completes the headers of its answer.
+/// Assigns the request an id, logs and counts it, and completes the response headers.
 pub async fn observe(
     request: ServiceRequest,
     next: Next<impl MessageBody>,
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {
     let id = request_id(request.headers());
     let method = method_label(request.method());
-    // The pattern, not the path: ids in paths would make a time series each.
+    // The route pattern, not the path: ids in paths would each create a time series.
     let route = request.match_pattern().unwrap_or_else(|| "unmatched".to_owned());
     let span = tracing::info_span!("request", request_id = %id, method, %route);
     let since = Instant::now();
@@ -50,7 +50,7 @@ pub async fn observe(
         HeaderName::from_static("x-content-type-options"),
         HeaderValue::from_static("nosniff"),
     );
-    // Answers hold intelligence: no cache on the way may keep them.
+    // Responses hold intelligence, so no intermediate cache may keep them.
     headers.insert(
         HeaderName::from_static("cache-control"),
         HeaderValue::from_static("no-store"),
@@ -61,8 +61,8 @@ pub async fn observe(
     Ok(response)
 }
 
-/// Holds a refusal of something named by its id back for a moment, so that the time it takes does not tell whether there
-/// is such a thing beyond what the caller may see.
+/// Delays a refusal of a request that names something by id, so that response times do not reveal whether something
+/// exists that the caller may not see.
 pub async fn even_refusals(
     request: ServiceRequest,
     next: Next<impl MessageBody>,
@@ -80,7 +80,7 @@ pub async fn even_refusals(
     Ok(response)
 }
 
-/// A method as a label: any token is a method to a client, and each label costs memory for good.
+/// The method as a label. Clients may send any token as a method, and each label value costs memory for good.
 fn method_label(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",
@@ -94,7 +94,7 @@ fn method_label(method: &Method) -> &'static str {
     }
 }
 
-/// The client's id when it is a harmless one, so that logs on both sides meet; else a new one.
+/// The client's request id if it is safe to log, so that logs on both sides can be correlated; otherwise a new one.
 fn request_id(headers: &HeaderMap) -> String {
     let given = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
     let harmless = |id: &&str| {
@@ -118,7 +118,7 @@ fn rate_headers(headers: &mut HeaderMap, rate: RateState) {
     }
 }
 
-/// Answers HEAD as GET (RFC 9110 section 9.3.2), whose body the server leaves out, and names it beside GET in `Allow`.
+/// Answers HEAD as GET (RFC 9110 section 9.3.2), whose body the server omits, and lists it beside GET in `Allow`.
 pub(super) async fn head_as_get(
     mut request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,

@@ -22,7 +22,7 @@ use crate::actors::staging::StagingHandle;
 use crate::capacity::Budget;
 use crate::config::Settings;
 
-/// What every handler reaches.
+/// State shared by all handlers.
 #[derive(Clone)]
 pub struct AppState {
     pub settings: Arc<Settings>,
@@ -31,6 +31,6 @@ pub struct AppState {
     pub identity: IdentityHandle,
     pub audit: AuditHandle,
     pub limiter: RateLimiterHandle,
-    /// Bytes of bodies that are being worked on.
+    /// Bytes of bodies in flight.
     pub bodies: Budget,
 }

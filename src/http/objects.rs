@@ -1,17 +1,17 @@
-//! Objects where a struct is wanted: serde's derived types would also take an array, one field after the other.
+//! Requires JSON objects for structs: serde's derived types would also accept an array of the fields in order.
 
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
-/// What an error says of a value that is no object where one is wanted.
+/// The error message for a value that must be an object.
 pub(super) const MUST_BE_AN_OBJECT: &str = "must be an object";
 
-/// A JSON deserializer that refuses an array in place of a struct, at every depth. What describes itself (`Value`) and
-/// the structs inside enum variants, which no body has, are left as they are.
+/// A JSON deserializer that refuses an array in place of a struct, at every depth. Self-describing types (`Value`) and
+/// structs inside enum variants, which no body has, are not affected.
 pub(super) struct Objects<D>(pub(super) D);
 
-/// The same rule for what is inside of a value.
+/// Applies the same rule to nested values.
 struct Inside<V>(V);
 
 /// The visitor of a struct.
@@ -111,7 +111,7 @@ impl<'de, V: Visitor<'de>> Visitor<'de> for Struct<V> {
     }
 }
 
-/// JSON calls no other methods for the kinds that are read with this.
+/// The JSON deserializer calls no other methods for the types read with this.
 impl<'de, V: Visitor<'de>> Visitor<'de> for Inside<V> {
     type Value = V::Value;
 

@@ -1,4 +1,4 @@
-//! Errors on their way to a client: status, headers and log of each kind. How an error is worded is each API's own.
+//! Error responses: status, headers and logging of each kind. Each API words its own errors.
 
 use actix_web::body::{BoxBody, MessageBody};
 use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
@@ -10,18 +10,18 @@ use serde::Serialize;
 
 use crate::domain::error::{DomainError, ErrorKind};
 
-/// Seconds a client should wait after a 503, or for a place to write.
+/// Seconds a client should wait after a 503, or when too many writes are pending.
 pub(super) const RETRY_SECONDS: u64 = 1;
 
 /// The errors of one API.
 pub(super) trait Problem: ResponseError + Sized + 'static {
     /// The path does not exist.
     const NO_ROUTE: Self;
-    /// The path does not have the method.
+    /// The path does not support the method.
     const NO_METHOD: Self;
 }
 
-/// What a route becomes once it is registered.
+/// A route as it is registered.
 pub(super) trait Endpoint:
     ServiceFactory<ServiceRequest, Config = (), Response = ServiceResponse, Error = Error, InitError = ()>
 {
@@ -32,7 +32,7 @@ impl<T> Endpoint for T where
 {
 }
 
-/// The status of an error; `invalid` is that of a broken rule.
+/// The status of an error; `invalid` is the one for `Invalid`.
 pub(super) fn status_of(error: &DomainError, invalid: StatusCode) -> StatusCode {
     match error.kind() {
         ErrorKind::Invalid => invalid,
@@ -49,15 +49,15 @@ pub(super) fn status_of(error: &DomainError, invalid: StatusCode) -> StatusCode 
     }
 }
 
-/// Seconds after which the request may succeed.
+/// Seconds after which a retry may succeed.
 pub(super) fn retry_after(error: &DomainError) -> Option<u64> {
     match error {
-        // Rounded up: a client that comes back a moment too early is refused again.
+        // Rounded up: a client that retries a moment too early is refused again.
         DomainError::RateLimited { retry_after } => Some(retry_after.as_secs() + 1),
         DomainError::Busy { .. } | DomainError::Timeout { .. } | DomainError::StorageUnreachable => {
             Some(RETRY_SECONDS)
         }
-        // A failed disk takes a person, not a second.
+        // A failed disk needs an operator; a retry does not help.
         DomainError::StorageFailed
         | DomainError::Invalid { .. }
         | DomainError::Unauthenticated(_)
@@ -73,14 +73,14 @@ pub(super) fn retry_after(error: &DomainError) -> Option<u64> {
     }
 }
 
-/// Logs what the client is not told.
+/// Logs details that the client does not see.
 pub(super) fn log(error: &DomainError) {
     if let DomainError::Internal { what, cause } = error {
         tracing::error!(what, cause, "request failed");
     }
 }
 
-/// The answer with a body, and the headers that its status asks for.
+/// A response with a body, and the headers that its status requires.
 pub(super) fn response(status: StatusCode, retry_after: Option<u64>, body: impl Serialize) -> HttpResponse {
     let mut response = HttpResponse::build(status).json(body);
     let headers = response.headers_mut();
@@ -99,12 +99,12 @@ pub(super) async fn no_route<P: Problem>() -> HttpResponse {
     P::NO_ROUTE.error_response()
 }
 
-/// A resource that answers 405 in the words of its API to a method it does not have.
+/// A resource that answers unsupported methods with 405, in the format of its API.
 pub(super) fn resource<P: Problem>(path: &'static str) -> Resource<impl Endpoint> {
     web::resource(path).wrap(from_fn(no_method::<P>))
 }
 
-/// Gives the router's 405 the body of the API and keeps its `Allow` (RFC 9110 section 15.5.6).
+/// Gives the router's 405 the body of the API and keeps its `Allow` header (RFC 9110 section 15.5.6).
 async fn no_method<P: Problem>(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,

@@ -1,26 +1,26 @@
-//! What a JSON text takes once it is parsed, told from the text alone.
+//! Estimates the memory a JSON text takes once parsed, from the text alone.
 //!
 //! A parsed object costs hundreds of bytes however small it is, so a body of a few megabytes of `{"a":0}` would take
-//! gigabytes. It is refused before it is parsed.
+//! gigabytes. Such a body is refused before parsing.
 
 use crate::domain::error::DomainError;
 
-/// What an object takes with up to [`LEAF`] members: a leaf of a B-tree.
+/// Bytes of an object with up to [`LEAF`] members: one B-tree leaf.
 const OBJECT: usize = 640;
 const LEAF: usize = 11;
-/// What each further member takes, in leaves that are half full.
+/// Bytes of each further member, in half-full leaves.
 const MEMBER: usize = 110;
-/// What an item of a list takes, in a list that grew by doubling.
+/// Bytes of a list item, in a list that grew by doubling.
 const ITEM: usize = 64;
-/// What the allocator adds to a text.
+/// Allocator overhead of a string, in bytes.
 const TEXT: usize = 16;
-/// Brackets within brackets that the parser follows; what is deeper never becomes a value.
+/// Nesting depth that the parser accepts; deeper values are never built.
 const DEEPEST: usize = 128;
-/// What a parsed body may take: so much, and so much for each of its bytes.
+/// Memory allowed for a parsed body, in bytes: a fixed part, and a multiple of the body's size.
 const ROOM: usize = 24 << 20;
 const ROOM_PER_BYTE: usize = 8;
 
-/// Refuses a body that would take far more than its size.
+/// Refuses a body whose parsed form would take far more memory than its text.
 ///
 /// # Errors
 /// `Invalid`, naming the body.
@@ -34,10 +34,10 @@ pub(super) fn check(json: &[u8]) -> Result<(), DomainError> {
     ))
 }
 
-/// About how many bytes the text takes as a tree; a text that is no JSON gives some number.
+/// Estimated bytes of the parsed text; meaningless if the text is not valid JSON.
 fn parsed_bytes(json: &[u8]) -> usize {
     let mut total = 0usize;
-    // For each open bracket: whether it is an object, and how many members or items it has so far.
+    // For each open bracket: whether it is an object, and its number of members or items so far.
     let mut open: Vec<(bool, usize)> = Vec::new();
     let mut at = 0;
     while let Some(byte) = json.get(at) {
@@ -70,7 +70,7 @@ fn parsed_bytes(json: &[u8]) -> usize {
     total
 }
 
-/// The place of the quotation mark that ends a text begun before `from`, or the end.
+/// Position of the quotation mark that closes a string whose content starts at `from`, or the end of the text.
 fn end_of_text(json: &[u8], from: usize) -> usize {
     let mut at = from;
     while let Some(byte) = json.get(at) {

@@ -1,4 +1,4 @@
-//! What a model found in a text: of the shape that was asked for, and cut to its limits.
+//! A model's findings in a text, checked against the requested schema and cut to their limits.
 
 use std::sync::LazyLock;
 
@@ -8,11 +8,11 @@ use super::client::Completion;
 use super::shape::Shape;
 use crate::domain::node::NodeType;
 
-/// Entities of one text.
+/// Maximum number of entities per text.
 pub const MAX_ENTITIES: usize = 500;
-/// Relations of one text.
+/// Maximum number of relations per text.
 pub const MAX_RELATIONS: usize = 1000;
-/// Characters.
+/// Maximum lengths, in characters.
 pub const MAX_NAME: usize = 200;
 const MAX_DESCRIPTION: usize = 2000;
 const MAX_QUOTE: usize = 1000;
@@ -44,16 +44,16 @@ pub struct AnswerRelation {
     pub quote: String,
 }
 
-/// The shape of an answer, for the model and for the check of what it gives.
+/// The schema of an answer, both for the request and for the check of the response.
 pub static SHAPE: LazyLock<Shape> = LazyLock::new(|| {
     let schema = include_str!("../../schemas/extraction.json");
     Shape::new("extraction", serde_json::from_str(schema).unwrap_or_default())
 });
 
-/// Reads the model's words.
+/// Parses the model's output.
 ///
 /// # Errors
-/// What is wrong with them, without quoting them.
+/// What is wrong with it, without quoting it.
 pub fn parse(completion: &Completion) -> Result<Answer, String> {
     let mut answer: Answer = SHAPE.parse(completion)?;
     limit(&mut answer);
@@ -82,8 +82,8 @@ fn limit(answer: &mut Answer) {
     }
 }
 
-/// One line without control characters, and without the marks that turn the direction of what follows: a name with
-/// them reads as another one.
+/// Collapses the text into one line and removes control and bidirectional formatting characters, which could disguise a
+/// name as another one.
 pub(super) fn clean(text: &str, max: usize) -> String {
     let turning =
         |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}');

@@ -1,4 +1,4 @@
-//! One question and one repair: an answer that can't be used is sent back once with what is wrong with it.
+//! One request and one repair: an unusable answer is sent back once with the reason.
 
 use std::time::Instant;
 
@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::client::{ChatClient, Completion, LlmError};
 use super::prompt::{self, Message};
 
-/// Asks, reads the answer, and asks once more when it can't be read. All of it ends at `until`.
+/// Sends the request, parses the answer, and asks once more if it can't be parsed. Everything must finish by `until`.
 ///
 /// # Errors
-/// The failure of the endpoint, or [`LlmError::Unusable`] when the second answer is no better.
+/// The failure of the endpoint, or [`LlmError::Unusable`] when the second answer is also unusable.
 pub async fn ask<T>(
     client: &ChatClient,
     mut messages: Vec<Message>,

@@ -1,4 +1,4 @@
-//! How far a model's entity is believed: as far as the text bears it out.
+//! The confidence of a model's entity, limited by the evidence in the text.
 
 use serde_json::Value;
 
@@ -8,21 +8,21 @@ use crate::domain::naming::OTHER_KIND;
 use crate::domain::node::NodeType;
 use crate::domain::staging::ExtractedEntity;
 
-/// A model is never as sure as an identifier in the text.
+/// Upper bound for any model finding, below that of an identifier in the text.
 pub const MOST: f64 = 0.9;
-/// Only the quote stands in the text, the name does not.
+/// Upper bound if only the quote is in the text, not the name.
 pub const INFERRED: f64 = 0.5;
-/// Neither does.
+/// Upper bound if neither is in the text.
 pub const INVENTED: f64 = 0.2;
 pub const NOT_FOUND: &str = "not found in the text";
 
-/// A model's entity, believed as far as the text bears it out.
+/// Sets a model entity's confidence, span and warnings according to the evidence in the text.
 pub fn believed(haystack: &Haystack, mut entity: ExtractedEntity, said: &AnswerEntity) -> ExtractedEntity {
-    // Not by other names of the gazetteer: the rules would have found those that are no ordinary words.
+    // Other names from the gazetteer don't count: the rules would have found them unless they are ordinary words.
     let own = [said.name.as_str(), entity.name.as_str()];
     let named = own.iter().find_map(|name| haystack.name(name));
     let quoted = haystack.quote(&said.quote).filter(|_| !said.quote.is_empty());
-    // An identifier or an indicator is its letters: words about it are not it.
+    // An identifier or indicator must appear literally; a description of it is not enough.
     let exact = matches!(entity.node_type, NodeType::Ioc | NodeType::Cve);
     let sure = said.confidence.clamp(0.0, 1.0);
     let spelled = quoted.is_some() && !exact && quote_names(&said.quote, &said.name);
@@ -49,7 +49,7 @@ pub fn believed(haystack: &Haystack, mut entity: ExtractedEntity, said: &AnswerE
     entity
 }
 
-/// An indicator of a kind that the rules know: had it stood there as one, they would have found it.
+/// Whether this is an indicator of a kind that the rules detect, and so would have found in the text.
 fn is_plain_indicator(entity: &ExtractedEntity) -> bool {
     let kind = entity.properties.get("ioc_type").and_then(Value::as_str);
     kind.is_some_and(|kind| kind != OTHER_KIND)

@@ -1,10 +1,10 @@
-//! Long texts in parts that overlap, cut where a paragraph, a sentence or at least a word ends.
+//! Splits long texts into overlapping chunks, preferably at the end of a paragraph, sentence or word.
 
 use std::ops::Range;
 
 use crate::domain::cursor::Cursor;
 
-/// Where to cut, best first.
+/// Where to split, best first.
 const BREAKS: [&[&str]; 4] = [
     &["\n\n", "\r\n\r\n"],
     &["\n"],
@@ -12,11 +12,11 @@ const BREAKS: [&[&str]; 4] = [
     &[" ", "\t"],
 ];
 
-/// Byte ranges of at most `max` characters that cover the text; each but the first repeats about `overlap` characters
-/// of the one before.
+/// Byte ranges of at most `max` characters that cover the text. Each but the first repeats about `overlap` characters
+/// of its predecessor.
 pub fn chunks(text: &str, max: usize, overlap: usize) -> Vec<Range<usize>> {
     let max = max.max(1);
-    // Half at most, so that every part gets on.
+    // Half at most, so that every chunk makes progress.
     let overlap = overlap.min(max / 2);
     let mut parts = Vec::new();
     let mut cursor = Cursor::new(text);
@@ -35,7 +35,7 @@ pub fn chunks(text: &str, max: usize, overlap: usize) -> Vec<Range<usize>> {
     }
 }
 
-/// The last good place to cut in the second half of the window, behind the end of the part before.
+/// The last good split point in the second half of the window, after the end of the previous chunk.
 fn end_of_part(text: &str, start: usize, previous: usize, window: usize) -> usize {
     let half = boundary_at_or_after(text, start + (window - start) / 2).max(previous);
     let last = |marks: &[&str]| {
@@ -48,7 +48,7 @@ fn end_of_part(text: &str, start: usize, previous: usize, window: usize) -> usiz
     BREAKS.iter().find_map(|marks| last(marks)).unwrap_or(window)
 }
 
-/// The first beginning of a sentence, or of a word, in the overlap.
+/// The first start of a sentence, or else of a word, in the overlap.
 fn start_of_next(text: &str, start: usize, end: usize, overlap: usize) -> usize {
     let from = before(text, end, overlap).max(boundary_at_or_after(text, start + 1));
     let Some(part) = text.get(from..end).filter(|part| !part.is_empty()) else {
@@ -63,7 +63,7 @@ fn start_of_next(text: &str, start: usize, end: usize, overlap: usize) -> usize 
     BREAKS.iter().find_map(|marks| first(marks)).unwrap_or(from)
 }
 
-/// `count` characters after `from`.
+/// The offset `count` characters after `from`.
 fn after(text: &str, from: usize, count: usize) -> usize {
     let rest = text.get(from..).unwrap_or_default();
     rest.char_indices()
@@ -71,7 +71,7 @@ fn after(text: &str, from: usize, count: usize) -> usize {
         .map_or(text.len(), |(at, _)| from + at)
 }
 
-/// `count` characters before `to`.
+/// The offset `count` characters before `to`.
 fn before(text: &str, to: usize, count: usize) -> usize {
     let Some(last) = count.checked_sub(1) else {
         return to;

@@ -1,9 +1,9 @@
-//! Holding an answer against the notes that it claims to come from.
+//! Checks an answer against the notes that it cites.
 //!
-//! A citation counts when its note was given and its quote stands there; what reads like an order to a model is no
-//! quote. An answer counts when a citation does, when its words come from the notes it cites, and when it brings no name,
-//! number or "not" of its own ([`Known`]): an invented hash or attribution is worse than no answer. Confidence never
-//! exceeds that of the best note cited, nor one half when most of its words are the model's own.
+//! A citation is valid if its note was provided and its quote occurs there, unless the quoted text reads like an
+//! instruction to a model. An answer is accepted if it has a valid citation, its words come from the cited notes, and
+//! it adds no name, number or negation of its own ([`Known`]): an invented hash or attribution is worse than no answer.
+//! Confidence never exceeds that of the best cited note, nor 0.5 when most of the words are the model's own.
 
 use std::cell::OnceCell;
 
@@ -20,21 +20,22 @@ use crate::domain::memory::synthesis::{
 };
 use crate::domain::memory::tier::{Tier, confidence_of};
 
-/// Characters.
+/// Maximum lengths, in characters.
 const MAX_ANSWER: usize = 4000;
 const MAX_QUOTE: usize = 500;
 const MAX_TEXT: usize = 500;
 const MAX_DATE: usize = 40;
-/// Citations, and items of a list.
+/// Maximum number of citations, and of items in a list.
 const MAX_ITEMS: usize = 50;
-/// Characters: less stands in any note.
+/// Minimum length of a quote in characters; shorter ones occur in any note.
 const MIN_QUOTE: usize = 8;
-/// Share of an answer's words that come from the notes: the rest are the model's own, maybe in another language.
+/// Minimum share of an answer's words that must come from the notes. It is low because the answer may be in another
+/// language.
 const MIN_SUPPORT: f64 = 0.2;
-/// The same, for an answer that is more than possible.
+/// Share of supported words from which confidence may exceed 0.5.
 const WELL_SUPPORTED: f64 = 0.5;
 
-/// An answer as the model gives it.
+/// An answer as returned by the model.
 #[derive(Debug, Clone, Default, Deserialize)]
 pub struct Draft {
     answer: String,
@@ -78,7 +79,7 @@ struct DraftRelationship {
     citation: DraftCitation,
 }
 
-/// What of a draft the notes bear out.
+/// The parts of a draft that the notes support.
 pub fn held(question: &str, format: SynthesisFormat, sources: &[Source], draft: Draft) -> Answer {
     let notes: Vec<Note> = sources
         .iter()
@@ -115,7 +116,7 @@ pub fn held(question: &str, format: SynthesisFormat, sources: &[Source], draft: 
     }
 }
 
-/// The citations that hold, each once, and their share of all.
+/// The valid citations without duplicates, and their share of all citations.
 fn citations<'n, 's>(
     notes: &'n [Note<'s>],
     drafts: &[DraftCitation],
@@ -136,7 +137,7 @@ fn citations<'n, 's>(
     (cited, share)
 }
 
-/// A note, indexed once something is looked up in it.
+/// A note, indexed at the first look-up.
 struct Note<'s> {
     source: &'s Source,
     label: String,
@@ -162,7 +163,7 @@ impl<'s> Note<'s> {
         self.haystack.get_or_init(|| Haystack::new(&self.source.content))
     }
 
-    /// The quote in the note's own words.
+    /// The quoted text as written in the note.
     fn quote(&self, quote: &str) -> Option<String> {
         let quote = quote.trim_matches(|c: char| c.is_whitespace() || matches!(c, '"' | '“' | '”' | '…'));
         if quote.chars().count() < MIN_QUOTE && quote != self.source.content.trim() {
@@ -181,7 +182,7 @@ impl<'s> Note<'s> {
         Some(clean(own, MAX_QUOTE)).filter(|own| !own.is_empty() && prompt_injection(own).is_none())
     }
 
-    /// The most that an answer from this note may claim.
+    /// Upper bound for the confidence of an answer from this note.
     fn trust(&self) -> f64 {
         let trust = confidence_of(self.source.tier);
         match prompt_injection(&self.source.content) {
@@ -190,7 +191,7 @@ impl<'s> Note<'s> {
         }
     }
 
-    /// The sentences that do not read like orders to a model.
+    /// The sentences that do not read like instructions to a model.
     fn honest_text(&self) -> String {
         let content = &self.source.content;
         if prompt_injection(content).is_none() {
@@ -203,7 +204,7 @@ impl<'s> Note<'s> {
     }
 }
 
-/// The note of a citation that holds, and the citation in the note's words.
+/// The note of a valid citation, and the citation in the note's own words.
 fn valid<'n, 's>(notes: &'n [Note<'s>], citation: &DraftCitation) -> Option<(&'n Note<'s>, Citation)> {
     let named = citation.source.trim().trim_matches(['[', ']', '(', ')']);
     let note = notes
@@ -214,17 +215,17 @@ fn valid<'n, 's>(notes: &'n [Note<'s>], citation: &DraftCitation) -> Option<(&'n
     Some((note, Citation { note_id, quote }))
 }
 
-/// The share of the answer's words that come from the notes it cites, if it is enough.
+/// The share of the answer's words that come from the cited notes, if it is sufficient.
 fn support(answer: &str, cited: &[(&Note, Citation)]) -> Option<f64> {
     let texts: Vec<String> = cited.iter().map(|(note, _)| note.honest_text()).collect();
     let texts = texts.join("\n");
     let share = contained(answer, &texts);
-    // A name may stand there by an alias.
+    // The notes may use an alias of a name.
     let supported = share >= MIN_SUPPORT || KeyFacts::of(answer).share(&KeyFacts::of(&texts));
     (supported && prompt_injection(answer).is_none()).then_some(share)
 }
 
-/// What an answer may name: all that it was given, also when the note was made.
+/// Everything that an answer may mention: the question, the notes, and their creation dates.
 fn known_of(question: &str, notes: &[Note]) -> Known {
     let mut given = format!("{question}\n");
     for note in notes {
@@ -234,7 +235,7 @@ fn known_of(question: &str, notes: &[Note]) -> Known {
     Known::new(&given)
 }
 
-/// Plain text of several lines, without labels of notes, without control characters.
+/// Multi-line plain text without note labels or control characters.
 fn answer_text(answer: &str, notes: usize) -> String {
     let mut text = answer.to_owned();
     for at in 0..notes {
@@ -248,7 +249,7 @@ fn answer_text(answer: &str, notes: usize) -> String {
     text.trim().to_owned()
 }
 
-/// The lists of the extended formats: items whose citation holds.
+/// The lists of the extended formats, limited to items with a valid citation.
 struct Lists<'l, 's> {
     known: Known,
     notes: &'l [Note<'s>],
@@ -283,7 +284,7 @@ impl Lists<'_, '_> {
             })
         });
         let mut held: Vec<Event> = held.collect();
-        // Years first, as in 2024-03-01 and 2024: then letters sort as time does.
+        // If all dates start with the year, as in 2024-03-01 or 2024, lexical order is chronological.
         let sorts = |event: &Event| event.date.chars().take(4).all(|c| c.is_ascii_digit());
         if held.iter().all(sorts) {
             held.sort_by(|a, b| a.date.cmp(&b.date));

@@ -1,7 +1,7 @@
-//! One question to an OpenAI-compatible chat endpoint, repeated when the far side asks for it.
+//! A request to an OpenAI-compatible chat endpoint, with retries.
 //!
-//! Nothing the endpoint answers reaches a log or a message but its status: error bodies of such servers repeat parts
-//! of keys and prompts.
+//! Of an error response only the status reaches logs and messages, as error bodies of such servers repeat parts of keys
+//! and prompts.
 
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use super::prompt::Message;
 use crate::clock;
 use crate::config::LlmSettings;
 
-/// Bytes of one answer.
+/// Maximum size of a response in bytes.
 const MAX_RESPONSE: usize = 2 << 20;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
@@ -45,17 +45,17 @@ pub enum LlmError {
 }
 
 impl LlmError {
-    /// Whether the model did answer, with nothing usable.
+    /// Whether the model answered, but unusably.
     pub fn is_answer(&self) -> bool {
         matches!(self, Self::Unusable(_) | Self::TooLarge | Self::NotACompletion)
     }
 
-    /// Whether another question would fare no better. A time-out or a status that says nothing of this question does
-    /// not tell, so it counts as one.
+    /// Whether other requests would fail too. Time-outs and statuses that are not specific to this request count as an
+    /// outage.
     pub fn is_outage(&self) -> bool {
         match self {
             Self::Unusable(_) | Self::TooLarge | Self::NotACompletion => false,
-            // Wrong key, wrong path, too many requests: these hold for every question, 400 or 413 for this one.
+            // A wrong key or path, or too many requests, affects every request; 400 or 413 only this one.
             Self::Status(status) => {
                 !(400..500).contains(status) || matches!(status, 401..=405 | 407 | 408 | 429)
             }
@@ -64,11 +64,11 @@ impl LlmError {
     }
 }
 
-/// What the model wrote.
+/// The model's output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Completion {
     pub content: String,
-    /// It ran into the length limit.
+    /// The output reached the length limit.
     pub cut_off: bool,
 }
 
@@ -83,7 +83,7 @@ pub struct ChatClient {
 /// A failed attempt.
 struct Failure {
     error: LlmError,
-    /// Whether to try again, and how long to wait when the endpoint says.
+    /// Whether to retry, and the delay if the endpoint states one.
     retry: bool,
     after: Option<Duration>,
 }
@@ -126,11 +126,11 @@ struct Content {
 
 impl ChatClient {
     /// # Errors
-    /// When the TLS set-up of this machine is unusable.
+    /// When TLS can't be set up on this machine.
     pub fn new(settings: LlmSettings, key: Option<SecretString>) -> Result<Self, reqwest::Error> {
         let http = reqwest::Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
-            // The operator named this host; nothing it answers may send texts or the key elsewhere.
+            // The operator trusts this host only; a redirect must not send texts or the key elsewhere.
             .redirect(redirect::Policy::none())
             .build()?;
         let url = format!("{}/chat/completions", settings.base_url.trim_end_matches('/'));
@@ -142,7 +142,7 @@ impl ChatClient {
         })
     }
 
-    /// Asks for an answer of the given format, and asks again after 429, 5xx or a time-out, all of it before `until`.
+    /// Requests an answer in the given format. Retries after 429, 5xx or a time-out, all of it before `until`.
     ///
     /// # Errors
     /// The failure of the last attempt.
@@ -177,7 +177,7 @@ impl ChatClient {
             tracing::debug!(error = %failure.error, tries, "language model request failed");
             let pause = failure.after.unwrap_or_else(|| backoff(tries));
             let left = until.saturating_duration_since(Instant::now());
-            // Coming back earlier than the endpoint asks is rude, later is pointless.
+            // Never retry earlier than the endpoint asks; if that is too late, give up.
             if !failure.retry || tries >= self.settings.retries || pause > timeout || pause >= left {
                 return Err(failure.error);
             }
@@ -238,7 +238,7 @@ fn completion(bytes: &[u8]) -> Option<Completion> {
     let choice = body.choices.into_iter().next()?;
     Some(Completion {
         cut_off: choice.finish_reason.as_deref() == Some("length"),
-        // A refusal has no content; an empty answer is then found unusable.
+        // A refusal has no content; the empty answer is later rejected as unusable.
         content: choice.message.content.unwrap_or_default(),
     })
 }
@@ -250,7 +250,7 @@ fn failure_of(error: &reqwest::Error) -> Failure {
     Failure::passing(LlmError::Broken)
 }
 
-/// RFC 9110 section 10.2.3: seconds, or a date.
+/// Parses Retry-After (RFC 9110 section 10.2.3): seconds, or a date.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = value.parse() {
@@ -258,11 +258,11 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     }
     let date = DateTime::parse_from_rfc2822(value).ok()?;
     let wait = date.signed_duration_since(clock::now());
-    // A date in the past: at once.
+    // A date in the past means at once.
     Some(wait.to_std().unwrap_or_default())
 }
 
-/// Exponential with full jitter, so that many clients don't come back together.
+/// Exponential back-off with full jitter, so that many clients don't retry at the same time.
 fn backoff(tries: u32) -> Duration {
     let ceiling = FIRST_PAUSE.saturating_mul(1 << tries.min(10)).min(MAX_PAUSE);
     ceiling.mul_f64(rand::random_range(0.0..=1.0))

@@ -1,8 +1,8 @@
-//! What a new note changes in older ones: nothing, a merge, a replacement, or it says nothing new.
+//! Decides what to do with a new note: add it, merge it into an older one, supersede an older one, or drop it as known.
 //!
-//! A wrong change loses what somebody knew, so every rule errs towards [`Decision::Add`]. The texts are data; a text
-//! that reads like an order to a model neither changes an older note nor is changed. What the model decides is held
-//! against the texts: nothing that counts may get lost, nothing may be invented.
+//! A wrong change loses knowledge, so every rule errs towards [`Decision::Add`]. The texts are data: a text that reads
+//! like an instruction to a model neither changes an older note nor is changed. The model's decision is checked against
+//! the texts: no fact may be lost or invented.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
@@ -18,14 +18,14 @@ use super::shape::Shape;
 use crate::domain::memory::injection::prompt_injection;
 use crate::domain::memory::similarity::{KeyFacts, contained, turning_words};
 
-/// Characters of a text that a model may judge: of a longer one it would see a part only.
+/// Longest text that a model may judge, in characters; it would see only part of a longer one.
 const MAX_TEXT: usize = 8000;
 const MAX_CANDIDATES: usize = 10;
-/// Share of a text's words that a merge must keep, and that a known text must already hold.
+/// Share of a text's words that a merge must keep, and that an older note must contain to make a new one redundant.
 const MIN_KEPT: f64 = 0.7;
-/// Share of words by which two texts are about one thing when they name nothing in common.
+/// Share of common words from which two texts are about the same thing if they share no names.
 const MIN_ABOUT: f64 = 0.4;
-/// Of the two texts together: a merge is no essay.
+/// Maximum number of characters by which a merge may exceed the two texts together.
 const MAX_GROWTH: usize = 200;
 
 const RULES: &str = "\
@@ -43,7 +43,7 @@ number, date, identifier and indicator of both, spelled as they are there, and n
 - `target` is the label of that older note; it is empty with `add`. `merged` is empty except with `update`.
 - Write nothing but the JSON.";
 
-/// An older note that the new one may be about.
+/// An older note that may be about the same thing as the new one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidate {
     pub id: String,
@@ -51,20 +51,20 @@ pub struct Candidate {
     pub created_at: DateTime<Utc>,
 }
 
-/// What becomes of a new note.
+/// What happens to a new note.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
-    /// It is a note of its own.
+    /// It is stored as a separate note.
     Add,
-    /// The older note gets this text.
+    /// The older note is updated to this text.
     Update { id: String, merged: String },
-    /// It replaces the older note.
+    /// It supersedes the older note.
     Supersede { id: String },
-    /// The older note already says it.
+    /// The older note already contains it.
     NoOp { id: String },
 }
 
-/// Decides how a new note changes older ones.
+/// Decides how a new note affects older ones.
 pub struct Evolver {
     client: Arc<ChatClient>,
 }
@@ -104,11 +104,11 @@ impl Evolver {
         Self { client }
     }
 
-    /// Decides until `until`, at most about the first ten candidates. Candidates and new notes that are
-    /// too long, or that read like orders to a model, are left out; when none is left it is `Add` without a question.
+    /// Decides before `until`, considering at most the first ten candidates. Texts that are too long or read like
+    /// instructions to a model are excluded; if nothing remains, the result is `Add` without a request.
     ///
     /// # Errors
-    /// When the endpoint fails, or names no action or no candidate, also after one repair.
+    /// When the endpoint fails, or names no valid action or candidate even after one repair.
     pub async fn decide(
         &self,
         new: &str,
@@ -150,7 +150,7 @@ fn messages(new: &str, older: &[&Candidate]) -> Vec<Message> {
     vec![Message::new("system", RULES), Message::new("user", user)]
 }
 
-/// The draft, and the candidate that it names unless it adds.
+/// The draft and the candidate that it names; `add` names none.
 fn read<'c>(
     completion: &Completion,
     older: &[&'c Candidate],
@@ -169,7 +169,7 @@ fn read<'c>(
     Ok((draft, Some(*target)))
 }
 
-/// The decision as far as the texts bear it out.
+/// The decision, as far as the texts support it.
 fn held(new: &str, target: &Candidate, draft: Draft) -> Decision {
     let old = target.content.as_str();
     let id = target.id.clone();
@@ -188,7 +188,7 @@ fn held(new: &str, target: &Candidate, draft: Draft) -> Decision {
     decision
 }
 
-/// Whether a merge holds all facts of both, no other ones, every word that turns them, and most of the rest.
+/// Whether a merge has exactly the facts, negations and qualifiers of both texts, and most of their other words.
 fn keeps_all(new: &str, old: &str, merged: &str) -> bool {
     let facts = KeyFacts::of(new).union(&KeyFacts::of(old));
     let mut turning = turning_words(new);
@@ -206,7 +206,7 @@ fn is_about_one_thing(new: &str, old: &str) -> bool {
     KeyFacts::of(new).share(&KeyFacts::of(old)) || contained(old, new) >= MIN_ABOUT
 }
 
-/// Whether the older note holds all facts of the new one, what turns them, and most of its words.
+/// Whether the older note has all facts, negations and qualifiers of the new one, and most of its words.
 fn is_known(new: &str, old: &str) -> bool {
     KeyFacts::of(old).cover(&KeyFacts::of(new))
         && turning_words(new).is_subset(&turning_words(old))

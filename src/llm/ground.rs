@@ -1,8 +1,8 @@
-//! Whether words stand in the text: in any case, with any white space, defanged or not.
+//! Whether words occur in a text, ignoring case, whitespace and defanging.
 //!
-//! A model also straightens quotes and dashes, so those are one here. A name must stand there as words of its own:
-//! "Play" does not stand in "display". Look-ups go through an index of words, so that thousands of them (an answer
-//! made to be slow) cost little; words are looked up from the start of a word of the text.
+//! Models also straighten quotes and dashes, so variants of these are treated as equal. A name must occur as separate
+//! words: "Play" does not occur in "display". Look-ups use a word index, so that thousands of them, as in an answer
+//! crafted to be slow, cost little. A match must start at the start of a word.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -11,22 +11,22 @@ use std::ops::Range;
 use crate::domain::cursor::Cursor;
 use crate::domain::extraction::{canonical_name, refang};
 
-/// Words of a needle of which the rarest is looked for.
+/// Number of leading needle words among which the rarest is used for the look-up.
 const MAX_WORDS: usize = 12;
-/// Places that are looked at: a needle of words that all stand there more often is not worth it.
+/// Maximum number of positions checked per look-up; a needle of only very frequent words is not worth more.
 const MAX_PLACES: usize = 2000;
 
-/// A text to look words up in.
+/// A text indexed for look-ups.
 #[derive(Debug)]
 pub struct Haystack {
     written: Indexed,
-    /// Bytes of the text that each byte of the folded one came from.
+    /// For each byte of the folded text, its byte offset in the original.
     origin: Vec<usize>,
-    /// With its indicators made whole; `None` when that changes nothing.
+    /// The text with its indicators refanged; `None` if that changes nothing.
     refanged: Option<Indexed>,
 }
 
-/// A folded text, and where each word of it starts.
+/// A folded text and the start offsets of its words.
 #[derive(Debug)]
 struct Indexed {
     text: String,
@@ -36,9 +36,9 @@ struct Indexed {
 /// Where words were found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum QuotePosition {
-    /// Bytes of the text as written.
+    /// Byte range in the original text.
     At(Range<usize>),
-    /// Only once indicators are made whole.
+    /// Only in the refanged text.
     Refanged,
 }
 
@@ -54,12 +54,12 @@ impl Haystack {
         }
     }
 
-    /// A name, as words of its own.
+    /// Finds a name as separate words.
     pub fn name(&self, name: &str) -> Option<QuotePosition> {
         self.find(name, true)
     }
 
-    /// A stretch of the text.
+    /// Finds a passage.
     pub fn quote(&self, quote: &str) -> Option<QuotePosition> {
         self.find(quote, false)
     }
@@ -87,7 +87,7 @@ impl Indexed {
 
     fn find(&self, needle: &str, whole: bool) -> Option<usize> {
         let places = |word: &str| self.words.get(&hash(word)).map_or(&[][..], Vec::as_slice);
-        // The last word of a quote may be cut, so it counts only when it is the only one.
+        // The last word of a quote may be truncated, so it is used only if it is the only one.
         let words: Vec<(usize, &str)> = words_of(needle).take(MAX_WORDS).collect();
         let sure = words.len().saturating_sub(1).max(1);
         let (lead, rarest) = words
@@ -105,7 +105,7 @@ impl Indexed {
     }
 }
 
-/// Words and where they start: runs of letters and digits, and each letter of a script without case.
+/// Words and their offsets: runs of letters and digits, or single letters in scripts without case.
 fn words_of(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut cursor = Cursor::new(text);
     std::iter::from_fn(move || {
@@ -128,7 +128,7 @@ fn hash(word: &str) -> u64 {
     hasher.finish()
 }
 
-/// Whether a quote holds a name, also in another spelling of its parts (`X Agent`, `X-Agent`).
+/// Whether a quote contains a name, allowing for different separators (`X Agent`, `X-Agent`).
 pub fn quote_names(quote: &str, name: &str) -> bool {
     let plain = fold(&refang(quote));
     let needle = fold(&refang(name));
@@ -137,7 +137,7 @@ pub fn quote_names(quote: &str, name: &str) -> bool {
         return true;
     }
     let canonical = canonical_name(name);
-    // Words of the quote, one after the other, that together are the name.
+    // Looks for consecutive words of the quote that together form the name.
     let words: Vec<String> = plain
         .split(|c: char| !c.is_alphanumeric())
         .map(str::to_owned)
@@ -159,7 +159,7 @@ fn spells(words: &[String], name: &str) -> bool {
     false
 }
 
-/// The folded text and, for each of its bytes and its end, the place in the text.
+/// The folded text and, for each of its bytes and its end, the offset in the original.
 fn fold_with_origin(text: &str) -> (String, Vec<usize>) {
     let mut folded = String::with_capacity(text.len());
     let mut origin = Vec::with_capacity(text.len() + 1);
@@ -173,7 +173,7 @@ fn fold_with_origin(text: &str) -> (String, Vec<usize>) {
     (folded, origin)
 }
 
-/// The form in which words are compared.
+/// Normalises text for comparison.
 pub fn fold(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
     for c in text.trim().chars() {
@@ -185,7 +185,7 @@ pub fn fold(text: &str) -> String {
 
 fn each_folded(c: char, spaced: bool, mut push: impl FnMut(char)) {
     match c {
-        // Zero width: left behind by PDF readers.
+        // Zero-width characters, left behind by PDF readers.
         '\u{200b}' | '\u{200d}' | '\u{2060}' | '\u{feff}' | '\u{ad}' => {}
         '‘' | '’' | '`' => push('\''),
         '“' | '”' => push('"'),
@@ -199,7 +199,7 @@ fn each_folded(c: char, spaced: bool, mut push: impl FnMut(char)) {
     }
 }
 
-/// Whether a stretch is not inside a longer word.
+/// Whether a range is not part of a longer word.
 fn stands_alone(text: &str, start: usize, end: usize) -> bool {
     let inside = text.get(start..end).unwrap_or_default();
     let before = text.get(..start).and_then(|before| before.chars().next_back());
@@ -208,7 +208,7 @@ fn stands_alone(text: &str, start: usize, end: usize) -> bool {
     !joins(before, inside.chars().next()) && !joins(inside.chars().next_back(), after)
 }
 
-/// Letters of scripts with case, and digits: scripts without case write words without spaces between them.
+/// Cased letters, digits and underscores continue a word; scripts without case do not separate words by spaces.
 fn joins(c: char) -> bool {
     c.is_lowercase() || c.is_ascii_digit() || c == '_'
 }

@@ -1,7 +1,7 @@
-//! Whether a text brings names, numbers or negations of its own.
+//! Whether a text adds names, numbers or negations of its own.
 //!
-//! It reads no sense into words: a text that puts what it was given together wrongly passes, and so does an invented
-//! name that begins a sentence and looks like any other word.
+//! The check does not understand meaning: a wrong combination of given facts passes, and so does an invented name that
+//! starts a sentence and looks like an ordinary word.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -9,31 +9,31 @@ use super::ground::Haystack;
 use crate::domain::extraction::Extractor;
 use crate::domain::memory::similarity::words;
 
-/// Words that turn a statement round or make it larger.
+/// Words that negate, qualify or enlarge a statement.
 const TURNING: &str = "\
     no not never none nothing nobody neither nor without cannot cant isnt arent wasnt werent dont doesnt didnt wont \
     wouldnt couldnt shouldnt hasnt havent hadnt unconfirmed confirmed denied denies refuted disproved false benign \
     patched fixed mitigated retracted withdrawn thousand thousands million millions billion billions nicht kein keine \
     nie";
-/// A sentence with one of these may say what they do not say.
+/// A sentence with one of these may be about the notes themselves and may say what they lack.
 const OF_NOTES: &str = "note notes source sources information evidence notizen quellen";
-/// Names of days: dates may be written out.
+/// Month and weekday names, as dates may be written out.
 const DATES: &str = "\
     january february march april may june july august september october november december jan feb mar apr jun jul aug \
     sep sept oct nov dec monday tuesday wednesday thursday friday saturday sunday utc i";
-/// Short forms of this field's own words.
+/// Common abbreviations of the field.
 const SHORT: &str =
     "c2 ttp ttps ioc iocs cve cves apt apts ip ips url urls dns http https vpn rat rats ics ot it tlp";
-/// Letters by which two forms of a name are one: Russia, Russian.
+/// Number of leading letters by which word forms are matched: Russia, Russian.
 const STEM: usize = 5;
-/// Two of these tell a language that gives every noun a capital letter.
+/// Two of these identify German, where every noun is capitalised.
 const GERMAN: &str = "der die das und ist nicht von mit eine wurde";
 
-/// What was given.
+/// The given material.
 #[derive(Debug)]
 pub struct Known {
     haystack: Haystack,
-    /// Canonical values of what the rules find.
+    /// Canonical values found by the rules.
     values: HashSet<String>,
     numbers: BTreeSet<String>,
     turning: BTreeSet<String>,
@@ -69,7 +69,8 @@ impl Known {
                     .all(|name| self.names(name)))
     }
 
-    /// The text without what the rules find in it, unless that is unknown: by an alias or another spelling, too.
+    /// Replaces everything that the rules find with a placeholder; `None` if any of it is unknown, even by alias or
+    /// spelling.
     fn without_known_things(&self, text: &str) -> Option<String> {
         let mut rest = String::with_capacity(text.len());
         let mut end = 0;
@@ -106,13 +107,13 @@ impl Known {
     }
 }
 
-/// The beginning of a word that is long enough to be told by it.
+/// The stem of a word, if the word is long enough.
 fn stem(word: &str) -> Option<String> {
     let stem: String = word.chars().take(STEM).collect();
     (stem.chars().count() == STEM).then_some(stem)
 }
 
-/// Runs of digits that no letter precedes, without leading zeros and marks between thousands.
+/// Digit runs not preceded by a letter, without leading zeros and thousands separators.
 fn numbers(text: &str) -> BTreeSet<String> {
     let chars: Vec<char> = text.chars().collect();
     let digit = |at: usize| chars.get(at).filter(|c| c.is_ascii_digit());
@@ -147,7 +148,7 @@ fn turning(text: &str) -> impl Iterator<Item = String> {
     words(text).into_iter().filter(turns)
 }
 
-/// A line without the mark of a list: `1.`, `2)`.
+/// A line without its list marker: `1.`, `2)`.
 fn without_list_mark(line: &str) -> &str {
     let line = line.trim_start();
     let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());

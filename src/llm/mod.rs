@@ -1,16 +1,16 @@
-//! Reading texts with a language model, over any OpenAI-compatible chat endpoint.
+//! Language-model extraction and answers, over any OpenAI-compatible chat endpoint.
 //!
-//! - [`prompt`]: what the model is told; the text is data between random markers.
-//! - [`client`]: one question, with repetitions, limits and time-outs. [`ask`](mod@ask): with one repair.
-//! - [`shape`]: the JSON that is asked for, and the check of what comes back. [`answer`]: what was found in a text.
-//! - [`chunk`]: long texts in parts.
-//! - [`ground`] and [`belief`]: holding the answers against the text. [`unite`](mod@unite): uniting them with what
-//!   the rules found.
-//! - [`synthesis`], [`cite`] and [`known`]: answers from notes, held against the notes. [`evolution`]: what a new note
-//!   changes.
+//! - [`prompt`]: the prompts; texts are passed as data between random markers.
+//! - [`client`]: one request, with retries, limits and time-outs. [`ask`](mod@ask): a request with one repair.
+//! - [`shape`]: the requested JSON schema and the check of the response. [`answer`]: the findings in a text.
+//! - [`chunk`]: splits long texts.
+//! - [`ground`] and [`belief`]: check the answers against the text. [`unite`](mod@unite): merges them with the findings
+//! of   the rules.
+//! - [`synthesis`], [`cite`] and [`known`]: answers from notes, checked against the notes. [`evolution`]: how a new
+//! note   affects older ones.
 //!
-//! Promise: nothing in a text or an answer changes types, limits or markings; what does not stand in the text is
-//! marked so. The model never decides a TLP.
+//! Guarantee: nothing in a text or answer changes types, limits or markings, and whatever is not in the text is
+//! flagged. The model never decides a TLP.
 
 pub mod answer;
 pub mod ask;
@@ -45,28 +45,28 @@ use crate::config::{LlmProvider, LlmSettings};
 use crate::domain::error::DomainError;
 use crate::domain::staging::SourceType;
 
-/// Parts of one text that are asked about at a time.
+/// Chunks of one text that are requested concurrently.
 const PARALLEL: usize = 4;
-/// Characters of one text that a model is asked about; the rules read all of it.
+/// Maximum number of characters of one text sent to a model; the rules process all of it.
 const MAX_CHARS: usize = 400_000;
 
-/// A model to ask.
+/// A configured language model.
 pub struct LanguageModel {
     client: Arc<ChatClient>,
     settings: LlmSettings,
 }
 
-/// What a model said about a text.
+/// A model's answers about a text.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Reading {
-    /// One for each part that was answered, in order.
+    /// One per answered chunk, in order.
     pub answers: Vec<Answer>,
-    /// Bytes of the text that were asked about.
+    /// Number of bytes of the text sent to the model.
     pub covered: usize,
     pub warnings: Vec<String>,
 }
 
-/// The model that the settings name, if any.
+/// The configured model, if any.
 ///
 /// # Errors
 /// When the client can't be built.
@@ -87,27 +87,26 @@ pub fn model_of(
 
 impl LanguageModel {
     /// # Errors
-    /// When the TLS set-up of this machine is unusable.
+    /// When TLS can't be set up on this machine.
     pub fn new(settings: LlmSettings, key: Option<SecretString>) -> Result<Self, reqwest::Error> {
         let client = Arc::new(ChatClient::new(settings.clone(), key)?);
         Ok(Self { client, settings })
     }
 
-    /// Answers questions from notes, over the same connection.
+    /// Answers questions from notes; shares the client.
     pub fn synthesizer(&self) -> Synthesizer {
         Synthesizer::new(Arc::clone(&self.client))
     }
 
-    /// Decides how a new note changes older ones, over the same connection.
+    /// Decides how a new note affects older ones; shares the client.
     pub fn evolver(&self) -> Evolver {
         Evolver::new(Arc::clone(&self.client))
     }
 
-    /// Asks about every part of the text, some at a time, until `until`; a part without a usable answer costs a
-    /// warning.
+    /// Sends all chunks of the text, a few at a time, before `until`. A chunk without a usable answer adds a warning.
     ///
     /// # Errors
-    /// The first failure, when no part has an answer.
+    /// The first failure, when no chunk was answered.
     pub async fn read(
         &self,
         text: &str,
@@ -128,7 +127,7 @@ impl LanguageModel {
                 self.part(part, source_type, until)
             });
             outcomes.extend(join_all(asked).await);
-            // The rest of a long text would wait for nothing.
+            // During an outage the remaining chunks would fail too.
             if outcomes
                 .iter()
                 .any(|outcome| outcome.as_ref().is_err_and(LlmError::is_outage))
@@ -145,7 +144,7 @@ impl LanguageModel {
         Ok(reading)
     }
 
-    /// One part of a text.
+    /// Requests the findings in one chunk.
     async fn part(&self, text: &str, source_type: SourceType, until: Instant) -> Result<Answer, LlmError> {
         let messages = prompt::messages(text, source_type);
         let format = answer::SHAPE.response_format();

@@ -1,4 +1,4 @@
-//! What the model is told. The text stands between two markers that nobody outside can know.
+//! The prompts. The text stands between two unpredictable markers.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::domain::staging::SourceType;
 
-/// Characters of a wrong answer that the model is shown again.
+/// Maximum length of a rejected answer that is sent back, in characters.
 const SHOWN_AGAIN: usize = 20_000;
 
 const RULES: &str = "\
@@ -24,7 +24,7 @@ doubts or asks is none.
 - Confidence is how sure the text makes it: 1 for certain, 0.5 for possible.
 - Write nothing but the JSON.";
 
-/// Sequences that chat templates of common model servers turn into control tokens when they stand in a message.
+/// Sequences that chat templates of common model servers interpret as control tokens.
 const CONTROL: &[(&str, &str)] = &[
     ("<|", "< |"),
     ("|>", "| >"),
@@ -35,7 +35,7 @@ const CONTROL: &[(&str, &str)] = &[
     ("<end_of_turn>", "< end_of_turn >"),
 ];
 
-/// One message of the conversation.
+/// A message of the conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Message {
     pub role: &'static str,
@@ -51,7 +51,7 @@ impl Message {
     }
 }
 
-/// The conversation that asks for what one text says.
+/// The conversation that requests the findings in one text.
 pub fn messages(text: &str, source_type: SourceType) -> Vec<Message> {
     let text = without_control(text);
     let marker = marker(&text);
@@ -64,7 +64,7 @@ pub fn messages(text: &str, source_type: SourceType) -> Vec<Message> {
     vec![Message::new("system", RULES), Message::new("user", user)]
 }
 
-/// What follows an answer that can't be used: the answer itself, and what is wrong with it.
+/// The follow-up to an unusable answer: the answer itself, and what is wrong with it.
 pub fn repair(answer: &str, wrong: &str) -> [Message; 2] {
     let shown: String = answer.chars().take(SHOWN_AGAIN).collect();
     let ask = format!(
@@ -73,8 +73,8 @@ pub fn repair(answer: &str, wrong: &str) -> [Message; 2] {
     [Message::new("assistant", shown), Message::new("user", ask)]
 }
 
-/// Texts as data: one JSON object in a line each, so that no text can end its line, between two markers. Strings in
-/// them lose what chat templates take for control.
+/// Texts as data between two markers: one JSON object per line, so that no text can end its line. Sequences that chat
+/// templates interpret as control tokens are broken up.
 pub fn data_block(items: &[Value]) -> String {
     let lines: Vec<String> = items
         .iter()
@@ -85,7 +85,7 @@ pub fn data_block(items: &[Value]) -> String {
     format!("<<<{marker}\n{lines}\n{marker}>>>")
 }
 
-/// How many characters of each text are shown when all may have `total`: short ones whole, long ones their share.
+/// Divides `total` characters among texts: short ones are shown whole, long ones get an equal share of the rest.
 pub fn shares(lengths: &[usize], total: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..lengths.len()).collect();
     order.sort_by_key(|at| lengths.get(*at).copied());
@@ -105,7 +105,7 @@ pub fn shares(lengths: &[usize], total: usize) -> Vec<usize> {
     shares
 }
 
-/// Random, and not in the text.
+/// A random marker that does not occur in the text.
 fn marker(text: &str) -> String {
     loop {
         let marker = format!("TEXT-{}", Uuid::new_v4().simple());
@@ -173,7 +173,7 @@ mod tests {
         let schema = &format["json_schema"]["schema"];
         assert_eq!(format["json_schema"]["strict"], true);
         assert_eq!(schema["additionalProperties"], false);
-        // Strict mode wants every property required.
+        // Strict mode requires every property to be listed as required.
         for part in ["entities", "relations"] {
             let item = &schema["properties"][part]["items"];
             let required = item["required"].as_array().unwrap().len();

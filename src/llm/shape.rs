@@ -1,7 +1,7 @@
-//! The JSON shape of an answer: asked for, and held against what comes back.
+//! The JSON schema of an answer, used both for the request and for the check of the response.
 //!
-//! Fields that the schema does not name are dropped before anything looks at them, so an answer can't bring a marking,
-//! an id or a status with it: local servers don't all hold a model to its schema. Complaints never quote the answer.
+//! Fields missing from the schema are dropped before anything reads them, so an answer can't inject a marking, id or
+//! status; not every local server enforces the schema. Complaints never quote the answer.
 
 use jsonschema::Validator;
 use serde::de::DeserializeOwned;
@@ -9,15 +9,15 @@ use serde_json::{Value, json};
 
 use super::client::Completion;
 
-/// Characters of a complaint that the model, and maybe a person, reads.
+/// Maximum length of a complaint, which is shown to the model and possibly to a person, in characters.
 const MAX_COMPLAINT: usize = 300;
 
-/// A JSON schema in the strict form that servers take: objects with `properties`, all of them required.
+/// A JSON schema in the strict form that servers accept: objects with `properties`, all of them required.
 #[derive(Debug)]
 pub struct Shape {
     name: &'static str,
     schema: Value,
-    /// `None` when the schema itself is wrong.
+    /// `None` if the schema itself is invalid.
     validator: Option<Validator>,
 }
 
@@ -25,7 +25,7 @@ impl Shape {
     pub fn new(name: &'static str, mut schema: Value) -> Self {
         let validator = jsonschema::validator_for(&schema).ok();
         if let Some(schema) = schema.as_object_mut() {
-            // Servers refuse keywords that they don't know.
+            // Servers refuse unknown keywords.
             schema.remove("$schema");
             schema.remove("title");
         }
@@ -36,7 +36,7 @@ impl Shape {
         }
     }
 
-    /// Asks the server to let only answers of the schema come out.
+    /// The request parameter that makes the server enforce the schema.
     pub fn response_format(&self) -> Value {
         json!({
             "type": "json_schema",
@@ -44,10 +44,10 @@ impl Shape {
         })
     }
 
-    /// Reads the model's words.
+    /// Parses the model's output.
     ///
     /// # Errors
-    /// What is wrong with them, without quoting them.
+    /// What is wrong with it, without quoting it.
     pub fn parse<T: DeserializeOwned>(&self, completion: &Completion) -> Result<T, String> {
         let json = json_part(&completion.content);
         let mut value: Value = serde_json::from_str(json).map_err(|error| {
@@ -70,7 +70,7 @@ impl Shape {
     }
 }
 
-/// The JSON in an answer that wraps it in a code fence or puts its thoughts before it.
+/// The JSON of an answer that is wrapped in a code fence or preceded by the model's reasoning.
 fn json_part(content: &str) -> &str {
     let content = content
         .rsplit_once("</think>")
@@ -83,7 +83,7 @@ fn json_part(content: &str) -> &str {
     body.trim_end().strip_suffix("```").unwrap_or(body).trim()
 }
 
-/// Drops whatever has no place in the schema.
+/// Drops everything that the schema does not define.
 fn prune(value: &mut Value, schema: &Value) {
     match value {
         Value::Object(object) => {

@@ -1,7 +1,7 @@
-//! Answers to questions from notes: what the model is told, and the shape of what it gives.
+//! Answers questions from notes: the prompt, and the schema of the answer.
 //!
-//! The notes are data: numbered, one JSON line each between random markers; the model is told never to obey them. What
-//! it gives is believed only as far as [`super::cite`] finds it in the notes.
+//! The notes are data: labelled, one JSON line each between random markers, and the model is told never to obey them.
+//! Its answer is accepted only as far as [`super::cite`] finds it in the notes.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
@@ -18,7 +18,7 @@ use crate::blocking;
 use crate::domain::memory::synthesis::{Answer, SynthesisFormat, no_answer};
 use crate::domain::memory::tier::Tier;
 
-/// Characters of all notes of one question together.
+/// Maximum number of characters of all notes in one request.
 pub const MAX_CHARS: usize = 32_000;
 
 const RULES: &str = "\
@@ -37,7 +37,7 @@ weigh more.
 - Confidence is how sure the notes make the answer: 1 for certain, 0.5 for possible.
 - Write nothing but the JSON.";
 
-/// A note to answer from.
+/// A note used as a source.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Source {
     pub id: String,
@@ -56,12 +56,11 @@ impl Synthesizer {
         Self { client }
     }
 
-    /// Answers from the notes, best first, until `until`. Without notes, or when nothing in the model's answer stands
-    /// in them, it is [`no_answer`].
-    /// The answer is checked beside the async threads.
+    /// Answers from the notes, which must be sorted best first, before `until`. Returns [`no_answer`] without notes, or
+    /// if the notes do not support the model's answer. The check runs on a blocking thread.
     ///
     /// # Errors
-    /// When the endpoint fails, or gives no usable JSON, also after one repair.
+    /// When the endpoint fails, or returns no usable JSON even after one repair.
     pub async fn answer(
         &self,
         question: &str,
@@ -84,7 +83,7 @@ impl Synthesizer {
     }
 }
 
-/// The label of a note in one conversation: short, so that models copy it right.
+/// The label of a note within one conversation; short, so that models copy it correctly.
 pub(super) fn label(at: usize) -> String {
     format!("S{}", at + 1)
 }
@@ -159,7 +158,7 @@ fn shape_of(format: SynthesisFormat) -> &'static Shape {
     }
 }
 
-/// A direct answer, and maybe a list whose items have these fields and a citation.
+/// A direct answer and, optionally, a list whose items have these fields and a citation.
 fn shape(list: Option<(&str, Value)>) -> Shape {
     let cited = |fields: Value| {
         let mut properties = fields;
@@ -187,7 +186,7 @@ fn object(properties: Value) -> Value {
     json!({"type": "object", "additionalProperties": false, "required": required, "properties": properties})
 }
 
-/// The shape with only the labels that exist: servers that hold a model to it then can't let it cite another.
+/// The schema restricted to the existing labels, so that servers that enforce it prevent other citations.
 fn asked_format(shape: &Shape, sources: usize) -> Value {
     let labels: Vec<String> = (0..sources).map(label).collect();
     let mut format = shape.response_format();

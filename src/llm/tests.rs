@@ -1,4 +1,4 @@
-//! The actor and the client against a small server of our own that is good, slow, broken and hostile.
+//! The actor and the client against a stub server that works, is slow, fails, or is hostile.
 
 mod failures;
 mod hostile;
@@ -24,7 +24,7 @@ const KEY: &str = "sk-very-secret";
 const TEXT: &str =
     "SilkMoth deployed BlueLoader against a bank. It called evil[.]com. CVE-2024-3094 was exploited.";
 
-/// What the server does, by the number of the request.
+/// The stub's response, by the number of the request.
 type Behaviour = fn(usize, &Value) -> HttpResponse;
 
 struct Stub {
@@ -45,7 +45,7 @@ async fn chat(stub: web::Data<Stub>, request: HttpRequest, body: web::Json<Value
     }
     stub.bodies.lock().unwrap().push(body.0.clone());
     if (stub.behaviour)(at, &body).status() == 599 {
-        // Stands for a model that thinks for ever.
+        // Simulates a model that never finishes.
         tokio::time::sleep(Duration::from_secs(60)).await;
     }
     (stub.behaviour)(at, &body)
@@ -72,7 +72,7 @@ fn good() -> Value {
     })
 }
 
-/// Runs one test as the program runs: inside an actix system over a multi-thread runtime.
+/// Runs a test like the program: in an actix system on a multi-thread runtime.
 fn run<F: Future<Output = ()>>(test: F) {
     let system = actix::System::with_tokio_rt(|| {
         tokio::runtime::Builder::new_multi_thread()
@@ -172,11 +172,11 @@ fn find<'e>(extraction: &'e Extraction, name: &str) -> &'e ExtractedEntity {
         .unwrap()
 }
 
-/// What the rules find in [`TEXT`].
+/// The findings of the rules in [`TEXT`].
 const RULES: [&str; 2] = ["CVE-2024-3094", "evil.com"];
 const UNITED: [&str; 4] = ["BlueLoader", "CVE-2024-3094", "SilkMoth", "evil.com"];
 
-/// The rules' findings, and the one warning that says why there is no more.
+/// Checks for the rules' findings and the single warning that explains the fallback.
 fn assert_fallback(extraction: &Extraction, why: &str) {
     assert_eq!(names(extraction), RULES);
     let want = format!("language model unavailable: {why}");

@@ -1,8 +1,8 @@
-//! What the rules found and what a model said, as one extraction.
+//! Merges the findings of the rules and of a model into one extraction.
 //!
-//! The rules come first: their values, types and confidences stay. The model adds descriptions, names that no list
-//! has, and relations, each held against the text: what does not stand there is marked and hardly believed, a
-//! relation without its sentence is dropped.
+//! The rules take precedence: their values, types and confidences are kept. The model adds descriptions, unlisted names
+//! and relations, each checked against the text. Entities not found there are flagged and get a low confidence;
+//! relations without evidence are dropped.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,10 +17,10 @@ use crate::domain::staging::{ExtractedEntity, ExtractedRelation, Extraction};
 
 const RELATION: f64 = 0.6;
 const MAX_ALIASES: usize = 40;
-/// Entities and relations of all answers together that are looked at: bounds the work that an answer can make.
+/// Maximum number of entities and relations processed over all answers, which bounds the work an answer can cause.
 const MAX_MENTIONS: usize = 5000;
 
-/// Unites the rules' extraction of `text` with a model's answers about its parts.
+/// Merges the rules' extraction of `text` with a model's answers about its chunks.
 pub fn unite(text: &str, rules: Extraction, answers: Vec<Answer>) -> Extraction {
     let mut union = Union::new(text, rules);
     let (entities, relations): (Vec<_>, Vec<_>) = answers
@@ -45,13 +45,13 @@ struct Union {
     by_identity: HashMap<String, usize>,
     by_name: HashMap<String, usize>,
     related: HashSet<(usize, usize, String)>,
-    /// What the model added.
+    /// Numbers of items that the model added.
     entities: usize,
     relations: usize,
     dropped: Dropped,
 }
 
-/// What was not taken over, by reason.
+/// Numbers of dropped items, by reason.
 #[derive(Default)]
 struct Dropped {
     entities: usize,
@@ -117,13 +117,14 @@ impl Union {
         self.describe(at, said);
     }
 
-    /// Whether an entity of that name is the one meant, though its identity differs: same type, or an alias of it.
+    /// Whether an entity of that name is the one meant although its identity differs: it has the same type and merges
+    /// by name.
     fn is_kin(&self, at: usize, fresh: &ExtractedEntity) -> bool {
         let entity = self.out.entities.get(at);
         entity.is_some_and(|entity| entity.node_type == fresh.node_type && entity.merge_by_name)
     }
 
-    /// Adds what the model says about an entity, without changing what is known.
+    /// Adds the model's description of an entity without changing known facts.
     fn describe(&mut self, at: usize, said: &AnswerEntity) {
         let aliases: Vec<String> = said
             .aliases
@@ -155,7 +156,7 @@ impl Union {
         }
     }
 
-    /// Whether another name may be believed: it stands in the text and is nobody else's. A wrong one would merge
+    /// Whether an alias is acceptable: it occurs in the text and belongs to no other entity. A wrong one would merge
     /// two things into one node.
     fn is_alias(&self, at: usize, alias: &str) -> bool {
         let Some(entity) = self.out.entities.get(at) else {
@@ -247,7 +248,7 @@ impl Union {
     }
 }
 
-/// Every name that an entity goes by.
+/// All names of an entity.
 fn names(entity: &ExtractedEntity) -> impl Iterator<Item = &str> {
     let list = |key: &str| {
         entity

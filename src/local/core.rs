@@ -36,31 +36,31 @@ use crate::search::{IndexSettings, SearchIndex};
 use crate::store::Store;
 use crate::{blocking, clock, embedding, llm};
 
-/// The one workspace of a local installation.
+/// The only workspace of a local installation.
 pub(super) const WORKSPACE: Uuid = Uuid::from_u128(0x6c6f_6361_6c00_5000_8000_7468_7265_6174);
 
-/// Time in which streams end by themselves when the service stops.
+/// Time for streams to end by themselves when the service stops.
 const STREAMS_END: Duration = Duration::from_secs(1);
-/// Telemetry entries on their way to the actor; more are dropped.
+/// Capacity of the telemetry queue; entries beyond it are dropped.
 const MAX_ENTRIES: usize = 1024;
 
-/// The actors of the local service, started.
+/// The running actors of the local service.
 pub(crate) struct LocalCore {
     handles: LocalHandles,
     store: Arc<Store>,
     core: Arc<GraphCore>,
     tailer: Arc<TailerCore>,
     background: Vec<JoinHandle<()>>,
-    /// Of a memory that other processes could reach.
+    /// Held if other processes can reach the database.
     lease: Option<Lease>,
 }
 
 impl LocalCore {
-    /// Opens the store, loads the memory and starts the actors. Must run inside an actix system whose runtime is
-    /// multi-threaded.
+    /// Opens the store, loads the memory and starts the actors. Must run inside an actix system on a multi-threaded
+    /// runtime.
     ///
     /// # Errors
-    /// Whatever keeps the service from starting, in words an operator can act on.
+    /// When the service can't start, in words an operator can act on.
     pub(crate) async fn start(settings: LocalSettings, editor: Editor) -> Result<Self, StartError> {
         let runtime = Handle::current();
         let actors = settings.actors.clone();
@@ -148,7 +148,7 @@ impl LocalCore {
             config,
             limiter,
         };
-        // The rules compile on first use; the first note shall not wait for it.
+        // The rules compile on first use; doing so now spares the first note the wait.
         blocking::spawn(|| drop(mentions_in("")));
         let background = vec![
             keep(roster, fixed.keeper.max_restarts_per_minute),
@@ -168,8 +168,7 @@ impl LocalCore {
         &self.handles
     }
 
-    /// Ends the open streams; the connections of clients that do not read are cut a moment later, by the task that is
-    /// returned.
+    /// Ends the open streams. The returned task later closes the connections of clients that do not read.
     pub(crate) fn end_streams(&self) -> JoinHandle<()> {
         self.tailer.close();
         let tailer = Arc::clone(&self.tailer);
@@ -179,10 +178,10 @@ impl LocalCore {
         })
     }
 
-    /// Empties the audit writer, writes the index out and closes the store.
+    /// Drains the audit writer, flushes the index and closes the store.
     pub(crate) async fn stop(mut self, deadline: Duration) {
         drain(&self.handles.audit, deadline).await;
-        // All places are free once all entries are on their way.
+        // Reserving the whole capacity waits until all queued entries have been taken.
         let sent = self.handles.entries.reserve_many(MAX_ENTRIES);
         tokio::time::timeout(STREAMS_END, sent).await.map(drop).ok();
         if let Err(error) = self.handles.telemetry.call(Flush).await {
@@ -203,7 +202,7 @@ impl LocalCore {
     }
 }
 
-/// Hands telemetry entries to their actor, one after the other.
+/// Forwards telemetry entries to their actor, one by one.
 async fn record(mut entries: mpsc::Receiver<TelemetryEntry>, telemetry: TelemetryHandle) {
     while let Some(entry) = entries.recv().await {
         if let Err(error) = telemetry.call(Record(entry)).await {
@@ -212,7 +211,7 @@ async fn record(mut entries: mpsc::Receiver<TelemetryEntry>, telemetry: Telemetr
     }
 }
 
-/// What the memory reads of the settings.
+/// The settings that the memory uses.
 fn tuning(settings: &LocalSettings) -> Tuning {
     let pii = &settings.governance.pii;
     let action = match pii.action {
@@ -236,7 +235,7 @@ fn tuning(settings: &LocalSettings) -> Tuning {
     }
 }
 
-/// What the telemetry reads of the settings.
+/// The settings that telemetry uses.
 fn limits(settings: &LocalSettings) -> TelemetryLimits {
     let telemetry = &settings.telemetry;
     TelemetryLimits {
@@ -252,8 +251,8 @@ async fn open_store(settings: &LocalSettings) -> Result<Arc<Store>, StartError> 
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let password = variable("THREAT_MEMORY_STORAGE_PASSWORD").map(SecretString::from);
     let owner = variable("THREAT_MEMORY_STORAGE_USER").zip(password);
-    // Whoever may own an external database shares one user in it: a process that is refused must not lock the other one
-    // out with a password of its own.
+    // All candidate owners of an external database share one user in it. A process that is refused must not lock the
+    // owner out with a password of its own.
     let secret = match &owner {
         Some((_, password)) if settings.is_shared() => password.clone(),
         Some(_) | None => stored_secret(settings.data_dir().as_deref())?,
@@ -268,7 +267,7 @@ async fn open_store(settings: &LocalSettings) -> Result<Arc<Store>, StartError> 
     .await
 }
 
-/// The workspace that the rows of a local installation belong to.
+/// Creates the workspace of a local installation if it is missing.
 async fn ensure_workspace(store: &Store) -> Result<(), StartError> {
     if store.workspace(WORKSPACE).await?.is_some() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The ways to the actors of the local service; only this folder sends them messages.
+//! Handles to the actors of the local service. Only this module sends them messages.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use crate::actors::telemetry_tailer::{TelemetryEntry, TelemetryHandle};
 use crate::actors::write_semaphore::WriteSemaphoreHandle;
 use crate::config::local::LocalSettings;
 
-/// The ways to the actors.
+/// The actor handles.
 #[derive(Clone)]
 pub(super) struct LocalHandles {
-    /// The settings in effect.
+    /// The effective settings.
     pub(super) settings: watch::Receiver<Arc<LocalSettings>>,
     pub(super) graph: GraphHandle,
     pub(super) audit: AuditHandle,
@@ -25,14 +25,14 @@ pub(super) struct LocalHandles {
     pub(super) extractor: ExtractorHandle,
     pub(super) enricher: EnricherHandle,
     pub(super) telemetry: TelemetryHandle,
-    /// Takes entries in the order in which they are given, and never holds anybody up.
+    /// Keeps entries in order and never blocks the sender.
     pub(super) entries: mpsc::Sender<TelemetryEntry>,
     pub(super) config: ConfigHandle,
     pub(super) limiter: RateLimiterHandle,
 }
 
 impl LocalHandles {
-    /// The settings of this moment.
+    /// The current settings.
     pub(super) fn settings(&self) -> Arc<LocalSettings> {
         Arc::clone(&self.settings.borrow())
     }

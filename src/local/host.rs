@@ -1,4 +1,4 @@
-//! The thread on which the actors of a memory run that was opened as a library.
+//! The thread that runs the actors of a memory opened as a library.
 
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -13,22 +13,22 @@ use crate::lifecycle::StartError;
 
 /// SurrealDB evaluates queries recursively.
 const STACK_BYTES: usize = 16 << 20;
-/// Blocking calls at a time: more threads than that only keep memory for themselves.
+/// Maximum number of blocking threads; more only hold memory.
 const BLOCKING_THREADS: usize = 16;
-/// How long closing may take.
+/// Time-out for closing.
 const CLOSING: Duration = Duration::from_secs(30);
 
-/// The thread; it stops the actors and ends when this is dropped.
+/// The thread. When this is dropped, the actors stop and the thread ends.
 pub(super) struct Host {
     stop: oneshot::Sender<()>,
     thread: JoinHandle<()>,
 }
 
 impl Host {
-    /// Starts the actors on a thread of their own.
+    /// Starts the actors on a separate thread.
     ///
     /// # Errors
-    /// As [`LocalCore::start`], and when the operating system gives no thread.
+    /// Those of [`LocalCore::start`], and when the operating system can't create a thread.
     pub(super) async fn start(
         settings: LocalSettings,
         editor: Editor,
@@ -48,7 +48,7 @@ impl Host {
         Ok((Self { stop, thread }, handles))
     }
 
-    /// Stops the actors and waits until the thread has ended.
+    /// Stops the actors and waits for the thread to end.
     pub(super) async fn stop(self) {
         let Self { stop, thread } = self;
         drop(stop);
@@ -56,7 +56,7 @@ impl Host {
     }
 }
 
-/// Runs the actors until `stopped` says so, or nobody is left to say it.
+/// Runs the actors until `stopped` fires or its sender is dropped.
 async fn run(
     settings: LocalSettings,
     editor: Editor,
@@ -65,7 +65,7 @@ async fn run(
 ) {
     match LocalCore::start(settings, editor).await {
         Ok(core) => {
-            // Whoever opened it may have gone away: then it is closed again.
+            // If the opener is gone, the memory is closed again.
             if ready.send(Ok(core.handles().clone())).is_ok() {
                 stopped.await.ok();
             }
@@ -78,7 +78,7 @@ async fn run(
 }
 
 fn runtime() -> Runtime {
-    #[allow(clippy::expect_used)] // Without threads there is nothing to run and nobody to tell.
+    #[allow(clippy::expect_used)] // Without threads nothing can run, and there is nobody to report to.
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .max_blocking_threads(BLOCKING_THREADS)

@@ -1,7 +1,7 @@
-//! Holds the lease on a memory in an external database: one process of the local service at a time.
+//! The lease on a memory in an external database, which admits one process of the local service at a time.
 //!
-//! The directory on disk has a lock of the operating system, which ends with the process. A database elsewhere has
-//! none, so the memory in it is leased: the holder renews the lease, and one that crashed loses it when it runs out.
+//! A local directory has an operating-system lock that ends with the process. An external database has none, so the
+//! memory in it is leased: the holder renews the lease, and a crashed holder loses it when it expires.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -18,18 +18,18 @@ use crate::files;
 use crate::lifecycle::{GAVE_UP, StartError};
 use crate::store::{Holder, Store, StoreError};
 
-/// How long a lease is good after it was last renewed.
+/// How long a lease is valid after its last renewal.
 const LASTS: Duration = Duration::from_secs(30);
-/// How often it is renewed: a few failures must not lose it.
+/// Renewal interval, short enough that a few failures do not lose the lease.
 const RENEWED_EVERY: Duration = Duration::from_secs(5);
-/// The file that says which installation a data directory belongs to.
+/// The file that identifies the installation of a data directory.
 const FILE: &str = "instance";
-/// How long the end waits for a renewal under way.
+/// How long shutdown waits for a renewal in progress.
 const LAST_RENEWAL: Duration = Duration::from_secs(5);
-/// Characters of a UUID.
+/// Length of a UUID in characters.
 const ID_CHARS: u64 = 36;
 
-/// A data directory of its own, locked against another process.
+/// An installation: a data directory with an id, locked against other processes.
 struct Installation {
     id: Uuid,
     /// Holds the lock.
@@ -39,7 +39,7 @@ struct Installation {
 /// The lease, renewed in the background.
 pub(super) struct Lease {
     holder: Holder,
-    /// Ends the renewing between two renewals.
+    /// Stops the renewal task between two renewals.
     stop: watch::Sender<()>,
     renewing: JoinHandle<()>,
     _installation: Installation,
@@ -73,9 +73,9 @@ impl Lease {
         })
     }
 
-    /// Gives the lease back.
+    /// Releases the lease.
     pub(super) async fn release(mut self, store: &Store) {
-        // A renewal that was cut off could take effect after the lease was given back.
+        // An aborted renewal could take effect after the release.
         self.stop.send_replace(());
         if tokio::time::timeout(LAST_RENEWAL, &mut self.renewing)
             .await
@@ -90,7 +90,7 @@ impl Lease {
 }
 
 impl Drop for Lease {
-    /// A start that failed later on must not go on renewing.
+    /// Stops the renewals if the start fails later on.
     fn drop(&mut self) {
         self.renewing.abort();
     }
@@ -118,7 +118,7 @@ async fn renew(
     }
 }
 
-/// Where this process runs, for whoever is refused because of it.
+/// Where this process runs, for the error shown to a refused process.
 fn place() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let process = std::process::id();
@@ -129,7 +129,7 @@ fn place() -> String {
 }
 
 impl Installation {
-    /// The installation of a data directory, made at the first start.
+    /// Opens the installation of a data directory, creating it at the first start.
     fn open(dir: &Path) -> Result<Self, StartError> {
         let path = dir.join(FILE);
         let failed = |error| StartError::Io(path.display().to_string(), error);
@@ -150,7 +150,7 @@ impl Installation {
         let known = Uuid::parse_str(text.trim()).ok();
         let id = match known {
             Some(id) => id,
-            // Empty, or cut off while it was written: nobody knows it yet.
+            // Empty, or truncated during its first write: no process has used the id yet.
             None => {
                 let id = Uuid::new_v4();
                 file.set_len(0).map_err(failed)?;

@@ -1,8 +1,7 @@
 //! The local memory as a library: remember, recall, synthesize, and relationships between entities.
 //!
-//! The same actors as behind `threat-memory local`, without HTTP. A [`MemoryManager`] that was opened here runs them on
-//! threads of its own, so it can be used from any tokio runtime; clones share them, and the last one to go closes the
-//! store.
+//! It uses the same actors as `threat-memory local`, without HTTP. A [`MemoryManager`] opened here runs them on threads
+//! of its own, so it works on any tokio runtime. Clones share the actors, and dropping the last clone closes the store.
 //!
 //! ```
 //! use threat_memory::MemoryManager;
@@ -50,15 +49,15 @@ use crate::domain::memory::view::{EntityRelationship, EntityView, GraphEdge, Gra
 use crate::llm::synthesis::Source;
 use crate::store::AuditFilter;
 
-/// Who acts when the library is used directly.
+/// Caller address of direct library calls.
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
-/// Audit entries in one answer.
+/// Maximum number of audit entries per call.
 const MAX_ENTRIES: u32 = 1000;
 
 /// Why a call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum MemoryError {
-    /// As many writes are under way as are allowed.
+    /// The limit of concurrent writes is reached.
     #[error("Write capacity exhausted; retry shortly")]
     WriteCapacity,
     /// The memory could not be opened.
@@ -68,25 +67,25 @@ pub enum MemoryError {
     Domain(#[from] DomainError),
 }
 
-/// The answer to a question, and how it came about.
+/// A synthesized answer and its metadata.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Synthesized {
     pub synthesis: Answer,
-    /// Notes that the model was shown.
+    /// Number of notes shown to the model.
     pub sources_count: usize,
 }
 
-/// The memory; see the module.
+/// The local memory; see the module documentation.
 #[derive(Clone)]
 pub struct MemoryManager {
     pub(super) handles: LocalHandles,
     retrievals: Arc<AtomicU64>,
-    /// Of a memory that was opened as a library.
+    /// Set if the memory was opened as a library.
     host: Option<Arc<Host>>,
 }
 
 impl MemoryManager {
-    /// Opens, or creates, the memory kept in a directory.
+    /// Opens the memory in a directory, or creates it.
     ///
     /// # Errors
     /// When the directory can't be used or another process has it open.
@@ -98,10 +97,10 @@ impl MemoryManager {
         Self::with(None, flags).await
     }
 
-    /// A memory that keeps nothing.
+    /// Opens a memory that persists nothing.
     ///
     /// # Errors
-    /// When the machine gives no threads or memory.
+    /// When threads or memory are unavailable.
     pub async fn in_memory() -> Result<Self, MemoryError> {
         let flags = LocalFlags {
             backend: Some("mem".into()),
@@ -113,7 +112,7 @@ impl MemoryManager {
     /// Opens a memory with the settings of a file (see `config/local.toml`), the environment and flags.
     ///
     /// # Errors
-    /// As [`MemoryManager::open`], and when a setting can't be used.
+    /// Those of [`MemoryManager::open`], and when a setting is invalid.
     pub async fn with(config: Option<PathBuf>, flags: LocalFlags) -> Result<Self, MemoryError> {
         let loaded = LocalSettings::load(config.as_deref(), &flags);
         let (settings, editor) = loaded.map_err(|error| MemoryError::Open(error.to_string()))?;
@@ -126,7 +125,7 @@ impl MemoryManager {
         })
     }
 
-    /// A memory over actors that somebody else starts and stops.
+    /// A memory over actors that the caller starts and stops.
     pub(crate) fn over(core: &LocalCore) -> Self {
         Self {
             handles: core.handles().clone(),
@@ -135,22 +134,22 @@ impl MemoryManager {
         }
     }
 
-    /// Recalls and syntheses since this memory was opened.
+    /// Number of recalls and syntheses since this memory was opened.
     pub fn retrievals(&self) -> u64 {
         self.retrievals.load(Ordering::Relaxed)
     }
 
-    /// Closes the store, when no clone is left that could use it; else it closes with the last clone.
+    /// Closes the store if this is the last clone; otherwise the last clone closes it.
     pub async fn close(self) {
         if let Some(host) = self.host.and_then(Arc::into_inner) {
             host.stop().await;
         }
     }
 
-    /// Takes one note in, whole; it is durable and found when this returns.
+    /// Stores one note. When this returns, the note is durable and searchable.
     ///
     /// # Errors
-    /// [`MemoryError::WriteCapacity`] when too many writes are under way; `Invalid` when its content is refused.
+    /// [`MemoryError::WriteCapacity`] when too many writes are in progress; `Invalid` when the content is refused.
     pub async fn remember(&self, note: impl Into<NewNote>) -> Result<Remembered, MemoryError> {
         let mut outcomes = self.remember_all(vec![note.into()], HERE).await?;
         let outcome = outcomes
@@ -159,10 +158,10 @@ impl MemoryManager {
         Ok(outcome?)
     }
 
-    /// Takes notes in as one transaction; a note that is refused for its content has an error of its own.
+    /// Stores notes in one transaction. A note whose content is refused gets an error of its own.
     ///
     /// # Errors
-    /// [`MemoryError::WriteCapacity`] when too many writes are under way.
+    /// [`MemoryError::WriteCapacity`] when too many writes are in progress.
     pub async fn remember_all(
         &self,
         notes: Vec<NewNote>,
@@ -174,7 +173,7 @@ impl MemoryManager {
         Ok(self.handles.graph.call(message).await?)
     }
 
-    /// The `k` notes that answer a question best.
+    /// The `k` notes that best match a query.
     ///
     /// # Errors
     /// When the store or the index fails.
@@ -182,7 +181,7 @@ impl MemoryManager {
         self.recall_in(query, k, None).await
     }
 
-    /// As [`MemoryManager::recall`], among the notes of one domain.
+    /// Like [`MemoryManager::recall`], limited to the notes of one domain.
     ///
     /// # Errors
     /// When the store or the index fails.
@@ -198,14 +197,14 @@ impl MemoryManager {
         Ok(found)
     }
 
-    /// An answer to a question out of the `k` notes that fit best. Every citation was checked against its note.
+    /// Answers a question from the `k` best matching notes. Every citation is checked against its note.
     ///
     /// ```
     /// use threat_memory::{MemoryManager, SynthesisFormat};
     /// # tokio::runtime::Runtime::new().unwrap().block_on(async {
     /// let memory = MemoryManager::in_memory().await?;
     /// memory.remember("Turla uses Snake.").await?;
-    /// // Without a language model the answer is well formed and holds none.
+    /// // Without a language model the answer is well-formed but empty.
     /// let answer = memory.synthesize("Who uses Snake?", SynthesisFormat::DirectAnswer, 5).await?;
     /// assert_eq!((answer.synthesis.confidence, answer.sources_count), (0.0, 1));
     /// # memory.close().await;
@@ -214,7 +213,7 @@ impl MemoryManager {
     /// ```
     ///
     /// # Errors
-    /// When the store or the index fails; a language model that fails gives an answer that says so.
+    /// When the store or the index fails. If the language model fails, the answer says so.
     pub async fn synthesize(
         &self,
         query: &str,
@@ -272,18 +271,18 @@ impl MemoryManager {
         })
     }
 
-    /// One note, whole, also when another one took its place (`superseded_by` says which).
+    /// A complete note, including superseded ones (`superseded_by` names the successor).
     ///
     /// # Errors
-    /// `NotFound` when there is none.
+    /// `NotFound` when there is no such note.
     pub async fn note(&self, id: Uuid) -> Result<FoundNote, MemoryError> {
         Ok(self.handles.graph.call(ReadNote(id)).await?)
     }
 
-    /// Writes one edge between two entities and nothing else; ends that are new come into being with it. The same
-    /// source, target and relationship again is the same edge with the new properties (`confidence`, 0 to 1, counts).
+    /// Writes a single edge between two entities, creating missing ends. Writing the same source, target and
+    /// relationship again replaces the edge's properties (`confidence`, 0 to 1, becomes the edge's confidence).
     ///
-    /// Values may be in any spelling: they are canonicalised here as on every look-up.
+    /// Values may use any spelling: they are canonicalised here as in every look-up.
     ///
     /// ```
     /// use serde_json::{Map, json};
@@ -322,10 +321,10 @@ impl MemoryManager {
         Ok(self.handles.graph.call(message).await?)
     }
 
-    /// Every relationship of an entity, in either direction, with the entity at its other end.
+    /// All relationships of an entity, in either direction, each with the entity at the other end.
     ///
     /// # Errors
-    /// `Invalid` as [`MemoryManager::ingest_relationship`]; an entity nobody knows has no relationships.
+    /// `Invalid` as in [`MemoryManager::ingest_relationship`]. An unknown entity has no relationships.
     pub async fn get_entity_relationships(
         &self,
         entity_type: &str,
@@ -335,10 +334,10 @@ impl MemoryManager {
         Ok(self.handles.graph.call(ReadRelationships(key)).await?)
     }
 
-    /// Nodes of the graph: notes and entities of a type, with `part` in their label.
+    /// Nodes of the graph: notes and entities of a type whose label contains `part`.
     ///
     /// # Errors
-    /// When the graph does not answer in time.
+    /// When the graph does not respond in time.
     pub async fn nodes(
         &self,
         page: Page,
@@ -356,15 +355,15 @@ impl MemoryManager {
     /// Edges of the graph.
     ///
     /// # Errors
-    /// When the graph does not answer in time.
+    /// When the graph does not respond in time.
     pub async fn edges(&self, page: Page) -> Result<Vec<GraphEdge>, MemoryError> {
         Ok(self.handles.graph.call(ListEdges(page)).await?)
     }
 
-    /// A page of the entities that match, and how many match in all.
+    /// A page of the matching entities, and the total number of matches.
     ///
     /// # Errors
-    /// When the graph does not answer in time.
+    /// When the graph does not respond in time.
     pub async fn entities(
         &self,
         filter: EntityFilter,
@@ -373,15 +372,15 @@ impl MemoryManager {
         Ok(self.handles.graph.call(ListEntities { filter, page }).await?)
     }
 
-    /// How much the memory holds.
+    /// Counts of what the memory holds.
     ///
     /// # Errors
-    /// When the graph does not answer in time.
+    /// When the graph does not respond in time.
     pub async fn counts(&self) -> Result<MemoryCounts, MemoryError> {
         Ok(self.handles.graph.call(CountMemory).await?)
     }
 
-    /// The newest entries of the audit log, at most 1000. It is written while `governance.enabled` is true.
+    /// The newest entries of the audit log, at most 1000. The log is written while `governance.enabled` is true.
     ///
     /// # Errors
     /// When the store fails.
@@ -397,10 +396,10 @@ impl MemoryManager {
         Ok(self.handles.audit.call(message).await?)
     }
 
-    /// Checks the hash chain of the audit log.
+    /// Verifies the hash chain of the audit log.
     ///
     /// # Errors
-    /// When the store fails; a broken chain is an answer, not an error.
+    /// When the store fails. A broken chain is a result, not an error.
     pub async fn verify_audit(&self) -> Result<ChainReport, MemoryError> {
         Ok(self.handles.audit.call(VerifyChain { tenant: WORKSPACE }).await?)
     }
@@ -420,7 +419,7 @@ impl MemoryManager {
         Ok(self.handles.graph.call(message).await?)
     }
 
-    /// Telemetry never holds an answer back.
+    /// Telemetry never delays a response.
     fn record(&self, event: &'static str, query: &str, found: &NotesFound, since: Instant) {
         let took = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
         let count = found.notes.len();

@@ -1,7 +1,7 @@
-//! The local memory below HTTP: its actors, wired, behind [`MemoryManager`].
+//! The local memory without HTTP: its connected actors behind [`MemoryManager`].
 //!
-//! Every front of the memory (the HTTP API, the library) speaks to `MemoryManager` only; the ways to the actors do not
-//! leave this folder. Nothing here knows of HTTP.
+//! Every front end of the memory (the HTTP API, the library) uses `MemoryManager` only; actor handles do not leave this
+//! module. Nothing here depends on HTTP.
 
 mod core;
 mod handles;

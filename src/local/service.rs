@@ -1,4 +1,4 @@
-//! What a service over the memory offers beside it: settings, telemetry, the log, streams, and its request limit.
+//! Operations for a service over the memory: settings, telemetry, logs, streams, and its rate limit.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -19,22 +19,22 @@ use crate::config::local::{Applied, ConfigIssue, LocalSettings};
 const RATE_WINDOW: Duration = Duration::from_secs(60);
 
 impl MemoryManager {
-    /// The settings in effect.
+    /// The effective settings.
     pub fn settings(&self) -> Arc<LocalSettings> {
         self.handles.settings()
     }
 
-    /// The settings in effect as a tree, with secrets hidden.
+    /// The effective settings as a tree, with secrets hidden.
     pub(crate) async fn config(&self) -> Result<Value, MemoryError> {
         Ok(self.handles.config.call(ReadConfig).await?)
     }
 
-    /// Dotted paths of the settings that take effect at the next start only.
+    /// Dotted paths of the settings that take effect only after a restart.
     pub(crate) async fn restart_required_fields(&self) -> Result<Vec<String>, MemoryError> {
         Ok(self.handles.config.call(ReadConfigMeta).await?)
     }
 
-    /// Changes settings; the inner error lists everything that is wrong with the change.
+    /// Changes settings. The inner error lists everything that is wrong with the change.
     pub(crate) async fn change_config(
         &self,
         change: Value,
@@ -43,17 +43,17 @@ impl MemoryManager {
         Ok(self.handles.config.call(ChangeConfig { change, from }).await?)
     }
 
-    /// The notes that wait for the language model.
+    /// The queue of notes waiting for the language model.
     pub(crate) async fn enrichment_queue(&self) -> Result<QueueState, MemoryError> {
         Ok(self.handles.enricher.call(ReadQueue).await?)
     }
 
-    /// What today's queries add up to.
+    /// Metrics of today's queries.
     pub(crate) async fn telemetry(&self) -> Result<TelemetryMetrics, MemoryError> {
         Ok(self.handles.telemetry.call(ReadMetrics).await?)
     }
 
-    /// The queries of the last days, newest first.
+    /// The queries of the last `days` days, newest first.
     pub(crate) async fn history(&self, limit: usize, days: u32) -> Result<Vec<Value>, MemoryError> {
         Ok(self.handles.telemetry.call(ReadHistory { limit, days }).await?)
     }
@@ -63,7 +63,7 @@ impl MemoryManager {
         Ok(self.handles.telemetry.call(ReadLogs { lines, level }).await?)
     }
 
-    /// Follows a file from the event that the client has last; the connection `peer` is closed when the stream ends.
+    /// Follows a file from the client's last event on. The connection `peer` is closed when the stream ends.
     pub(crate) async fn follow(
         &self,
         followed: Followed,
@@ -78,7 +78,7 @@ impl MemoryManager {
         Ok(self.handles.telemetry.call(message).await?)
     }
 
-    /// Counts a request of a caller against `web.rate_limit_per_minute`.
+    /// Counts a caller's request against `web.rate_limit_per_minute`.
     pub(crate) async fn count_request(&self, caller: String) -> Result<RateState, MemoryError> {
         let message = TakeRequest {
             bucket: caller,

@@ -1,4 +1,4 @@
-//! The tantivy side of the text reading: `text::split`, accents, stop words, English stems.
+//! Text analysis in tantivy: `text::split`, accent folding, stop words, English stemming.
 
 use std::cell::RefCell;
 
@@ -12,10 +12,10 @@ use super::text;
 /// Name under which the analyser is registered in the schema.
 pub(super) const ANALYZER: &str = "cti";
 
-/// Cuts text into identifiers and words, see [`text::split`].
+/// Splits text into identifiers and words, see [`text::split`].
 #[derive(Clone, Default)]
 pub(super) struct CtiTokenizer {
-    /// All tokens of the text, one after the other.
+    /// All tokens of the text, concatenated.
     buffer: String,
     ends: Vec<usize>,
 }
@@ -75,7 +75,7 @@ impl TokenStream for CtiTokens<'_> {
     }
 }
 
-/// The whole chain.
+/// The complete analysis chain.
 pub(super) fn analyzer() -> TextAnalyzer {
     let cut = TextAnalyzer::builder(CtiTokenizer::default());
     match StopWordFilter::new(Language::English) {
@@ -90,7 +90,7 @@ thread_local! {
         RefCell::new(TextAnalyzer::builder(RawTokenizer::default()).filter(AsciiFoldingFilter).build());
 }
 
-/// The tokens of a text as the index holds them, in order, with repetitions.
+/// The tokens of a text as indexed, in order and with repetitions.
 pub fn tokenize(text: &str) -> Vec<String> {
     let mut out = Vec::new();
     ANALYZE.with_borrow_mut(|chain| {
@@ -102,7 +102,7 @@ pub fn tokenize(text: &str) -> Vec<String> {
     out
 }
 
-/// Latin letters without their accents; other letters stay.
+/// Removes accents from Latin letters; other letters are unchanged.
 pub(super) fn fold_accents(text: &str) -> String {
     FOLD.with_borrow_mut(|chain| {
         let mut stream = chain.token_stream(text);

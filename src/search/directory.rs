@@ -1,8 +1,8 @@
-//! The files of an index, written without waiting for the disk.
+//! The files of an index, written without fsync.
 //!
-//! The index can always be rebuilt, so a commit needs to survive the end of the process, not a
-//! power cut: what the system had not yet written then fails its checksum at the next start, and
-//! the index is begun anew. Leaving out the flushes makes a small commit several times faster.
+//! The index can always be rebuilt, so a commit must survive the end of the process but not a power cut. After a power
+//! cut, incomplete files fail their checksum at the next start and the index is rebuilt. Skipping fsync makes a small
+//! commit several times faster.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -15,7 +15,7 @@ use tantivy::directory::{
     WatchCallback, WatchHandle, WritePtr,
 };
 
-/// A memory-mapped directory that never flushes to the disk.
+/// A memory-mapped directory that never syncs to disk.
 #[derive(Debug, Clone)]
 pub(super) struct LazyDirectory {
     mapped: MmapDirectory,
@@ -81,7 +81,7 @@ impl Directory for LazyDirectory {
     }
 
     fn atomic_write(&self, path: &Path, data: &[u8]) -> io::Result<()> {
-        // Only the holder of the writer lock writes here, so one name for the draft is enough.
+        // Only the holder of the writer lock writes here, so a single draft name is enough.
         let target = self.root.join(path);
         let mut draft = target.clone().into_os_string();
         draft.push(".draft");

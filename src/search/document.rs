@@ -1,7 +1,7 @@
-//! What goes into the index and what a search asks for and gets.
+//! The documents of the index, and the queries and results of a search.
 //!
-//! A node's type, status and marking are packed into one byte, its *class*; a [`Filter`] becomes a
-//! [`Mask`], the set of classes the caller may see, so both search legs test one bit per row.
+//! A node's type, status and marking are packed into one byte, its *class*. A [`Filter`] becomes a [`Mask`], the set of
+//! classes the caller may see, so both search legs test one bit per row.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,26 +11,26 @@ use uuid::Uuid;
 use crate::domain::node::{NodeStatus, NodeType};
 use crate::domain::tlp::Tlp;
 
-/// One node as the index sees it. `rev` orders the versions of a node; the highest wins.
+/// A node as indexed. `rev` orders the versions of a node; the highest wins.
 #[derive(Debug, Clone)]
 pub struct IndexDoc {
     pub node_id: Uuid,
-    /// Hybrid-logical-clock number of the write, given by the store.
+    /// Hybrid-logical-clock timestamp of the write, assigned by the store.
     pub rev: u64,
     pub node_type: NodeType,
     pub status: NodeStatus,
     pub tlp: Tlp,
     pub name: String,
     pub aliases: Vec<String>,
-    /// Ids that name exactly this node: CVE, ATT&CK id, indicator value, STIX id.
+    /// Ids that identify exactly this node: CVE, ATT&CK id, indicator value, STIX id.
     pub identifiers: Vec<String>,
     pub body: String,
-    /// The quantised embedding; without one the node is found by its text only.
+    /// The quantised embedding; a node without one is found only by its text.
     pub vector: Option<Vec<i8>>,
 }
 
 impl IndexDoc {
-    /// Takes a node out of every search, and keeps older versions of it from coming back.
+    /// Removes a node from every search and keeps older versions of it from reappearing.
     pub fn removal(node_id: Uuid, rev: u64) -> Self {
         IndexDoc {
             node_id,
@@ -47,23 +47,23 @@ impl IndexDoc {
     }
 }
 
-/// Which rows the caller may see and wants. Merged nodes are never shown.
+/// The rows that the caller may see and wants to see. Merged nodes are never shown.
 #[derive(Debug, Clone)]
 pub struct Filter {
     pub highest_tlp: Tlp,
     pub include_rejected: bool,
-    /// `None` is every type.
+    /// `None` means every type.
     pub node_types: Option<Vec<NodeType>>,
-    /// Further wishes, asked of each row that would otherwise be in the answer.
+    /// A further condition, checked for each row that would otherwise be a result.
     pub only: Option<Only>,
 }
 
-/// A condition on single rows, such as the domain of a note.
+/// A condition on individual rows, such as the domain of a note.
 #[derive(Clone)]
 pub struct Only(Arc<dyn Fn(Uuid) -> bool + Send + Sync>);
 
 impl Only {
-    /// Lets through the rows for which `holds` is true; it is called often and must be fast.
+    /// Accepts the rows for which `holds` returns true. It is called often and must be fast.
     pub fn new(holds: impl Fn(Uuid) -> bool + Send + Sync + 'static) -> Self {
         Only(Arc::new(holds))
     }
@@ -86,7 +86,7 @@ impl Filter {
         }
     }
 
-    /// The same filter for these types only; an empty list changes nothing.
+    /// This filter restricted to the given types; an empty list changes nothing.
     pub(super) fn narrowed(&self, types: &[NodeType]) -> Filter {
         let wanted = |node_type: &&NodeType| {
             self.node_types
@@ -104,7 +104,7 @@ impl Filter {
     }
 }
 
-/// One result. `score` is 0 to 1 and never rises down the list.
+/// One result. `score` is between 0 and 1, and results are sorted by descending score.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hit {
     pub node_id: Uuid,
@@ -118,18 +118,18 @@ pub enum Mode {
     Blended,
     /// Words, names and identifiers.
     Keyword,
-    /// Meaning only; the score is the cosine, so it can be compared with a threshold.
+    /// Vectors only; the score is the cosine, so it can be compared with a threshold.
     Vector,
 }
 
-/// A question already turned into filters.
+/// A query already resolved into filters.
 #[derive(Debug, Clone, Default)]
 pub struct StructuredQuery {
-    /// Any of these types; empty is every type.
+    /// Any of these types; empty means every type.
     pub node_types: Vec<NodeType>,
-    /// Names, aliases or identifiers: the nodes that carry one of them.
+    /// Names, aliases or identifiers, one of which a node must carry.
     pub keys: Vec<String>,
-    /// Words left over, searched when no key is given or none is known.
+    /// Remaining words, searched when no key is given or known.
     pub text: String,
 }
 
@@ -142,7 +142,7 @@ pub enum KeyKind {
 }
 
 impl KeyKind {
-    /// The kind as a duplicate check names it.
+    /// The name of the kind in a duplicate check.
     pub fn as_str(self) -> &'static str {
         match self {
             KeyKind::Identifier => "id",
@@ -155,7 +155,7 @@ impl KeyKind {
 /// A node that carries one of the keys looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyHit {
-    /// Position of the key in the question.
+    /// Position of the key in the query.
     pub key: usize,
     pub node_id: Uuid,
     pub kind: KeyKind,
@@ -165,10 +165,10 @@ const STATUSES: usize = NodeStatus::ALL.len();
 const TLPS: usize = Tlp::ALL.len();
 const CLASSES: usize = NodeType::ALL.len() * STATUSES * TLPS;
 
-// A mask is one u128 and the last bit is kept for rows that are gone.
+// A mask is one u128, and its last bit is reserved for deleted rows.
 const _: () = assert!(CLASSES < 127, "classes no longer fit a mask");
 
-/// The class of a row that was replaced; no mask contains it.
+/// The class of a replaced row; no mask contains it.
 pub(super) const GONE: u8 = 127;
 
 /// Number of distinct values a class byte takes.
@@ -180,7 +180,7 @@ pub(super) fn class_of(node_type: NodeType, status: NodeStatus, tlp: Tlp) -> u8 
     u8::try_from(packed).unwrap_or(GONE)
 }
 
-/// Whether nodes of this class are named in passing: who acted, and with what.
+/// Whether nodes of this class may merely be mentioned in a text: actors and tools.
 pub(super) fn is_entity(class: u8) -> bool {
     [NodeType::Actor, NodeType::Tool]
         .iter()
@@ -192,7 +192,7 @@ pub(super) fn is_entity(class: u8) -> bool {
 struct Mask(u128);
 
 impl Mask {
-    /// The classes a filter lets through.
+    /// The classes that a filter accepts.
     fn of(filter: &Filter) -> Mask {
         let mut bits = 0u128;
         for &node_type in NodeType::ALL {
@@ -220,7 +220,7 @@ impl Mask {
     }
 }
 
-/// What a search may show: the classes, and the condition on single rows.
+/// What a search may return: the allowed classes, and the condition on rows.
 #[derive(Debug, Clone)]
 pub(super) struct Allowed {
     mask: Mask,
@@ -241,7 +241,7 @@ impl Allowed {
         self.mask.allows(class)
     }
 
-    /// Whether this row may be shown; its node is only looked up where it decides.
+    /// Whether this row may be shown; its node is looked up only if needed.
     #[inline]
     pub(super) fn row(&self, class: u8, node: impl FnOnce() -> Uuid) -> bool {
         self.mask.allows(class) && self.only.as_ref().is_none_or(|Only(holds)| holds(node()))

@@ -1,4 +1,4 @@
-//! The dot product of two vectors of signed bytes: what an exact scan does for each row.
+//! The dot product of two vectors of signed bytes, computed for every row of an exact scan.
 
 /// The dot product; `None` if the lengths differ.
 pub(super) fn dot(a: &[i8], b: &[i8]) -> Option<i32> {
@@ -7,21 +7,21 @@ pub(super) fn dot(a: &[i8], b: &[i8]) -> Option<i32> {
     }
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {
-        // SAFETY: the processor has AVX2, which is all that the function asks for.
+        // SAFETY: the processor has AVX2, the only requirement of the function.
         #[allow(unsafe_code)]
         return Some(unsafe { sum_avx2(a, b) });
     }
     Some(sum(a, b))
 }
 
-/// The same loop, compiled for processors with AVX2: half as many instructions.
+/// The same loop compiled for AVX2, with half as many instructions.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 fn sum_avx2(a: &[i8], b: &[i8]) -> i32 {
     sum(a, b)
 }
 
-/// Chunks of a fixed length, so that the compiler uses vector instructions.
+/// Fixed-length chunks let the compiler use vector instructions.
 #[inline(always)]
 fn sum(a: &[i8], b: &[i8]) -> i32 {
     const LANES: usize = 32;

@@ -1,7 +1,7 @@
 //! Text to vectors: the [`Embedder`] interface, the built-in static model, and quantisation.
 //!
-//! Vectors are kept as signed bytes scaled by their own largest component and compared by cosine,
-//! so the scale cancels out and all eight bits carry information.
+//! Vectors are stored as signed bytes scaled by their largest component and compared by cosine, so the scale cancels
+//! out and all eight bits carry information.
 
 use std::sync::Arc;
 
@@ -11,23 +11,23 @@ use super::error::EmbedError;
 
 /// Turns texts into vectors. Implementations may block (HTTP); no index lock is held meanwhile.
 pub trait Embedder: Send + Sync {
-    /// Names the model and its version; an index made with another one is rebuilt.
+    /// Identifies the model and its version; an index made with another one is rebuilt.
     fn id(&self) -> String;
     /// Length of every vector.
     fn dimension(&self) -> usize;
     /// One vector per text, in order.
     fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError>;
-    /// The vector of a question that somebody waits for; it gives up sooner.
+    /// The vector of a query. A caller is waiting, so the time-out may be shorter.
     fn embed_query(&self, query: &str) -> Result<Vec<f32>, EmbedError> {
         let mut vectors = self.embed(&[query])?;
         vectors.pop().ok_or(EmbedError("no vector for the query".into()))
     }
 }
 
-/// Name of the model that is compiled into the program.
+/// Name of the built-in model.
 pub const BUILTIN_MODEL: &str = "minilm-static-256";
 
-/// The static model that is compiled into the program.
+/// The static model compiled into the binary.
 pub struct BuiltinEmbedder {
     model: StaticModel,
     id: String,
@@ -42,7 +42,7 @@ impl BuiltinEmbedder {
     pub fn load() -> Result<Self, EmbedError> {
         let model = StaticModel::from_bytes(TOKENIZER, WEIGHTS, CONFIG, Some(true))
             .map_err(|err| EmbedError(Arc::from(err.to_string())))?;
-        // Every 61st byte tells two builds of the weights apart for a sixtieth of the time.
+        // Hashing every 61st byte tells two builds of the weights apart at a fraction of the cost.
         let print = super::text::fnv1a(WEIGHTS.iter().step_by(61).chain(CONFIG).copied());
         let id = format!("minilm-static-{}/{}-{print:016x}", model.dim(), WEIGHTS.len());
         Ok(BuiltinEmbedder { model, id })
@@ -59,14 +59,14 @@ impl Embedder for BuiltinEmbedder {
     }
 
     fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError> {
-        // One at a time, which stays off the thread pool of the tokenizer crate; the model reads the
-        // first 512 tokens of a text.
+        // One at a time, which avoids the thread pool of the tokenizer crate. The model reads the first 512 tokens of a
+        // text.
         Ok(texts.iter().map(|text| self.model.encode_single(text)).collect())
     }
 }
 
-/// Signed bytes in place of floats, scaled so that the largest component becomes 127. A zero or
-/// non-finite vector becomes all zeroes, which no vector search ever returns.
+/// Quantises floats to signed bytes, scaled so that the largest component becomes 127. A zero or non-finite vector
+/// becomes all zeroes, which no vector search returns.
 pub fn quantize(vector: &[f32]) -> Vec<i8> {
     let largest = vector.iter().fold(0f32, |max, x| max.max(x.abs()));
     if !largest.is_normal() || vector.iter().any(|x| !x.is_finite()) {
@@ -91,7 +91,7 @@ pub fn embedding_text(name: &str, aliases: &[String], body: &str) -> String {
         text.push_str(", ");
         text.push_str(alias);
     }
-    // The name again: it says more about the node than any other sentence of a long description.
+    // The name is repeated, as it says more about the node than any sentence of a long description.
     for part in [". ", name, ". ", body] {
         text.push_str(part);
     }

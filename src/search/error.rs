@@ -1,11 +1,11 @@
-//! What can go wrong in the index. The kinds are few because callers can only retry or rebuild.
+//! Errors of the index. There are few kinds because callers can only retry or rebuild.
 
 use std::sync::Arc;
 
-/// A failure of the index; cheap to clone, because one failed commit answers every caller in it.
+/// A failure of the index. Cheap to clone, because all callers that share a commit get its error.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum SearchError {
-    /// The text index refused or failed; the write was rolled back.
+    /// The text index failed; the write was rolled back.
     #[error("search index: {0}")]
     Index(Arc<str>),
     /// A file or directory of the index could not be used.
@@ -14,7 +14,7 @@ pub enum SearchError {
     /// A vector has the wrong number of dimensions.
     #[error("vector has {found} dimensions, the index has {expected}")]
     Dimension { expected: usize, found: usize },
-    /// A vector search without a query vector.
+    /// A vector search has no query vector.
     #[error("a vector search needs a query vector")]
     NoQueryVector,
     /// Text could not be turned into vectors.

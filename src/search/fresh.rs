@@ -1,9 +1,8 @@
-//! Documents that are searchable and not yet in the text index.
+//! Documents that are searchable but not yet in the text index.
 //!
-//! A commit of the text index costs several milliseconds however little is in it. A small write therefore goes here
-//! first, into a few maps in memory that every search also asks, and reaches the index together with those that
-//! follow. Nothing depends on it for safety: the stored checkpoint stays below, so after a crash the owner applies
-//! these documents again.
+//! A commit of the text index costs several milliseconds however small it is. Small writes therefore go into in-memory
+//! maps that every search also queries, and reach the index together with later ones. Durability does not depend on
+//! them: the stored checkpoint does not cover them, so after a crash the owner applies these documents again.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -16,7 +15,7 @@ use super::keyword::Keyed;
 use super::schema::keys_of;
 use crate::domain::node::NodeStatus;
 
-/// The usual constants of BM25, those of the text index.
+/// The usual BM25 constants, as in the text index.
 const K1: f32 = 1.2;
 const B: f32 = 0.75;
 
@@ -27,7 +26,7 @@ pub(super) enum TextField {
     Body,
 }
 
-/// The words of one field with their counts.
+/// Word counts of one field.
 #[derive(Debug, Default)]
 struct Words {
     counts: HashMap<String, u32>,
@@ -45,24 +44,24 @@ impl Words {
     }
 }
 
-/// One document with everything a search asks of it.
+/// A document with everything that a search needs.
 #[derive(Debug)]
 struct FreshDoc {
     doc: IndexDoc,
     class: u8,
-    /// Whether the text index holds an older version of it.
+    /// Whether the text index holds an older version.
     replaces: bool,
     title: Words,
     body: Words,
     keys: Vec<(String, KeyKind)>,
 }
 
-/// What one word of a query is worth.
+/// A query term and its weight.
 #[derive(Debug)]
 pub(super) struct Term {
     pub(super) word: String,
     pub(super) field: TextField,
-    /// Inverse document frequency times the weight of the word in the query.
+    /// Inverse document frequency times the term's weight in the query.
     pub(super) weight: f32,
     /// Mean length of the field.
     pub(super) mean_length: f32,
@@ -72,7 +71,7 @@ pub(super) struct Term {
 #[derive(Debug, Default)]
 pub(super) struct Fresh {
     docs: HashMap<Uuid, FreshDoc>,
-    /// Up to which revision they complete the index.
+    /// Revision up to which the index is complete together with these documents.
     checkpoint: u64,
     since: Option<Instant>,
 }
@@ -99,7 +98,7 @@ impl Fresh {
         self.since.is_some_and(|since| since.elapsed() >= age)
     }
 
-    /// Takes a document in, in place of an older version of it.
+    /// Adds a document, replacing any older version of it.
     pub(super) fn put(&mut self, doc: &IndexDoc, known: bool) {
         let replaces = match self.docs.get(&doc.node_id) {
             Some(older) => older.replaces,
@@ -130,7 +129,7 @@ impl Fresh {
         self.since.get_or_insert_with(Instant::now);
     }
 
-    /// The documents, in a fixed order, and whether each replaces one that is indexed.
+    /// The documents in a fixed order, and whether each replaces an indexed one.
     pub(super) fn docs(&self) -> Vec<(&IndexDoc, bool)> {
         let mut docs: Vec<_> = self
             .docs
@@ -141,19 +140,19 @@ impl Fresh {
         docs
     }
 
-    /// Whether the text index's version of this node is out of date.
+    /// Whether the text index's version of this node is outdated.
     pub(super) fn holds(&self, node: Uuid) -> bool {
         self.docs.contains_key(&node)
     }
 
-    /// How many documents have the word in the field.
+    /// Number of documents that have the word in the field.
     pub(super) fn doc_freq(&self, field: TextField, word: &str) -> usize {
         let docs = self.docs.values();
         docs.filter(|fresh| fresh.words(field).counts.contains_key(word))
             .count()
     }
 
-    /// Every document that has one of the words, with its class and its BM25 score.
+    /// Every document that has one of the words, with its class and BM25 score.
     pub(super) fn scores(&self, terms: &[Term]) -> impl Iterator<Item = (Uuid, u8, f32)> {
         self.docs.values().filter_map(|fresh| {
             let score: f32 = terms.iter().map(|term| fresh.score(term)).sum();
@@ -177,7 +176,7 @@ impl Fresh {
         })
     }
 
-    /// The documents with an identifier or name that begins so.
+    /// The documents with an identifier or name that starts with the prefix.
     pub(super) fn with_prefix<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (Uuid, u8)> + 'a {
         let begins =
             move |(key, kind): &(String, KeyKind)| *kind != KeyKind::Alias && key.starts_with(prefix);
@@ -208,7 +207,7 @@ impl FreshDoc {
     }
 }
 
-/// Inverse document frequency as BM25 defines it.
+/// Inverse document frequency as defined by BM25.
 pub(super) fn idf(docs: usize, with_word: usize) -> f32 {
     let (docs, with_word) = (docs as f32, (with_word as f32).min(docs as f32));
     (1.0 + (docs - with_word + 0.5) / (with_word + 0.5)).ln()

@@ -1,11 +1,11 @@
-//! One list out of the keyword list, the vector list and the exact matches.
+//! Fuses the keyword list, the vector list and the exact matches into one.
 //!
-//! Each leg's scores over all candidates are brought to one scale (z-scores) and added. A candidate
-//! the keyword leg did not list takes that list's lowest score; its cosine is looked up.
+//! Each leg's scores over all candidates are normalised to z-scores and added. A candidate missing from the keyword
+//! list takes that list's lowest score; a missing cosine is looked up.
 //!
-//! The final score is 0 to 1 and falls with the rank, in bands: 0.95–1 the query is the node's name
-//! or identifier; 0.90–0.95 it is an alias; 0.80–0.90 a name makes up much of the query; below
-//! 0.80 the fused score through a logistic curve. It orders one answer; it is no probability.
+//! The final score is between 0 and 1 and falls with the rank, in bands: 0.95–1 if the query is the node's name or
+//! identifier; 0.90–0.95 if it is an alias; 0.80–0.90 if a name makes up much of the query; below 0.80 the fused score
+//! through a logistic curve. It orders the results of one query and is not a probability.
 
 use std::collections::HashMap;
 
@@ -14,19 +14,19 @@ use uuid::Uuid;
 use super::document::{Hit, KeyKind};
 use super::phrases::{Exact, Named};
 
-/// A name that makes up this much of the query is what the query is about.
+/// Share of the query from which a name is taken as its subject.
 const MAIN_SHARE: f32 = 0.4;
-/// What a name that is the whole query would add, in standard deviations; parts add their share.
+/// Bonus for a name that is the whole query, in standard deviations; smaller parts add their share of it.
 const NAME_BONUS: f32 = 5.0;
-/// A node the query names scores at least this part of the best.
+/// A node named by the query scores at least this fraction of the best.
 const NAMED_FLOOR: f32 = 0.7;
-/// Weight of the vector leg against the keyword leg. Keyword scores have the longer tail, so at
-/// equal weight their best would overrule the vectors.
+/// Weight of the vector leg relative to the keyword leg. Keyword scores have the longer tail, so at equal weight their
+/// best would override the vectors.
 const VECTOR_WEIGHT: f32 = 1.3;
-/// The BM25 score that maps to one half.
+/// The BM25 score that maps to 0.5.
 const HALF_BM25: f32 = 10.0;
 
-/// Lower end and width of the band of the final score.
+/// Lower end and width of the final score's band.
 fn band(exact: Exact) -> (f32, f32) {
     match exact.whole {
         Some(KeyKind::Identifier | KeyKind::Name) => (0.95, 0.05),
@@ -36,7 +36,7 @@ fn band(exact: Exact) -> (f32, f32) {
     }
 }
 
-/// Fuses both legs, each cut off after `depth`; `cosine` gives the vector score of any node.
+/// Fuses both legs, each cut off after `depth`; `cosine` returns the vector score of any node.
 pub(super) fn blend(
     keyword: &[(Uuid, f32)],
     vector: &[(Uuid, f32)],
@@ -58,7 +58,7 @@ pub(super) fn blend(
     ranked(scored.collect(), |z| 1.0 / (1.0 + (-z / 2.0).exp()))
 }
 
-/// The keyword list alone, with the nodes the query names.
+/// The keyword list alone, plus the nodes that the query names.
 pub(super) fn keyword_only(keyword: &[(Uuid, f32)], named: &Named) -> Vec<Hit> {
     let listed: HashMap<Uuid, f32> = keyword.iter().copied().collect();
     let scored = candidates(keyword.iter(), named).into_iter().map(|node| {
@@ -68,7 +68,7 @@ pub(super) fn keyword_only(keyword: &[(Uuid, f32)], named: &Named) -> Vec<Hit> {
     ranked(scored.collect(), |score| score / (score + HALF_BM25))
 }
 
-/// Every node of the lists and every named one, once, in a fixed order.
+/// Every listed or named node once, in a fixed order.
 fn candidates<'a>(listed: impl Iterator<Item = &'a (Uuid, f32)>, named: &Named) -> Vec<Uuid> {
     let mut nodes: Vec<Uuid> = listed
         .map(|(node, _)| *node)
@@ -79,7 +79,7 @@ fn candidates<'a>(listed: impl Iterator<Item = &'a (Uuid, f32)>, named: &Named) 
     nodes
 }
 
-/// Orders by band, then score, then id, and maps all three into 0..1.
+/// Sorts by band, then score, then id, and maps the result into 0..1.
 fn ranked(mut scored: Vec<(Uuid, Exact, f32)>, unit: impl Fn(f32) -> f32) -> Vec<Hit> {
     let best = scored.iter().map(|(.., score)| *score).fold(0.0, f32::max);
     for (_, exact, score) in &mut scored {
@@ -103,8 +103,8 @@ fn ranked(mut scored: Vec<(Uuid, Exact, f32)>, unit: impl Fn(f32) -> f32) -> Vec
     scored.into_iter().map(hit).collect()
 }
 
-/// The z-score of every node in one leg. A node the leg did not list gets the score `known` gives,
-/// else the lowest listed one, or 0 if the list holds every match there is.
+/// The z-score of every node in one leg. A node missing from the list gets the score from `known`, or else the lowest
+/// listed one, or 0 if the list already holds every match.
 fn leg_scores(
     nodes: &[Uuid],
     list: &[(Uuid, f32)],

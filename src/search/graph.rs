@@ -1,8 +1,8 @@
 //! The approximate index (HNSW) over the first rows of a large workspace.
 //!
-//! It is built beside the write path and never changed once in use: rows added later are scanned
-//! exactly until the next build, and rows that went are left out by the predicate. Its file names
-//! the node and vector of every row, so that a start can tell what still matches.
+//! It is built off the write path and never changed once in use. Rows added later are scanned exactly until the next
+//! build, and deleted rows are excluded by the predicate. Its file records the node and vector hash of every row, so
+//! that rows that still match can be identified at start-up.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -16,7 +16,7 @@ use super::error::SearchError;
 const CONNECTIVITY: usize = 16;
 const EXPANSION_ADD: usize = 96;
 const EXPANSION_SEARCH: usize = 192;
-/// Searches that may run at once; one more falls back to the exact scan.
+/// Maximum number of concurrent searches; further ones fall back to the exact scan.
 const SEARCHERS: usize = 64;
 
 const GRAPH_FILE: &str = "graph.bin";
@@ -29,7 +29,7 @@ pub(super) struct Graph {
     rows: usize,
 }
 
-/// Whose vector a row of a saved graph holds; nil for a row that had none.
+/// The node and vector hash of a row in a saved graph; nil for a row without a vector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RowPrint {
     pub(super) node: Uuid,
@@ -41,7 +41,7 @@ fn failed(err: impl std::fmt::Display) -> SearchError {
 }
 
 impl Graph {
-    /// An empty graph with room for this many rows.
+    /// An empty graph with capacity for this many rows.
     pub(super) fn with_capacity(dimension: usize, rows: usize) -> Result<Self, SearchError> {
         let options = IndexOptions {
             dimensions: dimension,
@@ -59,7 +59,7 @@ impl Graph {
         Ok(Graph { index, rows: 0 })
     }
 
-    /// A copy with room for more rows; the original stays in use meanwhile.
+    /// A copy with capacity for more rows; the original stays in use meanwhile.
     pub(super) fn grown(&self, rows: usize) -> Result<Self, SearchError> {
         let mut bytes = vec![0u8; self.index.serialized_length()];
         self.index.save_to_buffer(&mut bytes).map_err(failed)?;
@@ -74,7 +74,7 @@ impl Graph {
         })
     }
 
-    /// Number of rows it stands for.
+    /// Number of rows that the graph covers.
     pub(super) fn rows(&self) -> usize {
         self.rows
     }
@@ -84,7 +84,7 @@ impl Graph {
         self.index.contains(row as u64)
     }
 
-    /// Adds the next row; a row without a vector only counts.
+    /// Adds the next row; a row without a vector is only counted.
     pub(super) fn push(&mut self, vector: Option<&[i8]>) -> Result<(), SearchError> {
         if let Some(vector) = vector {
             self.index.add(self.rows as u64, vector).map_err(failed)?;
@@ -93,7 +93,7 @@ impl Graph {
         Ok(())
     }
 
-    /// The rows nearest to the query that pass; `None` when too many searches are running.
+    /// The rows nearest to the query that satisfy `pass`; `None` when too many searches are running.
     pub(super) fn search(
         &self,
         query: &[i8],
@@ -108,7 +108,7 @@ impl Graph {
         Some(found.keys.into_iter().filter_map(row).collect())
     }
 
-    /// Writes the graph and the prints of its rows; each file replaces its predecessor at once.
+    /// Writes the graph and the prints of its rows; each file is replaced atomically.
     pub(super) fn save(&self, dir: &Path, prints: &[RowPrint]) -> Result<(), SearchError> {
         let mut rows = Vec::with_capacity(prints.len() * ROW_BYTES);
         for print in prints {
@@ -117,7 +117,7 @@ impl Graph {
         }
         let part = dir.join("graph.part");
         let text = part.to_str().ok_or_else(|| failed("the path is not text"))?;
-        // Without its rows file a graph is not loaded, so a stop in between loses only the graph.
+        // A graph without its rows file is not loaded, so an interruption here loses only the graph.
         let _ = fs::remove_file(dir.join(ROWS_FILE));
         self.index.save(text).map_err(failed)?;
         fs::rename(&part, dir.join(GRAPH_FILE))?;
@@ -128,7 +128,7 @@ impl Graph {
         Ok(())
     }
 
-    /// Reads a saved graph; `None` if there is none or it is not of this kind.
+    /// Reads a saved graph; `None` if there is none or it is incompatible.
     pub(super) fn load(dir: &Path, dimension: usize) -> Option<(Self, Vec<RowPrint>)> {
         let mut bytes = Vec::new();
         fs::File::open(dir.join(ROWS_FILE))
@@ -175,7 +175,7 @@ fn print_of(entry: &[u8; ROW_BYTES]) -> Option<RowPrint> {
     })
 }
 
-/// Identifies a vector.
+/// Hash of a vector.
 pub(super) fn print_of_vector(vector: &[i8]) -> u64 {
     super::text::fnv1a(vector.iter().map(|&x| x.to_le_bytes()[0]))
 }

@@ -1,8 +1,7 @@
 //! The keyword leg: BM25 over title and body, and exact look-up of canonical keys.
 //!
-//! Rows the caller may not see are passed over while the best are being collected, so `limit`
-//! counts visible rows only, and block-max pruning still works. Term statistics are those of the
-//! whole workspace: they say how common a word is there, never in which row.
+//! Rows the caller may not see are skipped during collection, so `limit` counts visible rows only and block-max pruning
+//! still works. Term statistics cover the whole workspace: they reveal how common a word is, but not where it occurs.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -20,21 +19,21 @@ use super::fresh::{self, Fresh, TextField};
 use super::schema::{CLASS, Fields, HIGH, LOW, any_kind, node_of};
 use super::top::Top;
 
-/// Weight of a word of a name that is only mentioned.
+/// Weight of a word from a name that is only mentioned.
 const MENTION_WEIGHT: f32 = 0.1;
-/// Distinct words of a query that count; of a longer one the rarest are taken.
+/// Maximum number of distinct query words; longer queries keep the rarest.
 const MAX_TERMS: usize = 48;
-/// Nodes taken for one key; more than a handful share only very common names.
+/// Maximum number of nodes per key; only very common names are shared by more than a handful.
 const MAX_PER_KEY: usize = 100;
 
-/// One segment with the columns that tell whose document it is and who may see it.
+/// A segment with the columns that identify each document's node and visibility.
 struct Rows<'a> {
     reader: &'a SegmentReader,
     high: Arc<dyn ColumnValues<u64>>,
     low: Arc<dyn ColumnValues<u64>>,
     class: Arc<dyn ColumnValues<u64>>,
     keys: Arc<InvertedIndexReader>,
-    /// What is newer than the segment.
+    /// Documents newer than the segment.
     fresh: &'a Fresh,
 }
 
@@ -74,7 +73,7 @@ pub(super) struct Keyed {
     pub(super) class: u8,
 }
 
-/// A view of the text index at one moment.
+/// A snapshot of the text index.
 pub(super) struct Keywords<'a> {
     searcher: &'a Searcher,
     fields: &'a Fields,
@@ -101,8 +100,7 @@ impl<'a> Keywords<'a> {
         })
     }
 
-    /// The best visible nodes by BM25.
-    /// Words of names the query only mentions count little.
+    /// The best visible nodes by BM25. Words of names that the query only mentions get a low weight.
     pub(super) fn best(
         &self,
         query: &str,
@@ -132,7 +130,7 @@ impl<'a> Keywords<'a> {
         Ok(top.into_sorted())
     }
 
-    /// The words of the query and what each counts.
+    /// The words of the query and their weights.
     fn weighted(&self, query: &str, mentions: &HashSet<String>) -> Result<Vec<(String, f32)>, SearchError> {
         let weight = |(word, count): (String, usize)| {
             let repeated = 1.0 + (count as f32).ln();
@@ -149,7 +147,7 @@ impl<'a> Keywords<'a> {
         Ok(self.terms(query)?.into_iter().map(weight).collect())
     }
 
-    /// The words as one scored disjunction, or nothing if there are none.
+    /// The words as one scored disjunction, or `None` if there are none.
     fn weight(&self, words: &[(String, f32)]) -> Result<Option<Box<dyn Weight>>, SearchError> {
         let mut clauses: Vec<(Occur, Box<dyn Query>)> = Vec::new();
         for (word, times) in words {
@@ -167,7 +165,7 @@ impl<'a> Keywords<'a> {
         ))
     }
 
-    /// The same words for the documents that are not in the text index yet, with the statistics of both.
+    /// The terms for documents that are not in the text index yet, with the combined statistics of both.
     fn fresh_terms(&self, words: &[(String, f32)]) -> Result<Vec<fresh::Term>, SearchError> {
         let mut terms = Vec::new();
         if !self.fresh.has_docs() {
@@ -197,7 +195,7 @@ impl<'a> Keywords<'a> {
         Ok(terms)
     }
 
-    /// The distinct words of the query with their counts, rarest first when there are too many.
+    /// The distinct words of the query with their counts; if there are too many, the rarest.
     fn terms(&self, query: &str) -> Result<Vec<(String, usize)>, SearchError> {
         let mut counts: HashMap<String, usize> = HashMap::new();
         for word in tokenize(query) {
@@ -221,12 +219,12 @@ impl<'a> Keywords<'a> {
                 .map(|(_, w, c)| (w, c))
                 .collect();
         }
-        // A fixed order makes the sums, and so the ranking, the same every time.
+        // A fixed order keeps the sums, and so the ranking, deterministic.
         terms.sort_unstable();
         Ok(terms)
     }
 
-    /// The visible nodes that carry this canonical key, each with the strongest way it does.
+    /// The visible nodes that carry this canonical key, each with its strongest kind.
     pub(super) fn with_key(&self, key: &str, allowed: &Allowed) -> Result<Vec<Keyed>, SearchError> {
         if key.is_empty() {
             return Ok(Vec::new());
@@ -264,7 +262,7 @@ impl<'a> Keywords<'a> {
         Ok(found)
     }
 
-    /// The visible nodes with an identifier or name that begins with this key, at most `limit`.
+    /// At most `limit` visible nodes with an identifier or name that starts with this key.
     pub(super) fn with_prefix(
         &self,
         prefix: &str,

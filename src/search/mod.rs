@@ -1,16 +1,15 @@
-//! The search index: a derived copy of the nodes, made to be asked.
+//! The search index: a derived copy of the nodes, built for queries.
 //!
-//! The database is the source of truth. This index can be thrown away at any time and is rebuilt
-//! by applying every row again; after a crash the owner applies the rows above `checkpoint()`.
+//! The database is the source of truth. This index can be discarded at any time and is rebuilt by applying every row
+//! again; after a crash the owner applies the rows above `checkpoint()`.
 //!
-//! - One index per workspace ([`WorkspaceIndex`]): text (tantivy, BM25) and vectors (a matrix in
-//!   memory, with an HNSW graph above it when it is large) under one commit. Nothing of one
-//!   workspace, not even how common a word is in it, reaches another.
-//! - What a caller may not see is left out while candidates are collected, so `limit` counts
-//!   visible rows. The rows loaded for the answer must still pass `Visible::filter`.
+//! - One index per workspace ([`WorkspaceIndex`]): text (tantivy, BM25) and vectors (an in-memory matrix, with an HNSW
+//! graph when it is large) under one commit. Nothing of one workspace, not even its word frequencies, reaches another.
+//! - Rows the caller may not see are excluded while candidates are collected, so `limit` counts visible rows. The rows
+//! loaded for the response must still pass `Visible::filter`.
 //! - All calls block and none is async; the owner runs them on blocking threads.
 //!
-//! It does not read the database, decide who may see what, or know about graph neighbours.
+//! The index does not read the database, decide on access rights, or know about graph neighbours.
 
 mod analyzer;
 mod directory;
@@ -51,26 +50,26 @@ pub use text::canonical_key;
 pub use workspace::WorkspaceIndex;
 use writers::Writers;
 
-/// What the workspaces of a process share.
+/// State shared by all workspaces of the process.
 #[derive(Clone)]
 struct Shared {
-    /// Held while a vector graph is built: one build at a time.
+    /// Held while a vector graph is built, so that builds run one at a time.
     turn: Arc<Mutex<()>>,
     writers: Arc<Writers>,
 }
 
-/// Sizes that an operator may change.
+/// Operator settings of the index.
 #[derive(Debug, Clone)]
 pub struct IndexSettings {
-    /// Rows up to which every vector is compared, about 1 ms per 100,000; above, a graph is built in
+    /// Number of rows up to which every vector is compared, at about 1 ms per 100,000. Above it, a graph is built in
     /// the background.
     pub exact_scan_limit: usize,
-    /// Memory a workspace may buffer while it is being written, at least 15 MB.
+    /// Write buffer per workspace in bytes, at least 15 MB.
     pub writer_heap_bytes: usize,
-    /// Workspaces kept open for writing, about 4 MB each.
+    /// Number of workspaces kept open for writing, at about 4 MB each.
     pub open_writers: usize,
-    /// Documents that a workspace may keep beside its text index until they are written there together; with 0
-    /// every write commits.
+    /// Documents that a workspace may hold in memory before they are written to its text index together; with 0 every
+    /// write commits.
     pub fresh_docs: usize,
 }
 
@@ -85,10 +84,10 @@ impl Default for IndexSettings {
     }
 }
 
-/// A workspace's place in the map; its own lock, so that a slow opening delays only itself.
+/// A workspace's slot in the map, with a lock of its own so that a slow opening delays only that workspace.
 type Slot = Arc<Mutex<Option<Arc<WorkspaceIndex>>>>;
 
-/// The indexes of all workspaces, opened when first asked for.
+/// The indexes of all workspaces, each opened on first use.
 pub struct SearchIndex {
     dir: Option<PathBuf>,
     embedder: Arc<dyn Embedder>,
@@ -99,7 +98,7 @@ pub struct SearchIndex {
 }
 
 impl SearchIndex {
-    /// Indexes under the directory, or in memory without one. Opens no workspace yet.
+    /// Creates indexes under the directory, or in memory if there is none. No workspace is opened yet.
     pub fn open(
         dir: Option<&Path>,
         embedder: Arc<dyn Embedder>,
@@ -127,7 +126,7 @@ impl SearchIndex {
         })
     }
 
-    /// The index of a workspace, opened if need be.
+    /// The index of a workspace, opened if necessary.
     pub fn workspace(&self, workspace: Uuid) -> Result<Arc<WorkspaceIndex>, SearchError> {
         let slot = lock(&self.slots).entry(workspace).or_default().clone();
         let mut open = lock(&slot);
@@ -148,8 +147,8 @@ impl SearchIndex {
         Ok(index)
     }
 
-    /// Removes a workspace's index. The next use begins an empty one, with checkpoint 0; calls on
-    /// the old one must have ended.
+    /// Removes a workspace's index. The next use starts an empty one with checkpoint 0. All calls on the old one must
+    /// have ended.
     pub fn discard(&self, workspace: Uuid) -> Result<(), SearchError> {
         let slot = lock(&self.slots).entry(workspace).or_default().clone();
         let mut open = lock(&slot);
@@ -179,8 +178,7 @@ impl SearchIndex {
         Ok(vectors.iter().map(|vector| quantize(vector)).collect())
     }
 
-    /// Closes the writers not used for that long and, of the workspaces kept on disk, those nobody
-    /// asked for in that time.
+    /// Closes the writers idle for at least `idle`, and the on-disk workspaces not used for that long.
     pub fn close_idle(&self, idle: Duration) -> Result<(), SearchError> {
         let slots: Vec<(Uuid, Slot)> = lock(&self.slots)
             .iter()
@@ -190,7 +188,7 @@ impl SearchIndex {
             let mut open = lock(&slot);
             let Some(index) = &*open else { continue };
             index.close_idle(idle)?;
-            // Nobody else holds it and nobody can get it while its slot is locked.
+            // Nobody else holds it, and nobody can obtain it while its slot is locked.
             if self.dir.is_some() && Arc::strong_count(index) == 1 && index.idle_for() >= idle {
                 *open = None;
             }
@@ -198,7 +196,7 @@ impl SearchIndex {
         Ok(())
     }
 
-    /// Writes documents that were only in memory for that long into their text indexes.
+    /// Writes documents that have been only in memory for at least `age` into their text indexes.
     pub fn flush_older_than(&self, age: Duration) -> Result<(), SearchError> {
         let slots: Vec<Slot> = lock(&self.slots).values().cloned().collect();
         for slot in slots {
@@ -210,7 +208,7 @@ impl SearchIndex {
         Ok(())
     }
 
-    /// Ends all writing; the last commits are already on disk.
+    /// Ends all writing; earlier commits are already on disk.
     pub fn close(&self) -> Result<(), SearchError> {
         self.close_idle(Duration::ZERO)
     }

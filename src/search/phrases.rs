@@ -1,8 +1,8 @@
-//! Which nodes a query names: by the whole of it, or by phrases in it.
+//! Finds the nodes that a query names, as a whole or in one of its phrases.
 //!
-//! A name that makes up much of the query is what is asked for. A name in passing ("Mimikatz was
-//! used to read credentials from the memory of …") is a *mention*: the node belongs in the answer,
-//! but the other words say what else the text is about, so both legs then look past the name.
+//! A name that makes up much of the query is its subject. A name in passing ("Mimikatz was used to read credentials
+//! from the memory of …") is a *mention*: the node is a result, but the other words describe the subject, so both legs
+//! then discount the name.
 
 use std::collections::{HashMap, HashSet};
 
@@ -16,14 +16,14 @@ use super::text::{canonical_key, host, refang, words};
 
 /// Longest phrase looked up as a key, in words.
 const MAX_PHRASE: usize = 5;
-/// Words of a query in which phrases are looked for.
+/// Number of query words that are searched for phrases.
 const MAX_WORDS: usize = 64;
-/// Beginning of a hash that is worth completing, and how many completions are taken.
+/// Shortest hash prefix that is completed, and the maximum number of completions.
 const MIN_PREFIX: usize = 8;
 const MAX_COMPLETIONS: usize = 100;
-/// From this many words on (stop words aside) a query is a text, and names in it may be mentions.
+/// Number of words (without stop words) from which a query counts as a text, whose names may be mentions.
 const TEXT_WORDS: usize = 10;
-/// Up to this share of a text a name is a mention.
+/// Largest share of a text for which a name is a mention.
 const MENTION_SHARE: f32 = 0.25;
 
 /// How a node matched exactly.
@@ -31,21 +31,21 @@ const MENTION_SHARE: f32 = 0.25;
 pub(super) struct Exact {
     /// The whole query is a key of the node, of this kind.
     pub(super) whole: Option<KeyKind>,
-    /// Share of the query's words that lie in phrases which are keys of the node, 0 to 1.
+    /// Share of the query's words in phrases that are keys of the node, 0 to 1.
     pub(super) share: f32,
-    /// It is only mentioned.
+    /// The node is only mentioned.
     pub(super) mention: bool,
 }
 
-/// What the query names.
+/// The nodes that a query names.
 #[derive(Debug, Default)]
 pub(super) struct Named {
     pub(super) nodes: HashMap<Uuid, Exact>,
-    /// The tokens of the names that are mentions.
+    /// Tokens of the mentioned names.
     pub(super) mentions: HashSet<String>,
 }
 
-/// Finds the visible nodes a query names.
+/// Finds the visible nodes that a query names.
 pub(super) fn named(text: &str, allowed: &Allowed, keywords: &Keywords<'_>) -> Result<Named, SearchError> {
     let mut named = Named::default();
     for found in keywords.with_key(&canonical_key(text), allowed)? {
@@ -83,7 +83,7 @@ pub(super) fn named(text: &str, allowed: &Allowed, keywords: &Keywords<'_>) -> R
 }
 
 impl Named {
-    /// Looks one phrase up; true if it is a key of some node.
+    /// Looks up one phrase; true if it is a key of any node.
     fn add_phrase(
         &mut self,
         phrase: &[&str],
@@ -93,7 +93,7 @@ impl Named {
         keywords: &Keywords<'_>,
     ) -> Result<bool, SearchError> {
         let found = keywords.with_key(&canonical_key(&phrase.join(" ")), allowed)?;
-        // A technique or a vulnerability named in a text is what the text is about, not who did it.
+        // A technique or vulnerability named in a text is its subject; an actor or tool may be a mention.
         let mention = total >= TEXT_WORDS as f32
             && share <= MENTION_SHARE
             && found.iter().all(|found| is_entity(found.class));
@@ -111,7 +111,7 @@ impl Named {
 }
 
 impl Named {
-    /// Looks up what a word contains or begins: the host of a URL, the start of a hash.
+    /// Looks up what a word contains or starts: the host of a URL, the prefix of a hash.
     fn add_part(
         &mut self,
         word: &str,
@@ -139,7 +139,7 @@ impl Named {
     }
 }
 
-/// Stop words do not count when it is asked how much of a query a phrase makes up.
+/// Stop words have no weight in a phrase's share of the query.
 fn weight(word: &str) -> f32 {
     if tokenize(word).is_empty() { 0.0 } else { 1.0 }
 }

@@ -1,4 +1,4 @@
-//! One search over one workspace: what the query names, the two legs, and their order.
+//! One search in one workspace: named nodes, the two legs, and the final ranking.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,10 +12,10 @@ use super::phrases::named;
 use super::table::scale_of;
 use super::vectors::Vectors;
 
-/// Candidates each leg contributes to a blended search.
+/// Candidates that each leg contributes to a blended search.
 const DEPTH: usize = 100;
 
-/// What is asked.
+/// A search request.
 pub(super) struct Query<'a> {
     pub(super) text: &'a str,
     pub(super) vector: Option<&'a [i8]>,
@@ -24,7 +24,7 @@ pub(super) struct Query<'a> {
     pub(super) limit: usize,
 }
 
-/// Answers a question, best first.
+/// Runs a search; results are sorted best first.
 pub(super) fn answer(
     asked: &Query<'_>,
     keywords: &Keywords<'_>,
@@ -82,7 +82,7 @@ fn by_both(
     }))
 }
 
-/// Nodes found by key, those that carry more of the keys, and more strongly, first.
+/// Nodes found by key: those with more of the keys, and stronger kinds, come first.
 pub(super) fn by_keys(found: Vec<KeyHit>) -> Vec<Hit> {
     let keys = found
         .iter()

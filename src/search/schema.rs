@@ -1,4 +1,4 @@
-//! The fields of the text index and how a node becomes a document of it.
+//! The fields of the text index, and the conversion of a node into a document.
 
 use tantivy::TantivyDocument;
 use tantivy::schema::{
@@ -11,7 +11,7 @@ use super::document::{IndexDoc, KeyKind, class_of};
 use super::text::canonical_key;
 use crate::domain::node::NodeStatus;
 
-/// Raise when the fields or the reading of text change: indexes made before are then rebuilt.
+/// Increment when the fields or the text analysis change; older indexes are then rebuilt.
 pub(super) const SCHEMA_VERSION: u32 = 1;
 
 pub(super) const HIGH: &str = "high";
@@ -20,21 +20,21 @@ pub(super) const REV: &str = "rev";
 pub(super) const CLASS: &str = "class";
 pub(super) const VECTOR: &str = "vector";
 
-/// The handles of the fields.
+/// The field handles.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fields {
-    /// The node id as a term, to replace a document.
+    /// The node id as a term, used to replace a document.
     pub(super) node: Field,
     high: Field,
     low: Field,
     rev: Field,
     class: Field,
     vector: Field,
-    /// Name and aliases: few words, so each weighs much without a boost.
+    /// Name and aliases. The field is short, so each word weighs much without a boost.
     pub(super) title: Field,
-    /// Description, and the identifiers by their parts.
+    /// Description, and the parts of the identifiers.
     pub(super) body: Field,
-    /// Canonical keys: each once alone and once behind the byte of its kind.
+    /// Canonical keys: each once alone and once prefixed with the byte of its kind.
     pub(super) key: Field,
 }
 
@@ -62,7 +62,7 @@ pub(super) fn schema() -> (Schema, Fields) {
 }
 
 impl KeyKind {
-    /// Every kind, the strongest first.
+    /// Every kind, strongest first.
     pub(super) const ALL: [KeyKind; 3] = [KeyKind::Identifier, KeyKind::Name, KeyKind::Alias];
 
     fn byte(self) -> u8 {
@@ -82,7 +82,7 @@ impl KeyKind {
     }
 }
 
-/// The term under which a key is indexed whatever its kind: one look-up says whether it is known.
+/// The term under which a key of any kind is indexed, so that one look-up tells whether it is known.
 pub(super) fn any_kind(key: &str) -> Vec<u8> {
     let mut term = Vec::with_capacity(key.len() + 1);
     term.push(b'k');
@@ -90,7 +90,7 @@ pub(super) fn any_kind(key: &str) -> Vec<u8> {
     term
 }
 
-/// The document of a node. A merged node keeps only its id and rev, so it has no say in any score.
+/// The document of a node. A merged node keeps only its id and rev, so it does not affect any score.
 pub(super) fn document(fields: &Fields, doc: &IndexDoc) -> TantivyDocument {
     let mut out = TantivyDocument::new();
     let (high, low) = doc.node_id.as_u64_pair();
@@ -124,7 +124,7 @@ pub(super) fn document(fields: &Fields, doc: &IndexDoc) -> TantivyDocument {
     out
 }
 
-/// The canonical keys of a node, and how it carries each.
+/// The canonical keys of a node, each with its kind.
 pub(super) fn keys_of(doc: &IndexDoc) -> Vec<(String, KeyKind)> {
     let name = std::iter::once((KeyKind::Name, &doc.name));
     let aliases = doc.aliases.iter().map(|alias| (KeyKind::Alias, alias));
@@ -136,7 +136,7 @@ pub(super) fn keys_of(doc: &IndexDoc) -> Vec<(String, KeyKind)> {
         .collect()
 }
 
-/// The node whose halves these are.
+/// The node id made of these halves.
 pub(super) fn node_of(high: u64, low: u64) -> Uuid {
     Uuid::from_u64_pair(high, low)
 }

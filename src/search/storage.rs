@@ -1,7 +1,7 @@
-//! Opening a workspace's index: on disk or in memory, checked, or thrown away and begun anew.
+//! Opens a workspace's index, on disk or in memory, and discards one that is unusable.
 //!
-//! Whatever is wrong with the files (made by another version or embedder, cut short, damaged), the
-//! answer is the same: the directory is removed and the owner fills a new one from the database.
+//! Whatever is wrong with the files (another version or embedder, truncated, damaged), the remedy is the same: the
+//! directory is removed and the owner fills a new one from the database.
 
 use std::collections::HashMap;
 use std::fs;
@@ -22,10 +22,10 @@ use super::graph::{Graph, print_of_vector};
 use super::schema::{CLASS, Fields, HIGH, LOW, REV, VECTOR, node_of, schema};
 use super::table::Table;
 
-/// Says which schema and embedder an index was made with.
+/// Records the schema and embedder that an index was made with.
 const FINGERPRINT_FILE: &str = "fingerprint";
 
-/// An opened index and what was read from it.
+/// An opened index and the data read from it.
 pub(super) struct Opened {
     pub(super) index: Index,
     pub(super) reader: IndexReader,
@@ -34,13 +34,13 @@ pub(super) struct Opened {
     pub(super) checkpoint: u64,
 }
 
-/// Opens the index in the directory, or in memory without one.
+/// Opens the index in the directory, or in memory if there is none.
 pub(super) fn open(dir: Option<&Path>, fingerprint: &str, dimension: usize) -> Result<Opened, SearchError> {
     let Some(dir) = dir else {
         return create(None, dimension);
     };
     if fs::read_to_string(dir.join(FINGERPRINT_FILE)).is_ok_and(|found| found == fingerprint) {
-        // Damaged files can make the index library panic; that too only means a new index.
+        // Damaged files can make the index library panic; the index is then recreated as well.
         match std::panic::catch_unwind(AssertUnwindSafe(|| reopen(dir, dimension))) {
             Ok(Ok(opened)) => return Ok(opened),
             Ok(Err(err)) => tracing::warn!(error = %err, "search index discarded, it will be rebuilt"),
@@ -58,7 +58,7 @@ pub(super) fn open(dir: Option<&Path>, fingerprint: &str, dimension: usize) -> R
 
 fn create(dir: Option<&Path>, dimension: usize) -> Result<Opened, SearchError> {
     let (schema, fields) = schema();
-    // Nothing is stored in the index, so a thread per commit for storing it would be a waste.
+    // The index stores no documents, so a docstore thread per commit would be a waste.
     let settings = TantivySettings {
         docstore_compress_dedicated_thread: false,
         ..TantivySettings::default()
@@ -79,7 +79,7 @@ fn create(dir: Option<&Path>, dimension: usize) -> Result<Opened, SearchError> {
 
 fn reader(index: &Index) -> Result<IndexReader, SearchError> {
     index.tokenizers().register(ANALYZER, analyzer());
-    // Reloaded by hand after each commit: a watcher thread per workspace would not be affordable.
+    // Reloaded explicitly after each commit: one watcher thread per workspace would be too expensive.
     Ok(index
         .reader_builder()
         .reload_policy(ReloadPolicy::Manual)
@@ -117,7 +117,7 @@ fn check(index: &Index, dir: &Path) -> Result<(), SearchError> {
             .iter()
             .filter(|segment| name.starts_with(&segment.id().uuid_string()))
             .any(|segment| {
-                // A list of deleted rows from another commit may be cut short; it is not read.
+                // Delete lists of other commits may be truncated, but are never read.
                 !name.ends_with(".del")
                     || segment
                         .delete_opstamp()
@@ -136,7 +136,7 @@ fn check(index: &Index, dir: &Path) -> Result<(), SearchError> {
     Ok(())
 }
 
-/// Reads the rows of every node, in the order of the saved graph where it still holds.
+/// Reads the row of every node, in the order of the saved graph where it still matches.
 fn read_table(reader: &IndexReader, dir: Option<&Path>, dimension: usize) -> Result<Table, SearchError> {
     let mut table = Table::new(dimension);
     let mut saved: HashMap<(Uuid, u64), usize> = HashMap::new();
@@ -214,7 +214,7 @@ fn read_segment(
     })
 }
 
-/// Walks the column's dictionary once; `docs` is sorted by ordinal.
+/// Walks the column's dictionary once; `docs` must be sorted by ordinal.
 fn in_order(
     column: &BytesColumn,
     docs: &[(u64, u32)],

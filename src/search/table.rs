@@ -1,8 +1,8 @@
-//! The rows of a workspace in memory: which version of each node is indexed, and its vector.
+//! The in-memory rows of a workspace: the indexed version of each node, and its vector.
 //!
-//! Vectors lie in blocks of contiguous bytes that never move, so growth copies nothing. A row is
-//! written once: a node whose vector changes gets a new row and the old one becomes *gone*, which
-//! lets a graph over the first rows stay valid while rows are added behind it.
+//! Vectors lie in contiguous blocks that never move, so growth copies nothing. A row is written once: a node whose
+//! vector changes gets a new row and the old one becomes *gone*. A graph over the first rows thus stays valid while
+//! rows are appended.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use super::top::Top;
 
 /// Rows in one block: 256 KiB at 256 dimensions.
 pub(super) const BLOCK: usize = 1024;
-/// A filter that leaves fewer rows than this share of the graph is faster and exact by scan.
+/// If a filter leaves fewer than this fraction of the graph's rows (1 in 10), an exact scan is faster.
 const SCAN_SHARE: usize = 10;
 
-/// What is known of a node without asking the text index.
+/// The state of a node that is known without querying the text index.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NodeState {
     pub(super) rev: u64,
@@ -30,7 +30,7 @@ pub(super) struct NodeState {
 }
 
 impl NodeState {
-    /// Whether a document with this rev, with or without a vector, replaces what is indexed.
+    /// Whether a document with this rev, with or without a vector, replaces the indexed one.
     pub(super) fn is_replaced_by(&self, rev: u64, vector: bool) -> bool {
         rev > self.rev || (rev == self.rev && vector && self.row.is_none())
     }
@@ -48,9 +48,9 @@ pub(super) struct Table {
     /// Rows per class, to choose between scan and graph.
     counts: [usize; CLASS_SLOTS],
     graph: Option<Arc<Graph>>,
-    /// Changes whenever row numbers lose their meaning.
+    /// Changes whenever rows are renumbered.
     epoch: u64,
-    /// So few visible rows are compared one by one even where there is a graph.
+    /// Number of visible rows up to which the scan is used even if there is a graph.
     scan_limit: usize,
 }
 
@@ -78,12 +78,12 @@ impl Table {
         self.nodes.get(&node).copied()
     }
 
-    /// Number of nodes, merged ones included.
+    /// Number of nodes, including merged ones.
     pub(super) fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Number of rows, gone ones included.
+    /// Number of rows, including gone ones.
     pub(super) fn rows(&self) -> usize {
         self.owners.len()
     }
@@ -100,7 +100,7 @@ impl Table {
         self.graph.clone()
     }
 
-    /// Puts a graph over the first rows in use, unless row numbers changed since it was begun.
+    /// Installs a graph over the first rows, unless rows were renumbered since its build began.
     pub(super) fn adopt(&mut self, graph: Arc<Graph>, epoch: u64) -> bool {
         if epoch == self.epoch && graph.rows() <= self.rows() {
             self.graph = Some(graph);
@@ -109,8 +109,7 @@ impl Table {
         false
     }
 
-    /// Records the indexed version of a node. A missing vector, or one that is all zeroes, leaves
-    /// the node without a row.
+    /// Records the indexed version of a node. A node whose vector is missing or all zeroes gets no row.
     pub(super) fn put(&mut self, node: Uuid, rev: u64, class: u8, vector: Option<&[i8]>) {
         let old = self.nodes.get(&node).and_then(|state| state.row);
         let kept = old.filter(|&row| vector.is_some_and(|vector| self.vector(row as usize) == Some(vector)));
@@ -129,7 +128,7 @@ impl Table {
         self.nodes.insert(node, NodeState { rev, class, row });
     }
 
-    /// Adds a row without a vector, to keep the numbers of a saved graph; see [`Table::claim`].
+    /// Appends a gone row to preserve the row numbers of a saved graph; see [`Table::claim`].
     pub(super) fn push_gone(&mut self, node: Uuid) {
         let zeroes = vec![0; self.dimension];
         self.append(node, GONE, &zeroes, 0.0);
@@ -211,12 +210,12 @@ impl Table {
         self.owners.get(row).copied().filter(|_| class != GONE)
     }
 
-    /// The node a row was written for, even if it is gone.
+    /// The node that a row was written for, even if the row is gone.
     pub(super) fn owner_ever(&self, row: usize) -> Uuid {
         self.owners.get(row).copied().unwrap_or_default()
     }
 
-    /// Drops the rows that are gone; the graph goes with the numbers.
+    /// Drops the gone rows, and the graph, as its row numbers become invalid.
     pub(super) fn compact(&mut self) {
         let mut fresh = Table::new(self.dimension);
         fresh.epoch = self.epoch + 1;
@@ -241,13 +240,13 @@ impl Table {
         Some(dot as f32 * self.scales.get(row)? * query_scale)
     }
 
-    /// The query without its components along the vectors of these nodes: what else it is about.
+    /// The query without its components along the vectors of these nodes, that is, the rest of its meaning.
     pub(super) fn without(&self, query: &[i8], nodes: impl Iterator<Item = Uuid>) -> Vec<i8> {
         let mut nodes: Vec<Uuid> = nodes.collect();
         if nodes.is_empty() {
             return query.to_vec();
         }
-        // In a fixed order, since taking one away changes the next.
+        // In a fixed order, since each subtraction affects the next.
         nodes.sort_unstable();
         let mut rest: Vec<f32> = query.iter().map(|&x| f32::from(x)).collect();
         for row in nodes.iter().filter_map(|node| self.nodes.get(node)?.row) {
@@ -269,7 +268,7 @@ impl Table {
         quantize(&rest)
     }
 
-    /// The `limit` rows nearest to the query among those the mask allows, best first.
+    /// The `limit` allowed rows nearest to the query, best first.
     pub(super) fn nearest(&self, query: &[i8], allowed: &Allowed, limit: usize) -> Vec<(Uuid, f32)> {
         let scale = scale_of(query);
         if scale == 0.0 || limit == 0 {
@@ -305,7 +304,7 @@ impl Table {
         self.classes.get(row).copied()
     }
 
-    /// Number of rows of the classes that may be shown.
+    /// Number of rows in the allowed classes.
     fn count(&self, allowed: &Allowed) -> usize {
         (0u8..)
             .zip(&self.counts)
@@ -345,7 +344,7 @@ impl Table {
                     && let Some(dot) = dot(vector, query)
                 {
                     let score = dot as f32 * scale;
-                    // The condition on single rows costs more than the product, and few rows come so far.
+                    // The row condition costs more than the dot product, and few rows get this far.
                     if score >= top.threshold() && allowed.row(class, || *node) {
                         top.offer(*node, score);
                     }
@@ -355,7 +354,7 @@ impl Table {
     }
 }
 
-/// 1 / length of a vector, 0 for the zero vector.
+/// 1 / length of a vector, or 0 for the zero vector.
 pub(super) fn scale_of(vector: &[i8]) -> f32 {
     let length = vector
         .iter()

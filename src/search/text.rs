@@ -1,20 +1,20 @@
-//! The one reading of text that index and query share: refanging, canonical keys, tokens.
+//! Text analysis shared by index and query: refanging, canonical keys, tokens.
 //!
-//! Words become lowercase tokens; anything that carries digits or punctuation is taken for an
-//! identifier, kept whole and also cut into its parts, so `T1059` finds `T1059.001` and
-//! `example.com` finds `mail.example.com`. Stemming and stop words are added in `analyzer`.
+//! Words become lowercase tokens. Anything with digits or punctuation is treated as an identifier, kept whole and also
+//! split into its parts, so `T1059` finds `T1059.001` and `example.com` finds `mail.example.com`. `analyzer` adds
+//! stemming and stop words.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-/// Longest token or key in bytes; the text index takes no longer ones.
+/// Longest token or key in bytes, a limit of the text index.
 const MAX_TOKEN: usize = 200;
-/// A short word and the number after it are one name: `APT 28`, `FIN 7`, `Storm 0539`.
+/// Longest word, and number after it, that are joined into one name: `APT 28`, `FIN 7`, `Storm 0539`.
 const MAX_NUMBERED_WORD: usize = 8;
 const MAX_NUMBER: usize = 6;
 
-/// Undoes the usual defanging: `hxxp`, `[.]`, `(dot)`, `[at]`, `[:]`. Combining marks go too, so
-/// that a letter and its accent written apart read like the letter.
+/// Undoes the usual defanging: `hxxp`, `[.]`, `(dot)`, `[at]`, `[:]`. Combining marks are also removed, so that
+/// decomposed accented letters match plain ones.
 pub(super) fn refang(text: &str) -> Cow<'_, str> {
     let bracketed = text.bytes().any(|b| matches!(b, b'[' | b'(' | b'{'));
     let scheme = text
@@ -45,7 +45,7 @@ fn is_mark(c: char) -> bool {
     ('\u{300}'..='\u{36f}').contains(&c)
 }
 
-/// The plain form of a defanged sequence at the start of the text, and the length it replaces.
+/// The plain form of a defanged sequence at the start of the text, and the length that it replaces.
 fn defanged(text: &str) -> Option<(&'static str, usize)> {
     let close = match text.as_bytes().first()? {
         b'[' => ']',
@@ -67,9 +67,9 @@ fn defanged(text: &str) -> Option<(&'static str, usize)> {
     Some((plain, end + 1))
 }
 
-/// The form in which names and identifiers are compared: lowercase letters and digits, so that
-/// `APT-28`, `APT 28` and `apt28` agree. Between two digits a separator stays (as a dot), and a
-/// value such as a domain, address or URL stays as it is: `1.23.4.5` is not `12.3.4.5`.
+/// The form in which names and identifiers are compared: lowercase letters and digits, so that `APT-28`, `APT 28` and
+/// `apt28` agree. A separator between two digits is kept (as a dot), and a value such as a domain, address or URL is
+/// unchanged: `1.23.4.5` is not `12.3.4.5`.
 pub fn canonical_key(text: &str) -> String {
     let text = refang(text.trim());
     let text = text.trim_matches(|c: char| !c.is_alphanumeric());
@@ -103,7 +103,7 @@ fn letters_and_digits(text: &str) -> String {
     out
 }
 
-/// Keeps long values apart from each other within the length a term may have.
+/// Shortens a key to the maximum term length while keeping different keys distinct.
 fn shorten(key: String) -> String {
     if key.len() <= MAX_TOKEN {
         return key;
@@ -115,14 +115,14 @@ fn shorten(key: String) -> String {
     format!("{}#{:016x}", key.get(..cut).unwrap_or(""), fnv1a(key.bytes()))
 }
 
-/// FNV-1a: a hash that is the same in every build, as values kept on disk need.
+/// FNV-1a: stable across builds, as required for values kept on disk.
 pub(super) fn fnv1a(bytes: impl IntoIterator<Item = u8>) -> u64 {
     bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
 }
 
-/// Lowercase, without accents on Latin letters.
+/// Converts to lowercase and removes accents from Latin letters.
 fn fold(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
@@ -130,7 +130,7 @@ fn fold(text: &str) -> String {
     super::analyzer::fold_accents(&text.to_lowercase())
 }
 
-/// The words of a text as written, without the punctuation around them.
+/// The words of a text as written, without surrounding punctuation.
 pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| {
         c.is_whitespace()
@@ -153,7 +153,7 @@ pub(super) fn host(word: &str) -> Option<&str> {
     let rest = word.split_once("://").map_or(word, |(_, rest)| rest);
     let rest = rest.split(['/', '?', '#']).next().unwrap_or(rest);
     let rest = rest.rsplit('@').next().unwrap_or(rest);
-    // More than one colon is an IPv6 address.
+    // More than one colon means an IPv6 address.
     let host = match rest.split_once(':') {
         Some((host, port)) if port.bytes().all(|b| b.is_ascii_digit()) => host,
         _ => rest,
@@ -161,7 +161,7 @@ pub(super) fn host(word: &str) -> Option<&str> {
     (host.len() < word.len() && host.contains('.')).then_some(host)
 }
 
-/// The tokens of a text before stemming; `emit` gets each one.
+/// Passes each token of a text, before stemming, to `emit`.
 pub(super) fn split(text: &str, emit: &mut dyn FnMut(&str)) {
     let refanged = refang(text);
     let mut before: Option<&str> = None;
@@ -180,7 +180,7 @@ pub(super) fn split(text: &str, emit: &mut dyn FnMut(&str)) {
     }
 }
 
-/// A word with digits or punctuation in it: the whole and its parts.
+/// A word with digits or punctuation: the whole and its parts.
 fn compound(word: &str, emit: &mut dyn FnMut(&str)) {
     put(&canonical_key(word), emit);
     if word.parse::<IpAddr>().is_ok() {
@@ -202,7 +202,7 @@ fn compound(word: &str, emit: &mut dyn FnMut(&str)) {
     pieces(word, emit);
 }
 
-/// `example.com` of `mail.example.com`.
+/// Parent domains, such as `example.com` of `mail.example.com`.
 fn parent_domains(word: &str, emit: &mut dyn FnMut(&str)) {
     let top = word.rsplit('.').next().unwrap_or("");
     if top.len() < 2 || !top.chars().all(char::is_alphabetic) {
@@ -217,7 +217,7 @@ fn parent_domains(word: &str, emit: &mut dyn FnMut(&str)) {
     }
 }
 
-/// The runs of letters and digits of a word, and the letters before a number (`apt` of `APT29`).
+/// The alphanumeric runs of a word, and the letters before a number (`apt` of `APT29`).
 fn pieces(word: &str, emit: &mut dyn FnMut(&str)) {
     let single = word.chars().all(char::is_alphanumeric);
     for piece in word.split(|c: char| !c.is_alphanumeric()) {

@@ -1,5 +1,5 @@
-//! The best `limit` of many scored nodes, in a heap of that size. Equal scores are ordered by id,
-//! so that the same question always gets the same answer.
+//! The best `limit` of many scored nodes, in a bounded heap. Equal scores are ordered by id, so that results are
+//! deterministic.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -28,7 +28,7 @@ impl PartialOrd for Scored {
     }
 }
 
-/// Collects the best nodes offered to it.
+/// Collects the best of the offered nodes.
 pub(super) struct Top {
     limit: usize,
     heap: BinaryHeap<Reverse<Scored>>,
@@ -53,7 +53,7 @@ impl Top {
         }
     }
 
-    /// The score a node must reach to get in.
+    /// The minimum score that is accepted.
     #[inline]
     pub(super) fn threshold(&self) -> f32 {
         match self.heap.peek() {
@@ -62,7 +62,7 @@ impl Top {
         }
     }
 
-    /// Best first.
+    /// The collected nodes, best first.
     pub(super) fn into_sorted(self) -> Vec<(Uuid, f32)> {
         let sorted = self.heap.into_sorted_vec();
         sorted

@@ -1,6 +1,6 @@
 //! The vector leg of one workspace: the table under its lock, and the thread that builds its graph.
 //!
-//! Builds hold the lock only while they copy a block of vectors; writers and searches go on.
+//! A build holds the lock only while it copies a block of vectors, so writes and searches continue.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,9 +11,9 @@ use super::error::SearchError;
 use super::graph::{Graph, RowPrint, print_of_vector};
 use super::table::{BLOCK, Table};
 
-/// Share of rows that may be gone before they are dropped (1 in 4).
+/// Share of gone rows above which the table is compacted (1 in 4).
 const GONE_SHARE: usize = 4;
-/// A tail this small against the graph is left to the exact scan (1 in 8).
+/// Rows behind the graph, relative to its size, that are left to the exact scan (1 in 8).
 const TAIL_SHARE: usize = 8;
 
 struct Shared {
@@ -23,7 +23,7 @@ struct Shared {
     exact_scan_limit: usize,
     stop: AtomicBool,
     building: AtomicBool,
-    /// Only one graph is built at a time in the whole process.
+    /// Serialises graph builds across the whole process.
     turn: Arc<Mutex<()>>,
 }
 
@@ -137,7 +137,7 @@ impl Shared {
         }
     }
 
-    /// Builds or extends the graph over the rows there are now, and puts it in use.
+    /// Builds or extends the graph over the current rows, and installs it.
     fn build(&self) -> Result<(), SearchError> {
         let (epoch, rows, base) = {
             let table = self.read();
@@ -193,7 +193,7 @@ fn wants_compaction(table: &Table, exact_scan_limit: usize) -> bool {
 }
 
 impl Table {
-    /// What a row of the graph holds, for its file; the graph knows rows that went since.
+    /// The print of a graph row for its file; the graph still holds rows that have since been deleted.
     fn print(&self, row: usize, graph: &Graph) -> RowPrint {
         match self.vector(row).filter(|_| graph.holds(row)) {
             Some(vector) => RowPrint {

@@ -1,8 +1,8 @@
-//! The index of one workspace: writes in groups, searches at any time.
+//! The index of one workspace: grouped writes, and searches at any time.
 //!
-//! Promises: `apply` returns when a search sees its documents; a document never replaces a newer
-//! version of the same node; applying anything twice changes nothing; the checkpoint is stored in
-//! the same commit as the documents it covers, and never goes back.
+//! Guarantees: `apply` returns once its documents are searchable; a document never replaces a newer version of the same
+//! node; applying a document twice changes nothing; the checkpoint is stored in the same commit as the documents it
+//! covers, and never decreases.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -27,17 +27,17 @@ use super::writers::{Writers, Writing};
 use super::{IndexSettings, Shared};
 use crate::domain::node::NodeStatus;
 
-/// Less is refused by the text index.
+/// Minimum writer heap accepted by the text index.
 const MIN_WRITER_HEAP: usize = 15_000_000;
 
-/// One call of `apply` that waits for its commit.
+/// A call of `apply` that waits for its commit.
 struct QueuedWrite {
     docs: Vec<IndexDoc>,
     checkpoint: u64,
     outcome: OnceLock<Result<(), SearchError>>,
 }
 
-/// The index of one workspace. All methods block; call them off the async threads.
+/// The index of one workspace. All methods block; do not call them on async threads.
 pub struct WorkspaceIndex {
     index: Index,
     reader: IndexReader,
@@ -46,7 +46,7 @@ pub struct WorkspaceIndex {
     dimension: usize,
     writer_heap: usize,
     checkpoint: AtomicU64,
-    /// What is searched beside the text index until it is written there.
+    /// Documents that are searchable but not yet in the text index.
     fresh: RwLock<Fresh>,
     most_fresh: usize,
     queue: Mutex<Vec<Arc<QueuedWrite>>>,
@@ -96,9 +96,10 @@ impl WorkspaceIndex {
         })
     }
 
-    /// Indexes the documents and stores the checkpoint: every row with a rev up to it is in the
-    /// index once this returns. Calls that arrive while a commit is under way share the next one,
-    /// and its outcome. A checkpoint lower than the stored one leaves that in place.
+    /// Indexes the documents, which are searchable once this returns. A small write may stay in memory until a later
+    /// commit to the text index, which also stores the checkpoint. The caller guarantees that every row with a rev up
+    /// to the checkpoint has been applied. Calls that arrive during a write share the next one and its outcome. A
+    /// checkpoint lower than the stored one is ignored.
     pub fn apply(&self, docs: Vec<IndexDoc>, checkpoint: u64) -> Result<(), SearchError> {
         self.touch();
         for vector in docs.iter().filter_map(|doc| doc.vector.as_ref()) {
@@ -148,7 +149,7 @@ impl WorkspaceIndex {
         self.flush(writing)
     }
 
-    /// Makes documents searchable, in memory.
+    /// Makes documents searchable in memory.
     fn take(&self, docs: &[&IndexDoc], checkpoint: u64) {
         let mut fresh = self.fresh.write().unwrap_or_else(PoisonError::into_inner);
         let mut table = self.vectors.write();
@@ -165,7 +166,7 @@ impl WorkspaceIndex {
         fresh.complete_up_to(checkpoint);
     }
 
-    /// Writes what is in memory only into the text index.
+    /// Writes the documents that are only in memory into the text index.
     fn flush(&self, writing: &mut Writing) -> Result<(), SearchError> {
         let checkpoint = {
             let fresh = self.fresh();
@@ -174,20 +175,20 @@ impl WorkspaceIndex {
             }
             let checkpoint = fresh.checkpoint().max(self.checkpoint());
             if let Err(err) = self.write(writing, &fresh.docs(), checkpoint) {
-                // Dropping the writer takes back what was not committed.
+                // Dropping the writer rolls back uncommitted changes.
                 writing.writer = None;
                 writing.suspect = true;
                 return Err(err);
             }
             checkpoint
         };
-        // Only the holder of the write lock adds to it, so nothing new is in it.
+        // Only the holder of the write lock adds documents, so nothing new is lost.
         *self.fresh.write().unwrap_or_else(PoisonError::into_inner) = Fresh::default();
         self.checkpoint.store(checkpoint, Ordering::SeqCst);
         Ok(())
     }
 
-    /// Writes what has been in memory only for that long into the text index.
+    /// Writes documents that have been only in memory for at least `age` into the text index.
     pub fn flush_older_than(&self, age: Duration) -> Result<(), SearchError> {
         if !self.fresh().is_older_than(age) {
             return Ok(());
@@ -201,7 +202,7 @@ impl WorkspaceIndex {
         self.fresh.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The documents that are newer than what is indexed, the newest of each node.
+    /// The documents newer than their indexed version; for each node, the newest.
     fn newest<'a>(&self, jobs: &'a [Arc<QueuedWrite>]) -> Vec<&'a IndexDoc> {
         let table = self.vectors.read();
         let mut newest: HashMap<Uuid, &IndexDoc> = HashMap::new();
@@ -219,7 +220,7 @@ impl WorkspaceIndex {
                 })
                 .or_insert(doc);
         }
-        // In a fixed order, so that equal scores are cut off alike whenever the index is built.
+        // In a fixed order, so that ties at the limit are broken the same way after every rebuild.
         let mut docs: Vec<&IndexDoc> = newest.into_values().collect();
         docs.sort_unstable_by_key(|doc| doc.node_id);
         docs
@@ -258,8 +259,8 @@ impl WorkspaceIndex {
         Ok(self.index.writer_with_options(options)?)
     }
 
-    /// The nodes that answer the query best among those the filter lets through. A blended search
-    /// without a query vector is a keyword search.
+    /// The nodes that best match the query among those the filter accepts. A blended search without a query vector is a
+    /// keyword search.
     pub fn search(
         &self,
         query: &str,
@@ -284,8 +285,8 @@ impl WorkspaceIndex {
         query::answer(&question, &self.keywords(&searcher, &fresh)?, &self.vectors)
     }
 
-    /// The nodes that carry one of the keys as name, alias or identifier, in any spelling
-    /// [`canonical_key`] treats alike.
+    /// The nodes that carry one of the keys as name, alias or identifier, in any spelling that [`canonical_key`] treats
+    /// as equal.
     pub fn lookup(&self, keys: &[&str], filter: &Filter) -> Result<Vec<KeyHit>, SearchError> {
         self.touch();
         let fresh = self.fresh();
@@ -304,8 +305,7 @@ impl WorkspaceIndex {
         Ok(hits)
     }
 
-    /// Nodes of the given types that carry one of the keys; when no key is given or known, those
-    /// that match the text.
+    /// Nodes of the given types that carry one of the keys; if no key is given or known, those that match the text.
     pub fn structured(
         &self,
         query: &StructuredQuery,
@@ -323,17 +323,17 @@ impl WorkspaceIndex {
         Ok(hits)
     }
 
-    /// The mark stored with the last commit; rows with a higher rev must be applied again.
+    /// The checkpoint of the last commit; rows with a higher rev must be applied again.
     pub fn checkpoint(&self) -> u64 {
         self.checkpoint.load(Ordering::SeqCst)
     }
 
-    /// Number of nodes indexed, merged ones included.
+    /// Number of indexed nodes, including merged ones.
     pub fn len(&self) -> usize {
         self.vectors.read().len()
     }
 
-    /// Whether no node is indexed.
+    /// Whether the index is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -346,7 +346,7 @@ impl WorkspaceIndex {
             .is_some_and(|state| state.rev >= rev)
     }
 
-    /// Drops the writer, its thread and its buffers, if it was not used for that long.
+    /// Drops the writer, its threads and buffers if it has been idle for at least `idle`.
     pub fn close_idle(&self, idle: Duration) -> Result<(), SearchError> {
         let Ok(mut writing) = self.writing.try_lock() else {
             return Ok(());
@@ -359,12 +359,12 @@ impl WorkspaceIndex {
             return Ok(());
         };
         writer.wait_merging_threads()?;
-        // Lets go of the segments that were merged.
+        // Releases the merged segments.
         self.reader.reload()?;
         Ok(())
     }
 
-    /// Waits for a graph build that is under way; for tests, benches and an orderly end.
+    /// Waits for a running graph build; for tests, benches and orderly shutdown.
     pub fn settle(&self) {
         self.vectors.settle();
     }

@@ -1,19 +1,19 @@
-//! How many workspaces may be open for writing at once.
+//! Limits the number of workspaces open for writing.
 //!
-//! An open writer costs a few megabytes and three threads, so only the last few used stay open;
-//! opening one more closes the one that was idle longest. One in use is never closed, so the limit
-//! may be passed for as long as that many workspaces are written at the same moment.
+//! An open writer costs a few megabytes and three threads, so only the most recently used stay open; opening another
+//! closes the one idle longest. A writer in use is never closed, so the limit may be exceeded while that many
+//! workspaces are written at the same time.
 
 use std::sync::{Arc, Mutex, PoisonError, TryLockError, Weak};
 use std::time::Instant;
 
 use tantivy::IndexWriter;
 
-/// The writing side of a workspace, used by one thread at a time.
+/// The write side of a workspace, used by one thread at a time.
 pub(super) struct Writing {
-    /// Opened by the first write, dropped when idle or after a failure.
+    /// Opened by the first write; dropped when idle or after a failure.
     pub(super) writer: Option<IndexWriter>,
-    /// Set by a failed commit, which may have left documents the table does not know.
+    /// Set by a failed commit, which may have left documents that the table does not know.
     pub(super) suspect: bool,
     pub(super) used: Instant,
 }
@@ -42,7 +42,7 @@ impl Writers {
         }
     }
 
-    /// Makes room for, and takes note of, one more open writer.
+    /// Makes room for one more open writer and registers it.
     pub(super) fn admit(&self, opening: &Arc<Mutex<Writing>>) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let itself = Arc::downgrade(opening);
@@ -69,7 +69,7 @@ impl Writers {
         idle.sort_unstable_by_key(|(used, _)| *used);
         let excess = (busy + idle.len() + 1).saturating_sub(self.limit);
         for (_, other) in idle.into_iter().take(excess) {
-            // Never waits: a workspace that began to write again keeps its writer.
+            // Never blocks: a workspace that is writing again keeps its writer.
             if let Ok(mut writing) = other.try_lock() {
                 writing.writer = None;
             }

@@ -1,4 +1,4 @@
-//! The audit log: there is a way in and a way to read, and no other (see `schemas/0001_core.surql`).
+//! The audit log: append and read are its only operations (see `schemas/0001_core.surql`).
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -23,9 +23,9 @@ pub(super) const FAR_FUTURE: DateTime<Utc> = DateTime::from_timestamp(253_402_30
 #[derive(Debug, Clone, Default)]
 pub struct AuditFilter {
     pub user: Option<Uuid>,
-    /// First moment that is included.
+    /// Inclusive lower bound.
     pub from: Option<DateTime<Utc>>,
-    /// First moment that is not included.
+    /// Exclusive upper bound.
     pub to: Option<DateTime<Utc>>,
     pub limit: u32,
     pub offset: u32,
@@ -50,7 +50,7 @@ impl Store {
         let what = "writing the audit log failed";
         let rows: Vec<AuditRow> = entries.iter().map(AuditRow::from).collect();
         with_retry(|| async {
-            // IGNORE: a retry after an unknown outcome must not fail on what is there already.
+            // IGNORE: a retry after an unknown outcome must not fail on entries that are already there.
             self.db
                 .query("INSERT IGNORE INTO audit $rows RETURN NONE")
                 .bind(("rows", rows.clone()))
@@ -62,16 +62,16 @@ impl Store {
         .map_err(|error: StoreError| error.into_domain(what))
     }
 
-    /// Puts entries of one workspace at the end of its chain, in the given order.
+    /// Appends entries of one workspace to its chain, in the given order.
     pub async fn chain_audit(&self, tenant: Uuid, entries: &[AuditEntry]) -> Result<(), DomainError> {
         let what = "writing the audit chain failed";
         let lost_races = AtomicU32::new(0);
         with_retry(|| async {
             let mut entries: Vec<&AuditEntry> = entries.iter().collect();
-            // Taken out for the time of the write: after a failure the head is read again.
+            // Removed during the write, so that the head is read again after a failure.
             let mut head = self.chain_heads().remove(&tenant);
             if lost_races.fetch_add(1, Ordering::Relaxed) > 0 {
-                // Another process may have linked some of them meanwhile.
+                // Another process may have linked some of them in the meantime.
                 let ids: Vec<Uuid> = entries.iter().map(|entry| entry.id).collect();
                 let linked = self.linked(&ids).await?;
                 entries.retain(|entry| !linked.contains(&entry.id));
@@ -105,7 +105,7 @@ impl Store {
         self.chain_heads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ids of those of the entries that have a link.
+    /// Ids of those entries that have a link.
     pub(super) async fn linked(&self, entries: &[Uuid]) -> Result<HashSet<Uuid>, StoreError> {
         let ids: Vec<_> = entries.iter().map(|id| record("audit_chain", *id)).collect();
         let mut response = self
@@ -117,7 +117,7 @@ impl Store {
         Ok(linked.iter().map(key).collect::<Result<_, _>>()?)
     }
 
-    /// The last link of a workspace. A backward scan is slow, so it is remembered between writes.
+    /// The last link of a workspace. It is cached between writes because a backward scan is slow.
     async fn chain_head(&self, tenant: Uuid) -> Result<Option<ChainHead>, StoreError> {
         let mut response = self
             .db
@@ -138,7 +138,7 @@ impl Store {
         filter: &AuditFilter,
     ) -> Result<Vec<AuditEntry>, DomainError> {
         let what = "reading the audit log failed";
-        // LIMIT and START are validated numbers and stand in the text: a parameter would sort everything.
+        // LIMIT and START are validated numbers and inlined: with a parameter the engine would sort everything.
         let user = if filter.user.is_some() {
             "AND user_id = $user"
         } else {

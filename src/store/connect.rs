@@ -29,19 +29,19 @@ const NAMESPACE: &str = "threat_memory";
 const APP_USER: &str = "service";
 /// Scheme of an embedded, durable store.
 const EMBEDDED: &str = "surrealkv://";
-/// Scheme of a store that ends with the process.
+/// Scheme of a store that is discarded when the process ends.
 const TEMPORARY: &str = "mem://";
 
-/// Bytes of a block on disk. The engine copies a whole block for each row that it reads; its own 64 KiB
-/// make a point read several times as expensive.
+/// Bytes of a block on disk. The engine copies a whole block for each row it reads; its default of 64 KiB makes a
+/// point read several times as expensive.
 const BLOCK_SIZE: usize = 8 << 10;
 
-/// Longest message in either direction; a server takes 128 MiB unless it is told otherwise.
+/// Maximum message size in either direction; a server's default is 128 MiB.
 const MAX_MESSAGE: usize = 128 << 20;
-/// Longest wait for a server at the start.
+/// Longest wait for a server at startup.
 const CONNECT_LIMIT: Duration = Duration::from_secs(30);
 
-/// Why the store could not be opened or a statement failed.
+/// Reason why the store could not be opened or a statement failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     #[error("the data directory {0} is in use by another process; stop it first or choose another directory")]
@@ -62,7 +62,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// The error of the core; `what` is all that a client reads of a database failure.
+    /// Converts to the domain error; `what` is all a client learns of a database failure.
     pub(super) fn into_domain(self, what: &'static str) -> DomainError {
         match self {
             StoreError::Domain(error) => error,
@@ -75,25 +75,25 @@ impl StoreError {
     }
 }
 
-/// An external SurrealDB, as its owner; embedded stores need none.
+/// Connection to an external SurrealDB as its owner; embedded stores need none.
 #[derive(Debug, Clone)]
 pub struct StorageServer {
     pub username: String,
     pub password: SecretString,
-    /// Sockets at most.
+    /// Maximum number of sockets.
     pub connections: usize,
-    /// Longest wait for the answer to one statement.
+    /// Time-out of one statement.
     pub timeout: Duration,
 }
 
-/// Memory that an embedded store may take for itself, in bytes.
+/// Memory limits of a store, in bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct StorageMemory {
-    /// The largest transaction, in a store elsewhere too.
+    /// Largest transaction; applies to an external store too.
     pub transaction: usize,
-    /// Writes that are kept in memory until they are sorted onto disk.
+    /// Writes buffered in memory until they are flushed to disk in sorted order.
     pub memtable: usize,
-    /// Blocks read from disk.
+    /// Cache of blocks read from disk.
     pub block_cache: usize,
 }
 
@@ -108,8 +108,8 @@ impl Default for StorageMemory {
 }
 
 impl Store {
-    /// Opens `url` (`surrealkv://PATH`, `mem://` for a store that ends with the process, `ws://HOST`, `wss://HOST`),
-    /// migrates `database` and signs in as the service user, whose password is derived from `secret`.
+    /// Opens `url` (`surrealkv://PATH`, `mem://` for a store that is discarded when the process ends, `ws://HOST`,
+    /// `wss://HOST`), migrates `database` and signs in as the service user, whose password is derived from `secret`.
     ///
     /// # Errors
     /// [`StoreError::InUse`] when another process holds the directory.
@@ -126,7 +126,7 @@ impl Store {
             username: APP_USER.into(),
             password: app_password(secret, database),
         };
-        // What another server takes in one transaction nobody knows: the same as an embedded store here.
+        // The limit of an external server is unknown, so the limit of an embedded store applies to both.
         let budget = SizeLimit::new(memory.transaction);
         let mut temporary = None;
         let admin = if url.starts_with(TEMPORARY) {
@@ -158,7 +158,7 @@ impl Store {
         }
     }
 
-    /// The directory of a store that ends with the process.
+    /// The directory of a temporary store.
     pub fn temporary_dir(&self) -> Option<&Path> {
         self.temporary.as_ref().map(Temporary::dir)
     }
@@ -178,7 +178,7 @@ fn open_error(url: &str, cause: impl std::fmt::Display) -> StoreError {
     }
 }
 
-/// Brings the schema of a server's database up to date as its owner, whose session ends then, and connects as the service.
+/// Migrates the schema of a server's database as its owner, closes that session, and connects as the service.
 async fn open_server(
     url: &str,
     server: &StorageServer,
@@ -225,7 +225,7 @@ impl fmt::Debug for Dial {
 }
 
 impl Dial {
-    /// A new socket, signed in.
+    /// Opens a new socket and signs in.
     pub(super) async fn session(&self) -> surrealdb::Result<Surreal<Any>> {
         let session = connect((self.url.as_str(), remote_config()?)).await?;
         session.signin(self.user.clone()).await?;
@@ -237,8 +237,8 @@ impl Dial {
     }
 }
 
-/// Opens an embedded store. A directory that was closed a moment ago may still be locked: the engine lets go
-/// in the background.
+/// Opens an embedded store. A directory closed a moment ago may still be locked: the engine releases it in the
+/// background.
 async fn open_embedded(url: &str, memory: StorageMemory, sync: Sync) -> Result<Surreal<Db>, StoreError> {
     let dir = Path::new(url.strip_prefix(EMBEDDED).unwrap_or(url));
     files::private_dir(dir).map_err(|error| open_error(url, error))?;
@@ -264,7 +264,7 @@ async fn open_embedded(url: &str, memory: StorageMemory, sync: Sync) -> Result<S
     }
 }
 
-/// The steps of the SDK's own `connect`, with a configuration of ours.
+/// The steps of the SDK's own `connect`, with our configuration.
 async fn datastore(url: &str, memory: StorageMemory, sync: Sync) -> Result<Arc<Datastore>, String> {
     let mut config = ConfigMap::empty()
         .with_key_value("surrealkv_block_size", BLOCK_SIZE.to_string())
@@ -280,7 +280,7 @@ async fn datastore(url: &str, memory: StorageMemory, sync: Sync) -> Result<Arc<D
         .build_with_path(url)
         .await
         .map_err(|error| error.to_string())?;
-    // Maintenance writes, and nothing may write before the version key is there.
+    // Maintenance writes, and nothing may be written before the version key exists.
     datastore
         .check_version()
         .await
@@ -290,13 +290,12 @@ async fn datastore(url: &str, memory: StorageMemory, sync: Sync) -> Result<Arc<D
     Ok(datastore)
 }
 
-/// The engine has no error of its own for this; a mere "lock" would also fit "corrupted block".
+/// The engine has no specific error for this; matching "lock" alone would also match "corrupted block".
 fn is_lock_error(text: &str) -> bool {
     text.contains("already locked by another process")
 }
 
-/// Password of the service user: a digest of the service's secret, so every process that shares the
-/// secret can sign in and nobody else.
+/// Password of the service user, derived from the service's secret: only processes that share the secret can sign in.
 fn app_password(secret: &SecretString, database: &str) -> String {
     let mut hasher = Sha256::new();
     hasher.update(b"threat-memory storage user\0");

@@ -1,11 +1,11 @@
-//! The connection: one type whether the database is embedded or elsewhere.
+//! Database connection: one type for embedded and external databases.
 //!
-//! The SDK sizes the caches of an embedded store from the machine's memory and lets nobody change that, so an
-//! embedded store is opened through the engine below the SDK, which has another handle type. This module
-//! hides the difference.
+//! The SDK derives the cache sizes of an embedded store from the machine's memory and offers no setting, so an
+//! embedded store is opened through the engine below the SDK, which has another handle type. This module hides the
+//! difference.
 //!
-//! It also ends all writing once the disk failed a commit: what such a commit left in the engine's log, the next start
-//! finds there whole or not at all, and until then nobody can tell which.
+//! It also stops all writes once the disk has failed a commit. The next start recovers such a commit from the
+//! engine's log in full or not at all; until then nobody can tell which.
 
 use std::borrow::Cow;
 use std::future::{Future, IntoFuture};
@@ -23,15 +23,15 @@ use surrealdb::{IndexedResults, Surreal};
 use super::pool::{self, Pool, PooledTransaction};
 use super::size::{self, SizeLimit};
 
-/// What statements that write begin with, or hold.
+/// Keywords of statements that write.
 const WRITES: [&str; 6] = ["INSERT ", "UPDATE ", "UPSERT ", "CREATE ", "DELETE ", "RELATE "];
 
-/// How the engine says that the disk failed it.
+/// Error texts by which the engine reports a disk failure.
 const DISK_ERRORS: [&str; 3] = ["IO error", "WAL error", "Database stopped"];
-/// What a write is told that is refused for an earlier failure.
+/// Error returned for a write refused because of an earlier failure.
 const DISK_FAILED: &str = "WAL error: an earlier write failed";
 
-/// A connection; a clone is a session of its own with the same rights.
+/// A connection; each clone is its own session with the same rights.
 #[derive(Debug, Clone)]
 pub(super) struct Database {
     pub(super) connection: Connection,
@@ -41,28 +41,28 @@ pub(super) struct Database {
 
 #[derive(Debug, Clone)]
 pub(super) enum Connection {
-    /// Embedded, with caches of our choosing.
+    /// Embedded, with cache sizes of our choosing.
     Embedded(Surreal<Db>),
     /// One session of a SurrealDB server: the owner's, while the store is opened.
     Remote(Surreal<Any>),
-    /// The sockets to a SurrealDB server that the service works with.
+    /// The service's pooled sockets to a SurrealDB server.
     Pool(Arc<Pool>),
 }
 
-/// A circuit breaker: the first commit that fails because of the disk opens it, and nothing is written until the store is
-/// opened again.
+/// A circuit breaker: the first commit that fails because of the disk opens it, and no write is accepted until the
+/// store is reopened.
 #[derive(Debug, Clone, Default)]
 pub(super) struct WriteBreaker(Arc<AtomicBool>);
 
-/// A statement on its way; awaiting it runs it.
+/// A statement to be run; awaiting it runs it.
 pub(super) struct Statement<'a> {
     target: Target<'a>,
     text: Cow<'a, str>,
     variables: Variables,
-    /// Of a statement that writes by itself; a transaction writes when it is committed.
+    /// Set for a write outside a transaction; a transaction checks it on commit.
     breaker: Option<&'a WriteBreaker>,
     budget: SizeLimit,
-    /// What its transaction holds so far; of a statement that writes inside one.
+    /// Bytes held by the transaction, for a write inside one.
     held: Option<&'a AtomicU64>,
 }
 
@@ -81,7 +81,7 @@ pub(super) struct WriteTransaction {
     transaction: ClientTransaction,
     breaker: WriteBreaker,
     budget: SizeLimit,
-    /// Bytes that the transaction takes so far, estimated.
+    /// Estimated bytes held by the transaction so far.
     held: AtomicU64,
 }
 
@@ -118,7 +118,7 @@ fn writes(text: &str) -> bool {
     WRITES.iter().any(|word| text.contains(word))
 }
 
-/// Whether a write failed for the disk.
+/// Whether a write failed because of the disk.
 pub(super) fn is_disk_failure(error: &surrealdb::Error) -> bool {
     let said = |words: &str| error.message().contains(words);
     !pool::is_unreachable(error) && DISK_ERRORS.into_iter().any(said)
@@ -134,17 +134,17 @@ impl Database {
         }
     }
 
-    /// How large a transaction may be.
+    /// The size limit of a transaction.
     pub(super) fn budget(&self) -> SizeLimit {
         self.budget
     }
 
-    /// Whether the disk failed a write.
+    /// The circuit breaker for disk failures.
     pub(super) fn breaker(&self) -> &WriteBreaker {
         &self.breaker
     }
 
-    /// How often an answer of the database has been missing: what was asked may have taken effect.
+    /// How many database replies have been lost; the statements may have taken effect.
     pub(super) fn losses(&self) -> u64 {
         match &self.connection {
             Connection::Embedded(_) | Connection::Remote(_) => 0,
@@ -152,7 +152,7 @@ impl Database {
         }
     }
 
-    /// A statement for this connection.
+    /// Prepares a statement for this connection.
     pub(super) fn query<'a>(&'a self, text: impl Into<Cow<'a, str>>) -> Statement<'a> {
         let target = match &self.connection {
             Connection::Embedded(db) => Target::Embedded(db),
@@ -170,7 +170,7 @@ impl Database {
         }
     }
 
-    /// Begins a client transaction in a session of its own.
+    /// Begins a client transaction in its own session.
     pub(super) async fn begin(self) -> surrealdb::Result<WriteTransaction> {
         self.breaker.allow()?;
         let transaction = match self.connection {
@@ -191,7 +191,7 @@ impl Database {
         match &self.connection {
             Connection::Embedded(db) => db.use_ns(namespace).use_db(database).await.map(drop),
             Connection::Remote(db) => db.use_ns(namespace).use_db(database).await.map(drop),
-            // Each of its sockets did that when it was opened.
+            // Each socket did that when it was opened.
             Connection::Pool(_) => Ok(()),
         }
     }
@@ -207,7 +207,7 @@ impl Database {
 }
 
 impl WriteTransaction {
-    /// A statement inside the transaction.
+    /// Prepares a statement inside the transaction.
     pub(super) fn query<'a>(&'a self, text: impl Into<Cow<'a, str>>) -> Statement<'a> {
         let target = match &self.transaction {
             ClientTransaction::Embedded(tx) => Target::EmbeddedTransaction(tx),
@@ -225,15 +225,15 @@ impl WriteTransaction {
         }
     }
 
-    /// Adds what a statement writes beyond the values it is given, such as the rest of a row of which it changes a part.
+    /// Adds the size of what a statement writes beyond its parameters, such as the rest of a row it updates in part.
     pub(super) fn charge(&self, bytes: u64) -> surrealdb::Result<()> {
         let before = self.held.fetch_add(bytes, Ordering::AcqRel);
         self.budget.allow(before.saturating_add(bytes))
     }
 
-    /// Makes everything durable.
+    /// Commits durably.
     pub(super) async fn commit(self) -> surrealdb::Result<()> {
-        // It may have begun before the disk failed.
+        // The transaction may have begun before the disk failed.
         self.breaker.allow()?;
         let committed = match self.transaction {
             ClientTransaction::Embedded(tx) => tx.commit().await.map(drop),
@@ -243,7 +243,7 @@ impl WriteTransaction {
         self.breaker.watch(committed)
     }
 
-    /// Takes everything back.
+    /// Rolls back.
     pub(super) async fn cancel(self) -> surrealdb::Result<()> {
         match self.transaction {
             ClientTransaction::Embedded(tx) => tx.cancel().await.map(drop),
@@ -254,7 +254,7 @@ impl WriteTransaction {
 }
 
 impl<'a> Statement<'a> {
-    /// Gives a parameter its value.
+    /// Binds a parameter.
     pub(super) fn bind<T: SurrealValue>(mut self, (name, value): (&str, T)) -> Self {
         self.variables.insert(name.to_owned(), value);
         self

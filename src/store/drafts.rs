@@ -1,7 +1,7 @@
-//! Writing drafts: what every way in other than STIX produces, in one transaction with its audit entry.
+//! Writes drafts, which every source other than STIX produces, in one transaction with their audit entry.
 //!
-//! Invariant: what a writer is told does not depend on rows above its own clearance. A draft may become a part of a
-//! hidden node, but it is counted as if that node, its evidence and its edges were not there.
+//! Invariant: what a writer is told does not depend on rows above its own clearance. A draft may be merged into a
+//! hidden node, but it is counted as if that node, its evidence and its edges did not exist.
 
 mod merge;
 mod nodes;
@@ -23,12 +23,12 @@ use crate::domain::draft::{Drafts, EdgeDraft, EvidenceDraft};
 use crate::domain::error::DomainError;
 use crate::domain::tlp::Tlp;
 
-/// Drafts that are worked on at a time: what a large request needs beside the transaction is bounded by it.
+/// Drafts processed at a time, which bounds the memory a large request needs besides the transaction.
 const AT_A_TIME: usize = 1000;
-/// Which of some rows of the workspace there are, and who may see them.
+/// Existing rows of the workspace with their markings.
 const MARKINGS: &str = "SELECT id, tlp_rank FROM $ids WHERE ws = $ws";
 
-/// What an ingest of drafts did, with the nodes the index must read again.
+/// Outcome of an ingest of drafts, with the nodes to reindex.
 #[derive(Debug)]
 pub struct DraftsIngested {
     pub result: IngestResult,
@@ -38,18 +38,18 @@ pub struct DraftsIngested {
     pub rev: u64,
 }
 
-/// How drafts are written.
+/// Parameters of a write of drafts.
 #[derive(Debug, Clone)]
 pub struct DraftsWrite<'a> {
     pub ws: Uuid,
     pub drafts: &'a Drafts,
-    /// Drafts that are nodes we have already, by position.
+    /// Existing nodes that drafts are merged into, by position of the draft.
     pub merges: &'a HashMap<usize, Uuid>,
     /// Redistribution state of the source.
     pub redistribution: &'a str,
-    /// The highest marking that the writer may see.
+    /// The highest marking the writer may see.
     pub highest: Tlp,
-    /// Drafts that only add their evidence to the node they are merged into, by position.
+    /// Positions of drafts that only add their evidence to the node they are merged into.
     pub evidence_only: &'a HashSet<usize>,
     pub now: DateTime<Utc>,
 }
@@ -84,7 +84,7 @@ impl Store {
     }
 }
 
-/// Writes drafts inside a transaction that may hold more.
+/// Writes drafts inside a transaction that may contain more.
 pub(super) async fn write_drafts(
     tx: &WriteTx,
     write: &DraftsWrite<'_>,
@@ -120,7 +120,7 @@ pub(super) async fn write_drafts(
     })
 }
 
-/// What the writer is told: ids of what is new, or changed, as far as it may see.
+/// Report to the writer: ids of what is new or changed, as far as the writer may see it.
 #[derive(Default)]
 struct Told {
     nodes: HashSet<Uuid>,
@@ -148,21 +148,21 @@ struct DraftsTransaction<'a> {
     write: &'a DraftsWrite<'a>,
     rev: u64,
     told: Told,
-    /// Nodes that this write made.
+    /// Nodes created by this write.
     created: HashSet<Uuid>,
-    /// Nodes that this write made or changed, hidden ones too.
+    /// Nodes created or changed by this write, hidden ones included.
     touched: HashSet<Uuid>,
-    /// Texts that their node could not take, and whether the writer may see that node.
+    /// Texts that their node could not accept, and whether the writer may see that node.
     kept: Vec<(EvidenceDraft, bool)>,
 }
 
 impl DraftsTransaction<'_> {
-    /// Whether the writer may not see a row with this marking.
+    /// Whether a row with this marking is hidden from the writer.
     fn hides(&self, tlp_rank: i64) -> bool {
         tlp_rank > i64::from(self.write.highest.rank())
     }
 
-    /// Writes the evidence records that are new; `told` says whether the writer is told of them.
+    /// Writes the evidence records that are new; `told` says whether they are reported to the writer.
     async fn evidence(&mut self, drafts: &[EvidenceDraft], told: bool) -> Result<(), StoreError> {
         for chunk in drafts.chunks(AT_A_TIME) {
             let ids: Vec<Uuid> = chunk
@@ -187,7 +187,7 @@ impl DraftsTransaction<'_> {
         Ok(())
     }
 
-    /// The markings of the rows of a table that exist among these.
+    /// The markings of those rows of a table that exist.
     async fn markings(&self, table: &'static str, ids: &[Uuid]) -> Result<HashMap<Uuid, i64>, StoreError> {
         let ids = ids.iter().map(|id| record(table, *id)).collect();
         let found: Vec<Marked> = self.tx.find(self.write.ws, MARKINGS, ids).await?;
@@ -216,14 +216,14 @@ impl DraftsTransaction<'_> {
                 let (Some(source), Some(target)) = (nodes.get(draft.source), nodes.get(draft.target)) else {
                     continue;
                 };
-                // Two drafts that became one node say nothing about each other.
+                // A relation between two drafts of the same node carries no information.
                 if source == target {
                     continue;
                 }
                 let row = self.edge_row(draft, *source, *target);
                 let id = key(&row.id)?;
                 rows.entry(id).or_insert(row);
-                // What is told of as new has no edges yet.
+                // A node reported as new has no earlier edges.
                 if [source, target].iter().any(|end| self.told.nodes.contains(*end)) {
                     self.told.edges.insert(id);
                 }
@@ -247,7 +247,7 @@ impl DraftsTransaction<'_> {
     }
 
     fn edge_row(&self, draft: &EdgeDraft, source: Uuid, target: Uuid) -> EdgeRow {
-        // The marking is part of it: a hidden statement must not swallow an open one.
+        // The marking is part of the id: a hidden statement must not swallow an open one.
         let name = format!("edge\0{source}\0{}\0{target}\0{}", draft.relationship, draft.tlp);
         let evidence = self.write.drafts.evidence.get(draft.evidence);
         EdgeRow {

@@ -52,7 +52,7 @@ impl Store {
     }
 
     /// The evidence record with this id, if it belongs to the workspace and is marked no higher than `highest`. The
-    /// record of a STIX object has the status of its node.
+    /// record of a STIX object takes the status of its node.
     pub async fn evidence(
         &self,
         ws: Uuid,
@@ -87,7 +87,7 @@ impl Store {
         Ok(Some(EvidenceRecord::new(row.into_head()?, original)))
     }
 
-    /// Whether a node of the workspace, however it is marked, has one of the statuses that are shown.
+    /// Whether a node of the workspace, whatever its marking, has one of the visible statuses.
     async fn has_status(&self, ws: Uuid, node: Uuid, include_rejected: bool) -> Result<bool, DomainError> {
         let mut response = self
             .db

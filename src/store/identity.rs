@@ -43,7 +43,7 @@ pub struct ApiKeyRecord {
     pub created_at: DateTime<Utc>,
 }
 
-/// Settings of a workspace that change; `None` leaves a setting as it is.
+/// Changes to the settings of a workspace; `None` leaves a setting as it is.
 #[derive(Debug, Clone, Default)]
 pub struct WorkspaceChange {
     pub tlp_ceiling: Option<Tlp>,
@@ -53,7 +53,7 @@ pub struct WorkspaceChange {
     pub features: Option<Vec<String>>,
 }
 
-/// What changes of a user; `None` leaves a part as it is.
+/// Changes to a user; `None` leaves a field as it is.
 #[derive(Debug, Clone, Default)]
 pub struct UserChange {
     pub role: Option<Role>,
@@ -136,7 +136,7 @@ impl Store {
         rows.into_iter().next().map(Workspace::try_from).transpose()
     }
 
-    /// Creates a workspace, with its first user and the audit entry when there are any.
+    /// Creates a workspace, with its first user and the audit entry if given.
     pub async fn create_workspace(
         &self,
         workspace: &Workspace,
@@ -201,8 +201,8 @@ impl Store {
         .await
     }
 
-    /// The accounts of an e-mail address (compared in lower case), at most `most`: those that are not disabled first,
-    /// oldest first. With a workspace, by name or id, only those in it.
+    /// The accounts of an e-mail address (compared in lower case), at most `most`: enabled ones first, then oldest
+    /// first. With a workspace, by name or id, only those in it.
     pub async fn accounts_of(
         &self,
         email: &str,
@@ -235,7 +235,7 @@ impl Store {
         rows.into_iter().next().map(UserRecord::try_from).transpose()
     }
 
-    /// A user and its workspace, in one trip.
+    /// A user and its workspace, in one round trip.
     pub async fn user_in_workspace(
         &self,
         user: Uuid,
@@ -268,7 +268,7 @@ impl Store {
     /// Creates a user, with the audit entry.
     ///
     /// # Errors
-    /// `Conflict` when the e-mail address is taken in this workspace; of others the answer says nothing.
+    /// `Conflict` when the e-mail address is taken in this workspace; other workspaces are not disclosed.
     pub async fn create_user(&self, user: &UserRecord, audit: &AuditEntry) -> Result<(), DomainError> {
         self.write(|| {
             self.db
@@ -279,8 +279,8 @@ impl Store {
         .await
     }
 
-    /// Changes parts of a user, with the audit entry; returns the user as it is then. Parts that do not change
-    /// are not written, so that two changes at a time do not undo each other.
+    /// Changes fields of a user, with the audit entry; returns the updated user. Unchanged fields are not written, so
+    /// that concurrent changes do not undo each other.
     pub async fn change_user(
         &self,
         id: Uuid,
@@ -374,7 +374,7 @@ impl Store {
         Ok(changed == Some(1))
     }
 
-    /// Runs one write statement, again when it lost a race.
+    /// Runs one write statement, retrying when it lost a race.
     async fn write<'a>(&self, query: impl Fn() -> Statement<'a>) -> Result<(), DomainError> {
         with_race_retry(|| async {
             query().await?.check()?;

@@ -1,7 +1,8 @@
-//! Whose the local memory is: one process at a time, also where the database is elsewhere and any process could reach it.
+//! Ownership of the local memory: one process at a time, even where the database is external and any process could
+//! reach it.
 //!
-//! The graph in memory is derived from the database once, at the start: a second process would not see what the first
-//! one writes. The lease is a row that its holder renews; all times are the database's.
+//! The graph in memory is read from the database once, at startup, so a second process would not see the first one's
+//! writes. The lease is a row that its holder renews; all times are the database's.
 
 use std::time::Duration;
 
@@ -14,13 +15,13 @@ use super::retry::with_retry;
 use super::{Store, failed};
 use crate::domain::error::DomainError;
 
-/// Who asks for the lease.
+/// A process that asks for the lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
-    /// The installation: one that starts again takes over from its own earlier process.
+    /// The installation; after a restart it takes over from its own earlier process.
     pub instance: Uuid,
     pub process: Uuid,
-    /// Where it runs, for people.
+    /// Where it runs, for display.
     pub place: String,
 }
 
@@ -34,9 +35,9 @@ impl Store {
     /// Takes the lease, unless another installation has renewed it within `lasts`.
     ///
     /// # Errors
-    /// [`StoreError::Held`] by whom it is.
+    /// [`StoreError::Held`], which names the holder.
     pub async fn take_lease(&self, holder: &Holder, lasts: Duration) -> Result<(), StoreError> {
-        // One block is one transaction: of two that come at once one sees the other's row.
+        // One block is one transaction: of two concurrent callers, one sees the other's row.
         let block = "{ \
             INSERT IGNORE INTO lease { id: lease:memory, instance: $instance, process: $process, place: $place, \
                 renewed_at: time::now() } RETURN NONE; \
@@ -73,7 +74,7 @@ impl Store {
         }
     }
 
-    /// Renews the lease; false when it is another process's by now.
+    /// Renews the lease; false when another process holds it by now.
     ///
     /// # Errors
     /// When the database can't be reached; the lease may still be held.
@@ -90,10 +91,10 @@ impl Store {
         Ok(!rows.is_empty())
     }
 
-    /// Gives the lease back, so that nobody has to wait for its end.
+    /// Releases the lease, so that nobody has to wait for it to expire.
     ///
     /// # Errors
-    /// When the database can't be reached; then it ends by itself.
+    /// When the database can't be reached; the lease then expires by itself.
     pub async fn release_lease(&self, holder: &Holder) -> Result<(), DomainError> {
         self.db
             .query("DELETE lease:memory WHERE process = $process RETURN NONE")

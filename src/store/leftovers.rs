@@ -1,4 +1,4 @@
-//! Links audit entries whose process was cut off before it could, a page at a time.
+//! Links the audit entries that an interrupted process left unlinked, a page at a time.
 
 use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
@@ -11,16 +11,16 @@ use crate::domain::error::DomainError;
 
 const READING: &str = "reading the audit log failed";
 
-/// What was left without a link.
+/// Result of linking the entries left unlinked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Leftovers {
-    /// Entries that have a link now.
+    /// Number of entries linked.
     pub linked: usize,
-    /// Pages of the log that were read for it.
+    /// Number of log pages read.
     pub pages: usize,
 }
 
-/// A part of the log, newest first: its first and last position.
+/// A range of the log, newest first: its first and last position.
 #[derive(Debug, Clone, Copy)]
 struct Window {
     from: i64,
@@ -34,12 +34,12 @@ struct LogPosition {
 }
 
 impl Store {
-    /// Links the entries of a workspace that have no link, oldest first. Reads back from the newest entry past the
-    /// last linked one, and on until as many are found as are missing: an entry takes its time when its work begins
+    /// Links the unlinked entries of a workspace, oldest first. It reads back from the newest entry to beyond the
+    /// last linked one, and on until it has found all that are missing: an entry is timestamped when its work begins
     /// and may reach the log after younger ones.
     ///
     /// # Errors
-    /// When the store fails; what was linked before stays linked.
+    /// When the store fails; entries linked before that stay linked.
     pub async fn link_leftovers(&self, tenant: Uuid) -> Result<Leftovers, DomainError> {
         let (entries, links) = (
             self.count(tenant, "audit").await?,
@@ -63,12 +63,12 @@ impl Store {
         Ok(done)
     }
 
-    /// The parts of the log, newest first, that hold everything without a link.
+    /// The ranges of the log, newest first, that contain all unlinked entries.
     async fn windows(&self, tenant: Uuid, missing: u64) -> Result<Vec<Window>, DomainError> {
         let last_linked = self.last_linked(tenant).await?;
         let (mut windows, mut found, mut after) = (Vec::new(), 0, newest_first(FAR_FUTURE));
         loop {
-            // Newer entries than those of the first page are on their way to a link already.
+            // Entries newer than the first page are already about to be linked.
             let page = self.places(tenant, after).await?;
             let Some((first, last)) = page.first().zip(page.last()) else {
                 return Ok(windows);
@@ -105,7 +105,7 @@ impl Store {
         Ok(last.map(|last| newest_first(last.entry_time)))
     }
 
-    /// A page of the log behind a position. Entries that share the last position may be missing from it.
+    /// A page of the log after a position. Entries that share the last position may be missing from it.
     async fn places(&self, tenant: Uuid, after: i64) -> Result<Vec<LogPosition>, DomainError> {
         let mut response = self
             .db
@@ -119,7 +119,7 @@ impl Store {
         response.take(0).map_err(failed(READING))
     }
 
-    /// The entries without a link in a part of the log, oldest first.
+    /// The unlinked entries in a range of the log, oldest first.
     async fn unlinked_in(&self, tenant: Uuid, window: Window) -> Result<Vec<AuditEntry>, DomainError> {
         let mut response = self
             .db
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
     use crate::store::tests::{entry, open, run_on_each};
 
-    /// Entries of one workspace, a millisecond apart but for those that share a moment.
+    /// Entries of one workspace, a millisecond apart except for those that share a timestamp.
     fn log(tenant: Uuid, count: usize, together: usize) -> Vec<AuditEntry> {
         let begin = crate::clock::now() - TimeDelta::hours(1);
         let made = (0..count).map(|n| {

@@ -6,7 +6,7 @@ use super::connect::StoreError;
 use super::database::Database;
 use super::retry::with_race_retry;
 
-/// Every migration, oldest first; the version of a store is the number of the last one applied.
+/// All migrations, oldest first; a store's version is the number of the last one applied.
 const MIGRATIONS: &[(i64, &str)] = &[
     (1, include_str!("../../schemas/0001_core.surql")),
     (2, include_str!("../../schemas/0002_notes.surql")),
@@ -18,9 +18,9 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (8, include_str!("../../schemas/0008_node_writes.surql")),
 ];
 
-/// Selects the database, applies what is missing and defines the service user.
+/// Selects the database, applies missing migrations and defines the service user.
 ///
-/// Processes that share a server may start at the same moment.
+/// Retried on conflict: processes that share a server may start at the same moment.
 pub(super) async fn run(admin: &Database, user: &DatabaseUser) -> Result<(), StoreError> {
     with_race_retry(|| migrate(admin, user)).await
 }
@@ -64,7 +64,7 @@ async fn migrate(admin: &Database, user: &DatabaseUser) -> Result<(), StoreError
         });
     }
     for (number, script) in MIGRATIONS.iter().filter(|(number, _)| *number > version) {
-        // One transaction: a migration that is cut off has not happened.
+        // One transaction, so that an interrupted migration leaves no trace.
         let whole =
             format!("BEGIN; {script} CREATE schema_version:{number} SET applied_at = time::now(); COMMIT;");
         admin.query(whole).await?.check()?;

@@ -1,7 +1,7 @@
-//! SurrealQL behind small functions: the source of truth. No actors, no HTTP.
+//! Persistence in SurrealDB, the source of truth, behind small functions. No actors, no HTTP.
 //!
-//! Invariants: every statement that reads or writes tenant data carries the workspace; every write that
-//! can conflict is retried with jitter inside a budget; what must exist together is one transaction.
+//! Invariants: every statement that reads or writes tenant data filters by workspace; every write that can conflict
+//! is retried with jitter within a budget; rows that belong together are written in one transaction.
 
 mod audit;
 mod connect;
@@ -66,34 +66,34 @@ use temporary::Temporary;
 
 use crate::domain::error::DomainError;
 
-/// The database as the service sees it: a user without DDL rights.
+/// The database as the service uses it: as a user without DDL rights.
 #[derive(Debug)]
 pub struct Store {
     db: Database,
     clock: AtomicU64,
-    /// The last link of each workspace's audit chain, as this process knows it.
+    /// The last link of each workspace's audit chain, as far as this process knows.
     chain_heads: Mutex<HashMap<Uuid, ChainHead>>,
-    /// Dropped last: it waits for the engine to close.
+    /// Dropped last: waits for the engine to close.
     temporary: Option<Temporary>,
 }
 
 impl Store {
-    /// Notes a revision that exists: after a step back of the wall clock, new ones must still be higher.
+    /// Records an existing revision: after the wall clock steps back, new revisions must still be higher.
     pub fn observe_rev(&self, rev: u64) {
         self.clock.fetch_max(rev, Ordering::AcqRel);
     }
 
-    /// Whether writes are taken: after the disk failed one, none are until the store is opened anew.
+    /// Whether writes are accepted: after a disk failure, none are until the store is reopened.
     pub fn is_writable(&self) -> bool {
         !self.db.breaker().is_open()
     }
 
-    /// How often an answer of an external database has been missing: what it was asked may have taken effect.
+    /// How many replies of an external database have been lost; the statements may have taken effect.
     pub fn losses(&self) -> u64 {
         self.db.losses()
     }
 
-    /// The next value of the hybrid logical clock: microseconds since 1970, always growing.
+    /// The next value of the hybrid logical clock: microseconds since 1970, strictly increasing.
     pub fn next_rev(&self) -> u64 {
         let now = u64::try_from(crate::clock::now().timestamp_micros()).unwrap_or(0);
         let last = self
@@ -106,7 +106,7 @@ impl Store {
     }
 }
 
-/// Turns a database failure into the error of the core; the cause goes to the log only.
+/// Converts a database failure into the domain error; the cause goes to the log only.
 fn failed(what: &'static str) -> impl Fn(surrealdb::Error) -> DomainError {
     move |error| {
         if database::is_disk_failure(&error) {

@@ -1,5 +1,5 @@
-//! What lies at the other end of a node's relationships. Every query asks for the workspace, the marking and the status
-//! of the relationship and of both ends before it ranks and cuts, so that what is hidden takes no place from what is not.
+//! Neighbours of a node. Every query filters by workspace, marking and status of the relationship and of both ends
+//! before it ranks and limits, so that hidden rows never displace visible ones.
 
 use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
@@ -12,23 +12,23 @@ use crate::domain::error::DomainError;
 use crate::domain::node::NodeType;
 use crate::domain::tlp::Tlp;
 
-/// The nodes around others.
+/// Neighbours of a set of nodes.
 #[derive(Debug, Default)]
 pub struct Neighbours {
-    /// The ones of highest confidence, best first.
+    /// The most confident ones, best first.
     pub best: Vec<Uuid>,
-    /// All of them, in no order.
+    /// All of them, unordered.
     pub all: Vec<Uuid>,
 }
 
-/// Which neighbours are asked for.
+/// Which neighbours to return.
 #[derive(Debug, Clone, Copy)]
 pub struct Wanted<'a> {
     pub highest: Tlp,
     pub include_rejected: bool,
-    /// Any of these types.
+    /// Any of these node types.
     pub types: &'a [NodeType],
-    /// How many of the best.
+    /// Number of best neighbours.
     pub best: usize,
 }
 
@@ -105,8 +105,8 @@ impl Store {
         })
     }
 
-    /// A page of a node's active relationships, the most confident first, and whether there are more; the node itself is
-    /// the caller's to check.
+    /// A page of a node's active relationships, the most confident first, and whether there are more. The caller must
+    /// check access to the node itself.
     pub async fn relationships_of(
         &self,
         ws: Uuid,
@@ -114,7 +114,7 @@ impl Store {
         (highest, include_rejected): (Tlp, bool),
         page: Page,
     ) -> Result<(Vec<NodeRelationship>, bool), DomainError> {
-        // One more than the page holds tells whether there are more.
+        // One row more than the page tells whether there are more.
         let query = format!(
             "LET $outgoing = SELECT id, relationship, confidence, tlp_rank, true AS outgoing, out AS other \
                  FROM $node->edge WHERE ws = $ws AND active = true AND tlp_rank <= $highest; \

@@ -1,7 +1,7 @@
-//! Which nodes each write changed, in the order of the writes: what the search index follows.
+//! Journal of the nodes each write changed, in write order; the search index follows it.
 //!
-//! Rows of many nodes, keyed by workspace and revision. An index over the revisions of the nodes themselves takes four
-//! entries for every node, more than a small node's own row at the commit.
+//! Each row lists many nodes and is keyed by workspace and revision. An index over the nodes' own revisions would
+//! take four entries per node, more than a small node's own row on commit.
 
 use std::collections::HashSet;
 
@@ -13,12 +13,12 @@ use super::tx::WriteTx;
 use super::{Store, failed};
 use crate::domain::error::DomainError;
 
-/// Most nodes in one row.
+/// Maximum number of nodes in one row.
 const NODES: usize = 1000;
 /// Rows read at a time.
 const ROWS: usize = 100;
 
-/// A row that was written, and when.
+/// A row that was written, and its revision.
 #[derive(Debug, Clone, Copy)]
 pub struct Change {
     pub id: Uuid,
@@ -40,7 +40,7 @@ struct Row {
 }
 
 impl WriteTx {
-    /// Notes which nodes the transaction wrote; once, since its revision is the key.
+    /// Records which nodes the transaction wrote. Call once per transaction, since its revision is the key.
     pub(super) async fn note_nodes(&self, ws: Uuid, rev: u64, nodes: &[Uuid]) -> Result<(), StoreError> {
         let rev = i64::try_from(rev).unwrap_or(i64::MAX);
         let rows = (0i64..).zip(nodes.chunks(NODES)).map(|(part, nodes)| {
@@ -56,8 +56,8 @@ impl WriteTx {
 }
 
 impl Store {
-    /// The nodes of a workspace written after `rev`, each with its newest revision, oldest write first: at least `limit` of
-    /// them if there are so many, since a page never ends inside one write.
+    /// The nodes of a workspace written after `rev`, each with its newest revision, oldest write first. Returns at
+    /// least `limit` of them if there are that many, since a page never ends inside a write.
     pub async fn node_changes(&self, ws: Uuid, rev: u64, limit: usize) -> Result<Vec<Change>, DomainError> {
         let mut changes: Vec<Change> = Vec::new();
         let (mut rev, mut part) = (i64::try_from(rev).unwrap_or(i64::MAX), i64::MAX);
@@ -83,7 +83,7 @@ impl Store {
         Ok(changes)
     }
 
-    /// Whether anything was ever written to a workspace.
+    /// Whether anything has ever been written to a workspace.
     pub async fn has_nodes(&self, ws: Uuid) -> Result<bool, DomainError> {
         Ok(!self.node_writes(ws, (0, 0), 1).await?.is_empty())
     }

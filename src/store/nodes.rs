@@ -1,4 +1,4 @@
-//! Reading nodes by id: for answers, exports and the search index.
+//! Reads nodes by id: for responses, exports and the search index.
 
 use surrealdb::types::SurrealValue;
 use uuid::Uuid;
@@ -10,7 +10,7 @@ use crate::domain::error::DomainError;
 use crate::domain::node::{KgNode, NodeStatus};
 use crate::domain::tlp::Tlp;
 
-/// A node with what only this program needs to know of it.
+/// A node with its internal fields.
 #[derive(Debug, Clone)]
 pub struct StoredNode {
     pub node: KgNode,
@@ -33,7 +33,7 @@ impl StoredNode {
     }
 }
 
-/// The statuses that are shown.
+/// The visible statuses.
 pub(super) fn statuses(include_rejected: bool) -> Vec<String> {
     let mut shown = vec![NodeStatus::Active];
     if include_rejected {
@@ -73,7 +73,7 @@ impl Store {
             .collect()
     }
 
-    /// The nodes with these ids as `nodes_by_id`, as far as they may leave; of those that are held back, the markings.
+    /// The exportable nodes among those `nodes_by_id` returns, and the markings of those withheld.
     pub async fn nodes_to_export(
         &self,
         ws: Uuid,
@@ -106,7 +106,7 @@ impl Store {
         Ok(HeldBack { leaving, held })
     }
 
-    /// The nodes of a workspace with these ids, whatever their marking and status: for the index only.
+    /// The nodes of a workspace with these ids, whatever their marking and status: for indexing only.
     pub async fn nodes_to_index(&self, ws: Uuid, ids: &[Uuid]) -> Result<Vec<StoredNode>, DomainError> {
         let rows: Vec<NodeRow> = self
             .rows_by_id(

@@ -1,4 +1,4 @@
-//! Notes, the entities they mention and the relationships that they or somebody state, in one transaction.
+//! Notes, the entities they mention and the relationships stated in them or by a user, in one transaction.
 
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
@@ -17,10 +17,10 @@ use crate::domain::error::DomainError;
 use crate::domain::memory::entity::{EntityDraft, EntityKey};
 use crate::domain::memory::note::Note;
 
-/// Where the nodes of entities come from, as their `source_type`.
+/// The `source_type` of entity nodes.
 pub(super) const ENTITY_SOURCE: &str = "note";
 
-/// A note with what only this program needs to know of it.
+/// A note with its internal fields.
 #[derive(Debug, Clone)]
 pub struct StoredNote {
     pub note: Note,
@@ -43,7 +43,7 @@ impl ChangeRow {
     }
 }
 
-/// What the graph in memory keeps of a note.
+/// The part of a note that the graph in memory keeps.
 #[derive(Debug, Clone)]
 pub struct NoteHead {
     pub id: Uuid,
@@ -89,23 +89,23 @@ pub struct NotesWrite {
     pub notes: Vec<(Note, String)>,
     pub entities: Vec<StoredEntity>,
     pub relations: Vec<StoredRelation>,
-    /// Relationships that exist and get other properties.
+    /// Existing relationships whose properties change.
     pub changed_relations: Vec<StoredRelation>,
-    /// Notes and the mentions they have from now on.
+    /// Notes with their new list of mentions.
     pub mentions: Vec<(Uuid, Vec<Uuid>)>,
-    /// Notes and the ones that took their place.
+    /// Superseded notes with their successors.
     pub superseded: Vec<(Uuid, Uuid)>,
-    /// Notes that were said again, with the trust and the sources that they have from now on.
+    /// Repeated notes, with their new trust and sources.
     pub repeated: Vec<Note>,
-    /// Notes that a language model shall look at.
+    /// Notes to queue for the language model.
     pub enrich: Vec<Uuid>,
-    /// Notes that it has looked at.
+    /// Notes to take off that queue.
     pub enriched: Vec<Uuid>,
     pub audit: Vec<AuditEntry>,
 }
 
 impl NotesWrite {
-    /// Gives what is new in the graph the time of the write, in the order in which a restart reads it.
+    /// Stamps everything new in the graph with the time of the write, in the order in which a restart reads it.
     pub fn stamp(&mut self, now: DateTime<Utc>) {
         self.entities
             .iter_mut()
@@ -123,14 +123,14 @@ pub fn entity_id(ws: Uuid, key: &EntityKey) -> Uuid {
     super::node_id(ws, &key.identity())
 }
 
-/// The id of the edge that says this; the same statement is always the same edge.
+/// The id of the edge for this statement; the same statement always gives the same edge.
 pub fn relation_id(ws: Uuid, source: Uuid, relationship: &str, target: Uuid) -> Uuid {
     let name = format!("relation\0{source}\0{relationship}\0{target}");
     Uuid::new_v5(&ws, name.as_bytes())
 }
 
 impl Store {
-    /// Writes all of it or, on an error, none; the revision it got.
+    /// Writes everything or, on an error, nothing; returns the revision.
     pub async fn write_notes(
         &self,
         ws: Uuid,
@@ -143,7 +143,7 @@ impl Store {
         let mut block = String::from("{ ");
         for (wanted, statement) in [
             (!write.notes.is_empty(), "INSERT INTO note $notes RETURN NONE; "),
-            // Another process may have written the same entity or statement a moment ago.
+            // Another process may have just written the same entity or statement.
             (
                 !write.entities.is_empty(),
                 "INSERT IGNORE INTO node $entities RETURN NONE; ",
@@ -277,7 +277,7 @@ impl Store {
         rows.into_iter().map(|row| Ok(row.into_stored()?.note)).collect()
     }
 
-    /// The notes of a workspace with these ids, with their revisions: for the index.
+    /// The notes of a workspace with these ids, with their revisions: for indexing.
     pub async fn notes_to_index(&self, ws: Uuid, ids: &[Uuid]) -> Result<Vec<StoredNote>, DomainError> {
         let ids = ids.iter().map(|id| record("note", *id)).collect();
         let rows: Vec<NoteRow> = self
@@ -291,8 +291,8 @@ impl Store {
         rows.into_iter().map(NoteRow::into_stored).collect()
     }
 
-    /// The notes of a workspace written after `rev`, with their revisions, oldest write first: at most `limit` of them
-    /// plus the rest of the last write, so that a page never ends inside one.
+    /// The notes of a workspace written after `rev`, with their revisions, oldest write first: at most `limit` of
+    /// them plus the rest of the last write, so that a page never ends inside a write.
     pub async fn note_changes(&self, ws: Uuid, rev: u64, limit: usize) -> Result<Vec<Change>, DomainError> {
         let what = "reading revisions for the index failed";
         let after = i64::try_from(rev).unwrap_or(i64::MAX);
@@ -318,7 +318,7 @@ impl Store {
         rows.into_iter().map(ChangeRow::into_change).collect()
     }
 
-    /// What the graph in memory keeps of every note of a workspace.
+    /// The heads of all notes of a workspace, for the graph in memory.
     pub async fn note_heads(&self, ws: Uuid) -> Result<Vec<NoteHead>, DomainError> {
         let fields = "id, label, domain, tier, confidence, digest, mentions, superseded_by, created_at";
         let rows: Vec<HeadRow> = self
@@ -345,7 +345,8 @@ impl Store {
         rows.into_iter().map(relation).collect()
     }
 
-    /// At most `limit` notes that wait for a language model after this one, oldest first: their ids begin with a time.
+    /// At most `limit` notes queued for a language model after this one, oldest first: their ids begin with a
+    /// timestamp.
     pub async fn waiting_for_enrichment(
         &self,
         ws: Uuid,
@@ -353,7 +354,7 @@ impl Store {
         limit: u32,
     ) -> Result<Vec<Uuid>, DomainError> {
         let what = "reading the enrichment queue failed";
-        // A range of record ids is read in their order, and with a literal limit no further than that.
+        // A range of record ids is read in order, and with a literal limit no further than that.
         let start = after.map(|after| format!("u'{after}'>")).unwrap_or_default();
         let query = format!("SELECT VALUE id FROM enrichment:{start}.. WHERE ws = $ws LIMIT {limit}");
         let mut response = self
@@ -366,7 +367,7 @@ impl Store {
         ids.iter().map(key).collect()
     }
 
-    /// How many notes wait for a language model.
+    /// Number of notes queued for a language model.
     pub async fn count_waiting(&self, ws: Uuid) -> Result<u64, DomainError> {
         let what = "counting the enrichment queue failed";
         let mut response = self
@@ -379,7 +380,7 @@ impl Store {
         Ok(u64::try_from(count.unwrap_or(0)).unwrap_or(0))
     }
 
-    /// Counts one more failed attempt at a note; how many it has had.
+    /// Counts a failed attempt at a note; returns the number of attempts so far.
     pub async fn enrichment_failed(&self, ws: Uuid, note: Uuid) -> Result<u32, DomainError> {
         let what = "writing the enrichment queue failed";
         let mut response = self

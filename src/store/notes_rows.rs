@@ -1,4 +1,4 @@
-//! Notes, entities and relationships as rows, and their way to and from the domain.
+//! Row types of notes, entities and relationships, and their conversion to and from the domain.
 
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
@@ -80,7 +80,7 @@ pub(super) struct WaitingRow {
     pub(super) created_at: DateTime<Utc>,
 }
 
-/// Makes rows of one write.
+/// Builds the rows of one write.
 pub(super) struct Rows {
     pub(super) ws: Uuid,
     pub(super) now: DateTime<Utc>,

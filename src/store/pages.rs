@@ -1,4 +1,4 @@
-//! Large answers, read in parts: a message of a connection is bounded, and so is the memory that it takes.
+//! Reads large results in parts, since the message size of a connection and the memory for it are limited.
 
 use surrealdb::types::{RecordId, SurrealValue, Value};
 use uuid::Uuid;
@@ -7,13 +7,13 @@ use super::Store;
 use super::rows::key;
 use crate::domain::error::DomainError;
 
-/// Rows in one answer.
+/// Rows per query.
 const ROWS: usize = 500;
-/// Rows in one answer where a whole table is read.
+/// Rows per query when a whole table is read.
 const SCAN: usize = 2_000;
 
 impl Store {
-    /// The rows with these ids; the query names them `$ids`, and carries the filter of the workspace.
+    /// The rows with these ids; the query refers to them as `$ids` and must filter by workspace.
     pub(super) async fn rows_by_id<T: SurrealValue>(
         &self,
         query: &str,
@@ -32,7 +32,7 @@ impl Store {
         Ok(rows)
     }
 
-    /// All rows of a workspace in a table whose ids are UUIDs, in the order of their ids.
+    /// All rows of a workspace in a table whose ids are UUIDs, ordered by id.
     pub(super) async fn rows_of_table<T: SurrealValue>(
         &self,
         [fields, table, filter]: [&str; 3],

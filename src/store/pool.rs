@@ -1,9 +1,8 @@
-//! Sockets to a SurrealDB server: several of them, each opened again once it is lost.
+//! Pool of sockets to a SurrealDB server, each reopened after it is lost.
 //!
-//! The SDK (3.3.5) opens a lost socket again by itself. But what is asked meanwhile waits for as long as that takes, a server
-//! that has gone silent is never noticed, and a sign-in that fails on the way back disables the handle for good. So a
-//! socket that is lost or silent is given up here, whoever waits for it is told at once, and the next request opens
-//! a new one.
+//! The SDK (3.3.5) reconnects by itself. But requests made meanwhile wait for as long as that takes, a server that
+//! has gone silent is never noticed, and a sign-in that fails on reconnect disables the handle for good. So this pool
+//! gives up a lost or silent socket and fails its pending requests at once; the next request opens a new socket.
 
 use std::borrow::Cow;
 use std::future::{Future, IntoFuture};
@@ -20,42 +19,42 @@ use tokio::sync::watch;
 
 use super::connect::Dial;
 
-/// How often each socket is asked whether it still answers.
+/// Interval between probes of each socket.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
-/// Longest silence of a socket; a large answer on a slow line holds up what comes after it.
+/// Longest silence of a socket; a large reply on a slow link delays the replies behind it.
 const MAX_SILENCE: Duration = Duration::from_secs(10);
-/// How long a failed attempt to open a socket speaks for the next ones.
+/// How long a failed attempt to open a socket makes further attempts fail at once.
 const REFUSED_FOR: Duration = Duration::from_millis(500);
-/// Sessions of a socket that are kept for transactions to come; a server allows 256 on a socket.
+/// Idle sessions kept per socket for later transactions; a server allows 256 per socket.
 const MAX_SPARE: usize = 16;
-/// What a server answers about a transaction that ended with its socket.
+/// The server's error for a transaction that ended with its socket.
 const NO_TRANSACTION: &str = "Transaction not found";
 
 /// The sockets of one store.
 #[derive(Debug)]
 pub(super) struct Pool {
     dial: Dial,
-    /// Longest wait for the answer to one statement.
+    /// Time-out of one statement.
     timeout: Duration,
     places: Vec<SocketSlot>,
-    /// One socket is opened at a time; what is kept is when the last attempt failed, and why.
+    /// Serialises opening sockets; holds the time and the error of the last failed attempt.
     opening: tokio::sync::Mutex<Option<(Instant, surrealdb::Error)>>,
     turn: AtomicUsize,
     losses: AtomicU64,
 }
 
-/// Where a socket is, or will be once it is needed.
+/// Slot of a socket, which may not be open yet.
 #[derive(Debug, Default)]
 struct SocketSlot {
     socket: Mutex<Option<Arc<Socket>>>,
-    /// Statements and transactions under way.
+    /// Statements and transactions in progress.
     load: AtomicUsize,
 }
 
 #[derive(Debug)]
 struct Socket {
     session: Surreal<Any>,
-    /// Sessions without a transaction: a new one costs the server a sign-in.
+    /// Idle sessions: a new one costs the server a sign-in.
     spare: Mutex<Vec<Surreal<Any>>>,
     lost: watch::Sender<bool>,
 }
@@ -68,12 +67,12 @@ struct Lease {
     socket: Arc<Socket>,
 }
 
-/// A transaction; it lives and dies with its socket.
+/// A transaction; it ends when its socket is lost.
 #[derive(Debug)]
 pub(super) struct PooledTransaction {
     transaction: Transaction<Any>,
     lease: Lease,
-    /// Whether an answer is missing: the server ends the transaction with its session then.
+    /// Whether a reply was lost: the server then ends the transaction with its session.
     severed: AtomicBool,
 }
 
@@ -81,7 +80,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether the server could not be reached, or did not say how it ended: the statement may have taken effect.
+/// Whether the server could not be reached or its reply was lost: the statement may have taken effect.
 pub(super) fn is_unreachable(error: &surrealdb::Error) -> bool {
     error.is_connection()
         || matches!(error.not_found_details(), Some(NotFoundError::Session { .. }))
@@ -93,7 +92,7 @@ fn unreachable(text: String) -> surrealdb::Error {
 }
 
 impl Pool {
-    /// Opens the first of at most `connections` sockets; the others follow when they are needed.
+    /// Opens the first of at most `connections` sockets; the others are opened on demand.
     pub(super) async fn open(
         dial: Dial,
         connections: usize,
@@ -112,12 +111,12 @@ impl Pool {
         Ok(pool)
     }
 
-    /// How often an answer has been missing so far.
+    /// Number of replies lost so far.
     pub(super) fn losses(&self) -> u64 {
         self.losses.load(Ordering::Acquire)
     }
 
-    /// Runs statements outside of a transaction of the client.
+    /// Runs statements outside a client transaction.
     pub(super) async fn query(
         self: &Arc<Self>,
         text: Cow<'_, str>,
@@ -134,7 +133,7 @@ impl Pool {
         let spare = locked(&lease.socket.spare).pop();
         let mut begun = None;
         if let Some(session) = spare {
-            // A session that can't be used any more is replaced by a new one.
+            // A session that is no longer usable is replaced by a new one.
             begun = lease.ask(session.begin().into_future()).await.ok();
         }
         let transaction = match begun {
@@ -151,7 +150,7 @@ impl Pool {
         })
     }
 
-    /// The least busy socket that can be had; among equals they take turns.
+    /// The least busy socket available; equally busy ones take turns.
     async fn lease(self: &Arc<Self>) -> surrealdb::Result<Lease> {
         let places = self.places.len();
         let turn = self.turn.fetch_add(1, Ordering::Relaxed) % places;
@@ -174,7 +173,7 @@ impl Pool {
         Err(refusal.unwrap_or_else(|| unreachable("no socket".into())))
     }
 
-    /// The socket of a place, opened if there is none.
+    /// The socket of a slot, opened if necessary.
     async fn socket(&self, place: usize) -> surrealdb::Result<Arc<Socket>> {
         let place = &self.places[place];
         if let Some(socket) = place.open_socket() {
@@ -205,7 +204,7 @@ impl Pool {
             }
             Err(error) => {
                 tracing::warn!(%error, "the database can't be reached");
-                // Also a refused sign-in is an outage to whoever asks.
+                // To the caller, a refused sign-in is an outage too.
                 let error = unreachable(error.to_string());
                 *refused = Some((Instant::now(), error.clone()));
                 Err(error)
@@ -213,7 +212,7 @@ impl Pool {
         }
     }
 
-    /// Gives a socket up and tells those who wait for it.
+    /// Gives up a socket and fails its pending requests.
     fn lose(&self, socket: &Arc<Socket>, reason: &surrealdb::Error) {
         for place in &self.places {
             let mut open = locked(&place.socket);
@@ -221,7 +220,7 @@ impl Pool {
                 *open = None;
             }
         }
-        // Once its sessions are gone, the SDK sends nothing more that may still wait in its line.
+        // Once its sessions are dropped, the SDK sends nothing that is still in its queue.
         locked(&socket.spare).clear();
         if !socket.lost.send_replace(true) {
             tracing::warn!(%reason, "a connection to the database is lost");
@@ -239,7 +238,7 @@ impl Pool {
     }
 }
 
-/// Gives up the sockets that don't answer any more, for as long as the pool exists.
+/// Gives up sockets that no longer answer, for as long as the pool exists.
 async fn watch_over(pool: Weak<Pool>) {
     let mut ticks = tokio::time::interval(PROBE_INTERVAL);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -262,7 +261,7 @@ impl SocketSlot {
 }
 
 impl Lease {
-    /// Waits for an answer, but no longer than for the socket or the limit.
+    /// Waits for a reply until the socket is lost or the time-out expires.
     async fn ask<T>(&self, work: impl Future<Output = surrealdb::Result<T>>) -> surrealdb::Result<T> {
         let limit = self.pool.timeout;
         let mut lost = self.socket.lost.subscribe();

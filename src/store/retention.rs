@@ -1,5 +1,5 @@
-//! Removes what has reached the end of its retention period, in every workspace: recall sessions and finished staging
-//! batches. Audit entries, nodes and evidence have no such end.
+//! Removes rows whose retention period has ended, in every workspace: recall sessions and finished staging batches.
+//! Audit entries, nodes and evidence are kept for ever.
 
 use chrono::{DateTime, Utc};
 use surrealdb::types::RecordId;
@@ -16,22 +16,22 @@ const CHUNK: usize = 500;
 const BATCH_CHUNK: usize = 5;
 
 impl Store {
-    /// Removes the recall sessions created before `before`; returns how many there were.
+    /// Removes the recall sessions created before `before`; returns their number.
     ///
     /// # Errors
-    /// When the database fails; what was removed until then stays removed.
+    /// When the database fails; rows removed before that stay removed.
     pub async fn sweep_sessions(&self, before: DateTime<Utc>) -> Result<usize, DomainError> {
         let query = format!("SELECT VALUE id FROM recall_session WHERE created_at < $before LIMIT {CHUNK}");
         self.sweep(&query, before, "DELETE $ids RETURN NONE").await
     }
 
     /// Removes the staging batches whose last entity was decided and committed before `before`, with their text and
-    /// entities; returns how many there were. The nodes that came of them stay.
+    /// entities; returns their number. The nodes created from them stay.
     ///
     /// # Errors
     /// As [`Store::sweep_sessions`].
     pub async fn sweep_batches(&self, before: DateTime<Utc>) -> Result<usize, DomainError> {
-        // A batch that is still open has no time, which sorts before all times.
+        // The time of a batch that is still open is NONE, which sorts before all times.
         let query = format!(
             "SELECT VALUE id FROM staging_batch WHERE committed_at < $before AND committed_at > d'1970-01-01T00:00:00Z' \
              LIMIT {BATCH_CHUNK}"
@@ -42,7 +42,7 @@ impl Store {
         self.sweep(&query, before, removal).await
     }
 
-    /// Runs `removal` over the rows `$ids`, whose keys are `$keys`, as often as `query` finds some.
+    /// Runs `removal` on the rows `$ids`, whose keys are `$keys`, until `query` finds no more.
     async fn sweep(
         &self,
         query: &str,
@@ -52,7 +52,7 @@ impl Store {
         let (mut swept, mut last) = (0, Vec::new());
         loop {
             let ids = self.ended(query, before).await?;
-            // Rows that the database's own rule keeps stay where they are.
+            // Rows that a rule of the database protects are left in place.
             if ids.is_empty() || ids == last {
                 return Ok(swept);
             }

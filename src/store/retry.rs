@@ -1,4 +1,4 @@
-//! Retries a transaction that lost a race, with jitter and a budget.
+//! Retries a transaction that lost a race, with jitter and within a budget.
 
 use std::future::Future;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use super::connect::StoreError;
 
 const TRIES: u32 = 10;
 
-/// Runs `attempt` until it succeeds, fails for another reason than a conflict, or the budget is used up. For
-/// writes whose attempts look first at what is there: a row that exists already is a lost race to them.
+/// Runs `attempt` until it succeeds, fails for a reason other than a conflict, or the budget is used up. For writes
+/// whose attempts check what exists first: to them a row that already exists is a lost race.
 pub(super) async fn with_retry<T, F>(attempt: impl FnMut() -> F) -> Result<T, StoreError>
 where
     F: Future<Output = Result<T, StoreError>>,
@@ -19,7 +19,7 @@ where
     retry_when(is_conflict, attempt).await
 }
 
-/// As [`with_retry`], for writes that report to the caller that a row exists already.
+/// Like [`with_retry`], for writes that report an existing row to the caller.
 pub(super) async fn with_race_retry<T, F>(attempt: impl FnMut() -> F) -> Result<T, StoreError>
 where
     F: Future<Output = Result<T, StoreError>>,
@@ -48,7 +48,7 @@ where
     }
 }
 
-/// Whether the transaction lost a race, or found a row that another one wrote in the meantime.
+/// Whether the transaction lost a race or found a row that another one wrote in the meantime.
 fn is_conflict(error: &surrealdb::Error) -> bool {
     lost_race(error) || error.is_already_exists() || error.message().contains("already contains")
 }

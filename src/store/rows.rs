@@ -1,4 +1,4 @@
-//! The rows as they are stored, and their way to and from the domain.
+//! Row types, and their conversion to and from the domain.
 
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
@@ -29,7 +29,7 @@ pub(super) struct NodeRow {
     pub stix_evidence: Option<Uuid>,
     pub modified: Option<DateTime<Utc>>,
     pub redistribution: String,
-    /// Its markings that nobody has defined; none for a row that may leave.
+    /// Its markings that are not defined; `None` for a row that may be exported.
     pub held_by: Option<Vec<String>>,
     pub rev: i64,
     pub ingested_at: DateTime<Utc>,
@@ -65,7 +65,7 @@ pub(super) struct EdgeRow {
     pub proof: Option<String>,
     pub evidence: Option<Uuid>,
     pub properties: Option<String>,
-    /// Its markings that nobody has defined; none for a row that may leave.
+    /// Its markings that are not defined; `None` for a row that may be exported.
     pub held_by: Option<Vec<String>>,
     pub created_at: DateTime<Utc>,
 }
@@ -78,19 +78,19 @@ pub(super) struct SupportRow {
     pub tlp_rank: i64,
     pub states: Option<i64>,
     pub modified: DateTime<Utc>,
-    /// Its markings that nobody has defined; none for a row that may leave.
+    /// Its markings that are not defined; `None` for a row that may be exported.
     pub held_by: Option<Vec<String>>,
     pub raw: Bytes,
 }
 
-/// What is held back until a marking is defined: an evidence record (with its node), an edge or a supporting object.
+/// A row withheld until a marking is defined: an evidence record (with its node), an edge or a supporting object.
 #[derive(Debug, Clone, SurrealValue)]
 pub(super) struct HeldRow {
     pub id: RecordId,
     pub ws: Uuid,
     pub marking: String,
     pub held: RecordId,
-    /// What the bundle said of objects without a marking.
+    /// The bundle's default marking for objects without one.
     pub default_tlp: i64,
 }
 
@@ -122,7 +122,7 @@ pub(super) struct ChainRow {
     pub hash: String,
 }
 
-/// What sorts newest first: minus the microseconds since 1970.
+/// Sort key for newest first: minus the microseconds since 1970.
 pub(super) fn newest_first(time: DateTime<Utc>) -> i64 {
     -time.timestamp_micros()
 }
@@ -140,12 +140,12 @@ pub(super) fn key(id: &RecordId) -> Result<Uuid, DomainError> {
     Err(corrupt(format!("{:?} is not a UUID key", id.key)))
 }
 
-/// A stored value that this program would never have written.
+/// Error for a stored value that this program would never have written.
 pub(super) fn corrupt(cause: impl std::fmt::Display) -> DomainError {
     DomainError::internal("a stored row is damaged", cause)
 }
 
-/// The level of a stored rank.
+/// The TLP level of a stored rank.
 pub(super) fn tlp(rank: i64) -> Result<Tlp, DomainError> {
     let level = u8::try_from(rank).ok().and_then(Tlp::from_rank);
     level.ok_or_else(|| corrupt(format!("tlp_rank {rank}")))
@@ -198,7 +198,7 @@ impl NodeRow {
         }
     }
 
-    /// The node as a caller sees it who may see rows up to `highest`.
+    /// The node as seen by a caller cleared up to `highest`.
     pub(super) fn into_node(self, highest: Tlp) -> Result<KgNode, DomainError> {
         let highest = i64::from(highest.rank());
         let evidence = self.evidence.into_iter().zip(self.evidence_tlp);

@@ -1,4 +1,4 @@
-//! Recall sessions, and what an export reads.
+//! Recall sessions, and the reads behind an export.
 
 use std::collections::HashSet;
 
@@ -16,7 +16,7 @@ use crate::domain::session::RecallSession;
 use crate::domain::stix::export::ExportObject;
 use crate::domain::tlp::Tlp;
 
-/// A recall session with what only this program needs to know of it.
+/// A recall session with its internal fields.
 #[derive(Debug, Clone)]
 pub struct SessionRecord {
     pub session: RecallSession,
@@ -53,7 +53,7 @@ struct EdgeEnds {
     held: bool,
 }
 
-/// What an export may read, and how much of the same kind is held back for markings that nobody has defined.
+/// What may be exported, and the corresponding information on what is withheld because a marking is not defined.
 #[derive(Debug)]
 pub struct HeldBack<T, H> {
     pub leaving: T,
@@ -69,10 +69,10 @@ pub struct EdgeRecord {
     pub relationship: String,
     pub tlp: Tlp,
     pub confidence: f64,
-    /// What states it, for an edge that did not come in as STIX.
+    /// The sentence that states it, for an edge not ingested as STIX.
     pub proof: Option<String>,
     pub created_at: DateTime<Utc>,
-    /// The original, for an edge that came in as STIX.
+    /// The original, for an edge ingested as STIX.
     pub raw: Option<Map<String, Value>>,
 }
 
@@ -83,7 +83,7 @@ struct SupportRaw {
 }
 
 impl Store {
-    /// Writes a session and the audit entry of its search as one durable step.
+    /// Writes a session and the audit entry of its search as one transaction.
     pub async fn save_session(
         &self,
         ws: Uuid,
@@ -131,7 +131,7 @@ impl Store {
         row.map(SessionRow::into_record).transpose()
     }
 
-    /// The STIX objects held by these evidence records of the workspace, as far as they are not above `highest`.
+    /// The STIX objects in these evidence records of the workspace that are marked no higher than `highest`.
     pub async fn originals(
         &self,
         ws: Uuid,
@@ -162,8 +162,8 @@ impl Store {
             .collect()
     }
 
-    /// The active relationships among these nodes of the workspace that are marked no higher than `highest`; of those that
-    /// are held back, the ends.
+    /// The active relationships among these nodes of the workspace that are marked no higher than `highest`, and the
+    /// ends of those withheld.
     pub async fn relationships_among(
         &self,
         ws: Uuid,
@@ -211,8 +211,8 @@ impl Store {
         Ok(HeldBack { leaving, held })
     }
 
-    /// The supporting objects with these STIX ids that are marked no higher than `highest`; of those that are held back, the
-    /// number.
+    /// The supporting objects with these STIX ids that are marked no higher than `highest`, and the number of those
+    /// withheld.
     pub async fn supporting(
         &self,
         ws: Uuid,

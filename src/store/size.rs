@@ -1,7 +1,7 @@
-//! What a transaction takes of the engine's memory, in bytes of its memtable, estimated before the engine sees it.
+//! Estimates the memory of a transaction, in bytes of the engine's memtable, before the engine sees it.
 //!
-//! The engine holds a transaction in memory several times over until it is on disk. So there is a largest one
-//! (`storage.transaction_mib`), and the estimate errs upwards.
+//! The engine holds several copies of a transaction in memory until it is on disk. So its size is limited
+//! (`storage.transaction_mib`), and the estimate errs on the high side.
 
 use std::collections::HashSet;
 
@@ -11,26 +11,26 @@ use crate::domain::draft::Drafts;
 use crate::domain::error::DomainError;
 use crate::domain::stix::ingest::StixPlan;
 
-/// An entry beside its key and value: the tower of a skip-list node, padding, and what the engine puts before a value.
+/// Overhead of an entry: the tower of its skip-list node, padding, and the engine's prefix of a value.
 const ENTRY: u64 = 192 + 7 + 9;
 /// Key of a row: namespace, database and table, and a UUID.
 const ROW_KEY: u64 = 56;
-/// An entry of an index, or of an edge's place in the graph.
+/// An index entry; `GRAPH` is an entry that connects an edge to the graph.
 const INDEX: u64 = 320;
 const GRAPH: u64 = 285;
-/// The three entries by which a table that has an index knows a row by a number.
+/// The three entries that map rows of an indexed table to numbers.
 const NUMBERED: u64 = 750;
-/// What a value takes beside its content: type, version and length.
+/// Overhead of a value: type, version and length.
 const HEAD: u64 = 9;
-/// What the engine writes of its own accord.
+/// Allowance for what the engine writes on its own.
 const MARGIN: u64 = 64 << 10;
-/// The engine takes no larger batch.
+/// The engine's upper bound for a batch.
 const MOST: u64 = u32::MAX as u64;
 
-/// How the store says that a transaction is too large; the limit in bytes follows.
+/// Error text for a transaction that is too large; the limit in bytes follows.
 const TOO_LARGE: &str = "the transaction is larger than this many bytes: ";
 
-/// How large a transaction may be.
+/// The size limit of a transaction.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SizeLimit {
     limit: u64,
@@ -42,7 +42,7 @@ impl SizeLimit {
         Self { limit }
     }
 
-    /// Refuses a transaction of about so many bytes that does not fit.
+    /// Refuses a transaction of about this many bytes if it does not fit.
     pub(super) fn allow(self, bytes: u64) -> surrealdb::Result<()> {
         if self.fits(bytes) {
             return Ok(());
@@ -50,12 +50,12 @@ impl SizeLimit {
         Err(self.too_large())
     }
 
-    /// Refuses, before anything is read or written, a bundle that can't fit.
+    /// Refuses a bundle that can't fit, before anything is read or written.
     pub(super) fn allow_plan(self, plan: &StixPlan) -> Result<(), DomainError> {
         self.allow_estimate(of_plan(plan))
     }
 
-    /// Refuses, before anything is read or written, drafts that can't fit.
+    /// Refuses drafts that can't fit, before anything is read or written.
     pub(super) fn allow_drafts(self, drafts: &Drafts) -> Result<(), DomainError> {
         self.allow_estimate(of_drafts(drafts))
     }
@@ -79,7 +79,7 @@ impl SizeLimit {
     }
 }
 
-/// The error of the core for a transaction that was refused for its size.
+/// The domain error for a transaction refused for its size.
 pub(super) fn refused(error: &surrealdb::Error) -> Option<DomainError> {
     let limit: u64 = error.message().split_once(TOO_LARGE)?.1.parse().ok()?;
     Some(DomainError::TransactionTooLarge {
@@ -88,7 +88,7 @@ pub(super) fn refused(error: &surrealdb::Error) -> Option<DomainError> {
     })
 }
 
-/// What a statement that writes these values takes: each list holds rows, or the ids of rows to be removed.
+/// Size of a statement that writes these values: each list holds rows, or ids of rows to be removed.
 pub(super) fn of_variables(variables: &Variables) -> u64 {
     let rows = |(_, value): (&String, &Value)| {
         if let Value::Array(items) = value {
@@ -114,7 +114,7 @@ fn of_row(value: &Value) -> u64 {
     beside + ENTRY + ROW_KEY + content(value)
 }
 
-/// The entries that stand beside a row. Those of a row that is replaced or removed are no larger.
+/// Size of the entries beside a row. Those of a row that is replaced or removed are no larger.
 fn entries_beside(id: &RecordId) -> u64 {
     let indexes = match id.table.as_str() {
         "edge" => return 4 * GRAPH,
@@ -127,7 +127,7 @@ fn entries_beside(id: &RecordId) -> u64 {
     indexes * INDEX + NUMBERED
 }
 
-/// An upper bound of a value's stored form.
+/// Upper bound of a value's stored size.
 fn content(value: &Value) -> u64 {
     let length = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX);
     HEAD + match value {
@@ -139,13 +139,13 @@ fn content(value: &Value) -> u64 {
         Value::RecordId(id) => length(id.table.len()) + key(&id.key),
         Value::Array(items) => items.iter().map(content).sum(),
         Value::Set(items) => items.iter().map(content).sum(),
-        // What is NONE is not stored.
+        // NONE values are not stored.
         Value::Object(fields) => fields
             .iter()
             .filter(|(_, value)| !matches!(value, Value::None))
             .map(|(name, value)| HEAD + length(name.len()) + content(value))
             .sum(),
-        // The program stores none of these.
+        // The program stores none of these types.
         Value::Geometry(_) | Value::File(_) | Value::Range(_) | Value::Regex(_) => 256,
     }
 }
@@ -158,17 +158,17 @@ fn key(key: &RecordIdKey) -> u64 {
     }
 }
 
-/// Rows without their texts: names of fields, ids, numbers and times, room for a few more evidence records of a node that is
-/// replaced, and the entries beside them. A test holds them against the rows themselves.
+/// Row sizes without their texts: field names, ids, numbers and times, room for a few more evidence records of a
+/// replaced node, and the entries beside the row. A test compares them with real rows.
 const NODE: u64 = 1120;
 const EVIDENCE: u64 = 570;
 const EDGE: u64 = 1860;
 const SUPPORT: u64 = 540;
-/// A row that says what is held back by one marking.
+/// A row that records what one undefined marking withholds.
 const HELD: u64 = 1600;
 const AUDIT: u64 = 3000;
 
-/// What a bundle takes when all of it is new.
+/// Size of a bundle when all of it is new.
 pub(super) fn of_plan(plan: &StixPlan) -> u64 {
     let sum = |parts: &[usize]| parts.iter().sum::<usize>() as u64;
     let held = |by: &[String]| by.iter().map(|id| HELD + 2 * id.len() as u64).sum::<u64>();
@@ -198,8 +198,8 @@ pub(super) fn of_plan(plan: &StixPlan) -> u64 {
     AUDIT + nodes.chain(edges).chain(supporting).sum::<u64>()
 }
 
-/// What drafts take at least when all of them are new. Their properties and originals are left to the guard of the
-/// transaction: how long those are, only their rows tell.
+/// Lower bound for drafts when all of them are new. Properties and originals are left to the transaction's own check:
+/// their length is known only once the rows are built.
 fn of_drafts(drafts: &Drafts) -> u64 {
     let sum = |parts: &[usize]| parts.iter().sum::<usize>() as u64;
     let mut seen = HashSet::new();

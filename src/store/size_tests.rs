@@ -1,4 +1,4 @@
-//! The estimate of a transaction's size against the engine: what it allows goes through, what it refuses leaves nothing.
+//! The size estimate against the engine: what it allows goes through, what it refuses leaves nothing behind.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,7 +18,7 @@ use crate::domain::node::NodeType;
 use crate::domain::stix::ingest::{self, Defaults, Markings, StixPlan};
 use crate::domain::tlp::Tlp;
 
-/// The least that can be set.
+/// The lowest limit that can be configured.
 const LIMIT: usize = 16 << 20;
 const STRANGE: &str = "marking-definition--11111111-1111-4111-8111-111111111111";
 
@@ -36,7 +36,7 @@ fn object(kind: &str, at: usize, year: u32, more: Value) -> Value {
     object
 }
 
-/// Bundles of different make; `count` says how many objects.
+/// Bundles of different kinds with `count` objects.
 fn bundle(make: &str, count: usize, year: u32) -> Vec<Value> {
     let indicator = |at: usize| {
         let pattern = format!("[domain-name:value = 'h{at}.example']");
@@ -118,7 +118,7 @@ async fn ingest(store: &Store, ws: Uuid, plan: &StixPlan) -> Result<super::StixI
         .await
 }
 
-/// Nearly the most objects of a make that the estimate allows: within a hundredth.
+/// Nearly the largest number of objects of a kind that the estimate allows, to within one per cent.
 fn most(make: &str) -> usize {
     let of = |count: usize| size::of_plan(&plan(make, count, 2020));
     let (some, more) = (of(500), of(1000));
@@ -154,7 +154,7 @@ fn what_the_estimate_allows_goes_through_when_it_is_new_and_when_it_replaces_all
             let (store, ws) = (small().await, Uuid::new_v4());
             let done = ingest(&store, ws, &plan(make, most, 2020)).await;
             assert!(done.is_ok(), "{make}: {done:?}");
-            // An edge that is replaced is removed first, which takes as much again.
+            // A replaced edge is deleted first, which takes as much again.
             let newer = if make == "edges" { most / 2 } else { most };
             let done = ingest(&store, ws, &plan(make, newer, 2021)).await;
             assert!(done.is_ok(), "{make} again: {done:?}");
@@ -183,7 +183,7 @@ fn what_the_estimate_refuses_leaves_nothing() {
     });
 }
 
-/// Drafts whose texts only their rows show.
+/// Drafts whose size only their rows reveal.
 fn long_drafts(nodes: usize) -> Drafts {
     let text: String = (0..3000).map(|n| format!("{n:x} ")).collect();
     let properties = Map::from_iter([("text".to_owned(), Value::from(text))]);
@@ -268,7 +268,7 @@ fn the_quick_estimate_of_a_plan_covers_its_rows() {
     }
 }
 
-/// The rows that a plan becomes, as the statements get them.
+/// The rows of a plan, as bound to the statements.
 fn rows_of(plan: &StixPlan, ws: Uuid) -> Variables {
     let rows = StixRows {
         ws,

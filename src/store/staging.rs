@@ -1,4 +1,4 @@
-//! Staging batches: reading them, and decisions about what waits in them.
+//! Staging batches: reading them, and deciding on their entities.
 
 use std::collections::HashMap;
 
@@ -27,7 +27,7 @@ pub struct Decision {
     pub merge_target: Option<Uuid>,
 }
 
-/// What a commit did, with the nodes the index must read again.
+/// Outcome of a commit, with the nodes to reindex.
 #[derive(Debug)]
 pub struct Committed {
     pub result: CommitResult,
@@ -39,8 +39,8 @@ const READ: &str = "reading the staging batch failed";
 const COMMITTED: &str = "the entity is already committed and can't be changed";
 
 impl Store {
-    /// A batch of the workspace with its entities, in the order of the text, and whether there are others; nothing above
-    /// `highest`.
+    /// A batch of the workspace with its entities up to `highest`, in text order, and whether there are entities
+    /// above it.
     pub async fn batch(
         &self,
         ws: Uuid,
@@ -52,7 +52,7 @@ impl Store {
         };
         let batch = batch.into_batch()?;
         let rows = self.entity_rows(ws, id, highest).await?;
-        // Rows written before each said so itself are all marked alike.
+        // Entities stored before each had its own flag share the batch's.
         let unmarked = batch.summary.missing_tlp > 0;
         let entity = |row: EntityRow| {
             let unmarked = row.unmarked.unwrap_or(unmarked);
@@ -92,7 +92,7 @@ impl Store {
         response.take(0).map_err(failed(READ))
     }
 
-    /// To be asked only for a batch of the workspace: one of another would take its time, and so tell its size.
+    /// Call only for a batch of the workspace: for another tenant's, the response time would reveal its size.
     async fn entity_rows(&self, ws: Uuid, batch: Uuid, highest: Tlp) -> Result<Vec<EntityRow>, DomainError> {
         let mut response = self
             .db
@@ -108,10 +108,10 @@ impl Store {
         response.take(0).map_err(failed(READ))
     }
 
-    /// The entities of a batch as the extractor found them, with their ids; for looking up what they are.
+    /// The entities of a batch as extracted, with their ids; used to look for matching nodes.
     ///
     /// # Errors
-    /// [`DomainError::NotFound`] for a batch that the workspace does not have, or not up to `highest`.
+    /// [`DomainError::NotFound`] if the workspace has no such batch, or it is marked above `highest`.
     pub async fn staged_drafts(
         &self,
         ws: Uuid,
@@ -121,15 +121,15 @@ impl Store {
         if self.batch_row(ws, batch, highest).await?.is_none() {
             return Err(DomainError::NotFound("batch"));
         }
-        // Also what was decided to be more restricted than the text is committed with it.
+        // Entities that were decided to be more restricted than the text are committed too.
         let rows = self.entity_rows(ws, batch, Tlp::Red).await?;
         rows.iter()
             .map(|row| Ok((key(&row.id)?, row.draft(Vec::new())?)))
             .collect()
     }
 
-    /// Records a decision, with its audit entry, unless the entity is committed already or marked above
-    /// `highest`; a merge target must be of the entity's type.
+    /// Records a decision, with its audit entry, unless the entity is already committed or marked above `highest`. A
+    /// merge target must be of the entity's type.
     pub async fn decide(
         &self,
         ws: Uuid,
@@ -147,8 +147,8 @@ impl Store {
         .map_err(|error: StoreError| error.into_domain("changing the staged entity failed"))
     }
 
-    /// Commits what is accepted or merged, discards what is rejected, keeps the rest, all in one transaction
-    /// with the audit entry. `known` are nodes that entities turned out to be, by entity.
+    /// Commits what was accepted or merged, discards what was rejected and keeps the rest, in one transaction with
+    /// the audit entry. `known` maps entities to the nodes they were found to be.
     pub async fn commit_batch(
         &self,
         ws: Uuid,

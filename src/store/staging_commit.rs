@@ -1,4 +1,4 @@
-//! The commit of a staging batch: what was decided becomes nodes, and the texts that name it their evidence.
+//! Commits a staging batch: decided entities become nodes, and the texts that name them become evidence.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Mutex, PoisonError};
@@ -20,7 +20,7 @@ use crate::domain::error::DomainError;
 use crate::domain::staging::{CommitResult, StagedStatus};
 use crate::domain::tlp::Tlp;
 
-/// Most discarded identities that a batch remembers.
+/// Maximum number of discarded identities a batch remembers.
 const MAX_DISCARDED: usize = 5000;
 
 /// One commit, inside its transaction.
@@ -28,27 +28,28 @@ pub(super) struct Commit<'a> {
     pub tx: &'a WriteTx,
     pub ws: Uuid,
     pub batch: Uuid,
-    /// Nodes that entities turned out to be, by entity.
+    /// Existing nodes that entities were found to be, by entity.
     pub known: &'a HashMap<Uuid, Uuid>,
     pub highest: Tlp,
     pub now: DateTime<Utc>,
     pub rev: u64,
 }
 
-/// A text of the batch and what its commit needs to know of it.
+/// A text of the batch with what its commit needs.
 struct Part {
     row: PartRow,
-    /// The text, and each of its sentences, is as restricted as the most restricted thing it names.
+    /// The text and each of its sentences take the strictest marking of all entities it names.
     marking: i64,
-    /// Whether it may become evidence: a text with a sensitivity warning only once somebody has accepted what it added.
+    /// Whether it may become evidence. A text with a sensitivity warning may only once an entity it added has been
+    /// accepted.
     released: bool,
 }
 
 #[derive(Default)]
 struct Decided {
-    /// Accepted or merged, and not committed yet.
+    /// Accepted or merged, but not committed yet.
     taken: Vec<EntityRow>,
-    /// Committed before.
+    /// Committed earlier.
     done: Vec<EntityRow>,
     rejected: Vec<EntityRow>,
     remaining: u64,
@@ -58,7 +59,7 @@ struct Decided {
 #[derive(Default)]
 struct Plan {
     drafts: Drafts,
-    /// The nodes that drafts are, by position.
+    /// Existing nodes of drafts, by position.
     merges: HashMap<usize, Uuid>,
     evidence_only: HashSet<usize>,
 }
@@ -69,7 +70,7 @@ impl Commit<'_> {
         audit: &(impl Fn(&CommitResult) -> AuditEntry + Send + Sync),
     ) -> Result<Committed, StoreError> {
         let batch = self.batch_row().await?;
-        // One more read of the batch's entities, inside the transaction: what was decided up to now.
+        // Reread the entities inside the transaction, to see all decisions made so far.
         let rows: Vec<EntityRow> = self.tx.entities_of(self.ws, self.batch).await?;
         let parts = self.parts(&batch, &rows).await?;
         let mut decided = sort(rows)?;
@@ -117,7 +118,7 @@ impl Commit<'_> {
         Ok(batch.ok_or(DomainError::NotFound("batch"))?)
     }
 
-    /// The texts of the batch, by their place.
+    /// The texts of the batch, by position.
     async fn parts(&self, batch: &BatchRow, rows: &[EntityRow]) -> Result<HashMap<i64, Part>, StoreError> {
         let mut parts = vec![batch.first_part()?];
         if batch.parts.is_some_and(|parts| parts > 1) {
@@ -138,7 +139,7 @@ impl Commit<'_> {
         Ok(parts.into_iter().map(part).collect())
     }
 
-    /// The nodes, the evidence and the stated relationships among what is committed now or was before.
+    /// Plans the nodes, evidence and stated relationships among the entities committed now or earlier.
     fn plan(
         &self,
         batch: &BatchRow,
@@ -166,7 +167,7 @@ impl Commit<'_> {
             if let Some(node) = node.or(self.known.get(&key(&row.id)?).copied()) {
                 plan.merges.insert(place, node);
             }
-            // What was committed before is only there for its new evidence, and as the other end of a relationship.
+            // Entities committed earlier only gain new evidence and serve as ends of relationships.
             if node.is_some() {
                 plan.evidence_only.insert(place);
             }
@@ -267,7 +268,7 @@ fn sort(rows: Vec<EntityRow>) -> Result<Decided, DomainError> {
     Ok(decided)
 }
 
-/// Whether somebody, or the automatic mode, accepted the entity.
+/// Whether a user or the automatic mode accepted the entity.
 fn is_taken(row: &EntityRow) -> bool {
     let accepted = [StagedStatus::Accepted, StagedStatus::Merged];
     row.node.is_some() || accepted.iter().any(|status| row.status == status.as_str())
@@ -281,14 +282,14 @@ fn released(row: &EntityRow, parts: &HashMap<i64, Part>) -> Vec<i64> {
         .collect()
 }
 
-/// Those of them that are not evidence of its node yet.
+/// Those of them that are not yet evidence of its node.
 fn unlinked(row: &EntityRow, parts: &HashMap<i64, Part>) -> Vec<i64> {
     let mut ords = released(row, parts);
     ords.retain(|ord| !row.linked_to().contains(ord));
     ords
 }
 
-/// What a text states among these entities, as far as it was not written before.
+/// Relationships that a text states among these entities, except those written earlier.
 fn stated(part: &Part, evidence: usize, ends: &[&EntityRow]) -> Result<Vec<EdgeDraft>, DomainError> {
     let places: HashMap<i64, usize> = (0..).zip(ends).map(|(place, row)| (row.ord, place)).collect();
     let end = |ord: &i64| {

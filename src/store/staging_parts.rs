@@ -1,4 +1,4 @@
-//! Staging what was found in a text: in the open batch of its session, or in a new one.
+//! Stages the findings of a text: in the open batch of its session, or in a new one.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,14 +17,14 @@ use crate::domain::staging::{
 };
 use crate::domain::tlp::Tlp;
 
-/// Texts of one batch: a session that sends more goes on in a batch of its own.
+/// Maximum number of texts per batch; a session that sends more continues in a new batch.
 const MAX_PARTS: i64 = 500;
-/// Bytes of text of one batch: its commit writes them in one transaction.
+/// Maximum bytes of text per batch, since its commit writes them in one transaction.
 const MAX_BYTES: i64 = 16 << 20;
-/// Most warnings about the extraction that a batch keeps.
+/// Maximum number of extraction warnings a batch keeps.
 const MAX_WARNINGS: usize = 100;
 
-/// A text with what was found in it, as a batch of its own would be.
+/// A text with its findings, in the form of a new batch.
 #[derive(Debug)]
 pub struct NewBatch<'a> {
     pub batch: &'a StagingBatch,
@@ -41,15 +41,15 @@ pub struct NewBatch<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct Staged {
     pub batch: Uuid,
-    /// Its place among the texts of the batch, from 0.
+    /// Position of the text in the batch, from 0.
     pub part: u64,
-    /// Entities that the batch did not have before.
+    /// Number of entities new to the batch.
     pub added: u64,
 }
 
 impl Store {
-    /// Stages a text with the audit entry, as one step: in the open batch of its session that is marked no higher than
-    /// `highest` and has room, else in the new batch.
+    /// Stages a text and the audit entry in one transaction: in the open batch of its session that is marked no
+    /// higher than `highest` and has room, else in the new batch.
     pub async fn stage(
         &self,
         ws: Uuid,
@@ -109,13 +109,13 @@ async fn create(tx: &WriteTx, ws: Uuid, new: &NewBatch<'_>) -> Result<Staged, St
     })
 }
 
-/// Adds a text to a batch: what an earlier one named is the same entity.
+/// Adds a text to a batch; entities named by earlier texts are reused.
 async fn append(tx: &WriteTx, mut batch: BatchRow, new: &NewBatch<'_>) -> Result<Staged, StoreError> {
     let id = key(&batch.id)?;
     let part = batch.parts.unwrap_or(1);
     let mut summary = batch.counters()?;
     let staged = tx.entities_of(batch.ws, id).await?;
-    // Places are never given twice: an earlier text may state something of what was discarded.
+    // Positions are never reused: an earlier text may refer to a discarded entity.
     let next = i64::try_from(summary.total_parsed).unwrap_or(i64::MAX);
     let mut merge = Merge::new(staged, batch.discarded.iter().flatten(), (part, next));
     let places: Vec<Option<i64>> = new
@@ -151,7 +151,7 @@ async fn append(tx: &WriteTx, mut batch: BatchRow, new: &NewBatch<'_>) -> Result
     Ok(staged)
 }
 
-/// What a further text does to the entities of its batch.
+/// Merges a further text into the entities of its batch.
 struct Merge<'a> {
     rows: Vec<EntityRow>,
     changed: HashSet<usize>,
@@ -187,7 +187,7 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// The place of an entity in the batch; none for what was discarded from it.
+    /// The entity's position in the batch; `None` if it was discarded earlier.
     fn place(
         &mut self,
         batch: &BatchRow,
@@ -216,7 +216,7 @@ impl<'a> Merge<'a> {
             self.changed.insert(at);
         }
         let sensitive = |warnings: &[String]| warnings.iter().any(|w| w.starts_with(SENSITIVITY));
-        // Who decides must know what the later text says of it; what is committed is decided.
+        // A reviewer must see the later text's warnings; a committed entity is already decided.
         if row.node.is_none() && entity.is_sensitive() {
             self.newly_sensitive += u64::from(!sensitive(&row.warnings));
             let own = entity.warnings.iter();

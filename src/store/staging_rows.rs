@@ -1,4 +1,4 @@
-//! The rows of staging, and their way to and from the domain.
+//! Row types of staging, and their conversion to and from the domain.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -77,7 +77,7 @@ pub(super) struct EntityRow {
     pub unmarked: Option<bool>,
 }
 
-/// A stated relationship as it is kept: ends by their place in the batch.
+/// A stated relationship as stored: its ends are positions in the batch.
 #[derive(Serialize, Deserialize)]
 struct KeptRelation {
     source: i64,
@@ -87,11 +87,11 @@ struct KeptRelation {
     confidence: f64,
 }
 
-/// A stated relationship of a batch: the places of both ends, and the edge without them.
+/// A stated relationship of a batch: the positions of both ends, and the edge without them.
 pub(super) type Stated = (i64, i64, EdgeDraft);
 
 impl BatchRow {
-    /// A batch of one text, whose entities have the places of the extraction.
+    /// A batch of one text, whose entities keep their positions in the extraction.
     pub(super) fn new(ws: Uuid, new: &NewBatch<'_>) -> Result<Self, DomainError> {
         let batch = new.batch;
         let places: Vec<Option<i64>> = (0..).map(Some).take(new.entities.len()).collect();
@@ -136,7 +136,7 @@ impl BatchRow {
         serde_json::from_str(&self.summary).map_err(corrupt)
     }
 
-    /// The text that is kept in the batch's own row.
+    /// The text stored in the batch's own row.
     pub(super) fn first_part(&self) -> Result<PartRow, DomainError> {
         Ok(PartRow {
             id: self.id.clone(),
@@ -154,7 +154,7 @@ impl BatchRow {
 }
 
 impl PartRow {
-    /// A further text of a batch; `places` are those of the extraction's entities in the batch.
+    /// A further text of a batch; `places` maps the extraction's entities to positions in the batch.
     pub(super) fn new(
         batch: &BatchRow,
         ord: i64,
@@ -175,7 +175,7 @@ impl PartRow {
         })
     }
 
-    /// The text as the evidence of what it names, as restricted as `tlp_rank`.
+    /// The text as evidence for what it names, marked `tlp_rank`.
     pub(super) fn evidence(
         &self,
         session: Option<&str>,
@@ -197,7 +197,7 @@ impl PartRow {
         })
     }
 
-    /// What the text states, as restricted as `tlp_rank`, with the evidence at this position.
+    /// The relationships the text states, marked `tlp_rank`, with the evidence at this position.
     pub(super) fn relations(&self, tlp_rank: i64, evidence: usize) -> Result<Vec<Stated>, DomainError> {
         let kept: Vec<KeptRelation> = serde_json::from_str(&self.relations).map_err(corrupt)?;
         let marking = tlp(tlp_rank)?;
@@ -235,7 +235,7 @@ pub(super) fn bytes_of(new: &NewBatch<'_>) -> i64 {
     i64::try_from(new.text.len()).unwrap_or(i64::MAX)
 }
 
-/// The stated relationships as JSON text, without those whose ends are not in the batch.
+/// The stated relationships as JSON text, except those with an end outside the batch.
 fn relations_of(new: &NewBatch<'_>, places: &[Option<i64>]) -> Result<String, DomainError> {
     let place = |index: usize| places.get(index).copied().flatten();
     let keep = |relation: &ExtractedRelation| {
@@ -252,7 +252,7 @@ fn relations_of(new: &NewBatch<'_>, places: &[Option<i64>]) -> Result<String, Do
 }
 
 impl EntityRow {
-    /// An entity at this place of a batch, named by the batch's text `part`.
+    /// An entity at this position of a batch, named by the batch's text `part`.
     pub(super) fn new(
         batch: &BatchRow,
         (ord, part): (i64, i64),
@@ -305,23 +305,23 @@ impl EntityRow {
         })
     }
 
-    /// The marking that counts.
+    /// The effective marking.
     pub(super) fn marking(&self) -> i64 {
         self.resolved_tlp.unwrap_or(self.proposed_tlp)
     }
 
-    /// The texts that name it, by their place, the one that staged it first.
+    /// Positions of the texts that name it; the first is the one that staged it.
     pub(super) fn named_in(&self) -> &[i64] {
         self.parts.as_deref().unwrap_or(&[0])
     }
 
-    /// The texts that are evidence of its node already.
+    /// Positions of the texts that are already evidence of its node.
     pub(super) fn linked_to(&self) -> &[i64] {
         let before_sessions: &[i64] = if self.node.is_some() { &[0] } else { &[] };
         self.linked.as_deref().unwrap_or(before_sessions)
     }
 
-    /// The entity as a node with these evidence records behind it.
+    /// The entity as a node draft with these evidence records.
     pub(super) fn draft(&self, evidence: Vec<usize>) -> Result<NodeDraft, DomainError> {
         let marking: Tlp = tlp(self.marking())?;
         Ok(NodeDraft {

@@ -1,4 +1,4 @@
-//! Writing a STIX bundle: one transaction for its nodes, evidence, edges, supporting objects and audit entry.
+//! Writes a STIX bundle: one transaction for its nodes, evidence, edges, supporting objects and audit entry.
 
 use std::collections::{HashMap, HashSet};
 
@@ -21,11 +21,11 @@ use crate::domain::stix::properties::carry_over;
 use crate::domain::tlp::Tlp;
 
 const OLD: &str = "not newer than the stored version";
-/// Which of some rows of the workspace there are, and how old.
+/// Existing rows of the workspace with their versions.
 const VERSIONS: &str = "SELECT id, modified FROM $ids WHERE ws = $ws";
 const NO_END: &str = "an end of the relationship is not in the workspace";
 
-/// What an ingest changed.
+/// Counts of what an ingest changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct IngestResult {
     pub nodes_created: u64,
@@ -33,12 +33,12 @@ pub struct IngestResult {
     pub evidence_created: u64,
     pub edges_created: u64,
     pub edges_updated: u64,
-    /// Objects that do not leave until a marking of theirs is defined; for the audit log.
+    /// Objects withheld from export until one of their markings is defined; for the audit log.
     #[serde(skip)]
     pub held_back: u64,
 }
 
-/// The outcome of a STIX ingest, with the ids of the nodes the index must read again.
+/// Outcome of a STIX ingest, with the ids of the nodes to reindex.
 #[derive(Debug)]
 pub struct StixIngested {
     pub result: IngestResult,
@@ -65,14 +65,14 @@ struct ExistingNode {
     redistribution: String,
 }
 
-/// A marking-definition of the workspace and the rank of the level it states.
+/// A marking-definition of the workspace and the rank of the TLP level it states.
 #[derive(Debug, SurrealValue)]
 pub(super) struct StatedMarking {
     stix_id: String,
     states: Option<i64>,
 }
 
-/// Reads [`StatedMarking`]s by the ids of their rows.
+/// Reads [`StatedMarking`]s by row id.
 pub(super) const STATED: &str = "SELECT stix_id, states FROM $ids WHERE ws = $ws";
 
 impl StatedMarking {
@@ -81,7 +81,7 @@ impl StatedMarking {
     }
 }
 
-/// The id of the node that an external id names in a workspace: the same on every ingest.
+/// The id of the node for an external id in a workspace: the same on every ingest.
 pub fn node_id(ws: Uuid, external: &str) -> Uuid {
     Uuid::new_v5(&ws, format!("node\0{external}").as_bytes())
 }
@@ -113,7 +113,7 @@ impl Store {
         rows.into_iter().map(StatedMarking::into_known).collect()
     }
 
-    /// Writes what a bundle contains: everything, or, on an error, nothing.
+    /// Writes the contents of a bundle: everything, or, on an error, nothing.
     pub async fn ingest_stix(
         &self,
         ws: Uuid,
@@ -182,7 +182,7 @@ impl Ingest<'_> {
         plan: &StixPlan,
         audit: &impl Fn(&IngestResult, &SkipReport) -> AuditEntry,
     ) -> Result<(), StoreError> {
-        // Piece by piece: the rows of a large bundle would take as much memory again.
+        // In chunks: the rows of a large bundle would take as much memory again.
         for nodes in plan.nodes.chunks(CHUNK) {
             self.nodes(nodes, plan.default_tlp).await?;
         }
@@ -273,7 +273,7 @@ impl Ingest<'_> {
         Ok(stored)
     }
 
-    /// Notes what is held back, for the report and for the day on which its markings are defined.
+    /// Records a withheld object, for the report and for the time when its markings are defined.
     fn hold(
         &mut self,
         (stix_id, tlp, held_by): (&str, Tlp, &[String]),
@@ -340,7 +340,7 @@ impl Ingest<'_> {
         }
         self.done.result.edges_updated += replaced.len() as u64;
         self.done.result.edges_created += (rows.len() - replaced.len()) as u64;
-        // A relation's ends can't be changed in place, so a newer version replaces the edge.
+        // A relation's ends can't be updated in place, so a newer version replaces the edge.
         self.tx.write("DELETE $rows RETURN NONE", replaced).await?;
         self.tx
             .write("INSERT RELATION INTO edge $rows RETURN NONE", rows)
@@ -348,7 +348,7 @@ impl Ingest<'_> {
         self.write_held(held).await
     }
 
-    /// The ends of these relationships that are nodes of the workspace.
+    /// Those ends of these relationships that are nodes of the workspace.
     async fn known_ends(&self, edges: &[StixRelationship]) -> Result<HashSet<Uuid>, StoreError> {
         let mut ends = HashSet::new();
         for edge in edges {
@@ -376,7 +376,7 @@ impl Ingest<'_> {
                 continue;
             }
             let id = record("stix_support", id);
-            // A definition that is known for its level alone waits for nothing.
+            // A definition stored only for its TLP level waits for nothing.
             if object.states.is_none() {
                 self.hold(
                     (&object.stix_id, object.tlp, &object.held_by),
@@ -397,12 +397,12 @@ impl Ingest<'_> {
     }
 }
 
-/// Keeps what others added to a node when a newer version of its object takes its place.
+/// Keeps what other sources added to a node when a newer version of its object replaces it.
 fn keep_additions(row: &mut NodeRow, known: ExistingNode, own: &str) -> Result<(), StoreError> {
     row.evidence = known.evidence;
     row.evidence_tlp = known.evidence_tlp;
     row.redistribution = known.redistribution;
-    // What others added was shown at the old marking, so it must not fall with the new one.
+    // Additions were visible at the old marking, so they must not be exposed at a lower one.
     if row.evidence.len() > 1 && row.tlp_rank >= known.tlp_rank {
         let old: Map<String, Value> = serde_json::from_str(&known.properties).map_err(corrupt)?;
         let mut properties: Map<String, Value> = serde_json::from_str(own).map_err(corrupt)?;

@@ -1,8 +1,8 @@
-//! What is held back because a marking is not defined, and how it is marked anew once the marking is.
+//! Objects withheld because a marking is not defined, and re-marking them once it is.
 //!
-//! The definition is stored first, with its bundle. What waited for it follows page by page, each page a transaction, so
-//! that no number of waiting objects is too many; a page that was cut off is found again by the next definition and at the
-//! next start.
+//! The definition is stored first, with its bundle. The objects that waited for it follow page by page, each page a
+//! transaction, so their number is not limited. An interrupted run is resumed by the next definition and at the next
+//! start.
 
 use std::collections::{HashMap, HashSet};
 
@@ -22,15 +22,15 @@ use crate::domain::stix::marking::{self, Marked, Markings};
 use crate::domain::stix::{object, properties};
 use crate::domain::tlp::Tlp;
 
-/// Most objects that a report names, and most markings that it names of each.
+/// Maximum number of objects a report names, and of markings it names for each.
 const MAX_NAMED: usize = 100;
 const MAX_MARKINGS: usize = 3;
-/// Held rows that are marked anew in one transaction.
+/// Withheld rows re-marked in one transaction.
 const PAGE: u32 = 256;
-/// What a row takes beside its original.
+/// Size of a row besides its original.
 const ROW: u64 = 4096;
 
-/// Objects that were taken in although nobody has defined a marking of theirs.
+/// Objects that were ingested although one of their markings is not defined.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HeldReport {
     named: Vec<String>,
@@ -54,7 +54,7 @@ impl HeldReport {
         ));
     }
 
-    /// One line for each object, a hundred at most, and one that counts the rest.
+    /// One line per object, a hundred at most, and one that counts the rest.
     pub fn into_warnings(self) -> Vec<String> {
         let rest = self.total.saturating_sub(MAX_NAMED as u64);
         let mut lines = self.named;
@@ -67,12 +67,12 @@ impl HeldReport {
     }
 }
 
-/// One page of what was marked anew.
+/// One page of re-marked objects.
 #[derive(Debug)]
 pub struct Remarked {
-    /// Objects of the page, whether or not they wait for yet another marking.
+    /// Objects of the page, including those that still wait for another marking.
     pub objects: u64,
-    /// The nodes among them, which the index must read again.
+    /// The nodes among them, to be reindexed.
     pub touched: Vec<Uuid>,
     pub rev: u64,
 }
@@ -105,7 +105,7 @@ struct AuthorRow {
     raw: Bytes,
 }
 
-/// The object of a held row with what it says of its marking now.
+/// The object of a withheld row with its current marking.
 struct Reread {
     row: RecordId,
     raw: Map<String, Value>,
@@ -113,7 +113,7 @@ struct Reread {
 }
 
 impl Store {
-    /// Whether anything of the workspace waits for a marking.
+    /// Whether any object of the workspace waits for a marking.
     pub async fn holds_back(&self, ws: Uuid) -> Result<bool, DomainError> {
         let what = "reading what is held back failed";
         let mut response = self
@@ -126,7 +126,7 @@ impl Store {
         Ok(some.is_some())
     }
 
-    /// The markings that something waits for although they are defined: work that was cut off.
+    /// Markings that objects still wait for although they are defined: the rest of an interrupted run.
     pub async fn markings_to_release(&self, ws: Uuid) -> Result<Vec<String>, DomainError> {
         let what = "reading what is held back failed";
         let mut response = self
@@ -140,7 +140,7 @@ impl Store {
         Ok(known.into_keys().collect())
     }
 
-    /// Marks anew one page of what waits for a marking, if the marking is defined by now; `None` when nothing does.
+    /// Re-marks one page of the objects that wait for a marking; `None` if it is not defined or none are left.
     pub async fn release_held(
         &self,
         ws: Uuid,
@@ -166,7 +166,7 @@ impl Store {
                 .await
                 .map_err(|error| error.into_domain("re-marking failed"))
             {
-                // Its originals are long: a smaller page fits, as each of them did when it came.
+                // The originals are long: a smaller page fits, as each of them did when it was ingested.
                 Err(DomainError::TransactionTooLarge { .. }) if page > 1 => page = (page / 8).max(1),
                 released => return released,
             }
@@ -209,7 +209,7 @@ impl Release<'_> {
         }))
     }
 
-    /// Marks evidence anew, and the nodes whose newest version it is.
+    /// Re-marks evidence, and the nodes whose newest version it is.
     async fn nodes(&self, held: &[HeldRow]) -> Result<Vec<Uuid>, StoreError> {
         let found: Vec<EvidenceRaw> = self
             .tx
@@ -273,7 +273,7 @@ impl Release<'_> {
             .collect::<Result<_, DomainError>>()?)
     }
 
-    /// Marks edges or supporting objects anew.
+    /// Re-marks edges or supporting objects.
     async fn others(&self, held: &[HeldRow], table: &str) -> Result<(), StoreError> {
         let found: Vec<HeldRaw> = self
             .tx
@@ -283,7 +283,7 @@ impl Release<'_> {
                 of_table(held, table),
             )
             .await?;
-        // A newer version that nothing holds back may have taken its place.
+        // A newer version that is not withheld may have replaced it.
         let waiting = found.into_iter().filter(|row| row.held_by.is_some());
         let originals = waiting.filter_map(|row| Some((row.id, row.raw?))).collect();
         let (reread, _) = self.reread(held, originals).await?;
@@ -296,7 +296,7 @@ impl Release<'_> {
             .await
     }
 
-    /// Reads again what objects say of their marking, with what is known by now.
+    /// Determines the markings of objects again from the definitions known by now.
     async fn reread(
         &self,
         held: &[HeldRow],
@@ -308,7 +308,7 @@ impl Release<'_> {
         }
         let mut objects = Vec::new();
         for (row, raw) in originals {
-            // The whole row is written again.
+            // The whole row is rewritten.
             self.tx.charge(ROW + raw.len() as u64)?;
             objects.push((row, unpack(&raw)?));
         }
@@ -323,7 +323,7 @@ impl Release<'_> {
         Ok((reread, known))
     }
 
-    /// The definitions of the markings that these objects refer to, as far as the workspace has them.
+    /// The definitions of the markings these objects refer to, as far as the workspace has them.
     async fn known<'a>(
         &self,
         objects: impl Iterator<Item = &'a Map<String, Value>>,
@@ -338,7 +338,7 @@ impl Release<'_> {
             .collect::<Result<_, _>>()?)
     }
 
-    /// The names of the authors of these objects, with the marking each states for itself.
+    /// The names of the authors of these objects, with the marking of each author.
     async fn authors(
         &self,
         objects: &[Reread],
@@ -379,7 +379,7 @@ impl Reread {
     }
 }
 
-/// Gives a node the marking that its evidence has now, where it is this evidence that the node was made of.
+/// Updates the marking of this evidence on a node, and the node's own if the node was made from it.
 fn remark(
     node: &mut NodeRow,
     (evidence, old): (Uuid, i64),
@@ -398,7 +398,7 @@ fn remark(
     }
     node.held_by = held_by;
     if node.tlp_rank > old {
-        // Somebody restricted it further in the meantime.
+        // The node has been restricted further in the meantime.
         node.tlp_rank = node.tlp_rank.max(tlp_rank);
         return;
     }
@@ -408,8 +408,8 @@ fn remark(
     node.tlp_rank = tlp_rank;
 }
 
-/// Takes back what others added to a node, and an author's name that is marked higher: they were shown at the old marking,
-/// and must not fall with the new one.
+/// Removes what other sources added to a node, and an author's name that is marked higher: both were visible at the
+/// old marking and must not be exposed at a lower one.
 fn own_words_only(node: &mut NodeRow, object: &Reread, authors: &HashMap<String, (String, Tlp)>) {
     let raw = &object.raw;
     let author = object::text(raw, "created_by_ref")

@@ -1,4 +1,4 @@
-//! The rows that the objects of a STIX bundle become.
+//! Row types of the objects of a STIX bundle.
 
 use chrono::{DateTime, Utc};
 use surrealdb::types::{Bytes, RecordId};
@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::rows::{EdgeRow, EvidenceRow, NodeRow, SupportRow, record};
 use crate::domain::stix::ingest::{StixNode, StixRelationship, StixSupport};
 
-/// Makes the rows of one transaction.
+/// Builds the rows of one transaction.
 pub(super) struct StixRows {
     pub ws: Uuid,
     pub now: DateTime<Utc>,

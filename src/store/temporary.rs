@@ -1,7 +1,7 @@
-//! The directory of a store that ends with the process (`mem://`).
+//! The directory of a store that is discarded when the process ends (`mem://`).
 //!
-//! The engine's own store in memory is quadratic in the size of a transaction, so this is the durable engine without
-//! fsync, in a directory that only its owner can read.
+//! The engine's own in-memory store takes time quadratic in the size of a transaction. So this is the durable engine
+//! without fsync, in a directory that only its owner can read.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -10,13 +10,13 @@ use std::time::Duration;
 use crate::files;
 
 const PREFIX: &str = "threat-memory-";
-/// Held for as long as the directory is in use.
+/// Lock file held for as long as the directory is in use.
 const LOCK: &str = "in-use";
-/// The engine closes its files in the background.
+/// Polling interval while the engine closes its files in the background.
 const CLOSING_PAUSE: Duration = Duration::from_millis(5);
 const CLOSING_TRIES: u32 = 2_000;
 
-/// A directory that is removed once nobody has a file in it open.
+/// A directory that is removed once none of its files is open any more.
 #[derive(Debug)]
 pub(super) struct Temporary {
     dir: PathBuf,
@@ -24,7 +24,7 @@ pub(super) struct Temporary {
 }
 
 impl Temporary {
-    /// Makes a directory; also removes those of processes that were killed.
+    /// Creates a directory, and removes those of killed processes.
     pub(super) fn new() -> std::io::Result<Self> {
         let place = std::env::temp_dir();
         remove_orphans(&place);
@@ -33,7 +33,7 @@ impl Temporary {
             .rand_bytes(16)
             .tempdir_in(place)?
             .keep();
-        // Another process that starts now must not see the file before it is locked.
+        // A process starting at this moment must not see the file before it is locked.
         let unlocked = dir.join("new");
         let lock = File::create_new(&unlocked)?;
         lock.lock()?;
@@ -41,7 +41,7 @@ impl Temporary {
         Ok(Self { dir, _lock: lock })
     }
 
-    /// Where the engine puts its files.
+    /// Directory of the engine's files.
     pub(super) fn store(&self) -> PathBuf {
         self.dir.join("store")
     }
@@ -59,7 +59,7 @@ impl Drop for Temporary {
                 if !files::has_open_files(&store) {
                     break;
                 }
-                // Not an actor's thread.
+                // Not an actor's thread, so blocking is fine.
                 #[allow(clippy::disallowed_methods)]
                 std::thread::sleep(CLOSING_PAUSE);
             }
@@ -70,7 +70,7 @@ impl Drop for Temporary {
     }
 }
 
-/// Removes the directories whose process is gone: a killed one can't do it itself.
+/// Removes the directories of processes that were killed and could not clean up.
 fn remove_orphans(place: &Path) {
     let Ok(entries) = fs::read_dir(place) else { return };
     for entry in entries.flatten() {

@@ -1,4 +1,4 @@
-//! What the storage itself promises: append-only tables, one owner per directory, conflicts that heal.
+//! Guarantees of the storage: append-only tables, one owner per directory, conflicts that resolve.
 
 mod addresses;
 mod node_writes;
@@ -28,10 +28,10 @@ use crate::domain::tlp::Tlp;
 #[path = "../../tests/api/remote/server.rs"]
 mod server;
 
-/// The tables that only grow.
+/// The append-only tables.
 const APPEND_ONLY: [&str; 4] = ["audit", "audit_chain", "evidence", "recall_session"];
 
-/// Runs a test on threads whose stack fits the engine.
+/// Runs a test on threads whose stack is large enough for the engine.
 pub(super) fn run<F: Future<Output = ()> + Send + 'static>(test: F) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -42,7 +42,7 @@ pub(super) fn run<F: Future<Output = ()> + Send + 'static>(test: F) {
     runtime.block_on(runtime.spawn(test)).unwrap();
 }
 
-/// Runs a test on a store in memory, on one on disk, and on one of a server where there is one.
+/// Runs a test on a store in memory, one on disk, and one on a server if available.
 pub(super) fn run_on_each<F: Future<Output = ()> + Send + 'static>(test: impl Fn(String) -> F) {
     run(test("mem://".into()));
     let dir = tempfile::tempdir().unwrap();
@@ -110,7 +110,7 @@ async fn rows(db: &Database, table: &str) -> Vec<String> {
     rows.into_iter().map(|row| format!("{row:?}")).collect()
 }
 
-/// A store with something in each table that only grows.
+/// A store with rows in each append-only table.
 async fn filled(url: &str) -> (Store, Uuid) {
     let (store, tenant) = (open(url).await, Uuid::new_v4());
     let (plan, ingested) = (plan(3), entry(tenant, "ingest"));
@@ -178,7 +178,7 @@ fn append_only_tables_refuse_change_and_removal_to_the_service_and_its_clones() 
             assert!(!before.is_empty(), "{table}");
             for db in std::iter::once(&store.db).chain(&handles) {
                 for attack in attacks(table) {
-                    // Refused aloud or silently: what counts is that nothing changed.
+                    // Whether it fails or is ignored does not matter, as long as nothing changed.
                     db.query(&attack).await.and_then(|answer| answer.check()).ok();
                     assert_eq!(rows(db, table).await, before, "{attack}");
                 }
@@ -186,7 +186,7 @@ fn append_only_tables_refuse_change_and_removal_to_the_service_and_its_clones() 
             for attack in attacks(table) {
                 let tx = store.db.clone().begin().await.unwrap();
                 tx.query(&attack).await.and_then(|answer| answer.check()).ok();
-                // Also a caller that commits what failed.
+                // A caller may also commit after a failed statement.
                 tx.commit().await.ok();
                 assert_eq!(rows(&store.db, table).await, before, "{attack} in a transaction");
             }
@@ -239,7 +239,7 @@ fn the_service_can_not_change_the_schema_nor_its_own_rights() {
     });
 }
 
-/// The database with the rights of whoever owns the directory.
+/// The database with the rights of the directory's owner.
 async fn owner(url: &str) -> Database {
     let mut tries = 0;
     loop {
@@ -248,7 +248,7 @@ async fn owner(url: &str) -> Database {
                 db.use_ns("threat_memory").use_db("hosted").await.unwrap();
                 return Database::new(Connection::Remote(db), SizeLimit::new(256 << 20));
             }
-            // The engine lets go of the directory in the background.
+            // The engine releases the directory in the background.
             Err(error) => {
                 tries += 1;
                 assert!(tries < 100, "{error}");
@@ -276,7 +276,7 @@ fn the_same_statements_do_change_the_tables_for_an_owner() {
 
 #[test]
 fn no_code_of_the_store_gives_up_the_session_of_the_service() {
-    // An embedded engine takes a session without a user for the owner's.
+    // An embedded engine gives a session without a user the owner's rights.
     let folder = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src/store"));
     for file in std::fs::read_dir(folder).unwrap() {
         let file = file.unwrap().path();
@@ -295,7 +295,7 @@ fn no_code_of_the_store_gives_up_the_session_of_the_service() {
     }
 }
 
-/// Tampers as the owner of the directory and returns what the check says then.
+/// Tampers as the directory's owner; returns the result of the verification.
 async fn first_error_after(tampering: &str) -> (Vec<AuditEntry>, Option<String>) {
     let dir = tempfile::tempdir().unwrap();
     let url = format!("surrealkv://{}", dir.path().display());
@@ -359,7 +359,7 @@ fn entries_without_a_link_are_found_and_linking_one_twice_is_harmless() {
         let (store, tenant) = (open(&url).await, Uuid::new_v4());
         let entries: Vec<AuditEntry> = (0..3).map(|at| entry(tenant, &format!("test.{at}"))).collect();
         store.append_audit(&entries).await.unwrap();
-        // Writing again what is there already changes nothing.
+        // Rewriting existing entries changes nothing.
         store.append_audit(&entries).await.unwrap();
         store.chain_audit(tenant, &entries[..1]).await.unwrap();
         let report = store.verify_audit(tenant).await.unwrap();
@@ -414,7 +414,7 @@ fn a_second_store_on_the_same_directory_says_that_it_is_in_use() {
             "{text}"
         );
         assert!(!text.contains("surrealkv"), "{text}");
-        // The refused one did no harm.
+        // The refused process did no harm.
         let tenant = Uuid::new_v4();
         first.append_audit(&[entry(tenant, "test")]).await.unwrap();
     });
@@ -424,7 +424,7 @@ fn a_second_store_on_the_same_directory_says_that_it_is_in_use() {
 fn a_store_that_is_broken_is_not_said_to_be_in_use() {
     run(async {
         let dir = tempfile::tempdir().unwrap();
-        // The name must not decide either.
+        // The directory's name must not matter either.
         let path = dir.path().join("locked");
         std::fs::write(&path, "a file where a directory belongs").unwrap();
         let secret = SecretString::from("a secret of at least 32 bytes for tests");

@@ -1,4 +1,4 @@
-//! A write transaction: statements in chunks, then all of it or nothing.
+//! A write transaction: statements run in chunks, and everything is committed or nothing.
 
 use std::collections::HashSet;
 
@@ -12,13 +12,13 @@ use super::rows::{HeldRow, key, record};
 use super::staging_rows::{BatchRow, EntityRow, PartRow};
 use crate::domain::tlp::Tlp;
 
-/// Rows per statement: large enough to be fast, small enough to keep a statement's memory bounded and to leave the
-/// thread to others after some tens of milliseconds.
+/// Rows per statement: enough to be fast, few enough to bound a statement's memory and to yield the thread after some
+/// tens of milliseconds.
 pub(super) const CHUNK: usize = 250;
-/// Rows made between two pauses.
+/// Rows built between two yields.
 const ROWS_PER_PIECE: usize = 64;
 
-/// Leaves the thread to others now and then while many rows are made.
+/// Yields the thread at intervals while many rows are built.
 pub(super) async fn breathe(row: usize) {
     if row % ROWS_PER_PIECE == ROWS_PER_PIECE - 1 {
         tokio::task::yield_now().await;
@@ -40,7 +40,7 @@ impl Store {
 }
 
 impl WriteTx {
-    /// Reads the rows of the workspace that exist among these ids; the query names both, `$ws` and `$ids`.
+    /// Reads those rows of the workspace that exist among these ids; the query refers to both as `$ws` and `$ids`.
     pub(super) async fn find<T: SurrealValue>(
         &self,
         ws: Uuid,
@@ -57,14 +57,14 @@ impl WriteTx {
         Ok(found)
     }
 
-    /// The entities of a staging batch, in the order of the text.
+    /// The entities of a staging batch, in text order.
     pub(super) async fn entities_of(&self, ws: Uuid, batch: Uuid) -> Result<Vec<EntityRow>, StoreError> {
         let query = "SELECT * FROM staged_entity WHERE batch = $batch AND ws = $ws ORDER BY ord";
         self.of_batch(query, ws, batch).await
     }
 
-    /// At most `page` rows that wait for a marking, supporting objects first: whether a node may name its author depends
-    /// on the author's own marking.
+    /// At most `page` rows that wait for a marking, supporting objects first: whether a node may name its author
+    /// depends on the author's own marking.
     pub(super) async fn held_rows(
         &self,
         ws: Uuid,
@@ -84,13 +84,13 @@ impl WriteTx {
         Ok(Vec::new())
     }
 
-    /// The later texts of a staging batch, in their order.
+    /// The later texts of a staging batch, in order.
     pub(super) async fn later_parts(&self, ws: Uuid, batch: Uuid) -> Result<Vec<PartRow>, StoreError> {
         let query = "SELECT * FROM staging_part WHERE batch = $batch AND ws = $ws ORDER BY ord";
         self.of_batch(query, ws, batch).await
     }
 
-    /// Rows of a staging batch; the query names the workspace and the batch, `$ws` and `$batch`.
+    /// Rows of a staging batch; the query refers to workspace and batch as `$ws` and `$batch`.
     async fn of_batch<T: SurrealValue>(
         &self,
         query: &str,
@@ -120,7 +120,7 @@ impl WriteTx {
         Ok(response.take(0)?)
     }
 
-    /// Those of the nodes that are active nodes of the workspace, up to `highest`.
+    /// Those nodes that are active nodes of the workspace and marked no higher than `highest`.
     pub(super) async fn active_nodes(
         &self,
         ws: Uuid,
@@ -143,7 +143,7 @@ impl WriteTx {
         Ok(active.iter().map(key).collect::<Result<_, _>>()?)
     }
 
-    /// Runs a write statement over `rows`, which it names `$rows`, chunk by chunk.
+    /// Runs a write statement over `rows`, bound as `$rows`, chunk by chunk.
     pub(super) async fn write<T: SurrealValue + Clone + 'static>(
         &self,
         query: &str,
@@ -159,13 +159,13 @@ impl WriteTx {
         Ok(())
     }
 
-    /// Adds to the transaction's size what a statement writes beyond the values it is given.
+    /// Adds the size of what a statement writes beyond its parameters to the transaction's size.
     pub(super) fn charge(&self, bytes: u64) -> Result<(), StoreError> {
         Ok(self.tx.charge(bytes)?)
     }
 
-    /// Commits what succeeded, takes back what failed. A failed statement is never committed: the engine
-    /// would keep what it had done up to the failure.
+    /// Commits on success and rolls back on failure. A failed statement is never committed: the engine would keep
+    /// what it had done up to the failure.
     pub(super) async fn finish<T>(self, outcome: Result<T, StoreError>) -> Result<T, StoreError> {
         match outcome {
             Ok(value) => {
@@ -173,7 +173,7 @@ impl WriteTx {
                 Ok(value)
             }
             Err(error) => {
-                // The statement's own error says more than what cancelling could add.
+                // The statement's own error says more than an error of the rollback would.
                 self.tx.cancel().await.ok();
                 Err(error)
             }

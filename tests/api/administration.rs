@@ -1,4 +1,4 @@
-//! Users, keys, workspaces: what administrators may do, and what every change leaves in the audit log.
+//! Users, API keys and workspaces: what administrators may do, and the audit entry that every change leaves.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -85,7 +85,7 @@ fn parallel_patches_of_one_user_do_not_undo_each_other() {
         let app = TestApp::spawn().await;
         let (id, email) = app.admin.add_user("viewer").await;
         let path = user_path(&id);
-        // The password takes its time, so the other changes are written in between.
+        // Hashing the password is slow, so the other changes are written while it runs.
         let changes = [
             json!({"password": "another long password"}),
             json!({"disabled": true}),
@@ -178,7 +178,7 @@ fn a_key_is_shown_once_and_its_revocation_stays_visible() {
         let list = app.admin.get("/api/admin/api-keys").await.expect(200).await;
         let revoked = list["api_keys"][0]["revoked_at"].clone();
         assert!(revoked.is_string());
-        // A second revocation does not move the time of the first.
+        // A second revocation must not change the revocation time.
         app.admin.delete(&path).await.expect(204).await;
         let list = app.admin.get("/api/admin/api-keys").await.expect(200).await;
         assert_eq!(list["api_keys"][0]["revoked_at"], revoked);

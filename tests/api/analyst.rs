@@ -1,4 +1,4 @@
-//! What analysts enter by hand.
+//! Manual entry of nodes by analysts.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ fn body(nodes: Value) -> Value {
     json!({"nodes": nodes})
 }
 
-/// An actor as it comes in by STIX.
+/// An actor as it arrives over STIX ingest.
 fn bear() -> Value {
     let known = json!({"aliases": ["Zeta Moth", "Dust Choir"], "description": "As STIX tells it."});
     with(object("intrusion-set", "ZetaMoth"), known)
@@ -160,7 +160,7 @@ fn the_same_entry_is_one_node_and_a_changed_one_adds_evidence() {
             )
             .await;
         assert_eq!(counts(&results), [0, 1, 1], "known by the alias given before");
-        // The same name of another type is another thing.
+        // The same name with another type is a different node.
         let tool = body(json!([{"name": "zrepeat", "node_type": "tool"}]));
         assert_eq!(counts(&app.admin.send_in("analyst", &tool).await), [1, 0, 1]);
         app.stop().await;
@@ -205,7 +205,7 @@ fn the_known_names_of_a_known_actor_are_one_node_whichever_comes_first() {
                 assert_eq!(found.len(), 1, "{name}: {found:?}");
             }
         }
-        // As STIX names it, too.
+        // The name also matches a node that arrived over STIX.
         let client = app.workspace("stix").await;
         client
             .ingest(json!([object("intrusion-set", "Fancy Bear")]))
@@ -240,7 +240,7 @@ fn a_red_remark_on_a_green_actor_changes_nothing_that_others_see() {
             node.as_object_mut().unwrap().remove("score");
         }
         assert_eq!(after, same);
-        // Not even how well it fits a question about the remark tells of it.
+        // The hidden remark must not influence the ranking either.
         assert_eq!(app.admin.nodes_of("Secret Name inside").await, asked);
         let session = app.admin.search("ZetaMoth").await;
         let bundle = app.admin.export(text(&session, "recall_id")).await;
@@ -281,7 +281,7 @@ fn indicators_are_known_by_their_value_and_carry_a_pattern() {
                 .any(|object| object["pattern"] == "[url:value = 'http://zq.example.com/A']"),
             "{bundle}"
         );
-        // A pattern that is none never leaves, and hinders no export.
+        // An invalid pattern is never exported and does not block the export.
         for (n, pattern) in ["[broken", "", "[ipv4-addr:value = 'x'] OR ["].iter().enumerate() {
             let value = format!("192.0.2.{n}");
             let node = json!([{"name": value, "node_type": "ioc", "properties": {"pattern": pattern}}]);

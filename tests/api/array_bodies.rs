@@ -1,4 +1,4 @@
-//! An array never stands for an object: not as a body, nor inside of one.
+//! An array is never accepted in place of an object, neither as the body nor nested in it.
 
 use serde_json::{Value, json};
 

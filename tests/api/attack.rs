@@ -1,4 +1,4 @@
-//! ATT&CK for ICS, two releases, over a durable store.
+//! Two releases of ATT&CK for ICS, ingested into a durable store.
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -26,7 +26,7 @@ fn inactive(object: &Value) -> bool {
     object["revoked"] == true || object["x_mitre_deprecated"] == true
 }
 
-/// What the service should count for `objects` on top of `stored`, worked out from the files alone.
+/// The counters the service should report for `objects` on top of `stored`, computed from the files alone.
 fn expected(stored: &[Value], objects: &[Value]) -> HashMap<&'static str, usize> {
     let known = by_id(stored);
     let newer = |object: &&Value| {
@@ -54,7 +54,7 @@ fn expected(stored: &[Value], objects: &[Value]) -> HashMap<&'static str, usize>
     counts
 }
 
-/// What is stored after both: the version with the later `modified`, the first one where they are equal.
+/// The objects stored after both releases: the later `modified` wins, the first one on a tie.
 fn newest(old: &[Value], new: &[Value]) -> Vec<Value> {
     let mut stored = by_id(old);
     for object in new {
@@ -157,7 +157,7 @@ async fn searches(admin: &Client) {
     assert!(semantic["recall_id"].is_null());
 }
 
-/// Revoked and deprecated objects are found only when they are asked for.
+/// Revoked and deprecated objects are found only with `include_rejected`.
 async fn rejected(admin: &Client, merged: &[Value]) {
     let gone: Vec<&Value> = merged.iter().filter(|o| is_node(o) && inactive(o)).collect();
     assert!(!gone.is_empty());
@@ -177,7 +177,7 @@ async fn rejected(admin: &Client, merged: &[Value]) {
     }
 }
 
-/// Gets every node out, in as many searches as there are nodes not yet seen, and compares field by field.
+/// Exports until every node has been seen, one search per node not seen yet, and compares the objects field by field.
 async fn exports(admin: &Client, originals: &[Value]) {
     let mut left: HashSet<String> = originals
         .iter()

@@ -1,4 +1,4 @@
-//! The audit log: what is in it, how it is read, and that its chain shows every change.
+//! The audit log: its contents, its queries, and the hash chain that reveals every change.
 
 use chrono::{DateTime, Duration, Utc};
 use serde_json::{Value, json};
@@ -98,7 +98,7 @@ fn everything_that_must_be_audited_is_and_with_the_eleven_fields() {
             assert_eq!(entry["ip_address"], "127.0.0.1");
             assert!(entry["metadata"].is_object());
         }
-        // A key acts for its owner, and says which key it was.
+        // A key acts for its owner; the entry records which key it was.
         let search = &logs[5];
         assert_eq!(
             (&search["user_id"], &search["user_email"]),
@@ -176,7 +176,7 @@ fn entries_are_newest_first_and_filters_take_the_right_ones() {
         assert_eq!(paged, all);
         assert!(logs(admin, &[("offset", "1000000")]).await.is_empty());
 
-        // `from` is inside, `to` is outside; both also in another zone, with its plus sign unescaped.
+        // `from` is inclusive, `to` is exclusive; other time zones work too, even with an unescaped plus sign.
         let (newest, oldest) = (time_of(&all[2]), time_of(&all[6]));
         let text = |time: DateTime<Utc>| time.to_rfc3339();
         let between = logs(admin, &[("from", &text(oldest)), ("to", &text(newest))]).await;
@@ -226,7 +226,7 @@ fn parameters_out_of_range_are_400_and_named() {
         for path in ["/api/audit/logs?limit=1000", "/api/audit/export?limit=5000"] {
             app.admin.get(path).await.expect(200).await;
         }
-        // A request that is refused is no export.
+        // A refused request is not an export.
         assert_eq!(app.admin.audited("audit.export").await.len(), 1);
         app.stop().await;
     });
@@ -336,7 +336,7 @@ fn entries_that_a_cut_left_without_a_link_are_linked_at_the_next_start() {
         let tenant: uuid::Uuid = stix::text(&me["workspace"], "id").parse().unwrap();
         app.stop().await;
 
-        // What a process that was killed between the two writes leaves behind.
+        // The state left by a process that was killed between the two writes.
         let secret = token::secret_of(Some(dir.path())).unwrap();
         let url = format!("surrealkv://{}/store", dir.path().display());
         let store = tokio::spawn(async move {

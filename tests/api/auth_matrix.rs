@@ -1,4 +1,4 @@
-//! Every route with every kind of caller, and a check that no route is missing here.
+//! Every route with every kind of caller, and a check that no route is missing from the table.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::helpers::{Answer, Client, PASSWORD, TestApp, run};
 use crate::stix;
 
-/// What a route asks of its caller.
+/// What a route requires of its caller.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Needs {
     Nothing,
@@ -42,7 +42,8 @@ const CALLERS: [&str; 13] = [
 ];
 
 impl Needs {
-    /// One letter per caller: `1` is 401, `3` is 403, `+` the route's success, `f` what a stranger gets.
+    /// One character per caller: `1` is 401, `3` is 403, `+` the route's success status, `f` its status for another
+    /// workspace.
     fn verdicts(self) -> &'static str {
         //  nobody, garbage, revoked, expired | viewer, analyst, audit, admin | r, i, ri | foreign, no features
         match self {
@@ -58,7 +59,7 @@ impl Needs {
     }
 }
 
-/// One route: success status for a permitted caller, status for a permitted caller of another workspace.
+/// One route, with the status for a permitted caller and that for a permitted caller of another workspace.
 struct Route {
     method: Method,
     path: &'static str,
@@ -204,7 +205,7 @@ async fn callers(app: &TestApp) -> Vec<Client> {
         app.workspace("foreign").await,
         bare,
     ];
-    // Most of the half second has passed with the sign-ins above.
+    // Most of the key's half-second lifetime has passed during the sign-ins above.
     while expired.get("/api/auth/me").await.status() != 401 {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
@@ -298,7 +299,7 @@ fn the_table_names_every_route_of_the_source() {
     assert!(gone.is_empty(), "in the table, but no route: {gone:?}");
 }
 
-/// Every `resource("…")` of a module and the modules it declares, with the methods of its `.route(…)` calls.
+/// Collects every `resource("…")` of a module and its submodules, with the methods of its `.route(…)` calls.
 fn collect(file: &Path, into: &mut BTreeSet<(String, String)>) {
     let part = Regex::new(concat!(
         r#"(?m)\bresource\(\s*"([^"]+)"|\.route\(\s*web::(\w+)\(\)"#,

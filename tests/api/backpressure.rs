@@ -1,4 +1,4 @@
-//! Overload is refused at once, tells when to come back, and costs nobody else anything.
+//! Overload is refused at once with a `Retry-After` header and does not affect other requests.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn tools(word: &str, n: usize) -> Vec<Value> {
         .collect()
 }
 
-/// A word that nothing else holds.
+/// A word that occurs nowhere else.
 fn word() -> String {
     format!("w{}", uuid::Uuid::new_v4().simple())
 }
@@ -127,7 +127,7 @@ fn reads_go_on_while_a_large_write_is_under_way() {
     });
 }
 
-/// The value of a figure with these labels.
+/// The value of the metric with these labels.
 fn figure(metrics: &str, name: &str, labels: &[&str]) -> Option<f64> {
     let line = metrics.lines().find(|line| {
         line.starts_with(&format!("{name}{{")) && labels.iter().all(|label| line.contains(label))
@@ -219,7 +219,7 @@ fn the_admin_listener_shows_the_figures_of_every_actor_and_route() {
     });
 }
 
-/// Sends a request by hand, so that the connection can be cut at any byte.
+/// Sends a request over a raw socket, so that the connection can be cut at any byte.
 async fn send_raw(client: &Client, body: &[u8], keep: usize) -> tokio::net::TcpStream {
     let address = client.base.trim_start_matches("http://");
     let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
@@ -242,7 +242,7 @@ fn a_client_that_goes_away_leaves_a_whole_bundle_or_none() {
             let word = word();
             let objects = tools(&word, 60);
             let body = json!({"bundle": objects}).to_string();
-            // Without a pause the body itself is cut short.
+            // Without a pause, the connection is cut in the middle of the body.
             let keep = if pause.is_some() {
                 body.len()
             } else {
@@ -251,7 +251,7 @@ fn a_client_that_goes_away_leaves_a_whole_bundle_or_none() {
             let stream = send_raw(&app.admin, body.as_bytes(), keep).await;
             tokio::time::sleep(Duration::from_millis(pause.unwrap_or(0))).await;
             drop(stream);
-            // An ingest that is under way holds the workspace's writes, so this one comes after it.
+            // Writes of a workspace are serialised, so this ingest completes after a running one.
             tokio::time::sleep(Duration::from_millis(100)).await;
             app.admin.ingest(json!([object("tool", "next in line")])).await;
             let found = app.admin.search_with(&word, &[]).await;

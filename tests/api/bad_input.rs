@@ -1,4 +1,4 @@
-//! Bad input: a clear error that names the field, and nothing else is lost.
+//! Invalid input: the error names the field, and valid data in the same request is kept.
 
 use serde_json::{Value, json};
 

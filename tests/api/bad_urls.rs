@@ -1,4 +1,4 @@
-//! Bad routes, methods and query parameters: an answer in JSON that names what is wrong.
+//! Unknown routes, methods and query parameters: a JSON error that names what is wrong.
 
 use reqwest::Method;
 
@@ -53,7 +53,7 @@ fn query_parameters_are_checked_and_named() {
             error.starts_with("mode: must be one of blended, structured"),
             "{error}"
         );
-        // Characters that mean something to query parsers are only characters here.
+        // Query parser operators are treated as plain characters.
         for query in [
             "\"",
             "(((",

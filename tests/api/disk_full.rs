@@ -1,4 +1,4 @@
-//! A disk that takes no more: what was acknowledged stays, what was refused does not come back twice.
+//! A full disk: acknowledged writes survive, and refused writes do not reappear.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use crate::helpers::{Answer, Client, run};
 use crate::process::{Service, finish, hosted};
 
-/// KiB that a file may grow to.
+/// File size limit in KiB.
 const ROOM: u32 = 600;
 
-/// The command with so little room for each file that it will run out of it.
+/// The command under a file size limit that it will hit.
 fn cramped(command: &Command) -> Command {
     let mut shell = Command::new("bash");
     let script = format!("trap '' XFSZ; ulimit -S -f {ROOM}; exec \"$0\" \"$@\"");
@@ -37,7 +37,7 @@ fn give_room(service: &Service) {
     assert!(done.status.success(), "{done:?}");
 }
 
-/// With no log file, which would fill up too.
+/// Without a log file, which would hit the limit too.
 fn local(dir: &Path) -> Command {
     let mut command = crate::local_durability::local(dir, 2);
     command.env("LOCAL_LOGGING_FILE", "false");
@@ -76,7 +76,7 @@ fn a_local_service_on_a_full_disk_reads_on_and_takes_no_write_twice() {
             told.push(answer.expect(200).await["note_id"].as_str().unwrap().to_owned());
             assert!(told.len() < 1000, "the disk never fills");
         };
-        // More room helps only a service that starts anew: the engine may still hold what it refused.
+        // More space helps only after a restart: the engine may still hold the writes it refused.
         give_room(&service);
         for _ in 0..2 {
             remember(&client, &refused).await.expect(503).await;
@@ -86,7 +86,7 @@ fn a_local_service_on_a_full_disk_reads_on_and_takes_no_write_twice() {
             "degraded"
         );
         assert!(!client.recall("Note 0").await.is_empty());
-        // What can't be noted in the audit log does not happen.
+        // A change that can't be recorded in the audit log is not made.
         let change = client.request(reqwest::Method::PUT, "/api/config");
         let change = change.json(&json!({"retrieval.default_k": 7, "governance.enabled": false}));
         Answer(change.send().await.unwrap()).expect(503).await;
@@ -111,7 +111,7 @@ fn a_local_service_on_a_full_disk_reads_on_and_takes_no_write_twice() {
     });
 }
 
-/// The log file that is written to.
+/// The active log segment.
 fn last_segment(dir: &Path) -> PathBuf {
     let files = std::fs::read_dir(dir.join("store/wal")).unwrap();
     files.map(|file| file.unwrap().path()).max().unwrap()
@@ -132,7 +132,7 @@ fn what_is_written_behind_a_torn_log_survives_the_next_crash() {
             let storage = client.get("/api/storage").await.expect(200).await;
             assert_eq!(storage["total_notes"], told.len(), "round {round}");
             service.kill();
-            // A power cut in the middle of a write: the beginning of a record, and nothing after it.
+            // A power cut in the middle of a write leaves a truncated record at the end.
             let segment = last_segment(dir.path());
             let mut log = std::fs::read(&segment).unwrap();
             log.extend_from_within(..1000);

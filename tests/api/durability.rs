@@ -1,4 +1,4 @@
-//! What was acknowledged is there, what was not is there as a whole or not at all, whatever ends the process.
+//! Acknowledged writes survive any kind of process exit; unacknowledged ones are stored in full or not at all.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use crate::stix::{by_id, object, relationship, text};
 const STIX: &str = "/api/ingest/stix";
 const NODES: usize = 7;
 
-/// One bundle of a stream: its nodes and edges share a word that nothing else holds.
+/// One bundle of a stream; its nodes and edges share a word that occurs nowhere else.
 pub struct Sent {
     pub word: String,
     pub objects: Vec<Value>,
@@ -38,7 +38,7 @@ fn bundle() -> Sent {
     }
 }
 
-/// Ingests and searches until the service is gone, and remembers what was acknowledged.
+/// Ingests and searches until the service is gone; returns what was sent and whether it was acknowledged.
 pub async fn stream(client: Client, stop: Arc<AtomicBool>) -> Vec<Sent> {
     let mut all = Vec::new();
     while !stop.load(Ordering::Relaxed) {
@@ -66,7 +66,7 @@ pub async fn stream(client: Client, stop: Arc<AtomicBool>) -> Vec<Sent> {
     all
 }
 
-/// The objects of a bundle that an export of its word holds.
+/// Counts the bundle's objects in an export of a search for its word.
 async fn found(client: &Client, sent: &Sent) -> usize {
     let pairs = [("q", sent.word.as_str()), ("limit", "100")];
     let answer = client
@@ -152,7 +152,7 @@ fn killed_at_any_moment_nothing_acknowledged_is_lost_and_nothing_is_half_there()
     });
 }
 
-/// Enough for the engine to turn its memtable over several times, and to put the rest of a write into the next one.
+/// Enough data to rotate the engine's memtable several times, with single writes spanning two memtables.
 #[test]
 fn killed_after_the_memtable_has_been_flushed_nothing_acknowledged_is_lost() {
     run(async {
@@ -182,7 +182,7 @@ fn killed_after_the_memtable_has_been_flushed_nothing_acknowledged_is_lost() {
             .unwrap()
             .count();
         assert!(tables > 0, "the memtable has not been flushed");
-        // Time for the log of what was flushed to be removed.
+        // Gives the engine time to delete the log of the flushed data.
         tokio::time::sleep(Duration::from_secs(1)).await;
         running.kill();
         let running = service();
@@ -253,7 +253,7 @@ fn sigterm_lets_the_ingest_under_way_finish_and_the_exit_code_is_0() {
             .collect();
         let (sender, body) = (client.clone(), json!({"bundle": objects}));
         let sending = tokio::spawn(async move { sender.post(STIX, &body).await.expect(201).await });
-        // The ingest is under way when the figures say so.
+        // The metrics show when the ingest is running.
         while !client
             .metrics()
             .await
@@ -319,7 +319,7 @@ fn a_lost_index_is_rebuilt_from_the_store() {
         assert_eq!(found(&service.admin().await, &sent).await, sent.objects.len());
         service.terminate();
         service.ended().await;
-        // A file that was cut short is as good as lost.
+        // A truncated index file is as useless as a missing one.
         for file in files(&dir.path().join("index")) {
             let length = std::fs::metadata(&file).unwrap().len();
             std::fs::OpenOptions::new()

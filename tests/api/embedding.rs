@@ -1,4 +1,4 @@
-//! Another embedding model: an OpenAI-compatible endpoint, stood in for by a small server of our own.
+//! An external embedding model: an OpenAI-compatible endpoint, played by a stub server.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ struct Stub {
     requests: AtomicUsize,
 }
 
-/// Counts letters: enough to tell texts apart.
+/// Embeds a text as its letter counts, which is enough to tell texts apart.
 async fn embeddings(stub: web::Data<Stub>, request: HttpRequest, body: web::Json<Value>) -> HttpResponse {
     stub.requests.fetch_add(1, Ordering::SeqCst);
     while stub.hanging.load(Ordering::SeqCst) {
@@ -88,7 +88,7 @@ fn tool(name: &str) -> Value {
     json!({"type": "tool", "id": format!("tool--{}", uuid::Uuid::new_v4()), "name": name})
 }
 
-/// Names found by meaning, once there are as many as expected.
+/// Names found by semantic search, once there are as many as expected.
 async fn semantic(app: &TestApp, query: &str, expected: usize) -> Vec<String> {
     let until = Instant::now() + Duration::from_secs(20);
     loop {
@@ -120,7 +120,7 @@ fn a_failing_endpoint_costs_no_node_and_vectors_are_filled_in_when_it_is_back() 
         stub.broken.store(true, Ordering::SeqCst);
         let results = app.admin.ingest(json!([tool("qqq qqq")])).await;
         assert_eq!(results["nodes_created"], 1);
-        // By words it is found at once, without the model.
+        // Keyword search finds it at once, without the model.
         assert_eq!(app.admin.search("qqq").await["results"][0]["name"], "qqq qqq");
         app.admin
             .get("/api/recall/semantic?q=qqq")
@@ -149,7 +149,7 @@ fn a_hanging_endpoint_costs_one_search_a_moment_and_no_answer() {
         for _ in 0..10 {
             assert_eq!(app.admin.search("zzz").await["results"][0]["name"], "zzz zzz");
         }
-        // One wait of two seconds; ten of them, or the whole time-out, would be more.
+        // One two-second wait; ten of them, or one full time-out, would take longer.
         assert!(since.elapsed() < Duration::from_secs(9), "{:?}", since.elapsed());
         assert_eq!(stub.requests.load(Ordering::SeqCst), before + 1);
         stub.hanging.store(false, Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! What STIX lets a bundle and an object be without.
+//! Parts that STIX allows a bundle or an object to omit.
 
 use serde_json::{Value, json};
 

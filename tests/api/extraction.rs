@@ -1,4 +1,4 @@
-//! What the rules make of a text, as the clients of both services and of the library see it.
+//! Rule-based extraction as clients of both services and of the library see it.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use threat_memory::MemoryManager;
 use crate::helpers::{TestApp, run};
 use crate::local::LocalApp;
 
-/// A text that the rules once read for ever.
+/// A text on which the rules once never terminated.
 const ENDLESS: &str = "OilRig has named it \\ProgramData\\Adobe.exe. An APT3 downloader uses it.";
-/// Far more than it takes.
+/// Far longer than the extraction takes.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[test]

@@ -1,4 +1,4 @@
-//! Objects whose marking nobody has defined: taken in, held back from exports, marked anew when the definition comes.
+//! Objects with an undefined marking are stored, withheld from export, and marked again once the definition arrives.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ fn marked(object: Value, marking: &Value) -> Value {
     with(object, json!({"object_marking_refs": [marking["id"]]}))
 }
 
-/// A definition of its own that states a level. STIX has no such thing, but there are senders that do.
+/// A non-standard marking definition that states a TLP level. STIX does not define it, but some producers send it.
 fn stating(level: &str) -> Value {
     with(
         statement("x"),
@@ -22,7 +22,7 @@ fn stating(level: &str) -> Value {
 }
 
 impl Client {
-    /// Searches and asks for the export.
+    /// Searches and requests the export of the results.
     async fn ask_export(&self, query: &str) -> Answer {
         let found = self.search_with(query, &[]).await;
         self.get(&format!(
@@ -243,7 +243,7 @@ fn a_definition_that_states_a_level_hides_what_waited_for_it_with_its_evidence()
         let exported = bundle["objects"].as_array().unwrap();
         let exported = exported.iter().find(|object| object["id"] == tool["id"]).unwrap();
         assert_eq!(exported["object_marking_refs"], json!([RED]));
-        // Later bundles know the level too.
+        // Later bundles use the level too.
         let another = marked(object("tool", "Ember Nail"), &red);
         let results = app.admin.ingest(json!([another])).await;
         assert_eq!(results["warnings"], json!([]));

@@ -1,4 +1,4 @@
-//! Starts the real application on a free port and speaks to it as a client would.
+//! Starts the real application on a free port and talks to it as a client would.
 
 use std::future::Future;
 use std::path::Path;
@@ -14,7 +14,7 @@ pub use crate::real_input::shared;
 pub const ADMIN: &str = "admin@example.com";
 pub const PASSWORD: &str = "a long enough password";
 
-/// Runs one test inside an actix system over a multi-thread runtime, as the program does.
+/// Runs one test inside an actix system on a multi-threaded runtime, as the program does.
 pub fn run<F: Future<Output = ()>>(test: F) {
     let system = actix::System::with_tokio_rt(|| {
         tokio::runtime::Builder::new_multi_thread()
@@ -27,7 +27,7 @@ pub fn run<F: Future<Output = ()>>(test: F) {
     system.block_on(test);
 }
 
-/// Settings for a test: free ports, generous tiers.
+/// Settings for a test: free ports and generous rate limits per tier.
 pub fn settings(storage: &str) -> Settings {
     let flags = Flags {
         bind: Some("127.0.0.1:0".into()),
@@ -52,12 +52,12 @@ pub struct TestApp {
 }
 
 impl TestApp {
-    /// Over a store in memory.
+    /// Starts with an in-memory store.
     pub async fn spawn() -> Self {
         Self::with(settings("mem://")).await
     }
 
-    /// Over a durable store in `dir`.
+    /// Starts with a durable store in `dir`.
     pub async fn durable(dir: &Path) -> Self {
         Self::with(settings(&format!("surrealkv://{}", dir.display()))).await
     }
@@ -77,7 +77,7 @@ impl TestApp {
         Client::anonymous(&self.app)
     }
 
-    /// Adds a user to the operator's workspace and signs it in.
+    /// Adds a user to the operator's workspace and signs in as that user.
     pub async fn user(&self, role: &str) -> Client {
         let email = format!("{role}-{}@example.com", uuid::Uuid::new_v4());
         let body = json!({"email": email, "password": PASSWORD, "role": role});
@@ -85,7 +85,7 @@ impl TestApp {
         self.anonymous().sign_in(&email, PASSWORD).await
     }
 
-    /// Makes an API key in the operator's workspace.
+    /// Creates an API key in the operator's workspace.
     pub async fn api_key(&self, scopes: &[&str]) -> Client {
         let body = json!({"name": "test", "scopes": scopes});
         let made = self
@@ -98,7 +98,7 @@ impl TestApp {
             .with_header("x-api-key", made["key"].as_str().unwrap())
     }
 
-    /// Makes another workspace and signs its administrator in.
+    /// Creates another workspace and signs in as its administrator.
     pub async fn workspace(&self, name: &str) -> Client {
         let email = format!("{}@example.com", uuid::Uuid::new_v4());
         let body = json!({"name": name, "admin_email": email, "admin_password": PASSWORD});
@@ -189,7 +189,7 @@ impl Client {
         answer["results"].clone()
     }
 
-    /// Searches and returns the whole answer.
+    /// Searches and returns the whole response body.
     pub async fn search(&self, query: &str) -> Value {
         self.get(&format!("/api/recall/search?{}", encode(&[("q", query)])))
             .await
@@ -197,7 +197,7 @@ impl Client {
             .await
     }
 
-    /// Exports a recall session, leaves the bundle for the conformance check, and returns it.
+    /// Exports a recall session, saves the bundle for the conformance check, and returns it.
     pub async fn export(&self, recall_id: &str) -> Value {
         let path = format!("/api/recall/sessions/{recall_id}/export.stix");
         let bundle = self.get(&path).await.expect(200).await;
@@ -206,11 +206,11 @@ impl Client {
     }
 }
 
-/// An answer whose status is still to be looked at.
+/// A response whose status has not been checked yet.
 pub struct Answer(pub Response);
 
 impl Answer {
-    /// The JSON body, if the status is the expected one.
+    /// The JSON body, provided the status is the expected one.
     #[track_caller]
     pub fn expect(self, status: u16) -> impl Future<Output = Value> {
         let caller = std::panic::Location::caller();
@@ -223,7 +223,7 @@ impl Answer {
     }
 }
 
-/// A query string.
+/// Encodes a query string.
 pub fn encode(pairs: &[(&str, &str)]) -> String {
     let mut url = reqwest::Url::parse("http://x").unwrap();
     url.query_pairs_mut().extend_pairs(pairs);
@@ -235,7 +235,7 @@ pub fn read_json(path: &Path) -> Value {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
-/// Leaves a bundle for the conformance check when it is asked for.
+/// Saves a bundle for the conformance check if one was requested.
 pub fn keep_export(bundle: &Value) {
     if let Some(dir) = std::env::var_os("THREAT_MEMORY_EXPORT_DIR") {
         let name = format!("{}.json", uuid::Uuid::new_v4());
@@ -252,12 +252,12 @@ impl Answer {
         self.0.headers().get(name).and_then(|value| value.to_str().ok())
     }
 
-    /// Status and body as text.
+    /// The status, and the body as text.
     pub async fn whole(self) -> (u16, String) {
         (self.status(), self.0.text().await.unwrap())
     }
 
-    /// The text of the error, if the status is the expected one and the body is the error object.
+    /// The error text, provided the status is the expected one and the body is the error object.
     #[track_caller]
     pub fn refused(self, status: u16) -> impl Future<Output = String> {
         let body = self.expect(status);
@@ -274,7 +274,7 @@ impl Answer {
 }
 
 impl Client {
-    /// A client of a service that runs elsewhere, such as in a process of its own.
+    /// A client of a service started elsewhere, such as in a separate process.
     pub fn at(base: &str) -> Self {
         Self {
             http: reqwest::Client::builder().no_proxy().build().unwrap(),
@@ -284,7 +284,7 @@ impl Client {
         }
     }
 
-    /// The same client with this bearer credential in place of its own.
+    /// The same client with this bearer credential instead of its own.
     pub fn bearer(&self, credential: &str) -> Self {
         let mut client = self.clone();
         client.headers.clear();
@@ -316,7 +316,7 @@ impl Client {
         (made["user"]["id"].as_str().unwrap().to_owned(), email)
     }
 
-    /// Makes an API key in the caller's workspace: its id and its secret.
+    /// Creates an API key in the caller's workspace; returns its id and secret.
     pub async fn add_key(&self, scopes: &[&str]) -> (String, String) {
         let body = json!({"name": "test", "scopes": scopes});
         let made = self.post("/api/admin/api-keys", &body).await.expect(201).await;
@@ -330,7 +330,7 @@ impl Client {
         answer["logs"].as_array().unwrap().clone()
     }
 
-    /// The audit entries with this action, newest first.
+    /// Audit entries with this action, newest first.
     pub async fn audited(&self, action: &str) -> Vec<Value> {
         let mut logs = self.audit_logs().await;
         logs.retain(|entry| entry["action"] == action);
@@ -338,7 +338,7 @@ impl Client {
     }
 }
 
-/// The names of an object's fields, sorted.
+/// The field names of an object, sorted.
 pub fn keys_of(object: &Value) -> Vec<&str> {
     let mut keys: Vec<&str> = object.as_object().unwrap().keys().map(String::as_str).collect();
     keys.sort_unstable();
@@ -346,7 +346,7 @@ pub fn keys_of(object: &Value) -> Vec<&str> {
 }
 
 impl Client {
-    /// The figures on the admin listener.
+    /// The metrics page of the admin listener.
     pub async fn metrics(&self) -> String {
         let answer = self
             .http

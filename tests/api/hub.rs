@@ -6,7 +6,7 @@ use crate::helpers::{TestApp, run};
 use crate::stix::{id, object, relationship, text, with};
 
 const NEIGHBOURS: usize = 5000;
-/// Few enough that a thousand neighbours in any order would not hold them all.
+/// Few enough that no arbitrary thousand neighbours would contain all of them.
 const ASKED_FOR: usize = 20;
 
 /// A group with 5,000 relationships: one in 250 of its neighbours is an attack pattern, the others are tools.
@@ -25,7 +25,7 @@ fn hub() -> Vec<Value> {
                 json!({"description": "Overwrites flumoxed sectors.", "confidence": 10}),
             );
         }
-        // What nobody here may see, and what was withdrawn, must take no place from the others.
+        // Hidden and revoked neighbours must not displace the others.
         if n % 10 == 3 {
             other = with(other, json!({"labels": ["TLP:RED"]}));
         }
@@ -54,18 +54,18 @@ fn a_hub_of_five_thousand_neighbours_finds_the_ones_that_are_asked_for() {
         for node in &found[..ASKED_FOR] {
             assert!(text(node, "name").starts_with("Heronmove "), "{node}");
         }
-        // The other words of the question choose among thousands of its type.
+        // The remaining words of the query rank the thousands of neighbours of that type.
         let found = ask("malware used by Sandworm Team with flumoxed sectors").await;
         assert_eq!(found[0]["name"], "Heronkit 4321");
         assert_eq!(found.len(), 100);
-        // Without such words it is the most confident ones, in the order of their names.
+        // Without such words, the results are ordered by confidence, then by name.
         let found = ask("malware used by Sandworm Team").await;
         let names: Vec<&str> = found.iter().map(|node| text(node, "name")).collect();
         let visible =
             (0..NEIGHBOURS).filter(|n| n % (NEIGHBOURS / ASKED_FOR) != 0 && ![3, 7].contains(&(n % 10)));
         let want: Vec<String> = visible.take(100).map(|n| format!("Heronkit {n:04}")).collect();
         assert_eq!(names, want);
-        // Four of five neighbours are there to be read, page by page.
+        // Four out of five neighbours are visible, page by page.
         let hub = admin.one("Sandworm Team").await;
         let mut read = 0;
         for page in 0..4 {

@@ -1,5 +1,5 @@
-//! Texts that stand on many rows are short: what is too long is refused with its name, and nothing of the request is
-//! taken.
+//! Texts that are copied to many rows are limited: a request with a longer one is refused as a whole, and the error
+//! names the field.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::helpers::{TestApp, run};
 use crate::stix::{self, evidence};
 use crate::ways_in::counts;
 
-/// So many characters, of two bytes each.
+/// A text of this many two-byte characters.
 fn long(count: usize) -> String {
     "ü".repeat(count)
 }
@@ -20,7 +20,7 @@ fn event(changes: Value) -> Value {
     json!({"event": event})
 }
 
-/// A body with the text `shared` in each place that is copied.
+/// A body with texts at their length limit in every field that is copied to each row.
 fn at_the_limit(way: &str) -> Value {
     let (name, tag) = (long(500), long(200));
     let tags: Vec<Value> = (0..100).map(|n| json!(format!("{n:03}{}", long(197)))).collect();

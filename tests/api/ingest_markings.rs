@@ -1,4 +1,4 @@
-//! Who is told what when several say something of one thing, at different markings.
+//! Who sees what when several sources describe the same thing at different markings.
 
 use serde_json::{Value, json};
 
@@ -6,13 +6,13 @@ use crate::helpers::{Client, TestApp, run};
 use crate::stix::{evidence, text};
 use crate::ways_in::counts;
 
-/// What a workspace may see unless somebody opens it.
+/// Restores the default visibility of the workspace.
 async fn close(client: &Client) {
     let closed = json!({"tlp_ceiling": "TLP:AMBER", "elevated_clearance": false, "red_export_grant": false});
     client.settings(closed).await;
 }
 
-/// One thing, told by one of the ways in: the route and the body.
+/// A body for one of the ingest routes that describes one subject.
 fn told(way: &str, tlp: &str, said: &str) -> Value {
     match way {
         "analyst" => json!({"nodes": [
@@ -44,7 +44,7 @@ fn told(way: &str, tlp: &str, said: &str) -> Value {
 
 const WAYS: [&str; 4] = ["analyst", "osint", "report", "misp"];
 
-/// A name of what [`told`] tells.
+/// The name of a node described by [`told`].
 fn subject(way: &str) -> &'static str {
     match way {
         "report" => "X-Agent",
@@ -75,7 +75,7 @@ fn a_source_that_says_more_at_a_stricter_marking_is_read_at_that_marking() {
             assert_eq!(node["tlp"], "TLP:AMBER", "{way}");
             assert!(text(&node, "description").starts_with(more), "{way}: {node}");
             assert_eq!(evidence(&node), 2, "{way}");
-            // What is found by the new words is found at the new marking only.
+            // The new words match only for callers cleared for their marking.
             let found = client.nodes_of("source inside tells second group").await;
             assert!(found.iter().any(|other| other["id"] == node["id"]), "{way}");
             client.settings(json!({"tlp_ceiling": "TLP:GREEN"})).await;
@@ -105,7 +105,7 @@ fn what_another_source_says_at_a_stricter_marking_is_evidence_of_that_marking() 
             for key in ["tlp", "description", "source", "properties", "confidence"] {
                 assert_eq!(node[key], before[key], "{way}: {key}");
             }
-            // The event's record and the one that holds what an attribute said; the others' own record holds it.
+            // MISP adds a record for the event and one for the attribute's text; the other sources add a single record.
             let records = if way == "misp" { 3 } else { 2 };
             assert_eq!(evidence(&node), records, "{way}: {results}");
             assert_eq!(
@@ -131,7 +131,7 @@ fn a_block_below_the_marking_of_its_report_keeps_a_record_of_its_own() {
             {"entity_name": "X-Agent", "node_type": "tool", "tlp": "AMBER", "description": "Told in confidence."},
             {"entity_name": "ZetaMoth", "node_type": "actor", "tlp": "RED", "description": "Told in secret."}]});
         app.admin.send_in("report", &report).await;
-        // The report as a whole is RED; what it says of the tool is AMBER and can be read there.
+        // The report as a whole is RED, but what it says about the tool is AMBER and readable as such.
         assert_eq!(evidence(&app.admin.one("X-Agent").await), 2);
         app.admin.settings(json!({"tlp_ceiling": "TLP:GREEN"})).await;
         assert_eq!(evidence(&app.admin.one("X-Agent").await), 1);
@@ -165,7 +165,7 @@ fn what_a_preview_says_at_a_stricter_marking_is_evidence_of_that_marking() {
     });
 }
 
-/// What a caller sees of what was told: no ids, those differ between workspaces.
+/// The caller's view of the subject, without ids, which differ between workspaces.
 async fn seen(client: &Client) -> Vec<Value> {
     let mut seen = Vec::new();
     for name in [
@@ -209,7 +209,7 @@ fn the_answer_to_a_write_does_not_depend_on_what_the_caller_may_not_see() {
                 let fresh = app.workspace(&format!("{way} {n} fresh")).await;
                 knowing.open().await;
                 knowing.send_in(way, &told(way, red, "Hidden.")).await;
-                // One more, hidden too, that carries the names as aliases.
+                // Another hidden node, which has these names as aliases.
                 let alias = json!({"nodes": [{"name": "Dust Choir", "node_type": "actor", "tlp": "RED",
                     "properties": {"aliases": ["ZetaMoth"]}}]});
                 knowing.send_in("analyst", &alias).await;

@@ -1,5 +1,5 @@
-//! What a request needs of memory: at most 12 bytes for each of its own, and 50 MiB. Measured on the program as it
-//! runs, by the kernel's own figures of the process.
+//! Memory per request: at most 12 bytes per byte of the body, plus 50 MiB. Measured on the real program with the
+//! kernel's process statistics.
 #![cfg(target_os = "linux")]
 
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::process::{Service, hosted};
 const PER_BYTE: usize = 12;
 const ROOM: usize = 50 << 20;
 
-/// A text without repetition, so that nothing can shrink it.
+/// An incompressible text.
 fn noise(seed: usize, length: usize) -> String {
     let mut state = seed as u64 + 1;
     let mut next = || {
@@ -24,14 +24,14 @@ fn noise(seed: usize, length: usize) -> String {
     (0..length).map(|_| next()).collect()
 }
 
-/// A figure of the process, in bytes.
+/// A value of `/proc/PID/status` in bytes.
 fn figure(pid: u32, name: &str) -> usize {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find(|line| line.starts_with(name)).unwrap();
     line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() << 10
 }
 
-/// Uses everything once, so that what stays in memory from then on is not counted.
+/// Exercises everything once, so that memory retained from then on is not counted.
 async fn warm_up(client: &Client) {
     for (way, body) in [
         ("osint", json!({"collector": "w", "items": [{"title": "warm"}]})),
@@ -57,7 +57,7 @@ async fn warm_up(client: &Client) {
     client.nodes_of("warm").await;
 }
 
-/// Sends a body to a service of its own, expects the status, and holds what the service needed against the limit.
+/// Sends a body to a fresh service, expects the status, and compares the memory used with the limit.
 fn needs_little(way: &str, what: &str, body: &Value, status: u16) {
     let bytes = serde_json::to_vec(body).unwrap();
     run(async {
@@ -65,7 +65,7 @@ fn needs_little(way: &str, what: &str, body: &Value, status: u16) {
         let service = Service::start(hosted(dir.path()));
         let client = service.admin().await;
         warm_up(&client).await;
-        // What the warm-up took is given back within some time.
+        // Memory taken during the warm-up is released after a while.
         tokio::time::sleep(Duration::from_millis(1500)).await;
         let pid = service.pid();
         std::fs::write(format!("/proc/{pid}/clear_refs"), "5").unwrap();

@@ -1,4 +1,4 @@
-//! Many ingests at once, again, or in another order end as one after the other would.
+//! Ingests that run concurrently, repeatedly or in another order give the same result as sequential ones.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ fn concurrent_ingests_of_overlapping_bundles_end_as_if_one_came_after_the_other(
                 let mut totals = [0u64; 4];
                 for round in 0..3 {
                     let year = 2021 + round * 8 + task;
-                    // Half of the tools, another half each time, in another order.
+                    // Half of the tools, a different half in each round and in another order.
                     let half = tools
                         .iter()
                         .enumerate()
@@ -92,7 +92,7 @@ fn concurrent_ingests_of_overlapping_bundles_end_as_if_one_came_after_the_other(
     });
 }
 
-/// One object of a random bundle: which of a few ids, which version, what it says.
+/// One object of a random bundle: its id slot, its version and its content.
 #[derive(Debug, Clone)]
 struct Draft {
     slot: usize,
@@ -112,7 +112,7 @@ fn draft() -> impl Strategy<Value = Draft> {
     })
 }
 
-/// The objects of drafts; what a version says depends on its slot and year alone, as with an honest sender.
+/// The objects of the drafts. The content of a version depends only on its slot and year, as with an honest producer.
 fn bundle_of(drafts: &[Draft], word: &str, ids: &[String]) -> Vec<Value> {
     let honest = |draft: &Draft| {
         drafts
@@ -142,7 +142,7 @@ fn bundle_of(drafts: &[Draft], word: &str, ids: &[String]) -> Vec<Value> {
         .collect()
 }
 
-/// What the workspace holds of a bundle, without ids and times.
+/// What the workspace has stored of a bundle, without ids and times.
 async fn stored(client: &Client, word: &str) -> BTreeSet<String> {
     let pairs = [("q", word), ("limit", "100"), ("include_rejected", "true")];
     let found = client
@@ -208,7 +208,7 @@ async fn twice_and_shuffled(client: &Client, drafts: &[Draft], shuffled: &[Draft
     assert_eq!(twice["skipped"], objects.len());
     assert_eq!(stored(client, &word).await, after_one);
 
-    // The same versions in another order; what a version says must not depend on the order of the drafts.
+    // The same versions in another order; the content of a version must not depend on the order of the drafts.
     let (other, other_ids) = fresh();
     let mut reordered = bundle_of(drafts, &other, &other_ids);
     let place = |object: &Value| {

@@ -1,4 +1,4 @@
-//! What an ingest does to what is there already.
+//! How an ingest affects data that is already stored.
 
 use std::collections::BTreeSet;
 
@@ -82,7 +82,7 @@ fn a_revoked_object_leaves_search_and_export_and_comes_back_when_it_is_not_revok
             "rejected"
         );
         let path = format!("/api/recall/sessions/{}/export.stix", text(&session, "recall_id"));
-        // Nothing is left to export, and a bundle holds at least one object.
+        // Nothing is left to export, and a STIX bundle needs at least one object.
         let refused = app.admin.get(&path).await.expect(422).await;
         assert_eq!(refused["error"], "STIX bundle failed validation");
         assert!(!refused.to_string().contains("Winter Gate"), "{refused}");
@@ -288,7 +288,7 @@ fn the_level_comes_from_the_object_then_its_labels_then_its_markings_then_the_de
             let tool = with(object("tool", "Level Gauge"), changes.clone());
             let body = json!({"bundle": [own, says_nothing, tool], "default_tlp": default});
             app.admin.post("/api/ingest/stix", &body).await.expect(201).await;
-            // A TLP definition of one's own is no valid STIX marking, but what it says counts.
+            // A custom TLP definition is not a valid STIX marking, but the level it states still counts.
             let node = app.admin.node("Level Gauge", text(&tool, "id")).await.unwrap();
             assert_eq!(text(&node, "tlp"), want, "{changes}");
         }

@@ -1,11 +1,12 @@
-//! How much one request may write: what is larger is refused before anything is written, and says what to do.
+//! Limit on the writes of one request: an oversized one is refused before anything is written, with advice in the
+//! error.
 
 use serde_json::{Value, json};
 
 use crate::helpers::{Client, TestApp, run, settings};
 use crate::stix::object;
 
-/// A service whose transactions may hold no more than the least that can be set.
+/// A service with the smallest transaction limit that can be set.
 async fn small() -> TestApp {
     let mut settings = settings("mem://");
     settings.storage.transaction_mib = 16;
@@ -65,7 +66,7 @@ fn other_ways_in_are_held_to_the_same_size() {
         refused(&app.admin, "/api/ingest/misp", &event).await;
         assert!(app.admin.audited("ingest.misp").await.is_empty());
 
-        // Few nodes, but long ones: only their rows tell.
+        // Few nodes but long ones: only the size of their rows reveals it.
         let long = "A long and winding description. ".repeat(1800);
         let nodes: Vec<Value> = (0..300)
             .map(|n| json!({"name": format!("long {n}"), "node_type": "tool", "properties": {"text": long}}))

@@ -1,4 +1,4 @@
-//! Starts the local service on a free port and speaks to it as a client would.
+//! Starts the local service on a free port and talks to it as a client would.
 
 use std::path::Path;
 
@@ -8,8 +8,8 @@ use threat_memory::config::local::{Editor, LocalFlags, LocalSettings};
 
 use crate::helpers::Client;
 
-/// Settings for a test: free ports, no rate limit to speak of, and what `config` (TOML) says; in memory without a
-/// directory.
+/// Settings for a test: free ports, a rate limit too high to matter, and the overrides in `config` (TOML). In-memory
+/// without a directory.
 fn settings(dir: Option<&Path>, config: &str) -> (LocalSettings, Editor) {
     let file = tempfile::NamedTempFile::new().unwrap();
     let mut text = String::from("web.rate_limit_per_minute = 1000000\nweb.admin_bind = \"127.0.0.1:0\"\n");
@@ -40,17 +40,17 @@ pub struct LocalApp {
 }
 
 impl LocalApp {
-    /// Over a store in memory.
+    /// Starts with an in-memory store.
     pub async fn spawn() -> Self {
         Self::with(None, "").await
     }
 
-    /// Over a durable store in `dir`.
+    /// Starts with a durable store in `dir`.
     pub async fn durable(dir: &Path) -> Self {
         Self::with(Some(dir), "").await
     }
 
-    /// With settings of its own, one dotted key a line.
+    /// Starts with custom settings, one dotted key per line.
     pub async fn with(dir: Option<&Path>, config: &str) -> Self {
         let (settings, editor) = settings(dir, config);
         let app = LocalApplication::start(settings, editor).await.unwrap();
@@ -65,7 +65,7 @@ impl LocalApp {
 }
 
 impl Client {
-    /// Remembers a text and returns the answer.
+    /// Stores a text and returns the response.
     pub async fn remember(&self, content: &str) -> Value {
         self.post("/api/remember", &json!({"content": content}))
             .await
@@ -73,7 +73,7 @@ impl Client {
             .await
     }
 
-    /// Remembers many notes at once and returns the answer.
+    /// Stores many notes at once and returns the response.
     pub async fn ingest_notes(&self, items: &[Value]) -> Value {
         self.post("/api/ingest", &json!({"items": items}))
             .await
@@ -81,7 +81,7 @@ impl Client {
             .await
     }
 
-    /// The ids of what a question finds.
+    /// The ids of the notes that a query finds.
     pub async fn recall(&self, query: &str) -> Vec<String> {
         let found = self
             .post("/api/recall", &json!({"query": query}))

@@ -1,4 +1,5 @@
-//! Bodies of the local API: as large as their fields may be, read as what they are, and not repeated in errors.
+//! Request bodies of the local API: size limits that fit the field limits, low memory overhead, and errors that do not
+//! echo long input.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -9,7 +10,7 @@ use crate::helpers::{Client, run};
 use crate::local::LocalApp;
 use crate::process::{Service, program};
 
-/// The answer to a body of raw JSON, as text.
+/// The status and text of the response to a raw JSON body.
 async fn send(client: &Client, path: &str, body: String) -> (u16, String) {
     client.post_bytes(path, body).await.whole().await
 }
@@ -46,7 +47,7 @@ fn each_route_takes_what_its_fields_can_hold_and_no_more() {
 fn the_longest_texts_fit_however_they_are_escaped() {
     run(async {
         let app = LocalApp::with(None, "web.max_content_chars = 2000").await;
-        // Two escapes of six bytes for one character: no text needs more.
+        // The longest JSON encoding of a character: two six-byte escapes.
         let longest = |chars: usize| "\\ud83d\\ude00".repeat(chars);
         let body = format!("{{\"content\": \"{}\"}}", longest(2000));
         let (status, text) = send(&app.client, "/api/remember", body).await;
@@ -124,7 +125,7 @@ fn an_error_repeats_short_inputs_and_no_long_one() {
     });
 }
 
-/// The most memory a process had, in MB.
+/// Peak memory of a process in MB.
 fn peak(pid: u32) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = text.lines().find(|line| line.starts_with("VmHWM:")).unwrap();

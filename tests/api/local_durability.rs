@@ -1,4 +1,4 @@
-//! Nothing acknowledged is lost, whatever happens to the process; writes are bounded and reads go on.
+//! Acknowledged notes survive any kind of process exit. Writes are limited, and reads continue meanwhile.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::helpers::{Client, run};
 use crate::local::LocalApp;
 use crate::process::{Service, finish, program};
 
-/// `threat-memory local` on free ports over the data directory `dir`.
+/// `threat-memory local` on free ports with the data directory `dir`.
 pub fn local(dir: &Path, concurrency: usize) -> Command {
     let mut command = program();
     command
@@ -26,7 +26,7 @@ pub fn local(dir: &Path, concurrency: usize) -> Command {
     command
 }
 
-/// Writes until the service is gone; the ids it acknowledged, and how often it was refused.
+/// Writes until the service is gone; returns the acknowledged ids and the number of refusals.
 async fn write_on(client: Client, writer: usize) -> (HashSet<String>, usize) {
     let (mut told, mut refused) = (HashSet::new(), 0);
     for number in 0.. {

@@ -1,4 +1,4 @@
-//! What this edition can do, as the contract has it.
+//! The capabilities of this edition, as the API contract defines them.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What a language model adds to notes, and what it must leave alone.
+//! What a language model adds to notes, and what it must leave unchanged.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::helpers::run;
 use crate::local::LocalApp;
 use crate::local_model::{serve, wait_for};
 
-/// Everything in the graph, apart from the figures.
+/// The whole graph, without the metrics.
 async fn graph(app: &LocalApp) -> [Value; 3] {
     let mut found = [Value::Null, Value::Null, Value::Null];
     let paths = ["/api/graph/nodes", "/api/graph/edges", "/api/entities?limit=500"];
@@ -45,7 +45,7 @@ fn the_longest_time_for_a_note_holds_for_reading_it_too() {
         let (_model, config) = serve();
         let config = format!("{config}\nenrichment.timeout_ms = 300");
         let app = LocalApp::with(None, &config).await;
-        // The model takes half a minute for each, and is asked for nothing but what they mention.
+        // The model takes half a minute per request, and is asked only for the entities of the notes.
         for text in [
             "An endless story of Turla.",
             "Another endless story, this one about APT28.",

@@ -1,4 +1,4 @@
-//! Who may call the local service, and how often.
+//! Authentication and rate limits of the local service.
 
 use reqwest::Method;
 use serde_json::json;
@@ -71,7 +71,7 @@ fn each_key_and_each_address_has_its_window_and_guesses_count() {
         let app = LocalApp::with(None, &format!("{KEYED}\nweb.rate_limit_per_minute = 5")).await;
         let keyed = app.client.with_header("x-api-key", "right key");
         for guess in 0..5 {
-            // Made-up keys share the window of their sender.
+            // Requests with invalid keys share the rate limit window of their address.
             let client = app.client.with_header("x-api-key", &format!("guess {guess}"));
             assert_eq!(client.get("/api/version").await.status(), 401);
         }
@@ -155,7 +155,7 @@ fn exposing_the_service_without_a_key_is_refused_at_start() {
     assert!(said.contains("LOCAL_WEB_MAX_K"), "{said}");
 }
 
-/// A client whose connections come from this address.
+/// A client that connects from this address.
 fn client_from(app: &LocalApp, address: &str) -> Client {
     let address: std::net::IpAddr = address.parse().unwrap();
     let http = reqwest::Client::builder().no_proxy().local_address(address);
@@ -167,7 +167,7 @@ fn client_from(app: &LocalApp, address: &str) -> Client {
 #[test]
 fn without_a_key_only_the_loopback_addresses_of_the_contract_are_served() {
     run(async {
-        // Not a loopback address of the contract, so the start is what is tested too.
+        // An address outside the contract's loopback addresses, so that the start-up is tested too.
         let app = LocalApp::with(None, "web.host = \"127.0.0.9\"").await;
         client_from(&app, "127.0.0.1")
             .get("/api/health")

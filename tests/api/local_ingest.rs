@@ -1,11 +1,11 @@
-//! An ingest takes in what can be taken in, and says of each item what became of it.
+//! A batch ingest stores every valid item and reports the outcome of each one.
 
 use serde_json::{Value, json};
 
 use crate::helpers::run;
 use crate::local::LocalApp;
 
-/// The errors of an answer, null for what went in.
+/// The errors in a response, null for stored items.
 fn errors(done: &Value) -> Vec<&Value> {
     let results = done["results"].as_array().unwrap();
     results.iter().map(|result| &result["error"]).collect()
@@ -47,7 +47,7 @@ fn an_item_that_breaks_a_rule_has_its_own_error_and_the_others_go_in() {
             json!({"note_id": null, "status": "error", "entities": [], "success": false,
                    "error": "source_ref: Input should be a valid string"})
         );
-        // Each result stands at the place of its item.
+        // Each result has the same position as its item.
         for (place, entity) in [(0, "10.0.0.1"), (5, "10.0.0.6")] {
             assert_eq!(done["results"][place]["entities"], json!([entity]));
             let path = format!(

@@ -1,4 +1,4 @@
-//! The log over HTTP, as the program writes it.
+//! The log over HTTP, in the format the program writes.
 
 use std::process::{Command, Stdio};
 
@@ -17,7 +17,7 @@ fn local(dir: &std::path::Path) -> Command {
     command
 }
 
-/// A line of the log as this program writes it.
+/// A log line in this program's format.
 fn line(event: &str) -> String {
     let fields = json!({"message": event});
     format!(
@@ -60,7 +60,7 @@ fn after_midnight_the_lines_of_the_day_before_are_still_there() {
         assert_eq!(whole["truncated"], false);
         assert_eq!(whole.get("error"), None);
         assert_eq!(events(&whole)[..2], ["long ago", "the day before"]);
-        // Of its own level, since each request adds a line.
+        // Filtered by level, since each request adds a line.
         let last = client
             .get("/api/logs?level=error&lines=1")
             .await
@@ -71,7 +71,7 @@ fn after_midnight_the_lines_of_the_day_before_are_still_there() {
             (vec!["the day before"], &json!(true))
         );
         service.kill();
-        // Without a log of its own it has none to show, whatever lies in the folder.
+        // Without a log file of its own, the service shows none, whatever files the folder contains.
         let mut silent = local(dir.path());
         silent.env("LOCAL_LOGGING_FILE", "false");
         let service = Service::start(silent);

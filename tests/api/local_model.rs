@@ -1,4 +1,4 @@
-//! The local service with a language model: answers with citations, and notes that evolve afterwards.
+//! The local service with a language model: answers with citations, and notes that are refined afterwards.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,13 +13,13 @@ use crate::local::LocalApp;
 const MERGED: &str = "The command server of the BlueLoader malware is hosted at 203.0.113.7 in Prague and is reached \
                       through evil.example.";
 
-/// Stands for a model: it is what can't run here.
+/// Stub of the model, which can't run in a test.
 #[derive(Default)]
 pub struct Model {
     pub down: AtomicBool,
 }
 
-/// Answers each kind of question by the name of its schema.
+/// Answers each kind of request, identified by its schema name.
 async fn chat(model: web::Data<Model>, body: web::Json<Value>) -> HttpResponse {
     if model.down.load(Ordering::SeqCst) {
         return HttpResponse::ServiceUnavailable().finish();
@@ -205,7 +205,8 @@ fn notes_that_the_model_refuses_or_never_answers_hold_up_no_other() {
             app.client.remember(text).await;
         }
         wait_for(&app, |health| health["enrichment_queue_depth"] == 3).await;
-        // What works later tells that the three fail by themselves: they leave the queue with what the rules found.
+        // Later successes show that the fault lies in these three notes, so they leave the queue with the rules'
+        // results.
         for number in 0.. {
             let health = app.client.get("/api/health").await.expect(200).await;
             if health["enrichment_queue_depth"] == 0 {
@@ -226,7 +227,7 @@ fn a_merge_keeps_what_the_model_found_and_what_the_notes_are_flagged_with() {
     run(async {
         let (_model, config) = serve();
         let app = LocalApp::with(None, &format!("{config}\ngovernance.pii.enabled = true")).await;
-        // What a note is flagged with may lie in its source too; the model sees the text only.
+        // Personal data may also be in a note's source, but the model only sees the text.
         let remember = async |text: &str, source: &str| {
             let body = json!({"content": text, "source_ref": source});
             app.client.post("/api/remember", &body).await.expect(200).await

@@ -1,4 +1,4 @@
-//! A text that comes again: it stays one note, and what is new about it is kept.
+//! A text that is stored again stays one note and keeps whatever is new about it.
 
 use serde_json::{Value, json};
 
@@ -57,7 +57,7 @@ fn a_repeat_from_a_better_source_raises_the_tier_and_adds_its_source() {
         );
         for (source_type, source_ref, tier, confidence) in [
             ("report", "report 7", "b", 0.8),
-            // A worse source changes no trust, but where it says so is kept.
+            // A less trusted source does not change the trust, but its reference is kept.
             ("llm", "chat 2", "b", 0.8),
             ("report", "report 7", "b", 0.8),
             ("manual", "", "a", 1.0),

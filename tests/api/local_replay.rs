@@ -1,5 +1,5 @@
-//! Every recorded request of the tool this API comes from, sent to our own service. Status, content type and every value
-//! of the answer must agree, or the field stands in the list of excuses with its reason.
+//! Replays every recorded request of the peer, the tool whose API this is, against this service. Status, content type
+//! and every field of the body must match, unless the list of excuses gives a reason.
 
 mod compare;
 mod excuses;
@@ -17,7 +17,7 @@ use self::excuses::EXCUSES;
 use crate::helpers::{run, shared};
 use crate::local::LocalApp;
 
-/// The product's names in the recording, and ours or those of the contract in their place.
+/// Product-specific names in the recording and their replacements.
 const NAMES: [(&str, &str); 6] = [
     ("ZETTELFORGE_WEB_API_KEY", "LOCAL_WEB_API_KEY"),
     ("typedb_stix_ontology", "graphdb_stix_ontology"),
@@ -33,7 +33,7 @@ const NAMES: [(&str, &str); 6] = [
     ),
 ];
 
-/// A recorded request with its answer.
+/// A recorded request and its response.
 pub struct Exchange {
     run: String,
     note: String,
@@ -73,14 +73,14 @@ fn exchanges() -> Option<Vec<Exchange>> {
     Some(text.lines().map(read).collect())
 }
 
-/// Notes that the peer was given in requests that are not in the recording: they stand in its answers.
+/// Notes that the peer received in unrecorded requests, but that appear in its responses.
 #[derive(Default)]
 struct Unrecorded {
     known: HashSet<String>,
 }
 
 impl Unrecorded {
-    /// Remembers what this answer shows and no request before it brought.
+    /// Stores the notes that this response shows but no earlier request created.
     async fn bring(&mut self, app: &LocalApp, exchange: &Exchange) {
         let results = exchange.response["results"].as_array().into_iter().flatten();
         let mut found: Vec<&Value> = results.filter(|result| result.get("content").is_some()).collect();
@@ -98,7 +98,7 @@ impl Unrecorded {
     }
 }
 
-/// The log that the peer had written, as this program writes its lines.
+/// The peer's log, rewritten in this program's format.
 fn write_log(dir: &Path, exchanges: &[Exchange]) {
     let pages = exchanges
         .iter()
@@ -149,7 +149,7 @@ fn request(app: &LocalApp, exchange: &Exchange) -> reqwest::RequestBuilder {
     }
 }
 
-/// The events of a stream, without their frames.
+/// The events of a stream, without their framing.
 fn events<'t>(frames: impl Iterator<Item = &'t str>) -> Value {
     let event = |frame: &str| {
         let data = frame.lines().find_map(|line| line.strip_prefix("data: "));
@@ -158,7 +158,7 @@ fn events<'t>(frames: impl Iterator<Item = &'t str>) -> Value {
     frames.filter_map(event).collect::<Vec<_>>().into()
 }
 
-/// The first frames of an endless answer.
+/// The first frames of an endless response.
 async fn first_frames(answer: Response) -> String {
     let mut text = String::new();
     let mut chunks = answer.bytes_stream();
@@ -173,7 +173,7 @@ async fn first_frames(answer: Response) -> String {
     text
 }
 
-/// Every field in which our answer differs from the recorded one.
+/// Every field in which our response differs from the recorded one.
 async fn replay(app: &LocalApp, exchange: &Exchange) -> Vec<Difference> {
     let answer = request(app, exchange).send().await.unwrap();
     let main = |text: &str| text.split(';').next().unwrap_or_default().trim().to_owned();
@@ -202,13 +202,13 @@ async fn replay(app: &LocalApp, exchange: &Exchange) -> Vec<Difference> {
     if status == exchange.status {
         found.extend(differences(&exchange.response, &ours));
     } else {
-        // Answers of two kinds have no fields in common.
+        // Bodies of different content types have no fields in common.
         found.push(Difference::of("body", exchange.response.clone(), ours));
     }
     found
 }
 
-/// The differences that nothing excuses; notes which excuses were used.
+/// The differences without an excuse; records which excuses were used.
 fn unexcused(exchange: &Exchange, found: Vec<Difference>, used: &mut HashSet<usize>) -> Vec<String> {
     let mut problems = Vec::new();
     for difference in found {
@@ -270,7 +270,7 @@ fn every_recorded_exchange_is_answered_alike_field_by_field_or_excused() {
                     unrecorded.bring(&app, exchange).await;
                 }
                 if exchange.status == 429 || exchange.note.starts_with("rate limited") {
-                    // Of the requests that used the window up only some were recorded.
+                    // Only some of the requests that exhausted the rate limit were recorded.
                     for _ in 0..10 {
                         let version = app.client.request(Method::GET, "/api/version");
                         version.header("x-api-key", "sekret-key").send().await.unwrap();

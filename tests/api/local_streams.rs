@@ -1,4 +1,4 @@
-//! Both event streams, read by a client library.
+//! Both event streams, read through a client library.
 
 use std::io::Write;
 use std::path::Path;
@@ -66,7 +66,7 @@ fn telemetry_is_followed_across_a_restart_of_the_service() {
         assert_eq!(query_of(&next(&mut events).await), "one");
         let two = next(&mut events).await;
         assert_eq!(query_of(&two), "two");
-        // Stopping ends the stream and does not wait for the client.
+        // Shutdown ends the stream without waiting for the client.
         let begun = std::time::Instant::now();
         app.stop().await;
         assert!(begun.elapsed() < Duration::from_secs(10));
@@ -169,7 +169,7 @@ fn who_does_not_read_loses_the_connection_and_holds_up_no_stop() {
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         };
-        // More than both sides of a connection buffer.
+        // More than the buffers on both sides of a connection can hold.
         let line = format!("{{\"query\": \"{query}\"}}\n");
         append(&journal, &line.repeat(30_000));
         let place = async {

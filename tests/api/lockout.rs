@@ -1,4 +1,4 @@
-//! Lock-out: failed sign-ins count, in a window that slides, for each account and address.
+//! Account lockout: failed sign-ins are counted in a sliding window per account and address.
 
 use futures_util::future::join_all;
 use serde_json::json;
@@ -31,7 +31,7 @@ fn parallel_sign_ins_with_the_right_password_all_succeed() {
             let got = statuses(&app.anonymous(), &email, &vec![PASSWORD; count]).await;
             assert_eq!(counts(got), [(200, count)]);
         }
-        // Four failures of before leave room for one at a time, and still for all of them.
+        // After four earlier failures, only one attempt runs at a time, but all of them get their turn.
         for _ in 0..4 {
             app.anonymous().login(&email, "wrong").await.refused(401).await;
         }
@@ -120,7 +120,7 @@ fn the_lock_is_for_one_client_address_only() {
         let (_, email) = app.admin.add_user("viewer").await;
         let client = |from: &str| app.anonymous().with_header("x-forwarded-for", from);
         for n in 0..5 {
-            // What the client writes itself, and its port, make no other client of it.
+            // Neither the entries that the client adds itself nor its port make it a different client.
             let from = format!("192.0.2.{n}, 198.51.100.7:{}", 4000 + n);
             let wanted = if n < 4 { 401 } else { 429 };
             client(&from).login(&email, "wrong").await.refused(wanted).await;

@@ -1,4 +1,4 @@
-//! What must never be written down: passwords, tokens and keys in the log of a real run.
+//! Passwords, tokens and keys must never appear in the log of a real run.
 
 use std::io::BufRead;
 use std::process::{Command, Stdio};
@@ -9,7 +9,7 @@ use crate::helpers::{ADMIN, Client, PASSWORD, run};
 
 const SECRET: &str = "a token secret of more than 32 bytes";
 
-/// Kills the process when a test ends early.
+/// Kills the process if a test ends early.
 struct Process(std::process::Child);
 
 impl Drop for Process {

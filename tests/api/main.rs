@@ -1,4 +1,4 @@
-//! The service as its clients see it: the real application, the real database, real HTTP.
+//! End-to-end tests: the real application, the real database, real HTTP.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

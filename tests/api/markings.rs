@@ -1,4 +1,4 @@
-//! The marking of what comes in: where it is read from, and that it survives a round trip.
+//! Markings of ingested data: where they are read from, and that they survive a round trip.
 
 use std::collections::HashMap;
 
@@ -103,7 +103,7 @@ fn an_unknown_marking_is_never_taken_for_the_default() {
         assert!(skipped.len() >= bad.len(), "{done}");
         assert_eq!(app.admin.search("Heron").await["count"], 0);
 
-        // A definition of a level that does not exist defines nothing, so what it marks is AMBER and does not leave.
+        // A definition with an unknown level is ignored: objects that refer to it are AMBER and not exported.
         let marked = stix::with(
             stix::object("tool", "Heron"),
             json!({"object_marking_refs": [pink["id"]]}),
@@ -154,7 +154,7 @@ fn amber_pk_comes_back_from_a_round_trip_as_amber_pk() {
         other.settings(json!({"elevated_clearance": false})).await;
         assert_eq!(other.search("Heron").await["count"], 0);
 
-        // Where the strict marking was cut off, the statement alone still says what it says.
+        // Even without the strict marking, the statement alone still applies.
         let mut cut: Value = bundle["objects"].clone();
         let objects = cut.as_array_mut().unwrap();
         objects.retain(|object| object["type"] == "tool");

@@ -1,4 +1,4 @@
-//! Real MISP events: what is stored against a second, plain reading of the same JSON.
+//! Real MISP events: the stored data is compared with a second, independent reading of the same JSON.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -9,16 +9,16 @@ use crate::helpers::{Client, TestApp, read_json, run, shared};
 use crate::stix::{is_node, text};
 use crate::ways_in::counts;
 
-/// The files that are no events, with the field that says so.
+/// The files that are not events, with the field that the error names.
 const NO_EVENTS: [(&str, &str); 3] = [
     ("mispevent_testfiles_event_tags.json", "event.uuid"),
     ("mispevent_testfiles_galaxy.json", "event.Attribute"),
     ("mispevent_testfiles_sighting.json", "event.uuid"),
 ];
-/// Values per event that are looked up.
+/// Number of values per event to look up.
 const LOOKED_UP: usize = 40;
 
-/// Every file, by name.
+/// Every file, with its name.
 fn files() -> Vec<(String, Value)> {
     let Some(folder) = shared("data/misp") else {
         return Vec::new();
@@ -36,7 +36,7 @@ fn files() -> Vec<(String, Value)> {
     files
 }
 
-/// The event inside its wrappers.
+/// The event without its wrappers.
 fn event_of(file: &Value) -> &Value {
     let inside = file.pointer("/response/0/Event").or_else(|| file.get("Event"));
     inside.unwrap_or(file)
@@ -46,7 +46,7 @@ fn list<'e>(value: &'e Value, key: &str) -> impl Iterator<Item = &'e Value> {
     value[key].as_array().into_iter().flatten()
 }
 
-/// An indicator as the JSON states it: a class that joins the types of one thing, and the value.
+/// An indicator in the JSON: a class that groups equivalent types, and the value.
 type Ioc = (String, String);
 
 fn class(kind: &str) -> &str {
@@ -81,7 +81,7 @@ fn canonical(kind: &str, value: &str) -> String {
     }
 }
 
-/// RED where any on the way says 0; all else is AMBER, the default here.
+/// RED where the attribute, its object or the event has distribution 0; otherwise AMBER, the default here.
 fn marking(chain: [&Value; 3]) -> &'static str {
     let is_own = |carrier: &&Value| {
         let stated = &carrier["distribution"];
@@ -93,7 +93,7 @@ fn marking(chain: [&Value; 3]) -> &'static str {
     }
 }
 
-/// What the event's attributes must become, with the marking of each; no file here has a tag above AMBER.
+/// The indicators expected from the event's attributes, with their markings; no file here has a tag above AMBER.
 fn expected(event: &Value) -> BTreeMap<Ioc, &'static str> {
     let mut expected = BTreeMap::new();
     let mut take = |attribute: &Value, object: &Value| {
@@ -108,7 +108,7 @@ fn expected(event: &Value) -> BTreeMap<Ioc, &'static str> {
         };
         let tlp = marking([attribute, object, event]);
         for (kind, value) in parts {
-            // A domain with an address: the type says "ip".
+            // For a domain with an address, the type says "ip".
             let key = (class(kind).to_owned(), canonical(kind, value));
             let known = expected.entry(key).or_insert(tlp);
             if tlp == "TLP:RED" {
@@ -123,7 +123,7 @@ fn expected(event: &Value) -> BTreeMap<Ioc, &'static str> {
     expected
 }
 
-/// Names of the clusters that are actors, tools or techniques, from galaxies and from tags without one.
+/// Names of the clusters that are actors, tools or techniques, from galaxies and from tags that no galaxy describes.
 fn clusters(event: &Value) -> BTreeSet<(&'static str, String)> {
     let mut found = BTreeSet::new();
     let mut described = BTreeSet::new();
@@ -158,7 +158,7 @@ fn clusters(event: &Value) -> BTreeSet<(&'static str, String)> {
     found
 }
 
-/// Looks values up and compares the marking of the node that each is.
+/// Looks the values up and compares the markings of their nodes.
 async fn look_up(client: &Client, name: &str, expected: &BTreeMap<Ioc, &'static str>) {
     let short: Vec<_> = expected
         .iter()
@@ -211,7 +211,7 @@ fn every_real_event_becomes_the_nodes_and_markings_that_its_json_states() {
     });
 }
 
-/// Without tags and galaxies an event is its indicators only.
+/// Without tags and galaxies, only the indicators of an event are stored.
 #[test]
 fn an_event_without_galaxies_is_exactly_its_indicators() {
     run(async {
@@ -258,7 +258,7 @@ fn an_event_for_the_own_organisation_only_is_red_throughout_and_hidden_by_defaul
         assert!(!seen.is_empty() && seen.iter().all(|node| node["tlp"] == "TLP:RED"));
         let actors: Vec<&Value> = seen.iter().filter(|node| node["node_type"] == "actor").collect();
         assert_eq!(actors.len(), 1, "{actors:?}");
-        // With the grant taken away again nothing of it leaves.
+        // Once the grant is withdrawn, none of it can be exported.
         let session = client.search("machete").await;
         client.settings(json!({"red_export_grant": false})).await;
         let path = format!("/api/recall/sessions/{}/export.stix", text(&session, "recall_id"));

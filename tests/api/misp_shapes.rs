@@ -1,4 +1,4 @@
-//! MISP events of every shape: wrappers, wrong ones, awkward values, and a very large one.
+//! MISP events of every shape: wrapped, invalid, with awkward values, and very large.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -296,7 +296,8 @@ fn awkward_values_survive_into_their_patterns() {
 #[test]
 fn a_very_large_event_goes_in_as_one_while_searches_are_answered() {
     run(async {
-        // On disk, as it runs: the store in memory copies a transaction's writes again and again.
+        // The in-memory store copies a transaction's writes again and again, so this test uses the disk as production
+        // does.
         let dir = tempfile::tempdir().unwrap();
         let app = TestApp::durable(dir.path()).await;
         app.admin
@@ -335,7 +336,7 @@ fn a_very_large_event_goes_in_as_one_while_searches_are_answered() {
         let (answers, slowest) = searching.await.unwrap();
         println!("{MANY} attributes in {took:?}; {answers} searches, the slowest {slowest:?}");
         assert_eq!(counts(&results), [MANY as u64, 0, 1]);
-        // Far from tight: an unoptimised build on a busy machine; what must not be is waiting for the ingest.
+        // A loose bound, for an unoptimised build on a busy machine; searches must not wait for the whole ingest.
         assert!(
             slowest < (took / 2).max(Duration::from_secs(3)),
             "{slowest:?} of {took:?}"

@@ -1,4 +1,5 @@
-//! One workspace's load is not another one's outage, and the bytes of bodies are bounded.
+//! Isolation between workspaces: one workspace's load does not take another one down, and buffered body bytes are
+//! bounded.
 
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ fn tools(word: &str, n: usize) -> Vec<Value> {
     (0..n).map(|i| object("tool", &name(i))).collect()
 }
 
-/// A bundle of one tool of about so many bytes.
+/// A bundle with one tool of about this many bytes.
 fn heavy(word: &str, bytes: usize) -> Value {
     let mut tool = object("tool", word);
     tool["description"] = json!("lorem ipsum ".repeat(bytes / 12));
@@ -30,7 +31,7 @@ fn retries(answer: &Answer) -> bool {
         .is_some_and(|seconds| seconds.parse::<u64>().unwrap() >= 1)
 }
 
-/// Sends an ingest whose body stops after its first bytes.
+/// Sends an ingest whose body stalls after its first bytes.
 async fn stalled(client: &Client, body: &[u8], keep: usize) -> TcpStream {
     let address = client.base.trim_start_matches("http://");
     let mut stream = TcpStream::connect(address).await.unwrap();
@@ -84,7 +85,7 @@ fn a_loud_workspace_gets_its_503s_and_a_quiet_one_none() {
         let mut refused = 0;
         for task in sending {
             let (status, retry, objects) = task.await.unwrap();
-            // What was acknowledged is there, and of what was refused there is nothing.
+            // Acknowledged bundles are stored in full, refused ones not at all.
             let again = loud.ingest(json!(objects)).await;
             let there = OBJECTS - usize::try_from(again["nodes_created"].as_u64().unwrap()).unwrap();
             match status {
@@ -134,7 +135,7 @@ fn a_workspace_gets_half_of_the_bytes_in_flight_and_the_rest_is_there_for_others
             .expect(201)
             .await;
         assert_eq!(bodies.used(), 1_800_000);
-        // Reads and small changes need no bytes.
+        // Reads and small changes do not draw on the body budget.
         loud.search("stalled").await;
 
         stream.write_all(&body.as_bytes()[1_800_000..]).await.unwrap();

@@ -1,4 +1,4 @@
-//! How long a refusal takes tells nothing: what the caller may not see is as quickly not there as what nobody has.
+//! The time of a refusal reveals nothing: a hidden resource is refused as quickly as one that does not exist.
 
 use std::time::{Duration, Instant};
 
@@ -10,19 +10,19 @@ use uuid::Uuid;
 use crate::helpers::{Client, TestApp, encode, run};
 use crate::stix::{object, relationship, text, with};
 
-/// Pairs of requests for each route.
+/// Pairs of requests per route.
 const PAIRS: usize = 100;
-/// Share of the pairs in which what exists may be the slower one. Chance alone goes beyond it once in a million times
+/// Accepted share of pairs in which the hidden resource is the slower one. Chance exceeds it once in a million times
 /// (sign test, standard deviation 0.05).
 const CHANCE: std::ops::RangeInclusive<f64> = 0.25..=0.75;
 
-/// A request about something; `{}` stands for its id.
+/// A request for a resource; `{}` stands for its id.
 struct Probe {
     method: Method,
     path: &'static str,
     body: &'static str,
     status: u16,
-    /// The id of something that the caller may not see.
+    /// The id of a resource that the caller may not see.
     hidden: String,
 }
 
@@ -51,12 +51,12 @@ impl Probe {
         took
     }
 
-    /// The share of pairs in which the hidden thing was slower than nothing.
+    /// The share of pairs in which the hidden resource was slower than a nonexistent one.
     async fn slower(&self, client: &Client) -> f64 {
         let nothing = Uuid::new_v4().to_string();
         let mut slower = 0;
         for _ in 0..PAIRS {
-            // The order counts, too, so chance decides it.
+            // The order affects the time, so it is random.
             let hidden_first = rand::rng().random_bool(0.5);
             let mut ids = [&self.hidden, &nothing];
             if !hidden_first {
@@ -70,7 +70,7 @@ impl Probe {
     }
 }
 
-/// Things of a workspace, large enough to be felt, and the routes that lead there.
+/// Resources of a workspace, large enough to affect the time, and the routes that lead to them.
 async fn probes(owner: &Client) -> Vec<Probe> {
     let tools: Vec<Value> = (0..100)
         .map(|n| object("tool", &format!("Heronword {n}")))
@@ -109,7 +109,7 @@ async fn probes(owner: &Client) -> Vec<Probe> {
     ]
 }
 
-/// A node of many words and relationships, and its evidence.
+/// The ids of a node with many words and relationships, and of its evidence.
 async fn told(owner: &Client) -> (String, String) {
     let long = with(
         object("intrusion-set", "Cormorant"),
@@ -131,7 +131,7 @@ fn ids_of(node: &Value) -> (String, String) {
     (text(node, "id").to_owned(), evidence.to_owned())
 }
 
-/// The ids of a node that is above what its workspace may see by now, and of its evidence.
+/// The ids of a node whose marking is now above its workspace's ceiling, and of its evidence.
 async fn hidden_node(own: &Client) -> (String, String) {
     own.settings(json!({"tlp_ceiling": "RED", "elevated_clearance": true}))
         .await;
@@ -163,7 +163,7 @@ fn what_the_caller_may_not_see_is_as_quickly_refused_as_what_nobody_has() {
             status: 400,
             ..Probe::of(Method::PATCH, path.leak(), merge, &node)
         });
-        // One after the other: beside each other they would drown the difference.
+        // Sequentially, since concurrent probes would drown the difference.
         for probe in &probes {
             let share = probe.slower(&stranger).await;
             assert!(

@@ -1,4 +1,4 @@
-//! Items of an OSINT collector.
+//! Ingest of items from an OSINT collector.
 
 use serde_json::{Value, json};
 
@@ -185,7 +185,7 @@ fn errors_name_the_field() {
             let error = app.admin.refuses("osint", &wrong).await;
             assert!(error.starts_with(key), "{error}");
         }
-        // One wrong item: none is taken.
+        // One invalid item rejects the whole request.
         assert!(app.admin.nodes_of("znever").await.is_empty());
         assert!(app.admin.audited("ingest.osint").await.is_empty());
         app.stop().await;
@@ -210,13 +210,13 @@ fn the_same_item_is_one_node_and_a_changed_one_adds_evidence() {
         assert_eq!(evidence(&node), 2);
         assert_eq!(node["description"], "More is known.");
         assert_eq!(node["properties"]["tags"], json!(["a", "b"]));
-        // Without an address an item is its type and title, whatever their case.
+        // Without a URL, an item is identified by its type and title, case-insensitively.
         let plain = json!([{"title": "zplain Title"}, {"title": "ZPLAIN title"}]);
         assert_eq!(counts(&app.admin.send_in("osint", &body(plain)).await)[0], 1);
-        // Another type of the same title is another thing.
+        // The same title with another type is a different item.
         let other = json!([{"title": "zplain Title", "type": "tool"}]);
         assert_eq!(counts(&app.admin.send_in("osint", &body(other)).await)[0], 1);
-        // Another workspace knows nothing of it.
+        // Other workspaces are not affected.
         let elsewhere = app.workspace("elsewhere").await;
         assert!(elsewhere.nodes_of("zrepeat").await.is_empty());
         assert_eq!(counts(&elsewhere.send_in("osint", &twice).await), [1, 0, 1]);
@@ -227,7 +227,8 @@ fn the_same_item_is_one_node_and_a_changed_one_adds_evidence() {
 #[test]
 fn thousands_of_items_go_in_at_once_and_out_as_stix() {
     run(async {
-        // On disk, as it runs: the store in memory copies a transaction's writes again and again.
+        // The in-memory store copies a transaction's writes again and again, so this test uses the disk as production
+        // does.
         let dir = tempfile::tempdir().unwrap();
         let app = TestApp::durable(dir.path()).await;
         let items: Vec<Value> = (0..4000)

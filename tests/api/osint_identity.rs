@@ -1,4 +1,4 @@
-//! What an OSINT item is: its address, or what its title names.
+//! The identity of an OSINT item: its URL, or the entity that its title names.
 
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ fn indicators_of_one_list_are_as_many_nodes_as_there_are() {
                 "{value}"
             );
         }
-        // As an indicator is known by every other way in, it leaves with a pattern.
+        // It has the same identity as an indicator from other sources, and is exported with a pattern.
         let session = app.admin.search("198.51.100.7").await;
         let bundle = app.admin.export(text(&session, "recall_id")).await;
         let objects = bundle["objects"].as_array().unwrap();

@@ -1,4 +1,4 @@
-//! Under which marking a text is staged.
+//! The markings under which a text is staged.
 
 use serde_json::json;
 
@@ -26,7 +26,7 @@ fn an_unmarked_text_is_amber_or_the_highest_that_the_workspace_sees() {
             let batch = app.admin.batch(&preview["batch_id"]).await;
             assert_eq!(batch["entities"], preview["entities"], "{ceiling}");
         }
-        // What the request itself asks for beyond that is still refused.
+        // An explicit default above the ceiling is still refused.
         let change = json!({"tlp_ceiling": "GREEN"});
         app.admin.settings(change).await;
         let body = json!({"text": TEXT, "default_tlp": "AMBER"});

@@ -1,4 +1,4 @@
-//! The program as an operator runs it: a process of its own, stopped by signals.
+//! The program as an operator runs it: a separate process, stopped by signals.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::helpers::{ADMIN, Client, PASSWORD};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The program, ready to be given arguments, with no setting of this machine's in its environment.
+/// The program, ready for arguments, without this machine's settings in its environment.
 pub fn program() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_threat-memory"));
     for (name, _) in std::env::vars_os() {
@@ -26,7 +26,7 @@ pub fn program() -> Command {
     command
 }
 
-/// `threat-memory hosted` on free ports over the data directory `dir`.
+/// `threat-memory hosted` on free ports with the data directory `dir`.
 pub fn hosted(dir: &Path) -> Command {
     let mut command = program();
     command
@@ -41,7 +41,7 @@ pub fn hosted(dir: &Path) -> Command {
     command
 }
 
-/// Runs a command that is to end by itself; one that serves instead is ended, and its status says so.
+/// Runs a command that should exit by itself. If it keeps running, it is killed, and its exit status shows that.
 pub fn finish(command: &mut Command) -> Output {
     let mut child = command
         .stdout(Stdio::piped())
@@ -66,12 +66,12 @@ pub struct Service {
 }
 
 impl Service {
-    /// Starts the command and waits until it says where it listens.
+    /// Starts the command and waits until it reports its address.
     pub fn start(mut command: Command) -> Self {
         let mut child = command.spawn().unwrap();
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let (found, address) = mpsc::channel();
-        // Reads to the end, so that the service never waits for a full pipe.
+        // Drains the pipe, so that the service never blocks on a full one.
         std::thread::spawn(move || {
             for line in lines.map_while(Result::ok) {
                 found.send(line).ok();
@@ -105,18 +105,18 @@ impl Service {
         client
     }
 
-    /// A client of the first administrator.
+    /// A client signed in as the first administrator.
     pub async fn admin(&self) -> Client {
         self.anonymous().sign_in(ADMIN, PASSWORD).await
     }
 
-    /// Ends the process at once, as a power cut would.
+    /// Kills the process at once, as a power cut would.
     pub fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// The process's number.
+    /// The process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -130,7 +130,7 @@ impl Service {
         assert!(sent.success());
     }
 
-    /// Waits for the process to end by itself.
+    /// Waits for the process to exit by itself.
     pub async fn ended(&mut self) -> ExitStatus {
         let until = Instant::now() + PATIENCE;
         loop {

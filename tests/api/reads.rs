@@ -1,4 +1,4 @@
-//! One node and one evidence record by their ids: what they show, and what they hide.
+//! Reading one node or evidence record by id: what is shown and what is hidden.
 
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -28,7 +28,7 @@ fn red(object: Value) -> Value {
     with(object, json!({"labels": ["TLP:RED"]}))
 }
 
-/// The names at the other ends, sorted.
+/// The names of the related nodes, sorted.
 fn ends(read: &Value) -> Vec<&str> {
     let relationships = read["relationships"].as_array().unwrap().iter();
     let mut names: Vec<&str> = relationships.map(|edge| text(&edge["node"], "name")).collect();
@@ -92,7 +92,7 @@ fn a_node_is_read_with_its_relationships_and_its_evidence() {
             assert_eq!(said, (&json!(kind), &json!(direction), &json!(name)));
             assert_eq!(edge["confidence"], json!(confidence));
         };
-        // The most confident first.
+        // Ordered by confidence, highest first.
         shown("Heronkit", "uses", "outgoing", 0.9, 0);
         shown("Wading", "related-to", "incoming", 0.2, 1);
         assert_eq!(
@@ -230,7 +230,7 @@ fn what_is_marked_above_the_clearance_shows_in_no_read() {
         let read = admin.read_node(text(&open, "id")).await;
         assert_eq!(read["evidence"].as_array().unwrap().len(), 1);
         assert!(!read.to_string().contains(hushed));
-        // Another workspace has none of it, whatever it may see.
+        // Another workspace sees none of it, whatever its clearance.
         let other = app.workspace("other").await;
         other.open().await;
         admin.open().await;
@@ -302,7 +302,7 @@ fn relationships_come_in_pages() {
         for n in 0..25 {
             let kit = object("tool", &format!("Heronkit {n:02}"));
             objects.push(relationship(&hub, "uses", &kit));
-            // A relationship that is told twice is two, and one to oneself is one.
+            // A relationship sent twice counts twice, and a self-reference counts once.
             objects.push(relationship(&hub, "uses", &kit));
             objects.push(kit);
         }

@@ -1,4 +1,4 @@
-//! What is refused, in the exact words of each API: field, rule, and which rule counts when several are broken.
+//! Refusals in the exact wording of each API: field, rule, and which rule is reported when several are broken.
 
 use reqwest::Method;
 use serde_json::{Value, json};

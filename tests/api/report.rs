@@ -1,4 +1,4 @@
-//! Structured reports.
+//! Ingest of structured reports.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ fn block(name: &str, kind: &str) -> Value {
     json!({"entity_name": name, "node_type": kind})
 }
 
-/// The relationships of an export of everything that a query finds.
+/// The relationships in an export of everything that a query finds.
 async fn relationships(client: &Client, query: &str) -> Vec<Value> {
     let session = client.search_with(query, &[]).await;
     let bundle = client.export(text(&session, "recall_id")).await;
@@ -55,7 +55,7 @@ fn all_blocks_are_linked_to_the_one_evidence_of_the_report() {
         assert_eq!(full["properties"]["source_url"], "https://lab.example/r");
         assert_eq!(full["properties"]["excerpt"], "Said so.");
         assert_eq!(full["description"], "All.");
-        // Without a source the report is its own, and the request's defaults count.
+        // Without a source name, the report itself is the source, and the request's defaults apply.
         let mut plain = body(json!([block("zplain", "tool")]));
         plain["default_tlp"] = json!("TLP:AMBER");
         plain["default_confidence"] = json!(0.2);
@@ -187,7 +187,7 @@ fn a_stated_relation_leaves_as_a_relationship_with_its_sentence() {
             (&found[0]["relationship_type"], &found[0]["description"]),
             (&json!("uses"), &json!(SENTENCE))
         );
-        // Once more it is the same edge.
+        // A repeated report does not create a second edge.
         let again = app
             .admin
             .send_in("report", &body(json!([stating, block("X-Agent", "tool")])))
@@ -225,7 +225,7 @@ fn what_merely_stands_together_is_no_relationship() {
     });
 }
 
-/// The sentence of a restricted block is as restricted as the block, whatever the ends are.
+/// The relationship stated by a restricted block is as restricted as the block, whatever the markings of its ends.
 #[test]
 fn the_relationship_of_a_red_block_stays_hidden() {
     run(async {

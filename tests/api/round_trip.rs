@@ -1,4 +1,4 @@
-//! What goes in as STIX comes out as it was.
+//! Data ingested as STIX is exported unchanged.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ fn documents() -> Vec<PathBuf> {
     files
 }
 
-/// Ids of the marking-definitions that an object names without the document defining them.
+/// Whether the object refers to a marking definition whose id ends in `5ec` and that the document does not define.
 fn undefined_markings(object: &Value, defined: &[Value]) -> bool {
     let known: HashSet<&str> = defined.iter().map(|o| text(o, "id")).collect();
     let refs = object["object_marking_refs"]
@@ -145,7 +145,7 @@ fn custom_markings_creators_granular_markings_and_extensions_survive() {
         let exported = there_and_back(&objects, "Grey").await;
         for object in &objects {
             let kind = text(object, "type");
-            // The definition of an extension is not a reference by STIX's naming, so it may stay behind.
+            // The definition of an extension is not named like a STIX reference, so it may be missing.
             if kind != "extension-definition" {
                 assert!(exported.contains_key(text(object, "id")), "the {kind} is missing");
             }
@@ -253,7 +253,7 @@ fn times_keep_every_digit_they_came_with() {
         );
         app.admin.ingest(json!([precise])).await;
         let found = app.admin.search("Nanosecond Lantern").await;
-        // Not left for the conformance check: STIX allows nine digits, python-stix2 reads six.
+        // Not saved for the conformance check: STIX allows nine fractional digits, but python-stix2 reads only six.
         let path = format!("/api/recall/sessions/{}/export.stix", text(&found, "recall_id"));
         let bundle = app.admin.get(&path).await.expect(200).await;
         let objects = bundle["objects"].as_array().unwrap();
@@ -282,7 +282,7 @@ fn markings_and_creators_of_an_earlier_bundle_are_still_known() {
             object("tool", "Late Lantern"),
             json!({"created_by_ref": identity["id"], "object_marking_refs": [marking["id"]]}),
         );
-        // A TAXII collection arrives page by page: what is referred to may have come pages before.
+        // A TAXII collection arrives in pages, so a referenced object may have come in an earlier one.
         app.admin.ingest(json!([identity, marking])).await;
         let results = app.admin.ingest(json!([tool])).await;
         assert_eq!(results["nodes_created"], 1, "{results}");

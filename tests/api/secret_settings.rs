@@ -1,4 +1,4 @@
-//! Secrets in the settings of a real process: text whatever they look like, checked before anything starts, never shown.
+//! Secrets in the settings of a real process: always treated as text, validated before start-up, never shown.
 
 use crate::helpers::{ADMIN, run};
 use crate::process::{Service, finish, hosted, program};

@@ -1,4 +1,4 @@
-//! Who a caller is: passwords, tokens, API keys, and what must never be written down.
+//! Authentication: passwords, tokens and API keys, and what must never be written down.
 
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use secrecy::SecretString;
@@ -129,13 +129,13 @@ fn the_fifth_failure_is_429_and_then_not_even_the_right_password_helps() {
             app.anonymous().login(&email, "wrong").await.refused(401).await;
         }
         for password in ["wrong", PASSWORD] {
-            // The address in another case is the same account.
+            // An e-mail address in another case is the same account.
             let answer = app.anonymous().login(&email.to_uppercase(), password).await;
             let wait: u64 = answer.header("retry-after").unwrap().parse().unwrap();
             assert!((1..=901).contains(&wait), "{wait}");
             assert_eq!(answer.refused(429).await, "rate limit exceeded");
         }
-        // Another account from the same address is not held up.
+        // Another account from the same address is not locked.
         app.anonymous().login(ADMIN, PASSWORD).await.expect(200).await;
         app.stop().await;
     });
@@ -187,7 +187,7 @@ fn a_changed_password_kills_every_older_token_also_one_of_the_same_second() {
         let (id, email) = app.admin.add_user("viewer").await;
         let path = format!("/api/admin/users/{id}");
         let mut password = PASSWORD.to_owned();
-        // Several rounds: at least one falls into one second of the clock.
+        // Several rounds, so that at least one sign-in and password change fall within the same second.
         for round in 0..3 {
             let old = app.anonymous().sign_in(&email, &password).await;
             password = format!("{PASSWORD} {round}");
@@ -325,7 +325,7 @@ fn a_workspace_has_one_rate_for_all_its_callers_and_a_429_says_when_to_come_back
         );
         let (_, key) = pilot.add_key(&["read"]).await;
         let key = app.anonymous().with_header("x-api-key", &key);
-        // A refusal counts as well, and a key made brings no rate of its own.
+        // A refused request counts as well, and an API key does not get its own rate limit.
         let last = key.get("/api/recall/search").await;
         assert_eq!(last.header("ratelimit-remaining"), Some("0"));
         last.refused(400).await;
@@ -335,7 +335,7 @@ fn a_workspace_has_one_rate_for_all_its_callers_and_a_429_says_when_to_come_back
         let wait: u64 = answer.header("retry-after").unwrap().parse().unwrap();
         assert!((1..=3601).contains(&wait));
         assert_eq!(answer.refused(429).await, "rate limit exceeded");
-        // Another workspace of the tier has its own.
+        // Another workspace of the same tier has its own rate limit.
         let other = app.workspace("other").await;
         other.get("/api/auth/me").await.expect(200).await;
         app.admin.get("/api/auth/me").await.expect(200).await;
@@ -367,7 +367,7 @@ fn a_flood_of_sign_ins_does_not_hold_up_those_who_are_signed_in() {
                 other => panic!("{other:?}"),
             }
         }
-        // What found no place was not kept waiting before the others.
+        // Sign-ins beyond the capacity are refused rather than queued.
         assert!(turned_away > 50, "{turned_away}");
         nobody.login(ADMIN, PASSWORD).await.expect(200).await;
         app.stop().await;

@@ -1,4 +1,4 @@
-//! The time of a refused sign-in tells nothing of the account.
+//! The time of a refused sign-in reveals nothing about the account.
 
 use std::time::{Duration, Instant};
 
@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use crate::helpers::{ADMIN, PASSWORD, TestApp, run, settings};
 
-/// Rounds that are measured at least, and at most: what else the machine does only makes an answer slower, so the
-/// quickest of many is what the work itself takes.
+/// Minimum and maximum number of rounds. Other load only slows a response, so the fastest of many is the time of the
+/// work itself.
 const ROUNDS: std::ops::Range<usize> = 8..80;
-/// How much longer the slowest kind may take: one hash more would be a quarter more, and under a heavy load the quickest
-/// of many still differ by an eighth.
+/// Accepted ratio of the slowest kind to the fastest. One extra hash would add a quarter; under heavy load, even the
+/// fastest of many differ by an eighth.
 const TOLERANCE: f64 = 1.18;
 
 #[test]
@@ -46,7 +46,7 @@ fn sign_ins_that_fail_take_as_long_whatever_is_known_of_the_address() {
         let mut quickest = vec![Duration::MAX; kinds.len()];
         for round in 0..ROUNDS.end {
             for (at, body) in kinds.iter().enumerate() {
-                // Each from an address of its own, or the lock would answer.
+                // A different address each time, or the lockout would answer.
                 let from = format!("198.51.{round}.{at}");
                 let client = app.anonymous().with_header("x-forwarded-for", &from);
                 client.get("/health").await.expect(200).await;

@@ -1,5 +1,5 @@
-//! One e-mail address with accounts in several workspaces: which one a sign-in means, and that nothing tells of the
-//! others.
+//! One e-mail address with accounts in several workspaces: which one a sign-in selects, and that the responses do not
+//! reveal the others.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ const EMAIL: &str = "one@example.com";
 const OTHER_PASSWORD: &str = "another long password";
 const WRONG: &str = "wrong e-mail address or password";
 
-/// An account of [`EMAIL`] in the client's workspace.
+/// Creates an account for [`EMAIL`] in the client's workspace.
 async fn account(client: &Client, password: &str) {
     let body = json!({"email": EMAIL, "password": password, "role": "viewer"});
     client.post("/api/admin/users", &body).await.expect(201).await;
@@ -20,7 +20,7 @@ async fn login(app: &TestApp, password: &str, workspace: Option<&str>) -> Answer
     app.anonymous().post("/api/auth/login", &body).await
 }
 
-/// The workspace that a sign-in leads to.
+/// The workspace that a sign-in selects.
 async fn reached(app: &TestApp, password: &str, workspace: Option<&str>) -> Value {
     login(app, password, workspace).await.expect(200).await["workspace"]["name"].clone()
 }
@@ -85,7 +85,7 @@ fn the_workspace_is_asked_for_only_when_address_and_password_fit_several() {
                 "{workspace}"
             );
         }
-        // Whoever does not know the password learns nothing of it.
+        // Without the password, a caller learns nothing.
         assert_eq!(login(&app, "wrong", None).await.refused(401).await, WRONG);
         for elsewhere in ["Operator", "nowhere", &uuid::Uuid::new_v4().to_string()] {
             let error = login(&app, PASSWORD, Some(elsewhere)).await.refused(401).await;
@@ -196,9 +196,9 @@ fn a_success_in_one_workspace_makes_no_room_for_guesses_at_another() {
             }
             assert_eq!(reached(&app, OTHER_PASSWORD, None).await, "Attacker");
         }
-        // Six guesses: the account is locked, and that looks like a wrong password.
+        // After six guesses the account is locked, which looks like a wrong password.
         assert_eq!(login(&app, PASSWORD, None).await.refused(401).await, WRONG);
-        // Whoever it belongs to gets in by naming the workspace.
+        // The owner can still sign in by naming the workspace.
         assert_eq!(reached(&app, PASSWORD, Some("Victim")).await, "Victim");
         app.stop().await;
     });
@@ -228,7 +228,7 @@ fn an_account_of_ones_own_tells_nothing_of_another_one_with_its_address() {
                 let answer = app.anonymous().login(&email, password).await;
                 let left = answer.header("ratelimit-remaining").unwrap().parse().unwrap();
                 answers.extend([answer.status(), left]);
-                // A password of one's own as a guess at the other account's.
+                // Uses the password of the caller's own account as a guess for the other one.
                 let own = json!({"password": format!("{PASSWORD}, guess {n}")});
                 home.patch(&change, &own).await.expect(200).await;
                 let answer = app

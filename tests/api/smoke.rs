@@ -1,4 +1,4 @@
-//! The main job over HTTP on a durable store, and what the storage promises.
+//! The main use case over HTTP with a durable store, and the guarantees of the storage.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Preview, review and commit, one step after the other.
+//! Preview, review and commit, step by step.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::stix::{evidence, object, text, with};
 
 pub const TEXT: &str = "APT28 uses X-Agent. It contacted zq-evil.com and dropped \
     9e107d9d372bb6826bd81d3542a419d6 by way of CVE-2024-3094.";
-/// What the rules find in [`TEXT`], in its order.
+/// The entities that the rules find in [`TEXT`], in order.
 pub const FOUND: [(&str, &str); 5] = [
     ("APT28", "actor"),
     ("X-Agent", "tool"),
@@ -152,7 +152,7 @@ fn a_preview_has_the_shape_of_the_contract() {
         ] {
             assert_eq!(batch["batch"][key], *want, "{key}");
         }
-        // Nothing is a node before it is committed.
+        // Nothing becomes a node before the commit.
         assert!(app.admin.nodes_of("zq-evil.com").await.is_empty());
         assert_eq!(app.admin.audited("ingest.preview").await.len(), 1);
         app.stop().await;
@@ -171,7 +171,7 @@ fn the_counters_are_exact() {
         let first = admin.preview(&json!({"text": TEXT})).await;
         assert_eq!(first["summary"], summary(5, 5, 0, 5, 0));
         assert_eq!(entity(&first, "APT28")["proposed_tlp"], "TLP:AMBER");
-        // Known by alias, by identifier, by value; the node nobody here may see does not count.
+        // Matched by alias, by identifier and by value; the node that is hidden from this workspace does not count.
         admin
             .ingest(json!([
                 object("intrusion-set", "Fancy Bear"),
@@ -195,7 +195,7 @@ fn the_counters_are_exact() {
             assert_eq!(text(candidate, "match"), matched, "{name}: {candidate}");
             assert!(candidate["score"].as_f64().unwrap() > 0.5);
         }
-        // A marking in the text is the proposal, unless the request asks for less.
+        // A marking in the text is the proposed marking, unless the request sets a lower default.
         let marked = format!("TLP:GREEN\n{TEXT}");
         let third = admin.preview(&json!({"text": marked})).await;
         assert_eq!(third["summary"], summary(5, 2, 3, 0, 0));
@@ -293,7 +293,7 @@ fn review_commits_what_is_accepted_and_merged_and_keeps_what_is_not_decided() {
             admin.one("APT28").await["linked_evidence_ids"],
             actor["linked_evidence_ids"]
         );
-        // The rest decided, the batch is done; its text is the same evidence.
+        // With the rest decided, the batch is complete; its text stays a single evidence record.
         admin
             .decide(of("CVE-2024-3094"), json!({"status": "accepted"}))
             .await;
@@ -311,7 +311,7 @@ fn review_commits_what_is_accepted_and_merged_and_keeps_what_is_not_decided() {
     });
 }
 
-/// Everything that a text states about two nodes, once both are committed, in whichever commit.
+/// Relationships stated by a text are created once both nodes are committed, in whichever commit.
 #[test]
 fn a_stated_relation_is_an_edge_once_both_ends_are_committed() {
     run(async {
@@ -371,7 +371,7 @@ fn a_node_of_another_name_and_the_same_meaning_is_a_candidate() {
             [(&json!("Cobalt Strike Payload"), &json!("semantic"))],
             "{preview}"
         );
-        // By meaning alone it is a candidate, not an update.
+        // A match by similarity alone is a candidate, not an update.
         let counters = &preview["summary"];
         assert_eq!(
             (&counters["duplicates"], &counters["total_to_update"]),

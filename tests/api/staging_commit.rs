@@ -1,4 +1,4 @@
-//! Commits at the same time, the automatic mode, and the markings of what a commit writes.
+//! Concurrent commits, the automatic mode, and the markings of committed data.
 
 use serde_json::{Value, json};
 
@@ -63,7 +63,7 @@ fn commits_at_the_same_time_do_the_work_of_one() {
     });
 }
 
-/// The same things in many batches: each is one node, however the commits meet.
+/// The same entities in many batches become one node each, however the commits interleave.
 #[test]
 fn many_batches_of_one_text_committed_at_the_same_time_are_one_set_of_nodes() {
     run(async {
@@ -148,8 +148,8 @@ fn the_automatic_mode_leaves_what_may_be_sensitive() {
     });
 }
 
-/// A reviewer raises the marking of what a text says of two open nodes: its sentence and its text stay as
-/// restricted as that, though the nodes stay open.
+/// A reviewer raises the marking for two open nodes: the sentence and the text get that marking, while the nodes stay
+/// open.
 #[test]
 fn what_a_reviewer_marks_red_does_not_leave_by_its_relation_or_evidence() {
     run(async {

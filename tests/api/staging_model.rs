@@ -1,4 +1,4 @@
-//! Preview with a language model: an OpenAI-compatible endpoint, stood in for by a small server of our own.
+//! Preview with a language model: an OpenAI-compatible endpoint, played by a stub server.
 
 use std::net::SocketAddr;
 
@@ -16,7 +16,7 @@ const TEXT: &str =
     "SilkMoth deployed BlueLoader against a bank. It called zq-evil[.]com. CVE-2024-3094 was exploited.";
 const RULES: [&str; 2] = ["zq-evil.com", "CVE-2024-3094"];
 
-/// What the server answers.
+/// How the stub server responds.
 type Behaviour = fn() -> HttpResponse;
 
 fn says(content: impl Into<String>) -> HttpResponse {
@@ -38,7 +38,7 @@ fn good() -> HttpResponse {
     says(answer.to_string())
 }
 
-/// Does what the text of an attacker tells it.
+/// A model that follows the instructions in an attacker's text.
 fn hostile() -> HttpResponse {
     let mut first = found("SilkMoth", "actor", "x");
     for (key, value) in [
@@ -136,7 +136,7 @@ fn what_the_model_finds_is_staged_and_committed_with_its_relation() {
     });
 }
 
-/// The description of one of four hints at more than is proposed: it waits, the others are committed.
+/// One of four descriptions hints at a stricter marking than proposed: that entity waits, the others are committed.
 #[test]
 fn the_automatic_mode_commits_all_but_what_has_a_sensitivity_warning() {
     run(async {
@@ -165,7 +165,7 @@ fn the_automatic_mode_commits_all_but_what_has_a_sensitivity_warning() {
             app.admin.batch(&preview["batch_id"]).await["batch"]["status"],
             "open"
         );
-        // The reviewer settles it.
+        // The reviewer decides.
         let body = json!({"status": "accepted", "resolved_tlp": "AMBER"});
         app.admin.decide(waiting, body).await;
         assert_eq!(
@@ -263,7 +263,7 @@ fn a_hostile_answer_decides_nothing() {
             (&json!(0), &json!(0)),
             "{done}"
         );
-        // The alias that was slipped in made nobody one with somebody else.
+        // The injected alias did not merge two entities.
         assert_eq!(
             app.admin.one("APT28").await["linked_evidence_ids"]
                 .as_array()

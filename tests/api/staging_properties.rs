@@ -1,5 +1,5 @@
-//! Any order of decisions and commits, also at the same time, also cut off by a crash: every entity is committed
-//! once, discarded, or still staged.
+//! For any order of decisions and commits, concurrent or interrupted by a crash, every entity ends up committed once,
+//! discarded, or still staged.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -19,7 +19,7 @@ const CASES: u64 = 12;
 const STEPS: usize = 25;
 const SEED: u64 = 0x5eed;
 
-/// A batch of entities that are nothing else's, and the node that they may be merged into.
+/// A batch of entities that occur nowhere else, and a node that they may be merged into.
 struct Case {
     client: Client,
     batch: Value,
@@ -27,7 +27,7 @@ struct Case {
     target: Value,
 }
 
-/// What came of one step.
+/// The outcome of one step.
 #[derive(Debug, Clone)]
 enum Step {
     Decided {
@@ -58,7 +58,7 @@ impl Case {
         }
     }
 
-    /// One random step: mostly a decision, sometimes a commit.
+    /// A random step: mostly a decision, sometimes a commit.
     async fn step(&self, rng: &mut StdRng) -> Step {
         if rng.random_bool(0.2) {
             return Step::Committed(self.client.commit(&self.batch).await);
@@ -82,7 +82,7 @@ impl Case {
         }
     }
 
-    /// The entities that are still there, by id.
+    /// The entities still in the batch, by id.
     async fn rows(&self) -> HashMap<String, Value> {
         let batch = self.client.batch(&self.batch).await;
         let entities = batch["entities"].as_array().unwrap().iter();
@@ -91,7 +91,7 @@ impl Case {
             .collect()
     }
 
-    /// What each entity is in the end, read from the batch and from the nodes.
+    /// The final state of each entity, read from the batch and from the nodes.
     async fn ends(&self, what: &str) -> Vec<End> {
         let rows = self.rows().await;
         let mut ends = Vec::new();
@@ -129,7 +129,7 @@ enum End {
     Discarded,
 }
 
-/// The sums of the commits among the steps: created, merged, discarded, evidence.
+/// Totals of the commits among the steps: created, merged, discarded, evidence.
 fn sums<'s>(steps: impl Iterator<Item = &'s Step>) -> [u64; 4] {
     let mut sums = [0; 4];
     for step in steps {
@@ -156,7 +156,7 @@ fn assert_sums(sums: [u64; 4], ends: &[End], what: &str) {
     );
 }
 
-/// The state machine as the contract tells it.
+/// The state machine as the contract describes it.
 #[derive(Debug)]
 struct Model(Vec<End>);
 
@@ -272,7 +272,7 @@ fn at_the_same_time_nothing_is_lost_doubled_or_half_committed() {
             let ends = case.ends(&what).await;
             assert_sums(sums(steps.iter()), &ends, &what);
             assert_told(&steps, &ends, &what);
-            // Whatever is left can still be brought to an end.
+            // Every remaining entity can still be committed.
             let mut left = 0;
             for (entity, end) in case.entities.iter().zip(&ends) {
                 if matches!(end, End::Staged(_)) {
@@ -295,7 +295,8 @@ fn at_the_same_time_nothing_is_lost_doubled_or_half_committed() {
     });
 }
 
-/// What callers were told holds in the end: a status was asked for, "committed" and "not there" stay true.
+/// Asserts that the responses hold in the end: the final status was requested, and "committed" and "not found" stay
+/// true.
 fn assert_told(steps: &[Step], ends: &[End], what: &str) {
     for (at, end) in ends.iter().enumerate() {
         let mut asked = vec!["pending"];
@@ -329,7 +330,7 @@ fn assert_told(steps: &[Step], ends: &[End], what: &str) {
     }
 }
 
-/// A commit on its way when the process is ended, and whether it was acknowledged.
+/// A commit in flight when the process is killed, and whether it was acknowledged.
 struct Sent {
     case: Case,
     acknowledged: bool,

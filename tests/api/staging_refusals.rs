@@ -1,4 +1,4 @@
-//! What preview, review and commit refuse.
+//! Requests that preview, review and commit refuse.
 
 use serde_json::json;
 
@@ -85,7 +85,7 @@ fn a_merge_needs_a_target_that_is_there_for_the_caller() {
     });
 }
 
-/// A target that is withdrawn between the decision and the commit: the commit fails as a whole.
+/// If the target is revoked between the decision and the commit, the whole commit fails.
 #[test]
 fn a_merge_target_that_is_gone_by_the_commit_is_a_conflict() {
     run(async {
@@ -228,7 +228,7 @@ fn a_batch_above_what_the_workspace_may_see_is_nobodys_until_it_may() {
         let entities = admin.batch(&preview["batch_id"]).await["entities"].clone();
         assert_eq!(entities, preview["entities"]);
 
-        // One that was decided to be more restricted than its text is hidden alone.
+        // An entity that was marked more strictly than its text is hidden on its own.
         let preview = admin
             .preview(&json!({"text": TEXT, "default_tlp": "AMBER"}))
             .await;

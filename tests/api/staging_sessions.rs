@@ -1,4 +1,5 @@
-//! Texts of one session: one open batch, each entity once, each text the evidence of what it names.
+//! Texts of one session share an open batch: each entity is staged once, and each text is evidence of the entities it
+//! names.
 
 use std::collections::HashSet;
 
@@ -17,7 +18,7 @@ impl Client {
         self.decide(entity, json!({"status": "accepted"})).await;
     }
 
-    /// The words of a node's evidence, in the order it was linked.
+    /// The evidence texts of a node, in the order they were linked.
     async fn told_of(&self, name: &str) -> Vec<String> {
         let node = self.one(name).await;
         let mut told = Vec::new();
@@ -70,7 +71,7 @@ fn texts_of_one_session_are_one_batch_with_each_entity_once() {
             (&batch["batch"]["summary"], &batch["batch"]["session_id"]),
             (&second["summary"], &json!("s-1"))
         );
-        // Other sessions, other workspaces and texts of no session have batches of their own.
+        // Other sessions, other workspaces and texts without a session have their own batches.
         let other = app.workspace("other").await;
         let apart = [
             admin.part("s-2", ONE).await,
@@ -91,7 +92,7 @@ fn texts_of_one_session_are_one_batch_with_each_entity_once() {
             admin.commit(&first["batch_id"]).await,
             results([3, 0, 2, 0, 0, 0])
         );
-        // The earlier entity is the end of what the later text states, and both texts are its evidence.
+        // The later text's relationship uses the earlier entity as its end, and both texts are its evidence.
         assert_eq!(admin.told_of("APT28").await, [ONE, TWO]);
         assert_eq!(admin.told_of("zq-evil.com").await, [TWO]);
         assert_eq!(
@@ -99,7 +100,7 @@ fn texts_of_one_session_are_one_batch_with_each_entity_once() {
             [("uses".to_owned(), "X-Agent".to_owned())]
         );
         assert_eq!(admin.commit(&first["batch_id"]).await, results([0; 6]));
-        // A batch that is done takes nothing in any more.
+        // A completed batch accepts no more texts.
         let third = admin.part("s-1", TWO).await;
         assert_ne!(third["batch_id"], first["batch_id"]);
         assert_eq!(third["summary"]["total_to_update"], 3);
@@ -130,7 +131,7 @@ fn what_is_committed_already_gets_the_later_text_as_evidence() {
             admin.relations_of("APT28").await,
             [("uses".to_owned(), "X-Agent".to_owned())]
         );
-        // Also where the later text names nothing else.
+        // This also holds if the later text names nothing else.
         let told = "Part three: APT28 once more.";
         admin.part("s", told).await;
         assert_eq!(admin.commit(id).await, results([0, 1, 1, 0, 0, 2]));
@@ -164,7 +165,7 @@ fn what_was_rejected_in_a_session_is_not_staged_again() {
             admin.accept(found).await;
         }
         assert_eq!(admin.commit(id).await, results([4, 0, 3, 0, 0, 0]));
-        // What the texts state of the rejected one is not said of whatever was staged after it.
+        // Relationships stated for the rejected entity must not be attached to entities staged after it.
         for name in ["X-Agent", "zq-third.com"] {
             let relations = admin.relations_of(name).await;
             let said = relations
@@ -207,7 +208,8 @@ fn texts_that_arrive_at_the_same_time_meet_in_one_batch() {
     });
 }
 
-/// A later text that states TLP:RED: it warns of what waits, and becomes no evidence before somebody accepted some of it.
+/// A later text that states TLP:RED adds warnings to pending entities, and becomes evidence only once an entity that it
+/// introduced is accepted.
 #[test]
 fn a_sensitive_later_text_waits_for_a_decision_in_the_automatic_mode() {
     run(async {
@@ -232,7 +234,7 @@ fn a_sensitive_later_text_waits_for_a_decision_in_the_automatic_mode() {
         assert_eq!(second["summary"]["sensitive_warns"], 2);
         assert_eq!(admin.told_of("APT28").await, [ONE]);
         assert!(admin.named("X-Agent").await.is_empty());
-        // A commit of what the clean text named leaves the sensitive one where it is.
+        // Committing an entity that the unrestricted text names does not make the sensitive text evidence.
         admin.accept(entity(&second, "zq-open.com")).await;
         assert_eq!(admin.commit(id).await, results([1, 0, 1, 0, 0, 1]));
         assert_eq!(admin.told_of("zq-open.com").await, ["zq-open.com was called."]);

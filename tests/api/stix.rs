@@ -1,4 +1,4 @@
-//! STIX objects for tests, and the comparison of what came out with what went in.
+//! STIX objects for tests, and comparison of exported objects with the originals.
 
 use std::collections::{HashMap, HashSet};
 
@@ -19,7 +19,7 @@ pub const NODE_TYPES: [&str; 9] = [
     "indicator",
 ];
 const TIME: &str = "2020-01-01T00:00:00.000Z";
-/// Marking-definitions that the service can write without having received them.
+/// Marking definitions that the service can export without having received them.
 const BUILT_IN: [&str; 10] = [
     "613f2e26-407d-48c7-9eca-b8e91df99dc9",
     "34098fce-860f-48ae-8e50-ebd3cc5e41da",
@@ -33,7 +33,7 @@ const BUILT_IN: [&str; 10] = [
     "6c1f4e0a-5b0d-4c7e-9a55-3f6d1e8b7a42",
 ];
 
-/// A new id of a type.
+/// A new id for a type.
 pub fn id(kind: &str) -> String {
     format!("{kind}--{}", uuid::Uuid::new_v4())
 }
@@ -65,13 +65,13 @@ pub fn without(mut object: Value, key: &str) -> Value {
     object
 }
 
-/// `object` as it was modified in this year.
+/// A version of `object` that was modified in this year.
 pub fn version(object: &Value, year: u32, changes: Value) -> Value {
     let time = format!("{year}-01-01T00:00:00.000Z");
     with(with(object.clone(), json!({"modified": time})), changes)
 }
 
-/// How many evidence records a node is linked to.
+/// The number of evidence records linked to a node.
 pub fn evidence(node: &Value) -> usize {
     node["linked_evidence_ids"].as_array().unwrap().len()
 }
@@ -94,7 +94,7 @@ pub fn statement(text: &str) -> Value {
         "created": TIME, "definition_type": "statement", "definition": {"statement": text}})
 }
 
-/// The objects of a document: a bundle, a list, or one object.
+/// The objects of a document: a bundle, a list, or a single object.
 pub fn objects_of(document: &Value) -> Vec<Value> {
     let listed = document
         .as_array()
@@ -110,7 +110,7 @@ pub fn is_node(object: &Value) -> bool {
     NODE_TYPES.contains(&text(object, "type"))
 }
 
-/// Objects by their id.
+/// Objects by id.
 pub fn by_id(objects: &[Value]) -> HashMap<String, Value> {
     objects
         .iter()
@@ -118,7 +118,7 @@ pub fn by_id(objects: &[Value]) -> HashMap<String, Value> {
         .collect()
 }
 
-/// How an exported object differs from the original beyond an added marking or confidence.
+/// Differences between an exported object and its original, apart from an added marking or confidence.
 pub fn differences(original: &Value, exported: &Value) -> Vec<String> {
     let empty = Map::new();
     let (before, after) = (
@@ -151,7 +151,7 @@ pub fn differences(original: &Value, exported: &Value) -> Vec<String> {
     found
 }
 
-/// Every id that an object refers to, at any depth.
+/// Collects every id that an object refers to, at any depth.
 pub fn references(value: &Value, into: &mut Vec<String>) {
     for item in value.as_array().into_iter().flatten() {
         references(item, into);
@@ -209,7 +209,7 @@ pub fn assert_faithful(bundle: &Value, originals: &[Value]) -> HashMap<String, V
 }
 
 impl Client {
-    /// Searches with parameters and returns the whole answer.
+    /// Searches with extra parameters and returns the whole response body.
     pub async fn search_with(&self, query: &str, more: &[(&str, &str)]) -> Value {
         let mut pairs = vec![("q", query), ("limit", "100")];
         pairs.extend_from_slice(more);
@@ -219,7 +219,7 @@ impl Client {
             .await
     }
 
-    /// The node with this STIX id among the first hundred answers to `query`, rejected ones included.
+    /// The node with this STIX id among the first hundred results for `query`, including rejected ones.
     pub async fn node(&self, query: &str, stix_id: &str) -> Option<Value> {
         let found = self.search_with(query, &[("include_rejected", "true")]).await;
         let results = found["results"].as_array().unwrap();
@@ -229,7 +229,7 @@ impl Client {
             .cloned()
     }
 
-    /// Searches and exports, and returns the exported objects by id after comparing them.
+    /// Searches, exports and compares; returns the exported objects by id.
     pub async fn export_of(&self, query: &str, originals: &[Value]) -> HashMap<String, Value> {
         let found = self.search_with(query, &[("include_rejected", "true")]).await;
         let bundle = self.export(found["recall_id"].as_str().unwrap()).await;
@@ -237,7 +237,7 @@ impl Client {
     }
 }
 
-/// The error text of an answer, after checking its status and that the body is `{error, details?}`.
+/// The error text of a response, after checking its status and that the body is `{error, details?}`.
 pub async fn refusal(answer: Answer, status: u16, what: &str) -> String {
     let got = answer.0.status().as_u16();
     let kind = answer.0.headers().get("content-type").cloned();

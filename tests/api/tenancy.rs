@@ -1,4 +1,4 @@
-//! Two workspaces with the same STIX ids: nothing of one is visible to, or guessable from, the other.
+//! Two workspaces with the same STIX ids: nothing in one can be seen or guessed from the other.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::helpers::{Answer, Client, TestApp, encode, run};
 use crate::stix;
 
-/// The same five ids in every workspace, with the workspace's word in every text.
+/// The same five ids in every workspace, with the workspace's own word in every text.
 fn objects(ids: &[String; 5], word: &str) -> Value {
     let identity = json!({"type": "identity", "id": ids[0], "spec_version": "2.1", "name": format!("Desk {word}"),
         "created": "2020-01-01T00:00:00.000Z", "modified": "2020-01-01T00:00:00.000Z", "identity_class": "organization"});
@@ -32,7 +32,7 @@ fn objects(ids: &[String; 5], word: &str) -> Value {
     json!([identity, marking, actor, tool, uses])
 }
 
-/// Fails when `text` holds the word of the other workspace.
+/// Fails if `text` contains the word of the other workspace.
 #[track_caller]
 fn clean(text: &str, word: &str) {
     assert!(!text.contains(word), "{word} leaks: {text}");
@@ -61,7 +61,7 @@ fn the_same_ids_in_two_workspaces_never_meet() {
         for (tenant, word) in tenants.iter().zip(words) {
             tenant.settings(json!({"tier": "enterprise"})).await;
             let done = tenant.ingest(objects(&ids, word)).await;
-            // What the other one holds is no duplicate here.
+            // Objects of the other workspace are not duplicates here.
             assert_eq!(
                 (
                     &done["nodes_created"],
@@ -76,7 +76,7 @@ fn the_same_ids_in_two_workspaces_never_meet() {
         for (at, (tenant, own)) in tenants.iter().zip(words).enumerate() {
             let other = words[1 - at];
             let mut seen = HashSet::new();
-            // The other one's word, its exact names, the shared ids and texts.
+            // The other workspace's word and exact names, and the shared ids and texts.
             for question in [
                 own,
                 other,
@@ -163,7 +163,7 @@ fn a_marking_that_only_another_workspace_knows_is_unknown() {
         let unknown = second.ingest(json!([marked("Does not know")])).await;
         let warning = unknown["warnings"][0].as_str().unwrap();
         assert!(warning.contains("held back"), "{warning}");
-        // Nor does a definition that comes to one workspace release what waits in the other.
+        // A definition that arrives in one workspace does not release objects in the other.
         let released = first.ingest(json!([marking])).await;
         assert_eq!(released["remarked"], 0);
         let found = second.search("Does not know").await;
@@ -211,7 +211,7 @@ fn a_foreign_session_answers_as_a_made_up_one() {
                 HashSet::from([(404, r#"{"error":"session not found"}"#.to_owned())])
             );
         }
-        // The attempt leaves nothing in the log of either that names the session as exported or denied.
+        // Neither audit log records an export or a denied export.
         for tenant in [&first, &second] {
             let logs = tenant.audit_logs().await;
             let exports = logs
@@ -235,7 +235,7 @@ fn the_audit_log_its_export_and_its_chain_hold_the_own_entries_only() {
             people.push((me["user"]["id"].clone(), me["workspace"]["id"].clone()));
             tenant.ingest(json!([stix::object("tool", word)])).await;
             tenant.search(word).await;
-            // A failed sign-in belongs to the workspace of the account.
+            // A failed sign-in is recorded in the workspace of the account.
             let email = me["user"]["email"].as_str().unwrap();
             app.anonymous().login(email, "wrong").await.refused(401).await;
         }
@@ -286,7 +286,7 @@ fn a_key_and_a_setting_count_in_their_own_workspace_only() {
                 (&json!(0), &json!("TLP:WHITE"))
             );
         }
-        // No parameter or header moves a caller into another workspace.
+        // No parameter or header switches a caller to another workspace.
         let id = first.get("/api/auth/me").await.expect(200).await["workspace"]["id"].clone();
         let id = id.as_str().unwrap();
         for name in ["ws", "workspace", "workspace_id", "tenant_id"] {

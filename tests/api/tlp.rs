@@ -1,4 +1,4 @@
-//! Traffic Light Protocol: nothing above what a caller may see leaves, by any way out.
+//! Traffic Light Protocol: nothing above a caller's clearance is disclosed by any endpoint.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ fn level(name: &Value) -> usize {
     LEVELS.iter().position(|known| name == known).unwrap()
 }
 
-/// What a workspace allows.
+/// The TLP policy of a workspace.
 #[derive(Debug, Clone, Copy)]
 struct Policy {
     ceiling: usize,
@@ -38,10 +38,10 @@ impl Policy {
     }
 }
 
-/// One random case: the markings of what is ingested, the settings, the caller, and the settings later.
+/// One random case: markings of the ingested objects, settings, caller, and later settings.
 #[derive(Debug, Clone)]
 struct Case {
-    /// Level and whether revoked, per node.
+    /// Level of each node and whether it is revoked.
     nodes: Vec<(usize, bool)>,
     identity: usize,
     edge: usize,
@@ -80,12 +80,12 @@ fn cases() -> impl Strategy<Value = Case> {
         )
 }
 
-/// Everything ever ingested, by the word that stands in it and in nothing else.
+/// Everything ingested so far, by a word that occurs only in that object.
 #[derive(Debug, Default)]
 struct World(HashMap<String, (usize, bool)>);
 
 impl World {
-    /// Fails when `text` holds a word of something that must not be seen.
+    /// Fails if `text` contains the word of an object that must stay hidden.
     #[track_caller]
     fn check(&self, text: &str, policy: Policy, rejected: bool, what: &str) {
         for (word, (level, revoked)) in &self.0 {
@@ -100,7 +100,7 @@ impl World {
     }
 }
 
-/// The objects of a case; each carries a word of its own.
+/// The objects of a case; each contains its own word.
 fn objects(case: &Case, number: usize, world: &mut World) -> Value {
     let mut word = |what: String, level: usize, revoked: bool| {
         let word = format!("{what}x{number}x");
@@ -118,7 +118,6 @@ fn objects(case: &Case, number: usize, world: &mut World) -> Value {
             json!({"labels": [LEVELS[*level]], "revoked": revoked, "created_by_ref": identity["id"]});
         objects.push(stix::with(stix::object("intrusion-set", &name), changes));
     }
-    // The source's name stands in the node too, so it must not be more than the node in this respect.
     let edge = word("edge".into(), case.edge, false);
     let changes = json!({"labels": [LEVELS[case.edge]], "description": edge});
     let relationship = stix::relationship(&objects[1], "related-to", &objects[2]);
@@ -131,7 +130,7 @@ fn nothing_above_the_callers_clearance_leaves_by_any_way() {
     run(async {
         let app = TestApp::spawn().await;
         let admin = app.admin.clone();
-        // Of the five callers only the first two may see rejected nodes.
+        // Only the first two of the five callers may see rejected nodes.
         let callers = [
             admin.clone(),
             app.user("analyst").await,
@@ -163,7 +162,7 @@ fn nothing_above_the_callers_clearance_leaves_by_any_way() {
                 .await;
             let found = found.expect(200).await;
             let results = found["results"].as_array().unwrap();
-            // The query itself is echoed; everything else counts.
+            // The query itself is echoed; the rest of the response is checked.
             let mut said = found.clone();
             said["query"] = Value::Null;
             world.check(&said.to_string(), policy, rejected, "search");
@@ -171,7 +170,7 @@ fn nothing_above_the_callers_clearance_leaves_by_any_way() {
             assert_eq!(found["count"], json!(results.len()));
             let highest = results.iter().map(|node| level(&node["tlp"])).max().unwrap_or(0);
             assert_eq!(level(&found["max_tlp"]), highest);
-            // What may be seen and carries the very word is found.
+            // A visible node that contains the exact word is found.
             let (first, revoked) = case.nodes[0];
             if policy.permits(first) && (rejected || !revoked) {
                 assert!(
@@ -185,7 +184,7 @@ fn nothing_above_the_callers_clearance_leaves_by_any_way() {
             let semantic = semantic.expect(200).await;
             world.check(&semantic.to_string(), policy, rejected, "semantic");
 
-            // Once under the settings of the search, once under settings that came later.
+            // Checked under the settings at the time of the search, and under later ones.
             let recall = stix::text(&found, "recall_id");
             for policy in case.policies {
                 policy.apply(&admin).await;
@@ -196,7 +195,7 @@ fn nothing_above_the_callers_clearance_leaves_by_any_way() {
     });
 }
 
-/// Reads and exports a session, and checks both against the settings of now.
+/// Reads and exports a session, and checks both against the current settings.
 async fn check_session(
     caller: &Client,
     recall: &str,
@@ -268,7 +267,7 @@ fn export_of_a_red_session_without_grant_is_403_and_audited() {
         );
         assert!(denied[0]["user_email"].as_str().unwrap().starts_with("viewer-"));
         assert!(app.admin.audited("recall.export").await.is_empty());
-        // The grant counts at the export, not at the search; and so does its withdrawal.
+        // The grant, and its withdrawal, apply at export rather than at search.
         app.admin.settings(json!({"red_export_grant": true})).await;
         viewer.export(recall).await;
         app.admin.settings(json!({"red_export_grant": false})).await;

@@ -1,4 +1,4 @@
-//! What the tests of the ways in other than STIX share.
+//! Shared helpers for the tests of the ingest endpoints other than STIX.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::helpers::{Client, encode};
 use crate::stix::text;
 
 impl Client {
-    /// Opens the caller's workspace for every marking, in and out.
+    /// Opens the caller's workspace for every marking, for reads and exports.
     pub async fn open(&self) {
         let all = json!({"tlp_ceiling": "TLP:RED", "elevated_clearance": true, "red_export_grant": true});
         self.settings(all).await;
@@ -20,27 +20,27 @@ impl Client {
         answer["results"].clone()
     }
 
-    /// What an ingest route says against a body.
+    /// The error of an ingest endpoint that refuses a body.
     pub async fn refuses(&self, way: &str, body: &Value) -> String {
         let answer = self.post(&format!("/api/ingest/{way}"), body).await;
         answer.refused(400).await
     }
 
-    /// The nodes among the first hundred answers to `query`.
+    /// The nodes among the first hundred results for `query`.
     pub async fn nodes_of(&self, query: &str) -> Vec<Value> {
         let path = format!("/api/recall/search?{}", encode(&[("q", query), ("limit", "100")]));
         let found = self.get(&path).await.expect(200).await;
         found["results"].as_array().unwrap().clone()
     }
 
-    /// The nodes of this name, to be found by it.
+    /// The nodes with this name, found by searching for it.
     pub async fn named(&self, name: &str) -> Vec<Value> {
         let mut found = self.nodes_of(name).await;
         found.retain(|node| text(node, "name") == name);
         found
     }
 
-    /// The one node of this name.
+    /// The only node with this name.
     #[track_caller]
     pub fn one(&self, name: &str) -> impl Future<Output = Value> {
         let caller = std::panic::Location::caller();
@@ -52,7 +52,7 @@ impl Client {
     }
 }
 
-/// The counters of an answer: nodes created, nodes updated, evidence created.
+/// The counters of a response: nodes created, nodes updated, evidence created.
 pub fn counts(results: &Value) -> [u64; 3] {
     ["nodes_created", "nodes_updated", "evidence_created"].map(|key| {
         results[key]

@@ -1,4 +1,4 @@
-//! Workspaces: who makes them, how they start, and how their settings change.
+//! Workspaces: who may create them, their initial state, and changes to their settings.
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};

@@ -1,12 +1,13 @@
-// Real input that lies beside the repository, for unit tests and API tests alike.
+// Real input that lies beside the repository, for unit and API tests alike.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Names the file to which each skip is written, so that a run without the real input does not look like a full one.
+/// Environment variable naming the file that records skipped tests, so that a run without real input is not taken for a
+/// full one.
 const SKIP_LOG: &str = "THREAT_MEMORY_SKIP_LOG";
 
-/// The real input at `path`; `None` where it is absent, and the test skips.
+/// The real input at `path`; `None` if it is missing, and the test is skipped.
 pub fn shared(path: &str) -> Option<PathBuf> {
     let found = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../shared")).join(path);
     if found.exists() {
@@ -16,7 +17,7 @@ pub fn shared(path: &str) -> Option<PathBuf> {
     None
 }
 
-/// Says, and where it is asked for writes down, why a test does not run.
+/// Prints why a test is skipped, and records it in the log if one is set.
 pub fn skipped(why: &str) {
     let test = std::thread::current().name().unwrap_or("a test").to_owned();
     eprintln!("skipped: {test}: {why}");

@@ -21,7 +21,7 @@ const SETTINGS: ActorSettings = ActorSettings {
     write_timeout_ms: 20_000,
 };
 
-/// Runs a test as the program runs, on threads whose stack fits the engine.
+/// Runs a test as production does, on threads whose stack is large enough for the engine.
 fn run<F: Future<Output = ()>>(test: F) {
     let system = actix::System::with_tokio_rt(|| {
         tokio::runtime::Builder::new_multi_thread()

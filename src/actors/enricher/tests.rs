@@ -1,4 +1,4 @@
-//! What the rules found keeps its name when a language model has read the text too.
+//! Findings of the rules keep their names after a language model has read the text too.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use crate::domain::extraction::{Gazetteer, entities_of, entity_of_name};
 use crate::domain::memory::entity::{EntityDraft, mentions_in};
 use crate::domain::node::NodeType;
 
-/// The keys of everything that is mentioned.
+/// The keys of all mentioned entities.
 fn keys(entities: &[EntityDraft]) -> BTreeSet<String> {
     entities.iter().map(|entity| entity.key.to_string()).collect()
 }
@@ -25,7 +25,7 @@ fn a_model_that_finds_nothing_leaves_every_entity_and_relationship_as_the_rules_
     ];
     for text in named.chain(kinds.map(str::to_owned)) {
         let (again, rules) = (mentions_of(entities_of(&text)), mentions_in(&text));
-        // Weak hits are left to the rules.
+        // Weak findings are left to the rules.
         assert!(keys(&again.entities).is_subset(&keys(&rules.entities)), "{text}");
         assert!(!again.entities.is_empty(), "{text}");
         for relation in &again.relations {
@@ -78,7 +78,7 @@ fn the_status_is_what_the_worker_does_whatever_waits() {
         (true, 0, PROCESSING, "processing"),
         (true, 0, BACKING_OFF, "backing_off"),
         (true, 3, BACKING_OFF, "backing_off"),
-        // No model: what waits stays where it is.
+        // Without a model, waiting notes stay queued.
         (false, 3, IDLE, "paused"),
         (false, 0, IDLE, "idle"),
     ] {

@@ -1,4 +1,4 @@
-//! What all requests to the graph share: the store, the index, and the order of each workspace's writes.
+//! State shared by all requests to the graph: the store, the index, and the write order of each workspace.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -20,30 +20,30 @@ use crate::store::{Change, Store};
 
 /// Nodes read and indexed at a time while an index catches up.
 const PAGE: usize = 2000;
-/// Documents embedded at a time: some tens of milliseconds.
+/// Documents embedded at a time, which takes some tens of milliseconds.
 const DOCS_PER_PIECE: usize = 256;
-/// Nodes of a write that are made into documents, embedded and indexed at a time, at least: a document takes several times
-/// the memory of a small node.
+/// Minimum number of a write's nodes turned into documents, embedded and indexed at a time: a document takes several
+/// times the memory of a small node.
 const NODES_PER_PAGE: usize = 500;
-/// Most pages of a write: each is a commit of the text index.
+/// Maximum number of pages per write: each is a commit of the text index.
 const MAX_PAGES: usize = 16;
-/// Microseconds that a transaction of another process, or the difference of two clocks, may take.
+/// Microseconds allowed for another process's open transaction or for clock skew.
 const OVERLAP: u64 = 120_000_000;
 
-/// What is not in this process.
+/// What the graph depends on outside this process.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Surroundings {
-    /// The model is elsewhere and slow: an index that catches up is searchable by words first.
+    /// The embedding model is remote and slow: an index that catches up is searchable by words first.
     pub remote_model: bool,
-    /// Other processes write to the same database.
+    /// Whether other processes write to the same database.
     pub shared_store: bool,
-    /// How often nodes without a vector of the current model get one (`embedding.fill_seconds`).
+    /// Interval at which nodes without a vector of the current model get one (`embedding.fill_seconds`).
     pub fill_interval: Duration,
-    /// After which time without a write an index writer gives back its memory (`search.idle_writer_seconds`).
+    /// Idle time after which an index writer releases its memory (`search.idle_writer_seconds`).
     pub idle_writer: Duration,
 }
 
-/// What is searched.
+/// What the index covers.
 pub enum Holds {
     /// The nodes of every workspace: the hosted service.
     Nodes,
@@ -51,7 +51,7 @@ pub enum Holds {
     Notes(Box<Memory>),
 }
 
-/// The graph behind the actor.
+/// State of the graph actor.
 pub struct GraphCore {
     pub(super) store: Arc<Store>,
     pub(super) index: Arc<SearchIndex>,
@@ -85,7 +85,7 @@ impl GraphCore {
         Arc::clone(workspaces.entry(ws).or_default())
     }
 
-    /// The index of a workspace, caught up with the store; the first call of a process does the work.
+    /// The index of a workspace, caught up with the store; the first call in a process does the work.
     pub(super) async fn index_of(&self, ws: Uuid) -> Result<Arc<WorkspaceIndex>, DomainError> {
         let state = self.state(ws);
         state.caught_up.get_or_try_init(|| self.catch_up(ws)).await?;
@@ -97,9 +97,9 @@ impl GraphCore {
         blocking(move || index.workspace(ws).map_err(index_failed)).await
     }
 
-    /// Brings the index of a workspace up to the store: after a cut, an update or a change of model.
+    /// Brings the index of a workspace up to date with the store: after a crash, an update or a change of model.
     async fn catch_up(&self, ws: Uuid) -> Result<(), DomainError> {
-        // No write may pass between the last page and the first request.
+        // No write may slip in between the last page and the first request.
         let state = self.state(ws);
         let _writing = state.writing.lock().await;
         let target = self.open_index(ws).await?;
@@ -133,8 +133,8 @@ impl GraphCore {
         Ok(())
     }
 
-    /// What was written after a revision, a page of it, as the index keeps it, and the last revision of the page; without
-    /// what is `known`. Nothing when nothing was written.
+    /// One page of documents written after a revision, without those that are `known`, and the last revision of the
+    /// page. `None` when nothing was written.
     async fn docs_after(
         &self,
         ws: Uuid,
@@ -156,7 +156,7 @@ impl GraphCore {
         let docs = match &self.holds {
             Holds::Nodes => {
                 let nodes = self.store.nodes_to_index(ws, &ids).await?;
-                // What was written again since comes with a later page.
+                // Nodes rewritten since then come with a later page.
                 let nodes = nodes.iter().filter(|stored| stored.rev <= last);
                 nodes.map(documents::of_stored).collect()
             }
@@ -171,7 +171,7 @@ impl GraphCore {
         Ok(Some((docs, last)))
     }
 
-    /// The revision below which no other process has a transaction under way any more.
+    /// The revision below which no other process still has an open transaction.
     fn settled(&self, rev: u64) -> u64 {
         if self.surroundings.shared_store {
             rev.saturating_sub(OVERLAP)
@@ -183,7 +183,7 @@ impl GraphCore {
     /// Indexes what other processes wrote to a shared database.
     pub async fn follow(&self) {
         for (ws, state) in self.states() {
-            // An index nobody has asked for yet catches up when it is opened.
+            // An index that has not been opened yet catches up when it is.
             if self.surroundings.shared_store
                 && state.caught_up.initialized()
                 && let Err(error) = self.follow_workspace(ws, &state).await
@@ -218,8 +218,8 @@ impl GraphCore {
             .collect()
     }
 
-    /// Indexes, embedding first if asked to; returns when a search sees the nodes. False when they have no
-    /// vectors yet.
+    /// Indexes documents, embedding them first if asked to; returns once a search sees the nodes. False when they
+    /// have no vectors yet.
     async fn apply(
         &self,
         ws: Uuid,
@@ -242,11 +242,11 @@ impl GraphCore {
         Ok(embedded)
     }
 
-    /// Documents with their vectors, made piece by piece; false when the model can't be reached.
+    /// Embeds documents piece by piece; false when the model can't be reached.
     async fn embedded(&self, ws: Uuid, docs: Vec<IndexDoc>) -> Result<(Vec<IndexDoc>, bool), DomainError> {
         let index = Arc::clone(&self.index);
         if self.surroundings.remote_model {
-            // That is waiting, not work.
+            // A remote model means waiting, not CPU work.
             return blocking(move || {
                 let mut docs = docs;
                 let embedded = documents::embed(&index, &mut docs);
@@ -273,15 +273,15 @@ impl GraphCore {
         Ok((done, true))
     }
 
-    /// Notes that a revision is durable; to be called before the workspace's write lock is given back.
+    /// Records that a revision is durable; call before releasing the workspace's write lock.
     pub(super) fn committed(state: &WorkspaceState, rev: u64) {
         let mut unindexed = state.unindexed();
         unindexed.revs.insert(rev);
         unindexed.highest = unindexed.highest.max(rev);
     }
 
-    /// Indexes what a committed revision changed, a page of documents after the other until there is none; the last one
-    /// carries the mark. After a failure the checkpoint stays below the revision and the background filling tries again.
+    /// Indexes what a committed revision changed, page by page; the last page advances the checkpoint. After a
+    /// failure the checkpoint stays below the revision and the background fill tries again.
     pub(super) async fn index_revision<P>(
         &self,
         ws: Uuid,
@@ -307,7 +307,7 @@ impl GraphCore {
         self.indexed(ws, state, rev, applied);
     }
 
-    /// Indexes some of what a revision changed; the last page carries the mark.
+    /// Indexes one page of a revision; `mark` is set on the last page and becomes the checkpoint.
     async fn index_page(
         &self,
         ws: Uuid,
@@ -320,7 +320,7 @@ impl GraphCore {
             .await
     }
 
-    /// Notes what came of indexing a revision: whether its nodes have their vectors.
+    /// Records the outcome of indexing a revision: whether its nodes have their vectors.
     fn indexed(&self, ws: Uuid, state: &WorkspaceState, rev: u64, applied: Result<bool, DomainError>) {
         match applied {
             Ok(embedded) => {
@@ -342,8 +342,8 @@ impl GraphCore {
         }
     }
 
-    /// Gives nodes their vectors that were indexed without: after a change of model, or while the model
-    /// could not be reached.
+    /// Adds the vectors of nodes indexed without one: after a change of model, or while the model could not be
+    /// reached.
     pub async fn fill_vectors(&self) {
         for (ws, state) in self.states() {
             let from = {
@@ -368,7 +368,7 @@ impl GraphCore {
         }
     }
 
-    /// Stores how far the index is complete, so that the next start need not fill it in again.
+    /// Advances the index's checkpoint, so that the next start need not fill in the same vectors again.
     async fn move_mark(&self, ws: Uuid, state: &WorkspaceState) {
         let mark = state.unindexed().mark(u64::MAX);
         let moved = async {
@@ -380,7 +380,8 @@ impl GraphCore {
         }
     }
 
-    /// Fills in the vectors of everything written after a revision; where it had to stop, if it had to.
+    /// Fills in the vectors of everything written after a revision; returns the revision where it had to stop, if
+    /// any.
     async fn fill_workspace(&self, ws: Uuid, mut after: u64) -> Option<u64> {
         loop {
             let page = async {
@@ -388,7 +389,7 @@ impl GraphCore {
                     return Ok(None);
                 };
                 let target = self.open_index(ws).await?;
-                // The mark of this moment stays: other revisions may still be on their way.
+                // Keep the current checkpoint: other revisions may still be in flight.
                 let mark = target.checkpoint();
                 let applied = self.apply(ws, &target, docs, mark, true).await?;
                 Ok::<_, DomainError>(Some((last, applied)))
@@ -408,7 +409,7 @@ impl GraphCore {
         }
     }
 
-    /// Whether vectors come from elsewhere, and so later.
+    /// Whether vectors come from a remote model, and so arrive later.
     pub(super) fn remote_model(&self) -> bool {
         self.surroundings.remote_model
     }
@@ -417,10 +418,10 @@ impl GraphCore {
         &self.audit
     }
 
-    /// Hands an entry that is in the log to the audit writer for its link.
+    /// Hands an entry that is already in the log to the audit writer to be linked.
     pub(super) async fn chain(&self, entry: AuditEntry) {
         if let Err(error) = self.audit.call(Chain(entry)).await {
-            // Not lost: entries without a link are linked at the next start.
+            // Not lost: unlinked entries are linked at the next start.
             tracing::warn!(?error, "audit entry waits for its link");
         }
     }
@@ -443,7 +444,7 @@ impl GraphCore {
         }
     }
 
-    /// Writes what searches have seen from memory only for `age` into the indexes on disk.
+    /// Flushes to disk what has been searchable only from memory for `age`.
     pub async fn flush_indexes(&self, age: Duration) {
         let index = Arc::clone(&self.index);
         let flushed = blocking(move || index.flush_older_than(age).map_err(index_failed)).await;
@@ -452,7 +453,7 @@ impl GraphCore {
         }
     }
 
-    /// Gives back the memory of index writers that had nothing to do for `idle`.
+    /// Releases the memory of index writers that have been idle for `idle`.
     pub async fn close_idle_indexes(&self, idle: Duration) {
         let index = Arc::clone(&self.index);
         let closed = blocking(move || index.close_idle(idle).map_err(index_failed)).await;
@@ -462,7 +463,7 @@ impl GraphCore {
     }
 }
 
-/// How many of the nodes that a write changed are indexed at a time.
+/// Page size for indexing a write that changed this many nodes.
 pub(super) fn page_of(nodes: usize) -> usize {
     nodes.div_ceil(MAX_PAGES).max(NODES_PER_PAGE)
 }

@@ -1,4 +1,4 @@
-//! One node or one evidence record, by its id: filtered as a search is, and audited.
+//! Reads one node or one evidence record by id, filtered as a search is, and audited.
 
 use std::sync::Arc;
 
@@ -16,20 +16,20 @@ use crate::domain::principal::Principal;
 use crate::domain::session::Visible;
 use crate::store::Page;
 
-/// Most evidence records that are shown beside a node; the ids of all of them stand in the node.
+/// Maximum number of evidence records shown with a node; the node lists the ids of all of them.
 const MAX_EVIDENCE: usize = 100;
 
-/// Reads a node with what surrounds it.
+/// Reads a node with its evidence and relationships.
 #[derive(Debug)]
 pub struct ReadNode {
     pub by: Principal,
     pub node: Uuid,
     pub include_rejected: bool,
-    /// Of its relationships.
+    /// Page of its relationships.
     pub page: Page,
 }
 
-/// A node with what surrounds it.
+/// A node with its evidence and relationships.
 #[derive(Debug)]
 pub struct NodeDetail {
     pub node: KgNode,
@@ -71,7 +71,7 @@ impl Work for ReadNode {
             .store
             .relationships_of(ws, node, (highest, include_rejected), page)
             .await?;
-        // Linked in the order of their arrival, so the last are the newest.
+        // Linked in order of arrival, so the last are the newest.
         let linked = &found.linked_evidence_ids;
         let older = linked.len().saturating_sub(MAX_EVIDENCE);
         let evidence = core

@@ -1,4 +1,4 @@
-//! From a node to what the search index keeps of it.
+//! Converts nodes to documents of the search index.
 
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -10,7 +10,7 @@ use crate::domain::tlp::Tlp;
 use crate::search::{IndexDoc, SearchIndex, embedding_text};
 use crate::store::StoredNode;
 
-/// Properties whose values name exactly this node.
+/// Properties whose values identify exactly this node.
 const IDENTIFIERS: [&str; 3] = ["stix_id", "external_ids", "value"];
 /// Properties whose values are worth searching.
 const SEARCHED: [&str; 6] = [
@@ -22,7 +22,7 @@ const SEARCHED: [&str; 6] = [
     "x_mitre_platforms",
 ];
 
-/// Texts that are embedded in one call; a remote model splits them further.
+/// Texts embedded per call; a remote model splits them further.
 const EMBEDDED_AT_A_TIME: usize = 256;
 
 /// The document of a stored node.
@@ -43,7 +43,7 @@ pub(super) fn of_stored(stored: &StoredNode) -> IndexDoc {
 
 /// The document of a STIX object that was just written.
 pub(super) fn of_stix(id: Uuid, rev: u64, node: &StixNode) -> IndexDoc {
-    // The planner wrote it.
+    // The planner wrote this JSON, so it parses.
     let properties = serde_json::from_str(&node.properties).unwrap_or_default();
     let facts = DocumentParts {
         id,
@@ -58,7 +58,7 @@ pub(super) fn of_stix(id: Uuid, rev: u64, node: &StixNode) -> IndexDoc {
     facts.into_doc()
 }
 
-/// The document of a note; one that lost its place is in no search.
+/// The document of a note; a superseded note is not searchable.
 pub(super) fn of_note(note: &Note, rev: u64) -> IndexDoc {
     if note.superseded_by.is_some() {
         return IndexDoc::removal(note.id, rev);
@@ -66,7 +66,7 @@ pub(super) fn of_note(note: &Note, rev: u64) -> IndexDoc {
     IndexDoc {
         node_id: note.id,
         rev,
-        // Notes have an index to themselves; this type is the one for texts.
+        // Notes have an index of their own; this type is the one for texts.
         node_type: NodeType::Osint,
         status: NodeStatus::Active,
         tlp: Tlp::White,
@@ -78,8 +78,8 @@ pub(super) fn of_note(note: &Note, rev: u64) -> IndexDoc {
     }
 }
 
-/// Gives every document its vector that has none; false when the model can't be reached: then they are found by words
-/// only until the vectors have been filled in.
+/// Embeds every document that has no vector; false when the model can't be reached. Such documents are found by words
+/// only until their vectors have been filled in.
 pub(super) fn embed(index: &SearchIndex, docs: &mut [IndexDoc]) -> bool {
     let mut docs: Vec<&mut IndexDoc> = docs
         .iter_mut()
@@ -88,7 +88,7 @@ pub(super) fn embed(index: &SearchIndex, docs: &mut [IndexDoc]) -> bool {
     if docs.is_empty() {
         return true;
     }
-    // A few at a time: a text and its vector of floats are needed only until the vector is made.
+    // In small batches: a text and its float vector are needed only until the stored vector is made.
     let nodes = docs.len();
     for docs in docs.chunks_mut(EMBEDDED_AT_A_TIME) {
         let texts: Vec<String> = docs

@@ -1,4 +1,4 @@
-//! Every other way in: drafts, and the commit of staged ones.
+//! Ingest of drafts, which every source other than STIX produces, and the commit of staged drafts.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -23,18 +23,18 @@ use crate::domain::tlp::Tlp;
 use crate::search::{Filter, Hit, KeyKind, Mode, SearchIndex, WorkspaceIndex, embedding_text};
 use crate::store::{DraftsWrite, IngestResult};
 
-/// Cosine from which two nodes may mean the same.
+/// Cosine similarity from which two nodes may mean the same.
 const SAME_MEANING: f32 = 0.8;
-/// Most identifiers of one draft that are looked up.
+/// Maximum number of identifiers looked up per draft.
 const MAX_KEYS: usize = 20;
-/// Most candidates that are shown per entity.
+/// Maximum number of candidates shown per entity.
 const CANDIDATES: usize = 5;
-/// Drafts that are looked up at a time: some tens of milliseconds.
+/// Drafts looked up at a time, which takes some tens of milliseconds.
 const DRAFTS_PER_PIECE: usize = 500;
 /// Properties that name exactly one thing.
 const IDENTIFIERS: [&str; 2] = ["value", "external_ids"];
 
-/// Takes drafts in: all of them, or, on an error, none.
+/// Ingests drafts: all of them, or, on an error, none.
 #[derive(Debug)]
 pub struct IngestDrafts {
     pub by: Principal,
@@ -45,7 +45,7 @@ pub struct IngestDrafts {
     pub action: &'static str,
 }
 
-/// What an ingest of drafts did.
+/// Outcome of an ingest of drafts.
 #[derive(Debug)]
 pub struct DraftsDone {
     pub result: IngestResult,
@@ -68,7 +68,7 @@ impl Work for IngestDrafts {
     }
 }
 
-/// Looks for stored nodes that extracted entities may be.
+/// Finds stored nodes that extracted entities may be duplicates of.
 #[derive(Debug)]
 pub struct FindDuplicates {
     pub by: Principal,
@@ -122,7 +122,7 @@ impl Work for FindDuplicates {
     }
 }
 
-/// Asks for the decided entities of one batch to become nodes, all or nothing.
+/// Commits the decided entities of one batch as nodes, all or nothing.
 #[derive(Debug)]
 pub struct CommitStaged {
     pub by: Principal,
@@ -214,7 +214,7 @@ impl GraphCore {
         let state = self.state(ws);
         let done = {
             let _writing = state.writing.lock().await;
-            // The names of what was committed just before must be known, or a node would be doubled.
+            // The names committed just before must be visible, or a node would be duplicated.
             state.settled().await?;
             let merges = same_nodes(ws, &target, Arc::clone(&drafts), highest).await?;
             let write = DraftsWrite {
@@ -230,7 +230,7 @@ impl GraphCore {
             Self::committed(&state, done.rev);
             done
         };
-        // Nothing is tried again from here on, so a large request gives its memory back before the index needs some.
+        // Nothing is retried from here on, so a large request releases its memory before the index needs some.
         drop(drafts);
         self.index_stored(ws, &state, done.rev, &done.touched).await;
         self.chain(audit(&done.result)).await;
@@ -240,7 +240,7 @@ impl GraphCore {
         })
     }
 
-    /// Indexes what a revision changed, a page of it at a time.
+    /// Indexes what a revision changed, page by page.
     pub(super) async fn index_stored(&self, ws: Uuid, state: &WorkspaceState, rev: u64, touched: &[Uuid]) {
         let pages = touched.chunks(page_of(touched.len())).map(|page| async move {
             let nodes = self.store.nodes_to_index(ws, page).await?;
@@ -251,7 +251,7 @@ impl GraphCore {
     }
 }
 
-/// The stored nodes that drafts are, by position, looked up piece by piece.
+/// The stored nodes that the drafts denote, by position, looked up piece by piece.
 async fn same_nodes(
     ws: Uuid,
     target: &Arc<WorkspaceIndex>,
@@ -271,7 +271,7 @@ async fn same_nodes(
     Ok(same)
 }
 
-/// The stored nodes that drafts are: those of the same type that carry the draft's name or external id, as far
+/// The stored nodes that the drafts denote: those of the same type that carry the draft's name or external id, as far
 /// as the writer may see them.
 fn same_of<'d>(
     target: &WorkspaceIndex,
@@ -285,7 +285,7 @@ fn same_of<'d>(
         keys.extend(strings(properties.get("external_ids")).take(MAX_KEYS));
         let filter = Filter {
             node_types: Some(alike(draft.node_type)),
-            // What is hidden from the writer must not choose, not even for a draft that is hidden too.
+            // Nodes hidden from the writer must not influence the match, not even for a draft that is hidden too.
             ..Filter::up_to(highest)
         };
         let mut found = target.lookup(&keys, &filter).map_err(index_failed)?;
@@ -293,7 +293,7 @@ fn same_of<'d>(
             let others = known_names(draft.node_type, &draft.name);
             found = target.lookup(&others, &filter).map_err(index_failed)?;
         }
-        // An identifier says more than a name, and a name more than an alias.
+        // An identifier is stronger evidence than a name, and a name than an alias.
         if let Some(best) = found.into_iter().max_by_key(|hit| hit.kind) {
             same.push((place, best.node_id));
         }
@@ -301,14 +301,14 @@ fn same_of<'d>(
     Ok(same)
 }
 
-/// The names under which everybody knows what this name stands for, such as Fancy Bear for APT28.
+/// Well-known synonyms of a name, such as Fancy Bear for APT28.
 fn known_names(node_type: NodeType, name: &str) -> Vec<&'static str> {
     let entry = Gazetteer::shared().resolve(name);
     let entry = entry.filter(|entry| entry.kind.node_type() == node_type);
     entry.into_iter().flat_map(Entry::names).collect()
 }
 
-/// A CVE is a vulnerability under another name.
+/// Types that count as equal: a CVE is a vulnerability under another name.
 fn alike(node_type: NodeType) -> Vec<NodeType> {
     match node_type {
         NodeType::Cve | NodeType::Vulnerability => vec![NodeType::Cve, NodeType::Vulnerability],
@@ -350,7 +350,7 @@ fn candidates(
             None => found.push((hit.node_id, matched, score)),
         }
     }
-    // Indicators that look alike are different indicators.
+    // Indicators that look alike are still different indicators.
     if entity.node_type != NodeType::Ioc {
         for hit in alike_in_meaning(index, target, entity, &filter)? {
             if !found.iter().any(|(id, ..)| *id == hit.node_id) {
@@ -373,7 +373,7 @@ fn alike_in_meaning(
         .map(str::to_owned)
         .collect();
     let text = embedding_text(&entity.name, &aliases, &entity.description);
-    // Without the model there are no candidates by meaning; those by name are there all the same.
+    // Without the model there are no candidates by meaning, only those by name.
     let Ok(vector) = index.embed_query(&text) else {
         return Ok(Vec::new());
     };

@@ -1,4 +1,4 @@
-//! STIX out: every check is made again, on the rows as they are now.
+//! STIX export: every check is made again on the current rows.
 
 use std::collections::{HashMap, HashSet};
 use std::future::Future;
@@ -20,14 +20,14 @@ use crate::domain::stix::synthesize::{self, Origin};
 use crate::domain::tlp::Tlp;
 use crate::store::{EdgeRecord, HeldBack, StoredNode};
 
-/// The nodes of a session; of those held back, the markings.
+/// The nodes of a session, and the markings of those withheld.
 type Nodes = HeldBack<Vec<StoredNode>, Vec<Tlp>>;
-/// The relationships among them; of those held back, the ends.
+/// The relationships among them, and the ends of those withheld.
 type Edges = HeldBack<Vec<EdgeRecord>, Vec<(Uuid, Uuid)>>;
 
-/// Source redistribution state that lets an object leave.
+/// Redistribution state of a source that permits export.
 const ALLOWED: &str = "allowed";
-/// How far references of references are followed; more is nobody's bundle.
+/// Maximum depth to which references are followed; no real bundle goes deeper.
 const MAX_HOPS: usize = 32;
 const MAX_SUPPORTING: usize = 10_000;
 
@@ -42,7 +42,7 @@ pub struct ExportSession {
 #[derive(Debug)]
 pub struct Exported {
     pub bundle: String,
-    /// Objects that were left out because a marking of theirs is not defined.
+    /// Objects withheld because one of their markings is not defined.
     pub held_back: u64,
 }
 
@@ -66,7 +66,7 @@ impl Work for ExportSession {
             .ok_or(DomainError::NotFound("session"))?;
         let include_rejected = record.include_rejected && by.may_see_rejected();
         let highest = by.workspace.clearance().highest();
-        // Without the grant no RED object leaves, be it a result, a relationship or an author.
+        // Without the grant no RED object is exported, be it a result, a relationship or an author.
         let leaving = if by.workspace.red_export_grant {
             highest
         } else {
@@ -78,7 +78,7 @@ impl Work for ExportSession {
             .nodes_to_export(ws, &record.session.node_ids, highest, include_rejected)
             .await?;
         if let Some(reason) = refusal(&by, &nodes) {
-            // The denial is in the log before the answer leaves.
+            // The denial must be in the log before the response is sent.
             let entry = AuditEntry::by(
                 &by,
                 "recall.export_denied",
@@ -119,7 +119,7 @@ impl Work for ExportSession {
 }
 
 impl GraphCore {
-    /// Notes an export in the audit log: how many nodes left, and how many objects were held back.
+    /// Audits an export: how many nodes were exported, and how many objects were withheld.
     async fn log_export(
         &self,
         by: &Principal,
@@ -134,7 +134,7 @@ impl GraphCore {
         self.audit().call(Append(entry)).await.map(drop)
     }
 
-    /// Begins to read the relationships among these nodes of the workspace, hidden ones included.
+    /// Starts reading the relationships among these nodes of the workspace, hidden ones included.
     fn edges_among(
         &self,
         ws: Uuid,
@@ -145,7 +145,7 @@ impl GraphCore {
         beside(async move { store.relationships_among(ws, &nodes, highest).await })
     }
 
-    /// Everything the bundle is made of, in the order of the session, and how much else is held back.
+    /// Collects everything the bundle consists of, in the order of the session, and counts what else is withheld.
     async fn parts(
         &self,
         by: &Principal,
@@ -183,7 +183,7 @@ impl GraphCore {
         Ok((parts, held))
     }
 
-    /// Adds the nodes as STIX objects, in the order of the session; their STIX ids.
+    /// Adds the nodes as STIX objects, in the order of the session; returns their STIX ids.
     async fn add_nodes(
         &self,
         (ws, highest): (Uuid, Tlp),
@@ -221,8 +221,8 @@ impl GraphCore {
         Ok(stix_ids)
     }
 
-    /// Adds what the parts refer to, and what that refers to, as far as the caller may see it and it may leave; how much
-    /// is held back.
+    /// Adds the objects that the parts refer to, transitively, as far as the caller may see and export them; returns
+    /// how many are withheld.
     async fn add_supporting(
         &self,
         ws: Uuid,
@@ -253,7 +253,7 @@ impl GraphCore {
     }
 }
 
-/// Why these rows must not leave, if they must not. What is held back does not leave, but the session holds it.
+/// Why these rows may not be exported, if they may not. Withheld RED nodes count too: they are part of the session.
 fn refusal(by: &Principal, nodes: &Nodes) -> Option<String> {
     let red =
         nodes.leaving.iter().any(|stored| stored.node.tlp == Tlp::Red) || nodes.held.contains(&Tlp::Red);
@@ -265,7 +265,8 @@ fn refusal(by: &Principal, nodes: &Nodes) -> Option<String> {
     bound.then(|| "a source of this session does not allow redistribution".into())
 }
 
-/// An edge as a STIX relationship: its original, or what we know of it. None where an end does not leave.
+/// An edge as a STIX relationship: its original, or one built from what is stored. `None` when an end is not
+/// exported.
 fn relationship(edge: EdgeRecord, stix_ids: &HashMap<Uuid, String>, author: &str) -> Option<ExportObject> {
     let (source, target) = (stix_ids.get(&edge.source)?, stix_ids.get(&edge.target)?);
     let raw = match edge.raw {

@@ -1,4 +1,4 @@
-//! STIX in.
+//! STIX ingest.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -20,13 +20,13 @@ use crate::domain::stix::object;
 use crate::domain::stix::objects::Objects;
 use crate::store::{IngestResult, Remarked, StixIngested, node_id};
 
-/// Name in the audit log of marking anew what waited for a definition.
+/// Audit action for re-marking objects that waited for a marking definition.
 const REMARKED: &str = "ingest.stix_remarked";
 
-/// Objects that are planned at a time: some tens of milliseconds.
+/// Objects planned at a time, which takes some tens of milliseconds.
 const OBJECTS_PER_PIECE: usize = 200;
 
-/// Takes the objects of a STIX bundle in: all of them that are usable, or, on an error, none.
+/// Ingests the objects of a STIX bundle: all usable ones, or, on an error, none.
 #[derive(Debug)]
 pub struct IngestStix {
     pub by: Principal,
@@ -34,14 +34,14 @@ pub struct IngestStix {
     pub defaults: Defaults,
 }
 
-/// What an ingest did.
+/// Outcome of an ingest.
 #[derive(Debug)]
 pub struct Ingested {
     pub result: IngestResult,
     pub skipped: SkipReport,
-    /// What was taken in and is held back, line by line.
+    /// One warning for each object that was ingested but is withheld from export.
     pub warnings: Vec<String>,
-    /// Objects from earlier that were marked anew, because this bundle defines a marking of theirs.
+    /// Earlier objects that were re-marked because this bundle defines one of their markings.
     pub remarked: u64,
 }
 
@@ -74,7 +74,7 @@ impl GraphCore {
         let known = self.store.markings(ws, &objects.foreign_markings()).await?;
         let plan = planned(ws, objects, defaults, known).await?;
 
-        // One id for all tries: a retry after an unknown outcome must not write the entry twice.
+        // One id for all attempts: a retry after an unknown outcome must not write the entry twice.
         let entry = AuditEntry::by(&by, "ingest.stix", "node", Outcome::Success, clock::now());
         let audit = |result: &IngestResult, skipped: &ingest::SkipReport| {
             entry
@@ -112,7 +112,7 @@ impl GraphCore {
         })
     }
 
-    /// Indexes those of the nodes of a bundle that were written; each page gives its nodes' memory back.
+    /// Indexes the nodes of a bundle that were written; each page frees its nodes' memory.
     async fn index_planned(
         &self,
         ws: Uuid,
@@ -137,7 +137,7 @@ impl GraphCore {
         self.index_revision(ws, state, rev, pages).await;
     }
 
-    /// Marks anew what waits for these markings, as far as they are defined; to be called under the write lock.
+    /// Re-marks the objects that wait for these markings, where the markings are defined; call under the write lock.
     async fn release(
         &self,
         ws: Uuid,
@@ -180,7 +180,7 @@ impl GraphCore {
         released
     }
 
-    /// Marks anew what was cut off, or came to another process at the same moment as the definition it waits for.
+    /// Re-marks objects left by an interrupted run, or ingested by another process just as their definition arrived.
     pub(super) async fn release_waiting(&self, ws: Uuid) -> Result<(), DomainError> {
         let here = IpAddr::from([127, 0, 0, 1]);
         let entry = || AuditEntry::anonymous(ws, here, REMARKED, "node", Outcome::Success, clock::now());
@@ -194,7 +194,7 @@ impl GraphCore {
         self.show_remarked(ws, &state, released).await.map(drop)
     }
 
-    /// Shows in the index what was marked anew; the number of objects.
+    /// Indexes the re-marked nodes; returns the number of re-marked objects.
     async fn show_remarked(
         &self,
         ws: Uuid,
@@ -209,12 +209,12 @@ impl GraphCore {
         for entry in released.entries {
             self.chain(entry).await;
         }
-        // What is left waits for the next bundle that names the marking, or the next start.
+        // The rest waits for the next bundle that names the marking, or for the next start.
         released.failure.map_or(Ok(objects), Err)
     }
 }
 
-/// What was marked anew, and what stopped it.
+/// What was re-marked, and the error that stopped it, if any.
 #[derive(Default)]
 struct Released {
     pages: Vec<Remarked>,
@@ -222,7 +222,7 @@ struct Released {
     failure: Option<DomainError>,
 }
 
-/// The markings that a bundle defines, and those that it misses: another bundle may have brought them in the meantime.
+/// The markings that a bundle defines, and those it lacks: another bundle may have defined them in the meantime.
 fn markings_of(plan: &StixPlan) -> HashSet<String> {
     let defined = plan.supporting.iter().map(|support| &support.stix_id);
     let defined = defined.filter(|id| object::type_of_id(id) == Some("marking-definition"));
@@ -232,7 +232,7 @@ fn markings_of(plan: &StixPlan) -> HashSet<String> {
     defined.chain(missed).cloned().collect()
 }
 
-/// Plans a bundle piece by piece, so that others have their turn between the pieces of a large one.
+/// Plans a bundle piece by piece, yielding between the pieces of a large one.
 async fn planned(
     ws: Uuid,
     objects: Objects,

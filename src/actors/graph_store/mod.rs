@@ -1,8 +1,8 @@
 //! Owns the graph: nodes, evidence, edges and sessions in the database, and the search index beside it.
 //!
-//! Promises: a write is acknowledged when its transaction is durable and the index shows it; writes of one
-//! workspace are ordered, reads never wait for them; whatever leaves has passed the caller's clearance.
-//! Talks to the audit writer only, to have entries linked that were written in its own transactions.
+//! A write is acknowledged once its transaction is durable and the index shows it. Writes of one workspace are
+//! ordered, and reads never wait for them. Everything returned has passed the caller's clearance. The only other
+//! actor it calls is the audit writer, to link the entries written in its own transactions.
 
 mod core;
 mod detail;
@@ -25,5 +25,5 @@ pub use self::ingest::{IngestStix, Ingested};
 pub use self::recall::{ReadSession, Recall, RecallSemantic, Recalled};
 use super::worker::WorkerHandle;
 
-/// Way to the graph.
+/// Handle to the graph.
 pub type GraphHandle = WorkerHandle<GraphCore>;

@@ -1,4 +1,4 @@
-//! Questions.
+//! Recall: searches and the sessions that record their results.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -20,13 +20,13 @@ use crate::domain::tlp::Tlp;
 use crate::search::{Filter, Hit, Mode, Only, StructuredQuery, WorkspaceIndex};
 use crate::store::{Neighbours, SessionRecord, Wanted};
 
-/// From this score on the query is the node's own name, identifier or alias (`search::fusion`).
+/// From this score on, the query is the node's own name, identifier or alias (`search::fusion`).
 const EXACT: f32 = 0.9;
 
-/// Score of what is related to what the question names.
+/// Score of nodes related to one that the question names.
 const RELATED: f32 = 0.8;
 
-/// A query and what the caller may see of its results.
+/// A query and the visibility limits of the caller.
 #[derive(Debug, Clone)]
 struct Search {
     ws: Uuid,
@@ -35,7 +35,7 @@ struct Search {
     limit: usize,
 }
 
-/// Searches and remembers the result as a session.
+/// Searches and stores the result as a session.
 #[derive(Debug)]
 pub struct Recall {
     pub by: Principal,
@@ -45,7 +45,7 @@ pub struct Recall {
     pub include_rejected: bool,
 }
 
-/// What a recall found.
+/// Result of a recall.
 #[derive(Debug)]
 pub struct Recalled {
     pub results: Visible<ScoredNode>,
@@ -204,7 +204,7 @@ impl Search {
 }
 
 impl GraphCore {
-    /// The nodes that were found and that the caller may see, best first.
+    /// The nodes found that the caller may see, best first.
     async fn load(
         &self,
         by: &Principal,
@@ -271,7 +271,7 @@ impl GraphCore {
         .await
     }
 
-    /// Names, identifiers and types; "malware used by Sandworm Team" asks for what the named node is related to.
+    /// Handles names, identifiers and types: "malware used by Sandworm Team" asks for nodes related to the one named.
     async fn structured(&self, ask: Search) -> Result<Vec<Hit>, DomainError> {
         let target = self.index_of(ask.ws).await?;
         let (index, question, asked) = (Arc::clone(&self.index), ask.clone(), Arc::clone(&target));
@@ -279,7 +279,7 @@ impl GraphCore {
             let mut found = question_filters(&question.text);
             let (types, words) = (found.node_types.clone(), found.text.clone());
             if found.text.is_empty() && found.names.is_empty() && found.identifiers.is_empty() {
-                // "malware" names a type and nothing to look for: rank the nodes of that type by the word.
+                // "malware" names a type and no search term: rank the nodes of that type by the word itself.
                 found.text.clone_from(&question.text);
             }
             let mut keys = found.identifiers;
@@ -310,7 +310,7 @@ impl GraphCore {
     }
 }
 
-/// Neighbours, best first: those that hold other words of the question, then the most confident.
+/// Neighbours, best first: those that contain other words of the question, then by confidence.
 fn ranked(
     target: &WorkspaceIndex,
     near: Neighbours,
@@ -334,7 +334,7 @@ fn ranked(
     Ok(best)
 }
 
-/// Puts what is related to the named before what the question finds directly.
+/// Places nodes related to the named one before the direct hits.
 fn related_first(related: Vec<Uuid>, direct: Vec<Hit>, limit: usize) -> Vec<Hit> {
     if related.is_empty() {
         return direct;
@@ -356,7 +356,7 @@ fn related_first(related: Vec<Uuid>, direct: Vec<Hit>, limit: usize) -> Vec<Hit>
     hits
 }
 
-/// The nodes that carry one of the keys, when the question asks for other types than theirs.
+/// Nodes that carry one of the keys, when the question asks for types other than theirs.
 fn named_of_other_types(
     target: &WorkspaceIndex,
     types: &[NodeType],
@@ -383,8 +383,8 @@ fn named_of_other_types(
     Ok(named)
 }
 
-/// The nodes that carry another name of what the whole question names: "Fancy Bear" finds APT28 also where
-/// nobody recorded that alias.
+/// Nodes known under another name of what the whole question names: "Fancy Bear" finds APT28 even if nobody recorded
+/// that alias.
 fn named_elsewhere(
     target: &WorkspaceIndex,
     question: &str,
@@ -398,7 +398,7 @@ fn named_elsewhere(
     Ok(found.into_iter().map(|hit| hit.node_id).collect())
 }
 
-/// Puts these nodes before the others, unless an exact match leads already.
+/// Moves these nodes to the front, unless an exact match already leads.
 fn lead_with(named: Vec<Uuid>, hits: Vec<Hit>, limit: usize) -> Vec<Hit> {
     let mut led: Vec<Hit> = hits
         .iter()

@@ -1,4 +1,4 @@
-//! Several processes on one database: each keeps its own index.
+//! Several processes on one database, each with its own index.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -182,7 +182,7 @@ fn what_a_cut_left_held_back_is_marked_anew_at_the_next_start() {
             defaults,
         };
         message.run(Arc::clone(&core)).await.unwrap();
-        // The definition is durable, and then the process is cut off.
+        // The definition is durable, then the process dies.
         let plan = ingest::plan(vec![licence].into(), defaults, ingest::Markings::new());
         let entry = AuditEntry::by(&by, "ingest.stix", "node", Outcome::Success, clock::now());
         store

@@ -1,5 +1,5 @@
-//! What the graph does of its own accord: it follows the writes of other processes, fills in vectors, and closes idle
-//! index writers.
+//! Background tasks of the graph: following the writes of other processes, filling in vectors, and closing idle index
+//! writers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use futures_util::future::BoxFuture;
 use super::core::GraphCore;
 use crate::actors::worker::{ActorCore, every};
 
-/// How often the writes of other processes are looked for, where the database is shared.
+/// Polling interval for the writes of other processes, where the database is shared.
 const FOLLOW_INTERVAL: Duration = Duration::from_secs(1);
 
 impl ActorCore for GraphCore {

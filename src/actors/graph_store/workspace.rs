@@ -1,4 +1,4 @@
-//! The state of one workspace: the order of its writes, and what of them its index does not show yet.
+//! State of one workspace: the order of its writes, and those its index does not show yet.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,35 +8,35 @@ use tokio::sync::{Notify, OnceCell};
 
 use crate::domain::error::DomainError;
 
-/// Longest wait for the index to show what was committed just before.
+/// Longest wait for the index to show earlier commits.
 const SETTLING: Duration = Duration::from_secs(5);
 
-/// One workspace: its index once it has caught up, and the writes on their way into it.
+/// One workspace: its index once it has caught up, and the writes in flight to it.
 #[derive(Default)]
 pub(super) struct WorkspaceState {
-    /// Held while a transaction of the workspace runs, so revisions are committed in their order.
+    /// Held while a transaction of the workspace runs, so that revisions are committed in order.
     pub(super) writing: tokio::sync::Mutex<()>,
     pub(super) caught_up: OnceCell<()>,
     unindexed: Mutex<Unindexed>,
-    /// Told whenever a revision has reached the index.
+    /// Notified whenever a revision has reached the index.
     pub(super) indexed: Notify,
 }
 
-/// Revisions that are durable and not, or not completely, in the index yet.
+/// Revisions that are durable but not yet fully indexed.
 #[derive(Default)]
 pub(super) struct Unindexed {
     pub(super) revs: BTreeSet<u64>,
     pub(super) highest: u64,
     /// First revision with nodes that have no vector yet.
     pub(super) without_vectors: Option<u64>,
-    /// Where the vectors are being filled in at this moment.
+    /// First revision of the vector fill in progress.
     pub(super) filling: Option<u64>,
-    /// Whether among those are nodes that not even words find yet.
+    /// Whether some of those nodes are not in the index at all, not even for word search.
     pub(super) behind: bool,
 }
 
 impl Unindexed {
-    /// The revision up to which the index is complete once `own` is in it too.
+    /// The revision up to which the index is complete once `own` is indexed too.
     pub(super) fn mark(&self, own: u64) -> u64 {
         let first = self.revs.iter().copied().find(|rev| *rev != own);
         let open = [first, self.without_vectors, self.filling]
@@ -52,11 +52,11 @@ impl Unindexed {
 }
 
 impl WorkspaceState {
-    /// Waits until the index shows everything that is durable; to be called under the write lock, where
-    /// nothing new becomes durable.
+    /// Waits until the index shows everything that is durable. Call under the write lock, where nothing new becomes
+    /// durable.
     ///
     /// # Errors
-    /// `Busy` when it takes too long: going on would double what the index does not show yet.
+    /// `Busy` when it takes too long: continuing would duplicate what the index does not show yet.
     pub(super) async fn settled(&self) -> Result<(), DomainError> {
         let all_shown = async {
             loop {
@@ -76,7 +76,7 @@ impl WorkspaceState {
         })
     }
 
-    /// The revision up to which the index is complete once `rev` is in it too.
+    /// The revision up to which the index is complete once `rev` is indexed too.
     pub(super) fn mark(&self, rev: u64) -> u64 {
         self.unindexed().mark(rev)
     }

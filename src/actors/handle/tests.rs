@@ -1,4 +1,4 @@
-//! What a handle promises, with an actor that does as it is told.
+//! What a handle guarantees, tested with an actor that obeys instructions.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,7 +19,7 @@ enum Task {
     Echo(u32),
     PanicInHandler,
     PanicInWork,
-    /// Works until the semaphore is closed.
+    /// Runs until the semaphore is closed.
     HoldUntilClosed(Arc<Semaphore>),
 }
 
@@ -49,7 +49,7 @@ impl Request for Change {
     }
 }
 
-/// A change that a workspace asks for.
+/// A write on behalf of a workspace.
 #[derive(Debug)]
 struct ChangeOf(Uuid, Task);
 
@@ -138,7 +138,7 @@ fn start(settings: ActorSettings) -> ActorHandle<Probe> {
     )
 }
 
-/// Runs a test as the program runs: an actix system over a multi-thread runtime.
+/// Runs a test as production does: an actix system on a multi-thread runtime.
 fn run<F: Future<Output = ()>>(test: F) {
     let system = actix::System::with_tokio_rt(|| {
         tokio::runtime::Builder::new_multi_thread()
@@ -160,7 +160,7 @@ fn hold() -> (Task, Arc<Semaphore>) {
     (Task::HoldUntilClosed(Arc::clone(&gate)), gate)
 }
 
-/// Waits until `ready` says so; the test as a whole has a deadline.
+/// Waits until `ready` returns true; the test as a whole has a deadline.
 async fn until(ready: impl Fn() -> bool) {
     while !ready() {
         tokio::time::sleep(Duration::from_millis(1)).await;
@@ -191,7 +191,7 @@ fn a_panic_in_the_handler_costs_one_request_and_revive_brings_the_actor_back() {
             );
             assert!(handle.revive());
             assert!(!handle.revive());
-            // The permits that the dead actor held are free again: both gates let one through.
+            // The permits held by the dead actor are free again: both gates let one request through.
             assert_eq!(handle.call(Change(Task::Echo(7))).await.unwrap(), 7);
         }
     });
@@ -280,7 +280,7 @@ fn a_caller_that_goes_away_gives_its_place_and_its_permit_back() {
         until(|| handle.inner.reads.waiting() == 1).await;
         waiting.abort();
         until(|| handle.inner.reads.waiting() == 0).await;
-        // The work goes on without its caller and keeps its permit until it ends.
+        // The work continues without its caller and keeps its permit until it ends.
         holder.abort();
         assert!(holder.await.unwrap_err().is_cancelled());
         assert_eq!(handle.inner.reads.free(), 0);
@@ -302,7 +302,7 @@ fn what_takes_too_long_is_a_timeout_and_its_permit_comes_back_when_the_work_ends
         for result in [
             handle.call(Look(task.clone())).await,
             handle.call(Change(task)).await,
-            // This one spends its time in the line.
+            // This request spends its time in the queue.
             handle.call(Look(Task::Echo(1))).await,
         ] {
             assert!(
@@ -456,7 +456,7 @@ fn the_load_of_a_request_is_given_back_when_its_work_ends_also_without_its_calle
         assert_eq!(budget.used(), 70, "the work goes on");
         release.close();
         until(|| budget.used() == 0).await;
-        // A request that is refused gives its load back too.
+        // A refused request releases its load too.
         let (task, release) = hold();
         let holder = {
             let handle = handle.clone();

@@ -85,14 +85,14 @@ impl From<ApiKeyRecord> for ApiKeyView {
     }
 }
 
-/// A key just made; the only time its secret is shown.
+/// A newly created key; the only time its secret is shown.
 #[derive(Debug)]
 pub struct NewApiKey {
     pub view: ApiKeyView,
     pub key: SecretString,
 }
 
-/// A workspace just made, with its first administrator.
+/// A newly created workspace with its first administrator.
 #[derive(Debug)]
 pub struct NewWorkspace {
     pub workspace: Workspace,
@@ -155,7 +155,7 @@ impl Work for CreateUser {
     }
 }
 
-/// Changes what is `Some`.
+/// Changes every field that is `Some`.
 #[derive(Debug)]
 pub struct ChangeUser {
     pub by: Principal,
@@ -206,13 +206,13 @@ impl Work for ChangeUser {
         }
         if let Some(disabled) = disabled {
             entry = entry.with("disabled", disabled);
-            // Tokens of before do not come back when the user does.
+            // Tokens issued earlier must not become valid again when the user is re-enabled.
             change.tokens_after = disabled.then_some(now);
         }
         if let Some(password) = password {
             password::check_new("password", &password)?;
             change.password_hash = Some(hashing(move || password::hash(&password)).await?);
-            // Whoever knew the old password must not stay signed in.
+            // Anyone who knew the old password must not stay signed in.
             change.tokens_after = Some(now);
             entry = entry.with("password", "changed");
         }
@@ -437,7 +437,7 @@ impl Work for CreateWorkspace {
     }
 }
 
-/// A workspace as it starts: ceiling AMBER, no clearance, no grant.
+/// A new workspace with its defaults: ceiling AMBER, no clearance, no grant.
 pub(super) fn new_workspace(name: String, tier: Tier, is_operator: bool) -> Workspace {
     Workspace {
         id: Uuid::new_v4(),
@@ -452,7 +452,7 @@ pub(super) fn new_workspace(name: String, tier: Tier, is_operator: bool) -> Work
     }
 }
 
-/// A user with a hashed password; `field` names the address in an error.
+/// A user with a hashed password; `field` names the e-mail field in a validation error.
 pub(super) async fn new_user(
     ws: Uuid,
     field: &str,

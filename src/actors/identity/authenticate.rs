@@ -1,4 +1,4 @@
-//! Who is asking: the caller behind a token or an API key.
+//! Authentication: resolves a token or an API key to the caller.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use crate::store::UserRecord;
 
 const REFUSED: DomainError = DomainError::Unauthenticated("invalid or missing credentials");
 
-/// What the caller shows.
+/// Credential presented by the caller.
 #[derive(Debug, Clone)]
 pub enum Presented {
     Token(SecretString),
     ApiKey(SecretString),
 }
 
-/// Finds out who the caller is.
+/// Authenticates the caller.
 #[derive(Debug)]
 pub struct Authenticate {
     pub presented: Presented,
@@ -67,7 +67,7 @@ impl Work for Authenticate {
                 if owner.disabled {
                     return Err(REFUSED);
                 }
-                // A key can do no more than its owner may do now.
+                // A key grants no more than its owner's current role allows.
                 let mut scopes = found.scopes;
                 scopes.retain(|scope| {
                     Permission::ALL

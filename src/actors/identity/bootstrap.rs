@@ -16,16 +16,15 @@ use crate::store::Store;
 const DEMO: &str = include_str!("../../../assets/demo/bundle.json");
 const DEFAULT_EMAIL: &str = "admin@localhost";
 
-/// The administrator made at first start.
+/// The administrator created at first start.
 #[derive(Debug)]
 pub struct FirstAdmin {
     pub email: String,
-    /// Set when it was made up here: the one time it can be shown.
+    /// Set when the password was generated here: the only time it can be shown.
     pub generated_password: Option<SecretString>,
 }
 
-/// Creates what an empty store needs; `None` when the store is not empty. The second part is the caller in
-/// whose name the demo data is to be loaded, until it has been.
+/// Creates what an empty store needs; `None` when the store is not empty.
 pub async fn bootstrap(
     store: &Store,
     email: Option<&str>,
@@ -74,7 +73,7 @@ pub async fn bootstrap(
     }))
 }
 
-/// The objects of the demo bundle that are not loaded yet, with the caller in whose name they go in.
+/// The objects of the demo bundle that are not loaded yet, with the principal that ingests them.
 ///
 /// # Errors
 /// When the store fails; the bundle itself is compiled in and checked by a test.
@@ -83,7 +82,7 @@ pub async fn demo_bundle(store: &Store) -> Result<Option<(Principal, Vec<Value>)
         Some(workspace) if store.has_nodes(workspace.id).await? => return Ok(None),
         Some(workspace) => workspace,
         None => {
-            // WHITE and GREEN only, whatever is loaded into it.
+            // The demo workspace holds WHITE and GREEN only, whatever the bundle contains.
             let workspace = Workspace {
                 tlp_ceiling: Tlp::Green,
                 ..new_workspace("Public demo".into(), Tier::Pilot, false)

@@ -1,8 +1,8 @@
-//! Owns sign-in, the credentials and the administration of users, API keys and workspaces.
+//! Owns sign-in, credentials and the administration of users, API keys and workspaces.
 //!
-//! Promises: the caller's rights are read anew for every request, so a change acts at once; a foreign id
-//! answers as an unknown one; every change is written with its audit entry in one transaction; sign-ins, which
-//! anybody can ask for, never take up more than half of what the actor does at a time.
+//! The caller's rights are read again for every request, so a change takes effect at once. An id of another workspace
+//! is answered like an unknown one. Every change is written in one transaction with its audit entry. Sign-ins, which
+//! anyone can request, never use more than half of the actor's concurrency.
 
 mod admin;
 mod authenticate;
@@ -30,21 +30,21 @@ use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
 use crate::store::Store;
 
-/// Way to the identities.
+/// Handle to the identities.
 pub type IdentityHandle = WorkerHandle<IdentityCore>;
 
-/// What all requests to the identities share.
+/// State shared by all requests to the identities.
 pub struct IdentityCore {
     store: Arc<Store>,
     tokens: Tokens,
     audit: AuditHandle,
     limiter: RateLimiterHandle,
-    /// Places for sign-ins under way.
+    /// Slots for concurrent sign-ins.
     sign_ins: Semaphore,
 }
 
 impl IdentityCore {
-    /// The identities of a store; `gate` is how many reads the actor does at a time.
+    /// Creates the core over a store; `gate` is the actor's number of concurrent reads.
     pub fn new(
         store: Arc<Store>,
         tokens: Tokens,
@@ -63,13 +63,13 @@ impl IdentityCore {
 
     async fn chain(&self, entry: AuditEntry) {
         if let Err(error) = self.audit.call(Chain(entry)).await {
-            // Not lost: entries without a link are linked at the next start.
+            // Not lost: unlinked entries are linked at the next start.
             tracing::warn!(?error, "audit entry waits for its link");
         }
     }
 }
 
-/// Runs password work beside the async threads, as much at a time as there are cores: each takes 19 MiB.
+/// Runs password hashing off the async threads, at most one hash per core at a time: each takes 19 MiB.
 async fn hashing<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, DomainError> + Send + 'static,
 ) -> Result<T, DomainError> {

@@ -1,8 +1,8 @@
-//! Sign-in: e-mail address and password for a token.
+//! Sign-in: exchanges e-mail address and password for a token.
 //!
-//! An address may have an account in several workspaces. Nothing here tells how many, to whom the password fits none:
-//! the same number of hashes is computed whatever the address, and each account is guarded on its own, so that a
-//! success in one workspace does not make room for more guesses at another.
+//! An address may have an account in several workspaces. A caller whose password fits none of them can't tell how
+//! many there are: the same number of hashes is computed for every address. Failures are counted per account, so a
+//! success in one workspace does not allow more guesses at another.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -27,11 +27,11 @@ use crate::domain::principal::Workspace;
 use crate::store::UserRecord;
 
 const WRONG_LOGIN: DomainError = DomainError::Unauthenticated("wrong e-mail address or password");
-/// Sign-in attempts from one address, whatever the account.
+/// Sign-in attempts per IP address, whatever the account.
 const TRIES_PER_ADDRESS: u32 = 300;
 const TRIES_WINDOW: Duration = Duration::from_secs(15 * 60);
-/// Accounts of one e-mail address whose password is tried, and hashes that every sign-in computes. Whoever has more
-/// accounts names the workspace.
+/// Number of accounts of one e-mail address whose password is tried, and of hashes that every sign-in computes. A
+/// user with more accounts must name the workspace.
 const MAX_ACCOUNTS: usize = 4;
 
 /// Exchanges e-mail address and password for a token.
@@ -39,15 +39,15 @@ const MAX_ACCOUNTS: usize = 4;
 pub struct Login {
     pub email: String,
     pub password: SecretString,
-    /// Name or id; needed only when address and password fit several.
+    /// Name or id; needed only when address and password fit several workspaces.
     pub workspace: Option<String>,
     pub ip: IpAddr,
 }
 
-/// What became of a sign-in.
+/// Outcome of a sign-in attempt.
 #[derive(Debug)]
 pub struct Attempted {
-    /// How many failures are left, or what turned the attempt away.
+    /// Failures left, or the limit that refused the attempt.
     pub rate: RateState,
     pub outcome: Result<SignedIn, DomainError>,
 }
@@ -77,10 +77,10 @@ impl Work for Login {
             workspace,
             ip,
         } = self;
-        // Before the attempt counts: who is turned away here has not guessed.
+        // Before the attempt is counted: a caller refused here has not guessed.
         let place = core.sign_ins.try_acquire();
         let _place = place.map_err(|_| DomainError::Busy { actor: "identity" })?;
-        // One address may not try account after account either.
+        // One IP address may not try account after account either.
         let bucket = TakeRequest {
             bucket: format!("login {ip}"),
             limit: TRIES_PER_ADDRESS,
@@ -97,7 +97,7 @@ impl Work for Login {
             .store
             .accounts_of(&email, workspace.as_deref(), MAX_ACCOUNTS)
             .await?;
-        // Attempts that take their places in one order can't wait for each other for ever.
+        // Taking slots in a fixed order keeps concurrent attempts from deadlocking.
         accounts.sort_unstable_by_key(|user| user.id);
         let attempt = Attempt {
             email,
@@ -130,25 +130,25 @@ impl Work for Login {
     }
 }
 
-/// Who tries to sign in, and where.
+/// Who is signing in, and from where.
 struct Attempt {
     email: String,
     ip: IpAddr,
-    /// The workspace that was named.
+    /// The requested workspace, if named.
     workspace: Option<String>,
-    /// The accounts that may be meant, by id.
+    /// Candidate accounts, sorted by id.
     accounts: Vec<UserRecord>,
 }
 
 impl Attempt {
-    /// Key of the failures that the caller is told of: it knows nothing of accounts. A digest, since an address may be
-    /// long.
+    /// Key of the failure count shown to the caller; it reveals nothing about accounts. The address is hashed because
+    /// it may be long.
     fn key(&self) -> String {
         format!("{} {}", self.ip, hex::encode(Sha256::digest(&self.email)))
     }
 
-    /// Key of the failures of one account, or of one that is not there: both cost the same. Attempts that name the
-    /// workspace are counted apart, so that sign-ins of the same person elsewhere never lock them out.
+    /// Key of the failure count of one account, or of a missing one: both cost the same. Attempts that name the
+    /// workspace are counted separately, so that sign-ins elsewhere can't lock the user out.
     fn account_key(&self, at: usize) -> String {
         let account = self
             .accounts
@@ -157,7 +157,7 @@ impl Attempt {
         format!("{} {account} {}", self.ip, self.workspace.is_some())
     }
 
-    /// The address as the audit log keeps it.
+    /// The address as recorded in the audit log, truncated if necessary.
     fn shown_email(&self) -> String {
         if self.email.len() <= MAX_EMAIL {
             return self.email.clone();
@@ -168,7 +168,7 @@ impl Attempt {
 }
 
 impl IdentityCore {
-    /// The accounts whose password this is.
+    /// The accounts whose password matches.
     async fn fitting<'a>(
         &self,
         attempt: &'a Attempt,
@@ -178,7 +178,7 @@ impl IdentityCore {
         for at in 0..MAX_ACCOUNTS {
             places.push(self.place(attempt.account_key(at)).await?.ok());
         }
-        // An account that is locked is not tried; the caller is not told, for it may be somebody else's.
+        // A locked account is not tried; the caller is not told, since it may be somebody else's.
         let hash_of = |(at, place): (usize, &Option<LoginPlace>)| {
             let user = attempt
                 .accounts
@@ -202,7 +202,7 @@ impl IdentityCore {
         Ok(fitting)
     }
 
-    /// Waits for a place among the attempts at one account; the state that refuses it when there is none.
+    /// Waits for an attempt slot under this key; the inner error is the state of a locked one.
     async fn place(&self, key: String) -> Result<Result<LoginPlace, RateState>, DomainError> {
         loop {
             match self.limiter.call(BeginLogin { key: key.clone() }).await? {
@@ -229,7 +229,7 @@ impl IdentityCore {
         })
     }
 
-    /// Says which workspaces the password fits: whoever knows it may know.
+    /// Lists the workspaces the password fits: knowing the password entitles the caller to that.
     async fn asked_for_workspace(
         &self,
         users: &[&UserRecord],
@@ -249,10 +249,10 @@ impl IdentityCore {
         Ok(DomainError::invalid("workspace", rule))
     }
 
-    /// Notes a failure in the log of each workspace whose account was tried; of an unknown account in the operator's: it
-    /// belongs to no other workspace.
+    /// Audits a failure in each workspace whose account was tried; for an unknown account in the operator's
+    /// workspace, as no other applies.
     async fn record_failure(&self, attempt: &Attempt) -> Result<(), DomainError> {
-        // Asked for whether there is an account or not: both must take as long.
+        // Queried whether or not there is an account: both cases must take equally long.
         let operator = self.store.operator_workspace().await?;
         let mut tenants: BTreeSet<Uuid> = attempt.accounts.iter().map(|user| user.ws).collect();
         if tenants.is_empty() {

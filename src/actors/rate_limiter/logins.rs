@@ -1,7 +1,7 @@
-//! Failed sign-ins, by account and address, in a window that slides.
+//! Failed sign-ins per key in a sliding window.
 //!
-//! An attempt takes a place before its password is looked at, and there are no more places than failures are left: so
-//! parallel guesses can't slip past the limit, while sign-ins that succeed only wait for each other.
+//! An attempt takes a slot before its password is checked, and there are only as many slots as failures left.
+//! Parallel guesses therefore can't exceed the limit, while successful sign-ins merely wait for each other.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -13,12 +13,12 @@ use super::RateState;
 use crate::actors::handle::{Access, Request};
 use crate::capacity::Party;
 
-/// A failure counts for so long.
+/// How long a failure counts.
 const WINDOW: Duration = Duration::from_secs(15 * 60);
-/// The failure with this number is answered with 429, and until the oldest one is forgotten nothing more is tried.
+/// The failure with this number is answered with 429; no further attempt is made until the oldest one expires.
 const FAILURES: usize = 5;
 
-/// Asks for a place for one sign-in attempt.
+/// Requests a slot for one sign-in attempt.
 #[derive(Debug)]
 pub struct BeginLogin {
     pub key: String,
@@ -34,16 +34,16 @@ impl Request for BeginLogin {
     }
 }
 
-/// What a sign-in attempt may do.
+/// Whether a sign-in attempt may proceed.
 #[derive(Debug)]
 pub enum LoginGate {
-    /// Go on, once there is a place.
+    /// May proceed once there is a slot.
     Open(LoginLine),
     /// Refused whatever the password.
     Locked(RateState),
 }
 
-/// The line for a place.
+/// Queue for a slot.
 #[derive(Debug)]
 pub struct LoginLine {
     key: String,
@@ -51,7 +51,7 @@ pub struct LoginLine {
 }
 
 impl LoginLine {
-    /// Waits for a place; `None` when the last failure came first.
+    /// Waits for a slot; `None` when the last allowed failure came first.
     pub async fn place(self) -> Option<LoginPlace> {
         let Self { key, places } = self;
         let permit = places.acquire_owned().await.ok()?;
@@ -59,14 +59,15 @@ impl LoginLine {
     }
 }
 
-/// The place of one attempt. Dropped without [`EndLogin`], the attempt counts for nothing: nobody learnt anything by it.
+/// The slot of one attempt. If it is dropped without [`EndLogin`], the attempt does not count: its result was never
+/// revealed.
 #[derive(Debug)]
 pub struct LoginPlace {
     key: String,
     permit: OwnedSemaphorePermit,
 }
 
-/// Gives a place back: a failure is remembered, a success forgets the failures before it.
+/// Releases a slot: a failure is recorded, a success clears earlier failures.
 #[derive(Debug)]
 pub struct EndLogin {
     pub place: LoginPlace,
@@ -83,12 +84,12 @@ impl Request for EndLogin {
     }
 }
 
-/// Failures and places of one account and address: together always [`FAILURES`].
+/// Failures and slots of one key: together always [`FAILURES`].
 #[derive(Debug)]
 struct Account {
     /// Oldest first.
     failures: VecDeque<Instant>,
-    /// Closed by the last failure, so that whoever waits is refused.
+    /// Closed by the last failure, so that queued attempts are refused.
     places: Arc<Semaphore>,
 }
 
@@ -126,7 +127,7 @@ impl Account {
         if own {
             permit.forget();
         } else {
-            // The place is of before a restart of the actor.
+            // The slot dates from before a restart of the actor.
             self.places.forget_permits(1);
         }
         self.failures.push_back(now);
@@ -148,13 +149,13 @@ impl Account {
         }
     }
 
-    /// Whether nothing is known of the account that a new entry would not know.
+    /// Whether the entry holds no information and can be removed.
     fn is_idle(&self) -> bool {
         self.failures.is_empty() && Arc::strong_count(&self.places) == 1
     }
 }
 
-/// The sign-ins of late.
+/// Recent sign-ins.
 #[derive(Debug, Default)]
 pub(super) struct Logins(HashMap<String, Account>);
 
@@ -193,7 +194,7 @@ mod tests {
 
     use super::*;
 
-    /// The line of an attempt that is not refused at once.
+    /// The queue for an attempt that is not locked out.
     fn line(logins: &mut Logins, key: &str, now: Instant) -> LoginLine {
         match logins.begin(key.into(), now) {
             LoginGate::Open(line) => line,
@@ -238,7 +239,7 @@ mod tests {
         }
         let before = start + WINDOW - Duration::from_millis(1);
         assert!(is_locked(&mut logins, "a", before));
-        // Only the first failure is old: one more guess, and the next minute another one.
+        // Only the first failure has expired: one more guess, and another one a minute later.
         for n in 0..4 {
             let state = attempt(&mut logins, true, start + WINDOW + minute * n);
             assert_eq!((state.allowed, state.reset), (false, minute), "{n}");
@@ -268,7 +269,7 @@ mod tests {
         let mut second = Box::pin(line(&mut logins, "a", now).place());
         assert!(waiting.as_mut().now_or_never().is_none());
         assert!(second.as_mut().now_or_never().is_none());
-        // A success makes room for one of them; dropped, an attempt leaves its place as well.
+        // A success frees one slot; so does an attempt that is dropped.
         let place = under_way.pop().unwrap();
         logins.end(EndLogin { place, failed: false }, now);
         let next = waiting.as_mut().now_or_never().unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! Owns the rate buckets and the failed sign-ins; all in memory, all synchronous.
+//! Owns the rate-limit buckets and the failed sign-ins; everything is in memory and synchronous.
 //!
 //! A bucket is a fixed window that opens with its first request.
 
@@ -18,7 +18,7 @@ use crate::domain::error::DomainError;
 
 const SWEEP: Duration = Duration::from_secs(60);
 
-/// Way to the rate limiter.
+/// Handle to the rate limiter.
 pub type RateLimiterHandle = ActorHandle<RateLimiter>;
 
 /// State of a bucket after a request, for the `RateLimit-*` headers.
@@ -31,7 +31,7 @@ pub struct RateState {
     pub reset: Duration,
 }
 
-/// Takes one request out of a bucket.
+/// Takes one request from a bucket.
 #[derive(Debug)]
 pub struct TakeRequest {
     pub bucket: String,
@@ -56,7 +56,7 @@ struct Bucket {
     window: Duration,
 }
 
-/// The actor.
+/// The rate limiter actor.
 #[derive(Debug, Default)]
 pub struct RateLimiter {
     buckets: HashMap<String, Bucket>,

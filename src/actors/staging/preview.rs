@@ -1,4 +1,4 @@
-//! Preview: what a text names, staged under the marking that the text may have here.
+//! Preview: extracts entities from a text and stages them under a marking that is allowed here.
 
 use std::sync::Arc;
 
@@ -20,10 +20,10 @@ use crate::domain::staging::{
 use crate::domain::tlp::{Clearance, Tlp};
 use crate::store::{NewBatch, Staged};
 
-/// Marking of what neither the request nor the text marks, where the caller may see it.
+/// Default marking when neither the request nor the text states one, capped at the caller's clearance.
 const FALLBACK: Tlp = Tlp::Amber;
 
-/// A text with what was found in it.
+/// A text with the entities found in it.
 struct Read {
     batch: StagingBatch,
     marking: Marking,
@@ -63,7 +63,7 @@ impl Work for Preview {
             let by = by.clone();
             match core.commit_batch(CommitBatch { by, batch }).await {
                 Ok(_) => {}
-                // The batch is there and must not be sent again: it is committed by its own route later.
+                // The batch exists and must not be submitted again; it can be committed later by its own endpoint.
                 Err(error) if error.kind() == ErrorKind::Unavailable => late = Some(error),
                 Err(error) => return Err(error),
             }
@@ -77,7 +77,7 @@ impl Work for Preview {
 }
 
 impl StagingCore {
-    /// Finds what the text names, and what of it is known.
+    /// Extracts the entities of the text and looks up those already known.
     async fn read(&self, message: &Preview) -> Result<Read, DomainError> {
         let clearance = message.by.workspace.clearance();
         let marking = Marking::of(&message.text, message.default_tlp, clearance)?;
@@ -126,7 +126,7 @@ impl StagingCore {
         })
     }
 
-    /// Stages the text; texts of one session one after the other, so that the second finds the batch of the first.
+    /// Stages the text; texts of one session are serialised, so that the second finds the batch of the first.
     async fn stage(&self, message: &Preview, read: &Read) -> Result<Uuid, DomainError> {
         let by = &message.by;
         let ws = by.workspace.id;
@@ -165,17 +165,17 @@ impl StagingCore {
     }
 }
 
-/// The marking of everything in a text, until somebody decides otherwise.
+/// The marking of everything in a text until a reviewer decides otherwise.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Marking {
     proposed: Tlp,
-    /// Whether neither the request nor the text states one.
+    /// Whether neither the request nor the text states a marking.
     missing: bool,
 }
 
 impl Marking {
-    /// What the request asks for, else what the text states, else the fallback; the latter two as far as the caller
-    /// may see it. Of what the text states beyond that each entity is warned.
+    /// The marking requested, else the one the text states, else the default; the latter two are capped at the
+    /// caller's clearance. If the text states a stricter one, every entity carries a warning.
     fn of(text: &str, asked: Option<Tlp>, clearance: Clearance) -> Result<Self, DomainError> {
         if let Some(asked) = asked.filter(|asked| !clearance.permits(*asked)) {
             let rule = format!("is marked {asked}, which nobody in this workspace could review");
@@ -189,7 +189,7 @@ impl Marking {
     }
 }
 
-/// One extracted entity, to be staged. In auto mode what carries no sensitivity warning is accepted at once.
+/// One extracted entity, to be staged. In auto mode an entity without a sensitivity warning is accepted at once.
 fn entity(
     batch: Uuid,
     found: &ExtractedEntity,

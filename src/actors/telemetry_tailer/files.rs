@@ -1,7 +1,7 @@
-//! Names of the files of one family: which there are, in which order, and places in them.
+//! File names of one family of files: which files exist, in which order, and positions in them.
 //!
-//! A family has a file a day, and more parts of a day when one grew too large. Names are checked strictly, because
-//! they come back from clients as event ids.
+//! A family has one file per day, and further parts of a day when a file grew too large. Names are checked strictly,
+//! because clients send them back as event ids.
 
 use std::fs::{self, File};
 use std::io;
@@ -13,21 +13,21 @@ use chrono::{Days, NaiveDate};
 
 use super::lines::lines_backwards;
 
-/// Day and part: the order in which files follow each other.
+/// Day and part; orders the files of a family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FileKey {
     pub(super) day: NaiveDate,
     pub(super) part: u32,
 }
 
-/// After how many bytes of which file.
+/// A byte offset in one of the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FilePosition {
     pub(super) key: FileKey,
     pub(super) offset: u64,
 }
 
-/// The files of one directory whose names begin and end alike.
+/// The files of one directory whose names share a prefix and a suffix.
 #[derive(Debug, Clone)]
 pub(super) struct Family {
     pub(super) dir: PathBuf,
@@ -52,7 +52,7 @@ impl Family {
         self.dir.join(self.name(key))
     }
 
-    /// The key of a name; `None` for every name that this family would not give.
+    /// The key of a name; `None` for any name this family would not generate.
     fn key(&self, name: &str) -> Option<FileKey> {
         let middle = name.strip_prefix(self.prefix)?.strip_suffix(self.suffix)?;
         let (day, part) = middle.split_once('.').unwrap_or((middle, "0"));
@@ -70,8 +70,8 @@ impl Family {
         keys
     }
 
-    /// The files up to now, oldest first. A file from the day after tomorrow was written under a wrong clock; it must
-    /// not pass for the current one.
+    /// The files up to now, oldest first. A file dated after tomorrow was written under a wrong clock and must not
+    /// pass for the current one.
     pub(super) fn list(&self, today: NaiveDate) -> Vec<FileKey> {
         let mut keys = self.all();
         keys.retain(|key| key.day <= today + Days::new(1));
@@ -85,8 +85,8 @@ impl Family {
         keys
     }
 
-    /// Hands the lines of the files since a day to `take`, the newest first, until it has enough or `max_bytes` would
-    /// be exceeded; true when it came to the oldest.
+    /// Passes the lines of the files since a day to `take`, newest first, until it has enough or `max_bytes` would be
+    /// exceeded; true when it reached the oldest.
     pub(super) fn lines_backwards(
         &self,
         since: NaiveDate,
@@ -97,7 +97,7 @@ impl Family {
         let keys = self.list(today).into_iter().filter(|key| key.day >= since);
         for key in keys.rev() {
             let file = match File::open(self.path(key)) {
-                // Deleted a moment ago, because it is old.
+                // Pruned a moment ago.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 file => file?,
             };
@@ -109,17 +109,17 @@ impl Family {
         Ok(true)
     }
 
-    /// Which file is behind a name now; a renamed and newly made one is another.
+    /// Inode of the file behind a name; it changes when the file is renamed and a new one created.
     pub(super) fn inode(&self, key: FileKey) -> Option<u64> {
         fs::metadata(self.path(key)).ok().map(|metadata| metadata.ino())
     }
 
-    /// The id of the event that ends at a place.
+    /// The id of the event that ends at a position.
     pub(super) fn id(&self, place: FilePosition) -> String {
         format!("{}:{}", self.name(place.key), place.offset)
     }
 
-    /// The place that an event id names.
+    /// The position that an event id names.
     pub(super) fn place(&self, id: &str) -> Option<FilePosition> {
         let (name, offset) = id.trim().rsplit_once(':')?;
         let (key, offset) = (self.key(name)?, offset.parse().ok()?);

@@ -24,18 +24,18 @@ use super::replay::{Opening, Segment, plan};
 use super::tail::Tail;
 use crate::blocking;
 
-/// How often a followed file is looked at.
+/// Polling interval of a followed file.
 pub(super) const INTERVAL: Duration = Duration::from_millis(200);
-/// How long a burst waits for its listeners before it goes on without the slow ones.
+/// How long a burst waits for its listeners before it continues without the slow ones.
 const PATIENCE: Duration = Duration::from_millis(20);
-/// Lines that a listener may lag behind, at most.
+/// Maximum number of lines a listener may lag behind.
 pub const MAX_BUFFERED: usize = 1 << 16;
-/// Bytes that a listener may lag behind.
+/// Bytes a listener may lag behind, without those it is taking.
 const ROOM: u32 = 8 << 20;
-/// Bytes that are handed out before listeners are waited for.
+/// Bytes handed out before waiting for listeners.
 const PORTION_BYTES: u64 = 1 << 20;
 
-/// One line on its way to a client.
+/// One line to be sent to a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
     /// `<file name>:<offset after the line>`.
@@ -73,8 +73,8 @@ fn cut(peer: &Weak<TcpStream>) {
     }
 }
 
-/// A line and its share of the listener's room, which comes back when the line is taken.
-type Queued = (Event, OwnedSemaphorePermit);
+/// Lines and their share of the listener's buffer, released when the lines are taken.
+type Queued = (Arc<[Event]>, OwnedSemaphorePermit);
 
 /// The sending side of one stream.
 struct Listener {
@@ -85,15 +85,15 @@ struct Listener {
 }
 
 impl Listener {
-    /// False when the client went away, or is too slow and is sent away.
-    fn send(&self, event: &Event, share: u32) -> bool {
+    /// False when the client is gone, or was too slow and has been dropped.
+    fn send(&self, portion: &Arc<[Event]>, share: u32) -> bool {
         let Ok(share) = Arc::clone(&self.room).try_acquire_many_owned(share) else {
             counter!("streams_dropped_total").increment(1);
             self.room.close();
             cut(&self.peer);
             return false;
         };
-        self.queue.send((event.clone(), share)).is_ok()
+        self.queue.send((Arc::clone(portion), share)).is_ok()
     }
 }
 
@@ -183,7 +183,7 @@ impl Hub {
     pub(super) fn listen(self: &Arc<Self>, last_event_id: Option<&str>, peer: Option<&Peer>) -> Subscription {
         let today = (self.clock)().date_naive();
         let (queue, live) = mpsc::unbounded_channel();
-        let room = Arc::new(Semaphore::new(ROOM as usize));
+        let room = Arc::new(Semaphore::new((ROOM + ROOM / 4) as usize));
         let mut state = self.state();
         if !state.is_watched {
             state.tail.begin(today);
@@ -192,6 +192,7 @@ impl Hub {
             family: state.tail.family.clone(),
             replay: plan(&state.tail, today, last_event_id, self.opening),
             ready: VecDeque::new(),
+            share: None,
             live,
             room: Arc::clone(&room),
         };
@@ -242,20 +243,24 @@ impl Hub {
             state.is_watched = false;
             return None;
         }
-        // About half of the room, so that the next one fits too.
-        let mut portion = ReadLimit {
+        // A quarter of the room, or half of it when lines are long.
+        let mut budget = ReadLimit {
             lines: u64::from(self.buffer / 4),
             bytes: PORTION_BYTES,
         };
         let family = state.tail.family.clone();
-        let listeners = &mut state.listeners;
         let today = (self.clock)().date_naive();
-        let more = state.tail.read(today, &mut portion, &mut |key, line| {
-            let event = Event::of(&family, key, line);
+        let (mut portion, mut share) = (Vec::new(), 0);
+        let more = state.tail.read(today, &mut budget, &mut |key, line| {
             // A full buffer of short lines takes the whole room, and so do fewer long ones.
-            let share = (event.line.len() as u32).max(ROOM / self.buffer);
-            listeners.retain(|listener| listener.send(&event, share));
+            share += (line.text.len() as u32).max(ROOM / self.buffer);
+            portion.push(Event::of(&family, key, line));
         });
+        let listeners = &mut state.listeners;
+        if share > 0 {
+            let portion = portion.into();
+            listeners.retain(|listener| listener.send(&portion, share));
+        }
         let waiting = listeners.iter().filter(|_| more);
         Some(waiting.map(|listener| Arc::clone(&listener.room)).collect())
     }
@@ -267,6 +272,8 @@ pub struct Subscription {
     family: Family,
     replay: VecDeque<Segment>,
     ready: VecDeque<Event>,
+    /// Given back when all that is ready is taken.
+    share: Option<OwnedSemaphorePermit>,
     live: mpsc::UnboundedReceiver<Queued>,
     /// Closed when the stream is over.
     room: Arc<Semaphore>,
@@ -280,25 +287,18 @@ impl Subscription {
             if let Some(event) = self.ready() {
                 return Some(event);
             }
-            let Some(segment) = self.replay.front_mut() else {
-                let (event, _) = self.live.recv().await?;
-                return (!self.room.is_closed()).then_some(event);
-            };
             if self.room.is_closed() {
                 return None;
             }
-            match segment.read().await {
-                Ok(lines) => {
-                    let events = lines
-                        .into_iter()
-                        .map(|line| Event::of(&self.family, segment.key, line));
-                    self.ready.extend(events);
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "a replay ended early");
-                    return None;
-                }
-            }
+            let Some(segment) = self.replay.front_mut() else {
+                let queued = self.live.recv().await?;
+                self.take(queued);
+                continue;
+            };
+            let lines = segment.read().await;
+            let lines = lines.inspect_err(|error| tracing::warn!(%error, "a replay ended early"));
+            let event = |line| Event::of(&self.family, segment.key, line);
+            self.ready.extend(lines.ok()?.into_iter().map(event));
             if segment.is_done() {
                 self.replay.pop_front();
             }
@@ -310,12 +310,16 @@ impl Subscription {
         if self.room.is_closed() {
             return None;
         }
-        if let event @ Some(_) = self.ready.pop_front() {
-            return event;
+        if self.ready.is_empty() && self.replay.is_empty() {
+            self.share = None;
+            let queued = self.live.try_recv().ok()?;
+            self.take(queued);
         }
-        match self.replay.is_empty() {
-            true => self.live.try_recv().ok().map(|(event, _)| event),
-            false => None,
-        }
+        self.ready.pop_front()
+    }
+
+    fn take(&mut self, (portion, share): Queued) {
+        self.ready.extend(portion.iter().cloned());
+        self.share = Some(share);
     }
 }

@@ -1,7 +1,7 @@
-//! Writes the telemetry files, one a day, more parts of a day when one grew too large; prunes and reads them.
+//! Writes the telemetry files, one per day with further parts when one grew too large; prunes and reads them.
 //!
-//! A line is written whole by one call. A file is never renamed, so event ids stay true. Whether telemetry is wanted
-//! and what a failure means is the caller's business.
+//! A line is written by a single call. A file is never renamed, so event ids stay valid. The caller decides whether
+//! telemetry is enabled and what a failure means.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -18,10 +18,10 @@ use super::files::{Family, FileKey};
 
 pub(super) const PREFIX: &str = "telemetry-";
 pub(super) const SUFFIX: &str = ".jsonl";
-/// Bytes that are read for one answer, at most.
+/// Maximum number of bytes read per request.
 const MAX_READ: u64 = 64 << 20;
 
-/// One answered question.
+/// One answered query.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TelemetryEntry {
     /// `recall` or `synthesis`.
@@ -32,7 +32,7 @@ pub struct TelemetryEntry {
     pub query_id: String,
     pub actor: Option<String>,
     pub caller: Option<String>,
-    /// Empty when queries are not to be kept.
+    /// Empty when queries are not to be recorded.
     pub query: String,
     pub result_count: usize,
     pub duration_ms: u64,
@@ -40,7 +40,7 @@ pub struct TelemetryEntry {
 }
 
 impl TelemetryEntry {
-    /// An entry for a question that was answered at `now`.
+    /// An entry for a query answered at `now`.
     pub fn new(
         event_type: &'static str,
         query: &str,
@@ -66,11 +66,11 @@ impl TelemetryEntry {
 /// The writer of the telemetry files.
 pub(super) struct Journal {
     family: Family,
-    /// The file that is being written.
+    /// The file being written.
     open: Option<(FileKey, File)>,
-    /// Lines that wait to be written.
+    /// Lines waiting to be written.
     pub(super) queued: mpsc::Receiver<String>,
-    /// When it was last said that writing fails.
+    /// When a write failure was last logged.
     pub(super) complained: Option<DateTime<Utc>>,
 }
 
@@ -84,7 +84,7 @@ impl Journal {
         }
     }
 
-    /// Appends one line; when it would make the file larger than `max_bytes`, the day goes on in the next part.
+    /// Appends one line; if it would make the file larger than `max_bytes`, the day continues in the next part.
     pub(super) fn append(&mut self, line: &str, now: DateTime<Utc>, max_bytes: u64) -> io::Result<()> {
         let whole = format!("{line}\n");
         let (mut key, mut file) = self.last_of(now.date_naive())?;
@@ -93,14 +93,14 @@ impl Journal {
             key.part = key.part.saturating_add(1);
             file = open(&self.family, key)?;
         }
-        // One call, so that no reader sees half a line and no other writer gets between. Only after a success the
-        // file stays open: opening it again mends a torn line.
+        // One call, so that no reader sees half a line and no other writer interleaves. The file stays open only
+        // after a success: reopening it repairs a torn line.
         file.write_all(whole.as_bytes())?;
         self.open = Some((key, file));
         Ok(())
     }
 
-    /// The last file of a day, also when somebody moved or deleted the one that was open.
+    /// The last file of a day, even if the one that was open has been moved or deleted.
     fn last_of(&mut self, day: NaiveDate) -> io::Result<(FileKey, File)> {
         if let Some((key, file)) = self.open.take()
             && key.day == day
@@ -118,7 +118,7 @@ impl Journal {
 fn open(family: &Family, key: FileKey) -> io::Result<File> {
     crate::files::private_dir(&family.dir)?;
     let mut options = OpenOptions::new();
-    // Questions may tell what somebody works on.
+    // Queries may reveal what an analyst is working on.
     options.read(true).create(true).append(true).mode(0o600);
     let mut file = options.open(family.path(key))?;
     let mut last = [b'\n'];
@@ -126,13 +126,13 @@ fn open(family: &Family, key: FileKey) -> io::Result<File> {
         file.read_exact_at(&mut last, before)?;
     }
     if last != [b'\n'] {
-        // A line that was torn when a process was cut off must not swallow the next one.
+        // A line torn by a crash must not swallow the next one.
         file.write_all(b"\n")?;
     }
     Ok(file)
 }
 
-/// Deletes the files of days that are over; today is the first of `keep_days`.
+/// Deletes expired files; today is the first of `keep_days`.
 pub(super) fn prune(family: &Family, today: NaiveDate, keep_days: u32) {
     let first = today - Days::new(u64::from(keep_days.saturating_sub(1)));
     for key in family.all().into_iter().filter(|key| key.day < first) {
@@ -143,7 +143,7 @@ pub(super) fn prune(family: &Family, today: NaiveDate, keep_days: u32) {
     }
 }
 
-/// Recalls and syntheses of the last `days` days (today is the first), newest first.
+/// Recalls and syntheses of the last `days` days, today included, newest first.
 pub(super) fn history(family: &Family, today: NaiveDate, days: u32, limit: usize) -> io::Result<Vec<Value>> {
     let first = today - Days::new(u64::from(days.saturating_sub(1)));
     let mut found: Vec<Value> = Vec::new();
@@ -157,7 +157,7 @@ pub(super) fn history(family: &Family, today: NaiveDate, days: u32, limit: usize
     Ok(found)
 }
 
-/// The entry of a line, when it is a recall or a synthesis.
+/// The entry on a line, if it is a recall or a synthesis.
 fn question(line: &str) -> Option<Value> {
     let entry = serde_json::from_str::<Value>(line).ok()?;
     let event_type = entry.get("event_type").and_then(Value::as_str);

@@ -1,20 +1,20 @@
 //! Lines of a file: forwards from an offset, and backwards from the end.
 //!
-//! Only whole lines count; one that is still being written waits for its end. Memory is bounded whatever the file
-//! holds: files are read in blocks, and only the beginning of an overlong line is kept.
+//! Only complete lines count; a line still being written waits for its end. Memory is bounded whatever the file
+//! contains: files are read in blocks, and only the beginning of an overlong line is kept.
 
 use std::fs::File;
 use std::io;
 use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
 
-/// Bytes of one line that are kept.
+/// Bytes kept of one line.
 pub(super) const MAX_LINE: usize = 1 << 20;
 const CUT_MARK: &str = " [cut]";
 const BLOCK: usize = 64 * 1024;
-/// Bytes before the offset that tell whether the file is still the same one.
+/// Bytes before the offset that show whether the file is still the same.
 const MARK: usize = 64;
-/// Lines that are read at a time on the way backwards.
+/// Lines read at a time when reading backwards.
 const BACKWARDS: u64 = 1024;
 
 /// A line and the offset after it.
@@ -24,7 +24,7 @@ pub(super) struct Line {
     pub(super) end: u64,
 }
 
-/// How much may be read.
+/// Budget of a read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReadLimit {
     pub(super) lines: u64,
@@ -44,7 +44,7 @@ impl ReadLimit {
     }
 }
 
-/// A line whose end was not read yet.
+/// A line whose end has not been read yet.
 #[derive(Debug, Default)]
 struct Beginning {
     kept: Vec<u8>,
@@ -52,8 +52,8 @@ struct Beginning {
 }
 
 impl Beginning {
-    /// Hands on the whole lines of a block that stands at `offset`, empty ones left out, and keeps the beginning of the
-    /// last one. Returns how many bytes were used before the budget ended.
+    /// Passes on the complete lines of a block at `offset`, skipping empty ones, and keeps the beginning of the last
+    /// one. Returns how many bytes were used before the budget ran out.
     fn split(
         &mut self,
         block: &[u8],
@@ -72,7 +72,7 @@ impl Beginning {
             let room = (MAX_LINE + 1).saturating_sub(self.kept.len());
             self.kept.extend(text.unwrap_or(piece).iter().take(room));
             if text.is_some() {
-                // An overlong line must not keep its memory.
+                // An overlong line must not hold on to its memory.
                 let line = std::mem::take(self);
                 budget.bytes = budget.bytes.saturating_sub(line.length);
                 let (text, end) = (text_of(line.kept), offset + used);
@@ -86,7 +86,7 @@ impl Beginning {
     }
 }
 
-/// The text of a line: an overlong one is cut, and what is not UTF-8 is replaced.
+/// The text of a line: an overlong one is truncated, and invalid UTF-8 is replaced.
 fn text_of(mut line: Vec<u8>) -> String {
     if line.last() == Some(&b'\r') {
         line.pop();
@@ -96,36 +96,36 @@ fn text_of(mut line: Vec<u8>) -> String {
     String::from_utf8_lossy(&line).into_owned() + cut
 }
 
-/// How far a growing file was read.
+/// How far a growing file has been read.
 #[derive(Debug, Default)]
 pub(super) struct Cursor {
-    /// A line without its end included.
+    /// Includes a line whose end has not been read yet.
     offset: u64,
     beginning: Beginning,
-    /// The bytes before the offset.
+    /// The bytes just before the offset.
     mark: Vec<u8>,
 }
 
 impl Cursor {
-    /// After the last whole line of a file.
+    /// A cursor after the last complete line of a file.
     pub(super) fn at_end(file: &File) -> io::Result<Self> {
         let offset = last_end(file)?;
         let size = offset.min(MARK as u64);
         let mut mark = vec![0; size as usize];
         let mut cursor = Self::default();
-        // A file that was cut this moment is new as a whole.
+        // A file truncated at this moment counts as new.
         if file.read_exact_at(&mut mark, offset - size).is_ok() {
             (cursor.offset, cursor.mark) = (offset, mark);
         }
         Ok(cursor)
     }
 
-    /// The offset after the last line that was handed on.
+    /// The offset after the last line passed on.
     pub(super) fn line_end(&self) -> u64 {
         self.offset.saturating_sub(self.beginning.length)
     }
 
-    /// Whether the file still holds what was read: it did not shrink and was not written anew.
+    /// Whether the file still contains what was read: it neither shrank nor was rewritten.
     pub(super) fn holds(&self, file: &File) -> io::Result<bool> {
         let mut found = vec![0; self.mark.len()];
         let read = file.read_at(&mut found, self.marked_from())?;
@@ -136,7 +136,8 @@ impl Cursor {
         self.offset.saturating_sub(self.mark.len() as u64)
     }
 
-    /// Reads on, from the start when the file was cut or written anew; true when the budget ended before the file.
+    /// Reads on, or from the start if the file was truncated or rewritten; true when the budget ran out before the
+    /// file did.
     pub(super) fn read(
         &mut self,
         file: &File,
@@ -145,7 +146,7 @@ impl Cursor {
     ) -> io::Result<bool> {
         let mut block = vec![0; MARK + BLOCK];
         while !budget.is_spent() {
-            // The mark is read along: a file that is written anew this moment must not pass for the old one.
+            // The mark is read in the same call: a file rewritten at this moment must not pass for the old one.
             let read = file.read_at(&mut block, self.marked_from())?;
             let bytes = block.get(..read).unwrap_or_default();
             let Some(fresh) = bytes.strip_prefix(self.mark.as_slice()) else {
@@ -165,7 +166,7 @@ impl Cursor {
     }
 }
 
-/// The whole lines of `from..to`, about `bytes` of them, and where to go on; both ends are ends of lines.
+/// The complete lines of `from..to`, about `bytes` of them, and where to continue; both ends are line ends.
 pub(super) fn lines_between(file: &File, from: u64, to: u64, bytes: u64) -> io::Result<(Vec<Line>, u64)> {
     let mut cursor = Cursor {
         offset: from,
@@ -177,7 +178,7 @@ pub(super) fn lines_between(file: &File, from: u64, to: u64, bytes: u64) -> io::
     Ok((lines, cursor.line_end()))
 }
 
-/// The offsets of the line feeds of `floor..end`, the last one first.
+/// The offsets of the line feeds in `floor..end`, last first.
 fn feeds_backwards(file: &File, end: u64, floor: u64) -> impl Iterator<Item = io::Result<u64>> {
     let (mut block, mut start) = (Vec::new(), end);
     std::iter::from_fn(move || {
@@ -199,17 +200,17 @@ fn feeds_backwards(file: &File, end: u64, floor: u64) -> impl Iterator<Item = io
     })
 }
 
-/// The offset after the last whole line.
+/// The offset after the last complete line.
 pub(super) fn last_end(file: &File) -> io::Result<u64> {
     let feed = feeds_backwards(file, file.metadata()?.len(), 0).next();
     Ok(feed.transpose()?.map_or(0, |feed| feed + 1))
 }
 
-/// Where the last lines before `end` (the end of a line) begin: as many as the budget allows, none before `floor`.
-/// What they take is subtracted from the budget; lines that did not fit use it up.
+/// Start of the last lines before `end` (the end of a line): as many as the budget allows, none before `floor`. Their
+/// size is subtracted from the budget; a line that did not fit exhausts it.
 pub(super) fn last_start(file: &File, end: u64, floor: u64, budget: &mut ReadLimit) -> io::Result<u64> {
     let mut start = end;
-    // The feed right before the end belongs to the last line itself; the first line has none before it.
+    // The feed right before `end` belongs to the last line itself; the first line has none before it.
     let starts = feeds_backwards(file, end.saturating_sub(1), floor).map(|feed| feed.map(|feed| feed + 1));
     for candidate in starts.chain([Ok(floor)]) {
         let candidate = candidate?;
@@ -227,8 +228,8 @@ pub(super) fn last_start(file: &File, end: u64, floor: u64, budget: &mut ReadLim
     Ok(start)
 }
 
-/// Hands the whole lines of a file to `take`, the last one first, until it has enough or `max_bytes` would be exceeded;
-/// true when it came to the beginning.
+/// Passes the complete lines of a file to `take`, last first, until it has enough or `max_bytes` would be exceeded;
+/// true when it reached the beginning.
 pub(super) fn lines_backwards(
     file: &File,
     max_bytes: u64,
@@ -241,7 +242,7 @@ pub(super) fn lines_backwards(
         let start = last_start(file, end, 0, &mut ReadLimit { lines, bytes })?;
         let (lines, _) = lines_between(file, start, end, u64::MAX)?;
         let mut texts = lines.into_iter().rev().map(|line| line.text);
-        // Not even one more line fits, or somebody has enough.
+        // Not even one more line fits, or `take` has enough.
         if start == end || texts.any(|text| take(text).is_break()) {
             return Ok(false);
         }

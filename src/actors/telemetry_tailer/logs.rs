@@ -1,4 +1,4 @@
-//! The end of the log file, for people: read backwards, with a bound.
+//! The last lines of the log file for display, read backwards up to a limit.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -11,7 +11,7 @@ use super::files::Family;
 
 pub(super) const PREFIX: &str = "threat-memory.";
 pub(super) const SUFFIX: &str = ".log";
-/// Bytes that are read for one answer, at most.
+/// Maximum number of bytes read per request.
 const MAX_READ: u64 = 16 << 20;
 const LEVELS: [&str; 5] = ["trace", "debug", "info", "warn", "error"];
 
@@ -19,7 +19,7 @@ const LEVELS: [&str; 5] = ["trace", "debug", "info", "warn", "error"];
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct LogPage {
     pub logs: Vec<Value>,
-    /// Whether there are more than were asked for, or more than one answer reads.
+    /// Whether there are more lines than requested, or than one request reads.
     pub truncated: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<&'static str>,
@@ -40,8 +40,7 @@ struct Leveled<'a> {
     level: Cow<'a, str>,
 }
 
-/// The last `count` lines of the log files, of one level if it is given: the newest file and as many older ones as that
-/// takes.
+/// The last `count` lines of the log, optionally of one level: from the newest file and as many older ones as needed.
 pub(super) fn last_lines(family: &Family, today: NaiveDate, count: usize, level: Option<&str>) -> LogPage {
     if family.list(today).is_empty() {
         return LogPage::failed("No log file configured");
@@ -75,7 +74,7 @@ pub(super) fn last_lines(family: &Family, today: NaiveDate, count: usize, level:
     }
 }
 
-/// One spelling for each level.
+/// Normalises the spelling of a level.
 fn normal(level: &str) -> String {
     match level.to_ascii_lowercase().as_str() {
         "warning" => "warn".to_owned(),
@@ -90,7 +89,7 @@ fn level_of(line: &str) -> Option<String> {
     Some(normal(&found.level))
 }
 
-/// A line as clients of the API know it: `event`, `level`, `time`, and its other fields beside them.
+/// A line in the format of the API: `event`, `level`, `time`, and the line's other fields beside them.
 fn entry_of(line: &str) -> Value {
     let Ok(Value::Object(mut map)) = serde_json::from_str::<Value>(line) else {
         return json!({"event": "", "level": "", "time": "", "raw": line});
@@ -109,11 +108,11 @@ fn entry_of(line: &str) -> Value {
     map.insert("event".to_owned(), event.unwrap_or_default());
     map.insert("time".to_owned(), time.unwrap_or_default());
     let level = map.get("level").and_then(Value::as_str);
-    // As clients of the API know it.
+    // The API's spelling of the level.
     let level = level.map(|level| normal(level).replace("warn", "warning"));
     map.insert("level".to_owned(), level.into());
     for (name, value) in fields {
-        // A field must not pass for the line's own level or time.
+        // A field must not overwrite the line's own level or time.
         let name = match map.contains_key(&name) {
             true => format!("fields.{name}"),
             false => name,

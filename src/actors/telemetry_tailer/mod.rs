@@ -1,9 +1,9 @@
-//! Owns the telemetry file of the day and the follow-up of it and of the log file.
+//! Owns the day's telemetry file, and the live streams of telemetry and log.
 //!
-//! Promises: a line is written whole or not at all, and a failure to write it costs the metrics and never the request;
-//! a listener gets whole lines, each once, across rotation, truncation, midnight and a reconnect; one that is too slow
-//! is dropped and hurts nobody else. Files are looked at only while somebody listens. The log file itself is written
-//! by the log subscriber.
+//! A line is written in full or not at all; a failed write shows in the metrics and never fails the request. A
+//! listener gets complete lines, each once, across rotation, truncation, midnight and a reconnect. A listener that is
+//! too slow is dropped and affects nobody else. Files are polled only while there are listeners. The log file itself
+//! is written by the log subscriber.
 
 mod files;
 mod hub;
@@ -42,22 +42,22 @@ use super::worker::{Access, ActorCore, Party, Work, WorkerHandle, every};
 use crate::blocking;
 use crate::domain::error::DomainError;
 
-/// Lines of the log that a new listener is given first.
+/// Log lines a new listener gets first.
 const LOG_OPENING: u64 = 10;
-/// Between two complaints that telemetry can't be written.
+/// Shortest interval between two warnings that telemetry can't be written.
 const COMPLAIN_EVERY: TimeDelta = TimeDelta::minutes(1);
-/// Entries that may wait for the disk; one more is dropped and counted.
+/// Entries that may wait to be written; any beyond that are dropped and counted.
 const MAX_QUEUED: usize = 4096;
-/// How often old files are looked for.
+/// Interval of pruning old files.
 const TIDY_EVERY: Duration = Duration::from_secs(60);
 
-/// Way to the telemetry and the streams.
+/// Handle to the telemetry and the streams.
 pub type TelemetryHandle = WorkerHandle<TailerCore>;
 
-/// Who tells the time.
+/// Source of the current time.
 pub type Clock = Arc<dyn Fn() -> DateTime<Utc> + Send + Sync>;
 
-/// What may change while the service runs.
+/// Settings that may change while the service runs.
 #[derive(Debug, Clone)]
 pub struct TelemetryLimits {
     pub enabled: bool,
@@ -67,10 +67,10 @@ pub struct TelemetryLimits {
     pub max_streams: usize,
 }
 
-/// Where the limits of this moment are read.
+/// Reads the current limits.
 pub type LimitSource = Arc<dyn Fn() -> TelemetryLimits + Send + Sync>;
 
-/// Writes one entry.
+/// Records one entry.
 #[derive(Debug)]
 pub struct Record(pub TelemetryEntry);
 
@@ -89,7 +89,7 @@ impl Work for Record {
     }
 }
 
-/// What today's questions add up to.
+/// Reads today's totals.
 #[derive(Debug)]
 pub struct ReadMetrics;
 
@@ -108,7 +108,7 @@ impl Work for ReadMetrics {
     }
 }
 
-/// The questions of the last days, newest first.
+/// Reads the queries of the last days, newest first.
 #[derive(Debug)]
 pub struct ReadHistory {
     pub limit: usize,
@@ -130,7 +130,7 @@ impl Work for ReadHistory {
     }
 }
 
-/// The last lines of the log.
+/// Reads the last lines of the log.
 #[derive(Debug)]
 pub struct ReadLogs {
     pub lines: usize,
@@ -152,20 +152,20 @@ impl Work for ReadLogs {
     }
 }
 
-/// Which file is followed.
+/// Which stream is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Followed {
     Logs,
     Telemetry,
 }
 
-/// Begins to follow a file.
+/// Subscribes to a stream.
 #[derive(Debug)]
 pub struct Subscribe {
     pub followed: Followed,
-    /// The id of the last event that the client has.
+    /// Id of the last event the client received.
     pub last_event_id: Option<String>,
-    /// The client's connection, ended with the stream even when nobody reads it.
+    /// The client's connection, closed with the stream even if the client does not read.
     pub peer: Option<Peer>,
 }
 
@@ -184,7 +184,7 @@ impl Work for Subscribe {
     }
 }
 
-/// Waits until every entry that was accepted before is written.
+/// Waits until every entry accepted so far is written.
 #[derive(Debug)]
 pub struct Flush;
 
@@ -203,28 +203,28 @@ impl Work for Flush {
     }
 }
 
-/// What all requests share; it outlives a restart of the actor.
+/// State shared by all requests; it survives a restart of the actor.
 pub struct TailerCore {
     has_files: bool,
     clock: Clock,
     limits: LimitSource,
     family: Family,
     log_family: Family,
-    /// Takes entries on their way to the file.
+    /// Queue of entries to be written.
     queue: mpsc::Sender<String>,
     writing_planned: AtomicBool,
     journal: Mutex<Journal>,
     tally: Mutex<Tally>,
     logs: Arc<Hub>,
     telemetry: Arc<Hub>,
-    /// Held from counting the open streams until there is one more.
+    /// Held from counting the open streams until the new one is added.
     admission: Mutex<()>,
 }
 
 impl ActorCore for TailerCore {
     const NAME: &'static str = "telemetry_tailer";
 
-    /// Deletes old files.
+    /// Deletes old files periodically.
     fn upkeep(self: &Arc<Self>) -> Vec<BoxFuture<'static, ()>> {
         let core = Arc::clone(self);
         vec![every(TIDY_EVERY, move || {
@@ -235,8 +235,8 @@ impl ActorCore for TailerCore {
 }
 
 impl TailerCore {
-    /// The files below a data directory; without one nothing is written and nothing can be followed. `logged`: whether
-    /// a log is kept there. `buffer` is how many lines a listener may lag behind.
+    /// Creates the core over the files below a data directory; without a directory nothing is written or followed.
+    /// `logged`: whether the log is written there. `buffer`: number of lines a listener may lag behind.
     pub fn new(
         data_dir: Option<PathBuf>,
         logged: bool,
@@ -246,7 +246,7 @@ impl TailerCore {
     ) -> Self {
         let below = |name: &str| data_dir.as_ref().map(|dir| dir.join(name)).unwrap_or_default();
         let family = Family::new(below("telemetry"), journal::PREFIX, journal::SUFFIX);
-        // What an earlier process left there is not the log of this one.
+        // A log left there by an earlier process is not this one's.
         let log_dir = if logged { below("logs") } else { PathBuf::new() };
         let log_family = Family::new(log_dir, logs::PREFIX, logs::SUFFIX);
         let hub =
@@ -268,19 +268,19 @@ impl TailerCore {
         }
     }
 
-    /// Ends every open stream: the service is being stopped.
+    /// Ends every open stream; called at shutdown.
     pub fn close(&self) {
         self.logs.close();
         self.telemetry.close();
     }
 
-    /// Ends the connections of streams that are still open: their clients do not read.
+    /// Closes the connections of streams that are still open: their clients do not read.
     pub fn cut_streams(&self) {
         self.logs.cut();
         self.telemetry.cut();
     }
 
-    /// Open streams.
+    /// Number of open streams.
     pub fn open_streams(&self) -> usize {
         self.logs.open_streams() + self.telemetry.open_streams()
     }
@@ -289,7 +289,7 @@ impl TailerCore {
         (self.clock)().date_naive()
     }
 
-    /// Takes the entry over; the disk is not waited for.
+    /// Queues the entry without waiting for the disk.
     #[expect(
         clippy::unused_async,
         reason = "every request is answered by an async function"
@@ -311,7 +311,7 @@ impl TailerCore {
         }
         if !self.writing_planned.swap(true, Ordering::AcqRel) {
             blocking::spawn(move || {
-                // First, so that who comes from here on plans the next writing.
+                // Cleared first, so that entries queued from here on schedule the next write.
                 self.writing_planned.store(false, Ordering::Release);
                 self.write_queued();
             });
@@ -319,9 +319,9 @@ impl TailerCore {
         Ok(())
     }
 
-    /// Writes everything that waits; when it returns, all that was accepted before is in the file. Blocks.
+    /// Writes all queued entries; everything accepted before the call is in the file when it returns. Blocks.
     fn write_queued(&self) {
-        // Taken first, so that who finds the queue empty knows that its lines are written.
+        // Locked first, so that a caller that finds the queue empty knows its lines are written.
         let mut journal = lock(&self.journal);
         let max_bytes = (self.limits)().max_file_bytes;
         while let Ok(line) = journal.queued.try_recv() {
@@ -338,7 +338,7 @@ impl TailerCore {
         self.telemetry.wake();
     }
 
-    /// Reads the telemetry files once everything that was accepted before is in them.
+    /// Reads the telemetry files once everything accepted so far has been written.
     async fn reading<T: Send + 'static>(
         self: Arc<Self>,
         read: impl FnOnce(&Self) -> io::Result<T> + Send + 'static,
@@ -376,7 +376,7 @@ impl TailerCore {
 
     async fn subscribe(self: Arc<Self>, message: Subscribe) -> Result<Subscription, DomainError> {
         job::blocking(move || {
-            // What was accepted before belongs to what the listener is given first.
+            // Entries accepted earlier belong to the replay.
             self.write_queued();
             let _admission = lock(&self.admission);
             if self.open_streams() >= (self.limits)().max_streams {
@@ -403,7 +403,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl TelemetryHandle {
-    /// Hands an entry over; what goes wrong is counted and never the caller's business.
+    /// Records an entry; a failure is counted and never reported to the caller.
     pub async fn record(&self, entry: TelemetryEntry) {
         if self.call(Record(entry)).await.is_err() {
             counter!("telemetry_lost_total").increment(1);

@@ -1,7 +1,7 @@
-//! What a client is given before the live lines: from where it was to where the live lines begin.
+//! Replay for a new client: from its last position to where the live lines begin.
 //!
-//! The files are opened when the client comes, so that renaming or deleting them afterwards does no harm, and read
-//! block by block as the client takes them, so that a replay costs little memory.
+//! The files are opened when the client connects, so that renaming or deleting them later does no harm. They are read
+//! block by block as the client takes the lines, so that a replay needs little memory.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -16,7 +16,7 @@ use super::lines::{Line, ReadLimit, last_end, last_start, lines_between};
 use super::tail::Tail;
 use crate::blocking;
 
-/// What a client is given again; of more it gets the newest.
+/// Maximum replay; beyond that only the newest lines are sent.
 const MAX_REPLAY: ReadLimit = ReadLimit {
     lines: 10_000,
     bytes: 4 << 20,
@@ -24,16 +24,16 @@ const MAX_REPLAY: ReadLimit = ReadLimit {
 /// Bytes read at a time.
 const BLOCK: u64 = 64 * 1024;
 
-/// What a client is given first when it does not say where it was.
+/// What a client gets first if it does not name its last event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Opening {
-    /// So many of the last lines.
+    /// This many of the last lines.
     Last(u64),
     /// Today's files from their start.
     Today,
 }
 
-/// Whole lines of one file.
+/// A range of complete lines in one file.
 #[derive(Debug)]
 pub(super) struct Segment {
     pub(super) key: FileKey,
@@ -43,7 +43,8 @@ pub(super) struct Segment {
 }
 
 impl Segment {
-    /// The last lines of a file that the budget allows, none before `floor`; without an end all whole ones count.
+    /// The last lines of a file that the budget allows, none before `floor`; without `end`, up to the last complete
+    /// line.
     fn open(
         tail: &Tail,
         key: FileKey,
@@ -57,12 +58,12 @@ impl Segment {
         Ok(Self { key, file, from, to })
     }
 
-    /// The next lines. Cancelling it loses none: the place moves when they are handed on.
+    /// The next lines. Cancel-safe: the position advances only when the lines are returned.
     pub(super) async fn read(&mut self) -> io::Result<Vec<Line>> {
         let (file, from, to) = (Arc::clone(&self.file), self.from, self.to);
         let reading = blocking::spawn(move || lines_between(&file, from, to, BLOCK));
         let (lines, reached) = reading.await.map_err(io::Error::other)??;
-        // Where nothing is left to read, the file was cut meanwhile.
+        // If nothing more could be read, the file has been truncated in the meantime.
         self.from = if reached > from { reached } else { to };
         Ok(lines)
     }
@@ -72,8 +73,8 @@ impl Segment {
     }
 }
 
-/// Everything from the place that `last_event_id` names up to where the tail is; from the opening when it names none
-/// that still exists. Blocks.
+/// Everything from the position that `last_event_id` names to the tail's position; if that position no longer exists,
+/// as much as `opening` says. Blocks.
 pub(super) fn plan(
     tail: &Tail,
     today: NaiveDate,
@@ -112,7 +113,7 @@ pub(super) fn plan(
     segments
 }
 
-/// Whether an event ended at this place of a file that is still there.
+/// Whether an event ended at this position of a file that still exists.
 fn exists(tail: &Tail, place: FilePosition) -> bool {
     let Some(before) = place.offset.checked_sub(1) else {
         return tail.file(place.key).is_ok();

@@ -1,7 +1,7 @@
-//! Follows one family of files across everything that happens to them.
+//! Follows one family of files through growth, truncation and replacement.
 //!
-//! A file that grows is read on; one that is cut or replaced is read from its start; a newer one is followed after
-//! the rest of the older one was read. Lines come in their order, each once.
+//! A growing file is read on; one that is truncated or replaced is read from its start; a newer one is followed once
+//! the rest of the older one has been read. Lines arrive in order, each once.
 
 use std::fs::File;
 use std::io;
@@ -12,10 +12,10 @@ use chrono::NaiveDate;
 use super::files::{Family, FileKey, FilePosition};
 use super::lines::{Cursor, Line, ReadLimit};
 
-/// Files that one look goes through at most.
+/// Maximum number of files processed per poll.
 const MAX_FILES: usize = 64;
 
-/// An open file and how far it was read.
+/// An open file and how far it has been read.
 struct Followed {
     key: FileKey,
     file: File,
@@ -23,20 +23,20 @@ struct Followed {
 }
 
 impl Followed {
-    /// Which file it is, whatever its name has become.
+    /// The file's identity, independent of its current name.
     fn inode(&self) -> Option<u64> {
         Some(self.file.metadata().ok()?.ino())
     }
 }
 
-/// The follower of one family of files.
+/// Follows one family of files.
 pub(super) struct Tail {
     pub(super) family: Family,
-    /// `None` while there is no file: the first one is then new from its first line.
+    /// `None` while there is no file; the first one to appear is then read from its start.
     current: Option<Followed>,
-    /// The newest file when following began; older ones are not news.
+    /// The newest file when following began; older ones are ignored.
     since: Option<FileKey>,
-    /// The file that was followed before, which may come back under another name.
+    /// The file followed before, which may reappear under another name.
     previous: Option<Followed>,
 }
 
@@ -50,7 +50,7 @@ impl Tail {
         }
     }
 
-    /// Goes to the end of the newest file.
+    /// Moves to the end of the newest file.
     pub(super) fn begin(&mut self, today: NaiveDate) {
         self.rest();
         self.since = self.family.list(today).pop();
@@ -61,20 +61,20 @@ impl Tail {
         });
     }
 
-    /// Lets go of the files.
+    /// Closes the files.
     pub(super) fn rest(&mut self) {
         self.current = None;
         self.previous = None;
     }
 
-    /// The place after the last line that was handed on.
+    /// The position after the last line passed on.
     pub(super) fn here(&self) -> Option<FilePosition> {
         let current = self.current.as_ref()?;
         let (key, offset) = (current.key, current.cursor.line_end());
         Some(FilePosition { key, offset })
     }
 
-    /// A file of the family; under the followed one's name that one, whatever its name has become.
+    /// A file of the family; the followed file itself if the key is its own, even if it has been renamed.
     pub(super) fn file(&self, key: FileKey) -> io::Result<File> {
         match &self.current {
             Some(current) if current.key == key => current.file.try_clone(),
@@ -82,7 +82,7 @@ impl Tail {
         }
     }
 
-    /// Hands on what is new, until the budget ends; true when there may be more.
+    /// Passes on new lines until the budget runs out; true when there may be more.
     pub(super) fn read(
         &mut self,
         today: NaiveDate,
@@ -95,7 +95,7 @@ impl Tail {
                 let first = keys.find(|key| Some(*key) >= self.since);
                 self.current = first.and_then(|key| self.open(key));
             }
-            // Asked for before reading, so that the rest of the old file is read before the next one begins.
+            // Determined before reading, so that the rest of the old file is read before the next one begins.
             let next = self.next(today);
             let Some(Followed { key, file, cursor }) = &mut self.current else {
                 return false;
@@ -103,7 +103,7 @@ impl Tail {
             match cursor.read(file, budget, &mut |line| take(*key, line)) {
                 Ok(true) => return true,
                 Ok(false) => {}
-                // Not louder: the log may be what is followed.
+                // Debug level only: the log may be the file being followed.
                 Err(error) => tracing::debug!(%error, "reading a followed file failed"),
             }
             let Some(next) = next.and_then(|key| self.open(key)) else {
@@ -120,7 +120,7 @@ impl Tail {
         Some(Followed { key, file, cursor })
     }
 
-    /// The file to follow next: the same name when another file is behind it, or a newer one. While the name is gone
+    /// The file to follow next: the same name if another file is behind it, or a newer one. While the name is missing
     /// the old file is kept, since a writer may still have it open.
     fn next(&self, today: NaiveDate) -> Option<FileKey> {
         let current = self.current.as_ref()?;
@@ -134,7 +134,7 @@ impl Tail {
 
     fn go_to(&mut self, mut next: Followed) {
         if let Some(known) = self.previous.take_if(|previous| previous.inode() == next.inode()) {
-            // The file was renamed: its lines were handed on already.
+            // The file was renamed: its lines were passed on already.
             next.cursor = known.cursor;
         }
         self.previous = self.current.replace(next);

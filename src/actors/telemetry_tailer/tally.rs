@@ -1,7 +1,7 @@
-//! What today's telemetry adds up to.
+//! Totals of today's telemetry.
 //!
-//! Counted from the files alone, so the metrics are true after a restart and when somebody deletes or replaces a file.
-//! Each call reads only what was appended; when something that was counted is gone, everything is counted anew.
+//! They are computed from the files alone, so they stay correct after a restart and when a file is deleted or
+//! replaced. Each call reads only what was appended; when something already counted is gone, everything is recounted.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -14,12 +14,12 @@ use serde::{Deserialize, Serialize, Serializer};
 use super::files::{Family, FileKey};
 use super::lines::{Cursor, ReadLimit};
 
-/// Intents that the metrics name.
+/// Number of intents listed in the metrics.
 const TOP_INTENTS: usize = 10;
-/// Different intents that are counted, whatever a file says.
+/// Upper bound of distinct intents that are counted, whatever a file contains.
 const MAX_INTENTS: usize = 1000;
 
-/// What today's questions add up to; times in milliseconds.
+/// Totals of today's queries; times in milliseconds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct TelemetryMetrics {
     pub total_queries: u64,
@@ -30,7 +30,7 @@ pub struct TelemetryMetrics {
     pub avg_latency_ms: u64,
     pub p50_ms: u64,
     pub p95_ms: u64,
-    /// The most frequent first.
+    /// Most frequent first.
     #[serde(serialize_with = "as_object")]
     pub top_intents: Vec<(String, u64)>,
 }
@@ -52,17 +52,17 @@ struct Seen {
 #[derive(Default)]
 pub(super) struct Tally {
     day: NaiveDate,
-    /// How far each file was counted, and its inode.
+    /// Inode of each file, and how far it has been counted.
     files: BTreeMap<FileKey, (u64, Cursor)>,
     recalls: u64,
     syntheses: u64,
-    /// How often each duration was seen, which gives every percentile without sorting.
+    /// Number of occurrences of each duration, which gives every percentile without sorting.
     durations: BTreeMap<u64, u64>,
     intents: BTreeMap<String, u64>,
 }
 
 impl Tally {
-    /// Brings the count up to date; none of it is kept when reading fails.
+    /// Brings the count up to date; all of it is discarded when reading fails.
     pub(super) fn read(&mut self, family: &Family, today: NaiveDate) -> io::Result<TelemetryMetrics> {
         loop {
             if self.day != today {
@@ -82,7 +82,7 @@ impl Tally {
         }
     }
 
-    /// Counts what is new; false when something that was counted is gone.
+    /// Counts new lines; false when something already counted is gone.
     fn read_on(&mut self, family: &Family) -> io::Result<bool> {
         let keys = family.of_day(self.day);
         if self.files.keys().any(|counted| !keys.contains(counted)) {
@@ -141,7 +141,7 @@ impl Tally {
         }
     }
 
-    /// The smallest duration that `percent` of all are not above.
+    /// The smallest duration that at least `percent` of all queries do not exceed.
     fn percentile(&self, count: u64, percent: u64) -> u64 {
         let wanted = (count * percent).div_ceil(100);
         let mut seen = 0;

@@ -1,4 +1,4 @@
-//! Who gets a place, and who waits.
+//! Who gets a permit, and who waits.
 
 use std::time::Duration;
 
@@ -10,14 +10,14 @@ fn party() -> Party {
     Some(Uuid::new_v4())
 }
 
-/// A place that is there at once.
+/// Takes a permit that must be granted without waiting.
 async fn at_once(shares: &Shares, party: Party) -> Option<Share> {
     tokio::time::timeout(Duration::from_secs(5), shares.take_own(party))
         .await
         .expect("it waits")
 }
 
-/// Waits for a place and gives it back at once; whether it got one.
+/// Waits for a permit and releases it at once; returns whether it got one.
 fn waiting(shares: &Shares, party: Party) -> tokio::task::JoinHandle<bool> {
     let shares = shares.clone();
     tokio::spawn(async move { shares.take(party).await.is_some() })
@@ -59,7 +59,7 @@ async fn work_of_no_workspace_takes_every_place() {
     let held = [at_once(&shares, None).await, at_once(&shares, None).await];
     assert!(held.iter().all(Option::is_some));
     assert!(at_once(&shares, None).await.is_none());
-    // A single place is nobody's reserve.
+    // A single permit can't be reserved.
     let one = Shares::new(1, 1, 0);
     assert!(at_once(&one, party()).await.is_some());
 }
@@ -106,7 +106,8 @@ async fn the_line_is_shared_out_too() {
     );
     let first = waiting(&shares, quiet);
     until_waiting(&shares, 4).await;
-    // The line is full; the second of the quiet one is within its share, so the last of the loud one goes.
+    // The queue is full. The second waiter of the quiet workspace is within its share, so the last of the busy one is
+    // removed.
     let second = waiting(&shares, quiet);
     let mut gone = 0;
     while gone == 0 {

@@ -1,4 +1,4 @@
-//! Changes of a running service's settings: all of a request or nothing.
+//! Changes to a running service's settings: each request is applied as a whole or not at all.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -12,7 +12,7 @@ use super::issue::ConfigIssue;
 use super::pending::{self, Waiting};
 use super::tree::{self, HIDDEN};
 
-/// Sections and keys that take effect at the next start.
+/// Sections and keys that take effect only after a restart.
 const RESTART: [&str; 17] = [
     "backend",
     "storage.",
@@ -33,61 +33,61 @@ const RESTART: [&str; 17] = [
     "web.stream_buffer",
     "enrichment.timeout_ms",
 ];
-/// Most issues that one answer names.
+/// Maximum number of issues in one response.
 const MAX_ISSUES: usize = 100;
-/// Up to here a floating-point number tells every whole number from the next one.
+/// The limit up to which floating-point numbers represent every whole number exactly.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// What a change did.
+/// The outcome of a change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Applied {
-    /// In effect now.
+    /// Keys already in effect.
     pub applied: Vec<String>,
-    /// In effect after a restart.
+    /// Keys in effect after a restart.
     pub pending_restart: Vec<String>,
 }
 
-/// The settings as a tree that may be changed.
+/// The settings as an editable tree.
 #[derive(Clone)]
 pub struct Editor {
     pub(super) defaults: Value,
     pub(super) running: Value,
-    /// Taken over from an earlier process; the file keeps it, or the next start would fall back.
+    /// Values taken over from an earlier process. They stay in the file, or the next start would lose them.
     pub(super) kept: Waiting,
-    /// Waits for the next start.
+    /// Values that wait for the next start.
     pub(super) pending: Waiting,
-    /// Where the next start looks for what waits, whatever data directory waits itself.
+    /// Where the next start looks for pending values, even if the data directory itself is pending.
     pub(super) home: Option<PathBuf>,
-    /// Whether there are credentials for an external database.
+    /// Whether credentials for an external database are set.
     pub(super) credentials: bool,
     /// The variables and flags that set values, by dotted path.
     pub(super) above: BTreeMap<String, String>,
 }
 
 impl fmt::Debug for Editor {
-    /// Without the values: secrets are among them.
+    /// Omits the values, as some are secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Editor(..)")
     }
 }
 
 impl Editor {
-    /// What is in effect, secrets hidden.
+    /// The effective settings, with secrets hidden.
     pub fn shown(&self) -> Value {
         tree::redacted(&self.running)
     }
 
-    /// The dotted paths that take effect at the next start only.
+    /// The dotted paths that take effect only after a restart.
     pub fn restart_required(&self) -> Vec<String> {
         let mut paths = tree::leaves(&self.defaults);
         paths.retain(|path| needs_restart(path));
         paths
     }
 
-    /// What a change makes of these settings, of those in effect, and what it did; nothing is changed or written yet.
+    /// The editor after a change, the effective settings, and the outcome. Nothing is changed or written yet.
     ///
     /// # Errors
-    /// Everything that is wrong with it.
+    /// Everything that is wrong with the change.
     pub fn planned(&self, changes: &Value) -> Result<(Self, LocalSettings, Applied), Vec<ConfigIssue>> {
         let wanted = self.wanted(changes)?;
         let mut next = self.clone();
@@ -96,12 +96,12 @@ impl Editor {
         Ok((next, settings, done))
     }
 
-    /// Whether what waits for a restart is the same.
+    /// Whether the same values wait for a restart in both.
     pub fn waits_as(&self, other: &Self) -> bool {
         (&self.pending, &self.kept) == (&other.pending, &other.kept)
     }
 
-    /// The leaves of a nested or dotted change, each of the right type.
+    /// The leaves of a nested or dotted change, checked for their types.
     fn wanted(&self, changes: &Value) -> Result<BTreeMap<String, Value>, Vec<ConfigIssue>> {
         let (mut wanted, mut issues) = (BTreeMap::new(), Vec::new());
         if let Some(map) = changes.as_object() {
@@ -157,7 +157,7 @@ impl Editor {
         }
     }
 
-    /// Why a value would not take effect at the next start either.
+    /// Why a value would have no effect even after a restart, if so.
     fn overruled(&self, path: &str, value: &Value) -> Option<String> {
         let hidden = tree::is_secret(path) && value == HIDDEN;
         if hidden || !needs_restart(path) || tree::get(&self.running, path) == Some(value) {
@@ -169,7 +169,7 @@ impl Editor {
         ))
     }
 
-    /// Puts each value where it takes effect: now or at the next start.
+    /// Stores each value where it takes effect: now or at the next start.
     fn take(&mut self, wanted: &BTreeMap<String, Value>) -> Applied {
         let mut done = Applied::default();
         for (path, value) in wanted {
@@ -182,7 +182,7 @@ impl Editor {
                 continue;
             }
             self.pending.remove(path);
-            // Hidden by the environment until now; the running value is what is wanted last.
+            // A kept value that the environment overrode; the latest request is for the running value.
             if self.kept.get(path) != Some(value) {
                 self.kept.remove(path);
             }
@@ -192,7 +192,8 @@ impl Editor {
         done
     }
 
-    /// The settings in effect after a change, if they and what waits are valid; else every rule it breaks.
+    /// The effective settings after a change, provided they and the pending values are valid; otherwise every broken
+    /// rule.
     fn checked(
         &self,
         next: &Self,
@@ -213,7 +214,7 @@ impl Editor {
                 &later,
                 &self.defaults,
             ));
-            // With the value that was there before, the next broken rule shows.
+            // Restoring the previous value reveals the next broken rule.
             let before = wanted.get(path).and_then(|_| tree::get(&self.running, path));
             let Some(before) = before.cloned() else { break };
             tree::set(&mut later, path, before);
@@ -229,10 +230,10 @@ impl Editor {
         LocalSettings::of_tree(tree)?.startable(self.credentials)
     }
 
-    /// Writes what waits for a restart.
+    /// Writes the values that wait for a restart.
     ///
     /// # Errors
-    /// When the data directory can't be written; then the file is as it was.
+    /// When the data directory can't be written; the file is then unchanged.
     pub fn save(&self) -> std::io::Result<()> {
         let Some(home) = &self.home else { return Ok(()) };
         let mut waiting = self.kept.clone();
@@ -245,7 +246,7 @@ impl Editor {
     }
 }
 
-/// The error with the bounds of its key, where a negative number did not even reach the rule that knows them.
+/// Adds the bounds of the key to an error about a negative number, which fails before its range is checked.
 fn bounded(error: ConfigError, tree: &Value) -> ConfigError {
     let (path, _) = error.parts();
     if !tree::get(tree, path)
@@ -268,7 +269,7 @@ fn needs_restart(path: &str) -> bool {
         .any(|rule| path == *rule || (rule.ends_with('.') && path.starts_with(rule)))
 }
 
-/// Whether a value is one that waits for a restart, and has its key's type.
+/// Whether the key needs a restart and the value has its type.
 pub(super) fn may_wait(defaults: &Value, path: &str, value: &Value) -> bool {
     needs_restart(path)
         && tree::get(defaults, path)
@@ -299,7 +300,7 @@ fn of_type(default: &Value, value: &Value) -> Result<Value, (&'static str, &'sta
     }
 }
 
-/// A whole number that was written with a point.
+/// Converts a whole number that was written as a float.
 fn whole(number: f64) -> Result<Value, (&'static str, &'static str)> {
     if number.abs() >= EXACT {
         return Err(("int_type", "Input should be a valid integer"));

@@ -1,4 +1,4 @@
-//! Environment variables: `LOCAL_<SECTION>_<KEY>` for every key, and three of the external platform.
+//! Environment variables: `LOCAL_<SECTION>_<KEY>` for every key, and three for the external platform.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
@@ -21,16 +21,16 @@ pub(super) fn all() -> Variables {
         .collect()
 }
 
-/// A value that stands above the file and what waits for a restart.
+/// A value that overrides the file and the pending changes.
 #[derive(Debug)]
 pub(super) struct Set {
     pub(super) path: String,
-    /// The variable or flag.
+    /// The variable or flag that sets it.
     pub(super) by: String,
     pub(super) value: Value,
 }
 
-/// The leaves that the environment sets. A variable of nothing but blanks counts as unset.
+/// The leaves that the environment sets. A blank variable counts as unset.
 pub(super) fn read(defaults: &Value, variables: &Variables) -> Result<Vec<Set>, ConfigError> {
     let mut set = Vec::new();
     for path in tree::leaves(defaults) {
@@ -38,7 +38,7 @@ pub(super) fn read(defaults: &Value, variables: &Variables) -> Result<Vec<Set>, 
         let Some(value) = variables.get(&name) else {
             continue;
         };
-        // Taken for unset, a key that is no text would leave the service open.
+        // Treating a non-UTF-8 API key as unset would leave the service open.
         let text = value
             .to_str()
             .ok_or_else(|| refused(&name, &path, "UTF-8 text"))?;
@@ -57,7 +57,7 @@ pub(super) fn read(defaults: &Value, variables: &Variables) -> Result<Vec<Set>, 
     Ok(set)
 }
 
-/// Variables that look like settings and are none, sorted.
+/// Variables that look like settings but are none, sorted.
 pub(super) fn unknown(defaults: &Value, variables: &Variables) -> Vec<String> {
     let known: HashSet<String> = tree::leaves(defaults).iter().map(|path| name_of(path)).collect();
     let mut unknown: Vec<String> = variables
@@ -69,7 +69,7 @@ pub(super) fn unknown(defaults: &Value, variables: &Variables) -> Vec<String> {
     unknown
 }
 
-/// Whether there are credentials for an external database.
+/// Whether credentials for an external database are set.
 pub(super) fn credentials(variables: &Variables) -> bool {
     CREDENTIALS
         .iter()
@@ -90,7 +90,7 @@ fn refused(name: &str, path: &str, wanted: &str) -> ConfigError {
     ConfigError::new(format!("{name} ({path}): must be {wanted}"))
 }
 
-/// What a key takes; of a number its range, which the rule against the largest one tells.
+/// What a key accepts. The range of a number comes from the error for the largest value.
 fn wanted(defaults: &Value, path: &str) -> String {
     let mut probe = defaults.clone();
     let kind = match tree::get(defaults, path).unwrap_or(&Value::Null) {

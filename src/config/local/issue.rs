@@ -1,4 +1,4 @@
-//! Why a change is refused, in the shape of the API's validation errors. Quotes neither secrets nor long inputs.
+//! Reasons for refusing a change, in the shape of the API's validation errors, without secrets or long inputs.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 use super::super::ConfigError;
 use super::tree::{self, HIDDEN};
 
-/// Longest input that an issue repeats, in characters.
+/// Longest input that an issue echoes, in characters.
 const SHOWN: usize = 200;
 
-/// Why one value of a change can't be taken; the shape of a validation error of the API.
+/// Why one value of a change is refused, in the shape of the API's validation errors.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ConfigIssue {
     #[serde(rename = "type")]
@@ -17,18 +17,18 @@ pub struct ConfigIssue {
     pub loc: Vec<String>,
     pub msg: String,
     pub input: Value,
-    /// The bound that was broken.
+    /// The violated bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ctx: Option<Value>,
 }
 
 impl ConfigIssue {
-    /// An issue of the value at a dotted path; `defaults` tell which sections hold secrets.
+    /// An issue with the value at a dotted path; `defaults` tells which sections hold secrets.
     pub(super) fn new(kind: &'static str, path: &str, msg: &str, input: &Value, defaults: &Value) -> Self {
         let mut loc = vec!["body".to_owned()];
         loc.extend(path.split('.').filter(|part| !part.is_empty()).map(str::to_owned));
         let known = tree::get(defaults, path);
-        // What is given in place of a section that holds a secret may be one.
+        // A value given in place of a section with secrets may itself be a secret.
         let in_place_of_secret = !input.is_object()
             && known.is_some_and(|known| {
                 known.is_object() && tree::leaves(known).iter().any(|leaf| tree::is_secret(leaf))
@@ -47,7 +47,7 @@ impl ConfigIssue {
         }
     }
 
-    /// A broken rule; `tree` holds the value that breaks it.
+    /// A broken rule; `tree` holds the offending value.
     pub(super) fn of_rule(error: &ConfigError, tree: &Value, defaults: &Value) -> Self {
         let (path, rule) = error.parts();
         let input = tree::get(tree, path).unwrap_or(&Value::Null);

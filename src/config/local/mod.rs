@@ -1,8 +1,8 @@
-//! Settings of the local service: built-in defaults < config file < what was changed and waits for a restart <
-//! environment < flags.
+//! Settings of the local service: built-in defaults < config file < changes pending at the last stop < environment <
+//! flags.
 //!
-//! They are kept as a tree, which is what the API shows and changes, and as the typed settings made from it; a tree
-//! that does not make valid settings never comes into being.
+//! They are kept both as a tree, which the API shows and changes, and as the typed settings made from it. A tree that
+//! does not make valid settings is never put into effect.
 
 mod edit;
 mod environment;
@@ -32,16 +32,16 @@ use super::{
     StorageSettings, describe, secrets,
 };
 
-/// The settings of the local service as they ship.
+/// The default settings of the local service.
 pub const LOCAL_DEFAULTS: &str = include_str!("../../../config/local.toml");
-/// Keys that the sections of the hosted service lack; the settings hold them beside the sections.
+/// Keys missing from the hosted service's sections; they are stored beside the sections.
 const MOVED: [(&str, &str); 3] = [
     ("embedding", "api_key"),
     ("llm", "api_key"),
     ("llm", "local_backend"),
 ];
 
-/// Everything the local service can be told.
+/// All settings of the local service.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LocalSettings {
@@ -61,7 +61,7 @@ pub struct LocalSettings {
     pub platform: PlatformSettings,
     pub keeper: KeeperSettings,
     pub actors: LocalActors,
-    /// `embedding.api_key`, `llm.api_key` and `llm.local_backend`, which the sections of the hosted service lack.
+    /// `embedding.api_key`, `llm.api_key` and `llm.local_backend`, which the hosted service's sections lack.
     pub embedding_api_key: SecretString,
     pub llm_api_key: SecretString,
     pub llm_local_backend: String,
@@ -185,7 +185,7 @@ pub struct LocalActors {
 }
 
 impl LocalActors {
-    /// Every section, by the name of its actor.
+    /// All sections, by actor name.
     pub fn sections(&self) -> [(&'static str, ActorSettings); 8] {
         [
             ("graph_store", self.graph_store),
@@ -206,13 +206,13 @@ impl LocalActors {
     }
 }
 
-/// How much an actor takes on at a time whose requests all may wait.
+/// Capacity of an actor whose requests may all wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ReaderSettings {
     /// Requests that may wait for the gate.
     pub mailbox: usize,
-    /// Requests at a time.
+    /// Concurrent requests.
     pub gate: usize,
     pub timeout_ms: u64,
 }
@@ -234,7 +234,7 @@ impl From<ReaderSettings> for ActorSettings {
     }
 }
 
-/// What the command line may override.
+/// Command-line overrides.
 #[derive(Debug, Clone, Default)]
 pub struct LocalFlags {
     pub host: Option<String>,
@@ -244,7 +244,7 @@ pub struct LocalFlags {
 }
 
 impl LocalSettings {
-    /// Reads and checks the settings; the editor is what may change them later.
+    /// Loads and validates the settings. The editor can change them later.
     ///
     /// # Errors
     /// Names the key or variable and the rule, never the value of a secret.
@@ -272,14 +272,14 @@ impl LocalSettings {
             layers.for_each(|(path, value)| tree::set(&mut tree, path, value.clone()));
             tree
         };
-        // Where the pending changes are depends on everything else.
+        // The location of the pending changes depends on all other layers.
         let base = Self::of_tree(&layered(&Waiting::new()))?;
         let wrong = base.startable(credentials).err().map(|error| error.text);
         let home = base.data_dir();
         let kept = pending::usable(pending::read(home.as_deref()), &defaults, |waiting| {
             let settings = Self::of_tree(&layered(waiting))?;
             match settings.startable(credentials) {
-                // What is wrong without the pending changes is not their fault.
+                // An error that also occurs without the pending changes is not caused by them.
                 Err(error) if wrong.as_ref() != Some(&error.text) => Err(error),
                 Ok(()) | Err(_) => probe::usable(&settings, waiting),
             }
@@ -299,7 +299,7 @@ impl LocalSettings {
         Ok((settings, editor))
     }
 
-    /// The settings that a tree means.
+    /// Builds the settings from a tree.
     fn of_tree(tree: &Value) -> Result<Self, ConfigError> {
         let mut tree = tree.clone();
         for (section, key) in MOVED {
@@ -320,7 +320,7 @@ impl LocalSettings {
                 .find(|(section, key)| path == format!("{section}_{key}"));
             let path = moved.map_or(path, |(section, key)| format!("{section}.{key}"));
             let message = error.into_inner().to_string();
-            // These three are how the settings hold keys of sections.
+            // These three are stored outside their sections.
             let message = MOVED.iter().fold(message, |message, (section, key)| {
                 message.replace(&format!(", `{section}_{key}`"), "")
             });
@@ -330,22 +330,22 @@ impl LocalSettings {
         Ok(settings)
     }
 
-    /// Notes in an answer to who does not say how many.
+    /// Default number of notes in a response, capped by `web.max_k`.
     pub fn default_k(&self) -> usize {
         self.retrieval.default_k.min(self.web.max_k)
     }
 
-    /// The directory for everything on disk, `None` for a store in memory.
+    /// The directory for everything on disk; `None` for an in-memory store.
     pub fn data_dir(&self) -> Option<PathBuf> {
         (self.backend != "mem").then(|| self.storage.data_dir.clone())
     }
 
-    /// The folder of an embedded database's own files.
+    /// The directory of an embedded database's own files.
     pub fn engine_dir(&self) -> Option<PathBuf> {
         (self.backend == "surrealkv").then(|| self.storage.data_dir.join("store"))
     }
 
-    /// Whether other processes could reach the database too.
+    /// Whether other processes can reach the database.
     pub fn is_shared(&self) -> bool {
         self.backend.starts_with("ws")
     }
@@ -359,7 +359,7 @@ impl LocalSettings {
         }
     }
 
-    /// The storage settings as the database takes them.
+    /// The storage settings in the form that the database expects.
     pub fn storage(&self) -> StorageSettings {
         StorageSettings {
             url: self.engine_url(),
@@ -372,14 +372,14 @@ impl LocalSettings {
         }
     }
 
-    /// Whether the service would listen on every address of this machine.
+    /// Whether the service would listen on all addresses.
     fn is_everywhere(&self) -> bool {
         let address = self.web.host.parse::<IpAddr>();
         address.is_ok_and(|address| address.to_canonical().is_unspecified())
     }
 }
 
-/// The defaults, and the same with the file over them.
+/// The tree of the defaults, and the same with the file applied.
 fn trees(file: Option<&Path>) -> Result<(Value, Value), ConfigError> {
     let tree = |figment: &Figment| {
         let tree = figment.extract();

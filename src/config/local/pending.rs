@@ -1,6 +1,6 @@
-//! What waits for a restart: a file in the data directory, written by one process and taken over by the next.
+//! Pending changes: a file in the data directory, written by one process and read by the next.
 //!
-//! A value that no longer fits is left out and said so: it never keeps the service from starting, and never opens it
+//! A value that is no longer valid is reported and ignored. It neither prevents the service from starting nor opens it
 //! to other machines without a key.
 
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ pub(super) const FILE: &str = "pending.json";
 /// Values by dotted path.
 pub(super) type Waiting = BTreeMap<String, Value>;
 
-/// What an earlier process left; a file that can't be read is nothing, and said so.
+/// The values left by an earlier process. An unreadable file is reported and ignored.
 pub(super) fn read(dir: Option<&Path>) -> Waiting {
     let Some(file) = dir.map(|dir| dir.join(FILE)) else {
         return Waiting::new();
@@ -38,7 +38,7 @@ pub(super) fn read(dir: Option<&Path>) -> Waiting {
     }
 }
 
-/// The values that can be used. One may need another, so what does not fit alone is tried again beside the others.
+/// The usable values. One may depend on another, so a value refused on its own is retried after others were accepted.
 pub(super) fn usable(
     found: Waiting,
     defaults: &Value,
@@ -73,7 +73,7 @@ pub(super) fn usable(
     }
 }
 
-/// Writes the file: whole or not at all, durable, and readable by its owner only.
+/// Writes the file atomically and durably, readable only by its owner.
 pub(super) fn write(dir: &Path, waiting: &Waiting) -> std::io::Result<()> {
     files::private_dir(dir)?;
     files::write_private(&dir.join(FILE), &json!(waiting).to_string())

@@ -1,4 +1,4 @@
-//! Whether what waited for a restart can be used on this machine: directories and addresses.
+//! Checks that pending directories and addresses are usable on this machine.
 
 use std::net::{TcpListener, ToSocketAddrs};
 
@@ -8,7 +8,7 @@ use super::pending::Waiting;
 use crate::files;
 
 /// # Errors
-/// Names the key, of those that waited, whose value would keep the service from starting.
+/// Names the pending key whose value would keep the service from starting.
 pub(super) fn usable(settings: &LocalSettings, waiting: &Waiting) -> Result<(), ConfigError> {
     let waits = |path: &str| waiting.contains_key(path);
     if waits("storage.data_dir")
@@ -28,7 +28,7 @@ pub(super) fn usable(settings: &LocalSettings, waiting: &Waiting) -> Result<(), 
     Ok(())
 }
 
-/// Whether this machine may listen there.
+/// Checks that this machine can listen on the address.
 fn free(key: &str, address: impl ToSocketAddrs) -> Result<(), ConfigError> {
     let bound = TcpListener::bind(address);
     bound

@@ -342,7 +342,7 @@ fn what_waits_takes_effect_at_the_next_start_below_environment_and_flags() {
     assert_eq!(load(None, &[], &flags).unwrap().0.web.port, 8088);
 }
 
-/// Every key that takes effect at once. One that is new belongs here or into the restart-required set: decide.
+/// Every key that takes effect at once. A new key belongs either here or in the restart-required set.
 const LIVE: [&str; 27] = [
     "enrichment.max_queue",
     "evolution.near_duplicate_cosine",
@@ -382,13 +382,13 @@ fn every_key_is_either_live_or_needs_a_restart() {
     all.sort_unstable();
     assert_eq!(all, tree::leaves(&editor.defaults));
     let before = plain().0;
-    // Its variable is set here, and counts more than a change.
+    // Set by a variable here, which overrides a change.
     let changeable = |path: &String| path != "backend";
     for path in tree::leaves(&editor.defaults).into_iter().filter(changeable) {
         let value = other_than(&path, tree::get(&editor.running, &path).unwrap());
         let (_, mut editor) = plain();
         let mut change = json!({&path: value});
-        // A provider needs the name of its model.
+        // A provider requires the name of its model.
         let model = path
             .strip_suffix(".provider")
             .map(|section| format!("{section}.model"));
@@ -403,7 +403,7 @@ fn every_key_is_either_live_or_needs_a_restart() {
         let moved = format!("{settings:?}") != format!("{before:?}");
         if LIVE.contains(&path.as_str()) {
             assert_eq!((done.applied, done.pending_restart), (vec![path.clone()], vec![]));
-            // What a secret is does not show.
+            // Secrets are hidden, so their change is not visible.
             assert!(
                 moved || tree::is_secret(&path),
                 "{path} has a new value in effect"
@@ -418,12 +418,12 @@ fn every_key_is_either_live_or_needs_a_restart() {
     assert_eq!(settings.platform.token.expose_secret(), "another");
 }
 
-/// Another value that the key may have.
+/// A different valid value for the key.
 fn other_than(path: &str, value: &Value) -> Value {
     match value {
         Value::Bool(truth) => json!(!truth),
         Value::Number(number) if number.is_f64() => json!(number.as_f64().unwrap() * 0.99),
-        // As high as it may be.
+        // Already at its maximum.
         Value::Number(number) if path == "enrichment.timeout_ms" => json!(number.as_u64().unwrap() - 1),
         Value::Number(number) => json!(number.as_u64().unwrap() + 1),
         Value::String(_) if path == "governance.pii.action" => json!("redact"),
@@ -460,7 +460,7 @@ fn the_restart_required_set_is_the_contract_s() {
 }
 
 impl Editor {
-    /// A change as the actor that owns the settings makes it.
+    /// Applies a change as the actor that owns the settings does.
     fn change(&mut self, changes: &Value) -> Result<(LocalSettings, Applied), Vec<ConfigIssue>> {
         let (next, settings, done) = self.planned(changes)?;
         if !next.waits_as(self) {

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::super::ConfigError;
 use crate::auth::is_secret_name;
 
-/// What a secret looks like from outside.
+/// What is shown in place of a secret.
 pub(super) const HIDDEN: &str = "***";
 
 /// The dotted path of a key below another path.
@@ -22,7 +22,7 @@ pub(super) fn get<'a>(tree: &'a Value, path: &str) -> Option<&'a Value> {
     path.split('.').try_fold(tree, |value, key| value.get(key))
 }
 
-/// Puts a value at a dotted path, making sections where there are none.
+/// Sets the value at a dotted path, creating missing sections.
 pub(super) fn set(tree: &mut Value, path: &str, value: Value) {
     let mut at = tree;
     for key in path.split('.') {
@@ -61,19 +61,19 @@ pub(super) fn is_secret(path: &str) -> bool {
     is_secret_name(path.rsplit('.').next().unwrap_or(path))
 }
 
-/// The tree with every secret hidden, at every depth; an empty one shows that none is set. Numbers such as
-/// `max_tokens` are no secrets.
+/// The tree with every secret hidden, at every depth. An empty secret stays visible, to show that none is set. Numbers
+/// such as `max_tokens` are not secrets.
 pub(super) fn redacted(tree: &Value) -> Value {
     let hide = |value: &Value| value.as_str().is_some_and(|text| !text.is_empty());
     redact(tree, false, &hide)
 }
 
-/// What somebody sent, with every value under the name of a secret hidden: here a number may be one.
+/// User input with every value under a secret's name hidden, including numbers.
 pub(super) fn quotable(input: &Value) -> Value {
     redact(input, false, &|_| true)
 }
 
-/// `hide` tells which values under the name of a secret are hidden.
+/// `hide` decides which values under a secret's name are hidden.
 fn redact(value: &Value, secret: bool, hide: &dyn Fn(&Value) -> bool) -> Value {
     let inside = |(key, value): (&String, &Value)| {
         let secret = secret || is_secret(key);
@@ -90,7 +90,7 @@ fn redact(value: &Value, secret: bool, hide: &dyn Fn(&Value) -> bool) -> Value {
     }
 }
 
-/// A URL without the name and password before its host (RFC 3986 section 3.2.1), and without its query.
+/// A URL without user information (RFC 3986 section 3.2.1) and without its query.
 fn without_credentials(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else {
         return url.to_owned();
@@ -106,7 +106,7 @@ fn without_credentials(url: &str) -> String {
     }
 }
 
-/// What the deserialiser says, without the value it quotes: that may be a secret, or long.
+/// The deserializer's error without the value it quotes, which may be secret or long.
 pub(super) fn misfit(path: &str, message: &str) -> ConfigError {
     let about_key = ["unknown field", "missing field", "duplicate field"];
     let expected = message.rsplit_once("expected ").map(|(_, expected)| expected);

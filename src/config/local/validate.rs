@@ -1,4 +1,4 @@
-//! The rules of the local service that types can't say.
+//! Rules of the local service that types can't express.
 
 use std::net::IpAddr;
 
@@ -12,10 +12,10 @@ use crate::actors::telemetry_tailer::MAX_BUFFERED;
 use crate::llm::synthesis::MAX_CHARS;
 use crate::telemetry;
 
-/// Why the service does not start on an address.
+/// Why the service refuses to start on an address.
 pub const EVERYWHERE: &str = "listens on every address. Set LOCAL_WEB_API_KEY before exposing the web API";
 
-/// `retrieval.default_k` as it ships.
+/// The default of `retrieval.default_k`.
 pub(super) const SHIPPED_K: usize = 10;
 
 impl LocalSettings {
@@ -59,7 +59,7 @@ impl LocalSettings {
 
     fn retrieval_rules(&self) -> Result<(), ConfigError> {
         let (retrieval, evolution, search) = (&self.retrieval, &self.evolution, &self.search);
-        // The shipped one gives way to a lower limit.
+        // The default value is capped by a lower limit instead of being refused.
         if retrieval.default_k != SHIPPED_K {
             within("retrieval.default_k", retrieval.default_k, 1..=self.web.max_k)?;
         }
@@ -79,12 +79,12 @@ impl LocalSettings {
         within("search.fresh_docs", search.fresh_docs, 0..=10_000)
     }
 
-    /// Work beside the requests: models, files, restarts.
+    /// Rules for background work: models, files, restarts.
     fn background_rules(&self) -> Result<(), ConfigError> {
         let (synthesis, enrichment) = (&self.synthesis, &self.enrichment);
         let actor = self.actors.extractor.timeout_ms;
         within("actors.extractor.timeout_ms", actor, 1000..=3_600_000)?;
-        // The model is asked through that actor.
+        // The model is queried through that actor.
         let most = ExtractorCore::patience_ms(self.actors.extractor.into());
         for (key, patience) in [
             ("synthesis.timeout_ms", synthesis.timeout_ms),
@@ -115,7 +115,7 @@ impl LocalSettings {
                 "web.host: must be an address or a host name".into(),
             ));
         }
-        // Only such a key can be sent: blanks around a header's value are cut off (RFC 9110 section 5.5).
+        // No other key can be sent: whitespace around a header's value is stripped (RFC 9110 section 5.5).
         let key = web.api_key.expose_secret();
         if key.trim() != key || !key.chars().all(|c| c == ' ' || c.is_ascii_graphic()) {
             let rule = "web.api_key: must be of visible ASCII characters, with blanks only between them";
@@ -128,7 +128,7 @@ impl LocalSettings {
         )?;
         within("web.write_concurrency", web.write_concurrency, 1..=1024)?;
         within("web.max_query_chars", web.max_query_chars, 1..=100_000)?;
-        // A longer one would never arrive.
+        // Longer content could never be received.
         let most = web.body_limit.min(10_000_000);
         within("web.max_content_chars", web.max_content_chars, 1..=most)?;
         within("web.max_k", web.max_k, 1..=1000)?;
@@ -141,7 +141,7 @@ impl LocalSettings {
         within("web.drain_seconds", web.drain_seconds, 1..=600)
     }
 
-    /// Refuses to listen on every address without a key, and an external database without `credentials`.
+    /// Refuses to listen on all addresses without a key, and to use an external database without `credentials`.
     pub(super) fn startable(&self, credentials: bool) -> Result<(), ConfigError> {
         if self.backend.starts_with("ws") && !credentials {
             return Err(ConfigError::new(
@@ -152,7 +152,7 @@ impl LocalSettings {
         if !self.web.api_key.expose_secret().is_empty() {
             return Ok(());
         }
-        // On any other address the guard answers callers from elsewhere.
+        // On any other address the guard refuses remote callers.
         if self.is_everywhere() {
             return Err(ConfigError::new(format!("web.host: {EVERYWHERE}")));
         }
@@ -171,8 +171,8 @@ impl LocalSettings {
     }
 }
 
-/// An IP address, or a name of letters, digits, `-`, `_` and `.` (RFC 1123 section 2.1, and what resolvers take) that does
-/// not end in a number: resolvers read `0` and `127.0x1` as addresses.
+/// An IP address, or a name of letters, digits, `-`, `_` and `.` (RFC 1123 section 2.1, and what resolvers accept) that
+/// does not end in a number: resolvers read `0` and `127.0x1` as addresses.
 fn is_host(host: &str) -> bool {
     let in_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let last = host.trim_end_matches('.').rsplit('.').next().unwrap_or_default();

@@ -1,7 +1,7 @@
-//! Bitcoin addresses, accepted only when their checksum is right.
+//! Bitcoin addresses, accepted only with a valid checksum.
 //!
-//! Base58Check for P2PKH and P2SH, bech32 (BIP-173) for version 0 and bech32m (BIP-350) for later
-//! witness programs, main network only.
+//! Main network only: Base58Check for P2PKH and P2SH, bech32 (BIP-173) for version 0 and bech32m (BIP-350) for
+//! later witness programs.
 
 use sha2::{Digest, Sha256};
 
@@ -51,7 +51,7 @@ fn is_base58check(text: &str) -> bool {
     digest.starts_with(checksum) && matches!(payload.first(), Some(0 | 5))
 }
 
-/// The 25 bytes of an address, or nothing when it has another length.
+/// The 25 bytes of an address; `None` if it has another length.
 fn base58(text: &str) -> Option<[u8; 25]> {
     let mut bytes = [0u8; 25];
     for c in text.bytes() {
@@ -65,7 +65,7 @@ fn base58(text: &str) -> Option<[u8; 25]> {
             return None;
         }
     }
-    // Each leading zero byte is written as one leading `1`.
+    // Each leading zero byte is encoded as one leading `1`.
     let ones = text.bytes().take_while(|c| *c == b'1').count();
     let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
     (ones == zeros).then_some(bytes)
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn only_right_checksums_are_accepted() {
-        // The address of the genesis block, the first P2SH of BIP-16's tests, vectors of BIP-173 and BIP-350.
+        // The genesis-block address, the first P2SH test of BIP-16, and vectors from BIP-173 and BIP-350.
         for address in [
             "1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa",
             "3P14159f73E4gFr7JterCCQh9QjiTjiZrG",

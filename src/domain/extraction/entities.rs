@@ -1,4 +1,4 @@
-//! What the rules find, as entities for staging: one per distinct thing, with its aliases, ids and pattern.
+//! Turns hits into entities for staging: one per distinct thing, with its aliases, ids and pattern.
 
 use std::collections::hash_map::Entry as Slot;
 use std::collections::{HashMap, HashSet};
@@ -12,12 +12,12 @@ use crate::domain::node::NodeType;
 use crate::domain::staging::{ExtractedEntity, ExtractedRelation, Extraction};
 use crate::domain::stix::pattern::{Observable, comparison, literal, pattern};
 
-/// Characters of the text that a reasoning quotes.
+/// Maximum characters of the text quoted as reasoning.
 const QUOTED: usize = 120;
-/// Below this a reviewer is told: private addresses, hashes of nothing and the like.
+/// Confidence below which a reviewer is warned: private addresses, hashes of empty input and the like.
 const WEAK: f64 = 0.5;
 
-/// Everything the rules find in a text.
+/// All entities that the rules find in a text.
 pub fn entities_of(text: &str) -> Extraction {
     let hits = Extractor::shared().extract(text);
     let mut found = Found::default();
@@ -30,8 +30,8 @@ pub fn entities_of(text: &str) -> Extraction {
     }
 }
 
-/// A name as the rules see it on its own: an identifier or indicator is what it is whatever type was given, a name
-/// of the gazetteer has its aliases and ids. Without span, reasoning and confidence.
+/// The entity of a bare name. An identifier or indicator decides its own type, whatever type was given; a name in the
+/// gazetteer gets its aliases and ids. Has no span, reasoning or confidence.
 pub fn entity_of_name(node_type: NodeType, name: &str) -> ExtractedEntity {
     let name = name.trim();
     if let Some(hit) = naming::whole_hit(name) {
@@ -46,7 +46,7 @@ pub fn entity_of_name(node_type: NodeType, name: &str) -> ExtractedEntity {
         if entity.name != id {
             return entity;
         }
-        // `Phishing (T1566)`: the words are the better name.
+        // In `Phishing (T1566)` the words are the better name.
         entity.name = name.to_owned();
         entity.kind = naming::whole_hit(&id).map(|hit| hit.kind);
         insert(&mut entity.properties, "external_ids", [id]);
@@ -55,7 +55,7 @@ pub fn entity_of_name(node_type: NodeType, name: &str) -> ExtractedEntity {
     named(node_type, name)
 }
 
-/// What a node of this indicator shows: `value`, `ioc_type`, and a STIX `pattern` where one can say it.
+/// The node properties of an indicator: `value`, `ioc_type`, and a STIX `pattern` if there is one.
 pub fn indicator_properties(indicator: &Indicator) -> Map<String, Value> {
     let mut properties = Map::new();
     properties.insert("value".into(), indicator.value.as_str().into());
@@ -69,7 +69,7 @@ pub fn indicator_properties(indicator: &Indicator) -> Map<String, Value> {
     properties
 }
 
-/// The STIX pattern that finds a value of this kind; none for kinds without an observable.
+/// The STIX pattern that matches a value of this kind; `None` for kinds without an observable.
 pub fn stix_pattern(kind: EntityKind, value: &str) -> Option<String> {
     let observable = match kind {
         EntityKind::Ipv4 => Observable::Ipv4,
@@ -106,14 +106,14 @@ pub fn stix_pattern(kind: EntityKind, value: &str) -> Option<String> {
     pattern(observable, value)
 }
 
-/// A file in its directory (STIX 2.1 section 6.7: `parent_directory_ref`).
+/// The pattern of a file in its directory (STIX 2.1 section 6.7: `parent_directory_ref`).
 fn path_pattern(path: &str) -> Option<String> {
     if path.chars().any(char::is_control) {
         return None;
     }
     let cut = path.rfind(['\\', '/'])?;
     let (directory, name) = (path.get(..cut)?, path.get(cut + 1..)?);
-    // The root keeps its separator, or it would be no path.
+    // Without its separator the root would not be a path.
     let directory = if directory.is_empty() || directory.ends_with(':') {
         path.get(..=cut)?
     } else {
@@ -137,7 +137,7 @@ struct Found {
 }
 
 impl Found {
-    /// Takes a hit in; the position of its entity.
+    /// Adds a hit; returns the position of its entity.
     fn add(&mut self, text: &str, hit: &Mention) -> usize {
         let mut fresh = of_hit(hit);
         let confidence = rounded(hit.confidence);
@@ -206,7 +206,7 @@ fn indicated(name: String, indicator: &Indicator) -> ExtractedEntity {
     }
 }
 
-/// A name, with what the gazetteer knows of it.
+/// The entity of a name, enriched from the gazetteer.
 fn named(node_type: NodeType, name: &str) -> ExtractedEntity {
     let entry = Gazetteer::shared()
         .resolve(name)
@@ -244,7 +244,7 @@ fn entity(node_type: NodeType, name: String, properties: Map<String, Value>) -> 
     }
 }
 
-/// Sets a list of texts, unless there is nothing to list.
+/// Sets a list property, unless the list is empty.
 fn insert(properties: &mut Map<String, Value>, key: &str, values: impl IntoIterator<Item = String>) {
     let values: Vec<Value> = values.into_iter().map(Value::from).collect();
     if !values.is_empty() {
@@ -279,7 +279,7 @@ fn relations(
     relations
 }
 
-/// To two decimals: the rules know no more, and 0.95 shall not read 0.949999988.
+/// Two decimals are the precision of the rules; also avoids 0.949999988 for 0.95.
 fn rounded(confidence: f32) -> f64 {
     (f64::from(confidence) * 100.0).round() / 100.0
 }

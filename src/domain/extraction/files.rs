@@ -1,4 +1,4 @@
-//! File names: a base name and an extension that programs and documents really have.
+//! File names: a base name with a real-world extension.
 
 use super::host;
 use super::kind::EntityKind;
@@ -243,13 +243,13 @@ const EXTENSIONS: &[&str] = &[
     "asar",
     "jnlp",
 ];
-/// Products that are written like a script.
+/// Product names that look like script files.
 const PRODUCTS: &[&str] = &[
     "node", "vue", "react", "next", "nuxt", "express", "angular", "three", "d3", "ember", "backbone",
     "chart", "moment", "socket", "nest", "deno", "p5", "discord", "electron", "require", "type",
 ];
 
-/// How sure this is a file name, or nothing when it is none.
+/// The confidence that this is a file name; `None` if it is not.
 pub(super) fn confidence(
     source: &Source<'_>,
     part: &Token<'_>,
@@ -272,12 +272,12 @@ pub(super) fn confidence(
     Some(if domain { 0.75 } else { 0.9 })
 }
 
-/// Whether programs or documents have this extension (lower case).
+/// Whether this is a known file extension (in lower case).
 pub(super) fn is_known(extension: &str) -> bool {
     EXTENSIONS.contains(&extension)
 }
 
-/// `libcurl.so.4.6.0`.
+/// Whether the name is a versioned library, such as `libcurl.so.4.6.0`.
 fn is_library(base: &str) -> bool {
     base.starts_with("lib") && base.contains(".so.") || base.ends_with(".so")
 }
@@ -292,7 +292,7 @@ fn is_product(base: &str, extension: &str) -> bool {
     extension == "js" && (capital || base == "node") && known
 }
 
-/// `console.log(`, `self.config`, `args.url`: members, not files.
+/// Whether this is member access rather than a file: `console.log(`, `self.config`, `args.url`.
 fn is_call(source: &Source<'_>, part: &Token<'_>, base: &str, extension: &str) -> bool {
     let called = source.after(part.end(), 1).starts_with('(');
     let member = matches!(
@@ -317,7 +317,7 @@ fn is_call(source: &Source<'_>, part: &Token<'_>, base: &str, extension: &str) -
     called || member
 }
 
-/// Notes the name, with the words before it when all of it stands in quotes.
+/// Records the file name, including the words before it if the whole name is quoted.
 pub(super) fn push(source: &mut Source<'_>, part: &Token<'_>, confidence: f32) {
     let start = quoted_start(source, part).unwrap_or(part.start);
     let span = start..part.end();
@@ -325,7 +325,7 @@ pub(super) fn push(source: &mut Source<'_>, part: &Token<'_>, confidence: f32) {
     source.push(EntityKind::FileName, value, span, "file-name", confidence);
 }
 
-/// Where a quoted name with spaces starts: `"Invoice May 2021.docx"`.
+/// The start of a quoted name with spaces: `"Invoice May 2021.docx"`.
 fn quoted_start(source: &Source<'_>, part: &Token<'_>) -> Option<usize> {
     let closing = source.after(part.end(), 3).chars().next()?;
     let opening = match closing {
@@ -342,13 +342,13 @@ fn quoted_start(source: &Source<'_>, part: &Token<'_>) -> Option<usize> {
         && inner
             .chars()
             .all(|c| is_base_char(c) || matches!(c, ' ' | '(' | ')' | '[' | ']' | '&'));
-    // A quote that opens right after a letter closed something else.
+    // A quote directly after a letter is a closing quote.
     let opens = window
         .get(..at)?
         .chars()
         .next_back()
         .is_none_or(|c| !c.is_alphanumeric());
-    // A command line has its file at the end too.
+    // A quoted command line may end with a file name too.
     let command = inner
         .split(' ')
         .any(|word| word.starts_with('-') || word.ends_with(".exe"));

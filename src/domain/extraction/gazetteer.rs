@@ -1,10 +1,9 @@
-//! The public names of actors, tools and malware, with their aliases.
+//! Public names of actors, tools and malware, with their aliases.
 //!
-//! The list is data (`assets/gazetteer.csv`, our own compilation of public facts): name, type,
-//! ATT&CK id, aliases separated by `;`. A name marked `=` counts only in exactly this case, one
-//! marked `~` only in this case and beside a word such as "malware" or "group": such names are
-//! also ordinary words. Names are compared by [`canonical_name`], so `APT28`, `APT 28` and
-//! `apt-28` are one name; each such form belongs to one entry only.
+//! The list is data (`assets/gazetteer.csv`, our own compilation of public facts): name, type, ATT&CK id, and aliases
+//! separated by `;`. A name marked `=` matches only in exactly this case. One marked `~` must also be beside a word
+//! such as "malware" or "group". Such names are also ordinary words. Names are compared by [`canonical_name`], so
+//! `APT28`, `APT 28` and `apt-28` are one name; each canonical form belongs to one entry only.
 
 use std::collections::HashMap;
 use std::collections::hash_map;
@@ -14,7 +13,7 @@ use super::kind::EntityKind;
 
 const DATA: &str = include_str!("../../../assets/gazetteer.csv");
 
-/// When a name in a text counts.
+/// When a name in a text matches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     /// In any case.
@@ -25,7 +24,7 @@ pub(super) enum Mode {
     Context,
 }
 
-/// One actor, tool or malware.
+/// An actor, tool or malware.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
     pub name: String,
@@ -44,7 +43,7 @@ impl Entry {
     }
 }
 
-/// All entries, found by any of their names.
+/// All entries, indexed by all their names.
 #[derive(Debug)]
 pub struct Gazetteer {
     entries: Vec<Entry>,
@@ -85,7 +84,7 @@ impl Gazetteer {
                 hash_map::Entry::Vacant(free) => {
                     free.insert(at);
                 }
-                // A second spelling of the same entry is fine, another entry's name is not.
+                // Another spelling of the same entry is fine; another entry's name is not.
                 hash_map::Entry::Occupied(taken) if *taken.get() == at => {}
                 hash_map::Entry::Occupied(_) => self.rejected += 1,
             }
@@ -98,14 +97,14 @@ impl Gazetteer {
         self.entries.get(*self.by_name.get(&canonical_name(name))?)
     }
 
-    /// The aliases of whatever has this name; empty when nothing has.
+    /// The aliases of the entry with this name; empty if there is none.
     pub fn aliases_of(&self, name: &str) -> &[String] {
         self.resolve(name)
             .map(|entry| entry.aliases.as_slice())
             .unwrap_or_default()
     }
 
-    /// Every entry, in the order of the list.
+    /// All entries, in list order.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
@@ -149,13 +148,13 @@ fn mode(text: &str) -> (&str, Mode) {
     if let Some(name) = text.strip_prefix('~') {
         return (name, Mode::Context);
     }
-    // Short names, and code names in capitals (chemical elements), are words in small letters.
+    // In lower case, short names and all-capital code names (chemical elements) are ordinary words.
     let short = text.len() <= 4 && text.chars().all(char::is_alphabetic);
     let capitals = text.chars().all(char::is_uppercase);
     (text, if short || capitals { Mode::Exact } else { Mode::Any })
 }
 
-/// The form in which names are compared: its letters and digits, in lower case.
+/// The form in which names are compared: letters and digits, in lower case.
 pub fn canonical_name(name: &str) -> String {
     name.chars()
         .flat_map(char::to_lowercase)

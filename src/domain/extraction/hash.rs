@@ -1,13 +1,13 @@
 //! MD5, SHA-1, SHA-256 and SHA-512 in hexadecimal.
 //!
-//! Length alone is not enough: commits are as long as SHA-1, and keys, GUIDs and fingerprints of
-//! other kinds as long as MD5. The words before decide.
+//! Length alone is not enough: commits are as long as SHA-1, and keys, GUIDs and other fingerprints as long as MD5.
+//! The words before decide.
 
 use super::kind::EntityKind;
 use super::scan::Token;
 use super::source::{Source, is_one_of};
 
-/// Words before a value of 40 digits that is a revision.
+/// Words before a 40-digit value that is a revision.
 const REVISION_WORDS: &[&str] = &[
     "commit",
     "commits",
@@ -25,7 +25,7 @@ const REVISION_WORDS: &[&str] = &[
     "tag",
     "cherry",
 ];
-/// Words before hexadecimal that is not the hash of a file.
+/// Words before a hexadecimal value that is not a file hash.
 const OTHER_WORDS: &[&str] = &[
     "uuid",
     "guid",
@@ -56,7 +56,7 @@ const OTHER_WORDS: &[&str] = &[
     "transaction",
     "txid",
 ];
-/// Hashes of nothing: MD5, SHA-1 and SHA-256 of the empty string.
+/// Hashes of the empty string: MD5, SHA-1 and SHA-256.
 const EMPTY: &[&str] = &[
     "d41d8cd98f00b204e9800998ecf8427e",
     "da39a3ee5e6b4b0d3255bfef95601890afd80709",
@@ -101,7 +101,7 @@ fn is_something_else(source: &Source<'_>, part: &Token<'_>, kind: EntityKind) ->
     revision || (kind != EntityKind::Sha512 && words.any(|word| is_one_of(word, OTHER_WORDS)))
 }
 
-/// Random digits of this length have letters and at least six different ones.
+/// Random digits of this length include letters and at least six distinct ones.
 fn is_varied(text: &str) -> bool {
     let seen = text
         .bytes()
@@ -117,7 +117,7 @@ fn is_one_case(text: &str) -> bool {
     !(upper && lower)
 }
 
-/// Part of a longer string: base64, an assignment in a URL, a path of a repository.
+/// Whether it is part of a longer string: base64, an assignment in a URL, a repository path.
 fn is_inside_code(source: &Source<'_>, part: &Token<'_>) -> bool {
     let before = source.before(part.start, 8);
     before.ends_with("hex!(\"")

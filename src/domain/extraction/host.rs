@@ -1,21 +1,21 @@
-//! Names with dots: a domain, a file, or neither.
+//! Dotted names: domain, file, or neither.
 //!
-//! A domain ends in a suffix of the public-suffix list (compiled in) and has a label before it.
-//! Many file extensions are top-level domains too (`.zip`, `.sh`, `.py`, `.rs`, `.md`); for those
-//! the words around decide, and without any the file wins. Code (`obj.name`, `System.IO`), glued
-//! sentences (`done.It`) and products (`ASP.NET`) are neither. A defanged name is always a domain.
+//! A domain is a suffix from the public-suffix list (compiled in) with a label before it. Many file extensions are
+//! also top-level domains (`.zip`, `.sh`, `.py`, `.rs`, `.md`): the surrounding words decide, and without a clue it
+//! is a file. Code (`obj.name`, `System.IO`), sentences joined without a space (`done.It`) and products (`ASP.NET`)
+//! are neither. A defanged name is always a domain.
 
 use super::files;
 use super::kind::EntityKind;
 use super::scan::{AT, Token};
 use super::source::{Source, is_one_of};
 
-/// Top-level domains that are file extensions first.
+/// Top-level domains that are primarily file extensions.
 const FILE_TLDS: &[&str] = &[
     "zip", "sh", "py", "rs", "md", "so", "mov", "cab", "inc", "dot", "map", "pub", "java", "ps", "bin", "tf",
     "vi", "pm", "mm", "mk", "docs", "prof", "ini", "cpp", "csh", "bat", "ax", "cmd", "hiv",
 ];
-/// Services under those top-level domains that reports do name.
+/// Services under those top-level domains that do occur in reports.
 const KNOWN_HOSTS: &[&str] = &[
     "transfer.sh",
     "bashupload.sh",
@@ -27,7 +27,7 @@ const KNOWN_HOSTS: &[&str] = &[
     "temp.sh",
     "oshi.at",
 ];
-/// Words that make the name after (or before) them a domain.
+/// Words that make the following (or preceding) name a domain.
 const HOST_WORDS: &[&str] = &[
     "domain",
     "domains",
@@ -53,9 +53,9 @@ const HOST_WORDS: &[&str] = &[
     "beaconed",
     "contacts",
 ];
-/// Top-level domains that sources end in when a directory stands before them (`src/demo.cc`).
+/// Top-level domains that are source-file extensions after a directory (`src/demo.cc`).
 const SOURCE_TLDS: &[&str] = &["cc", "in", "am", "ml", "la", "st", "ps", "fun", "rs", "is", "pl"];
-/// What code calls its objects.
+/// Typical names of objects in code.
 const RECEIVERS: &[&str] = &[
     "self",
     "this",
@@ -111,7 +111,7 @@ const RECEIVERS: &[&str] = &[
     "f",
     "x",
 ];
-/// Products and abbreviations.
+/// Product names and abbreviations.
 const NOT_A_HOST: &[&str] = &[
     "asp.net",
     "vb.net",
@@ -122,10 +122,10 @@ const NOT_A_HOST: &[&str] = &[
     "socket.io",
     "paint.net",
 ];
-/// Names that stand for a host in documentation (RFC 2606), or live outside the DNS.
+/// Names for documentation (RFC 2606), or outside the DNS.
 const SPECIAL_TLDS: &[&str] = &["example", "bit", "bazar", "i2p"];
 
-/// Decides on a part with dots; true when it is a host.
+/// Classifies a dotted part; returns whether it is a host.
 pub(super) fn dotted(source: &mut Source<'_>, part: &Token<'_>) -> bool {
     let defanged = source.is_defanged(&part.span());
     let lower = part.text.to_lowercase();
@@ -144,7 +144,7 @@ pub(super) fn dotted(source: &mut Source<'_>, part: &Token<'_>) -> bool {
     true
 }
 
-/// Whether a top-level domain is a file extension first, and nothing says that this is a host.
+/// Whether a top-level domain is primarily a file extension, and nothing indicates a host.
 pub(super) fn is_file_first(source: &Source<'_>, part: &Token<'_>, extension: &str) -> bool {
     if !FILE_TLDS.contains(&extension) || is_one_of(part.text, KNOWN_HOSTS) {
         return false;
@@ -187,11 +187,11 @@ fn suffix_confidence(lower: &str, defanged: bool) -> Option<f32> {
     let private = suffix.typ() == Some(psl::Type::Private);
     let whole = suffix.as_bytes().len() == lower.len();
     let registrable = rest.rsplit('.').next().is_some_and(|label| !label.contains('_'));
-    // Dynamic-DNS and hosting suffixes (duckdns.org) are named in reports for themselves.
+    // Dynamic-DNS and hosting suffixes (duckdns.org) are reported in their own right.
     if whole {
         return (private && lower.contains('.')).then_some(0.7);
     }
-    // Long and personal ones are hardly ever used for attacks, and often for code.
+    // Long top-level domains and `.name` are rare in attacks but common in code.
     let rare = tld == "name" || (tld.len() > 6 && !tld.starts_with("xn--"));
     registrable.then_some(if rare { 0.6 } else { 0.9 })
 }
@@ -204,7 +204,7 @@ fn is_label(label: &str) -> bool {
         && label.chars().all(|c| c.is_alphanumeric() || c == '-' || c == '_')
 }
 
-/// `attack.It`: a sentence that ends without a space.
+/// Whether two sentences are joined without a space: `attack.It`.
 fn is_glued(text: &str) -> bool {
     let Some((_, tld)) = text.rsplit_once('.') else {
         return false;
@@ -229,9 +229,9 @@ fn is_code(source: &Source<'_>, part: &Token<'_>, lower: &str) -> bool {
         "com" | "net" | "org" | "info" | "biz" | "ru" | "cn" | "xyz" | "top"
     );
     let receiver = RECEIVERS.contains(&first) && labels == 2 && !common;
-    // `com.example.app`: a package, unless it also ends like a site.
+    // `com.example.app` is a package, unless it also ends like a site.
     let package = matches!(first, "com" | "org" | "net" | "io" | "edu" | "gov") && labels > 2 && !common;
-    // `Foo.Bar.name`: members are capitalised, hosts are not.
+    // In `Foo.Bar.name`, members are capitalised; hosts are not.
     let member = labels > 2
         && rest.len() > 3
         && part

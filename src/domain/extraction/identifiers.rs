@@ -1,14 +1,14 @@
 //! Assigned identifiers: CVE, CWE, CAPEC, ATT&CK, autonomous systems, numbered actors.
 //!
-//! ATT&CK ids follow the ranges that MITRE has assigned or reserved, which keeps product numbers
-//! such as T5000 out. A `TA` with four digits that start with 0 is a tactic, never an actor;
-//! vendors' designators (`UNC2452`, `TA505`, `Storm-0558`) are actors even when no list has them.
+//! ATT&CK ids must be in the ranges that MITRE has assigned or reserved, which excludes product numbers such as
+//! T5000. `TA` with four digits starting with 0 is a tactic, never an actor. Vendor designators (`UNC2452`, `TA505`,
+//! `Storm-0558`) are actors even if no list has them.
 
 use super::kind::EntityKind;
 use super::scan::{DASH, DIGIT, DOT, Token};
 use super::source::{Source, is_one_of};
 
-/// Things that look like an autonomous system and are not: an IBM computer, standards, protocols.
+/// Numbers that look like an autonomous system but are not: an IBM computer, standards, protocols.
 const NOT_AN_ASN: &[u32] = &[400, 9100, 9120, 9001];
 
 /// Finds an identifier that starts with letters.
@@ -58,7 +58,7 @@ fn cve(source: &mut Source<'_>, part: &Token<'_>, number: &str) -> bool {
         .as_bytes()
         .get(len)
         .is_none_or(|byte| !byte.is_ascii_alphanumeric());
-    // What follows the id may make all of it a file name, which then wins as the longer hit.
+    // A longer part may be a file name, which then wins as the longer hit.
     if !plausible || !(4..=7).contains(&serial_len) || !ends {
         return false;
     }
@@ -92,7 +92,7 @@ fn weakness(
     true
 }
 
-/// Enterprise and mobile techniques are T1001 and up, ICS techniques T0800 to T0899.
+/// Enterprise and mobile techniques start at T1001; ICS techniques are T0800 to T0899.
 fn technique(source: &mut Source<'_>, part: &Token<'_>, prefix: &str, rest: &str) -> bool {
     let (number, sub) = rest
         .split_once('.')
@@ -140,7 +140,7 @@ fn attack(
         "C" => ("attack-campaign-id", 0.9),
         _ => ("attack-tactic-id", 0.97),
     };
-    // A round number after a maker's name is a product (Garmin G1000).
+    // A round number after a manufacturer's name is a product (Garmin G1000).
     let product = rest.ends_with("000")
         && !is_one_of(
             source.previous_word(part.start),
@@ -159,7 +159,7 @@ fn attack(
     true
 }
 
-/// RFC 5396 asplain with the usual prefix.
+/// RFC 5396 asplain notation with the usual prefix.
 fn asn(source: &mut Source<'_>, part: &Token<'_>, prefix: &str, number: &str) -> bool {
     let long = prefix == "ASN";
     let Some(number) = digits(number, 1..=10).filter(|n| *n > 0) else {
@@ -173,7 +173,7 @@ fn asn(source: &mut Source<'_>, part: &Token<'_>, prefix: &str, number: &str) ->
     true
 }
 
-/// Numbers whose meaning is in the word before them: `ASN 12345`, `CVE 2021-44228`, `APT 41`.
+/// Numbers identified by the preceding word: `ASN 12345`, `CVE 2021-44228`, `APT 41`.
 pub(super) fn numbers(source: &mut Source<'_>, part: &Token<'_>) -> bool {
     if !part.is_only(DIGIT | DASH) || part.has(DOT) || part.text.len() > 12 {
         return false;
@@ -233,7 +233,7 @@ pub(super) fn numbers(source: &mut Source<'_>, part: &Token<'_>) -> bool {
     true
 }
 
-/// Numbered names that vendors give to activity clusters.
+/// Numbered vendor names of activity clusters.
 fn designator(source: &mut Source<'_>, part: &Token<'_>, prefix: &str, rest: &str) -> bool {
     let dashed = rest.starts_with('-');
     let number = rest.trim_start_matches('-');
@@ -260,7 +260,7 @@ fn designator(source: &mut Source<'_>, part: &Token<'_>, prefix: &str, rest: &st
     true
 }
 
-/// The number, when the text is digits only and as long as asked.
+/// The number, if the text consists only of digits and has the required length.
 fn digits(text: &str, len: std::ops::RangeInclusive<usize>) -> Option<u32> {
     let fits = len.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
     if fits { text.parse().ok() } else { None }

@@ -1,4 +1,4 @@
-//! What the extractor finds: the kinds, and one hit.
+//! The kinds of hits, and the hit itself.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::domain::node::{NodeType, wire_enum};
 
 wire_enum! {
-    /// What a hit is.
+    /// The kind of a hit.
     EntityKind, "the entity kinds, such as cve, ipv4, domain, sha256, actor, tool, malware" {
         Cve = "cve",
         Cwe = "cwe",
@@ -42,7 +42,7 @@ wire_enum! {
 }
 
 impl EntityKind {
-    /// The node type that a hit of this kind becomes; STIX types map as in the STIX reader.
+    /// The node type for hits of this kind; STIX types are mapped as in STIX ingest.
     pub fn node_type(self) -> NodeType {
         match self {
             EntityKind::Cve => NodeType::Cve,
@@ -95,22 +95,22 @@ impl EntityKind {
     }
 }
 
-/// One thing found in a text.
+/// A hit: one thing found in a text.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Mention {
     pub kind: EntityKind,
-    /// Canonical and refanged; for a name the gazetteer's canonical name.
+    /// Canonical and refanged; for a name, the gazetteer's canonical name.
     pub value: String,
-    /// Bytes of the original text, on char boundaries.
+    /// Byte range of the original text, on char boundaries.
     pub span: Range<usize>,
-    /// Which rule found it.
+    /// The rule that found it.
     pub rule: &'static str,
     /// 0 to 1.
     pub confidence: f32,
 }
 
 impl Mention {
-    /// The words as they stand in the text that was searched.
+    /// The hit's words in the searched text.
     pub fn text<'t>(&self, source: &'t str) -> &'t str {
         source.get(self.span.clone()).unwrap_or_default()
     }

@@ -1,8 +1,8 @@
-//! What a text says about who may read it: TLP markings, and words to the same effect.
+//! Markings stated in a text: TLP, and phrases with the same effect.
 //!
-//! A marking counts wherever it stands, since a warning too many costs a look and one too few a leak. Words count
-//! only in the forms in which documents are marked or readers are asked: "stole confidential documents" and "the
-//! clusters do not share code" say nothing about the text itself.
+//! A TLP marking counts anywhere, since a false warning costs a look and a missed one a leak. Phrases count only in
+//! the forms in which documents are marked or readers are addressed: "stole confidential documents" and "the clusters
+//! do not share code" say nothing about the text itself.
 
 use std::sync::LazyLock;
 
@@ -13,12 +13,12 @@ use crate::domain::staging::SENSITIVITY;
 use crate::domain::tlp::Tlp;
 use crate::domain::with_ascii_edges;
 
-/// Phrases that one text is warned of; more say the same.
+/// Maximum number of phrases to warn about per text; more add nothing.
 const MAX_PHRASES: usize = 5;
-/// Characters of a phrase that a warning quotes.
+/// Maximum characters of a phrase quoted in a warning.
 const QUOTED: usize = 80;
 
-/// FIRST TLP 1.0 and 2.0, as people write them: `TLP:RED`, `TLP AMBER+STRICT`, `tlp-green`, `TLP v2.0: CLEAR`.
+/// FIRST TLP 1.0 and 2.0, in common spellings: `TLP:RED`, `TLP AMBER+STRICT`, `tlp-green`, `TLP v2.0: CLEAR`.
 static MARKING: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&with_ascii_edges(concat!(
         r"(?i)\b(?:TLP|Traffic Light Protocol(?:[ \t]*\(TLP\))?)(?:[ \t]?v?[12](?:\.0)?)?",
@@ -29,7 +29,7 @@ static MARKING: LazyLock<Option<Regex>> = LazyLock::new(|| {
     .ok()
 });
 
-/// What a document is called, and what it holds.
+/// Nouns for a document and its contents.
 macro_rules! document {
     () => {
         r"(?:report|document|information|info|e-?mail|message|advisory|briefing|bulletin|note|alert|indicators?|iocs?|intel(?:ligence)?|data|content|material|file|write-?up|analysis|product)"
@@ -51,9 +51,9 @@ macro_rules! beyond {
     };
 }
 
-/// Words that ask for TLP:AMBER at least: not to be passed on freely.
+/// Phrases that require at least TLP:AMBER: no unrestricted sharing.
 const LIMITED: &[&str] = &[
-    // Asking the reader: at the start of a sentence, or with what is not to be passed on or to whom.
+    // Addressed to the reader: at the start of a sentence, or naming what must not be shared or with whom.
     concat!(
         r#"(?:^|[.!?:;|>()\[\]*"“–—/-][ \t]*|\bplease[ \t,]+)(?:do not|don['’]t|never)\s+"#,
         spread!(),
@@ -84,7 +84,7 @@ const LIMITED: &[&str] = &[
     ),
     r"\bnot\s+(?:intended\s+)?for\s+(?:\w+\s+){0,2}(?:re-?)?(?:distribution|release|dissemination|publication|sharing|circulation|disclosure)\b",
     r"\bno\s+(?:further|onward|public|external)\s+(?:distribution|dissemination|sharing|disclosure)\b",
-    // Confidential as a marking: on its line, in capitals with a separator, or said of the document.
+    // Confidential as a marking: on its own line, in capitals with a separator, or about the document.
     r"^\W*(?:(?:strictly|highly|company|private (?:and|&))\s+)?confidential\W*$",
     r"^[^\w\n]*(?-i:(?:STRICTLY |COMPANY )?CONFIDENTIAL)\s*[-–—:/|]",
     r"\b(?:strictly|company)[ -]confidential\b",
@@ -98,13 +98,13 @@ const LIMITED: &[&str] = &[
         r"\s+(?:\w+\s+){0,4}confidential\b"
     ),
     r"\b(?:keep|treat|handle)\s+(?:this|it|these|all of this)\s+(?:\w+\s+){0,3}confidential(?:ly)?\b",
-    // For the own house only.
+    // Internal use only.
     r"\b(?:for\s+)?internal\s+use(?:\s+only)?\b[ \t]*(?:$|[-–—.:;,|)\]!*])",
     r"\bfor\s+internal\s+(?:use|distribution|circulation|eyes)\b",
     r"(?:^|[\[(:|*–—-])[ \t]*internal[ -]only[ \t]*(?:$|[\])|:.,;!*–—-])",
     r"\bneed[- ]to[- ]know\s+(?:basis|only)\b",
     r"\bstrict(?:ly)?\s+need[- ]to[- ]know\b",
-    // Markings of states and services.
+    // Government and intelligence-service markings.
     r"^[^\w\n]*(?-i:(?:EU |NATO |UK |OFFICIAL[-: ]+)?RESTRICTED)\b[ \t]*(?:$|[-–—:/|])",
     r"\b(?-i:NATO RESTRICTED|OFFICIAL[-:/ ]+SENSITIVE|NOFORN|LIMDIS|FOUO)\b",
     r"\brestricted\s+(?:distribution|dissemination|circulation)\b",
@@ -118,7 +118,7 @@ const LIMITED: &[&str] = &[
     r"\b(?:shared|provided|disclosed)\s+under\s+(?:an?\s+)?(?:nda|non-disclosure)\b",
 ];
 
-/// Words that ask for TLP:RED: named readers only.
+/// Phrases that require TLP:RED: named recipients only.
 const NAMED_READERS: &[&str] = &[
     r"\b(?:your|our|my|recipients?|addressees?|executives?|management|analysts?|board|five|two|us|uk)(?:['’]s?)?[ -]eyes[ -]only\b",
     r"(?-i:\bEYES[ -]ONLY\b)",
@@ -132,7 +132,7 @@ static PHRASES: LazyLock<[(Tlp, Option<Regex>); 2]> = LazyLock::new(|| {
         .map(|(tlp, pattern)| (tlp, Regex::new(&with_ascii_edges(&pattern)).ok()))
 });
 
-/// The most restrictive TLP marking that the text states.
+/// The most restrictive TLP marking stated in the text.
 pub fn tlp_hint(text: &str) -> Option<Tlp> {
     let plain = refang(text);
     let markings = MARKING.as_ref()?.captures_iter(&plain);
@@ -150,12 +150,12 @@ fn level_of(written: &str) -> Tlp {
         "AMBER" => Tlp::Amber,
         "GREEN" => Tlp::Green,
         "WHITE" | "CLEAR" => Tlp::White,
-        // AMBER with whatever stands between it and STRICT or PK.
+        // AMBER with any separator before STRICT or PK.
         _ => Tlp::AmberPk,
     }
 }
 
-/// What speaks against giving what the text says the marking `proposed`, one warning each.
+/// Reasons against marking the text's content `proposed`, one warning each.
 pub fn sensitivity(text: &str, proposed: Tlp) -> Vec<String> {
     let mut warnings = Vec::new();
     if let Some(stated) = tlp_hint(text).filter(|stated| *stated > proposed) {
@@ -180,7 +180,7 @@ pub fn sensitivity(text: &str, proposed: Tlp) -> Vec<String> {
     warnings
 }
 
-/// The words of a match without the punctuation around them.
+/// The words of a match, without surrounding punctuation.
 fn phrase(matched: &str) -> String {
     let words: Vec<&str> = matched.split_whitespace().collect();
     let joined = words.join(" ");

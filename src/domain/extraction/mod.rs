@@ -1,14 +1,14 @@
 //! The rules extractor: indicators, identifiers and names in a text, without a model.
 //!
-//! The built-in default of both services, and the fall-back of the language-model extractor. It is
-//! pure: no clock, no I/O, the same text gives the same hits in the order of their spans.
+//! It is the default extractor of both services and the fallback of the language-model extractor. Pure: no clock and
+//! no I/O; the same text gives the same hits, ordered by span.
 //!
-//! Invariants: spans are byte ranges of the text as given, on char boundaries, and do not overlap;
-//! values are refanged and canonical; time is linear in the text, whatever it holds. A URL is one
-//! hit, its host and file name are not reported again.
+//! Invariants: spans are byte ranges of the original text, on char boundaries, and do not overlap; values are
+//! refanged and canonical; time is linear in the text, whatever it contains. A URL is one hit: its host and file name
+//! are not reported separately.
 //!
-//! It does not judge: a private address or a well-known host is reported with its confidence, and
-//! what stands together in a sentence is related only if the sentence says so ([`stated_relations`]).
+//! Hits are not judged: a private address or a well-known host is reported with its confidence. Entities in one
+//! sentence are related only if the sentence states it ([`stated_relations`]).
 
 mod bitcoin;
 mod entities;
@@ -70,7 +70,7 @@ impl Extractor {
         &SHARED
     }
 
-    /// Everything the rules find, in order, without overlaps.
+    /// All hits in the text, ordered by span, without overlaps.
     pub fn extract(&self, text: &str) -> Vec<Mention> {
         let refanged = Refanged::new(text);
         let mut source = Source::new(&refanged);

@@ -1,7 +1,7 @@
-//! Names of the gazetteer in a text, all of them in one pass.
+//! Finds all gazetteer names in a text in a single pass.
 //!
-//! Each name is looked for with its parts joined by a space, a hyphen or nothing. Names that are
-//! ordinary words count only in their own case, some only beside a word that says what they are.
+//! Each name is matched with its parts joined by a space, a hyphen or nothing. Names that are also ordinary words
+//! count only in their own case, and some only beside a word that says what they are.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use super::rule_names;
 use super::source::{Source, is_one_of};
 use crate::domain::cursor::Cursor;
 
-/// Words that start the search for the name of a detection rule.
+/// Words that trigger the search for a detection rule's name.
 const TRIGGERS: [&str; 4] = ["yara", "sigma", "logsource:", "rule "];
 
-/// Words beside an ordinary word that make it a name.
+/// Words beside which an ordinary word is a name.
 const CONTEXT: &[&str] = &[
     "malware",
     "ransomware",
@@ -91,14 +91,14 @@ const NAMING: &[&str] = &[
     "delivers",
 ];
 
-/// One name without regard to case, and the cases it is written in.
+/// A case-insensitive name, and the cases in which it is written.
 #[derive(Debug)]
 struct Pattern {
     entry: usize,
     forms: Vec<(Mode, String)>,
 }
 
-/// The automaton over all names, and what each of its patterns means.
+/// The automaton over all names, and the meaning of each pattern.
 #[derive(Debug)]
 pub(super) struct NameFinder {
     automaton: Option<AhoCorasick>,
@@ -135,13 +135,13 @@ impl NameFinder {
         }
     }
 
-    /// Notes every name in the source.
+    /// Records every name in the source.
     pub fn find(&self, source: &mut Source<'_>, gazetteer: &Gazetteer) {
         let Some(automaton) = &self.automaton else { return };
         let mut cursor = Cursor::new(source.text);
         while let Some(found) = automaton.find(Input::new(source.text).range(cursor.at()..)) {
             let (start, end) = (found.start(), found.end());
-            // A longer pattern that only starts inside a word must not hide the next name.
+            // A longer pattern that merely starts inside a word must not hide the next name.
             cursor.skip_to(start);
             cursor.bump();
             let index = found.pattern().as_usize();
@@ -224,12 +224,12 @@ fn ends_word(source: &Source<'_>, at: usize) -> bool {
         .is_none_or(|c| !c.is_alphanumeric() && c != '_')
 }
 
-/// `Cobalt Strike beacons`: a plural of a long enough name is that name.
+/// Whether this is the plural of a long enough name: `Cobalt Strike beacons`.
 fn ends_plural(source: &Source<'_>, start: usize, end: usize) -> bool {
     end - start > 5 && source.after(end, 1) == "s" && ends_word(source, end + 1)
 }
 
-/// A name with its parts joined in each usual way.
+/// A name with its parts joined in each of the usual ways.
 fn spellings(name: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut previous = ' ';
@@ -245,7 +245,7 @@ fn spellings(name: &str) -> Vec<String> {
         }
         previous = c;
     }
-    // `H1N1` and `Cl0p` are written in one way only: a lone digit inside a word is a letter.
+    // `H1N1` and `Cl0p` have one spelling only: a single digit inside a word acts as a letter.
     let spaced = name.contains([' ', '-']);
     let number = parts
         .last()

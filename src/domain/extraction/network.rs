@@ -1,8 +1,7 @@
 //! IPv4, IPv6 (RFC 4291, written as RFC 5952) and CIDR blocks.
 //!
-//! Four numbers with dots are more often a version than an address, so the words around decide;
-//! a defanged address is an address whatever stands around it. Private, loopback and
-//! documentation addresses are reported with less confidence.
+//! Four dotted numbers are more often a version than an address, so the surrounding words decide. A defanged address
+//! is always an address. Private, loopback and documentation addresses get a lower confidence.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -10,7 +9,7 @@ use super::kind::EntityKind;
 use super::scan::{DIGIT, DOT, SLASH, Token};
 use super::source::{Source, is_one_of, last_word};
 
-/// Words right before a version or section number.
+/// Words directly before a version or section number.
 const VERSION_WORDS: &[&str] = &[
     "version",
     "versions",
@@ -48,12 +47,12 @@ const VERSION_WORDS: &[&str] = &[
     "agent",
     "library",
 ];
-/// Words that may stand between two version numbers.
+/// Words that may connect two version numbers.
 const VERSION_LINKS: &[&str] = &[
     "and", "or", "to", "through", "before", "until", "prior", "than", "earlier", "later", "from", "by", "in",
     "up", "range",
 ];
-/// What follows a version but not an address.
+/// What may follow a version but not an address.
 const VERSION_TAILS: &[&str] = &[
     "and earlier",
     "and prior",
@@ -79,12 +78,12 @@ const VERSION_TAILS: &[&str] = &[
     "patch",
     "rc",
 ];
-/// Words before `name/1.2.3.4` that make it an address all the same.
+/// Words before `name/1.2.3.4` after which it is an address.
 const PROTOCOLS: &[&str] = &[
     "tcp", "udp", "ip", "http", "https", "ftp", "ssh", "host", "icmp", "ipv4", "c2",
 ];
 
-/// One IPv4 address, or a range of two; true when it is a host.
+/// Finds an IPv4 address, or a range of two; returns whether it is a host.
 pub(super) fn ipv4(source: &mut Source<'_>, part: &Token<'_>, before: &str) -> bool {
     let mut found = false;
     let mut start = part.start;
@@ -110,7 +109,7 @@ pub(super) fn ipv4(source: &mut Source<'_>, part: &Token<'_>, before: &str) -> b
     found
 }
 
-/// `address/prefix`, of either family.
+/// Finds `address/prefix` of either family.
 pub(super) fn cidr(source: &mut Source<'_>, token: &Token<'_>) -> bool {
     if !token.is_only(DIGIT | DOT | SLASH) {
         return false;
@@ -136,7 +135,7 @@ pub(super) fn cidr(source: &mut Source<'_>, token: &Token<'_>) -> bool {
     true
 }
 
-/// An IPv6 address with an optional prefix length or zone; true when the token is one.
+/// Finds an IPv6 address with an optional prefix length or zone; returns whether the token is one.
 pub(super) fn ipv6(source: &mut Source<'_>, token: &Token<'_>) -> bool {
     let text = token.text.trim_end_matches(['.', '-']);
     let text = text
@@ -164,7 +163,7 @@ pub(super) fn ipv6(source: &mut Source<'_>, token: &Token<'_>) -> bool {
     true
 }
 
-/// Keeps `std::abs`-like code, MAC addresses and times out.
+/// Rejects `std::abs`-like code, MAC addresses and times.
 fn is_written_like_v6(text: &str, address: Ipv6Addr) -> bool {
     if address.is_unspecified() {
         return false;
@@ -188,7 +187,7 @@ fn is_written_like_v6(text: &str, address: Ipv6Addr) -> bool {
 }
 
 fn parse_v4(text: &str) -> Option<Ipv4Addr> {
-    // The standard parser refuses leading zeros, and so dates and padded versions.
+    // The standard parser rejects leading zeros, and with them dates and padded versions.
     if text.len() < 7 { None } else { text.parse().ok() }
 }
 
@@ -200,13 +199,13 @@ fn prefix_length(text: &str, most: u8) -> Option<u8> {
     text.parse().ok().filter(|length| *length <= most)
 }
 
-/// Whether the four numbers are a version, a section or an object identifier.
+/// Whether the four numbers are a version, a section number or an object identifier.
 fn is_version(source: &Source<'_>, piece: &Token<'_>, address: Ipv4Addr, before: &str) -> bool {
     let octets = address.octets();
     if octets[0] == 0 && !address.is_unspecified() {
         return true;
     }
-    // `Firefox/1.2.3.4`: a name before the slash is a product.
+    // In `Firefox/1.2.3.4`, the name before the slash is a product.
     let product = before.bytes().any(|byte| byte.is_ascii_alphabetic());
     if product && !is_one_of(before, PROTOCOLS) && !before.contains('.') {
         return true;
@@ -231,7 +230,7 @@ fn has_version_tail(source: &Source<'_>, end: usize) -> bool {
     })
 }
 
-/// `1.2.3.4 Title` at the start of a line.
+/// Whether this is a heading: `1.2.3.4 Title` at the start of a line.
 fn is_heading(source: &Source<'_>, piece: &Token<'_>, octets: [u8; 4]) -> bool {
     let before = source.before(piece.start, 8);
     let starts_line = before.trim_end_matches([' ', '#', '\t']).is_empty()
@@ -243,7 +242,7 @@ fn is_heading(source: &Source<'_>, piece: &Token<'_>, octets: [u8; 4]) -> bool {
     starts_line && titled && octets.iter().all(|octet| *octet < 30)
 }
 
-/// `fixed in 1.6.0.1`: four small numbers behind a word, and nothing about a network around.
+/// Whether four small numbers follow a word in prose, without network context: `fixed in 1.6.0.1`.
 fn is_small_in_prose(source: &Source<'_>, piece: &Token<'_>, address: Ipv4Addr) -> bool {
     let octets = address.octets();
     let resolver = matches!(
@@ -263,7 +262,7 @@ fn is_small_in_prose(source: &Source<'_>, piece: &Token<'_>, address: Ipv4Addr) 
     in_prose && !port && !mentions_traffic(around) && !mentions_traffic(source.after(piece.end(), 48))
 }
 
-/// `before 2.1.0.14`, `versions 1.0.0.1 to 1.0.0.9`: a link word, and a version word close by.
+/// Whether a link word comes before, and a version word near by: `before 2.1.0.14`, `versions 1.0.0.1 to 1.0.0.9`.
 fn follows_version(source: &Source<'_>, start: usize, word: &str) -> bool {
     let window = source.before(start, 72);
     let sentence = window.rsplit(['\n', ';']).next().unwrap_or_default();

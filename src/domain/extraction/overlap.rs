@@ -1,8 +1,8 @@
-//! Of hits that overlap, one stays: the longest, then the surest.
+//! Resolves overlapping hits: the longest wins, then the most confident.
 
 use super::kind::Mention;
 
-/// Sorts hits by span and leaves no two that overlap.
+/// Sorts hits by span and removes overlaps.
 pub(super) fn resolve(mut hits: Vec<Mention>) -> Vec<Mention> {
     hits.sort_by(|a, b| {
         (a.span.start, a.span.end, a.kind)
@@ -12,7 +12,7 @@ pub(super) fn resolve(mut hits: Vec<Mention>) -> Vec<Mention> {
     let mut kept: Vec<Mention> = Vec::with_capacity(hits.len());
     for hit in hits {
         match kept.last_mut() {
-            // Hits are in order of their start, so only the last kept one can overlap.
+            // Hits are ordered by start, so only the last kept one can overlap.
             Some(last) if hit.span.start < last.span.end => {
                 if is_better(&hit, last) {
                     *last = hit;

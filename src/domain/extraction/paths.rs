@@ -1,8 +1,8 @@
 //! Windows and Unix paths, and registry keys.
 //!
-//! Windows names may hold spaces. A space belongs to the path only when every word up to the next
-//! backslash is capitalised (`Program Files`, `Windows NT`), or when a capitalised name ends in a
-//! known extension; prose after a path does not look like that.
+//! Windows names may contain spaces. A space belongs to the path only if every word up to the next backslash is
+//! capitalised (`Program Files`, `Windows NT`), or if a capitalised name ends in a known extension. Prose after a
+//! path does not look like that.
 
 use super::files;
 use super::kind::EntityKind;
@@ -10,7 +10,7 @@ use super::scan::Token;
 use super::source::Source;
 use crate::domain::cursor::Cursor;
 
-/// Hives by name and abbreviation.
+/// Registry hives by name and abbreviation.
 const HIVES: &[(&str, &str)] = &[
     ("HKEY_LOCAL_MACHINE", "HKEY_LOCAL_MACHINE"),
     ("HKEY_CURRENT_USER", "HKEY_CURRENT_USER"),
@@ -23,14 +23,14 @@ const HIVES: &[(&str, &str)] = &[
     ("HKCC", "HKEY_CURRENT_CONFIG"),
     ("HKU", "HKEY_USERS"),
 ];
-/// Keys that reports write without their hive.
+/// Keys that reports write without the hive.
 const BARE_KEYS: &[&str] = &[
     "software\\microsoft\\",
     "software\\classes\\",
     "software\\policies\\",
     "system\\currentcontrolset\\",
 ];
-/// First components of an absolute Unix path.
+/// First components of absolute Unix paths.
 const UNIX_ROOTS: &[&str] = &[
     "bin",
     "boot",
@@ -63,10 +63,10 @@ const UNIX_ROOTS: &[&str] = &[
     "vendor",
 ];
 const MAX_PATH_LENGTH: usize = 1024;
-/// PowerShell's way to write a variable.
+/// Prefix of an environment variable in PowerShell.
 const ENVIRONMENT: &str = "$env:";
 
-/// A path or key with backslashes; returns where it ends.
+/// Finds a path or key with backslashes; returns its end.
 pub(super) fn windows(source: &mut Source<'_>, token: &Token<'_>) -> Option<usize> {
     let text = token
         .text
@@ -93,7 +93,7 @@ pub(super) fn windows(source: &mut Source<'_>, token: &Token<'_>) -> Option<usiz
     let start = token.start + at;
     let rest = source.after(start, MAX_PATH_LENGTH);
     let prefix = prefix_len(rest);
-    // What begins before this word, goes on past it and names no file does not name one from here on either.
+    // An earlier start of the same path named no file, so this one does not either.
     if start < source.no_file_before && prefix == 0 && !is_share(rest) && !is_variable(rest) {
         return None;
     }
@@ -124,7 +124,7 @@ fn emit(
     confidence: f32,
 ) -> Option<usize> {
     let text = source.text.get(span.clone())?;
-    // Escaped backslashes come from code and JSON; a share keeps its two at the front, a path from the root its one.
+    // Double backslashes come from code and JSON. A share keeps two leading ones, a path from the root one.
     let body = text.trim_start_matches('\\');
     let lead = match text.len() - body.len() {
         0 => "",
@@ -190,13 +190,13 @@ fn key(source: &mut Source<'_>, start: usize, (hive_len, hive): (usize, &'static
     Some(end)
 }
 
-/// Where a path starts in a token that may have a label before it (`path:C:\x`).
+/// The start of a path in a token that may begin with a label (`path:C:\x`).
 fn path_start(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let drive = text.find(":\\").filter(|colon| {
         let letter = colon.checked_sub(1).and_then(|at| bytes.get(at));
         let before = colon.checked_sub(2).and_then(|at| bytes.get(at));
-        // `(?-u:\b)` is a regular expression.
+        // Excludes regular expressions such as `(?-u:\b)`.
         letter.is_some_and(u8::is_ascii_alphabetic)
             && before.is_none_or(|b| !b.is_ascii_alphanumeric() && *b != b'-')
     });
@@ -226,14 +226,14 @@ fn is_absolute(value: &str) -> bool {
     drive || is_share(value) || is_variable(value) || prefix_len(value) == ENVIRONMENT.len()
 }
 
-/// `\\server\…`, `\\?\C:\…`
+/// Whether the value is a share: `\\server\…`, `\\?\C:\…`
 fn is_share(value: &str) -> bool {
     value
         .strip_prefix("\\\\")
         .is_some_and(|rest| rest.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '.' | '?')))
 }
 
-/// `%TEMP%\…`
+/// Whether the value starts with a variable: `%TEMP%\…`
 fn is_variable(value: &str) -> bool {
     value.strip_prefix('%').is_some_and(|rest| {
         rest.split_once("%\\")
@@ -241,7 +241,7 @@ fn is_variable(value: &str) -> bool {
     })
 }
 
-/// `u:\b`, `0:\n{`: an escape in a string or a regular expression.
+/// Whether this is an escape in a string or regular expression: `u:\b`, `0: {`
 fn is_escape(rest: &str) -> bool {
     let mut chars = rest.chars();
     chars.next().is_some_and(|c| c.is_ascii_alphabetic())
@@ -250,7 +250,7 @@ fn is_escape(rest: &str) -> bool {
             .is_some_and(|c| c.is_alphanumeric() || "\\.-_ $".contains(c))
 }
 
-/// The end of a path with backslashes that starts at `start`.
+/// The end of the backslash path that starts at `start`.
 fn path_end(source: &Source<'_>, start: usize) -> usize {
     let text = source.after(start, MAX_PATH_LENGTH);
     let mut cursor = Cursor::new(text);
@@ -285,10 +285,10 @@ fn is_name_char(c: char) -> bool {
     ascii || (!c.is_ascii() && c.is_alphanumeric())
 }
 
-/// How far a component with a space at `space` reaches, always beyond the space; nothing when the path ends there.
+/// How far a component with a space at `space` extends, always beyond the space; `None` if the path ends there.
 fn spaced(component: &str, space: usize) -> Option<usize> {
     let first = component.get(..space)?;
-    // A name that ends a sentence has its full stop there too.
+    // At the end of a sentence the name is followed by a full stop.
     if first.is_empty() || extension_known(first.trim_end_matches('.')) {
         return None;
     }
@@ -332,7 +332,7 @@ fn extension_known(name: &str) -> bool {
         .is_some_and(|(base, extension)| !base.is_empty() && files::is_known(&extension.to_ascii_lowercase()))
 }
 
-/// An absolute or home-relative Unix path that is the whole token.
+/// Finds an absolute or home-relative Unix path that is the whole token.
 pub(super) fn unix(source: &mut Source<'_>, token: &Token<'_>) -> bool {
     let text = token.text.split(':').next().unwrap_or_default();
     let text = text.trim_end_matches(['.', '-', '/', '~', '%', '$', '+', '@']);

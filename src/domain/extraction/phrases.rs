@@ -1,6 +1,6 @@
-//! The English phrases by which reports state a relation between two names.
+//! English phrases with which reports state a relationship between two names.
 //!
-//! Every pattern is anchored at both ends: it must explain all the words between the names.
+//! Every pattern is anchored at both ends: it must match all the words between the names.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,7 @@ use regex::Regex;
 use super::relations::Verb;
 use crate::domain::with_ascii_edges;
 
-/// Active forms, and the participle of the passive "… by".
+/// Active forms, and the participles of the passive "… by".
 const VERBS: &[(Verb, &str, &str)] = &[
     (
         Verb::Uses,
@@ -40,14 +40,14 @@ const VERBS: &[(Verb, &str, &str)] = &[
     (Verb::Mitigates, "mitigates|mitigate", "mitigated"),
 ];
 
-/// Words that may follow the subject's name or stand before the object's.
+/// Nouns that may follow the subject's name or precede the object's.
 const LABEL: &str = r"(?:threat |ransomware |hacking |hacker |espionage )?(?:group|gang|actors?|operators?|affiliates?|hackers|ransomware|malware|backdoor|trojan|loader|implant|campaign|collective|team|vulnerability|flaw|tool|framework|botnet|wiper|dropper)";
 const AUX: &str = r"(?:(?:has|have|had|is|are|was|were|been|also|often|frequently|commonly|recently|then|subsequently|primarily|actively|typically|previously|repeatedly|observed|seen|known|to) )*";
 const FILLER: &str = r"(?:(?:the|a|an|its|their|both|custom|new|known|popular|modular|malicious|public|publicly available|open-source|commercial|legitimate|critical|zero-day|command-and-control|c2|malware|tools?|backdoors?|ransomware|trojan|loader|implant|wiper|server|servers|at|domain|address|ip|host|vulnerability|flaw|technique|techniques|framework|payload|file|called|named|dubbed|known as|such as|including|like|tracked as|group|actor|threat|credential|dumping|dumper|variant|of|post-exploitation|remote access|infostealer|stealer) )*";
-/// Words that turn a statement into something else.
+/// Words that negate or qualify a statement.
 const DOUBT: &str = r"(?i)\b(?:not|no|never|neither|nor|without|may|might|could|would|should|can|if|whether|unlikely|unclear|allegedly|reportedly|possibly|perhaps|suspected|suspects|likely|unconfirmed|denied|denies|deny|cannot|unrelated|rather than|instead of|claims|claimed|hypothetical|false|similar)\b|n't\b";
 
-/// Words before a name that make it something else than the subject of the verb behind it.
+/// Words before a name that keep it from being the subject of the following verb.
 pub(super) const NOT_A_SUBJECT: &[&str] = &[
     "unlike",
     "against",
@@ -78,7 +78,7 @@ pub(super) const NOT_A_SUBJECT: &[&str] = &[
     "via",
     "through",
 ];
-/// Whose deeds count as those of the name behind "of".
+/// Nouns such that "<noun> of <name>" acts on behalf of the name.
 pub(super) const MEMBERS: &[&str] = &[
     "operators",
     "members",
@@ -125,7 +125,7 @@ pub(super) static DOUBTFUL: LazyLock<Option<Regex>> =
 pub(super) static LISTED: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r#"(?i)^["')]?(?:,|,? and|,? or|, as well as)(?: also)? (?:the )?["'(]?$"#).ok()
 });
-/// What follows a name that starts a clause of its own.
+/// Text after a name that starts a new clause.
 pub(super) static CLAUSE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let clause =
         format!(r#"(?i)^["')\]]?(?:[ -]{LABEL})? (?:was|were|is|are|has|have|had|will|then|also|later)\b"#);

@@ -1,8 +1,7 @@
-//! A question as filters: what kind of thing is asked for, by which names and identifiers.
+//! Turns a question into filters: the kind of thing asked for, and the names and identifiers.
 //!
-//! "malware used by Sandworm" asks for tools, near any name of Sandworm; what is left over is the
-//! text to search for. Questions are typed carelessly, so names count in any case here, unless
-//! they are ordinary words.
+//! "malware used by Sandworm" asks for tools near any name of Sandworm; the remaining words are the text to search
+//! for. Questions are typed carelessly, so names match in any case, unless they are ordinary words.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -12,19 +11,19 @@ use crate::domain::node::NodeType;
 use super::Extractor;
 use super::gazetteer::{Entry, Gazetteer, Mode, canonical_name};
 
-/// What a question asks for.
+/// The filters of a question.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct QuestionFilters {
     pub node_types: Vec<NodeType>,
-    /// Each name in the question with all its aliases.
+    /// Each name in the question, with all its aliases.
     pub names: Vec<String>,
     /// Canonical identifiers and indicators.
     pub identifiers: Vec<String>,
-    /// The words that are none of these, without function words.
+    /// The remaining words, without function words.
     pub text: String,
 }
 
-/// Words that name a node type.
+/// Words that denote a node type.
 const TYPE_WORDS: &[(&str, &[NodeType])] = &[
     ("technique", &[NodeType::Attck]),
     ("tactic", &[NodeType::Attck]),
@@ -65,7 +64,7 @@ const TYPE_WORDS: &[(&str, &[NodeType])] = &[
     ("news", &[NodeType::Osint]),
 ];
 
-/// Words that carry no meaning for a search.
+/// Words without meaning for a search.
 const FUNCTION_WORDS: &[&str] = &[
     "a", "about", "all", "am", "an", "and", "any", "are", "as", "at", "be", "been", "by", "can", "could",
     "did", "do", "does", "for", "from", "give", "had", "has", "have", "how", "i", "in", "into", "is", "it",
@@ -75,7 +74,7 @@ const FUNCTION_WORDS: &[&str] = &[
     "you",
 ];
 
-/// The filters in a question.
+/// Extracts the filters from a question.
 pub fn question_filters(question: &str) -> QuestionFilters {
     let gazetteer = Gazetteer::shared();
     let mut filters = QuestionFilters::default();
@@ -117,7 +116,7 @@ pub fn question_filters(question: &str) -> QuestionFilters {
     filters
 }
 
-/// The question with words such as `t0866` and `g0007` in capitals, byte for byte as long.
+/// The question with identifiers such as `t0866` and `g0007` in upper case; its byte length is unchanged.
 fn upper_identifiers(question: &str, words: &[Range<usize>]) -> String {
     let mut upper = question.to_owned();
     for span in words {
@@ -169,7 +168,7 @@ fn words(question: &str) -> Vec<Range<usize>> {
     spans
 }
 
-/// Names in a case that texts would not be trusted with: "lockbit", "conti".
+/// Names in a case that would not count in running text: "lockbit", "conti".
 fn typed_names<'g>(question: &str, words: &[Range<usize>], used: &mut [bool], entries: &mut Vec<&'g Entry>) {
     let gazetteer: &'g Gazetteer = Gazetteer::shared();
     for count in (1..=3usize).rev() {
@@ -194,7 +193,7 @@ fn typed_names<'g>(question: &str, words: &[Range<usize>], used: &mut [bool], en
     }
 }
 
-/// Whether the entry's name of this spelling is more than an ordinary word.
+/// Whether this spelling of the entry's name is more than an ordinary word.
 fn is_distinct(entry: &Entry, text: &str) -> bool {
     let wanted = canonical_name(text);
     entry

@@ -1,10 +1,9 @@
-//! Defanged text to plain text and back, keeping track of where every byte came from.
+//! Refanging and defanging of text, with a mapping of offsets.
 //!
-//! Reports write `hxxp://evil[.]com` so that nobody clicks by accident. All rules of the extractor
-//! work on the refanged text; [`Refanged::original`] maps their spans back. Typographic hyphens and
-//! zero-width characters that PDF readers leave in indicators are normalised here too.
-//! Markers are replaced only between characters that can belong to an indicator, so regular
-//! expressions and footnotes stay as they are.
+//! Reports write `hxxp://evil[.]com` to prevent accidental clicks. All extractor rules work on the refanged text;
+//! [`Refanged::original`] maps their spans back. Typographic hyphens and zero-width characters that PDF readers leave
+//! in indicators are normalised here too. Markers are replaced only between characters that can belong to an
+//! indicator, so regular expressions and footnotes stay unchanged.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -16,17 +15,17 @@ use crate::domain::cursor::Cursor;
 
 #[derive(Clone, Copy, PartialEq)]
 enum Need {
-    /// An alphanumeric on both sides, one space allowed in between.
+    /// An alphanumeric character on both sides; one space allowed in between.
     Joined,
-    /// An alphanumeric on both sides, nothing in between.
+    /// An alphanumeric character on both sides, nothing in between.
     Tight,
-    /// A scheme: not inside a word, and a colon follows.
+    /// A scheme: not inside a word, and followed by a colon.
     Scheme,
-    /// Nothing: the marker is always replaced.
+    /// No condition.
     Always,
 }
 
-/// Marker, replacement, condition. Longer markers win.
+/// Marker, replacement, condition. The longest marker wins.
 const MARKERS: &[(&str, &str, Need)] = &[
     ("[.]", ".", Need::Joined),
     ("(.)", ".", Need::Joined),
@@ -74,16 +73,16 @@ static FINDER: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
         .ok()
 });
 
-/// One replaced stretch of the original.
+/// A replaced span of the original.
 #[derive(Debug, Clone)]
 struct Replaced {
     from: Range<usize>,
     to: Range<usize>,
-    /// Somebody defanged this on purpose (unlike a typographic hyphen).
+    /// Deliberately defanged, as opposed to a typographic hyphen.
     deliberate: bool,
 }
 
-/// A text with its defanged forms undone.
+/// A text after refanging.
 #[derive(Debug, Clone)]
 pub(super) struct Refanged<'t> {
     pub text: Cow<'t, str>,
@@ -126,7 +125,7 @@ impl<'t> Refanged<'t> {
         }
     }
 
-    /// Where a non-empty span of the refanged text stands in the original.
+    /// Maps a non-empty span of the refanged text to the original.
     pub fn original(&self, span: &Range<usize>) -> Range<usize> {
         let start = match self.last_starting_at_or_before(span.start) {
             Some(run) if run.to.contains(&span.start) => run.from.start,
@@ -142,7 +141,7 @@ impl<'t> Refanged<'t> {
         start..end.max(start)
     }
 
-    /// Whether somebody defanged a part of this span of the refanged text.
+    /// Whether any part of this span of the refanged text was deliberately defanged.
     pub fn is_deliberate(&self, span: &Range<usize>) -> bool {
         let first = self.replaced.partition_point(|run| run.to.end <= span.start);
         self.replaced
@@ -158,7 +157,7 @@ impl<'t> Refanged<'t> {
     }
 }
 
-/// The stretch to replace, with the spaces that belong to it, or nothing when the condition fails.
+/// The span to replace, including adjacent spaces; `None` if the condition fails.
 fn widened(text: &str, at: Range<usize>, need: Need, floor: usize) -> Option<Range<usize>> {
     let before = text.get(floor..at.start)?;
     let after = text.get(at.end..)?;
@@ -190,12 +189,12 @@ fn widened(text: &str, at: Range<usize>, need: Need, floor: usize) -> Option<Ran
     }
 }
 
-/// The text with its defanged indicators made whole.
+/// Refangs the indicators of a text.
 pub fn refang(text: &str) -> Cow<'_, str> {
     Refanged::new(text).text
 }
 
-/// An indicator written so that nobody follows it by accident: `hxxp`, `[.]`, `[at]`.
+/// Defangs an indicator so that nobody follows it by accident: `hxxp`, `[.]`, `[at]`.
 pub fn defang(value: &str) -> String {
     let mut out = String::with_capacity(value.len() + 16);
     let mut previous = None;
@@ -219,7 +218,7 @@ pub fn defang(value: &str) -> String {
     out
 }
 
-/// Whether the text goes on behind the `h` of `http://` or `https://`.
+/// Whether the text continues like `http://` or `https://` after the `h`.
 fn ends_web_scheme(text: &str) -> bool {
     text.starts_with("ttp://") || text.starts_with("ttps://")
 }

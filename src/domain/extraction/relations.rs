@@ -1,8 +1,8 @@
-//! Relations that a sentence states outright: "APT28 uses X-Agent", "X-Agent, used by APT28".
+//! Relationships stated outright by a sentence: "APT28 uses X-Agent", "X-Agent, used by APT28".
 //!
-//! Only the words between two neighbouring hits count, and all of them must fit a pattern, so
-//! mere co-occurrence never becomes a relation. A sentence that denies, doubts or asks states
-//! nothing. Verbs are the relationship types of STIX 2.1.
+//! Only the words between two neighbouring hits count, and all of them must match a pattern, so mere co-occurrence
+//! never becomes a relationship. A sentence that negates, doubts or asks states nothing. Verbs are the
+//! relationship types of STIX 2.1.
 
 use serde::Serialize;
 use std::ops::Range;
@@ -14,7 +14,7 @@ use super::phrases::{ALIAS, CLAUSE, DOUBTFUL, LISTED, MEMBERS, NOT_A_SUBJECT, PA
 use super::source::is_one_of;
 
 wire_enum! {
-    /// How the subject relates to the object.
+    /// The relationship of the subject to the object.
     Verb, "uses, exploits, targets, attributed-to, drops, downloads, communicates-with, mitigates" {
         Uses = "uses",
         Exploits = "exploits",
@@ -27,7 +27,7 @@ wire_enum! {
     }
 }
 
-/// One stated relation between two hits.
+/// A stated relationship between two hits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StatedRelation {
     /// Index of the subject in the hits.
@@ -35,17 +35,17 @@ pub struct StatedRelation {
     pub verb: Verb,
     /// Index of the object in the hits.
     pub object: usize,
-    /// The sentence that says so, its proof.
+    /// The sentence that states it, kept as proof.
     pub sentence: Range<usize>,
 }
 
-/// No pattern is longer than this between two hits.
+/// Maximum distance between two hits; no pattern is longer.
 const MAX_GAP: usize = 200;
 
 /// A hit and its index.
 type Indexed<'h> = (usize, &'h Mention);
 
-/// The relations that the text states between the hits that were found in it.
+/// The relationships that the text states between its hits.
 pub fn stated_relations(text: &str, hits: &[Mention]) -> Vec<StatedRelation> {
     let mut relations = Vec::new();
     let visible: Vec<Indexed<'_>> = hits
@@ -68,7 +68,7 @@ pub fn stated_relations(text: &str, hits: &[Mention]) -> Vec<StatedRelation> {
     relations
 }
 
-/// `[Stuxnet](https://…)`: the link behind a name is not what the sentence is about.
+/// Whether the hit is a link target: in `[Stuxnet](https://…)` the sentence is not about the link.
 fn is_link_target(text: &str, hit: &Mention) -> bool {
     hit.kind == EntityKind::Url
         && text
@@ -76,7 +76,7 @@ fn is_link_target(text: &str, hit: &Mention) -> bool {
             .is_some_and(|before| before.ends_with("]("))
 }
 
-/// The words between two hits, without the link behind the first.
+/// The words between two hits, without a link target after the first.
 fn gap<'t>(text: &'t str, left: &Mention, right: &Mention) -> Option<&'t str> {
     let gap = text
         .get(left.span.end..right.span.start)
@@ -88,7 +88,7 @@ fn gap<'t>(text: &'t str, left: &Mention, right: &Mention) -> Option<&'t str> {
     Some(gap.strip_suffix('[').unwrap_or(gap))
 }
 
-/// Adds the relation of the pair at `at`, and of the list that goes on behind it.
+/// Adds the relationship of the pair at `at`, and of a list that follows it.
 fn add(
     text: &str,
     hits: &[Indexed<'_>],
@@ -120,7 +120,7 @@ fn add(
         next += 1;
         let more = hits.get(next).and_then(|more| gap(text, hit.1, more.1));
         let listed = more.is_some_and(|gap| LISTED.as_ref().is_some_and(|regex| regex.is_match(gap)));
-        // A verb after the next name makes it the subject of its own clause.
+        // A verb after the next name makes that name the subject of its own clause.
         if !listed || starts_clause(text, hits, next) {
             break;
         }
@@ -149,7 +149,7 @@ fn starts_clause(text: &str, hits: &[Indexed<'_>], at: usize) -> bool {
     auxiliary || verb.is_some_and(|gap| PATTERNS.iter().any(|pattern| pattern.regex.is_match(gap)))
 }
 
-/// Whether a name can be the subject of the verb behind it: not `unlike Turla, …`.
+/// Whether a name can be the subject of the following verb; it cannot in `unlike Turla, …`.
 fn is_subject(text: &str, hit: &Mention) -> bool {
     let mut from = hit.span.start.saturating_sub(48);
     while !text.is_char_boundary(from) {
@@ -168,7 +168,7 @@ fn is_subject(text: &str, hit: &Mention) -> bool {
     member || !(is_one_of(word, NOT_A_SUBJECT) || word.ends_with("ing"))
 }
 
-/// `APT28 (Fancy Bear) uses`: the name before the bracket is the subject.
+/// In `APT28 (Fancy Bear) uses`, the name before the parenthesis is the subject.
 fn first_name<'h>(text: &str, hits: &[Indexed<'h>], at: usize) -> Option<Indexed<'h>> {
     let mut first = at;
     while let Some(before) = first.checked_sub(1) {
@@ -225,7 +225,7 @@ fn is_doubtful(text: &str, sentence: &Range<usize>) -> bool {
     words.trim_end().ends_with('?') || DOUBTFUL.as_ref().is_none_or(|regex| regex.is_match(words))
 }
 
-/// The sentence around a stretch; bounded, so a text without full stops costs nothing.
+/// The sentence around a span; bounded, so texts without full stops stay cheap.
 fn sentence(text: &str, start: usize, end: usize) -> Range<usize> {
     let mut floor = start.saturating_sub(400);
     while !text.is_char_boundary(floor) {

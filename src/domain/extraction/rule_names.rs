@@ -1,8 +1,8 @@
-//! Names and ids of detection rules: YARA and Sigma.
+//! Names and ids of YARA and Sigma detection rules.
 //!
-//! A YARA rule is found by its declaration or by a name with an underscore (or in quotes) right
-//! after "YARA rule"; a Sigma rule by its UUID or quoted title after "Sigma", by the UUID of its
-//! YAML, or by a file name in the style of the public rule repository.
+//! A YARA rule is recognised by its declaration, or by a name with an underscore (or in quotes) directly after "YARA
+//! rule". A Sigma rule is recognised by its UUID or quoted title after "Sigma", by the UUID in its YAML, or by a file
+//! name in the style of the public rule repository.
 
 use std::sync::LazyLock;
 
@@ -31,7 +31,7 @@ static SIGMA_YAML_ID: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"(?m)^id:\s*([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\s*$").ok()
 });
 
-/// How file names of public Sigma rules start.
+/// Prefixes of file names in the public Sigma repository.
 const SIGMA_PREFIXES: &[&str] = &[
     "proc_creation_",
     "proc_access_",
@@ -55,7 +55,7 @@ const SIGMA_PREFIXES: &[&str] = &[
     "lnx_auditd_",
 ];
 
-/// What follows the word "YARA".
+/// Reads the text after the word "YARA".
 pub(super) fn after_yara(source: &mut Source<'_>, end: usize) {
     let window = source.after(end, 180);
     let Some(found) = YARA_NAME.as_ref().and_then(|regex| regex.captures(window)) else {
@@ -77,7 +77,7 @@ pub(super) fn after_yara(source: &mut Source<'_>, end: usize) {
     }
 }
 
-/// The word "rule" at the start of a line, perhaps a declaration.
+/// Reads the word "rule" at the start of a line, which may be a declaration.
 pub(super) fn at_rule(source: &mut Source<'_>, start: usize) {
     let before = source.before(start, 24);
     let line = before.rsplit(['\n', ':', '`']).next().unwrap_or_default();
@@ -104,7 +104,7 @@ pub(super) fn at_rule(source: &mut Source<'_>, start: usize) {
     );
 }
 
-/// What follows the word "Sigma".
+/// Reads the text after the word "Sigma".
 pub(super) fn after_sigma(source: &mut Source<'_>, end: usize) {
     let window = source.after(end, 180);
     let id = SIGMA_ID.as_ref().and_then(|regex| regex.captures(window)?.get(1));
@@ -132,7 +132,7 @@ pub(super) fn after_sigma(source: &mut Source<'_>, end: usize) {
     }
 }
 
-/// `logsource:` makes the YAML before it a Sigma rule, as far as the one before it.
+/// `logsource:` marks the YAML before it, back to the previous one, as a Sigma rule.
 pub(super) fn at_log_source(source: &mut Source<'_>, start: usize) {
     let window = source.before(start, (start - source.sigma_before).min(1500));
     source.sigma_before = start;
@@ -152,7 +152,7 @@ pub(super) fn at_log_source(source: &mut Source<'_>, start: usize) {
     }
 }
 
-/// A file name in the style of the public repository; true when the part is one.
+/// Finds a file name in the style of the public Sigma repository; returns whether the part is one.
 pub(super) fn sigma_name(source: &mut Source<'_>, part: &Token<'_>) -> bool {
     if !SIGMA_PREFIXES.iter().any(|prefix| part.text.starts_with(prefix)) {
         return false;

@@ -1,9 +1,9 @@
-//! One pass over the text: cuts it into tokens and hands each interesting one to its rules.
+//! One pass over the text: splits it into tokens and runs the rules on each interesting one.
 //!
-//! Tokens end at white space and at the punctuation that surrounds indicators in prose, CSV, JSON
-//! and Markdown. Words of letters only, nine tenths of prose, are skipped after one table look-up
-//! a byte. A rule may consume more than its token (a URL, a path with spaces); the pass goes on
-//! behind it and never back, so the work is linear in the text.
+//! Tokens end at white space and at the punctuation that surrounds indicators in prose, CSV, JSON and Markdown.
+//! Words of letters only, nine tenths of prose, are skipped after one table look-up per byte. A rule may consume
+//! more than its token (a URL, a path with spaces). The pass continues after it and never goes back, so the work
+//! is linear in the text.
 
 use super::source::Source;
 use super::{bitcoin, hash, host, identifiers, network, paths, rule_names, url};
@@ -22,7 +22,7 @@ pub(super) const AT: u16 = 1 << 9;
 pub(super) const OTHER: u16 = 1 << 10;
 pub(super) const HIGH: u16 = 1 << 11;
 
-/// Tokens longer than this hold no indicator but a URL or path at their start.
+/// Longer tokens contain no indicator except a URL or path at their start.
 const MAX_TOKEN_LENGTH: usize = 2048;
 
 const CLASS: [u16; 256] = classes();
@@ -51,7 +51,7 @@ const fn classes() -> [u16; 256] {
     table
 }
 
-/// A stretch of the text without delimiters, and the classes of the bytes in it.
+/// A part of the text without delimiters, with the classes of its bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Token<'t> {
     pub text: &'t str,
@@ -82,7 +82,7 @@ impl<'t> Token<'t> {
         self.classes & !classes == 0
     }
 
-    /// Without the punctuation that ends a sentence or starts an extension.
+    /// Without punctuation that ends a sentence or starts an extension.
     fn trimmed(&self) -> Token<'t> {
         let from_left = self.text.trim_start_matches(['.', '-', ':', '+', '@', '_']);
         let start = self.start + self.text.len() - from_left.len();
@@ -91,7 +91,7 @@ impl<'t> Token<'t> {
     }
 }
 
-/// Finds everything but names.
+/// Finds everything except names.
 pub(super) fn scan(source: &mut Source<'_>) {
     let mut cursor = Cursor::new(source.text);
     while let Some(token) = next_token(&mut cursor) {
@@ -103,7 +103,7 @@ pub(super) fn scan(source: &mut Source<'_>) {
     }
 }
 
-/// Takes the next token, which has one character at least.
+/// Takes the next token, which has at least one character.
 fn next_token<'t>(cursor: &mut Cursor<'t>) -> Option<Token<'t>> {
     cursor.skip_while(|c| class(c) == 0);
     let (start, rest) = (cursor.at(), cursor.rest());
@@ -117,7 +117,7 @@ fn next_token<'t>(cursor: &mut Cursor<'t>) -> Option<Token<'t>> {
     (!text.is_empty()).then_some(Token { text, start, classes })
 }
 
-/// Letters and digits of other scripts belong to tokens, their punctuation does not.
+/// Letters and digits of other scripts belong to tokens; their punctuation does not.
 fn class(c: char) -> u16 {
     match u8::try_from(c) {
         Ok(byte) if byte.is_ascii() => CLASS[usize::from(byte)],
@@ -126,7 +126,7 @@ fn class(c: char) -> u16 {
     }
 }
 
-/// Runs the rules on one token; returns where the pass goes on.
+/// Runs the rules on one token; returns where to continue.
 fn inspect(source: &mut Source<'_>, token: &Token<'_>) -> usize {
     if token.has(BACKSLASH)
         && let Some(end) = paths::windows(source, token)
@@ -160,7 +160,7 @@ fn inspect(source: &mut Source<'_>, token: &Token<'_>) -> usize {
     token.end()
 }
 
-/// The parts between colons, slashes and backslashes; a path behind a host is not looked at.
+/// Runs the rules on the parts between colons, slashes and backslashes; a path after a host is skipped.
 fn pieces(source: &mut Source<'_>, token: &Token<'_>) {
     let mut start = 0;
     let mut host = false;
@@ -182,7 +182,7 @@ fn pieces(source: &mut Source<'_>, token: &Token<'_>) {
     }
 }
 
-/// Runs the rules on one part; true when it is a host.
+/// Runs the rules on one part; returns whether it is a host.
 fn piece(source: &mut Source<'_>, part: &Token<'_>, before: &str) -> bool {
     if part.text.is_empty() || part.is_only(HEX | ALPHA | HIGH | DASH) {
         return false;

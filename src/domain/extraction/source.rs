@@ -1,4 +1,4 @@
-//! The text a rule looks at, with the few ways of looking around a candidate that rules need.
+//! The text under inspection, with bounded look-around at a candidate.
 //!
 //! Every window is bounded, so no text makes a rule slow.
 
@@ -7,14 +7,14 @@ use std::ops::Range;
 use super::kind::{EntityKind, Mention};
 use super::refang::Refanged;
 
-/// The refanged text and what was found in it so far.
+/// The refanged text and the hits so far.
 pub(super) struct Source<'t> {
     pub text: &'t str,
     pub refanged: &'t Refanged<'t>,
     pub hits: Vec<Mention>,
-    /// Where the last words with backslashes end that were read as a path and name no file.
+    /// End of the last backslash path that does not name a file.
     pub no_file_before: usize,
-    /// Where the last Sigma rule was told by its `logsource:`.
+    /// Offset of the last `logsource:`, which ends the YAML of a Sigma rule.
     pub sigma_before: usize,
 }
 
@@ -29,7 +29,7 @@ impl<'t> Source<'t> {
         }
     }
 
-    /// Notes a hit; a deliberately defanged one is hardly ever a mistake.
+    /// Records a hit; one that was deliberately defanged is hardly ever a mistake.
     pub fn push(
         &mut self,
         kind: EntityKind,
@@ -66,7 +66,7 @@ impl<'t> Source<'t> {
         self.text.get(start..at).unwrap_or_default()
     }
 
-    /// Up to `len` bytes from `at` on.
+    /// Up to `len` bytes from `at`.
     pub fn after(&self, at: usize, len: usize) -> &'t str {
         let mut end = at.saturating_add(len).min(self.text.len());
         while !self.text.is_char_boundary(end) {
@@ -75,12 +75,12 @@ impl<'t> Source<'t> {
         self.text.get(at..end).unwrap_or_default()
     }
 
-    /// The word before `at`, past spaces, quotes and a colon.
+    /// The word before `at`, skipping spaces, quotes and a colon.
     pub fn previous_word(&self, at: usize) -> &'t str {
         last_word(self.before(at, 32))
     }
 
-    /// The up to three words before `at`, nearest first, within the same sentence and line.
+    /// Up to three words before `at`, nearest first, within the same sentence and line.
     pub fn previous_words(&self, at: usize) -> impl Iterator<Item = &'t str> {
         let window = self.before(at, 48);
         let window = window.rsplit('\n').next().unwrap_or_default();
@@ -105,7 +105,7 @@ pub(super) fn last_word(window: &str) -> &str {
         .unwrap_or_default()
 }
 
-/// Whether the word is one of the list, in any case.
+/// Whether the list contains the word, in any case.
 pub(super) fn is_one_of(word: &str, list: &[&str]) -> bool {
     list.iter().any(|entry| entry.eq_ignore_ascii_case(word))
 }

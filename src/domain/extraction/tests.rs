@@ -1,4 +1,4 @@
-//! The corpus of sentences, and properties that hold for any text.
+//! A corpus of sentences, and properties that hold for any text.
 
 mod forward;
 mod time;
@@ -101,7 +101,7 @@ fn private_addresses_are_reported_with_less_confidence() {
     assert!(confidence("from 45.77.10.3 to").is_some_and(|c| c >= 0.8));
 }
 
-/// Pieces that rules react to, in any order.
+/// Fragments that trigger rules, in any order.
 fn tricky() -> impl Strategy<Value = String> {
     let pieces = prop::sample::select(vec![
         "hxxp",
@@ -185,7 +185,7 @@ fn check(text: &str) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// What a path may be cut, joined and mistaken at.
+/// Fragments at which paths may be cut, joined or misread.
 fn paths() -> impl Strategy<Value = String> {
     let pieces = prop::sample::select(vec![
         "\\",

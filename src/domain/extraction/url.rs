@@ -1,6 +1,6 @@
-//! URLs (RFC 3986, as far as reports write them) and mail addresses (RFC 5321).
+//! URLs (RFC 3986, as far as reports use it) and mail addresses (RFC 5321).
 //!
-//! A URL swallows everything in it: its host and file name are not reported again.
+//! A URL is one hit: its host and file name are not reported separately.
 
 use super::kind::EntityKind;
 use super::scan::Token;
@@ -11,10 +11,10 @@ const SCHEMES: &[&str] = &[
     "http", "https", "ftp", "ftps", "sftp", "tftp", "tcp", "udp", "ws", "wss", "ssh", "smb", "ldap", "ldaps",
     "rtsp", "socks4", "socks5", "git", "irc", "rmi", "telnet", "mqtt", "rdp", "vnc",
 ];
-/// No server and no browser takes more.
+/// Common upper bound of servers and browsers.
 const MAX_URL_LENGTH: usize = 8192;
 
-/// Finds the first URL of the token; returns where it ends.
+/// Finds the first URL in the token; returns its end.
 pub(super) fn find(source: &mut Source<'_>, token: &Token<'_>) -> Option<usize> {
     let colon = token.text.find("://")?;
     let scheme_len = token
@@ -74,7 +74,7 @@ fn is_authority_end(c: char) -> bool {
         )
 }
 
-/// How sure this is a URL, or nothing when the authority is not a host at all.
+/// The confidence that this is a URL; `None` if the authority is not a host.
 fn confidence(authority: &str) -> Option<f32> {
     let host = authority.rsplit('@').next()?;
     if host.starts_with('[') {
@@ -108,7 +108,7 @@ fn lower_host(authority: &str) -> String {
     }
 }
 
-/// Length of path, query and fragment without the punctuation of the sentence around.
+/// Length of path, query and fragment, without the punctuation of the surrounding sentence.
 fn path_len(rest: &str) -> usize {
     if !rest.starts_with(['/', '?', '#']) {
         return 0;
@@ -162,7 +162,7 @@ fn starts_url(text: &str) -> bool {
         .is_some_and(|head| head.eq_ignore_ascii_case("http"))
 }
 
-/// A mail address, or the host behind an `@`; true when something was found.
+/// Finds a mail address, or the host after an `@`; returns whether it found anything.
 pub(super) fn email(source: &mut Source<'_>, part: &Token<'_>) -> bool {
     let Some((local, domain)) = part.text.rsplit_once('@') else {
         return false;

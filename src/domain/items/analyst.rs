@@ -1,4 +1,4 @@
-//! Nodes that an analyst enters.
+//! Nodes entered by an analyst.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -11,7 +11,7 @@ use crate::domain::naming::identity_of;
 use crate::domain::node::NodeType;
 use crate::domain::tlp::Tlp;
 
-/// What an analyst sends.
+/// The request body of an analyst.
 #[derive(Debug, Deserialize)]
 pub struct AnalystEntries {
     nodes: Vec<AnalystNode>,
@@ -48,7 +48,7 @@ impl WayIn for AnalystEntries {
     }
 }
 
-/// A node and an evidence record for each entry; `by` is the analyst.
+/// Drafts one node and one evidence record per entry; `by` is the analyst.
 fn drafts_of(by: &str, nodes: &[AnalystNode], defaults: ItemDefaults) -> Drafts {
     let mut drafts = Drafts::default();
     for entry in nodes {

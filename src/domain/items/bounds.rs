@@ -1,30 +1,30 @@
-//! How long what comes in may be, and how much of it may be repeated: each error names the field.
+//! Upper bounds on the length of ingested fields and on how much of them may be repeated. Each error names the field.
 //!
-//! Invariant: no request of n bytes needs more than 12 n + 50 MiB of memory. What is repeated on every row is short
-//! (a source, a collector, a tag), and a request that makes many rows of few bytes is refused.
+//! Invariant: no request of n bytes needs more than 12 n + 50 MiB of memory. Values repeated on every row (a source,
+//! a collector, a tag) are short, and a request that expands a few bytes into many rows is refused.
 
 use serde_json::{Map, Value};
 
 use crate::domain::draft::{COPIES, Drafts};
 use crate::domain::error::DomainError;
 
-/// Most entries in one request.
+/// Maximum number of entries in one request.
 const MAX_ENTRIES: usize = 10_000;
-/// Longest text of one field, in bytes.
+/// Maximum length of a text field, in bytes.
 const MAX_TEXT: usize = 1 << 20;
-/// Longest name of a node, in bytes.
+/// Maximum length of a node name, in bytes.
 const MAX_NAME: usize = 2000;
-/// Longest text that stands on every row, in characters: a source, a collector, a title.
+/// Maximum length of a text repeated on every row (a source, a collector, a title), in characters.
 const MAX_SHARED: usize = 500;
-/// Longest tag, in characters.
+/// Maximum length of a tag, in characters.
 const MAX_TAG: usize = 200;
-/// Most tags of one item.
+/// Maximum number of tags per item.
 const MAX_TAGS: usize = 100;
-/// Longest properties of one node, in bytes of JSON.
+/// Maximum size of a node's properties, in bytes of JSON.
 const MAX_PROPERTIES: usize = 64 * 1024;
 
-/// What a request of no size may need of memory, and what each of its bytes adds; the rest of the 50 MiB is for what
-/// an estimate does not see.
+/// Memory allowed for an empty request, and for each of its bytes. The rest of the 50 MiB covers what the
+/// estimate does not see.
 const ROOM: usize = 36 << 20;
 const ROOM_PER_BYTE: usize = 12;
 
@@ -50,7 +50,7 @@ pub fn name(field: &str, value: &str) -> Result<(), DomainError> {
     text(field, value)
 }
 
-/// Checks a text that stands on every row.
+/// Checks a text that is repeated on every row.
 pub fn shared(field: &str, value: &str) -> Result<(), DomainError> {
     characters(field, value, MAX_SHARED)
 }
@@ -65,7 +65,7 @@ pub fn tags(field: &str, tags: &[String]) -> Result<(), DomainError> {
     tags.try_for_each(|(i, tag)| characters(&format!("{field}[{i}]"), tag, MAX_TAG))
 }
 
-/// Checks a text that may be missing.
+/// Checks an optional text.
 pub fn text<'a>(field: &str, value: impl Into<Option<&'a str>>) -> Result<(), DomainError> {
     match value.into() {
         Some(value) if value.contains('\0') => {
@@ -79,7 +79,7 @@ pub fn text<'a>(field: &str, value: impl Into<Option<&'a str>>) -> Result<(), Do
     }
 }
 
-/// Free-form properties are kept with the node and read with it, so they are bounded.
+/// Checks free-form properties: they are stored and read with the node, so their size is bounded.
 pub fn properties(field: &str, properties: &Map<String, Value>) -> Result<(), DomainError> {
     let bytes = serde_json::to_vec(properties).map_or(usize::MAX, |text| text.len());
     if bytes > MAX_PROPERTIES {
@@ -91,12 +91,12 @@ pub fn properties(field: &str, properties: &Map<String, Value>) -> Result<(), Do
     Ok(())
 }
 
-/// Checks what a request of `size` bytes is about to repeat, before anything is made of it.
+/// Checks how many bytes a request of `size` bytes would repeat, before any draft is built.
 pub fn repeated(field: &str, bytes: usize, size: usize) -> Result<(), DomainError> {
     fits(field, (bytes as f64 * COPIES) as usize, size)
 }
 
-/// Checks what a request of `size` bytes needs to be written.
+/// Checks the memory needed to write the drafts of a request of `size` bytes.
 pub fn weight(field: &str, drafts: &Drafts, size: usize) -> Result<(), DomainError> {
     fits(field, drafts.weight(), size)
 }

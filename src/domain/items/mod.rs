@@ -1,8 +1,9 @@
-//! Ways in other than STIX and free text: the body of a request is checked field by field and becomes drafts.
+//! Ingest endpoints other than STIX and free text: the request body is checked field by field and becomes drafts.
 //!
-//! Identity (ARCHITECTURE.md, "Identity of things"): an OSINT item of type `osint` is its URL, or without one its
-//! title; everything else is what [`super::naming::identity_of`] says of its type and name, an OSINT item of another
-//! type too, and its URL is its evidence. The same item taken in twice is one node; a changed one adds evidence.
+//! Identity (ARCHITECTURE.md, "Identity of things"): an OSINT item of type `osint` is identified by its URL, or by
+//! its title if it has none. Everything else, including OSINT items of other types, is identified by
+//! [`super::naming::identity_of`] of its type and name; the URL of such an item identifies its evidence. Ingesting
+//! the same item twice yields one node; a changed item adds evidence.
 
 mod analyst;
 pub(super) mod bounds;
@@ -23,25 +24,25 @@ use super::misp::Skipped;
 use super::naming::indicator_of;
 use super::node::NodeType;
 
-/// The body of a way in. Serde reads its types; its rules are checked by `plan`.
+/// The request body of an ingest endpoint. Serde checks its types, `plan` its rules.
 pub trait WayIn: DeserializeOwned + Send + 'static {
     /// Name of the action in the audit log.
     const ACTION: &'static str;
-    /// The field that holds the entries: what a request that would need too much memory is told to split.
+    /// The field that holds the entries. A request that would need too much memory is told to split it.
     const ENTRIES: &'static str;
 
-    /// Checks the body of a request of `size` bytes that `by` sent, and plans what becomes of it.
+    /// Checks the body of a request of `size` bytes sent by `by`, and plans its rows.
     ///
     /// # Errors
-    /// The first field that breaks a rule, and the rule.
+    /// Names the first field that breaks a rule, and the rule.
     fn plan(self, by: &str, size: usize) -> Result<Plan, DomainError>;
 }
 
-/// What the body of a way in becomes.
+/// The drafts of a request body.
 #[derive(Debug)]
 pub struct Plan {
     pub drafts: Drafts,
-    /// What was not taken, where the way in tells of it.
+    /// Skipped entries, if the endpoint reports them.
     pub skipped: Option<Skipped>,
 }
 
@@ -54,7 +55,7 @@ impl From<Drafts> for Plan {
     }
 }
 
-/// Plans a body and checks that what it becomes can be written in the memory that a request of `size` bytes may use.
+/// Plans a body and checks that its drafts fit the memory allowed for a request of `size` bytes.
 ///
 /// # Errors
 /// As [`WayIn::plan`].
@@ -64,12 +65,12 @@ pub fn plan<W: WayIn>(body: W, by: &str, size: usize) -> Result<Plan, DomainErro
     Ok(plan)
 }
 
-/// Reads null as the default, like a field that is missing.
+/// Reads null as the default, like a missing field.
 fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(from: D) -> Result<T, D::Error> {
     Option::deserialize(from).map(Option::unwrap_or_default)
 }
 
-/// An indicator shows its kind, value and pattern, so that it is found and exported by them.
+/// Adds kind, value and pattern to an indicator's properties: search and export rely on them.
 fn with_value(node_type: NodeType, name: &str, mut properties: Map<String, Value>) -> Map<String, Value> {
     if node_type == NodeType::Ioc {
         for (key, value) in indicator_properties(&indicator_of(name)) {
@@ -83,7 +84,7 @@ fn digest(original: &Compact) -> String {
     hex::encode(Sha256::digest(original.text()))
 }
 
-/// The properties that have something to say.
+/// The properties that are not empty.
 fn present<const N: usize>(pairs: [(&str, Value); N]) -> Map<String, Value> {
     let empty = |value: &Value| value.is_null() || value.as_array().is_some_and(Vec::is_empty);
     pairs

@@ -12,7 +12,7 @@ use crate::domain::naming::identity_of;
 use crate::domain::node::NodeType;
 use crate::domain::tlp::Tlp;
 
-/// What a collector sends.
+/// The request body of a collector.
 #[derive(Debug, Deserialize)]
 pub struct OsintItems {
     collector: String,
@@ -43,7 +43,7 @@ impl WayIn for OsintItems {
     fn plan(mut self, _: &str, size: usize) -> Result<Plan, DomainError> {
         bounds::shared("collector", &self.collector)?;
         bounds::entries(Self::ENTRIES, self.items.len())?;
-        // As the source of node and evidence, in the properties and in the original.
+        // Counted for the source of the node, that of the evidence, the properties and the original.
         let repeated = 4 * self.items.len() * self.collector.len();
         bounds::repeated(Self::ENTRIES, repeated, size)?;
         for (i, item) in self.items.iter_mut().enumerate() {
@@ -55,7 +55,7 @@ impl WayIn for OsintItems {
 }
 
 impl OsintItem {
-    /// Checks the texts, and takes the blanks around title and URL away.
+    /// Checks the texts, and trims title and URL.
     fn check(&mut self, place: &str) -> Result<(), DomainError> {
         bounds::name(&format!("{place}.title"), &self.title)?;
         bounds::text(&format!("{place}.description"), &*self.description)?;
@@ -68,7 +68,7 @@ impl OsintItem {
     }
 }
 
-/// A node and an evidence record for each item.
+/// Drafts one node and one evidence record per item.
 fn drafts_of(collector: &str, items: &[OsintItem], defaults: ItemDefaults) -> Drafts {
     let mut drafts = Drafts::default();
     for item in items {
@@ -113,11 +113,11 @@ fn drafts_of(collector: &str, items: &[OsintItem], defaults: ItemDefaults) -> Dr
     drafts
 }
 
-/// The type of an item that states none (hosted specification, `POST /api/ingest/osint`).
+/// Infers the type of an item without one (hosted specification, `POST /api/ingest/osint`).
 fn inferred_type(item: &OsintItem) -> NodeType {
     let text = format!("{} {}", item.title, item.description).to_lowercase();
     let words: Vec<&str> = text.split(|c: char| !(c.is_alphanumeric() || c == '&')).collect();
-    // Beginnings of words: "exploited" counts, "laptop" is no APT.
+    // Prefixes of words: "exploited" counts, but "laptop" is no APT.
     let begins = |start: &str| words.iter().any(|word| word.starts_with(start));
     let apt = |word: &&str| {
         word.strip_prefix("apt")
@@ -137,10 +137,10 @@ fn inferred_type(item: &OsintItem) -> NodeType {
     }
 }
 
-/// The identity of an item, and whether a node that carries its title is the same one.
+/// The identity of an item, and whether to merge it with a node that has its title as name.
 fn osint_identity(node_type: NodeType, item: &OsintItem) -> (String, bool) {
     match (&item.url, node_type) {
-        // An article is its address; that it is about a group does not make it the group.
+        // An article is identified by its URL; being about a group does not make it the group.
         (Some(url), NodeType::Osint) => (identity(["osint", "url", url.trim_end_matches('/')]), false),
         (Some(_) | None, node_type) => identity_of(node_type, &item.title),
     }

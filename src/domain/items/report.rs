@@ -12,7 +12,7 @@ use crate::domain::naming::identity_of;
 use crate::domain::node::NodeType;
 use crate::domain::tlp::Tlp;
 
-/// A report as it was sent; written as JSON, its original.
+/// A report as sent; its JSON is the stored original.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Report {
     title: String,
@@ -42,7 +42,7 @@ impl WayIn for Report {
 
     fn plan(mut self, _: &str, size: usize) -> Result<Plan, DomainError> {
         bounds::shared("title", &self.title)?;
-        // A blank source is none.
+        // A blank source counts as missing.
         self.source_name = self.source_name.filter(|source| !source.trim().is_empty());
         if let Some(source) = &self.source_name {
             bounds::shared("source_name", source)?;
@@ -60,7 +60,7 @@ impl WayIn for Report {
 }
 
 impl ReportBlock {
-    /// Checks the texts, and takes the blanks around the name away.
+    /// Checks the texts, and trims the name.
     fn check(&mut self, place: &str) -> Result<(), DomainError> {
         bounds::name(&format!("{place}.entity_name"), &self.entity_name)?;
         bounds::text(&format!("{place}.description"), &*self.description)?;
@@ -71,14 +71,14 @@ impl ReportBlock {
     }
 }
 
-/// The drafts of a report: its blocks as nodes, all linked to the one evidence record of the report, and the
-/// relationships that its texts state among them.
+/// Drafts a node per block, all linked to the report's single evidence record, and the relationships that the block
+/// texts state among them.
 fn drafts_of(report: &Report, defaults: ItemDefaults) -> Drafts {
     let mut drafts = Drafts::default();
     let source = report.source_name.clone().unwrap_or_else(|| report.title.clone());
     let raw = compact(json!(report));
     let marking = |block: &ReportBlock| block.tlp.unwrap_or(defaults.tlp);
-    // The report as a whole is as restricted as its most restricted block.
+    // The report as a whole has the marking of its most restricted block.
     let whole = report
         .content_blocks
         .iter()
@@ -91,7 +91,7 @@ fn drafts_of(report: &Report, defaults: ItemDefaults) -> Drafts {
             "report",
             &canonical_name(&report.title),
             &canonical_name(&source),
-            // Not in the original where it is the default: the same report under another marking is another record.
+            // The original omits a default marking, but the same report under another marking is another record.
             whole.as_str(),
             &digest(&raw),
         ]),
@@ -104,8 +104,8 @@ fn drafts_of(report: &Report, defaults: ItemDefaults) -> Drafts {
     });
     for block in &report.content_blocks {
         let (key, merge_by_name) = identity_of(block.node_type, &block.entity_name);
-        // The report's own words are marked as the report is: a block marked lower does not show them, unless
-        // they are for everybody in the community anyway.
+        // The report's own texts have its marking. A block with a lower one shows them only if
+        // they are at most GREEN.
         let shown = marking(block) >= defaults.tlp || defaults.tlp <= Tlp::Green;
         let properties = present([
             ("report", json!(shown.then_some(&report.title))),
@@ -138,7 +138,7 @@ fn drafts_of(report: &Report, defaults: ItemDefaults) -> Drafts {
     drafts
 }
 
-/// Adds the relationships that a text states between nodes of the drafts.
+/// Adds the relationships that a text states between drafted nodes.
 fn stated_edges(text: &str, tlp: Tlp, confidence: f64, drafts: &mut Drafts) {
     let hits = Extractor::shared().extract(text);
     for relation in stated_relations(text, &hits) {
@@ -155,7 +155,7 @@ fn stated_edges(text: &str, tlp: Tlp, confidence: f64, drafts: &mut Drafts) {
                 source,
                 target,
                 relationship: relation.verb.as_str().into(),
-                // The sentence may say more than either node: the edge is as restricted as its text.
+                // The sentence may reveal more than either node, so the edge has the marking of its text.
                 tlp,
                 confidence,
                 proof: text.get(relation.sentence.clone()).unwrap_or(text).trim().into(),

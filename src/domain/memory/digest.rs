@@ -1,21 +1,22 @@
-//! The identity of an exact duplicate: the same words in the same domain, whatever the line ends and outer white space.
+//! Identity of exact duplicates: the same content in the same domain, regardless of line endings and
+//! surrounding white space.
 //!
-//! It does not fold case or inner white space: what differs there is left to [`super::similarity`].
+//! Case and inner white space are significant; [`super::similarity`] handles such differences.
 
 use sha2::{Digest, Sha256};
 
-/// The first 16 bytes of SHA-256 over the domain and the content, both without outer white space, the content with
-/// LF line ends. Texts with different digests differ; 128 bits make a chance collision hopeless to wait for.
+/// The first 16 bytes of SHA-256 over the domain and the content. Both are trimmed, and line endings become LF. A
+/// chance collision of 128 bits is negligible.
 pub fn digest(domain: &str, content: &str) -> [u8; 16] {
     let domain = domain.trim();
     let mut hasher = Sha256::new();
-    // The length in front keeps domain and content apart.
+    // The length prefix separates domain and content.
     hasher.update((domain.len() as u64).to_be_bytes());
     hasher.update(domain);
     let mut lines = content.trim().split('\r').peekable();
     while let Some(part) = lines.next() {
         hasher.update(part);
-        // CRLF and a lone CR both end one line.
+        // CRLF and a lone CR both count as one line ending.
         if lines.peek().is_some_and(|next| !next.starts_with('\n')) {
             hasher.update("\n");
         }

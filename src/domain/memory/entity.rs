@@ -1,8 +1,8 @@
-//! Entities as the local API names them: a type and a canonical value, such as `tool:cobalt-strike`.
+//! Entities of the local API: a type and a canonical value, such as `tool:cobalt-strike`.
 //!
-//! The same canonical form is made on the way in and on every look-up, so a value in display case (`Cobalt Strike`,
-//! `hxxp://evil[.]com`) comes back whichever way it was written. Values are in lower case, except where case is
-//! part of the value (URLs, paths, bitcoin addresses).
+//! The canonical form is used both when storing and when looking up, so every spelling of a value
+//! (`Cobalt Strike`, `hxxp://evil[.]com`) finds it. Values are in lower case, unless case is significant (URLs,
+//! paths, bitcoin addresses).
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -16,11 +16,11 @@ use crate::domain::naming::canonical_value;
 use crate::domain::node::NodeType;
 use crate::domain::staging::ExtractedEntity;
 
-/// Longest entity type and value, in characters.
+/// Maximum length of an entity type and of a value, in characters.
 pub const MAX_TYPE: usize = 100;
 pub const MAX_VALUE: usize = 2000;
 
-/// What makes an entity one: its type and its canonical value.
+/// The identity of an entity: its type and its canonical value.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntityKey {
     pub entity_type: String,
@@ -56,7 +56,8 @@ impl EntityKey {
         })
     }
 
-    /// The malware of this name, for a tool: who knows only node types, as a language model does, calls both a tool.
+    /// For a tool, the malware of the same name. Callers that know only node types, such as a language
+    /// model, call both a tool.
     pub fn as_malware(&self) -> Option<Self> {
         (self.entity_type == type_of(EntityKind::Tool)).then(|| Self {
             entity_type: type_of(EntityKind::Malware).to_owned(),
@@ -64,12 +65,12 @@ impl EntityKey {
         })
     }
 
-    /// What the store makes the node's id from.
+    /// The identity from which the store derives the node id.
     pub fn identity(&self) -> String {
         identity(["entity", &self.entity_type, &self.value])
     }
 
-    /// The node type it is stored under.
+    /// The node type under which the entity is stored.
     pub fn node_type(&self) -> NodeType {
         match kind_of(&self.entity_type) {
             Some(kind) => kind.node_type(),
@@ -84,11 +85,11 @@ impl fmt::Display for EntityKey {
     }
 }
 
-/// An entity on its way into the graph.
+/// An entity to be stored in the graph.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EntityDraft {
     pub key: EntityKey,
-    /// The name people write.
+    /// The display name.
     pub name: String,
     pub aliases: Vec<String>,
     /// 0 to 1.
@@ -96,7 +97,7 @@ pub struct EntityDraft {
 }
 
 impl EntityDraft {
-    /// An entity that is only named, with what the gazetteer knows of it.
+    /// An entity known only by name, enriched from the gazetteer.
     ///
     /// # Errors
     /// As [`EntityKey::new`].
@@ -111,8 +112,8 @@ impl EntityDraft {
         })
     }
 
-    /// What an extractor found, as the memory names it: the same entity that [`mentions_in`] makes of its hit. None
-    /// for what the memory has no entity for.
+    /// The memory's entity for an extracted one, the same that [`mentions_in`] makes of its hit. `None` if the memory
+    /// has no such entity type.
     pub fn of_extracted(entity: &ExtractedEntity) -> Option<Self> {
         let text = |key: &str| entity.properties.get(key).and_then(Value::as_str);
         let Some(kind) = entity.kind else {
@@ -137,7 +138,7 @@ impl EntityDraft {
     }
 
     fn of_kind(kind: EntityKind, value: &str, confidence: f64) -> Self {
-        // G0007 and S0002 are the actor and the tool that bear these ids.
+        // G0007 and S0002 resolve to the actor and the tool with these ids.
         let entry = entry_of(kind, value);
         let kind = entry.map_or(kind, |entry| entry.kind);
         let name = entry.map_or(value, |entry| entry.name.as_str());
@@ -154,10 +155,10 @@ impl EntityDraft {
     }
 }
 
-/// A relationship that a text states between two of its entities.
+/// A relationship between two entities of a text, stated by it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RelationDraft {
-    /// Positions in the entities of the text.
+    /// Positions in the list of the text's entities.
     pub source: usize,
     pub target: usize,
     pub relationship: String,
@@ -167,14 +168,14 @@ pub struct RelationDraft {
     pub confidence: f64,
 }
 
-/// What a text mentions, each entity once, in the order of the text.
+/// The entities mentioned in a text, each once, in text order.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Mentions {
     pub entities: Vec<EntityDraft>,
     pub relations: Vec<RelationDraft>,
 }
 
-/// Everything the rules find in a text.
+/// All entities that the rules find in a text.
 pub fn mentions_in(text: &str) -> Mentions {
     let hits = Extractor::shared().extract(text);
     let mut found = Mentions::default();
@@ -208,11 +209,10 @@ pub fn mentions_in(text: &str) -> Mentions {
     found
 }
 
-/// The label of a relationship as the graph keeps it: as it was written, without outer white space. Labels that are
-/// written differently are different ones.
+/// The label of a relationship as stored: trimmed, otherwise as written. Labels are compared by their exact spelling.
 ///
 /// # Errors
-/// `Invalid` when it has no letter or digit, a control character, or more than [`MAX_TYPE`] characters.
+/// `Invalid` if it has no letter or digit, contains a control character, or is longer than [`MAX_TYPE`] characters.
 pub fn relationship_label(text: &str) -> Result<String, DomainError> {
     let label = text.trim();
     let readable = label.contains(char::is_alphanumeric) && !label.contains(char::is_control);
@@ -225,8 +225,8 @@ pub fn relationship_label(text: &str) -> Result<String, DomainError> {
     Ok(label.to_owned())
 }
 
-/// The entity type under which a type is kept: in lower case, its words joined by `_`. Whoever writes `threat_actor`
-/// or `intrusion_set` (the names of STIX 2.1) means the same thing as `actor`.
+/// The canonical form of an entity type: lower case, words joined by `_`. The STIX 2.1 names `threat_actor` and
+/// `intrusion_set` are mapped to `actor`.
 pub fn canonical_type(entity_type: &str) -> String {
     let name = slug(entity_type, '_');
     match name.as_str() {
@@ -235,8 +235,8 @@ pub fn canonical_type(entity_type: &str) -> String {
     }
 }
 
-/// The entity types that are always listed, also with no entity: those of the rules, those a model may name, and one
-/// that clients look for although its entities are kept as `actor`.
+/// The entity types that are listed even without entities: those of the rules, those a language model may use, and
+/// one that clients expect although its entities are stored as `actor`.
 pub fn known_types() -> impl Iterator<Item = &'static str> {
     const OTHERS: [&str; 7] = [
         "intrusion_set",
@@ -254,7 +254,7 @@ pub fn known_types() -> impl Iterator<Item = &'static str> {
     types.into_iter()
 }
 
-/// The entity type of an extractor's kind.
+/// The entity type of an extractor kind.
 pub fn type_of(kind: EntityKind) -> &'static str {
     match kind {
         EntityKind::Cve => "cve",
@@ -287,7 +287,7 @@ pub fn type_of(kind: EntityKind) -> &'static str {
     }
 }
 
-/// The entity type of what only its node type is known of; an indicator of no known kind has none.
+/// The entity type when only the node type is known; an indicator of unknown kind has none.
 fn plain_type(node_type: NodeType) -> Option<&'static str> {
     match node_type {
         NodeType::Actor => Some("actor"),
@@ -300,7 +300,7 @@ fn plain_type(node_type: NodeType) -> Option<&'static str> {
 }
 
 fn kind_of(entity_type: &str) -> Option<EntityKind> {
-    // Types of two kinds: the one that is a name.
+    // These types cover several kinds; use the one for names.
     let named = match entity_type {
         "tool" => Some(EntityKind::Tool),
         "actor" => Some(EntityKind::Actor),
@@ -314,7 +314,7 @@ fn kind_of(entity_type: &str) -> Option<EntityKind> {
     })
 }
 
-/// What the gazetteer knows under this name, if it is of that kind.
+/// The gazetteer entry of this name, if it has that kind.
 fn entry_of(kind: EntityKind, name: &str) -> Option<&'static Entry> {
     let by_name = kind.is_name()
         || matches!(
@@ -373,7 +373,7 @@ fn slug_or_lower(value: &str) -> String {
     }
 }
 
-/// Letters, digits and dots in lower case; everything between them becomes one joint.
+/// Keeps letters, digits and dots, in lower case; any other run of characters becomes one `joint`.
 fn slug(text: &str, joint: char) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.trim().chars().flat_map(char::to_lowercase) {
@@ -452,7 +452,7 @@ mod tests {
         let unknown = EntityKey::new("intrusion-set", "Silk Moth").unwrap();
         assert_eq!(unknown.to_string(), "actor:silk-moth");
         assert_eq!(unknown.node_type(), NodeType::Actor);
-        // A group that only its id names is the same entity whichever way it comes in.
+        // A group known only by its id is the same entity in every spelling.
         assert_eq!(keys("The group G1199 again"), ["actor:g1199"]);
         assert_eq!(
             EntityKey::new("intrusion_set", "G1199").unwrap().to_string(),

@@ -1,11 +1,11 @@
-//! Texts that read like orders to a language model.
+//! Detection of texts that read like instructions to a language model (prompt injection).
 //!
-//! It only flags: such a text is stored and found like any other, never refused. A flag is a hint, no proof: a report
-//! about prompt injection quotes one, and an order in words that no rule knows is not flagged. What keeps orders from
-//! being obeyed is that texts reach a model as data and its answers are checked.
+//! Detection only flags: such a text is stored and found like any other. A flag is a hint, not proof: a report about
+//! prompt injection may quote one, and an instruction in other words goes unnoticed. The actual protection is that
+//! texts reach a model as data and that its answers are checked.
 //!
-//! Rules want what orders to a model have and prose about threats has not: the imperative together with its prompt or
-//! its earlier instructions, or the markup of a chat or a tool call. Time is linear (finite automata).
+//! The rules look for what instructions to a model have and prose about threats lacks: an imperative together with a
+//! prompt or earlier instructions, or chat or tool-call markup. Matching takes linear time (finite automata).
 
 use std::sync::LazyLock;
 
@@ -13,10 +13,10 @@ use regex::RegexSet;
 
 use crate::domain::with_ascii_edges;
 
-/// Zero-width characters in a row that hide something: readers of PDF leave one at a time.
+/// Run of zero-width characters that counts as hidden text; PDF readers leave single ones.
 const HIDDEN_RUN: usize = 8;
 
-/// Name of the rule, and what the normalised text holds: lower-case, one space between words, nothing of no width.
+/// Rule name and pattern. Patterns match normalised text: lower case, single spaces, no zero-width characters.
 const RULES: &[(&str, &str)] = &[
     (
         "ignore-instructions",
@@ -87,7 +87,7 @@ const RULES: &[(&str, &str)] = &[
 static SET: LazyLock<Option<RegexSet>> =
     LazyLock::new(|| RegexSet::new(RULES.iter().map(|(_, pattern)| with_ascii_edges(pattern))).ok());
 
-/// The rule that flags the text, if any; the first of the table when several do.
+/// The first rule that flags the text, if any.
 pub fn prompt_injection(text: &str) -> Option<&'static str> {
     let (plain, hides) = normalised(text);
     if hides {
@@ -97,13 +97,13 @@ pub fn prompt_injection(text: &str) -> Option<&'static str> {
     RULES.get(found).map(|(name, _)| *name)
 }
 
-/// The text as the rules read it, and whether it hides characters.
+/// The normalised text, and whether it contains hidden characters.
 fn normalised(text: &str) -> (String, bool) {
     let mut plain = String::with_capacity(text.len());
     let (mut run, mut hides, mut flag) = (0, false, false);
     for c in text.chars() {
         if is_tag(c) {
-            // Tags spell the regions of a few flags; anywhere else they are letters that nobody sees.
+            // Tag characters spell the regions of a few flags; anywhere else they are invisible letters.
             hides |= !flag;
             continue;
         }
@@ -123,7 +123,7 @@ fn push(plain: &mut String, c: char) {
     match c {
         '‘' | '’' => plain.push('\''),
         '“' | '”' => plain.push('"'),
-        // Full-width forms of ASCII.
+        // Full-width forms of ASCII characters.
         '\u{ff01}'..='\u{ff5e}' => {
             let ascii = char::from_u32(c as u32 - 0xfee0).unwrap_or(c);
             plain.push(ascii.to_ascii_lowercase());

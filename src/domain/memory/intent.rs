@@ -1,20 +1,20 @@
-//! What kind of answer a question wants, by its words.
+//! Classifies a question by its words into the kind of answer it wants.
 //!
-//! Rules, in this order, the first that holds decides:
+//! The rules apply in this order; the first match decides:
 //! 1. causal: why, because, cause, led to, result of, impact of, …
 //! 2. overview words (overview, tell me about, everything about, summarise, …): exploratory, unless a time is asked for.
 //! 3. temporal: when, since, latest, recent, timeline, before, after, a date or a year (not of a product).
-//! 4. relational: related, linked, between, attributed, used by, …, or a question whose verb joins two things.
+//! 4. relational: related, linked, between, attributed, used by, …, or a question whose verb relates two things.
 //! 5. factual: what is, who is, which CVE, how many, a yes-or-no question, the look-up of an identifier.
-//! 6. exploratory: all the rest, such as a short list of keywords.
+//! 6. exploratory: everything else, such as a short list of keywords.
 //!
-//! English only; a question in another language is exploratory unless it is an identifier or holds a date.
+//! English only. A question in another language is exploratory, unless it is an identifier or contains a date.
 
 use crate::domain::extraction::Extractor;
 use crate::domain::node::wire_enum;
 
 wire_enum! {
-    /// What kind of answer a question wants.
+    /// The kind of answer that a question wants.
     Intent, "factual, temporal, relational, causal, exploratory" {
         Factual = "factual",
         Temporal = "temporal",
@@ -24,12 +24,12 @@ wire_enum! {
     }
 }
 
-/// Words of a question that are read; a longer one is a text, not a question.
+/// Maximum number of words read; anything longer is a text, not a question.
 const MAX_WORDS: usize = 300;
-/// Words beside an identifier that still make it a look-up of the identifier.
+/// Maximum number of other words in a question that looks up an identifier.
 const WORDS_OF_A_LOOKUP: usize = 3;
 
-/// Lists of phrases with a bar between them, each of whole words; matched anywhere in the question.
+/// `|`-separated phrases of whole words, matched anywhere in the question.
 const CAUSAL: &str = "\
     why|because|cause|causes|caused|causing|root cause|led to|lead to|leads to|leading to|result of|\
     results of|result in|resulted in|results in|resulted from|resulting from|impact of|impact on|\
@@ -62,7 +62,7 @@ const RELATIONAL: &str = "\
     communicating with|resolves to|resolve to|resolved to|works with|work with|collaborate|collaborates|\
     cooperates|mapped to|map to|maps to|subgroup of|successor of|rebrand of|variant of|variants of|same as|\
     alias of|aliases of|also known as|along with|together with";
-/// Verbs that join two things, in the forms that questions use.
+/// Verbs that relate two things, in the forms used in questions.
 const JOINING_VERBS: &str = "\
     use|uses|used|using|exploit|exploits|exploited|exploiting|target|targets|targeted|targeting|deploy|\
     deploys|deployed|deliver|delivers|delivered|drop|drops|dropped|employ|employs|employed|leverage|\
@@ -84,15 +84,15 @@ const FACTUAL: &str = "\
 const MONTHS: &str = "\
     january|february|march|april|may|june|july|august|september|october|november|december|jan|feb|mar|apr|\
     jun|jul|aug|sep|sept|oct|nov|dec";
-/// Words before a month or a year that make it a time.
+/// Words before a month or year that mark it as a time.
 const TIME_WORDS: &str = "in|since|until|till|by|from|of|last|this|early|late|mid";
-/// Words before a number of four digits that make it the name of a product, or a port.
+/// Words before a four-digit number that make it a product name or a port.
 const PRODUCT_WORDS: &str = "\
     server|windows|exchange|office|sharepoint|studio|sql|outlook|word|excel|project|visio|access|dynamics|\
     autocad|port|ports|error|id|event|build|version|tcp|udp|sp";
 const LAST_UNITS: &str = "day|days|week|weeks|month|months|year|years|hours|quarter";
 
-/// The kind of a question. Deterministic; see the rules above.
+/// Classifies a question by the rules in the module documentation. Deterministic.
 pub fn intent_of(query: &str) -> Intent {
     let question = QuestionWords::new(query);
     if question.has_any(CAUSAL) {
@@ -110,10 +110,10 @@ pub fn intent_of(query: &str) -> Intent {
     }
 }
 
-/// A question as lower-case words.
+/// A question split into lower-case words.
 struct QuestionWords {
     words: Vec<String>,
-    /// The words with one space before and after each, for phrases.
+    /// The words joined by single spaces, with one at each end, for matching phrases.
     line: String,
 }
 
@@ -150,7 +150,7 @@ impl QuestionWords {
         self.has_any(TEMPORAL) || self.asks_when() || (0..self.words.len()).any(|at| self.is_time(at))
     }
 
-    /// `when` that asks, at one end of the question: inside it tells a condition.
+    /// Whether `when` at one end of the question asks for a time; elsewhere it introduces a condition.
     fn asks_when(&self) -> bool {
         let early = self.words.iter().take(2).any(|word| word == "when");
         early
@@ -177,14 +177,14 @@ impl QuestionWords {
         matches!(word, "last" | "past") && (counted || lists(LAST_UNITS, next))
     }
 
-    /// `Which tools does X use?`, `Does X target banks?`: a question whose verb joins two things.
+    /// Whether the verb relates two things: `Which tools does X use?`, `Does X target banks?`
     fn joins_things(&self) -> bool {
         let asked = self.words.iter().take(2).any(|word| lists(ASKING, word.as_str()));
         let helped = self
             .words
             .first()
             .is_some_and(|word| lists(HELPING, word.as_str()));
-        // The noun before its verb, as in "attacks", needs a subject: the first word is none.
+        // A verb needs a subject before it: as the first word, "attacks" is a noun.
         let joined = self
             .words
             .iter()
@@ -201,7 +201,7 @@ impl QuestionWords {
                 .and_then(|line| line.strip_prefix(phrase));
             rest.is_some_and(|rest| rest.starts_with(' '))
         };
-        // One question word alone asks nothing.
+        // A single question word asks nothing.
         let more = self.words.len() > 1;
         let helped = self
             .words
@@ -221,7 +221,8 @@ fn is_year(word: &str) -> bool {
     year.len() == 4 && year.parse().is_ok_and(|year: u16| (1980..2100).contains(&year))
 }
 
-/// `2024-03-01`, `2024/03`, `1.3.2024`, `2024-03-01T10:00`: a year and one or two smaller numbers.
+/// Whether the word is a date, such as `2024-03-01`, `2024/03`, `1.3.2024`, `2024-03-01T10:00`: a year and one or
+/// two smaller numbers.
 fn is_date(word: &str) -> bool {
     let day = word.split('t').next().unwrap_or(word);
     let Some(mark) = day.chars().find(|c| matches!(c, '-' | '/' | '.')) else {
@@ -234,7 +235,7 @@ fn is_date(word: &str) -> bool {
         .filter(|part| is_year(part) && !part.ends_with('s'))
         .count();
     let smalls = parts.iter().filter(small).count();
-    // "2019.1" is a version; with points it takes three parts.
+    // "2019.1" is a version, so dates with dots need three parts.
     years == 1 && smalls + 1 == parts.len() && (parts.len() == 3 || (parts.len() == 2 && mark != '.'))
 }
 
@@ -242,7 +243,7 @@ fn is_quarter(word: &str) -> bool {
     matches!(word, "q1" | "q2" | "q3" | "q4" | "h1" | "h2")
 }
 
-/// An identifier or indicator with hardly a word beside it.
+/// Whether the question is an identifier or indicator with hardly any other words.
 fn is_lookup(query: &str, words: usize) -> bool {
     if words > 1 + WORDS_OF_A_LOOKUP {
         return false;

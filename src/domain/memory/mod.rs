@@ -1,14 +1,13 @@
-//! The rules of the local memory, pure: what a question asks for, how far a source is trusted, when two notes say the
-//! same.
+//! The rules of the local memory: question intent, source trust, near-duplicates and more. Pure.
 //!
-//! - [`intent`]: the kind of a question. [`tier`]: the trust in a note by where it came from.
-//! - [`injection`]: texts that read like orders to a language model. [`pii`]: personal data.
-//! - [`digest`](mod@digest): the identity of an exact duplicate. [`similarity`]: near-duplicates.
-//! - [`synthesis`]: the shape of an answer made from notes.
-//! - [`note`], [`entity`], [`view`]: notes, the entities they mention, and the graph as it is shown.
+//! - [`intent`]: the kind of a question. [`tier`]: trust in a note, by its source.
+//! - [`injection`]: texts that read like instructions to a language model. [`pii`]: personal data.
+//! - [`digest`](mod@digest): identity of exact duplicates. [`similarity`]: near-duplicates.
+//! - [`synthesis`]: the formats of an answer made from notes.
+//! - [`note`], [`entity`], [`view`]: notes, the entities they mention, and the graph as the API shows it.
 //!
-//! Invariants: the same input gives the same result, in time linear in the text, without a panic whatever it holds.
-//! Nothing here stores, asks or knows the time.
+//! Invariants: the same input gives the same result, in time linear in the text, and no input causes a panic. Nothing
+//! here does I/O or reads the clock.
 
 pub mod digest;
 pub mod entity;

@@ -1,64 +1,64 @@
-//! A note: a text somebody remembered, kept whole.
+//! A note: a remembered text with its metadata.
 
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-/// The domain of a note that names none.
+/// Default domain of a note.
 pub const DEFAULT_DOMAIN: &str = "cti";
-/// Sources of one note that are kept.
+/// Maximum number of sources kept per note.
 pub const MAX_SOURCES: usize = 100;
-/// Characters of a note that stand for it in the graph.
+/// Length of a note's label in the graph, in characters.
 const LABEL: usize = 80;
-/// Characters of a note's first sentence that an answer shows as its context.
+/// Maximum length of a note's context in an answer, in characters.
 const CONTEXT: usize = 150;
 
-/// One note with what is known of it.
+/// A stored note.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Note {
     pub id: Uuid,
-    /// As it was given, to the letter.
+    /// The text exactly as given.
     pub content: String,
     pub domain: String,
     pub source_type: String,
     pub source_ref: String,
-    /// Every source that said it, first one first; at most [`MAX_SOURCES`].
+    /// All sources of the text, first one first; at most [`MAX_SOURCES`].
     pub source_refs: Vec<String>,
-    /// How far it can be relied on: `a`, `b` or `c`.
+    /// Trust tier: `a`, `b` or `c`.
     pub tier: String,
     /// 0 to 1.
     pub confidence: f64,
-    /// What a reader should know, such as `prompt-injection`.
+    /// Warnings for readers, such as `prompt-injection`.
     pub flags: Vec<String>,
-    /// The nodes it mentions, in the order of the text.
+    /// The mentioned nodes, in text order.
     pub mentions: Vec<Uuid>,
-    /// The note that took its place.
+    /// The note that superseded this one.
     pub superseded_by: Option<Uuid>,
     pub created_at: DateTime<Utc>,
 }
 
-/// A note as somebody gives it.
+/// A note to be remembered.
 #[derive(Debug, Clone)]
 pub struct NewNote {
     pub content: String,
     pub domain: String,
     pub source_type: String,
     pub source_ref: String,
-    /// Whether what is known already is looked at: duplicates, near-duplicates, language model.
+    /// Whether to compare it with existing notes: duplicates, near-duplicates, language model.
     pub evolve: bool,
 }
 
-/// How a note was taken in.
+/// Outcome of remembering a note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoteStatus {
     Created,
-    /// The same text is there already; the id is that note's.
+    /// The same text is already stored; the returned id is that note's.
     Duplicate,
-    /// It took the place of a note that says nearly the same.
+    /// It superseded a note that says nearly the same.
     Updated,
 }
 
 impl NoteStatus {
-    /// The name on the wire.
+    /// The wire name.
     pub fn as_str(self) -> &'static str {
         match self {
             NoteStatus::Created => "created",
@@ -68,18 +68,18 @@ impl NoteStatus {
     }
 }
 
-/// What became of one note.
+/// Result of remembering one note.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Remembered {
     pub note_id: Uuid,
     pub status: NoteStatus,
-    /// Canonical values, in the order of the text.
+    /// Canonical values, in text order.
     pub entities: Vec<String>,
-    /// The note whose place it took.
+    /// The note that it superseded.
     pub superseded: Option<Uuid>,
 }
 
-/// A text becomes a note that a person entered, in the domain `cti`, with evolution.
+/// Wraps a text as a note entered by a person, in the domain `cti`, with evolution.
 impl From<&str> for NewNote {
     fn from(content: &str) -> Self {
         NewNote {
@@ -92,7 +92,7 @@ impl From<&str> for NewNote {
     }
 }
 
-/// A domain without outer white space, as digests compare it.
+/// The trimmed domain, the form used by digests.
 pub fn domain_of(given: &str) -> &str {
     match given.trim() {
         "" => DEFAULT_DOMAIN,
@@ -101,8 +101,8 @@ pub fn domain_of(given: &str) -> &str {
 }
 
 impl Note {
-    /// Takes over what the same text adds when it comes again: the trust of a better source, and where that is. True
-    /// when it added something.
+    /// Merges a repetition of the same text: the better tier and the additional sources. Returns
+    /// whether anything changed.
     pub fn repeat(&mut self, again: &Note) -> bool {
         // Tiers are letters, the best one first.
         let better = again.tier < self.tier;
@@ -124,13 +124,13 @@ impl Note {
     }
 }
 
-/// The beginning of a text on one line.
+/// The beginning of a text, on one line.
 pub fn label(content: &str) -> String {
     beginning(content, LABEL)
 }
 
-/// What an answer shows beside the content: the first sentence, up to its full stop and on one line, cut after
-/// [`CONTEXT`] characters with `...`. The first full stop ends it, also one inside a number, as clients know it.
+/// The context of a note in an answer: the first sentence on one line, truncated with `...` after [`CONTEXT`]
+/// characters. Any full stop ends the sentence, even one inside a number, because clients expect that.
 pub fn context(content: &str) -> String {
     let sentence = content
         .split('.')
@@ -205,7 +205,7 @@ mod tests {
         ] {
             assert_eq!(context(content), shown, "{content}");
         }
-        // Where the cut falls on a space, none stands before the dots.
+        // A cut at a space leaves no space before the dots.
         assert_eq!(context(&words), format!("{}...", "word ".repeat(30).trim_end()));
         assert_eq!(context(&words[..149]), &words[..149]);
     }

@@ -1,17 +1,17 @@
-//! When two notes say the same in nearly the same words.
+//! Near-duplicates: notes that say the same in nearly the same words.
 //!
-//! A wrong "yes" loses a fact, a wrong "no" only keeps two notes, so every rule errs towards "no". Two notes that
-//! differ in one address, date, name or "not", or in who did what to whom, are different facts, however alike their
-//! words are. So the newer one says every word that carries meaning again, in the same order.
+//! A false positive loses a fact and a false negative only keeps two notes, so every rule errs towards "different".
+//! Two notes that differ in an address, date, name or "not", or in who did what to whom, are different facts, however
+//! similar their wording. The newer note must repeat every meaningful word of the older one, in the same order.
 //!
-//! It does not understand: a paraphrase is no near-duplicate, and neither is a summary.
+//! Meaning is not understood: a paraphrase or a summary is not a near-duplicate.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::LazyLock;
 
 use crate::domain::extraction::{EntityKind, Extractor};
 
-/// Words that turn or weigh what is said; both texts must hold each as often.
+/// Words that negate or qualify a statement; both texts must contain each equally often.
 const WEIGHTY: &str = "\
     no not never none nothing nobody neither nor without cannot cant isnt arent wasnt werent dont doesnt \
     didnt wont wouldnt couldnt shouldnt hasnt havent hadnt unlikely likely probably possibly perhaps maybe \
@@ -20,36 +20,36 @@ const WEIGHTY: &str = "\
     more less before after until since longer formerly previously first last increased decreased up down \
     above below high low critical patched fixed mitigated retracted rejected withdrawn stopped started one \
     two three four five six seven eight nine ten dozen hundred thousand million billion nicht kein keine nie";
-/// Letters by which words are one.
+/// Length of the prefix by which word forms are compared, in letters.
 const STEM: usize = 5;
 
 static WEIGHTY_WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| WEIGHTY.split(' ').collect());
 static EMPTY_WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| EMPTY.split(' ').collect());
 
-/// Before a word they turn it round: patched, unpatched; active, inactive.
+/// Prefixes that negate a word: patched, unpatched; active, inactive.
 const TURNING: &str = "un in im ir il dis de non mis re anti under over";
-/// Words that carry no meaning of their own: a near-duplicate may leave them out, add or exchange them.
+/// Words without meaning of their own: a near-duplicate may drop, add or exchange them.
 const EMPTY: &str = "\
     a an the this that these those it its he she they them his her their we our and also too then as at by for from \
     in into of on onto to toward towards with within which who whom whose is are was were be been being has have had \
     there here so very";
-/// Marks that carry no meaning of their own. `?`, `<`, `+` or a picture do.
+/// Punctuation without meaning of its own. `?`, `<`, `+` and pictures do have meaning.
 const PLAIN_MARKS: &str = ".,;:!'\"()[]{}-_/\\*#|`~^–—…“”‘’„«»•·";
-/// Words that stand in capitals at the start of a sentence and name nothing.
+/// Words that are capitalised at the start of a sentence without being names.
 const PLAIN_STARTS: &str = "\
     a an and as at but by for from he her his in is it its of on or our she that the their these they this \
     those to was we were with also however note observed seen update according";
 
-/// The words of a text, in order: runs of letters and digits in lower case, apostrophes left out (`doesn't` is
-/// `doesnt`).
+/// The words of a text, in order: runs of letters and digits in lower case, without apostrophes
+/// (`doesn't` becomes `doesnt`).
 pub fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     each_word(text, |word| words.push(fold(word)));
     words
 }
 
-/// How much of their words two texts share, 0 to 1: the Jaccard index of their pairs of neighbouring words (of single
-/// words when a text has fewer than two). Pairs keep the order: "A attacks B" is not "B attacks A".
+/// Word overlap of two texts, 0 to 1: the Jaccard index of their word bigrams (of single words if a text has fewer
+/// than two). Bigrams preserve order: "A attacks B" is not "B attacks A".
 pub fn overlap(a: &str, b: &str) -> f64 {
     let (a, b) = (words(a), words(b));
     let (a, b) = (shingles(&a), shingles(&b));
@@ -58,9 +58,10 @@ pub fn overlap(a: &str, b: &str) -> f64 {
     if all == 0 { 1.0 } else { shared as f64 / all as f64 }
 }
 
-/// Whether the newer text says what the older one says in nearly the same words: their [`overlap`] is at least
-/// `min_overlap` (0.8 is sensible), both hold the same facts and marks in the same order, neither turns what the other
-/// says, no name stands in one alone, and every word of the older one that carries meaning comes again, in order.
+/// Whether the newer text says the same as the older one in nearly the same words. Their [`overlap`] must be at least
+/// `min_overlap` (0.8 is sensible), and both must have the same facts and marks in the same order. Words that only
+/// one of them has must not be names or negate the other's. The newer text must repeat every meaningful word of the
+/// older one, in order.
 pub fn near_duplicate(older: &str, newer: &str, min_overlap: f64) -> bool {
     if older == newer {
         return true;
@@ -69,7 +70,7 @@ pub fn near_duplicate(older: &str, newer: &str, min_overlap: f64) -> bool {
         return false;
     }
     let (older, newer) = (Read::new(older), Read::new(newer));
-    // Without words there is nothing to be sure of.
+    // Texts without words give no evidence.
     !older.words.is_empty()
         && older.sequence == newer.sequence
         && older.facts == newer.facts
@@ -78,8 +79,8 @@ pub fn near_duplicate(older: &str, newer: &str, min_overlap: f64) -> bool {
         && newer.says_again(&older)
 }
 
-/// What a text holds that must not change: identifiers, indicators and known names by their canonical value, and bare
-/// numbers and dates.
+/// The parts of a text that must not change: identifiers, indicators and known names by canonical value, and
+/// bare numbers and dates.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KeyFacts {
     hits: BTreeSet<(EntityKind, String)>,
@@ -92,17 +93,17 @@ impl KeyFacts {
         Read::new(text).facts
     }
 
-    /// Whether all facts of the other are also here.
+    /// Whether all of the other's facts are included here.
     pub fn cover(&self, other: &Self) -> bool {
         self.hits.is_superset(&other.hits) && self.numbers.is_superset(&other.numbers)
     }
 
-    /// Whether both name one thing.
+    /// Whether the two have a fact in common.
     pub fn share(&self, other: &Self) -> bool {
         !self.hits.is_disjoint(&other.hits)
     }
 
-    /// The facts of both.
+    /// The union of both.
     pub fn union(&self, other: &Self) -> Self {
         Self {
             hits: self.hits.union(&other.hits).cloned().collect(),
@@ -111,14 +112,14 @@ impl KeyFacts {
     }
 }
 
-/// The words of a text that turn or weigh what it says: "not", "only", "suspected", …
+/// The words of a text that negate or qualify it: "not", "only", "suspected", …
 pub fn turning_words(text: &str) -> BTreeSet<String> {
     let read = Read::new(text);
     read.weights().into_keys().map(str::to_owned).collect()
 }
 
-/// How much of what a part says stands in a whole, 0 to 1: the share of its words of four letters or more, or with
-/// digits, by their first letters (`uses` and `using` of one verb). 1 when it has none.
+/// The share of `part`'s words that also occur in `whole`, 0 to 1. Counts words with digits or at least four letters,
+/// compared by their first letters (`uses` and `using` match). 1 if `part` has none.
 pub fn contained(part: &str, whole: &str) -> f64 {
     let (part, whole) = (stems(part), stems(whole));
     let shared = part.intersection(&whole).count();
@@ -135,14 +136,14 @@ fn stems(text: &str) -> HashSet<String> {
     words.map(|word| word.chars().take(STEM).collect()).collect()
 }
 
-/// A text as near-duplicates are told by it.
+/// A text prepared for comparison.
 struct Read {
     facts: KeyFacts,
-    /// Hits, numbers and marks in the order of the text; what stands twice in a row once.
+    /// Hits, numbers and marks in text order, without adjacent repeats.
     sequence: Vec<String>,
-    /// Words outside hits and how often each stands there; true for those that look like a name.
+    /// Words outside hits with their counts; true if the word looks like a name.
     words: BTreeMap<String, (usize, bool)>,
-    /// Words outside hits that carry meaning, in the order of the text.
+    /// Meaningful words outside hits, in text order.
     carrying: Vec<String>,
 }
 
@@ -171,7 +172,7 @@ impl Read {
         }
     }
 
-    /// Words, numbers and marks of a stretch without hits.
+    /// Reads the words, numbers and marks between hits.
     fn between(&mut self, text: &str) {
         for token in text.split(char::is_whitespace) {
             let marks = |c: &char| !c.is_alphanumeric() && !PLAIN_MARKS.contains(*c);
@@ -210,20 +211,20 @@ impl Read {
         counted.filter(|(word, _)| WEIGHTY_WORDS.contains(word)).collect()
     }
 
-    /// Whether each word of the older text that carries meaning stands here too, in the same order.
+    /// Whether this text repeats every meaningful word of the older one, in order.
     fn says_again(&self, older: &Self) -> bool {
         let mut words = self.carrying.iter();
         older.carrying.iter().all(|word| words.any(|own| own == word))
     }
 
-    /// Whether the words that only one side has are no names and turn no word that only the other has.
+    /// Whether the words that only one side has are not names and do not negate a word that only the other has.
     fn differs_in_plain_words(&self, other: &Self) -> bool {
         let (mine, theirs) = (self.beside(other), other.beside(self));
         let named = mine.values().chain(theirs.values()).any(|name| *name);
         !named && !turns_any(&mine, &theirs) && !turns_any(&theirs, &mine)
     }
 
-    /// The words that the other has not; true for names.
+    /// The words missing from the other text; true for names.
     fn beside(&self, other: &Self) -> BTreeMap<&str, bool> {
         let own = self
             .words
@@ -233,7 +234,7 @@ impl Read {
     }
 }
 
-/// Whether a word is one of the others behind a prefix that turns it.
+/// Whether a word equals one of `others` with a negating prefix.
 fn turns_any(words: &BTreeMap<&str, bool>, others: &BTreeMap<&str, bool>) -> bool {
     let turned = |word: &str| {
         let mut stems = TURNING.split(' ').filter_map(|prefix| word.strip_prefix(prefix));

@@ -129,7 +129,7 @@ fn who_did_what_to_whom_and_what_is_said_of_it_are_facts() {
     for (a, b) in [("👍👍👍", "👎👎👎"), ("\u{200b}", "\0"), ("﷽", "!")] {
         assert!(!near_duplicate(a, b, 0.0), "{a} / {b}");
     }
-    // What says more may take the place of what says less, not the other way round.
+    // A text that says more may supersede one that says less, not vice versa.
     let (less, more) = (format!("{long} logs went"), format!("{long} logs quietly went"));
     assert!(near_duplicate(&less, &more, MIN) && !near_duplicate(&more, &less, MIN));
 }
@@ -162,7 +162,7 @@ fn long_texts_are_compared_quickly() {
     let since = std::time::Instant::now();
     assert!(near_duplicate(&long, &long, MIN));
     assert!(since.elapsed().as_secs() < 10, "{:?}", since.elapsed());
-    // Also when every word differs.
+    // The worst case: every word differs.
     let (a, b): (String, String) = (
         (0..10_000).map(|at| format!("wa{} ", letters(at))).collect(),
         (0..10_000).map(|at| format!("wb{} ", letters(at))).collect(),
@@ -193,7 +193,7 @@ proptest! {
             let missing = older.iter().find(|word| !newer.contains(word) && !EMPTY_WORDS.contains(word.as_str()));
             prop_assert_eq!(missing, None);
         }
-        // Both ways only when they say the same.
+        // Mutual near-duplicates must have the same meaningful words.
         if near_duplicate(&a, &b, 0.3) && near_duplicate(&b, &a, 0.3) {
             prop_assert_eq!(Read::new(&a).carrying, Read::new(&b).carrying);
         }

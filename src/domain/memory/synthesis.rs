@@ -1,18 +1,17 @@
-//! The shape of an answer that is made from notes.
+//! The formats of an answer made from notes.
 //!
-//! Every format has the three fields of a direct answer; the extended formats add lists where they have something to
-//! list. Each item of a list names the note that bears it out. How answers come about is the business of
-//! [`crate::llm`].
+//! Every format has the three fields of a direct answer; the extended formats add lists when they have entries. Each
+//! list entry names the note that supports it. The answers themselves are generated in [`crate::llm`].
 
 use serde::Serialize;
 
 use crate::domain::node::wire_enum;
 
-/// Characters of a question that the answer "nothing found" repeats.
+/// Characters of the question repeated in a "nothing found" answer.
 const SHOWN_OF_QUESTION: usize = 50;
 
 wire_enum! {
-    /// What an answer looks like.
+    /// Format of an answer.
     SynthesisFormat, "direct_answer, synthesized_brief, timeline_analysis, relationship_map" {
         DirectAnswer = "direct_answer",
         SynthesizedBrief = "synthesized_brief",
@@ -27,20 +26,20 @@ pub struct Answer {
     pub answer: String,
     /// 0 to 1; 0 when there is no answer.
     pub confidence: f64,
-    /// Each bears the answer out, with words that stand in the note.
+    /// Each source supports the answer with words quoted from the note.
     pub sources: Vec<Citation>,
-    /// Of a brief.
+    /// Only in a brief.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub key_points: Vec<KeyPoint>,
-    /// Of a timeline, oldest first as far as the dates tell.
+    /// Only in a timeline, oldest first where dates are known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub timeline: Vec<Event>,
-    /// Of a relationship map.
+    /// Only in a relationship map.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub relationships: Vec<Relationship>,
 }
 
-/// A note, and the words of it that count.
+/// A cited note and the relevant words of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Citation {
     pub note_id: String,
@@ -57,13 +56,13 @@ pub struct KeyPoint {
 /// One event of a timeline.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Event {
-    /// As the note writes it, or the day on which the note was made.
+    /// As written in the note, or the day on which the note was created.
     pub date: String,
     pub event: String,
     pub note_id: String,
 }
 
-/// One relationship that a note states; both ends stand in it.
+/// A relationship stated by a note that contains both ends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Relationship {
     pub source: String,
@@ -73,13 +72,13 @@ pub struct Relationship {
 }
 
 impl Answer {
-    /// Whether it holds an answer.
+    /// Whether this is an answer.
     pub fn is_found(&self) -> bool {
         !self.sources.is_empty()
     }
 }
 
-/// What is said when no note answers, or when no language model is there to answer.
+/// The answer if no note answers the question, or no language model is available.
 pub fn no_answer(question: &str) -> Answer {
     let shown: String = question.chars().take(SHOWN_OF_QUESTION).collect();
     Answer {

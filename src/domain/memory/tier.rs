@@ -1,11 +1,12 @@
-//! How far a note is trusted, by the kind of its source.
+//! Trust tier of a note, by the kind of its source.
 //!
-//! The caller names the kind; what it names is not proved. Nothing here looks at the text.
+//! The caller states the kind, and it is not verified. The text is not examined.
 
 use crate::domain::node::wire_enum;
 
 wire_enum! {
-    /// Trust in a note, best first: a entered by a person, b from a report or feed, c written by a model or unsourced.
+    /// Trust in a note, best first: a is entered by a person, b is from a report or feed, c is
+    /// model-written or unsourced.
     Tier, "a, b, c" {
         A = "a",
         B = "b",
@@ -27,10 +28,10 @@ const OF_PEOPLE: &str = "\
     analyst analysts call chat colleague conversation entry expert human interview investigator manual \
     meeting memo note notes operator person researcher typed user";
 
-/// The tier of a `source_type`, in any case, also of several words (`analyst_report`).
+/// The tier of a `source_type`, in any case; it may have several words (`analyst_report`).
 ///
-/// Of several words the least trusted kind decides: `llm_report` is written by a model, `analyst_report` is a report.
-/// A word that no list knows shows no source, so it is tier c.
+/// The least trusted word decides: `llm_report` is model-written, `analyst_report` is a report. An unknown word
+/// counts as no source, so it yields tier c.
 pub fn tier_of(source_type: &str) -> Tier {
     let lower = source_type.to_lowercase();
     let words: Vec<&str> = lower
@@ -39,7 +40,7 @@ pub fn tier_of(source_type: &str) -> Tier {
         .collect();
     let lists = |list: &str, word: &str| list.split(' ').any(|listed| listed == word);
     let any = |list: &str| words.iter().any(|word| lists(list, word));
-    // gpt4, llama3, claude35
+    // Matches gpt4, llama3, claude35.
     let numbered = |word: &&str| lists(OF_MODELS, word.trim_end_matches(|c: char| c.is_ascii_digit()));
     if any(OF_MODELS) || words.iter().any(numbered) {
         Tier::C
@@ -52,7 +53,7 @@ pub fn tier_of(source_type: &str) -> Tier {
     }
 }
 
-/// The confidence of a note that came with none, 0 to 1. Also the most that an answer from such notes may claim.
+/// Default confidence of a note, 0 to 1. Also the upper bound for an answer based on such notes.
 pub fn confidence_of(tier: Tier) -> f64 {
     match tier {
         Tier::A => 1.0,

@@ -1,4 +1,4 @@
-//! The graph as the local API shows it.
+//! The graph types of the local API.
 
 use std::collections::BTreeMap;
 
@@ -6,9 +6,9 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use uuid::Uuid;
 
-/// The type of a note among the nodes of the graph.
+/// Node type of notes in the graph.
 pub const NOTE_TYPE: &str = "note";
-/// From a note to what it mentions, and from a note to the one whose place it took.
+/// Edge types: from a note to what it mentions, and from a note to the one it supersedes.
 pub const MENTIONS: &str = "mentions";
 pub const SUPERSEDES: &str = "supersedes";
 
@@ -46,42 +46,42 @@ pub struct EntityView {
     pub aliases: Vec<String>,
     /// 0 to 1.
     pub confidence: f64,
-    /// Edges of the graph that begin or end here.
+    /// Number of edges that start or end here.
     pub connected_count: usize,
     pub entity_type: String,
     pub entity_value: String,
-    /// Notes that mention it, superseded ones aside.
+    /// Number of notes that mention it, not counting superseded ones.
     pub note_count: usize,
     /// The best tier of those notes.
     pub tier: Option<String>,
 }
 
-/// A relationship of one entity, and the entity at its other end.
+/// A relationship of an entity, with the entity at its other end.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EntityRelationship {
     pub relationship: String,
-    /// Whether the entity that was asked about is the source.
+    /// Whether the requested entity is the source.
     pub outgoing: bool,
     pub properties: serde_json::Map<String, serde_json::Value>,
     pub node: EntityView,
 }
 
-/// Which part of a list is wanted.
+/// The requested page of a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Page {
     pub offset: usize,
     pub limit: usize,
 }
 
-/// How often entities of one type occur.
+/// Number of entities of one type, and of their mentions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct TypeCount {
     pub unique_entities: usize,
-    /// Mentions by notes.
+    /// Number of mentions by notes.
     pub total_mappings: usize,
 }
 
-/// How much the memory holds.
+/// Size of the memory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MemoryCounts {
     pub notes: usize,
@@ -90,7 +90,7 @@ pub struct MemoryCounts {
     pub entities: usize,
     pub graph_nodes: usize,
     pub graph_edges: usize,
-    /// Whether the storage takes writes.
+    /// Whether the storage accepts writes.
     pub is_writable: bool,
     pub by_type: BTreeMap<String, TypeCount>,
 }

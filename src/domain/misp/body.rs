@@ -1,4 +1,4 @@
-//! The request that brings an event.
+//! The request body of a MISP ingest.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -10,7 +10,7 @@ use crate::domain::error::DomainError;
 use crate::domain::items::{Plan, WayIn, bounds};
 use crate::domain::tlp::Tlp;
 
-/// An event export, in whatever wrappers.
+/// An event export, with or without wrappers.
 #[derive(Debug, Deserialize)]
 pub struct MispExport {
     event: Value,

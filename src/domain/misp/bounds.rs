@@ -1,28 +1,27 @@
-//! What an event may hold of texts that stand on more than one node: their length, their number, and how much all of
-//! them together come to.
+//! Upper bounds on the texts of an event that are copied to more than one node: their length, number and total size.
 
 use serde_json::{Map, Value};
 
 use super::{FieldError, error};
 
-/// Longest name of an organisation or object, title on every node, and identifier, in characters.
+/// Maximum length of an identifier, an organisation or object name, or a title copied to nodes, in characters.
 const MAX_NAME: usize = 500;
-/// Longest tag, in characters.
+/// Maximum length of a tag, in characters.
 const MAX_TAG: usize = 200;
-/// Most tags, and most galaxies, of an event, object or attribute.
+/// Maximum number of tags, and of galaxies, per event, object or attribute.
 const MAX_TAGS: usize = 100;
-/// Most attributes, and most objects.
+/// Maximum number of attributes, and of objects.
 const MAX_ATTRIBUTES: usize = 100_000;
 
-/// Whether a text may stand on every node.
+/// Whether a text is short enough to be copied to every node.
 pub(super) fn is_short(text: &str) -> bool {
     text.chars().nth(MAX_NAME).is_none()
 }
 
-/// Checks everything of an event that is copied.
+/// Checks all parts of an event that are copied.
 ///
 /// # Errors
-/// The first field that is too long, or holds too much.
+/// Names the first field that is too long or has too many entries.
 pub(super) fn check(event: &Map<String, Value>) -> Result<(), FieldError> {
     name("event.uuid", event.get("uuid"))?;
     for key in ["Orgc", "Org"] {
@@ -57,10 +56,10 @@ pub(super) fn check(event: &Map<String, Value>) -> Result<(), FieldError> {
     Ok(())
 }
 
-/// Checks tags that are copied, wherever they come from.
+/// Checks copied tags, whatever their source.
 ///
 /// # Errors
-/// Names `field` when they are too many or one is too long.
+/// Names `field` if there are too many tags or one is too long.
 pub(super) fn tags(field: &str, tags: &[String]) -> Result<(), FieldError> {
     if tags.len() > MAX_TAGS {
         return at_most(field, MAX_TAGS);
@@ -71,7 +70,7 @@ pub(super) fn tags(field: &str, tags: &[String]) -> Result<(), FieldError> {
     }
 }
 
-/// How many bytes of an event that [`check`] let through stand on more than one row, each time that they do.
+/// Total size in bytes of all copies of an event's texts, for an event that passed [`check`].
 pub(super) fn repeated(event: &Map<String, Value>) -> usize {
     let info = event.get("info").and_then(Value::as_str);
     let name_of = |key| text_len(event.get(key).and_then(|organisation| organisation.get("name")));
@@ -89,7 +88,7 @@ pub(super) fn repeated(event: &Map<String, Value>) -> usize {
     total
 }
 
-/// The rows that an attribute may become.
+/// The number of rows that an attribute may become.
 fn rows(attribute: &Value) -> usize {
     let kind = attribute.get("type").and_then(Value::as_str).unwrap_or_default();
     let values = if kind.contains('|') || kind == "malware-sample" {
@@ -155,7 +154,7 @@ fn longer(text: &str, most: usize) -> bool {
     text.len() > most && text.chars().nth(most).is_some()
 }
 
-/// The items of a list, or the one thing in its place.
+/// The items of a list; a single value counts as a list of one.
 fn items(value: Option<&Value>) -> &[Value] {
     match value {
         Some(Value::Array(items)) => items,

@@ -1,28 +1,28 @@
-//! Composite types: two values in one attribute, `filename|sha256`, `ip-dst|port`.
+//! Composite types: two values in one attribute, such as `filename|sha256` and `ip-dst|port`.
 //!
-//! A value that stands for itself (a file name, a digest, a domain, an address) becomes a node of its own, and the
-//! attribute states how the two belong together. A port or a registry value means nothing alone: it is kept as a
-//! property of what it belongs to.
+//! A value with a meaning of its own (a file name, a digest, a domain, an address) becomes a separate node, and the
+//! attribute states the relationship between the two. A port or a registry value means nothing alone, so it becomes a
+//! property of the other value's node.
 
 use serde_json::Value;
 
 use super::value::{Part, part};
 
-/// An attribute's value taken apart.
+/// The split value of an attribute.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Split {
-    /// At least one; what the attribute is mainly about comes first.
+    /// At least one; the main part comes first.
     pub parts: Vec<Part>,
     /// The stated relationship from the first part to the second.
     pub relation: Option<&'static str>,
-    /// A property that qualifies the first part: its key (a list), and the value to add.
+    /// A property that qualifies the first part: its key (the property is a list) and the value to add.
     pub detail: Option<(&'static str, Value)>,
 }
 
 enum Shape {
     /// Types of the two values, and the relationship from left to right.
     Two(&'static str, String, &'static str),
-    /// Type of the first value, and the property that the second one is.
+    /// Type of the first value, and the property that holds the second.
     Detail(&'static str, &'static str),
 }
 
@@ -40,7 +40,7 @@ fn shape(misp_type: &str) -> Option<Shape> {
     })
 }
 
-/// Takes a value apart; a value without its separator is the half that it looks like.
+/// Splits a value; one without a separator is the half that it looks like.
 pub(super) fn split(misp_type: &str, value: &str) -> Split {
     let Some(shape) = shape(misp_type) else {
         return single(part(misp_type, value));
@@ -60,7 +60,7 @@ fn single(part: Part) -> Split {
 }
 
 fn two(left: &str, right: &str, relation: &'static str, value: &str) -> Split {
-    // A file name may hold the separator, a digest or an address can't.
+    // A file name may contain the separator; a digest or an address cannot.
     let Some((first, second)) = value.rsplit_once('|') else {
         let digest = value.len() >= 32 && value.bytes().all(|byte| byte.is_ascii_hexdigit());
         let address = value.parse::<std::net::IpAddr>().is_ok();

@@ -1,8 +1,8 @@
-//! Relationships that the event states: object references, galaxies on attributes, composite values.
+//! Relationships stated by the event: object references, galaxies on attributes, composite values.
 //!
-//! An object has no node of its own; a reference to or from it is one to or from the node that says most about it: the
-//! strongest digest of a file, the host of a connection. An edge is at least as restricted as both its ends and as
-//! what states it.
+//! An object has no node of its own. A reference to or from it becomes one to or from its most significant
+//! node: the strongest digest of a file, the host of a connection. An edge is at least as restricted as both
+//! its ends and its source.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ use crate::domain::tlp::Tlp;
 /// The nodes of one attribute, by position.
 pub(super) type Ends = Vec<usize>;
 
-/// A node that stands for an attribute or object; the lowest rank says most.
+/// A node that represents an attribute or object; the lowest rank is the most significant.
 #[derive(Debug, Clone, Copy)]
 struct Standing {
     rank: usize,
@@ -38,7 +38,7 @@ pub(super) struct Edges {
     seen: HashMap<(usize, usize, String), usize>,
 }
 
-/// Kinds by how much they say about the object they are in.
+/// Kinds by their significance for the object that contains them.
 const RANKS: [&str; 16] = [
     "sha256",
     "sha512",
@@ -69,7 +69,7 @@ fn rank(node: &NodeDraft) -> usize {
 }
 
 impl Edges {
-    /// Remembers which node stands for an attribute and for the object that it is in.
+    /// Records the node that represents an attribute, and its object if it has one.
     pub(super) fn learn(
         &mut self,
         drafts: &Drafts,
@@ -96,7 +96,7 @@ impl Edges {
         }
     }
 
-    /// Keeps an object's references until all nodes are known.
+    /// Defers an object's references until all nodes are known.
     pub(super) fn refer(&mut self, object: &Object, tlp: Tlp) {
         let Some(uuid) = &object.uuid else { return };
         for reference in object.references.iter().filter(|reference| !reference.deleted) {
@@ -109,7 +109,7 @@ impl Edges {
         }
     }
 
-    /// The two values of a composite attribute belong together.
+    /// Relates the two values of a composite attribute.
     pub(super) fn composite(
         &mut self,
         drafts: &mut Drafts,
@@ -123,7 +123,7 @@ impl Edges {
         }
     }
 
-    /// A cluster on an attribute: what an indicator indicates.
+    /// Relates an indicator to a cluster on its attribute.
     pub(super) fn galaxy(
         &mut self,
         drafts: &mut Drafts,
@@ -147,7 +147,7 @@ impl Edges {
         }
     }
 
-    /// Turns object references into edges, now that every node is known, and settles the marking of all edges.
+    /// Turns object references into edges once all nodes are known, and sets the marking of all edges.
     pub(super) fn resolve_references(&mut self, drafts: &mut Drafts, skipped: &mut Skipped) {
         for stated in std::mem::take(&mut self.stated) {
             if let Err(reason) = self.resolve(drafts, &stated) {
@@ -213,7 +213,7 @@ impl Edges {
         let at = drafts.edges.len();
         let key = (source, target, relation.to_owned());
         if let Some(edge) = drafts.edges.get_mut(*self.seen.entry(key).or_insert(at)) {
-            // Stated twice, by things marked differently: the stricter marking holds.
+            // The same edge stated with different markings gets the stricter one.
             edge.tlp = edge.tlp.max(tlp);
             return;
         }

@@ -1,10 +1,11 @@
-//! Galaxy clusters: which are actors, tools, techniques or vulnerabilities, and what is known about them.
+//! Galaxy clusters: which become actor, tool, technique or vulnerability nodes, and with which properties.
 //!
-//! Clusters come as `Galaxy` with everything about them, or only as a `misp-galaxy:type="value"` tag, as most feeds
-//! write them; the same cluster in both forms is one. Clusters of other galaxies (sectors, countries) are tags.
+//! Clusters come in full as `Galaxy`, or only as a `misp-galaxy:type="value"` tag, as in most feeds; both forms of
+//! one cluster yield one node. Clusters of other galaxies (sectors, countries) become tags.
 //!
-//! ATT&CK clusters are called `Name - ID`. Actors and tools lose the id: their names are unique. Techniques keep it,
-//! because different techniques share a name (`Server - T1583.004`, `Server - T1584.004`) and names are merged by.
+//! ATT&CK clusters are named `Name - ID`. Actors and tools drop the id, since their names are unique. Techniques keep
+//! it, because nodes are merged by name and different techniques share one (`Server - T1583.004`,
+//! `Server - T1584.004`).
 
 use serde_json::{Map, Value};
 
@@ -17,10 +18,10 @@ use crate::domain::naming::identity_of;
 use crate::domain::node::NodeType;
 use crate::domain::tlp::Tlp;
 
-/// Most references of a cluster that are kept.
+/// Maximum number of references kept per cluster.
 const MAX_REFERENCES: usize = 50;
 
-/// A cluster that is a node.
+/// A cluster that becomes a node.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ClusterNode {
     pub identity: String,
@@ -29,21 +30,21 @@ pub(super) struct ClusterNode {
     pub name: String,
     pub description: String,
     pub properties: Map<String, Value>,
-    /// What its own distribution asks for.
+    /// The marking from its own distribution, if any.
     pub tlp: Option<Tlp>,
-    /// How the carrier is related to it, if that is stated.
+    /// The stated relationship of the carrier to the cluster, if any.
     pub relationship: Option<String>,
 }
 
-/// What the galaxies and galaxy tags of one carrier amount to.
+/// The combined galaxies and galaxy tags of one carrier.
 #[derive(Debug, Default)]
 pub(super) struct Clusters {
     pub nodes: Vec<ClusterNode>,
-    /// Tags of the clusters that are no nodes.
+    /// Tags of clusters that do not become nodes.
     pub labels: Vec<String>,
 }
 
-/// Reads the galaxies of an event or attribute together with its galaxy tags.
+/// Reads the galaxies and the galaxy tags of an event or attribute.
 pub(super) fn read(galaxies: &[Galaxy], tags: &[ClusterTag]) -> Clusters {
     let mut read = Clusters::default();
     let mut described: Vec<&str> = Vec::new();
@@ -153,7 +154,7 @@ fn node(kind: &str, node_type: NodeType, value: &str, cluster: &Cluster) -> Clus
     let name = if node_type == NodeType::Attck { value } else { bare };
     let (identity, merge_by_name) = match (node_type, ids.first()) {
         (NodeType::Attck, Some(id)) => identity_of(node_type, id),
-        // By its whole name: an id in it that is not its own must not count.
+        // By the whole name: an id in it that is not the cluster's own must not count.
         (NodeType::Attck, None) => (identity([node_type.as_str(), &canonical_name(name)]), true),
         _ => identity_of(node_type, name),
     };
@@ -206,8 +207,8 @@ fn properties(kind: &str, name: &str, ids: Vec<String>, cluster: &Cluster) -> Ma
     shown
 }
 
-/// Whether a text is an ATT&CK id of what the galaxy holds. Old mitigations carry the id of their technique, which
-/// is not theirs.
+/// Whether a text is an ATT&CK id of the kind that the galaxy holds. Old mitigations carry the id of their technique,
+/// which does not count.
 fn fits(id: &str, kind: &str, node_type: NodeType) -> bool {
     let prefixes: &[&str] = match node_type {
         NodeType::Actor => &["G", "C"],

@@ -1,18 +1,19 @@
-//! Reading what MISP instances and feeds really send: numbers as strings, nulls, one thing where a list belongs.
+//! Lenient readers for what MISP instances and feeds really send: numbers as strings, nulls, a
+//! single value for a list.
 //!
-//! Nothing here fails: what can't be read is absent, except a distribution, where "unreadable" and "absent"
-//! lead to different decisions. No text keeps a NUL character, which the storage cannot hold.
+//! Nothing here fails: unreadable values are absent. Distributions are the exception, because "unreadable" and
+//! "absent" lead to different decisions. NUL characters are removed, because the storage cannot hold them.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-/// A text, or a number in its place; empty is none.
+/// A string, or a number as text; empty is `None`.
 pub(super) fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     Ok(as_text(&Value::deserialize(deserializer)?))
 }
 
-/// A text, or a number in its place.
+/// A string, or a number as text.
 pub(super) fn as_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(without_nul(text.trim())),
@@ -22,7 +23,7 @@ pub(super) fn as_text(value: &Value) -> Option<String> {
     .filter(|text| !text.is_empty())
 }
 
-/// `true`, `1`, `"1"` and `"true"`.
+/// Reads `true`, `1`, `"1"` and `"true"` as true.
 pub(super) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
     Ok(match Value::deserialize(deserializer)? {
         Value::Bool(flag) => flag,
@@ -32,7 +33,7 @@ pub(super) fn flag<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D
     })
 }
 
-/// The readable items of a list; one item in place of the list is a list of one.
+/// The readable items of a list; a single item counts as a list of one.
 pub(super) fn list<'de, T: DeserializeOwned, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
@@ -47,7 +48,7 @@ pub(super) fn list<'de, T: DeserializeOwned, D: Deserializer<'de>>(
         .collect())
 }
 
-/// An object; anything else is an empty one (PHP writes an empty map as `[]`).
+/// An object; anything else is read as empty (PHP encodes an empty map as `[]`).
 pub(super) fn object<'de, T: DeserializeOwned + Default, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
@@ -59,7 +60,7 @@ pub(super) fn object<'de, T: DeserializeOwned + Default, D: Deserializer<'de>>(
     })
 }
 
-/// Texts under a key of a galaxy cluster's `meta`: a list, or one text.
+/// The strings under a key of a galaxy cluster's `meta`: a list, or a single string.
 pub(super) fn meta_texts(meta: &Map<String, Value>, key: &str) -> Vec<String> {
     match meta.get(key) {
         Some(Value::Array(items)) => items.iter().filter_map(as_text).collect(),
@@ -73,7 +74,7 @@ pub(super) fn without_nul(text: &str) -> String {
     text.replace('\0', "")
 }
 
-/// A copy of JSON without NUL characters, nulls, empty texts and empty lists: what is worth keeping.
+/// A copy of the JSON without NUL characters, nulls, empty strings and empty lists.
 pub(super) fn scrubbed(value: &Value) -> Option<Value> {
     match value {
         Value::Null => None,
@@ -92,7 +93,7 @@ pub(super) fn scrubbed(value: &Value) -> Option<Value> {
     }
 }
 
-/// [`scrubbed`] for an object, without the members named.
+/// [`scrubbed`] for an object, leaving out the named members.
 pub(super) fn scrubbed_map(members: &Map<String, Value>, without: &[&str]) -> Map<String, Value> {
     members
         .iter()

@@ -1,19 +1,19 @@
-//! What an event says about sharing: distribution and TLP tags, and how sure it is: confidence tags.
+//! Sharing and confidence of an event: distribution, TLP tags and confidence tags.
 //!
-//! Invariant: the marking of anything is the most restrictive of what its distribution and its TLP tags say, those
-//! of the event and of its object included. A marking that nobody defined is refused, never replaced by a default.
+//! Invariant: a marking is the most restrictive of the distribution and the TLP tags that apply, including those of
+//! the enclosing event and object. An undefined marking is refused, never replaced by a default.
 
 use super::wire::{Distribution, Tag};
 use crate::domain::tlp::Tlp;
 
-/// What the tags of one thing say.
+/// The meaning of a set of tags.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tags {
     pub tlp: Option<Tlp>,
     pub confidence: Option<f64>,
     /// Tags that are neither a marking nor a galaxy cluster.
     pub labels: Vec<String>,
-    /// Galaxy clusters named by a tag: type and value, and the tag itself.
+    /// Galaxy clusters named by tags.
     pub clusters: Vec<ClusterTag>,
 }
 
@@ -25,14 +25,14 @@ pub(super) struct ClusterTag {
     pub tag: String,
 }
 
-/// A tag that starts with `tlp:` and names no level of TLP.
+/// A tag that starts with `tlp:` but names no TLP level.
 #[derive(Debug, PartialEq)]
 pub(super) struct UnknownMarking(pub String);
 
 /// Reads tags.
 ///
 /// # Errors
-/// The first TLP tag that nobody defined.
+/// The first undefined TLP tag.
 pub(super) fn read_tags<'t>(tags: impl IntoIterator<Item = &'t Tag>) -> Result<Tags, UnknownMarking> {
     let mut read = Tags::default();
     for Tag(name) in tags {
@@ -52,7 +52,7 @@ pub(super) fn read_tags<'t>(tags: impl IntoIterator<Item = &'t Tag>) -> Result<T
     Ok(read)
 }
 
-/// The level of a tag of the `tlp` taxonomy; none for other tags.
+/// The level of a tag of the `tlp` taxonomy; `None` for other tags.
 fn tlp_of(tag: &str) -> Result<Option<Tlp>, UnknownMarking> {
     let unquoted = tag.trim().trim_matches('"');
     let Some((namespace, level)) = unquoted.split_once(':') else {
@@ -62,7 +62,7 @@ fn tlp_of(tag: &str) -> Result<Option<Tlp>, UnknownMarking> {
         return Ok(None);
     }
     let level = level.trim().trim_matches('"').to_ascii_lowercase();
-    // In the taxonomy, but not levels: nobody knows who may see it, or who must not be named. RED loses nothing.
+    // In the taxonomy, but not levels: they leave the audience unknown or exclude someone. RED is always safe.
     if level == "unclear" || level.starts_with("ex:") {
         return Ok(Some(Tlp::Red));
     }
@@ -82,7 +82,7 @@ fn cluster_of(tag: &str) -> Option<ClusterTag> {
     })
 }
 
-/// The numerical values of the MISP taxonomy's `confidence-level`.
+/// The numerical value of a `confidence-level` tag of the MISP taxonomy.
 fn confidence_of(tag: &str) -> Option<f64> {
     let level = tag.trim().strip_prefix("misp:confidence-level=")?;
     match level.trim().trim_matches('"') {
@@ -95,11 +95,11 @@ fn confidence_of(tag: &str) -> Option<f64> {
     }
 }
 
-/// The strictest level along a chain of distributions: attribute, object, event. 0 is RED, 1 is AMBER, 2, 3 and 4 are
-/// the default; 5 and nothing say nothing of their own, and where nobody says anything the default holds.
+/// The strictest level along a chain of distributions: attribute, object, event. 0 is RED, 1 is AMBER; 2, 3 and 4 are
+/// the default. 5 and an absent distribution inherit; if nothing is stated, the default applies.
 ///
 /// # Errors
-/// A distribution that can't be read.
+/// An unreadable distribution.
 pub(super) fn of_distribution(
     chain: impl IntoIterator<Item = Distribution>,
     default: Tlp,

@@ -1,17 +1,17 @@
-//! MISP in: one event becomes drafts of nodes, edges and one evidence record. Pure.
+//! MISP ingest: one event becomes drafts of nodes, edges and one evidence record. Pure.
 //!
-//! - Every attribute becomes a node, those inside objects too, metadata included: vulnerabilities become cve or
+//! - Every attribute becomes a node, including those inside objects and their metadata: vulnerabilities become cve or
 //!   vulnerability nodes, threat actors actor nodes, everything else ioc nodes. Composite types are split
 //!   ([`composite`]); galaxies become actor, tool, attck and vulnerability nodes ([`galaxy`]).
 //! - The identity of an indicator is `("ioc", kind, normalised value)` ([`super::naming`]), without the event: the
-//!   same value from another event, or another way in, is the same node. Within one event it is one node whose
-//!   marking is the most restrictive of all its attributes.
-//! - All nodes are linked to one evidence record, the event without its attributes; what each attribute said is
-//!   in `properties` of its node, the bytes of attachments excepted: this is no store for samples.
+//!   same value from another event or ingest source is the same node. Within one event it is one node with the most
+//!   restrictive marking of all its attributes.
+//! - All nodes are linked to one evidence record, the event without its attributes. Each attribute is kept in
+//!   `properties` of its node, except for the bytes of attachments: this is not a sample store.
 //! - Edges are stated relationships only: an object reference, a galaxy on an attribute, the two values of a
-//!   composite attribute. Attributes of one object are not related by that alone.
-//! - The strictest marking along event, object and attribute wins, so that a node may show what its event says.
-//! - One broken attribute costs itself only and is counted with its reason.
+//!   composite attribute. Sharing an object does not relate attributes.
+//! - The strictest marking of event, object and attribute wins, so a node may show the facts of its event.
+//! - A broken attribute is skipped alone, and counted with its reason.
 
 mod body;
 mod bounds;
@@ -35,23 +35,23 @@ pub use self::body::MispExport;
 use super::draft::{Drafts, ItemDefaults};
 use super::stix::ingest::SkippedType;
 
-/// The events beside the repository, for the tests of what events become later.
+/// The sample events beside the repository, for tests of later stages.
 #[cfg(test)]
 pub(in crate::domain) use tests::real::files as real_events;
 
-/// What was not taken: counts and reasons, by what it is.
+/// Counts of and reasons for skipped items, by kind.
 pub type Skipped = BTreeMap<String, SkippedType>;
 
-/// What an event contains, ready for the store.
+/// The contents of an event, ready for the store.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MispPlan {
     pub drafts: Drafts,
-    /// What was not taken, by what it is: `attribute`, `object`, `object_reference`.
+    /// Skipped items, by kind: `attribute`, `object`, `object_reference`.
     pub skipped: Skipped,
 }
 
-/// The pattern that finds a value, with the language it is in, or none when the value can't be looked for. `kind` is a
-/// MISP attribute type or a kind of indicator as nodes show it; a wrong kind gives no pattern, never a wrong one.
+/// The pattern that matches a value, and its language; `None` if no pattern can match it. `kind` is a MISP attribute
+/// type or an indicator kind as in node properties. A wrong kind yields no pattern, never a wrong one.
 pub fn detection(kind: &str, value: &str) -> Option<(String, &'static str)> {
     let misp_type = match kind {
         "ipv4" | "ipv6" | "cidr" | "ipv4-addr" | "ipv6-addr" => "ip-dst",
@@ -71,10 +71,10 @@ pub fn detection(kind: &str, value: &str) -> Option<(String, &'static str)> {
     Some((part.pattern.unwrap_or(part.value), language))
 }
 
-/// The field of a request that is wrong, and the rule it breaks.
+/// The invalid field of a request, and the rule it breaks.
 pub type FieldError = (String, String);
 
-/// Counts things that were not taken.
+/// Counts skipped items.
 fn skip(skipped: &mut Skipped, kind: &str, reason: &str, count: usize) {
     if count > 0 {
         let of_kind = skipped.entry(kind.to_owned()).or_default();
@@ -87,11 +87,10 @@ fn error<T>(field: &str, rule: impl Into<String>) -> Result<T, FieldError> {
     Err((field.to_owned(), rule.into()))
 }
 
-/// The event inside the wrappers that MISP and its clients put around it: bare, `{Event}`, `{response: […]}`, a list
-/// of one.
+/// Unwraps the event from the forms that MISP and its clients use: bare, `{Event}`, `{response: […]}`, a list of one.
 ///
 /// # Errors
-/// When there is no event, or more than one.
+/// If there is no event, or more than one.
 pub fn unwrap_event(event: Value) -> Result<Map<String, Value>, FieldError> {
     let mut inner = event;
     loop {
@@ -119,7 +118,7 @@ pub fn unwrap_event(event: Value) -> Result<Map<String, Value>, FieldError> {
     }
 }
 
-/// The rule with the events that are too many.
+/// The rule that a list of several events breaks; it names them.
 fn several(items: &[Value]) -> String {
     let named: Vec<&str> = items
         .iter()
@@ -134,10 +133,10 @@ fn several(items: &[Value]) -> String {
     }
 }
 
-/// How many bytes of an event's texts would be stored again and again, on each node that shows them.
+/// Bytes of an event's texts that would be stored repeatedly, once per node that shows them.
 ///
 /// # Errors
-/// The first field that is too long to be stored more than once, or holds too much.
+/// Names the first repeated field that is too long or has too many entries.
 pub fn repeated(event: &Map<String, Value>) -> Result<usize, FieldError> {
     bounds::check(event)?;
     Ok(bounds::repeated(event))
@@ -146,7 +145,7 @@ pub fn repeated(event: &Map<String, Value>) -> Result<usize, FieldError> {
 /// Turns an event into drafts.
 ///
 /// # Errors
-/// The field of the event that is missing or wrong; then nothing of it can be taken.
+/// Names the missing or invalid field of the event; nothing of the event is ingested.
 pub fn plan(event: &Map<String, Value>, defaults: ItemDefaults) -> Result<MispPlan, FieldError> {
     bounds::check(event)?;
     let mut planner = planner::Planner::new(event, defaults)?;

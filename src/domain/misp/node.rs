@@ -1,4 +1,4 @@
-//! The drafts of nodes: from an attribute's value, from a galaxy cluster; and how two drafts of one node join.
+//! Node drafts from attribute values and galaxy clusters, and the merge of two drafts of one node.
 
 use serde_json::{Map, Value, json};
 
@@ -11,15 +11,16 @@ use crate::domain::naming::{identity_of, indicator_identity};
 use crate::domain::node::NodeType;
 use crate::domain::tlp::Tlp;
 
-/// Longest name of a node, in characters; the value is whole in `properties.value`.
+/// Maximum length of a node name, in characters; `properties.value` holds the complete value.
 const MAX_NAME: usize = 200;
-/// Longest comment that is a property too, in bytes; longer ones are whole in the description and the original.
+/// Maximum size of a comment that is also kept as a property, in bytes. Longer ones are complete in the
+/// description and the original.
 const MAX_REPEATED: usize = 1000;
-/// Most items of a list of one node, so that a value repeated a thousand times stays a node of usual size.
+/// Maximum number of list items per node, so that a value repeated a thousand times does not inflate its node.
 const MAX_ITEMS: usize = 1000;
-/// Most attributes of one node that are kept as they were; `attribute_count` counts all.
+/// Maximum number of original attributes kept per node; `attribute_count` counts all.
 const MAX_ORIGINALS: usize = 64;
-/// Members of an attribute that are not kept: shown elsewhere on the node, or bytes of a sample.
+/// Attribute members that are not kept: shown elsewhere on the node, or the bytes of a sample.
 const NOT_KEPT: [&str; 7] = [
     "Galaxy",
     "ShadowAttribute",
@@ -30,18 +31,18 @@ const NOT_KEPT: [&str; 7] = [
     "value",
 ];
 
-/// What the event says that concerns all its nodes. No node is marked lower than the event, so each may show it.
+/// Event-level facts shown on all its nodes. No node has a lower marking than the event, so each may show them.
 #[derive(Debug)]
 pub(super) struct EventFacts {
     pub uuid: String,
-    /// The title, where it is short enough to stand on every node; the evidence record has it whole.
+    /// The title, if short enough to be copied to every node; the evidence record holds it in full.
     pub info: String,
     pub source: String,
     pub tlp: Tlp,
     pub labels: Vec<String>,
 }
 
-/// An attribute with what was resolved about it.
+/// An attribute with its resolved context.
 pub(super) struct Carrier<'a> {
     pub original: &'a Map<String, Value>,
     pub attribute: &'a Attribute,
@@ -52,7 +53,7 @@ pub(super) struct Carrier<'a> {
 }
 
 impl Carrier<'_> {
-    /// One draft per value of the attribute.
+    /// Drafts one node per value of the attribute.
     pub(super) fn drafts(
         &self,
         parts: Vec<Part>,
@@ -156,7 +157,7 @@ impl Carrier<'_> {
         tags
     }
 
-    /// The attribute as it was, but for what the node shows anyway.
+    /// The original attribute without the members that the node shows anyway.
     fn kept(&self, part: &Part) -> Map<String, Value> {
         let mut kept = scrubbed_map(self.original, &NOT_KEPT);
         if let Some(Value::String(value)) = self.original.get("value")
@@ -171,8 +172,8 @@ impl Carrier<'_> {
     }
 }
 
-/// The identity of an indicator. Values that are canonical once they are well-formed are not looked at again: that is
-/// half the time of a large event.
+/// The identity of an indicator. Values that are canonical whenever they are well-formed are not normalised again:
+/// that would take half the time of a large event.
 fn identity_of_value(part: &Part) -> String {
     let settled = ["ipv4", "ipv6", "domain", "md5", "sha1", "sha256", "sha512"].contains(&part.kind.as_ref());
     if settled && part.pattern.is_some() {
@@ -190,7 +191,7 @@ fn sightings(list: &[Sighting]) -> Value {
     json!({"seen": count("0"), "false_positive": count("1"), "expired": count("2")})
 }
 
-/// The draft of a cluster, with the marking and confidence of what carries it.
+/// The draft of a cluster, with the marking and confidence of its carrier.
 pub(super) fn of_cluster(cluster: ClusterNode, event: &EventFacts, tlp: Tlp, confidence: f64) -> NodeDraft {
     let mut properties = cluster.properties;
     properties.insert("event_uuid".to_owned(), event.uuid.as_str().into());
@@ -209,8 +210,8 @@ pub(super) fn of_cluster(cluster: ClusterNode, event: &EventFacts, tlp: Tlp, con
     }
 }
 
-/// Adds what `other` says to `known`, whose properties are open: the marking only rises, and nothing that is there is
-/// lost.
+/// Merges `other` into `known`, whose parsed properties are `properties`. The marking only rises
+/// and no value is lost.
 pub(super) fn absorb(known: &mut NodeDraft, properties: &mut Map<String, Value>, other: NodeDraft) {
     known.tlp = known.tlp.max(other.tlp);
     known.confidence = known.confidence.max(other.confidence);
@@ -229,7 +230,7 @@ pub(super) fn absorb(known: &mut NodeDraft, properties: &mut Map<String, Value>,
 
 fn join(key: &str, there: &mut Value, value: Value) {
     match (key, there, value) {
-        // Each is of another attribute: no need to look for the same one.
+        // Each item comes from a different attribute, so there are no duplicates to look for.
         ("misp_attributes", Value::Array(there), Value::Array(items)) => add(there, items, MAX_ORIGINALS),
         ("attribute_uuids", Value::Array(there), Value::Array(items)) => add(there, items, MAX_ITEMS),
         (_, Value::Array(there), Value::Array(mut items)) => {
@@ -259,7 +260,7 @@ fn sum(there: &mut Value, value: &Value) {
     *there = total.into();
 }
 
-/// What to call a value: a rule by its title, a long text by its beginning, all others as they are.
+/// The display name: the title of a rule, the beginning of a long text, the value itself otherwise.
 fn display_name(part: &Part) -> String {
     let value = part.value.as_str();
     let titled = match part.pattern_type {

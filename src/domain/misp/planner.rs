@@ -1,4 +1,4 @@
-//! Walks the event: evidence, event-level clusters, attributes, objects, then the references between them.
+//! Walks the event: evidence, event-level clusters, attributes, objects, then object references.
 
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use super::{FieldError, ItemDefaults, MispPlan, Skipped, bounds, composite, erro
 use crate::domain::draft::{Drafts, EvidenceDraft, NodeDraft, identity};
 use crate::domain::tlp::Tlp;
 
-/// Longest value of an attribute, in bytes.
+/// Maximum length of an attribute value, in bytes.
 const MAX_VALUE: usize = 1 << 20;
 
 pub(super) struct Planner<'e> {
@@ -26,7 +26,7 @@ pub(super) struct Planner<'e> {
     tags: Tags,
     drafts: Drafts,
     by_identity: HashMap<String, usize>,
-    /// Properties of the nodes that more than one attribute is.
+    /// Parsed properties of the nodes that several attributes share.
     open: HashMap<usize, Map<String, Value>>,
     edges: Edges,
     skipped: Skipped,
@@ -115,7 +115,8 @@ impl<'e> Planner<'e> {
         raw.insert("attributes_received".to_owned(), (attributes + inside).into());
         raw.insert("objects_received".to_owned(), objects.len().into());
         self.drafts.evidence.push(EvidenceDraft {
-            // The marking is part of it: a hidden record of this event must not stand for an open one.
+            // The marking is part of the identity, so a hidden record of this event never stands
+            // in for a visible one.
             identity: identity(["misp", &self.facts.uuid, self.facts.tlp.as_str()]),
             kind: "misp",
             ext_id: Some(self.facts.uuid.clone()),
@@ -161,7 +162,7 @@ impl<'e> Planner<'e> {
         }
         let stated = of_distribution([object.distribution, self.event.distribution], self.defaults.tlp);
         let tagged = tags.tlp.max(self.tags.tlp).unwrap_or(Tlp::White);
-        // One that can't be read has cost all attributes already; its references must not be weaker.
+        // With an unreadable distribution all attributes were skipped; the references must be as strict.
         self.edges.refer(&object, stated.unwrap_or(Tlp::Red).max(tagged));
     }
 
@@ -213,7 +214,7 @@ impl<'e> Planner<'e> {
         Ok(())
     }
 
-    /// The most restrictive of the distribution and all TLP tags that apply.
+    /// The most restrictive of the distribution and all applicable TLP tags.
     fn tlp(
         &self,
         attribute: &Attribute,
@@ -232,7 +233,7 @@ impl<'e> Planner<'e> {
         Ok(tagged.into_iter().flatten().fold(stated, Tlp::max))
     }
 
-    /// Adds a node, or adds what the draft knows to the node that it is.
+    /// Adds a node, or merges the draft into the existing one.
     fn put(&mut self, draft: NodeDraft) -> usize {
         if let Some(&at) = self.by_identity.get(&draft.identity)
             && let Some(known) = self.drafts.nodes.get_mut(at)

@@ -1,6 +1,6 @@
-//! The reader against tables, against arbitrary JSON, and (beside the repository) against real events.
+//! Tests of the MISP reader with tables, arbitrary JSON, and real events kept beside the repository.
 
-#![allow(clippy::wildcard_enum_match_arm)] // JSON of any kind is looked at.
+#![allow(clippy::wildcard_enum_match_arm)] // The tests match on arbitrary JSON.
 
 mod bounds;
 mod galaxies;
@@ -23,7 +23,7 @@ const DEFAULTS: ItemDefaults = ItemDefaults {
     confidence: 0.6,
 };
 
-/// An event with these members besides its uuid.
+/// An event with a uuid and these members.
 fn event(members: Value) -> Map<String, Value> {
     let Value::Object(mut event) = members else {
         panic!("an event is an object")
@@ -36,7 +36,7 @@ fn planned(members: Value) -> MispPlan {
     plan(&event(members), DEFAULTS).unwrap()
 }
 
-/// A plan of one attribute of this type and value.
+/// The plan of an event with one attribute of this type and value.
 fn attribute(kind: &str, value: &str) -> MispPlan {
     planned(json!({"Attribute": [{"type": kind, "value": value, "to_ids": true}]}))
 }
@@ -50,7 +50,7 @@ fn names(plan: &MispPlan) -> Vec<&str> {
     plan.drafts.nodes.iter().map(|node| node.name.as_str()).collect()
 }
 
-/// What was not taken, by reason.
+/// Skipped items, by reason.
 fn reasons(plan: &MispPlan) -> Value {
     let mut reasons = Map::new();
     for skipped in plan.skipped.values() {

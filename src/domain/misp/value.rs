@@ -1,8 +1,8 @@
-//! One value of one attribute type: what kind it is, how it is written canonically, which STIX pattern finds it.
+//! A single value of an attribute type: its kind, its canonical form, and the STIX pattern that matches it.
 //!
-//! Kinds are those of the text extractor where both have them, so that an address from a report and the same address
-//! from MISP are one node. A type without a kind of its own keeps its MISP name. Case is folded only where it means
-//! nothing: hosts, hexadecimal digests, MAC addresses.
+//! Where the text extractor has the same kind, its name is used, so that an address from a report and the same
+//! address from MISP are one node. A type without an own kind keeps its MISP name. Case is folded only where it is
+//! insignificant: hosts, hexadecimal digests, MAC addresses.
 
 use std::borrow::Cow;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -12,14 +12,14 @@ use crate::domain::node::NodeType;
 use crate::domain::stix::pattern::{Observable, literal, pattern};
 use crate::domain::stix::properties::is_cve;
 
-/// A value on its own.
+/// A single value.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Part {
     pub node_type: NodeType,
     pub kind: Cow<'static, str>,
     pub value: String,
     pub pattern: Option<String>,
-    /// The language of the pattern; a rule (`yara`, `sigma`, `snort`) is its own pattern.
+    /// The pattern language; a rule (`yara`, `sigma`, `snort`) is its own pattern.
     pub pattern_type: Option<&'static str>,
 }
 
@@ -62,7 +62,7 @@ pub(super) fn part(misp_type: &str, value: &str) -> Part {
     let value = value.trim();
     let part = normalised(misp_type, value);
     match part.value.is_empty() {
-        // Of dots and zero-width characters only.
+        // The value consists only of dots and zero-width characters.
         true => Part::new(misp_type.to_owned(), value),
         false => part,
     }
@@ -73,7 +73,7 @@ fn normalised(misp_type: &str, value: &str) -> Part {
         "ip-src" | "ip-dst" | "ip" => address(value),
         "domain" | "hostname" => host(value),
         "url" => Part::new("url", web_address(value)).seen_as(Observable::Url),
-        // A reference to a report: exported as an indicator it would flag the publisher.
+        // A link is a reference to a report; an indicator on it would flag the publisher.
         "link" => Part::new("link", web_address(value)),
         "uri" if value.contains("://") => Part::new("url", web_address(value)).seen_as(Observable::Url),
         "email"
@@ -114,7 +114,7 @@ fn digest(misp_type: &str, value: &str) -> Option<Part> {
         "x509-fingerprint-md5" => ("x509-fingerprint-md5", Observable::CertificateMd5),
         "x509-fingerprint-sha1" => ("x509-fingerprint-sha1", Observable::CertificateSha1),
         "x509-fingerprint-sha256" => ("x509-fingerprint-sha256", Observable::CertificateSha256),
-        // Base64 inside: case means something.
+        // Contains Base64, where case is significant.
         "ssdeep" => return Some(Part::new("ssdeep", value).seen_as(Observable::Ssdeep)),
         "sha224"
         | "sha384"
@@ -139,7 +139,7 @@ fn digest(misp_type: &str, value: &str) -> Option<Part> {
         }
         _ => return None,
     };
-    // Certificates' digests are often written with colons.
+    // Certificate digests are often written with colons.
     let lower = if kind.starts_with("x509") {
         lower.replace(':', "")
     } else {
@@ -148,7 +148,7 @@ fn digest(misp_type: &str, value: &str) -> Option<Part> {
     Some(Part::new(kind, lower).seen_as(observable))
 }
 
-/// An address or a network; what is neither keeps its text and gets no pattern.
+/// An IP address or network; anything else keeps its text and gets no pattern.
 fn address(value: &str) -> Part {
     let plain = refang(value);
     let plain = plain.trim_matches(['[', ']']);
@@ -170,7 +170,7 @@ fn address(value: &str) -> Part {
     }
 }
 
-/// A host name; sensors also put addresses here.
+/// A host name; sensors also report addresses here.
 fn host(value: &str) -> Part {
     let plain = refang(value).to_lowercase();
     let plain = plain.trim_end_matches('.');
@@ -180,7 +180,7 @@ fn host(value: &str) -> Part {
     Part::new("domain", plain).seen_as(Observable::Domain)
 }
 
-/// A URL with scheme and host in lower case; path and query keep theirs.
+/// A URL with lower-case scheme and host; path and query keep their case.
 fn web_address(value: &str) -> String {
     let plain = refang(value);
     let Some((scheme, rest)) = plain.split_once("://") else {
@@ -195,7 +195,7 @@ fn web_address(value: &str) -> String {
     format!("{}://{authority}{path}", scheme.to_ascii_lowercase())
 }
 
-/// A file name, or a path: in STIX the name and its directory are two properties (section 6.7).
+/// A file name, or a path: STIX has separate properties for the name and its directory (section 6.7).
 fn file(value: &str) -> Part {
     let Some(at) = value.rfind(['/', '\\']) else {
         return Part::new("file-name", value).seen_as(Observable::FileName);
@@ -206,7 +206,7 @@ fn file(value: &str) -> Part {
     if name.is_empty() {
         return part.seen_as(Observable::DirectoryPath);
     }
-    // "/x" lies in "/" and "C:\x" in "C:\": there the separator is a part of the directory.
+    // "/x" is in "/" and "C:\x" in "C:\": in a root directory the separator belongs to the directory.
     let root = directory.is_empty() || directory.ends_with(':');
     let directory = if root {
         value.get(..=at).unwrap_or(directory)
@@ -220,7 +220,7 @@ fn file(value: &str) -> Part {
     }))
 }
 
-/// STIX 2.1 section 6.17: the hive of a key is written out.
+/// Registry hives, written out as STIX 2.1 section 6.17 requires.
 const HIVES: [(&str, &str); 5] = [
     ("HKLM", "HKEY_LOCAL_MACHINE"),
     ("HKCU", "HKEY_CURRENT_USER"),
@@ -254,7 +254,7 @@ fn mac(value: &str) -> String {
     value.to_ascii_lowercase().replace('-', ":")
 }
 
-/// Bech32 addresses have no case, the older ones do.
+/// Bech32 addresses are case-insensitive; older formats are not.
 fn bitcoin(value: &str) -> String {
     match value.get(..3) {
         Some(start) if start.eq_ignore_ascii_case("bc1") => value.to_ascii_lowercase(),

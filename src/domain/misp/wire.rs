@@ -1,21 +1,21 @@
-//! The parts of a MISP event as its core format describes them (draft-dulaunoy-misp-core-format).
+//! MISP event types as the core format describes them (draft-dulaunoy-misp-core-format).
 //!
-//! Attributes and objects are read one by one from the event's JSON, so that a broken one costs itself only.
-//! Unknown keys are ignored; every key may be missing.
+//! Attributes and objects are read one by one from the event's JSON, so that a broken one is skipped alone. Unknown
+//! keys are ignored; every key may be missing.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
 use super::lenient;
 
-/// Who may see a thing (core format, section "distribution").
+/// The sharing scope (core format, section "distribution").
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Distribution {
     /// Not stated: inherited, as in MISP.
     #[default]
     Absent,
     Level(i64),
-    /// Stated in a way that can't be understood.
+    /// Stated, but unreadable.
     Unreadable,
 }
 
@@ -154,7 +154,7 @@ pub(super) struct Cluster {
     pub distribution: Distribution,
     #[serde(deserialize_with = "lenient::object")]
     pub meta: Map<String, Value>,
-    /// How the event or attribute is related to the cluster; `false` when it does not say.
+    /// The relationship of the event or attribute to the cluster; `false` if unstated.
     #[serde(deserialize_with = "lenient::text")]
     pub relationship_type: Option<String>,
 }
@@ -167,7 +167,7 @@ pub(super) struct Sighting {
     pub kind: Option<String>,
 }
 
-/// A tag: `{name}`, `{Tag: {name}}` as old exports have it, or the bare name.
+/// A tag: `{name}`, `{Tag: {name}}` as in old exports, or the bare name.
 #[derive(Debug, Clone)]
 pub(super) struct Tag(pub String);
 

@@ -19,7 +19,7 @@ fn every_spelling_of_a_name_has_one_identity() {
     ] {
         assert_eq!(identity_of(NodeType::Actor, name), apt28, "{name}");
     }
-    // The gazetteer knows it as an actor only.
+    // The gazetteer knows this name only as an actor.
     assert_eq!(
         identity_of(NodeType::Tool, "Fancy Bear"),
         (identity(["tool", "fancybear"]), true)
@@ -94,7 +94,7 @@ fn a_stated_kind_decides_and_agrees_with_the_text_alone() {
             "{value}"
         );
     }
-    // A name that looks like a file is a domain when the source says so.
+    // A name that looks like a file is a domain if the source says so.
     assert_eq!(
         indicator_identity("domain", "Evil.zip"),
         identity(["ioc", "domain", "evil.zip"])

@@ -1,4 +1,4 @@
-//! The request that brings a bundle: its objects, wherever they stand in it, and its defaults.
+//! The request body of a STIX ingest: the bundle's objects, wherever they are, and the defaults.
 
 use std::fmt::Display;
 
@@ -25,7 +25,7 @@ struct Body<'a> {
     default_confidence: Option<Value>,
 }
 
-/// A bundle; the type is a value of any kind, so that a wrong one is refused by its name.
+/// A bundle. `type` accepts any value, so that a wrong one is refused by name.
 #[derive(Deserialize)]
 struct Bundle<'a> {
     #[serde(rename = "type")]
@@ -34,15 +34,15 @@ struct Bundle<'a> {
     objects: Option<&'a RawValue>,
 }
 
-/// The objects and defaults of a request body. No tree is made of it: an object is parsed when its turn comes.
+/// Reads the objects and defaults of a request body. Objects are parsed only when needed, one at a time.
 ///
 /// # Errors
-/// The field that is wrong, and the rule it breaks.
+/// The invalid field, and the rule it breaks.
 pub fn read(body: Vec<u8>, now: DateTime<Utc>) -> Result<(Objects, Defaults), DomainError> {
     let text = String::from_utf8(body).map_err(not_json)?;
     let fields: Body<'_> = match shape(&text) {
         Shape::Object => serde_json::from_str(&text).map_err(not_json)?,
-        // A bare array in place of the whole body: the defaults apply.
+        // A bare array as the whole body; the defaults apply.
         Shape::Array => Body {
             bundle: Some(serde_json::from_str(&text).map_err(not_json)?),
             ..Body::default()
@@ -66,7 +66,7 @@ pub fn read(body: Vec<u8>, now: DateTime<Utc>) -> Result<(Objects, Defaults), Do
     Ok((objects, defaults))
 }
 
-/// The objects of a bundle, or of an array in its place. A bundle may be empty (STIX 2.1 section 8).
+/// The objects of a bundle, or of a bare array. A bundle may be empty (STIX 2.1 section 8).
 fn objects_of(bundle: &str) -> Result<Vec<&RawValue>, DomainError> {
     match shape(bundle) {
         Shape::Array => serde_json::from_str(bundle).map_err(not_json),
@@ -97,7 +97,7 @@ enum Shape {
     Other,
 }
 
-/// What a JSON text begins as. To the derived reader an array would do for an object.
+/// The kind of value that a JSON text starts with. The derived reader would accept an array for an object.
 fn shape(text: &str) -> Shape {
     match text.trim_start().as_bytes().first() {
         Some(b'{') => Shape::Object,

@@ -1,16 +1,16 @@
-//! Fills in what STIX 2.1 requires and senders often leave out, so that what comes in can go out again.
+//! Fills in properties that STIX 2.1 requires and senders often omit, so that ingested objects can be exported.
 //!
-//! Nothing that is there is changed, except that a time gets the milliseconds the standard asks for.
+//! Existing values never change, except that timestamps get the milliseconds that the standard requires.
 
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
 use super::object::{format_timestamp, text, timestamp};
 
-/// Completes one object in place; `now` is the `created` of an object that has none.
+/// Completes one object in place; `now` becomes `created` if the object has none.
 pub fn fill_required(object: &mut Map<String, Value>, now: DateTime<Utc>) {
     let kind = text(object, "type").unwrap_or_default().to_owned();
-    // A null and an empty list say the same as an absent property, and STIX has neither (section 3.1).
+    // Null and an empty list mean the same as an absent property, and STIX allows neither (section 3.1).
     object.retain(|_, value| !(value.is_null() || value.as_array().is_some_and(Vec::is_empty)));
     if super::sco::is_observable(&kind) {
         return;
@@ -43,7 +43,7 @@ pub fn fill_required(object: &mut Map<String, Value>, now: DateTime<Utc>) {
     }
 }
 
-/// `created` and `modified` are precise to the millisecond (STIX 2.1 section 3.2).
+/// `created` and `modified` have millisecond precision (STIX 2.1 section 3.2).
 fn pad_milliseconds(object: &mut Map<String, Value>, key: &str) {
     let Some(time) = text(object, key) else { return };
     let digits = time

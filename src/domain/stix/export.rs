@@ -1,7 +1,8 @@
-//! STIX out: puts stored objects back together into a bundle that is valid and closed.
+//! STIX export: assembles stored objects into a valid, self-contained bundle.
 //!
-//! Invariants: an object that came in as STIX leaves with every field it had (a TLP marking and a
-//! confidence are added when it carries none); no reference dangles; what fails validation never leaves.
+//! Invariants: an object ingested as STIX is exported with every field it had (plus its row's TLP marking if its own
+//! is missing or weaker, and a confidence if it has none), no reference dangles, and a bundle that fails validation is
+//! never exported.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -13,7 +14,7 @@ use super::object::{retain_refs, text, texts, visit_refs};
 use super::schema::{StixValidator, Violation};
 use crate::domain::tlp::Tlp;
 
-/// A stored object with the marking and confidence its row has now.
+/// A stored object with the current marking and confidence of its row.
 #[derive(Debug, Clone)]
 pub struct ExportObject {
     pub raw: Map<String, Value>,
@@ -22,7 +23,7 @@ pub struct ExportObject {
     pub confidence: Option<f64>,
 }
 
-/// What one export is made of; everything in it has passed the caller's clearance.
+/// The contents of an export; all of it has passed the caller's clearance.
 #[derive(Debug, Default)]
 pub struct ExportParts {
     pub nodes: Vec<ExportObject>,
@@ -31,7 +32,7 @@ pub struct ExportParts {
 }
 
 impl ExportParts {
-    /// Ids that the parts refer to and that are neither among them nor built in.
+    /// Referenced ids that are neither among the parts nor built in.
     pub fn missing_refs(&self) -> HashSet<String> {
         let mut missing = HashSet::new();
         let own: HashSet<&str> = self
@@ -59,7 +60,7 @@ impl ExportParts {
 /// Builds and validates the bundle.
 ///
 /// # Errors
-/// Every rule of STIX 2.1 that the bundle would break; then nothing may leave.
+/// Every STIX 2.1 rule that the bundle breaks; nothing may be exported then.
 pub fn bundle(parts: ExportParts, id: Uuid) -> Result<Value, Vec<Violation>> {
     let mut objects: Vec<Map<String, Value>> = Vec::new();
     for object in parts
@@ -93,13 +94,13 @@ pub fn bundle(parts: ExportParts, id: Uuid) -> Result<Value, Vec<Violation>> {
         .chain(objects.into_iter().map(Value::Object))
         .collect();
     let mut bundle = json!({"type": "bundle", "id": format!("bundle--{id}"), "spec_version": "2.1"});
-    // Not within the macro, which would copy them all.
+    // Assigned outside the macro, which would copy all objects.
     bundle["objects"] = Value::Array(objects);
     StixValidator::shared().bundle(&bundle)?;
     Ok(bundle)
 }
 
-/// The object with the marking and confidence of its row, where it states none or a weaker one.
+/// The object with its row's marking and confidence, unless it states an equal or stricter marking and a confidence.
 fn marked(object: ExportObject) -> Map<String, Value> {
     let ExportObject {
         mut raw,

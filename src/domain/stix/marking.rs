@@ -1,4 +1,4 @@
-//! TLP and STIX marking-definitions: which marking says which level, and the objects that go out.
+//! TLP and STIX marking-definitions: the level each states, and the objects to export.
 //!
 //! Sources: STIX 2.1 section 7.2.1.4 (the four TLP 1.x objects), OASIS extension-definition--60a3c5c5
 //! (the TLP 2.0 objects).
@@ -10,15 +10,15 @@ use serde_json::{Map, Value, json};
 use super::object::{text, texts};
 use crate::domain::tlp::Tlp;
 
-/// Marking-definitions that are known: the level they state, `None` for statements.
+/// Known marking-definitions and the level each states; `None` for statements.
 pub type Markings = HashMap<String, Option<Tlp>>;
 
-/// What an object says about its own marking.
+/// The marking that an object states for itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Stated {
-    /// The level it states, if it states one.
+    /// The stated level, if any.
     pub level: Option<Tlp>,
-    /// Markings it refers to that nobody has defined, each once.
+    /// Referenced but undefined markings, without duplicates.
     pub undefined: Vec<String>,
 }
 
@@ -26,7 +26,7 @@ pub struct Stated {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Marked {
     pub tlp: Tlp,
-    /// Markings that nobody has defined: until they are, the object does not leave.
+    /// Undefined markings; the object is withheld from export until they are defined.
     pub undefined: Vec<String>,
 }
 
@@ -79,7 +79,7 @@ const TLP2: [(&str, Tlp, &str); 5] = [
 
 const TLP2_EXTENSION: &str = "extension-definition--60a3c5c5-0d10-413e-aab3-9e08dde9e88d";
 const AMBER_STRICT_ID: &str = "marking-definition--939a9414-2ddd-4d32-a0cd-375ea402b003";
-/// The statement that tells AMBER+PK from AMBER+STRICT; the id is ours and fixed.
+/// The statement that distinguishes AMBER+PK from AMBER+STRICT; a fixed id of this service.
 const AMBER_PK_ID: &str = "marking-definition--6c1f4e0a-5b0d-4c7e-9a55-3f6d1e8b7a42";
 
 /// The level of one of the well-known TLP 1.x or 2.0 marking-definition ids.
@@ -90,21 +90,21 @@ pub fn well_known(id: &str) -> Option<Tlp> {
         .map(|(_, tlp, _)| *tlp)
 }
 
-/// The level that a reference to this id states, whatever object comes with it: the well-known ones, and our
-/// own statement, which must not be read as the default where a sender cut off the rest.
+/// The level stated by a reference to this id, whatever object accompanies it. Covers the well-known ids and our own
+/// statement, which must not fall back to the default if a sender dropped the rest.
 pub fn stated_by(id: &str) -> Option<Tlp> {
     well_known(id).or((id == AMBER_PK_ID).then_some(Tlp::AmberPk))
 }
 
-/// Whether `id` names a marking this service can write out without having received it.
+/// Whether this service can export the marking `id` without having received it.
 pub fn is_built_in(id: &str) -> bool {
     id == AMBER_PK_ID || well_known(id).is_some()
 }
 
-/// The level that a marking-definition object states, `None` for a statement and the like.
+/// The level stated by a marking-definition object; `None` for statements and the like.
 ///
 /// # Errors
-/// Names the property when the object states a TLP level that does not exist.
+/// Names the property that states an undefined TLP level.
 pub fn level_of(definition: &Value) -> Result<Option<Tlp>, String> {
     let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
     if let Some(id) = definition.get("id").and_then(Value::as_str)
@@ -124,10 +124,10 @@ pub fn level_of(definition: &Value) -> Result<Option<Tlp>, String> {
     }
 }
 
-/// What an object states: `x_mitre_tlp`, then TLP labels, then the most restrictive of the markings it refers to.
+/// The level that an object states: `x_mitre_tlp`, then TLP labels, then the most restrictive of its markings.
 ///
 /// # Errors
-/// Names the property that states a level that does not exist.
+/// Names the property that states an undefined level.
 pub fn stated(object: &Map<String, Value>, known: &Markings) -> Result<Stated, String> {
     let (referenced, undefined) = referenced(object, known);
     let level = match own_level(object)? {
@@ -137,8 +137,9 @@ pub fn stated(object: &Map<String, Value>, known: &Markings) -> Result<Stated, S
     Ok(Stated { level, undefined })
 }
 
-/// The marking of an object: what it states, or else the default. What an undefined marking forbids is unknown, so
-/// such an object is AMBER at least. A marking-definition is what tells others the rules, and so is never held back.
+/// The marking of an object: the stated one, or else the default. The effect of an undefined marking is
+/// unknown, so such an object is at least AMBER. A marking-definition itself is never withheld, because it
+/// tells others the rules.
 ///
 /// # Errors
 /// As [`stated`].
@@ -177,7 +178,7 @@ fn labelled(object: &Map<String, Value>) -> Result<Option<Tlp>, String> {
     Ok(level)
 }
 
-/// The most restrictive level among the markings referred to, and those nobody has defined.
+/// The most restrictive level among the referenced markings, and the undefined ones.
 fn referenced(object: &Map<String, Value>, known: &Markings) -> (Option<Tlp>, Vec<String>) {
     let mut level = None;
     let mut undefined: Vec<String> = Vec::new();
@@ -192,7 +193,7 @@ fn referenced(object: &Map<String, Value>, known: &Markings) -> (Option<Tlp>, Ve
     (level, undefined)
 }
 
-/// The markings that an object refers to, of the whole or of parts of it.
+/// The markings that an object refers to, for the whole object or parts of it.
 pub fn marking_refs(object: &Map<String, Value>) -> impl Iterator<Item = &str> {
     let granular = object.get("granular_markings").and_then(Value::as_array);
     let granular = granular.into_iter().flatten();
@@ -206,13 +207,13 @@ fn is_tlp_label(label: &str) -> bool {
         .is_some_and(|prefix| prefix.eq_ignore_ascii_case("tlp:"))
 }
 
-/// The ids that mark an exported object with `tlp`.
+/// The marking ids for an object exported with level `tlp`.
 pub fn refs_for(tlp: Tlp) -> &'static [&'static str] {
     match tlp {
         Tlp::White => &[TLP1[0].0],
         Tlp::Green => &[TLP1[1].0],
         Tlp::Amber => &[TLP1[2].0],
-        // Both: AMBER+STRICT so that no receiver reads it as weaker, the statement so that it comes back.
+        // AMBER+STRICT keeps other receivers from treating it as weaker; the statement identifies it on re-import.
         Tlp::AmberPk => &[AMBER_STRICT_ID, AMBER_PK_ID],
         Tlp::Red => &[TLP1[3].0],
     }

@@ -1,4 +1,4 @@
-//! STIX 2.1: reading bundles, writing bundles, and the rules both must meet.
+//! STIX 2.1: reading bundles, writing bundles, and the rules for both.
 
 pub mod bundle;
 pub mod complete;

@@ -1,10 +1,10 @@
-//! Small readers for STIX objects held as JSON: ids, times, references.
+//! Accessors for STIX objects held as JSON: ids, timestamps, references.
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-/// The string property `key`, if there is one.
+/// The string property `key`, if present.
 pub fn text<'a>(object: &'a Map<String, Value>, key: &str) -> Option<&'a str> {
     object.get(key).and_then(Value::as_str)
 }
@@ -19,12 +19,12 @@ pub fn texts<'a>(object: &'a Map<String, Value>, key: &str) -> impl Iterator<Ite
         .filter_map(Value::as_str)
 }
 
-/// The boolean property `key`; absent is false.
+/// The boolean property `key`; false if absent.
 pub fn flag(object: &Map<String, Value>, key: &str) -> bool {
     object.get(key).and_then(Value::as_bool).unwrap_or(false)
 }
 
-/// The type part of an identifier, if the identifier is well-formed (STIX 2.1 section 2.9).
+/// The type part of an identifier, or `None` if it is malformed (STIX 2.1 section 2.9).
 pub fn type_of_id(id: &str) -> Option<&str> {
     let (kind, uuid) = id.split_once("--")?;
     let lower = kind
@@ -40,19 +40,19 @@ pub fn timestamp(text: &str) -> Option<DateTime<Utc>> {
         .map(|time| time.with_timezone(&Utc))
 }
 
-/// `modified`, or `created` for objects that have no versions.
+/// `modified`, or `created` for objects without versions.
 pub fn modified_of(object: &Map<String, Value>) -> Option<DateTime<Utc>> {
     text(object, "modified")
         .or_else(|| text(object, "created"))
         .and_then(timestamp)
 }
 
-/// Writes a time as STIX wants `created` and `modified`: milliseconds and `Z`.
+/// Formats a time for `created` and `modified`: milliseconds and `Z`.
 pub fn format_timestamp(time: DateTime<Utc>) -> String {
     time.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
-/// Calls `visit` with every identifier that `object` refers to, at any depth.
+/// Calls `visit` with every identifier referenced by `object`, at any depth.
 pub fn visit_refs<'a>(object: &'a Map<String, Value>, visit: &mut impl FnMut(&'a str)) {
     for (key, value) in object {
         match value {
@@ -72,7 +72,7 @@ pub fn visit_refs<'a>(object: &'a Map<String, Value>, visit: &mut impl FnMut(&'a
     }
 }
 
-/// Removes every reference that `keep` refuses, with lists and properties that become empty.
+/// Removes every reference rejected by `keep`, and lists and properties left empty.
 pub fn retain_refs(object: &mut Map<String, Value>, keep: &impl Fn(&str) -> bool) {
     object.retain(|key, value| match value {
         Value::String(id) if is_ref_key(key) => type_of_id(id).is_none() || keep(id),
@@ -100,7 +100,7 @@ fn retain_in_item(key: &str, item: &mut Value, keep: &impl Fn(&str) -> bool) -> 
         return true;
     };
     retain_refs(inner, keep);
-    // A granular marking without its marking says nothing (STIX 2.1 section 7.2.3.1).
+    // A granular marking without its reference means nothing (STIX 2.1 section 7.2.3.1).
     key != "granular_markings" || inner.contains_key("marking_ref") || inner.contains_key("lang")
 }
 
@@ -108,7 +108,7 @@ fn is_ref_key(key: &str) -> bool {
     key.ends_with("_ref")
 }
 
-/// The property with a NUL character in it, as a dotted path, or the one that is longer than `limit` bytes.
+/// The dotted path of a string that contains a NUL character or is longer than `limit` bytes.
 pub fn unfit_text(value: &Value, path: &str, limit: usize) -> Option<String> {
     match value {
         Value::String(text) if text.contains('\0') => Some(format!("{path}: holds a NUL character")),

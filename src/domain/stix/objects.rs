@@ -1,6 +1,6 @@
-//! The objects of a bundle as they came: JSON text, of which one object at a time is parsed.
+//! The objects of a bundle as JSON text, parsed one at a time.
 //!
-//! Parsed, a small object takes fifteen times the memory of its text, so all of them are never parsed at once.
+//! A small object takes fifteen times the memory of its text when parsed, so they are never all parsed at once.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -15,7 +15,7 @@ use super::object::{modified_of, text, type_of_id, visit_refs};
 use super::schema::StixValidator;
 use super::skipped::SkipReport;
 
-/// Why the text of an object can't be parsed, and its place in the list.
+/// Why an object could not be parsed, and its index in the list.
 #[derive(Debug, thiserror::Error)]
 #[error("objects[{place}]: {cause}")]
 pub struct Unparsable {
@@ -23,14 +23,14 @@ pub struct Unparsable {
     pub cause: serde_json::Error,
 }
 
-/// A list of objects that has been looked over once: the newest of each id, and what others need to know of them.
+/// A list of objects after one pass: the newest of each id, and what other objects need to know of them.
 #[derive(Debug, Default)]
 pub struct Objects {
     text: String,
     kept: Vec<Kept>,
     skipped: SkipReport,
     defined: Markings,
-    /// Markings that the objects refer to and that are not built in.
+    /// Referenced markings that are not built in.
     referenced: HashSet<String>,
 }
 
@@ -40,7 +40,7 @@ struct Kept {
     role: Role,
 }
 
-/// What an object is to the others of its bundle.
+/// The role of an object for the others of its bundle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
     Marking,
@@ -48,17 +48,17 @@ enum Role {
     Other,
 }
 
-/// Where the newest object of an id is, and how old it is.
+/// Position and time of the newest object with an id.
 struct Newest {
     place: usize,
     modified: Option<DateTime<Utc>>,
 }
 
 impl Objects {
-    /// Looks over the objects at these places of `text`.
+    /// Makes the pass over the objects at these positions of `text`.
     ///
     /// # Errors
-    /// The first object that is no JSON that can be kept, such as one with a lone surrogate.
+    /// The first object that is not storable JSON, such as one with a lone surrogate.
     pub fn read(text: String, places: Vec<Range<usize>>) -> Result<Self, Unparsable> {
         let mut objects = Self::default();
         let mut newest = HashMap::new();
@@ -76,7 +76,7 @@ impl Objects {
         Ok(objects)
     }
 
-    /// Drops what is not an object or has no usable id, and all but the newest of each id.
+    /// Drops values without a usable id and all but the newest object of each id.
     fn look_at(
         &mut self,
         index: usize,
@@ -129,7 +129,7 @@ impl Objects {
         self.skipped.bad(kind, id, rule.into());
     }
 
-    /// Ids of the markings that the objects refer to and that are neither built in nor defined among them.
+    /// Ids of referenced markings that are neither built in nor defined among the objects.
     pub fn foreign_markings(&self) -> Vec<String> {
         let foreign = self
             .referenced
@@ -138,28 +138,28 @@ impl Objects {
         foreign.cloned().collect()
     }
 
-    /// The markings that are defined among the objects.
+    /// The markings defined among the objects.
     pub(super) fn defined(&self) -> &Markings {
         &self.defined
     }
 
-    /// What was dropped.
+    /// Takes the report of dropped objects.
     pub(super) fn take_skipped(&mut self) -> SkipReport {
         std::mem::take(&mut self.skipped)
     }
 
-    /// The identities, one parsed at a time.
+    /// The identities, parsed one at a time.
     pub(super) fn identities(&self) -> impl Iterator<Item = Map<String, Value>> {
         let places = self.places(Role::Identity);
         places.into_iter().filter_map(|at| self.object(&at))
     }
 
-    /// Where the newest object of each id is, in the order of the list.
+    /// Position of the newest object of each id, in list order.
     pub(super) fn all(&self) -> Vec<Range<usize>> {
         self.kept.iter().map(|kept| kept.at.clone()).collect()
     }
 
-    /// The object at a place.
+    /// The object at a position.
     pub(super) fn object(&self, at: &Range<usize>) -> Option<Map<String, Value>> {
         serde_json::from_str(self.text.get(at.clone())?).ok()
     }
@@ -170,7 +170,7 @@ impl Objects {
     }
 }
 
-/// Where the parts of a text are that were read from it.
+/// The byte ranges of `text` from which the parts were read.
 pub fn places(text: &str, parts: &[&RawValue]) -> Vec<Range<usize>> {
     let place = |part: &&RawValue| {
         let start = (part.get().as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
@@ -187,13 +187,13 @@ impl From<Vec<Value>> for Objects {
             text.push_str(&value.to_string());
             places.push(start..text.len());
         }
-        // What was just written can be read.
+        // The text was just serialized, so it can be read.
         Self::read(text, places).unwrap_or_default()
     }
 }
 
-/// The id of a marking-definition and the level it states. One that is not valid and states no level defines nothing:
-/// it is not kept, and what it marks would leave without it.
+/// The id of a marking-definition and the level it states. An invalid one that states no level defines nothing: it is
+/// not stored, so objects it marks would be exported without it.
 fn defined_by(definition: &Map<String, Value>) -> Option<(String, Option<crate::domain::tlp::Tlp>)> {
     let id = text(definition, "id")?.to_owned();
     let mut whole = definition.clone();

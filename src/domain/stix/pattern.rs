@@ -1,11 +1,11 @@
-//! STIX patterns (STIX 2.1 section 9): building them from typed values, and telling a well-formed one from a broken one.
+//! STIX patterns (STIX 2.1 section 9): building them from typed values, and checking their grammar.
 //!
-//! A pattern is only ever built from a value that is what its kind says: a "hash" of the wrong length or an "address"
-//! that is none gives no pattern at all, because an indicator that can never match is worse than none. Whatever text
-//! goes into a pattern passes [`literal`], so a value cannot end its own quotes.
+//! A pattern is built only from a value of the stated kind. A "hash" of the wrong length or a malformed "address"
+//! gives no pattern, because an indicator that never matches is worse than none. All text in a pattern passes through
+//! [`literal`], so a value cannot break out of its quotes.
 //!
-//! [`well_formed`] checks the grammar, not the sense: comparing types that never meet is allowed, as in the reference
-//! implementation.
+//! [`well_formed`] checks grammar, not semantics: comparing incompatible types is allowed, as in the
+//! reference implementation.
 
 mod grammar;
 mod lexer;
@@ -16,7 +16,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 pub use grammar::well_formed;
 
-/// What kind of observable a value is.
+/// The kind of observable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Observable {
     /// An address, or a network with a prefix length.
@@ -39,7 +39,7 @@ pub enum Observable {
     DirectoryPath,
     Mutex,
     RegistryKey,
-    /// Digests of certificates.
+    /// MD5 digest of a certificate.
     CertificateMd5,
     CertificateSha1,
     CertificateSha256,
@@ -49,7 +49,7 @@ pub enum Observable {
     Port,
 }
 
-/// A text as a string literal: `'` and `\` are the two characters the grammar escapes (section 9.2).
+/// Quotes a text as a string literal; the grammar escapes only `'` and `\` (section 9.2).
 pub fn literal(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('\'');
@@ -63,15 +63,15 @@ pub fn literal(text: &str) -> String {
     quoted
 }
 
-/// The pattern `[…]` that finds one value, or none when the value is not of that kind.
+/// The pattern `[…]` that matches one value; `None` if the value is not of this kind.
 pub fn pattern(kind: Observable, value: &str) -> Option<String> {
     Some(format!("[{}]", comparison(kind, value)?))
 }
 
-/// The pattern that finds all values together, as in `filename|sha256`; none when one of them is not of its kind.
+/// The pattern that matches all values together, as for `filename|sha256`; `None` if one is not of its kind.
 ///
-/// Values of one object (a file's name and digest) are compared inside one observation, others in observations joined
-/// by AND: inside one observation, AND between two object types never matches (section 9.5).
+/// Values of one object (a file's name and digest) are compared within one observation, others in observations joined
+/// by AND. Within one observation, AND between two object types never matches (section 9.5).
 pub fn pattern_all(values: &[(Observable, &str)]) -> Option<String> {
     let mut groups: Vec<(&str, Vec<String>)> = Vec::new();
     for (kind, value) in values {
@@ -89,7 +89,7 @@ pub fn pattern_all(values: &[(Observable, &str)]) -> Option<String> {
     (!observations.is_empty()).then(|| observations.join(" AND "))
 }
 
-/// The comparison expression (section 9.6) for one value, without brackets.
+/// The comparison expression (section 9.6) for one value, without brackets; `None` if the value is not of this kind.
 pub fn comparison(kind: Observable, value: &str) -> Option<String> {
     let value = value.trim();
     if value.is_empty() || value.chars().any(char::is_control) {
@@ -98,7 +98,7 @@ pub fn comparison(kind: Observable, value: &str) -> Option<String> {
     Some(format!("{} {}", object_path(kind), test(kind, value)?))
 }
 
-/// The object type a kind is looked for in: the part of its path before the colon.
+/// The object type of a kind: the part of its path before the colon.
 fn object_type(kind: Observable) -> &'static str {
     let path = object_path(kind);
     path.split_once(':').map_or(path, |(object, _)| object)
@@ -132,8 +132,8 @@ fn object_path(kind: Observable) -> &'static str {
     }
 }
 
-/// Operator and operand for a value, if it can be of its kind. Rough on purpose: the extraction rules decide what a
-/// value is, this keeps a wrong kind from becoming a pattern that never matches.
+/// Operator and operand for a value, if it can be of this kind. Deliberately rough: the extraction rules classify
+/// values, and this only prevents patterns that never match.
 fn test(kind: Observable, value: &str) -> Option<String> {
     let spaceless = !value.chars().any(char::is_whitespace);
     let equals = |plausible: bool| plausible.then(|| format!("= {}", literal(value)));
@@ -169,7 +169,7 @@ fn test(kind: Observable, value: &str) -> Option<String> {
     }
 }
 
-/// An address is compared by value, a network by what lies inside it (ISSUBSET, section 9.6).
+/// An address is compared by value, a network by containment (ISSUBSET, section 9.6).
 fn address(value: &str, bits: u8, is_address: impl Fn(&str) -> bool) -> Option<String> {
     match value.split_once('/') {
         None => is_address(value).then(|| format!("= {}", literal(value))),

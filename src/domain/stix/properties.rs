@@ -1,11 +1,11 @@
-//! Which node a STIX object becomes and what of it shows in `properties`.
+//! Maps a STIX object to its node type, name and `properties`.
 
 use serde_json::{Map, Value};
 
 use super::object::{flag, text, texts};
 use crate::domain::node::NodeType;
 
-/// Properties copied from the object under their own names.
+/// Properties copied from the object under the same name.
 const COPIED: &[&str] = &[
     "created",
     "modified",
@@ -30,7 +30,7 @@ const COPIED: &[&str] = &[
     "x_mitre_is_subtechnique",
 ];
 
-/// The node type of an object whose STIX type is supported.
+/// The node type of a supported STIX object.
 pub fn node_type(stix_type: &str, object: &Map<String, Value>) -> NodeType {
     match stix_type {
         "threat-actor" | "intrusion-set" | "campaign" => NodeType::Actor,
@@ -42,9 +42,9 @@ pub fn node_type(stix_type: &str, object: &Map<String, Value>) -> NodeType {
     }
 }
 
-/// The name of the node that an object becomes; `None` where the type needs a name and has none. What has no name of its
-/// own is called by what it is: an indicator by its pattern, a malware instance (which STIX 2.1 section 4.11 lets be
-/// without one) by what it says of itself.
+/// The name of an object's node; `None` if the type requires a name and the object has none. For a type without a
+/// required name the fallback is an indicator's pattern, or an alias, sample or id of a malware instance (whose name
+/// is optional, STIX 2.1 section 4.11).
 pub fn name_of(kind: &str, object: &Map<String, Value>) -> Option<String> {
     let name = text(object, "name").filter(|name| !name.trim().is_empty());
     if let Some(name) = name {
@@ -78,7 +78,7 @@ pub fn cited_source(object: &Map<String, Value>) -> String {
         .to_owned()
 }
 
-/// What the node shows of the object: its id, aliases, external ids and the usual fields.
+/// The node properties of an object: its id, aliases, external ids and the usual fields.
 pub fn of_node(object: &Map<String, Value>) -> Map<String, Value> {
     let mut shown = Map::new();
     for (from, to) in [("id", "stix_id"), ("type", "stix_type")] {
@@ -125,7 +125,7 @@ pub fn of_node(object: &Map<String, Value>) -> Map<String, Value> {
     shown
 }
 
-/// What others added to a node stays when a newer version of its STIX object arrives: aliases and properties
+/// Keeps what other sources added to a node when a newer version of its STIX object arrives: aliases, and properties
 /// that are not the object's own.
 pub fn carry_over(old: &Map<String, Value>, new: &mut Map<String, Value>) {
     let own = ["stix_id", "stix_type", "external_ids", "kill_chain_phases"];
@@ -158,7 +158,7 @@ fn carries_cve(object: &Map<String, Value>) -> bool {
     referenced || text(object, "name").is_some_and(is_cve)
 }
 
-/// Whether the text is one CVE id (CVE-YYYY-NNNN and longer).
+/// Whether the text is a CVE id (CVE-YYYY-NNNN and longer).
 pub fn is_cve(text: &str) -> bool {
     let mut parts = text.trim().splitn(3, '-');
     let cve = parts.next().is_some_and(|part| part.eq_ignore_ascii_case("cve"));

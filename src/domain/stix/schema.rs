@@ -1,12 +1,12 @@
-//! Validation of STIX 2.1 objects and bundles: the last gate before anything leaves the service.
+//! Validation of STIX 2.1 objects and bundles: the last check before export.
 //!
-//! The schemas are our own, at least as strict as those OASIS publishes, and each object is validated by the schema of
-//! its type: a `oneOf` over all types says nothing useful when it fails. What JSON Schema cannot say (references that
-//! resolve, times in order, selectors that select) is in [`rules`]. The gate fails closed: an object without a type,
-//! or of a type nobody described, is a violation like any other.
+//! The schemas are our own and at least as strict as those of OASIS. Each object is validated against the schema of
+//! its type, because a `oneOf` over all types gives useless errors. Rules beyond JSON Schema (references that
+//! resolve, times in order, selectors that select) are in [`rules`]. Validation fails closed: a missing or unknown
+//! type is a violation like any other.
 //!
-//! This module reads no clock and no network, and never changes what it validates. A [`Violation`] names the rule and
-//! the place, not the value found there, so that it can be logged and returned whatever the marking of the object.
+//! This module uses no clock and no network, and never changes its input. A [`Violation`] names the rule and the
+//! position but not the value, so it can be logged and returned whatever the object's marking.
 
 mod embedded;
 mod references;
@@ -25,18 +25,18 @@ use serde_json::Value;
 
 use embedded::{BASE_URI, BUNDLE, COMMON, CUSTOM, SCHEMAS};
 
-/// Enough to see what is wrong; a hostile object cannot make the report larger than itself.
+/// Enough for a diagnosis; bounds the report on a hostile object.
 const MAX_VIOLATIONS_PER_OBJECT: usize = 32;
 const MAX_VIOLATIONS: usize = 256;
 
-/// One broken rule: where, and which.
+/// One broken rule and its position.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Violation {
-    /// The `id` of the object, or empty when it has none.
+    /// The object's `id`, or empty if it has none.
     pub object_id: String,
-    /// JSON pointer inside the object (inside the bundle for rules about the bundle itself).
+    /// JSON pointer within the object (within the bundle for rules about the bundle itself).
     pub path: String,
-    /// What was broken, without the value that broke it.
+    /// The broken rule, without the offending value.
     pub rule: String,
 }
 
@@ -52,7 +52,7 @@ impl fmt::Display for Violation {
     }
 }
 
-/// The embedded schemas do not compile: a fault of the build, never of the data.
+/// The embedded schemas do not compile: a build defect, never caused by data.
 #[derive(Debug, thiserror::Error)]
 pub enum SchemaError {
     #[error("schema {name} is not JSON")]
@@ -64,19 +64,19 @@ pub enum SchemaError {
     Compile { name: &'static str, message: String },
 }
 
-/// What a reference (`*_ref`, `*_refs`) may point at.
+/// Allowed targets of references (`*_ref`, `*_refs`).
 #[derive(Debug, Clone, Copy, Default)]
 pub enum References<'a> {
-    /// Only at objects of the same bundle: what the exporter sends is complete.
+    /// Only objects in the same bundle: exported bundles are self-contained.
     #[default]
     InBundle,
-    /// Also at these ids, which the receiver is known to have.
+    /// Also these ids, which the receiver is known to have.
     InBundleOr(&'a HashSet<String>),
-    /// Anywhere: for bundles of others, which may speak about objects sent earlier.
+    /// Anything: for received bundles, which may refer to objects sent earlier.
     Anywhere,
 }
 
-/// The compiled schemas. Compiling takes tens of milliseconds, so there is one per process: [`StixValidator::shared`].
+/// The compiled schemas. Compiling takes tens of milliseconds, so the process shares one: [`StixValidator::shared`].
 pub struct StixValidator {
     by_type: HashMap<&'static str, Validator>,
     custom: Validator,
@@ -92,7 +92,7 @@ impl fmt::Debug for StixValidator {
 }
 
 impl StixValidator {
-    /// The validator of this process, compiled on first use.
+    /// The shared validator of this process, compiled on first use.
     pub fn shared() -> &'static StixValidator {
         static SHARED: LazyLock<StixValidator> = LazyLock::new(compile_embedded);
         &SHARED
@@ -101,8 +101,8 @@ impl StixValidator {
     /// Compiles the embedded schemas.
     ///
     /// # Errors
-    /// When an embedded schema is not JSON, refers to something outside the set or uses an expression that the linear
-    /// regex engine does not have.
+    /// If an embedded schema is not JSON, refers outside the set, or uses a regular expression that the linear
+    /// engine does not support.
     pub fn compile() -> Result<StixValidator, SchemaError> {
         let documents = parse_all()?;
         let registry = registry(&documents)?;
@@ -126,7 +126,7 @@ impl StixValidator {
         })
     }
 
-    /// What is wrong with one object, taken alone: its schema by `type`, then the rules inside one object.
+    /// The violations of a single object: its schema by `type`, then the per-object rules.
     pub fn object(&self, object: &Value) -> Vec<Violation> {
         let mut found = Vec::new();
         let type_name = object.get("type").and_then(Value::as_str);
@@ -142,18 +142,18 @@ impl StixValidator {
         found
     }
 
-    /// Whether a bundle may leave: complete in itself ([`References::InBundle`]).
+    /// Validates a bundle for export: it must be self-contained ([`References::InBundle`]).
     ///
     /// # Errors
-    /// Every violation found, at most a few hundred.
+    /// Every violation found, a few hundred at most.
     pub fn bundle(&self, bundle: &Value) -> Result<(), Vec<Violation>> {
         self.bundle_with(bundle, References::InBundle)
     }
 
-    /// [`StixValidator::bundle`] with another rule for references.
+    /// [`StixValidator::bundle`] with a different rule for references.
     ///
     /// # Errors
-    /// Every violation found, at most a few hundred.
+    /// Every violation found, a few hundred at most.
     pub fn bundle_with(&self, bundle: &Value, references: References<'_>) -> Result<(), Vec<Violation>> {
         let mut found = Vec::new();
         report::schema_violations(&self.bundle, bundle, MAX_VIOLATIONS_PER_OBJECT, &mut found);
@@ -218,9 +218,9 @@ fn compile_one(
 ) -> Result<Validator, SchemaError> {
     jsonschema::options()
         .with_registry(registry)
-        // The linear engine: no text, however crafted, can make a pattern backtrack.
+        // The linear engine: no crafted text can cause backtracking.
         .with_pattern_options(PatternOptions::regex())
-        // Draft 2020-12 makes `format` an annotation; here a `uri` that is none must not leave.
+        // Draft 2020-12 treats `format` as an annotation; export must reject an invalid `uri`.
         .should_validate_formats(true)
         .should_ignore_unknown_formats(false)
         .offline()

@@ -1,19 +1,19 @@
-//! Deterministic identifiers of cyber-observable objects (STIX 2.1 section 2.9).
+//! Deterministic identifiers of STIX cyber-observable objects (SCOs; STIX 2.1 section 2.9).
 //!
-//! Two producers who see the same address give it the same id: UUIDv5 in the namespace of the standard, over the
-//! canonical JSON (RFC 8785) of the properties that make the object what it is. An object with none of them, and every
-//! `process`, has no deterministic id: the caller gives it a random one, since nothing here is random.
+//! Two producers that see the same address give it the same id: UUIDv5 in the namespace of the standard, over the
+//! canonical JSON (RFC 8785) of the id contributing properties. An object without any of them, and every `process`,
+//! has no deterministic id. The caller assigns a random one, since this module uses no randomness.
 
 use serde_json::{Map, Number, Value, json};
 use uuid::Uuid;
 
-/// The namespace for SCO ids; no other object may use it.
+/// The namespace for SCO ids; not allowed for other objects.
 pub const SCO_NAMESPACE: Uuid = Uuid::from_u128(0x00ab_edb4_aa42_466c_9c01_fed2_3315_a9b7);
 
-/// The order in which one digest is chosen to stand for all.
+/// Order of preference for the one digest that contributes to the id.
 const HASH_PREFERENCE: [&str; 4] = ["MD5", "SHA-1", "SHA-256", "SHA-512"];
 
-/// The id contributing properties of an SCO type (section 6, each type's second table); none for other types.
+/// The id contributing properties of an SCO type (section 6, each type's second table); `None` for other types.
 pub fn contributing_properties(sco_type: &str) -> Option<&'static [&'static str]> {
     Some(match sco_type {
         "artifact" => &["hashes", "payload_bin"],
@@ -47,7 +47,7 @@ pub fn is_observable(object_type: &str) -> bool {
     contributing_properties(object_type).is_some()
 }
 
-/// The id of an SCO with these properties, or none when it has no deterministic one.
+/// The deterministic id of an SCO with these properties; `None` if it has none.
 pub fn deterministic_id(sco_type: &str, properties: &Map<String, Value>) -> Option<String> {
     let mut contributing = Map::new();
     for name in contributing_properties(sco_type)? {
@@ -73,7 +73,8 @@ pub fn deterministic_id(sco_type: &str, properties: &Map<String, Value>) -> Opti
     ))
 }
 
-/// A whole SCO: type, spec_version and deterministic id around the given properties. None as in [`deterministic_id`].
+/// A complete SCO: type, spec_version and deterministic id, plus the given properties. `None` as in
+/// [`deterministic_id`].
 pub fn object(sco_type: &str, properties: Map<String, Value>) -> Option<Value> {
     let id = deterministic_id(sco_type, &properties)?;
     let mut object = properties;
@@ -83,19 +84,19 @@ pub fn object(sco_type: &str, properties: Map<String, Value>) -> Option<Value> {
     Some(Value::Object(object))
 }
 
-/// Only one digest contributes: the first of the preferred ones, else the first by name.
+/// Only one digest contributes: the first in order of preference, or else the first by name.
 fn preferred_hash(hashes: &Value) -> Option<Value> {
     let hashes = hashes.as_object()?;
     let preferred = HASH_PREFERENCE
         .iter()
         .find_map(|name| hashes.get_key_value(*name));
-    // By name, not by position: the order of a JSON object means nothing.
+    // By name, since the member order of a JSON object means nothing.
     let (name, digest) = preferred.or_else(|| hashes.iter().min_by_key(|(name, _)| name.as_str()))?;
     Some(json!({ name.as_str(): digest }))
 }
 
-/// JSON in the canonical form of RFC 8785: no spaces, members sorted by UTF-16 code units, numbers as ECMAScript
-/// writes them, strings with the shortest escapes.
+/// JSON in the canonical form of RFC 8785: no white space, members sorted by UTF-16 code units, numbers as in
+/// ECMAScript, shortest escapes.
 pub fn canonical_json(value: &Value) -> String {
     let mut out = String::new();
     write_canonical(value, &mut out);
@@ -124,7 +125,7 @@ fn write_canonical(value: &Value, out: &mut String) {
 
 fn write_members(members: &Map<String, Value>, out: &mut String) {
     let mut sorted: Vec<(&String, &Value)> = members.iter().collect();
-    // RFC 8785 section 3.2.3; it differs from the order of UTF-8 bytes beyond the basic plane.
+    // RFC 8785 section 3.2.3; outside the basic plane this differs from UTF-8 byte order.
     sorted.sort_by(|(a, _), (b, _)| a.encode_utf16().cmp(b.encode_utf16()));
     out.push('{');
     for (index, (name, member)) in sorted.into_iter().enumerate() {
@@ -138,7 +139,7 @@ fn write_members(members: &Map<String, Value>, out: &mut String) {
     out.push('}');
 }
 
-/// RFC 8785 section 3.2.2.2: only what must be escaped is, and in the short form where there is one.
+/// RFC 8785 section 3.2.2.2: escapes only what must be escaped, in the short form where one exists.
 fn write_string(text: &str, out: &mut String) {
     out.push('"');
     for character in text.chars() {
@@ -157,8 +158,8 @@ fn write_string(text: &str, out: &mut String) {
     out.push('"');
 }
 
-/// RFC 8785 section 3.2.2.3. Integers keep all their digits: the reference implementation hashes ports and AS numbers
-/// so, and none comes near 2^53.
+/// RFC 8785 section 3.2.2.3. Integers keep all digits, as the reference implementation hashes ports and AS numbers;
+/// none of them comes near 2^53.
 fn canonical_number(number: &Number) -> String {
     match number.as_f64() {
         Some(float) if number.is_f64() => ecmascript_float(float),
@@ -166,7 +167,7 @@ fn canonical_number(number: &Number) -> String {
     }
 }
 
-/// `Number::toString` of ECMAScript: plain digits from 1e-6 up to 1e21, an exponent outside.
+/// ECMAScript `Number::toString`: plain digits from 1e-6 up to 1e21, an exponent outside that range.
 fn ecmascript_float(float: f64) -> String {
     if float == 0.0 {
         return "0".to_owned();
@@ -174,7 +175,7 @@ fn ecmascript_float(float: f64) -> String {
     if (1e-6..1e21).contains(&float.abs()) {
         return float.to_string();
     }
-    // Rust writes 1e21 and 1.5e-7 with the same shortest digits; ECMAScript puts a plus before a positive exponent.
+    // Rust and ECMAScript give the same shortest digits, but ECMAScript writes a plus before a positive exponent.
     let text = format!("{float:e}");
     match text.split_once('e') {
         Some((digits, exponent)) if !exponent.starts_with('-') => format!("{digits}e+{exponent}"),
@@ -186,7 +187,7 @@ fn ecmascript_float(float: f64) -> String {
 mod tests {
     use super::*;
 
-    /// Made with the reference implementation of OASIS (stix2 3.0.2).
+    /// Generated with the OASIS reference implementation (stix2 3.0.2).
     const VECTORS: [(&str, &str, &str); 12] = [
         (
             "ipv4-addr",
@@ -310,7 +311,7 @@ mod tests {
         let expected =
             "{\"a\":\"\\u0001\u{7f}\\t\\\"\\\\/é\",\"b\":[1,2,1e+21,1.5e-7,0.000001,0,333333333.3333333]}";
         assert_eq!(canonical_json(&value), expected);
-        // U+1F600 is a surrogate pair (D83D …) and sorts before U+FB33, against the order of code points.
+        // U+1F600 is a surrogate pair (D83D …), so it sorts before U+FB33, contrary to code-point order.
         let keys = json!({"\u{fb33}": 1, "\u{1f600}": 2});
         assert_eq!(canonical_json(&keys), "{\"\u{1f600}\":2,\"\u{fb33}\":1}");
     }

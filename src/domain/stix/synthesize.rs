@@ -1,12 +1,12 @@
-//! STIX objects for what did not come in as STIX: from MISP, OSINT, analysts, reports and reviewed texts.
+//! STIX objects for nodes of other sources: MISP, OSINT, analysts, reports and reviewed texts.
 //!
-//! Invariants: every object is valid by the schemas of this service whatever the node holds; the same row gives the
-//! same id each time; nothing is invented: an indicator whose value can't be looked for is a note, not a pattern that
-//! never matches. A `tlp:` tag never becomes a label: the marking of the row is the one that counts, and readers take
-//! a label before the marking. Marking and confidence are added by the exporter.
+//! Invariants: every object passes the schemas of this service, whatever the node contains, and the same row always
+//! gives the same id. Nothing is invented: an indicator without a searchable value becomes a note rather than a
+//! pattern that never matches. A `tlp:` tag never becomes a label, because readers prefer labels over the row's
+//! marking. The exporter adds marking and confidence.
 //!
-//! Ids: rows have UUIDv5 ids, and STIX 2.1 (section 2.9) reserves version 5 for cyber-observables and asks for
-//! version 4 elsewhere. The id of an object is the row's with the version changed, so it is stable and looks as asked.
+//! Ids: rows have UUIDv5 ids, but STIX 2.1 (section 2.9) reserves version 5 for cyber-observables and asks for
+//! version 4 elsewhere. An object's id is the row's with the version changed, so it is stable and conforming.
 
 mod fields;
 mod indicator;
@@ -24,17 +24,17 @@ use fields::{
     url_references,
 };
 
-/// What an object is made of.
+/// The input for one object.
 #[derive(Debug, Clone, Copy)]
 pub struct Origin<'a> {
     /// The id of the row.
     pub id: Uuid,
     pub node: &'a KgNode,
-    /// The `id` of [`workspace_identity`]: who made the object.
+    /// The `id` of [`workspace_identity`], the creator of the object.
     pub identity_id: &'a str,
 }
 
-/// Galaxy types and kinds whose entries are malware; others of type `tool` are tools.
+/// Galaxy types and kinds whose entries are malware; other entries of type `tool` are tools.
 const MALWARE: [&str; 13] = [
     "malware",
     "malpedia",
@@ -64,7 +64,7 @@ pub fn object_of(facts: &Origin<'_>) -> Map<String, Value> {
     }
 }
 
-/// The relationship object of an edge; the two ids are of the objects that go out.
+/// The relationship object of an edge; the two ids are those of the exported objects.
 pub fn relationship_of(
     id: Uuid,
     source_stix_id: &str,
@@ -83,7 +83,7 @@ pub fn relationship_of(
     object
 }
 
-/// The identity that stands for a workspace: the creator of what is made here.
+/// The identity of a workspace, the creator of synthesized objects.
 pub fn workspace_identity(id: Uuid, name: &str, created: DateTime<Utc>) -> Map<String, Value> {
     let mut object = core("identity", id, created);
     object.insert("name".to_owned(), name_or(name, "unnamed workspace").into());
@@ -91,7 +91,7 @@ pub fn workspace_identity(id: Uuid, name: &str, created: DateTime<Utc>) -> Map<S
     object
 }
 
-/// `type--UUID` of an object made from a row.
+/// The `type--UUID` id of an object made from a row.
 fn stix_id(stix_type: &str, row: Uuid) -> String {
     let random = Builder::from_bytes(row.into_bytes())
         .with_variant(Variant::RFC4122)
@@ -111,7 +111,7 @@ fn core(stix_type: &str, row: Uuid, created: DateTime<Utc>) -> Map<String, Value
     object
 }
 
-/// What every object made of a node has: core, creator, labels, references.
+/// Properties common to all objects of nodes: core, creator, labels, references.
 fn base(stix_type: &str, facts: &Origin<'_>, references: Vec<Value>) -> Map<String, Value> {
     let node = facts.node;
     let mut object = core(stix_type, facts.id, node.ingested_at);
@@ -168,7 +168,7 @@ fn technique(facts: &Origin<'_>) -> Map<String, Value> {
         "attack-pattern"
     };
     let mut object = named(stix_type, facts, references);
-    // Nodes may be called "Name - T1059" to tell techniques of one name apart; in STIX the reference does.
+    // Node names may be "Name - T1059" to distinguish techniques with one name; in STIX the reference does that.
     let bare = node
         .name
         .strip_suffix(id.as_str())
@@ -196,14 +196,14 @@ fn tool(facts: &Origin<'_>) -> Map<String, Value> {
     let mut object = named(stix_type, facts, known_references(node, &["S"]));
     put_aliases(&mut object, node);
     if malware {
-        // A name in a report is the name of a family; samples are indicators here.
+        // A malware name denotes a family; samples become indicators here.
         object.insert("is_family".to_owned(), true.into());
         fill_times(&mut object, &node.properties);
     }
     object
 }
 
-/// What the source says it is; when it does not say, what the name is known to be.
+/// Whether the source says that it is malware, or else the name is known as malware.
 fn is_malware(node: &KgNode) -> bool {
     let said = ["galaxy_type", "kind", "stix_type"].map(|key| property(node, key));
     if said
@@ -219,7 +219,7 @@ fn is_malware(node: &KgNode) -> bool {
     known.is_some_and(|entry| entry.kind == EntityKind::Malware)
 }
 
-/// A report must refer to something; what it is about is in relationships, so it refers to who took it in.
+/// A report must refer to something. Its subjects are in relationships, so it refers to the workspace identity.
 fn report(facts: &Origin<'_>) -> Map<String, Value> {
     let mut object = named("report", facts, Vec::new());
     let created = object.get("created").cloned().unwrap_or_default();

@@ -14,7 +14,7 @@ use crate::domain::error::DomainError;
 use crate::http::AppState;
 use crate::store::AuditFilter;
 
-/// Farthest page: skipping costs time, `to` reaches farther for less.
+/// Largest offset: skipping rows is slow, and filtering by `to` reaches further back at less cost.
 const MAX_OFFSET: u32 = 1_000_000;
 
 const COLUMNS: [&str; 11] = [

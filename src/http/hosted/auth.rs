@@ -16,7 +16,7 @@ use crate::http::AppState;
 use crate::http::body;
 use crate::http::client_ip::client_ip;
 
-/// A sign-in body is small; a larger one is refused unread.
+/// Sign-in bodies are small; larger ones are refused unread.
 const BODY_LIMIT: usize = 16 * 1024;
 
 #[derive(Deserialize)]
@@ -69,7 +69,7 @@ pub(super) fn configure(cfg: &mut web::ServiceConfig) {
     cfg.service(resource("/api/auth/me").route(web::get().to(me)));
 }
 
-/// Exchanges e-mail address and password for a token.
+/// Exchanges an e-mail address and password for a token.
 async fn login(
     request: HttpRequest,
     state: web::Data<AppState>,
@@ -111,7 +111,7 @@ async fn login(
     }))
 }
 
-/// Who the caller is.
+/// The authenticated caller.
 async fn me(caller: Guarded<SignedInOnly>) -> HttpResponse {
     let by = caller.by;
     let workspace = WorkspaceAnswer {

@@ -10,10 +10,10 @@ use serde::Serialize;
 use crate::domain::error::DomainError;
 use crate::http::problem::{self, Problem};
 
-/// How many objects an export left out because a marking of theirs is not defined.
+/// Response header with the number of objects withheld from an export because one of their markings is undefined.
 pub const HELD_BACK: HeaderName = HeaderName::from_static("x-held-back");
 
-/// Body of every non-2xx answer.
+/// Body of every non-2xx response.
 #[derive(Serialize)]
 struct ErrorBody<'a> {
     error: String,
@@ -21,10 +21,10 @@ struct ErrorBody<'a> {
     details: Option<&'a str>,
 }
 
-/// An error on its way to a client of the hosted API.
+/// An error response of the hosted API.
 #[derive(Debug)]
 pub enum HostedError {
-    /// A status with a text of the contract.
+    /// A status with a fixed text defined by the API contract.
     Says(StatusCode, &'static str),
     Domain(DomainError),
 }

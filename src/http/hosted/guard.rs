@@ -1,4 +1,4 @@
-//! Permission as an extractor type: a handler that takes `Guarded<RecallRead>` can't forget to ask.
+//! Permissions as an extractor type: a handler that takes `Guarded<RecallRead>` can't skip the check.
 
 use std::future::Future;
 use std::marker::PhantomData;
@@ -22,11 +22,11 @@ use crate::http::client_ip::client_ip;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// What a route needs of its caller.
+/// What a route requires of its caller.
 pub trait Needs: 'static {
-    /// The permission, if the route needs one beyond being signed in.
+    /// The permission, if the route requires more than a signed-in caller.
     const PERMISSION: Option<Permission>;
-    /// The workspace feature, if the route needs one.
+    /// The workspace feature, if the route requires one.
     const FEATURE: Option<&'static str>;
 }
 
@@ -56,7 +56,7 @@ needs! {
     Admin: Some(Permission::Admin), None;
 }
 
-/// The caller, authenticated, inside its workspace's rate limit and permitted.
+/// The caller: authenticated, within its workspace's rate limit, and authorised.
 pub struct Guarded<N> {
     pub by: Principal,
     _needs: PhantomData<N>,
@@ -84,7 +84,7 @@ impl<N: Needs> FromRequest for Guarded<N> {
     }
 }
 
-/// Authenticates the caller and takes one request out of its workspace's bucket.
+/// Authenticates the caller and takes one request from its workspace's rate-limit bucket.
 async fn admit(request: &HttpRequest) -> Result<Principal, DomainError> {
     let state = request
         .app_data::<web::Data<AppState>>()
@@ -93,13 +93,13 @@ async fn admit(request: &HttpRequest) -> Result<Principal, DomainError> {
     let presented = presented(request)?;
     let by = state.identity.call(Authenticate { presented, ip }).await?;
     let take = TakeRequest {
-        // One for the whole workspace, or each key made would bring a rate of its own.
+        // One bucket per workspace: otherwise every new API key would raise the limit.
         bucket: format!("workspace {}", by.workspace.id),
         limit: state.settings.tier_limit(by.workspace.tier),
         window: HOUR,
     };
     let rate = state.limiter.call(take).await?;
-    // The middleware writes the RateLimit headers from this, whatever the answer becomes.
+    // The middleware writes the RateLimit headers from this, whatever the response.
     request.extensions_mut().insert(rate);
     if !rate.allowed {
         return Err(DomainError::RateLimited {
@@ -109,7 +109,7 @@ async fn admit(request: &HttpRequest) -> Result<Principal, DomainError> {
     Ok(by)
 }
 
-/// The credential of the request: a bearer token, an API key in either header, not two different ones.
+/// The credential of the request: a bearer token, or an API key in either header. Two different ones are an error.
 fn presented(request: &HttpRequest) -> Result<Presented, DomainError> {
     const MISSING: DomainError = DomainError::Unauthenticated("invalid or missing credentials");
     let header = |name: &str| -> Result<Option<SecretString>, DomainError> {

@@ -1,4 +1,4 @@
-//! Health: no credentials, no database.
+//! Health check: needs no credentials and no database.
 
 use actix_web::middleware::from_fn;
 use actix_web::{HttpResponse, web};

@@ -1,4 +1,4 @@
-//! Ways in: STIX bundles, OSINT items, MISP events, analyst entries, reports.
+//! Ingest endpoints: STIX bundles, OSINT items, MISP events, analyst entries, reports.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use crate::domain::stix::objects::Objects;
 use crate::http::{AppState, body, weight};
 use crate::store::IngestResult;
 
-/// Body of a successful ingest.
+/// Response body of a successful ingest.
 #[derive(Serialize)]
 struct IngestAnswer<R> {
     success: bool,
@@ -70,7 +70,7 @@ pub(super) fn configure(cfg: &mut web::ServiceConfig) {
     cfg.service(resource("/api/ingest/report").route(web::post().to(drafts::<Report>)));
 }
 
-/// Takes a STIX 2.1 bundle, or a bare array of STIX objects.
+/// Ingests a STIX 2.1 bundle, or a bare array of STIX objects.
 async fn stix(
     caller: Guarded<RecallWrite>,
     state: web::Data<AppState>,
@@ -98,7 +98,7 @@ fn read_bundle(body: Vec<u8>) -> Result<(Objects, Defaults), DomainError> {
     bundle::read(body, clock::now())
 }
 
-/// Takes what a way in other than STIX brings.
+/// Ingests the body of any source other than STIX.
 async fn drafts<W: WayIn>(
     caller: Guarded<RecallWrite>,
     state: web::Data<AppState>,

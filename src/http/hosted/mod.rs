@@ -35,7 +35,7 @@ pub fn configure(cfg: &mut web::ServiceConfig) {
     cfg.default_service(web::route().to(no_route::<HostedError>));
 }
 
-/// The body of a way in, with its load: the message that is made of it must carry it.
+/// Reads an ingest body. The message made from it must carry the returned load.
 async fn body_of<T: Send + 'static>(
     by: &Principal,
     state: &AppState,
@@ -46,7 +46,7 @@ async fn body_of<T: Send + 'static>(
     body::counted(payload, limit, &state.bodies, Some(by.workspace.id), parse).await
 }
 
-/// An id in a path; one that is no UUID names nothing, like one that is unknown.
+/// Parses an id from a path. A malformed UUID is reported as not found, like an unknown id.
 fn id_of(text: &str, what: &'static str) -> Result<Uuid, DomainError> {
     text.parse().map_err(|_| DomainError::NotFound(what))
 }

@@ -1,4 +1,4 @@
-//! One node or one evidence record, by its id.
+//! A single node or evidence record, by id.
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
@@ -16,7 +16,7 @@ use crate::store::Page;
 
 const DEFAULT_LIMIT: u32 = 100;
 const MAX_LIMIT: u32 = 1000;
-/// The engine passes over what comes before a page one by one.
+/// Largest offset: the engine skips the preceding rows one by one.
 const MAX_OFFSET: u32 = 1_000_000;
 
 #[derive(Serialize)]
@@ -33,7 +33,7 @@ pub(super) fn configure(cfg: &mut web::ServiceConfig) {
     cfg.service(resource("/api/evidence/{id}").route(web::get().to(evidence)));
 }
 
-/// A node with a page of its relationships and its newest evidence.
+/// A node with one page of its relationships and its newest evidence.
 async fn node(
     caller: Guarded<RecallRead>,
     request: HttpRequest,

@@ -1,4 +1,4 @@
-//! Query strings, read so that an error names the parameter and the rule.
+//! Query strings, parsed so that an error names the parameter and the rule.
 
 use std::collections::HashMap;
 use std::str::FromStr;
@@ -8,19 +8,19 @@ use chrono::{DateTime, Utc};
 
 use crate::domain::error::DomainError;
 
-/// The parameters of one request.
+/// The query parameters of one request.
 #[derive(Debug)]
 pub struct Params(HashMap<String, String>);
 
 impl Params {
-    /// Reads the query string.
+    /// Parses the query string.
     pub fn of(request: &HttpRequest) -> Result<Self, DomainError> {
         web::Query::<HashMap<String, String>>::from_query(request.query_string())
             .map(|query| Self(query.into_inner()))
             .map_err(|_| DomainError::invalid("query string", "is not well-formed"))
     }
 
-    /// A text that must be there and must not be empty.
+    /// A required, non-empty text.
     pub fn text(&self, name: &str) -> Result<String, DomainError> {
         match self.0.get(name).map(|text| text.trim()) {
             None | Some("") => Err(DomainError::invalid(name, "is required and must not be empty")),
@@ -31,7 +31,7 @@ impl Params {
         }
     }
 
-    /// A number inside a range, or its default.
+    /// A number from `least` to `most`, or `default` if absent.
     pub fn number(&self, name: &str, default: u32, least: u32, most: u32) -> Result<u32, DomainError> {
         let Some(text) = self.0.get(name) else {
             return Ok(default);
@@ -45,7 +45,7 @@ impl Params {
         })
     }
 
-    /// `true` or `false`, or its default.
+    /// `true` or `false`, or `default` if absent.
     pub fn flag(&self, name: &str, default: bool) -> Result<bool, DomainError> {
         match self.0.get(name).map(String::as_str) {
             None => Ok(default),
@@ -55,7 +55,7 @@ impl Params {
         }
     }
 
-    /// A value of a type that names its own rule.
+    /// A value of a type whose parse error states the rule.
     pub fn parsed<T: FromStr<Err: ToString>>(&self, name: &str) -> Result<Option<T>, DomainError> {
         let parse = |text: &String| {
             text.parse::<T>()
@@ -76,7 +76,7 @@ impl Params {
     /// An RFC 3339 time.
     pub fn time(&self, name: &str) -> Result<Option<DateTime<Utc>>, DomainError> {
         let parse = |text: &String| {
-            // A `+` that was not escaped arrives as a space.
+            // An unescaped `+` arrives as a space.
             DateTime::parse_from_rfc3339(&text.replace(' ', "+"))
                 .map(|time| time.with_timezone(&Utc))
                 .map_err(|_| DomainError::invalid(name, "must be an RFC 3339 date-time"))

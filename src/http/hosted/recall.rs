@@ -18,7 +18,7 @@ use crate::http::AppState;
 const STIX_JSON: &str = "application/stix+json;version=2.1";
 const DEFAULT_LIMIT: u32 = 20;
 const MAX_LIMIT: u32 = 100;
-/// Longest query in characters: more only costs time.
+/// Longest query, in characters.
 const MAX_QUERY: usize = 4000;
 
 #[derive(Serialize)]
@@ -45,7 +45,7 @@ pub(super) fn configure(cfg: &mut web::ServiceConfig) {
     cfg.service(resource("/api/recall/sessions/{id}/export.stix").route(web::get().to(export)));
 }
 
-/// Blended or structured search; makes a session.
+/// Blended or structured search; creates a session.
 async fn search(
     caller: Guarded<RecallRead>,
     request: HttpRequest,
@@ -73,7 +73,7 @@ async fn search(
     }))
 }
 
-/// Pure vector search; makes no session.
+/// Pure vector search; creates no session.
 async fn semantic(
     caller: Guarded<RecallRead>,
     request: HttpRequest,
@@ -110,7 +110,7 @@ async fn session(
     Ok(HttpResponse::Ok().json(found))
 }
 
-/// The session as a STIX 2.1 bundle.
+/// A recall session as a STIX 2.1 bundle.
 async fn export(
     caller: Guarded<RecallRead>,
     state: web::Data<AppState>,

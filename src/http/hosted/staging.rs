@@ -19,7 +19,7 @@ use crate::http::body;
 use crate::store::Decision;
 
 const MIN_CHARS: usize = 10;
-/// Longest text of one preview, in bytes.
+/// Longest text of a preview, in bytes.
 const MAX_TEXT: usize = 1 << 20;
 const MAX_SESSION: usize = 200;
 /// Largest body of a decision, in bytes.
@@ -98,7 +98,7 @@ async fn preview(
         default_confidence: body.default_confidence.map(Confidence::value),
     };
     let view = state.staging.call_with(message, load).await?;
-    // Where the commit had to wait, what was accepted is no node yet.
+    // When the commit was deferred, accepted entities have no node yet.
     let committed = view
         .entities
         .iter()
@@ -139,7 +139,7 @@ fn check(body: &PreviewBody) -> Result<(), DomainError> {
     Ok(())
 }
 
-/// A batch with its entities.
+/// A staging batch with its entities.
 async fn batch(
     caller: Guarded<RecallWrite>,
     state: web::Data<AppState>,
@@ -153,7 +153,7 @@ async fn batch(
     }))
 }
 
-/// Commits what was decided.
+/// Commits the decided entities of a batch.
 async fn commit(
     caller: Guarded<RecallWrite>,
     state: web::Data<AppState>,
@@ -167,7 +167,7 @@ async fn commit(
     }))
 }
 
-/// Decides about a staged entity.
+/// Records the decision on a staged entity.
 async fn decide(
     caller: Guarded<RecallWrite>,
     state: web::Data<AppState>,

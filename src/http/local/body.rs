@@ -1,4 +1,4 @@
-//! Bodies and query strings on their way to their fields.
+//! Reads bodies and query strings into fields.
 
 use actix_web::{HttpRequest, web};
 use serde_json::value::RawValue;
@@ -11,16 +11,16 @@ use super::validate::{Fields, issue, no_body};
 use crate::capacity::Load;
 use crate::http::body;
 
-/// Room for names, numbers, blanks and fields nobody knows, in bytes.
+/// Allowance for field names, numbers, whitespace and unknown fields, in bytes.
 const ROOM: usize = 64 * 1024;
 
-/// The largest body whose fields have so many characters, however they are escaped, in bytes.
+/// Size limit, in bytes, of a body whose fields have `chars` characters in total, however they are escaped.
 pub(super) fn limit_for(state: &LocalState, chars: usize) -> usize {
     state.settings().web.body_limit.min(ROOM + BYTES_PER_CHAR * chars)
 }
 
-/// Reads the fields of a JSON body of at most `limit` bytes, and nothing else of it. The load must be kept until the
-/// work that comes of them ends. The content type is not looked at.
+/// Reads the known fields of a JSON body of at most `limit` bytes. The load must be kept until the work on them ends.
+/// The content type is ignored.
 pub(super) async fn fields_of<T: Send + 'static>(
     state: &LocalState,
     payload: web::Payload,
@@ -37,7 +37,7 @@ pub(super) async fn fields_of<T: Send + 'static>(
     body::counted(payload, limit, &state.bodies, None, read).await
 }
 
-/// Reads a small JSON body of any shape; an empty one is null.
+/// Reads a small JSON body of any shape. An empty body is null.
 pub(super) async fn json_body(
     state: &LocalState,
     payload: web::Payload,
@@ -62,7 +62,7 @@ pub(super) fn query_of<T>(
     fields.done(taken)
 }
 
-/// The text of a body, checked to be JSON; none where there is nothing.
+/// The text of a body, checked to be JSON; `None` if it is blank.
 fn json_of(bytes: &[u8]) -> Result<Option<&str>, LocalError> {
     let text = std::str::from_utf8(bytes).map_err(|_| LocalError::UNREADABLE)?;
     if text.trim().is_empty() {
@@ -72,7 +72,7 @@ fn json_of(bytes: &[u8]) -> Result<Option<&str>, LocalError> {
     Ok(Some(text))
 }
 
-/// Whether the text is JSON.
+/// Checks that the text is JSON.
 fn check(text: &str) -> Result<(), LocalError> {
     let checked: Result<Checked, _> = serde_json::from_str(text);
     checked.map(drop).map_err(|error| {
@@ -93,7 +93,7 @@ const NAME: &str = "Expecting property name enclosed in double quotes";
 const VALUE: &str = "Expecting value";
 const COMMA: &str = "Expecting ',' delimiter";
 
-/// The characters before what is wrong, and the words for it that clients of the API know.
+/// The offset of a syntax error, in characters, and the message that clients of the API expect.
 fn broken(text: &str, error: &serde_json::Error) -> (usize, &'static str) {
     let message = error.to_string();
     if message.contains("invalid escape") || message.contains("surrogate") {
@@ -119,7 +119,7 @@ fn broken(text: &str, error: &serde_json::Error) -> (usize, &'static str) {
     } else if message.contains("a list") && ending.last != Some('[') {
         COMMA
     } else {
-        // A word or number that ends early is wrong from its start.
+        // A truncated word or number is reported at its start.
         return match ending.word {
             0 => (end, VALUE),
             word => (ending.chars - word, VALUE),
@@ -128,16 +128,16 @@ fn broken(text: &str, error: &serde_json::Error) -> (usize, &'static str) {
     (end, said)
 }
 
-/// How a text that ends too early ends, in characters.
+/// How a truncated JSON text ends. Lengths are in characters.
 #[derive(Debug, Default)]
 struct Ending {
     chars: usize,
     last: Option<char>,
-    /// Where the last string begins, and whether it ends.
+    /// Where the last string begins, and whether it is closed.
     string: Option<(usize, bool)>,
-    /// What stands before the last string, but for blanks.
+    /// The last non-blank character before the last string.
     before_string: Option<char>,
-    /// Length of the word or number that the text ends with.
+    /// Length of the trailing word or number.
     word: usize,
 }
 
@@ -166,19 +166,19 @@ impl Ending {
     }
 }
 
-/// Bytes before the place of an error.
+/// Byte offset of an error.
 fn at(text: &str, error: &serde_json::Error) -> usize {
     let lines = text.split_inclusive('\n').take(error.line().saturating_sub(1));
     lines.map(str::len).sum::<usize>() + error.column().saturating_sub(1)
 }
 
-/// The text before a place that may be inside a character or behind the end.
+/// The text up to `at`, which may be inside a character or past the end.
 fn head(text: &str, at: usize) -> &str {
     let mut ends = (0..=at.min(text.len())).rev();
     ends.find_map(|end| text.get(..end)).unwrap_or_default()
 }
 
-/// An escape is wrong from its backslash, or from what follows `\\`.
+/// An invalid escape is reported at its backslash; an invalid `\u` escape one character further.
 fn bad_escape(text: &str, at: usize) -> (usize, &'static str) {
     let start = head(text, at + 1).rfind('\\').unwrap_or(0);
     let chars = text.get(..start).map_or(0, |before| before.chars().count());
@@ -189,7 +189,7 @@ fn bad_escape(text: &str, at: usize) -> (usize, &'static str) {
     }
 }
 
-/// What is wrong, in the words clients of the API know.
+/// The error message that clients of the API expect.
 fn words(error: &str) -> &'static str {
     for (ours, theirs) in [
         ("key must be a string", NAME),
@@ -207,7 +207,7 @@ fn words(error: &str) -> &'static str {
     VALUE
 }
 
-/// The query string as an object of texts; of a name given twice the last counts.
+/// The query string as a JSON object of strings. If a name is repeated, its last value wins.
 pub(super) fn query(request: &HttpRequest) -> Map<String, Value> {
     let Ok(pairs) = web::Query::<Vec<(String, String)>>::from_query(request.query_string()) else {
         return Map::new();

@@ -1,4 +1,4 @@
-//! Settings: what is in effect, what needs a restart, and changes.
+//! Settings: effective values, those that need a restart, and changes.
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde_json::json;
@@ -7,7 +7,7 @@ use super::body::json_body;
 use super::error::LocalError;
 use super::{LocalState, address_of, guarded};
 
-/// Largest change, in bytes: all settings together are a few kilobytes.
+/// Largest change, in bytes; all settings together take a few kilobytes.
 const BODY_LIMIT: usize = 256 * 1024;
 
 pub(super) fn configure(cfg: &mut web::ServiceConfig) {

@@ -17,7 +17,7 @@ pub(super) const NO_CAPACITY: &str = "Write capacity exhausted; retry shortly";
 pub(super) const BAD_FORMAT: &str = "Unsupported synthesis format";
 const INTERNAL: &str = "Internal Server Error";
 
-/// One broken rule of a request, in the shape that clients of the API know.
+/// A validation error in the shape that clients of the API expect.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Issue {
     #[serde(rename = "type")]
@@ -29,22 +29,22 @@ pub struct Issue {
     pub ctx: Option<Value>,
 }
 
-/// An error on its way to a client of the local API.
+/// An error response of the local API.
 #[derive(Debug)]
 pub enum LocalError {
-    /// A status with a text of the contract.
+    /// A status with a fixed text defined by the API contract.
     Says(StatusCode, &'static str),
-    /// 422.
+    /// 422 Unprocessable Content.
     Issues(Vec<Value>),
     Domain(DomainError),
 }
 
 impl LocalError {
-    /// A body that is not text, or not JSON that can be read.
+    /// The body is not UTF-8, or not readable JSON.
     pub(super) const UNREADABLE: Self =
         Self::Says(StatusCode::BAD_REQUEST, "There was an error parsing the body");
 
-    /// 422 for these issues.
+    /// A 422 with these issues.
     pub fn issues<T: Serialize>(issues: &[T]) -> Self {
         Self::Issues(issues.iter().map(|issue| json!(issue)).collect())
     }

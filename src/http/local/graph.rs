@@ -10,13 +10,13 @@ use super::{LocalState, guarded};
 use crate::domain::memory::view::Page;
 use crate::local::EntityFilter;
 
-/// Nodes or edges in one answer.
+/// Most nodes or edges in one response.
 const MAX_PAGE: usize = 10_000;
 const MAX_ENTITIES: usize = 500;
 const DEFAULT_ENTITIES: usize = 50;
-/// An offset has no bound of its own; behind the end there is nothing.
+/// The API sets no limit on offsets; past the end the result is empty.
 const MAX_OFFSET: usize = usize::MAX >> 1;
-/// Longest filter in characters.
+/// Longest filter, in characters.
 const MAX_FILTER: usize = 500;
 
 pub(super) fn configure(cfg: &mut web::ServiceConfig) {
@@ -32,7 +32,7 @@ fn page(fields: &mut Fields<'_>, default: usize, max: usize) -> Page {
     }
 }
 
-/// Types and tiers are written in small letters.
+/// Lowercases a filter: types and tiers are stored in lower case.
 fn lower(filter: Option<String>) -> Option<String> {
     filter.map(|filter| filter.to_lowercase())
 }

@@ -1,8 +1,8 @@
-//! Who may call: whoever has the key, or, where none is set, whoever is on this machine.
+//! Access control: callers with the key, or, if none is configured, callers on this machine.
 //!
-//! Every call that is let in or guesses a key counts against a window: a right key against its own, anything else
-//! against the caller's address, so that guessing is as limited as everything else. Without a key the caller must also
-//! be no foreign web page: a browser on this machine would lend it its address.
+//! Every admitted call and every failed key attempt counts against a rate-limit window. A correct key has its own
+//! window; everything else is counted by the caller's address, so that guessing keys is limited too. Without a key,
+//! requests from foreign web pages are refused: a local browser would send them from a loopback address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -21,7 +21,7 @@ use crate::domain::error::DomainError;
 
 const FOREIGN_PAGE: &str = "Requests of web pages from elsewhere are refused while no API key is set";
 
-/// Lets a request through or answers in its place.
+/// Forwards the request, or answers it with an error.
 pub(super) async fn admit(
     request: ServiceRequest,
     next: Next<impl MessageBody + 'static>,
@@ -39,7 +39,7 @@ async fn check(request: &ServiceRequest) -> Result<(), LocalError> {
     let address = address_of(request.request());
     let known = state.key.map(|key| has_key(request.headers(), key));
     if known.is_none() {
-        // Not counted: a page from elsewhere must not use up the window of who sits at this machine.
+        // Not counted: a foreign page must not exhaust the window of the local user.
         if !is_this_machine(address) {
             return Err(LocalError::Says(StatusCode::SERVICE_UNAVAILABLE, SET_A_KEY));
         }
@@ -66,15 +66,15 @@ async fn check(request: &ServiceRequest) -> Result<(), LocalError> {
     Ok(())
 }
 
-/// Whether an address is one of the two that the contract calls loopback, IPv4-mapped or not. The rest of 127.0.0.0/8 is
-/// what proxies and containers of this machine may use for callers from elsewhere.
+/// Whether an address is one of the two that the contract calls loopback, IPv4-mapped or not. The rest of 127.0.0.0/8
+/// is excluded because local proxies and containers may use it for remote callers.
 fn is_this_machine(address: IpAddr) -> bool {
     let address = address.to_canonical();
     address == IpAddr::V4(Ipv4Addr::LOCALHOST) || address == IpAddr::V6(Ipv6Addr::LOCALHOST)
 }
 
-/// The address whose window a caller uses: of IPv6 the network, since one host has all addresses of it (RFC 4291
-/// section 2.5.1), and this machine has one, whichever of its own addresses a program takes.
+/// The address that a caller's window is keyed by. IPv6 uses the /64 network, as one host owns all its addresses (RFC
+/// 4291 section 2.5.1). All loopback addresses share one window.
 fn window_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         own if own.is_loopback() => IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -83,7 +83,7 @@ fn window_of(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Whether the key is right; how long that takes tells nothing about it. A key in `X-API-Key` counts alone.
+/// Compares the key in constant time. A key in `X-API-Key` takes precedence.
 fn has_key(headers: &HeaderMap, key: [u8; 32]) -> bool {
     let own = headers
         .get("x-api-key")
@@ -104,8 +104,8 @@ fn bearer(value: &[u8]) -> Option<&[u8]> {
         .then_some(token.trim_ascii())
 }
 
-/// Whether a browser sent this for a page that is not this service's own: by a name that only looks like this machine
-/// (DNS rebinding), or from another origin. Programs send neither `Origin` nor `Sec-Fetch-Site`.
+/// Whether a browser sent this request for a foreign page: via DNS rebinding, or from another origin. Non-browser
+/// clients send neither `Origin` nor `Sec-Fetch-Site`.
 fn is_foreign_page(headers: &HeaderMap) -> bool {
     let (Ok(host), Ok(origin), Ok(site)) = (
         only(headers, HOST.as_str()),
@@ -129,7 +129,7 @@ fn is_foreign_page(headers: &HeaderMap) -> bool {
     strange_host || other_origin || cross_site
 }
 
-/// The text of a header; an error when it is given twice or is no text, which no browser and no honest program does.
+/// The text of a header. A repeated or non-text header is an error; no browser or honest client sends one.
 fn only<'h>(headers: &'h HeaderMap, name: &str) -> Result<Option<&'h str>, ()> {
     let mut values = headers.get_all(name);
     let Some(value) = values.next() else {

@@ -1,4 +1,4 @@
-//! JSON as it was sent: checked once, and read only where a field asks for it. No tree is made of it.
+//! Raw JSON input: checked once, and decoded only where a field needs it. No value tree is built.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Vis
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// The fields of all bodies of the API; what else a body holds is passed over.
+/// The fields of all request bodies of the API; unknown fields are ignored.
 const KNOWN: [&str; 9] = [
     "query",
     "k",
@@ -18,23 +18,23 @@ const KNOWN: [&str; 9] = [
     "items",
     "format",
 ];
-/// Longest input that an error repeats, in characters of its JSON.
+/// Longest input that an error echoes, in characters of JSON.
 const SHOWN: usize = 200;
-/// JSON of more bytes is not looked at to see whether it would be short without its blanks.
+/// JSON longer than this, in bytes, is never echoed, even if it would be short without its whitespace.
 const LOOKED_AT: usize = 4096;
-/// Most bytes of JSON for one character: two escapes of six.
+/// Most bytes of JSON per character: two escapes of six bytes each.
 pub(super) const BYTES_PER_CHAR: usize = 12;
 
-/// A value as it was sent.
+/// A value as received.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Input<'a> {
     Json(&'a RawValue),
-    /// A parameter of the query string.
+    /// A query parameter.
     Parameter(&'a Value),
 }
 
 impl<'a> Input<'a> {
-    /// The value, of lists and objects only their kind.
+    /// The value; lists and objects come back empty, as only their kind matters.
     pub(super) fn scalar(self) -> Value {
         match self {
             Self::Parameter(value) => value.clone(),
@@ -46,7 +46,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Whether it is a text that must have more characters than `max`, told without reading it.
+    /// Whether this is a text that must be longer than `max` characters, judged by its size alone.
     pub(super) fn is_text_beyond(self, max: usize) -> bool {
         match self {
             Self::Parameter(_) => false,
@@ -57,7 +57,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// What an error shows of it: itself if it is short, else its size.
+    /// The input as an error shows it: the value if it is short, otherwise its size.
     pub(super) fn shown(self) -> Value {
         match self {
             Self::Parameter(value) => shown(value),
@@ -66,7 +66,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// The first `most` entries of a list and how many it has; `None` when it is no list.
+    /// The first `most` entries of a list and its length; `None` if it is not a list.
     pub(super) fn entries(self, most: usize) -> Option<(Vec<&'a RawValue>, usize)> {
         let Self::Json(raw) = self else { return None };
         if !raw.get().starts_with('[') {
@@ -78,7 +78,7 @@ impl<'a> Input<'a> {
     }
 }
 
-/// What an error shows of a value.
+/// The value as an error shows it.
 pub(super) fn shown(value: &Value) -> Value {
     let length = match value {
         Value::String(text) => text.chars().count(),
@@ -104,7 +104,7 @@ pub(super) struct Object<'a> {
 }
 
 impl<'a> Object<'a> {
-    /// The fields of an object; `None` when it is none.
+    /// The fields of an object; `None` if it is not one.
     pub(super) fn of(whole: &'a RawValue) -> Option<Self> {
         if !whole.get().starts_with('{') {
             return None;
@@ -114,7 +114,7 @@ impl<'a> Object<'a> {
         Some(Self { whole, fields })
     }
 
-    /// The value of a field; of one given twice the last counts.
+    /// The value of a field. If it is repeated, the last one wins.
     pub(super) fn get(&self, name: &str) -> Option<Input<'a>> {
         debug_assert!(KNOWN.contains(&name), "{name} is not among the known fields");
         let found = self.fields.iter().rev().find(|(known, _)| *known == name);
@@ -127,7 +127,7 @@ impl<'a> Object<'a> {
     }
 }
 
-/// JSON of any kind: every rule of its grammar is checked, nothing is kept.
+/// Any JSON value: its grammar is checked and nothing is kept.
 pub(super) struct Checked;
 
 impl<'de> Deserialize<'de> for Checked {
@@ -231,7 +231,7 @@ impl<'de> Visitor<'de> for Fields {
     }
 }
 
-/// A known name, or none.
+/// A known field name, or `None`.
 struct Name(Option<&'static str>);
 
 impl<'de> Deserialize<'de> for Name {

@@ -1,4 +1,4 @@
-//! Remember, recall, ingest, synthesize.
+//! Remember, recall, ingest and synthesize.
 
 use std::net::IpAddr;
 use std::time::Instant;
@@ -23,9 +23,9 @@ const MAX_SOURCE_TYPE: usize = 100;
 const MAX_SOURCE_REF: usize = 500;
 const MAX_FORMAT: usize = 50;
 const MAX_ITEMS: usize = 100;
-/// Items of an ingest that are one write.
+/// Ingest items per write.
 const ITEMS_PER_WRITE: usize = 10;
-/// Characters and entities of a note in a list of results.
+/// Most characters and entities of a note shown in a result list.
 const SHOWN_CONTENT: usize = 500;
 const SHOWN_ENTITIES: usize = 10;
 const DEFAULT_SOURCE_TYPE: &str = "manual";
@@ -48,7 +48,7 @@ impl From<MemoryError> for LocalError {
     }
 }
 
-/// A note as a result of a recall.
+/// A note as a recall result.
 #[derive(Serialize)]
 struct NoteView<'a> {
     id: Uuid,
@@ -160,8 +160,8 @@ async fn ingest(
     })))
 }
 
-/// One item of an ingest. Without a text there is nothing to ingest and the request is refused, as it is when an item
-/// is no object; what else is wrong is the item's own error. Null and an empty text mean the default.
+/// Reads one item of an ingest. An item that is not an object or has no text fails the whole request; any other error
+/// is reported for the item alone. Null and an empty text mean the default.
 fn read_item(fields: &mut Fields<'_>, max_content: usize) -> Result<NewNote, Vec<Issue>> {
     let content = fields.text("content", 1, max_content);
     fields.apart(|fields| {
@@ -179,7 +179,7 @@ fn read_item(fields: &mut Fields<'_>, max_content: usize) -> Result<NewNote, Vec
     })
 }
 
-/// Writes those of the items that can be written, at once; the results are in the order of the items.
+/// Writes the valid items in one batch. The results are in the order of the items.
 async fn write_items(
     state: &LocalState,
     items: Vec<Result<NewNote, Vec<Issue>>>,
@@ -199,7 +199,7 @@ async fn write_items(
     } else {
         state.memory.remember_all(notes, from).await
     };
-    // What failed as a whole failed for each of its items.
+    // If the batch failed, each of its items failed.
     let mut outcomes = written.map(Vec::into_iter).map_err(|error| said(&error));
     let result = |refused: Option<String>| match (refused, &mut outcomes) {
         (Some(broken), _) => failed_item(&broken),
@@ -212,7 +212,7 @@ async fn write_items(
     refused.into_iter().map(result).collect()
 }
 
-/// The broken rules of an item as one text, each after its field.
+/// The issues of an item as one text, each prefixed with its field.
 fn told(broken: &[Issue]) -> String {
     let rule = |issue: &Issue| {
         let field = issue.loc.last().and_then(Value::as_str).unwrap_or_default();
@@ -235,7 +235,7 @@ fn failed_item(error: &str) -> Value {
     json!({"note_id": null, "status": "error", "entities": [], "success": false, "error": error})
 }
 
-/// What a client may read of a failure.
+/// The part of a failure that a client may see.
 fn said(error: &MemoryError) -> String {
     if let MemoryError::Domain(DomainError::Internal { what, cause }) = error {
         tracing::error!(what, cause, "ingest failed");
@@ -272,7 +272,7 @@ async fn synthesize(
     })))
 }
 
-/// One note, whole, also one that lost its place.
+/// A complete note, including superseded ones.
 async fn note(state: web::Data<LocalState>, id: web::Path<String>) -> Result<HttpResponse, LocalError> {
     let id = Uuid::parse_str(&id).map_err(|_| DomainError::NotFound("note"))?;
     let found = state.memory.note(id).await?;

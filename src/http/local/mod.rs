@@ -1,4 +1,4 @@
-//! The local API: one file per resource. The answers have the shapes that clients of the tool it replaces know.
+//! The local API: one file per resource. Responses keep the shapes that clients of the tool it replaces expect.
 
 mod body;
 mod config;
@@ -32,22 +32,22 @@ const API_VERSION: &str = "2.8.0";
 const EDITION: &str = "community";
 const EDITION_NAME: &str = "Threat Memory Community";
 
-/// Bytes of bodies that are worked on at a time, or two of the largest.
+/// Most bytes of bodies in flight; raised to twice the body limit if that is larger.
 const BODIES_IN_FLIGHT: usize = 256 << 20;
 
-/// What every handler reaches.
+/// State shared by all handlers.
 #[derive(Clone)]
 pub struct LocalState {
     memory: MemoryManager,
-    /// SHA-256 of the key that callers must send; none: callers of this machine only.
+    /// SHA-256 of the key that callers must send; without one, only callers on this machine are admitted.
     key: Option<[u8; 32]>,
-    /// Bytes of bodies that are being worked on.
+    /// Bytes of bodies in flight.
     bodies: Budget,
     started: Instant,
 }
 
 impl LocalState {
-    /// The state over a memory that is running.
+    /// Creates the state over a running memory.
     pub fn new(memory: MemoryManager, key: &SecretString) -> Self {
         let bodies = BODIES_IN_FLIGHT.max(2 * memory.settings().web.body_limit);
         let key = Some(key.expose_secret()).filter(|key| !key.is_empty());
@@ -72,24 +72,24 @@ pub fn configure(cfg: &mut web::ServiceConfig) {
     streams::configure(cfg);
     config::configure(cfg);
     pages::configure(cfg);
-    // Also what does not exist tells callers without a key nothing.
+    // Unknown paths are guarded too, so that callers without a key can't probe for routes.
     for path in ["/api", "/api/{rest:.*}"] {
         cfg.service(guarded(path).route(web::route().to(no_route::<LocalError>)));
     }
     cfg.default_service(web::route().to(no_route::<LocalError>));
 }
 
-/// A resource that only callers who pass the guard reach, and that answers HEAD where it answers GET.
+/// A resource behind the guard that answers HEAD wherever it answers GET.
 fn guarded(path: &'static str) -> Resource<impl Endpoint> {
     stream(path).wrap(from_fn(head_as_get))
 }
 
-/// The same for an endless stream, which has no answer to HEAD.
+/// A guarded resource for an endless stream, which does not support HEAD.
 fn stream(path: &'static str) -> Resource<impl Endpoint> {
     problem::resource::<LocalError>(path).wrap(from_fn(guard::admit))
 }
 
-/// Address of the caller.
+/// The caller's address.
 fn address_of(request: &HttpRequest) -> std::net::IpAddr {
     crate::http::client_ip::client_ip(request, &[])
 }

@@ -1,4 +1,4 @@
-//! Two plain pages; nothing in them is fetched from elsewhere.
+//! Two static pages that load no external resources.
 
 use actix_web::middleware::from_fn;
 use actix_web::{HttpResponse, web};
@@ -28,7 +28,7 @@ pub(super) fn configure(cfg: &mut web::ServiceConfig) {
     cfg.service(guarded("/config").route(web::get().to(config)));
 }
 
-#[allow(clippy::unused_async)] // The shape of a handler.
+#[allow(clippy::unused_async)] // Handlers must be async.
 async fn home() -> HttpResponse {
     page(HOME)
 }

@@ -1,7 +1,7 @@
-//! Server-sent events (WHATWG HTML, section 9.2): the lines of the log and of the telemetry as they are written.
+//! Server-sent events (WHATWG HTML, section 9.2): log and telemetry lines as they are written.
 //!
-//! A frame is `data: <line>`, then `id: <id>`, then a blank line, and holds one line of the file. A silent stream gets a
-//! comment now and then, which keeps it open and shows when the client is gone.
+//! A frame is `data: <line>`, then `id: <id>`, then a blank line, and holds one line of the file. An idle stream sends
+//! a comment at intervals, which keeps the connection open and reveals a disconnected client.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -17,9 +17,9 @@ use super::{LocalState, stream};
 use crate::local::{Event, Followed, Peer, Subscription};
 
 const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
-/// A client that is given nothing for so long is sent a sign of life, to know that it is connected.
+/// A client that receives no event within this time is sent a comment, so that it knows it is connected.
 const GREETING: Duration = Duration::from_millis(50);
-/// Frames that are there already go out together, about so many bytes of them.
+/// Frames that are ready are sent together, up to about this many bytes.
 const CHUNK: usize = 32 * 1024;
 
 pub(super) fn configure(cfg: &mut web::ServiceConfig) {
@@ -44,7 +44,7 @@ async fn follow(
         .headers()
         .get("last-event-id")
         .and_then(|value| value.to_str().ok());
-    // A page that opens a stream anew can't send headers.
+    // A page that reopens a stream can't set headers.
     let given = query(request);
     let parameter = given.get("last_event_id").and_then(serde_json::Value::as_str);
     let last_event_id = header.or(parameter).map(str::to_owned);
@@ -54,13 +54,13 @@ async fn follow(
     Ok(event_stream(subscription, heartbeat))
 }
 
-/// The answer that streams a followed file until the client goes away, is too slow, or the service stops. Dropping
-/// its body frees the place. `heartbeat` is the longest silence.
+/// The response that streams a followed file until the client disconnects, falls behind, or the service stops. Dropping
+/// its body frees the slot. `heartbeat` is the longest idle time between frames.
 fn event_stream(subscription: Subscription, heartbeat: Duration) -> HttpResponse {
     HttpResponse::Ok()
         .insert_header((CONTENT_TYPE, "text/event-stream; charset=utf-8"))
         .insert_header((CACHE_CONTROL, "no-store"))
-        // Proxies must not collect what is meant for now.
+        // Stops proxies from buffering the stream.
         .insert_header(("x-accel-buffering", "no"))
         .streaming(chunks(subscription, heartbeat))
 }
@@ -77,7 +77,7 @@ fn chunks(subscription: Subscription, heartbeat: Duration) -> impl Stream<Item =
     })
 }
 
-/// The frames of an event and of those that are there already.
+/// The frames of an event and of all events that are ready.
 fn collected(first: Event, subscription: &mut Subscription) -> Bytes {
     let mut chunk = BytesMut::new();
     write_frame(&mut chunk, &first);
@@ -88,7 +88,7 @@ fn collected(first: Event, subscription: &mut Subscription) -> Bytes {
     chunk.freeze()
 }
 
-/// A carriage return ends a line of the protocol, so each piece of the text gets a `data:` of its own.
+/// A carriage return ends a line in the protocol, so each part of the text gets its own `data:` field.
 fn write_frame(chunk: &mut BytesMut, event: &Event) {
     for piece in event.line.split(['\r', '\n']) {
         for part in ["data: ", piece, "\n"] {

@@ -10,7 +10,7 @@ use super::{API_VERSION, EDITION, EDITION_NAME, LocalState, guarded};
 use crate::config::{EmbeddingProvider, LlmProvider};
 use crate::search::BUILTIN_MODEL;
 
-/// What this edition can do, and what it can't.
+/// The features of this edition, and whether each is available.
 const FEATURES: [(&str, bool); 21] = [
     ("vector_search", true),
     ("blended_retrieval", true),

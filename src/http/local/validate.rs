@@ -1,4 +1,4 @@
-//! Request fields with their rules. Every broken rule of a request is reported, in the words its clients know.
+//! Validates request fields. Every violation is reported, in the words that clients of the API expect.
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::error::{Issue, LocalError};
 use super::input::{Input, Object, shown};
 
-/// The fields of one object, read one after the other.
+/// The fields of one object, read one by one.
 pub(super) struct Fields<'a> {
     source: Source<'a>,
     loc: Vec<Value>,
@@ -49,7 +49,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A required value; that it is missing is noted.
+    /// A required value; records an issue if it is missing.
     fn required(&mut self, name: &str) -> Option<Input<'a>> {
         let value = self.get(name);
         if value.is_none() {
@@ -63,7 +63,7 @@ impl<'a> Fields<'a> {
         value
     }
 
-    /// The value read, if every rule was kept.
+    /// Returns `value` if no issue was recorded.
     pub(super) fn done<T>(self, value: T) -> Result<T, LocalError> {
         if self.issues.is_empty() {
             Ok(value)
@@ -72,7 +72,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Reads fields whose broken rules are told apart from those that refuse the whole request.
+    /// Reads fields whose issues are returned separately instead of failing the whole request.
     pub(super) fn apart<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> Result<T, Vec<Issue>> {
         let before = self.issues.len();
         let value = read(self);
@@ -80,7 +80,7 @@ impl<'a> Fields<'a> {
         if broken.is_empty() { Ok(value) } else { Err(broken) }
     }
 
-    /// Adds rules that were told apart after all.
+    /// Adds issues that were returned separately, if the request fails anyway.
     pub(super) fn blame<'i>(&mut self, broken: impl IntoIterator<Item = &'i Issue>) {
         if !self.issues.is_empty() {
             self.issues.extend(broken.into_iter().cloned());
@@ -105,7 +105,7 @@ impl<'a> Fields<'a> {
         self.issues.push(issue(kind, loc, msg, input.shown(), ctx));
     }
 
-    /// A required text of a length in characters.
+    /// A required text of `min` to `max` characters.
     pub(super) fn text(&mut self, name: &str, min: usize, max: usize) -> String {
         let value = self.required(name);
         value.map_or_else(String::new, |value| self.checked_text(name, value, min, max))
@@ -119,7 +119,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A text that may be missing, null or empty, all of which mean none.
+    /// An optional text; missing, null and empty all mean none.
     pub(super) fn optional_text(&mut self, name: &str, max: usize) -> Option<String> {
         let value = self.get(name).filter(|value| !value.scalar().is_null())?;
         Some(self.checked_text(name, value, 0, max)).filter(|text| !text.is_empty())
@@ -178,7 +178,7 @@ impl<'a> Fields<'a> {
         usize::try_from(number).unwrap_or(default)
     }
 
-    /// A truth value with a default.
+    /// A boolean with a default.
     pub(super) fn flag_or(&mut self, name: &str, default: bool) -> bool {
         let Some(value) = self.get(name) else {
             return default;
@@ -192,7 +192,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// As [`Fields::flag_or`], where null means the default too.
+    /// Like [`Fields::flag_or`], but null also means the default.
     pub(super) fn optional_flag_or(&mut self, name: &str, default: bool) -> bool {
         if self.get(name).is_some_and(|value| value.scalar().is_null()) {
             return default;
@@ -251,7 +251,7 @@ fn plural(count: usize) -> &'static str {
     if count == 1 { "" } else { "s" }
 }
 
-/// One broken rule; `input` is as an error may show it.
+/// One issue; `input` is the value as an error may show it.
 pub(super) fn issue(
     kind: &'static str,
     loc: Vec<Value>,
@@ -268,7 +268,7 @@ pub(super) fn issue(
     }
 }
 
-/// There is no body.
+/// The error for a missing body.
 pub(super) fn no_body() -> LocalError {
     LocalError::issues(&[missing(vec![json!("body")], Value::Null)])
 }
@@ -284,11 +284,11 @@ fn no_object(loc: Vec<Value>, input: Input<'_>) -> Issue {
 
 type Wrong = (&'static str, &'static str);
 
-/// Whole numbers, also as text or with a zero fraction.
+/// Parses a whole number, also from text or with a zero fraction.
 fn integer(value: &Value) -> Result<i128, Wrong> {
     let from_float = |number: f64| {
         if number.fract() == 0.0 {
-            // Beyond i128 it saturates, and every range ends before.
+            // Values beyond i128 saturate, which is outside every range.
             Ok(number as i128)
         } else {
             Err((
@@ -323,7 +323,7 @@ fn integer(value: &Value) -> Result<i128, Wrong> {
     }
 }
 
-/// Truth values, also as the usual words and numbers.
+/// Parses a boolean, also from the usual words and numbers.
 fn truth(value: &Value) -> Result<bool, Wrong> {
     let unclear = (
         "bool_parsing",

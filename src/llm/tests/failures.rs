@@ -1,4 +1,4 @@
-//! Slow, broken, overloaded, absent: the rules answer, and say why.
+//! Slow, broken, overloaded or absent endpoints: the rules answer and say why.
 
 use super::*;
 
@@ -7,7 +7,7 @@ fn a_slow_model_costs_its_time_out_and_no_more() {
     run(async {
         let slow: Behaviour = |_, _| HttpResponse::build(599.try_into().unwrap()).finish();
         let world = World::with(slow, |settings| {
-            // Long enough for a busy machine to have sent the request.
+            // Long enough for a busy machine to send the request.
             settings.llm.timeout_ms = 2000;
             settings.llm.retries = 1;
         });
@@ -20,7 +20,7 @@ fn a_slow_model_costs_its_time_out_and_no_more() {
             settings.llm.timeout_ms = 60_000;
             settings.actors.of_mut("extractor").timeout_ms = 4000;
         });
-        // The actor's own limit leaves time for the rules.
+        // The actor's own time-out leaves time for the rules.
         assert_fallback(&world.extract(TEXT).await, "no answer within ");
     });
 }
@@ -61,7 +61,7 @@ fn overload_is_waited_out_and_other_errors_are_final() {
         );
         assert_eq!(world.requests(), 3);
 
-        // Longer than a request may take: not waited for, and not asked before.
+        // Longer than the request's time-out: neither waited for nor retried early.
         let world = World::new(|_, _| {
             HttpResponse::TooManyRequests()
                 .insert_header(("Retry-After", "3600"))
@@ -155,7 +155,7 @@ fn what_is_no_completion_or_too_large_falls_back() {
             "the answer is larger than 2097152 bytes",
         );
         assert_eq!(world.requests(), 1);
-        // Without a length in front.
+        // Without a Content-Length header.
         let world = World::new(|_, _| {
             let chunk = web::Bytes::from(vec![b' '; 1 << 20]);
             let chunks = futures_util::stream::repeat_with(move || Ok::<_, actix_web::Error>(chunk.clone()));

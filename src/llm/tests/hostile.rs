@@ -1,4 +1,4 @@
-//! A model that invents, or that does what a hostile text says.
+//! A model that invents, or that obeys a hostile text.
 
 use super::*;
 
@@ -29,7 +29,7 @@ fn invented_entities_are_marked_and_hardly_believed() {
 #[test]
 fn hostile_texts_and_answers_change_nothing_but_names() {
     run(async {
-        // The model obeys the text: as bad as it gets.
+        // The worst case: the model obeys the text.
         let world = World::new(|_, _| {
             let mut first = entity("SilkMoth", "actor", "SilkMoth deployed BlueLoader");
             first["proposed_tlp"] = json!("TLP:WHITE");

@@ -1,4 +1,4 @@
-//! Answers from notes and decisions about notes, by a model that is good, broken, slow or does what a note says.
+//! Answers from notes and decisions about notes, by a model that works, fails, is slow or obeys a note.
 
 use chrono::{DateTime, Utc};
 
@@ -53,7 +53,7 @@ fn good() -> Value {
     )
 }
 
-/// A model that always says the same; it lives in the body that it is sent.
+/// A language model served by a stub with this behaviour.
 fn model(behaviour: Behaviour) -> (World, LanguageModel) {
     let world = World::new(behaviour);
     let settings = world.settings.clone();
@@ -206,7 +206,7 @@ fn a_note_that_gives_orders_is_not_obeyed() {
         ] {
             assert_eq!(direct(&sources, behaviour).await, no_answer(QUESTION));
         }
-        // An honest answer from such a note is believed less.
+        // An honest answer from such a note gets a lower confidence.
         let answer = direct(&sources, |_, _| says(good().to_string())).await;
         assert_eq!(answer.confidence, 0.5);
 
@@ -246,7 +246,7 @@ fn an_answer_that_names_what_no_note_names_is_none() {
         ] {
             assert_eq!(direct(&sources, behaviour).await, no_answer(QUESTION));
         }
-        // By an alias it is named.
+        // The note names it by an alias.
         let sources = [note("id-1", "Fancy Bear deployed it against a bank.", Tier::A)];
         let answer = direct(&sources, |_, _| {
             says(draft("APT28 did.", 1.0, &[("S1", "Fancy Bear deployed it")]).to_string())
@@ -413,7 +413,7 @@ fn what_would_lose_or_invent_something_is_added() {
     run(async {
         let one = [older("o-1", OLD)];
         for (new, behaviour) in [
-            // Lost, invented, denied, shortened, padded.
+            // Merges with lost, invented, negated, shortened or padded content.
             (
                 NEW,
                 decides!("update", "N1", "SilkMoth uses BlueLoader through CVE-2024-3094."),

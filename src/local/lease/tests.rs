@@ -20,7 +20,7 @@ fn an_installation_keeps_its_id_and_is_locked_while_it_is_open() {
     assert_eq!(Installation::open(dir.path()).unwrap().id, new);
 }
 
-/// Runs a test on threads whose stack fits the engine.
+/// Runs a test on threads whose stack is large enough for the engine.
 fn run<F: Future<Output = ()> + Send + 'static>(test: F) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)

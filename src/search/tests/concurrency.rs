@@ -1,4 +1,4 @@
-//! Many threads on one workspace: every write is seen by its writer, none is lost.
+//! Many threads on one workspace: every write is visible to its writer, and none is lost.
 
 use std::sync::Barrier;
 use std::thread;

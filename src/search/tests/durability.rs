@@ -1,4 +1,4 @@
-//! What is on disk survives; what is damaged is begun anew; applying again changes nothing.
+//! Data on disk survives; a damaged index is recreated; reapplying changes nothing.
 
 use std::fs;
 use std::path::PathBuf;
@@ -92,7 +92,7 @@ fn after_a_crash_the_replay_heals() {
     let copy = tempfile::tempdir().unwrap();
     let index = open(Some(dir.path())).workspace(id(0)).unwrap();
     index.apply(groups(10), 10).unwrap();
-    // The files as a kill would leave them, taken while the index is open for writing.
+    // The files as a kill would leave them, copied while the index is open for writing.
     copy_dir(&workspace_dir(&dir), &workspace_dir(&copy));
     index.apply(groups(25), 25).unwrap();
     let after = open(Some(copy.path())).workspace(id(0)).unwrap();

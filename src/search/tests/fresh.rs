@@ -1,4 +1,4 @@
-//! Documents that are searchable before they are in the text index answer as if they were there.
+//! Documents that are not in the text index yet are found as if they were.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Tests of the index as a whole, through its public face.
+//! Tests of the whole index through its public interface.
 
 mod concurrency;
 mod durability;
@@ -20,7 +20,7 @@ use crate::domain::tlp::Tlp;
 
 const DIMENSION: usize = 32;
 
-/// An embedder whose vectors are a hash of the words: the same words, the same direction.
+/// An embedder that hashes words: equal words give vectors of the same direction.
 pub(super) struct WordHash(pub(super) &'static str);
 
 impl Embedder for WordHash {
@@ -46,7 +46,7 @@ fn word_vector(text: &str) -> Vec<f32> {
     vector
 }
 
-/// A small generator, so that every run sees the same numbers.
+/// A small deterministic generator, so that every run sees the same numbers.
 pub(super) struct Random(pub(super) u64);
 
 impl Random {
@@ -59,7 +59,7 @@ impl Random {
         x.wrapping_mul(0xbf58_476d_1ce4_e5b9) ^ (x >> 32)
     }
 
-    /// -1 to 1.
+    /// A number from -1 to 1.
     pub(super) fn unit(&mut self) -> f32 {
         (self.next() >> 40) as f32 / (1u64 << 23) as f32 - 1.0
     }
@@ -69,7 +69,7 @@ pub(super) fn id(number: u128) -> Uuid {
     Uuid::from_u128(0x0190_0000_0000_7000_8000_0000_0000_0000 + number)
 }
 
-/// A node with this name and text and their vector.
+/// A node with this name and text, and their vector.
 pub(super) fn doc(number: u128, name: &str, body: &str) -> IndexDoc {
     IndexDoc {
         node_id: id(number),
@@ -93,7 +93,7 @@ pub(super) fn open_with(dir: Option<&Path>, embedder: &'static str, settings: In
     SearchIndex::open(dir, Arc::new(WordHash(embedder)), settings).unwrap()
 }
 
-/// An index in memory that holds these nodes.
+/// An in-memory index of these nodes.
 pub(super) fn holding(docs: Vec<IndexDoc>) -> Arc<WorkspaceIndex> {
     let workspace = open(None).workspace(id(0)).unwrap();
     workspace.apply(docs, 1).unwrap();

@@ -1,4 +1,4 @@
-//! Names, aliases and identifiers are found in every usual spelling, and first.
+//! Names, aliases and identifiers are found in every usual spelling, and rank first.
 
 use super::super::{KeyKind, StructuredQuery};
 use super::*;

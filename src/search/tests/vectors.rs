@@ -1,8 +1,8 @@
-//! The graph answers like the exact scan, also while it grows, with filters, and after a restart.
+//! The graph returns the results of the exact scan, also while it grows, with filters, and after a restart.
 
 use super::*;
 
-/// Vectors around a few hundred centres, as texts have them.
+/// Vectors clustered around a few hundred centres, like those of real texts.
 fn clustered(count: u128, seed: u64) -> Vec<IndexDoc> {
     let mut random = Random(seed);
     let centres: Vec<Vec<f32>> = (0..200)
@@ -27,7 +27,7 @@ fn settings(exact_scan_limit: usize) -> IndexSettings {
     }
 }
 
-/// Share of the exact first ten that the other index finds among its first ten.
+/// Share of the exact top ten that the other index also has in its top ten.
 fn recall(exact: &WorkspaceIndex, other: &WorkspaceIndex, docs: &[IndexDoc], filter: &Filter) -> f64 {
     let (mut found, mut wanted) = (0, 0);
     for doc in docs.iter().step_by(docs.len() / 100) {
@@ -56,7 +56,7 @@ fn the_graph_finds_what_the_scan_finds() {
     for index in [&exact, &graph] {
         index.apply(docs[..9_000].to_vec(), 1).unwrap();
         index.settle();
-        // A tail behind the graph, and rows of the graph that change.
+        // Adds rows behind the graph, and changes rows inside it.
         index.apply(docs[9_000..].to_vec(), 2).unwrap();
         let mut moved: Vec<IndexDoc> = clustered(500, 9);
         moved.iter_mut().for_each(|doc| doc.rev = 2);

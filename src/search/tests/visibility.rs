@@ -1,4 +1,4 @@
-//! What a caller may not see neither shows nor takes a place in the list.
+//! Rows the caller may not see are neither shown nor counted against the limit.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use super::*;
 fn the_limit_counts_visible_rows() {
     let docs = (0..200u128).map(|n| {
         let mut doc = doc(n, &format!("Group {n}"), "credential phishing campaign");
-        // The hidden ones match better.
+        // The hidden documents match better.
         if n >= 20 {
             doc.tlp = Tlp::Red;
             doc.body.push_str(" phishing phishing");
@@ -165,7 +165,7 @@ prop_compose! {
     }
 }
 
-/// Which documents of a batch are indexed, by the rules `apply` promises.
+/// The documents of a batch that end up indexed, by the rules that `apply` guarantees.
 fn winners(known: &HashMap<Uuid, IndexDoc>, batch: Vec<IndexDoc>) -> HashMap<Uuid, IndexDoc> {
     let mut won: HashMap<Uuid, IndexDoc> = HashMap::new();
     for doc in batch {

@@ -1,8 +1,8 @@
-//! A draft joins the node that it is.
+//! Merges a draft into an existing node.
 //!
-//! Invariant: merging never raises a node's text above the node's marking. What a source says of its own node at a
-//! stricter marking comes with that marking; what another source says there stays in an evidence record of that
-//! marking.
+//! Invariant: merging never raises a node's text above the node's marking. If a source restates its own node at a
+//! stricter marking, the node takes that marking. What another source says at a stricter marking stays in an evidence
+//! record with that marking.
 
 use std::collections::HashSet;
 
@@ -16,28 +16,28 @@ use crate::domain::node::NodeType;
 use crate::domain::tlp::Tlp;
 use crate::store::rows::{NodeRow, corrupt, tlp};
 
-/// Longest list that merging makes.
+/// Maximum length of a list produced by merging.
 const MAX_UNITED: usize = 2000;
-/// Properties whose lists are united when two nodes turn out to be one.
+/// Properties whose lists are united when two nodes turn out to be the same.
 const UNITED: [&str; 4] = ["aliases", "external_ids", "tags", "labels"];
-/// Records of these kinds hold the whole text that a draft was made of.
+/// Evidence kinds that hold the whole text a draft was made from.
 const WHOLE: [&str; 4] = ["analyst", "osint", "report", "staged"];
 
-/// What a node took of a draft.
+/// What a node accepted from a draft.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Absorbed {
     Changed,
-    /// Nothing: all of it is there.
+    /// Nothing: it is all there already.
     Known,
-    /// Nothing: another source says it at a stricter marking.
+    /// Nothing: another source states it at a stricter marking.
     TooRestricted,
 }
 
-/// A node while drafts join it.
+/// A node while drafts are merged into it.
 #[derive(Debug)]
 pub(super) struct Held {
     pub row: NodeRow,
-    /// Read only once, however many drafts are this node.
+    /// Parsed only once, however many drafts are merged.
     properties: Option<Map<String, Value>>,
     new: bool,
     changed: bool,
@@ -77,7 +77,7 @@ impl Held {
         self.row
     }
 
-    /// Links an evidence record; the marking of the link that was there already.
+    /// Links an evidence record; returns the marking of an existing link.
     pub(super) fn link(&mut self, evidence: Uuid, tlp: Tlp) -> Option<i64> {
         let at = self.row.evidence.iter().position(|known| *known == evidence);
         match at {
@@ -90,7 +90,7 @@ impl Held {
         }
     }
 
-    /// Adds what a draft knows.
+    /// Merges the content of a draft.
     pub(super) fn absorb(&mut self, draft: &NodeDraft) -> Result<Absorbed, DomainError> {
         let stricter = draft.tlp > tlp(self.row.tlp_rank)?;
         let same_source = self.row.source == draft.source && self.row.source_type == draft.source_type;
@@ -100,7 +100,7 @@ impl Held {
         let mut changed = stricter;
         let row = &mut self.row;
         if stricter {
-            // A source that restricts what it said itself restricts the node.
+            // A source that restricts its own earlier statement restricts the node.
             row.tlp_rank = i64::from(draft.tlp.rank());
         }
         if draft.confidence > row.confidence {
@@ -121,9 +121,8 @@ impl Held {
         })
     }
 
-    /// Adds the draft's properties where the node has none, and unites the lists of names and tags; where the
-    /// draft `speaks` for the node, what it says replaces the rest. A name that the node does not carry yet becomes
-    /// an alias.
+    /// Adds the draft's properties that the node lacks, and unites the lists of names and tags. Where the draft
+    /// `speaks` for the node, its values replace the others. A new name becomes an alias.
     fn unite(&mut self, draft: &NodeDraft, speaks: bool) -> Result<bool, DomainError> {
         let names = draft.merge_by_name || draft.node_type == NodeType::Osint;
         let renamed = names && !draft.name.eq_ignore_ascii_case(&self.row.name);
@@ -164,7 +163,7 @@ impl Held {
     }
 }
 
-/// Adds the items that are not there yet, as far as there is room.
+/// Adds the items that are missing, as far as there is room.
 fn add(have: &mut Vec<Value>, more: &[Value]) -> bool {
     let room = MAX_UNITED.saturating_sub(have.len());
     if room == 0 || more.is_empty() {
@@ -178,8 +177,8 @@ fn add(have: &mut Vec<Value>, more: &[Value]) -> bool {
     added
 }
 
-/// The record of what a draft says, for a node that may not take it; none where the draft's own evidence has every
-/// word of it at the same marking.
+/// An evidence record with the content of a draft that the node may not accept. `None` if the draft's own evidence
+/// already holds the whole text at the same marking.
 pub(super) fn kept_text(draft: &NodeDraft, evidence: &[EvidenceDraft]) -> Option<EvidenceDraft> {
     let mut own = draft.evidence.iter().filter_map(|&i| evidence.get(i));
     if own
@@ -204,7 +203,7 @@ pub(super) fn kept_text(draft: &NodeDraft, evidence: &[EvidenceDraft]) -> Option
             &digest,
         ]),
         kind: draft.source_type,
-        // The event or report may be more restricted than what is said here.
+        // The event or report may be more restricted than this draft.
         ext_id: own
             .find(|record| record.tlp <= draft.tlp)
             .and_then(|record| record.ext_id.clone()),

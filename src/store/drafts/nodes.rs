@@ -1,4 +1,4 @@
-//! Which node a draft is, and what becomes of it.
+//! Resolves the node of each draft, and creates or merges it.
 
 use std::collections::HashMap;
 
@@ -13,11 +13,11 @@ use crate::store::connect::StoreError;
 use crate::store::rows::{NodeRow, key, record};
 use crate::store::stix::node_id;
 
-/// Nodes that were looked up: as they are, or that there is none.
+/// Nodes looked up so far; `None` for those that do not exist.
 type Rows = HashMap<Uuid, Option<Held>>;
 
 impl DraftsTransaction<'_> {
-    /// Creates or merges the nodes; the id of each draft's node.
+    /// Creates or merges the nodes; returns the id of each draft's node.
     pub(super) async fn nodes(&mut self) -> Result<Vec<Uuid>, StoreError> {
         let write = self.write;
         let drafts = &write.drafts.nodes;
@@ -60,14 +60,15 @@ impl DraftsTransaction<'_> {
         Ok(())
     }
 
-    /// The node that a draft is: one that the writer may see before any other. Beside hidden ones a draft that the
-    /// writer may see is a node of its own; one that it may not see joins the hidden one of its identity.
+    /// The node that a draft belongs to. A node that the writer may see takes precedence. If only hidden nodes match,
+    /// a draft that the writer may see becomes a node of its own; one that the writer may not see is merged into the
+    /// hidden node.
     async fn settle(&self, rows: &mut Rows, place: usize, draft: &NodeDraft) -> Result<Uuid, StoreError> {
         if let Some(id) = self.write.merges.get(&place) {
             self.look_up(rows, vec![*id]).await?;
             match rows.get(id) {
                 Some(Some(held)) if !self.hides(held.row.tlp_rank) => return Ok(*id),
-                // Chosen by a person, or committed before.
+                // Chosen by a user, or committed earlier.
                 Some(Some(_)) if self.write.evidence_only.contains(&place) => return Ok(*id),
                 Some(Some(_)) => {}
                 Some(None) | None => return Err(DomainError::NotFound("node").into()),
@@ -88,8 +89,8 @@ impl DraftsTransaction<'_> {
         }
     }
 
-    /// The id that a draft's identity names, or, in later generations, the one beside nodes that the writer may not
-    /// see.
+    /// The id derived from a draft's identity; for later generations, the id used beside nodes that are hidden from
+    /// the writer.
     fn id_of(&self, draft: &NodeDraft, generation: u32) -> Uuid {
         let level = self.write.highest.as_str();
         match generation {
@@ -121,7 +122,7 @@ impl DraftsTransaction<'_> {
             .filter_map(|&i| self.write.drafts.evidence.get(i))
         {
             let linked = held.link(evidence_id(self.write.ws, &evidence.identity), evidence.tlp);
-            // A link that the writer can't see is none to it.
+            // To the writer, a link it can't see does not exist.
             news |= linked.is_none_or(|rank| rank > highest && !attached);
         }
         if !attached {

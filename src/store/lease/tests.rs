@@ -18,7 +18,7 @@ async fn open(url: &str) -> Store {
     opened.await.unwrap()
 }
 
-/// Another process's way to the same database.
+/// Another process's handle to the same database.
 fn beside(store: &Store) -> Store {
     Store {
         db: store.db.clone(),
@@ -49,7 +49,7 @@ fn a_second_installation_is_told_where_the_first_one_runs_until_that_one_gives_t
             "{refused}"
         );
         assert!(!second.renew_lease(&other).await.unwrap());
-        // Who does not hold it can't give it back either.
+        // A process that does not hold the lease can't release it either.
         second.release_lease(&other).await.unwrap();
         assert!(first.renew_lease(&one).await.unwrap());
         first.release_lease(&one).await.unwrap();

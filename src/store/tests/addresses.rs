@@ -1,4 +1,4 @@
-//! Accounts of one e-mail address: unique per workspace, also in a store that was made before that.
+//! Accounts of one e-mail address: unique per workspace, also in a store created before that rule.
 
 use super::*;
 use crate::domain::error::ErrorKind;
@@ -6,7 +6,7 @@ use crate::domain::permission::{Role, Tier};
 use crate::domain::principal::Workspace;
 use crate::store::UserRecord;
 
-/// Takes a new store back to the schema in which an address was unique in all of it.
+/// Reverts a new store to the schema in which an address was unique across all workspaces.
 const BEFORE: &str = "REMOVE INDEX user_ws_email ON user; REMOVE INDEX user_address ON user; \
     DEFINE INDEX user_email ON user FIELDS email UNIQUE; REMOVE TABLE stix_held; \
     REMOVE FIELD held_by ON node; REMOVE FIELD held_by ON edge; REMOVE FIELD held_by ON stix_support; \
@@ -27,7 +27,7 @@ fn user(ws: Uuid, email: &str) -> UserRecord {
     }
 }
 
-/// Adds a user, and returns what refused it.
+/// Adds a user; returns the error if it was refused.
 async fn add(store: &Store, user: &UserRecord) -> Option<String> {
     let made = store
         .create_user(user, &entry(user.ws, "admin.user_create"))

@@ -1,9 +1,9 @@
-//! The writes of a workspace as the search index follows them, also in a store that knew them by an index.
+//! The journal of node writes that the search index follows, also in a store that used an index instead.
 
 use super::*;
 use crate::store::Change;
 
-/// Takes a store back to the schema in which an index of the nodes told when they were written.
+/// Reverts a store to the schema that tracked node writes by an index.
 const BEFORE: &str = "REMOVE TABLE node_write; DEFINE INDEX node_ws_rev ON node FIELDS ws, rev; \
     DELETE schema_version WHERE record::id(id) >= 8;";
 
@@ -21,7 +21,7 @@ fn tools(count: usize, year: u32) -> StixPlan {
     ingest::plan(tools.collect::<Vec<_>>().into(), defaults, Markings::new())
 }
 
-/// Writes a bundle; the revision.
+/// Writes a bundle; returns the revision.
 async fn write(store: &Store, ws: Uuid, plan: &StixPlan) -> u64 {
     let audit = entry(ws, "ingest");
     let done = store.ingest_stix(ws, plan, clock::now(), |_, _| audit.clone());

@@ -1,4 +1,4 @@
-//! What ends after its retention period, and what does not.
+//! What expires after its retention period, and what does not.
 
 use chrono::TimeDelta;
 use serde_json::Map;
@@ -10,7 +10,7 @@ use crate::domain::staging::{
 };
 use crate::store::{NewBatch, Staged};
 
-/// Saves a session that was made so many hours ago.
+/// Saves a session created this many hours ago.
 async fn session(store: &Store, tenant: Uuid, hours: i64) -> Uuid {
     let id = Uuid::new_v4();
     let record = SessionRecord {
@@ -34,7 +34,7 @@ async fn session(store: &Store, tenant: Uuid, hours: i64) -> Uuid {
     id
 }
 
-/// Saves a batch with one entity, committed so many days ago or still open.
+/// Saves a batch with one entity, committed this many days ago or still open.
 async fn batch(store: &Store, tenant: Uuid, committed: Option<i64>) -> Uuid {
     let batch = StagingBatch {
         id: Uuid::new_v4(),
@@ -96,7 +96,7 @@ fn sessions_older_than_their_period_end_and_younger_ones_stay() {
     run(async {
         let (store, tenant) = (open("mem://").await, Uuid::new_v4());
         let mut old = Vec::new();
-        // More than one transaction removes.
+        // More than fit in one removal transaction.
         for hours in 0..1_100 {
             old.push(session(&store, tenant, 91 * 24 + hours).await);
         }

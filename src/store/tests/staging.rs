@@ -1,4 +1,4 @@
-//! A store of an earlier version: its open batches are read, take further texts in, and are committed.
+//! A store of an earlier version: its open batches can be read, extended by further texts, and committed.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -23,7 +23,7 @@ use crate::store::database::{Connection, Database};
 use crate::store::staging_rows::{BatchRow, EntityRow};
 use crate::store::{NewBatch, StorageMemory, Store, StoreError};
 
-/// The schema before a batch took in further texts.
+/// The schema before a batch could take further texts.
 const BEFORE: [&str; 2] = [
     include_str!("../../../schemas/0001_core.surql"),
     include_str!("../../../schemas/0002_notes.surql"),
@@ -104,7 +104,7 @@ fn uses() -> ExtractedRelation {
     }
 }
 
-/// A store of the version before, with one open batch.
+/// A store of the previous version, with one open batch.
 async fn fill(url: &str, ws: Uuid, new: &NewBatch<'_>) {
     let db = Database::new(
         Connection::Remote(connect((url, Config::new())).await.unwrap()),
@@ -148,7 +148,7 @@ async fn open(url: &str) -> Store {
     for _ in 0..100 {
         match Store::open(url, "hosted", StorageMemory::default(), None, &secret).await {
             Ok(store) => return store,
-            // The engine lets go of the directory in the background.
+            // The engine releases the directory in the background.
             Err(StoreError::InUse(_)) => tokio::time::sleep(std::time::Duration::from_millis(20)).await,
             Err(error) => panic!("{error}"),
         }

@@ -1,11 +1,11 @@
-//! Where one answer differs from another, field by field.
+//! Field-by-field comparison of two responses.
 
 use serde_json::{Map, Value, json};
 
-/// One field that differs; a side without it has none.
+/// One field that differs; `None` on a side where it is missing.
 #[derive(Debug)]
 pub struct Difference {
-    /// `.name` for a field, `[]` for an item of a list, `.*` for an entry of a map; `body` for the whole.
+    /// `.name` for a field, `[]` for a list item, `.*` for a map entry, `body` for the whole body.
     pub field: String,
     pub theirs: Option<Value>,
     pub ours: Option<Value>,
@@ -24,7 +24,7 @@ impl Difference {
 /// Objects whose keys are data.
 const MAPS: [&str; 2] = ["entity_index", "top_intents"];
 
-/// Every field in which the answers differ.
+/// Every field in which the two bodies differ.
 pub fn differences(theirs: &Value, ours: &Value) -> Vec<Difference> {
     let mut found = Vec::new();
     values("", theirs, ours, &mut found);
@@ -35,7 +35,7 @@ fn values(path: &str, theirs: &Value, ours: &Value, found: &mut Vec<Difference>)
     match (theirs, ours) {
         (Value::Object(theirs), Value::Object(ours)) => objects(path, theirs, ours, found),
         (Value::Array(theirs), Value::Array(ours)) => lists(path, theirs, ours, found),
-        // 5 and 5.0 are one number to clients.
+        // Clients treat 5 and 5.0 as the same number.
         (Value::Number(a), Value::Number(b)) if a.as_f64() == b.as_f64() => {}
         _ if theirs == ours => {}
         _ => {
@@ -67,8 +67,8 @@ fn objects(path: &str, theirs: &Map<String, Value>, ours: &Map<String, Value>, f
     }
 }
 
-/// What makes two items the same one whichever place they have: a text itself, the text of a note, the value of an entity, the words
-/// of a question.
+/// Identifies an item independently of its position: by the text itself, by a note's text, an entity's value or a
+/// query's words.
 fn identity(item: &Value) -> Option<String> {
     if let Value::String(text) = item {
         return Some(text.clone());

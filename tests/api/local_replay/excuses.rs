@@ -1,5 +1,5 @@
-//! Where our answers differ from the recorded ones: one field and one reason each. "Defect" is a number in the list of
-//! defects of the peer that this API does not repeat.
+//! Intended differences from the recorded responses, one field and one reason each. "Defect" refers to the numbered
+//! list of defects of the peer that this API does not repeat.
 
 use serde_json::{Value, json};
 
@@ -7,23 +7,23 @@ use super::Exchange;
 
 type Side<'v> = Option<&'v Value>;
 
-/// A field of some exchanges in which we answer otherwise.
+/// A field that differs in some exchanges.
 pub struct Excuse {
     pub on: fn(&Exchange) -> bool,
     pub field: &'static str,
-    /// What must hold of the recorded value and ours.
+    /// The condition on the recorded value and ours.
     pub holds: fn(Side<'_>, Side<'_>) -> bool,
     pub reason: &'static str,
 }
 
-/// One line each: the exchanges, the field, what holds, the reason.
+/// One line per excuse: exchanges, field, condition, reason.
 macro_rules! excuses {
     ($($on:expr => $field:literal, $holds:expr, $reason:literal;)+) => {
         &[$(Excuse { on: $on, field: $field, holds: $holds, reason: $reason }),+]
     };
 }
 
-/// Our value is this one.
+/// Our value equals this one.
 macro_rules! is {
     ($ours:expr) => {
         |_, ours| ours == Some(&json!($ours))
@@ -48,7 +48,7 @@ fn edition(exchange: &Exchange) -> bool {
 fn entities(exchange: &Exchange) -> bool {
     exchange.path.starts_with("/api/entities")
 }
-/// The graph was written to and the peer has not been restarted.
+/// The graph has changed and the peer has not been restarted since.
 fn stale(exchange: &Exchange) -> bool {
     exchange.note == "after writes"
 }
@@ -64,7 +64,7 @@ fn figures(exchange: &Exchange) -> bool {
 fn logs(exchange: &Exchange) -> bool {
     exchange.path.starts_with("/api/logs")
 }
-/// A text that looks like orders to a model, as a plain-text 500.
+/// A text that looks like a prompt injection, answered by the peer with a plain-text 500.
 fn injection(exchange: &Exchange) -> bool {
     exchange.status == 500 && exchange.note != "NaN"
 }
@@ -97,7 +97,7 @@ fn peers_own(exchange: &Exchange) -> bool {
 fn root(exchange: &Exchange) -> bool {
     exchange.path == "/"
 }
-/// A bad body of a caller without the key, or over the limit.
+/// An invalid body from a caller without the key or over the rate limit.
 fn unread(exchange: &Exchange) -> bool {
     exchange.run == "apikey-rl10" && exchange.status == 422
 }
@@ -157,11 +157,11 @@ fn unauthorized_or_limited(_: Side<'_>, ours: Side<'_>) -> bool {
 fn is_json(_: Side<'_>, ours: Side<'_>) -> bool {
     ours == Some(&json!("application/json"))
 }
-/// An answer of a good request.
+/// The response to a valid request.
 fn answered(_: Side<'_>, ours: Side<'_>) -> bool {
     ours.is_some_and(|ours| ours.is_object() && ours.get("detail").is_none())
 }
-/// Validation issues.
+/// A list of validation issues.
 fn issues(_: Side<'_>, ours: Side<'_>) -> bool {
     let first = ours.and_then(|ours| ours.pointer("/detail/0"));
     first.is_some_and(|issue| issue["type"].is_string() && issue["loc"].is_array())
@@ -172,7 +172,7 @@ fn answered_501(_: Side<'_>, ours: Side<'_>) -> bool {
 }
 
 pub const EXCUSES: &[Excuse] = excuses! {
-    // What can't be the same twice.
+    // Values that differ between runs.
     any => ".note_id", texts, "an id is new in each run";
     any => ".results[].note_id", texts, "an id is new in each run";
     recall => ".results[].id", texts, "an id is new in each run";
@@ -185,7 +185,7 @@ pub const EXCUSES: &[Excuse] = excuses! {
     figures => ".avg_latency_ms", numbers, "how long it took";
     figures => ".p50_ms", numbers, "how long it took";
     figures => ".p95_ms", numbers, "how long it took";
-    // What this program is made of.
+    // Components of this program.
     health => ".storage_backend", is!("surrealkv"), "the store of this program";
     health => ".embedding_provider", is!("builtin"), "the model in this program";
     health => ".embedding_model", is!("minilm-static-256"), "the model in this program";
@@ -224,7 +224,7 @@ pub const EXCUSES: &[Excuse] = excuses! {
     any => ".entities", lists, "entities stand in the order of the text";
     unreachable_model => ".entities[]", is!("203.0.113.77"), "a note is stored and read whole (defect 2)";
     unreachable_model => ".status", is!("created"), "nothing waits for the model";
-    // Texts that look like orders to a model.
+    // Texts that look like prompt injections.
     injection => "status", is!(200), "such a text is data (defect 3)";
     injection => "content-type", is_json, "such a text is data (defect 3)";
     injection => "body", answered, "such a text is data (defect 3)";
@@ -237,7 +237,7 @@ pub const EXCUSES: &[Excuse] = excuses! {
     nan => "status", is!(422), "NaN is not JSON (defect 3)";
     nan => "content-type", is_json, "every error is JSON (defect 3)";
     nan => "body", issues, "every error is JSON (defect 3)";
-    // The graph, which the peer shows only after a restart, and parts of it not even then.
+    // The graph: the peer shows changes only after a restart, and some not even then.
     |exchange| entities(exchange) && stale(exchange) => ".entities[]",
         only_ours,
         "what is written shows at once (defect 1)";
@@ -272,7 +272,7 @@ pub const EXCUSES: &[Excuse] = excuses! {
     stale => ".entity_index.*.total_mappings", numbers, "what is written shows at once (defect 1)";
     stale => ".entity_index.*", only_ours, "the rules know more kinds";
     any => ".notes", is!(21), "texts that the peer refuses are notes here (defect 3)";
-    // What was asked: not all of it was recorded.
+    // Query history, which the recording only covers in part.
     questions => "[]", only_theirs, "asked in a request that was not recorded, or no question but a note (defect 8)";
     questions => "[]", only_ours, "a question that the peer refuses (defect 3)";
     questions => "body", lists, "the newest is first (defect 8)";
@@ -292,7 +292,7 @@ pub const EXCUSES: &[Excuse] = excuses! {
     secret => ".applied[]", only_theirs, "the way to the model is made at the start";
     secret => ".pending_restart[]", only_ours, "the way to the model is made at the start";
     secret => ".message", texts, "the way to the model is made at the start";
-    // What is not part of this API.
+    // Endpoints outside this API.
     sync => "status", is!(501), "the contract: always 501";
     sync => "body", answered_501, "the contract: the body is unspecified";
     sync => ".error", only_theirs, "the contract: the body is unspecified";
@@ -301,7 +301,7 @@ pub const EXCUSES: &[Excuse] = excuses! {
     peers_own => "content-type", is_json, "every error is JSON";
     peers_own => "body", not_found, "not in the contract";
     root => "body", texts, "our own page: nothing is fetched from elsewhere (defect 10)";
-    // The guard.
+    // Authentication and rate limits.
     unread => "status",
         |_, ours| ours == Some(&json!(401)) || ours == Some(&json!(429)),
         "a body is read once the caller is known";

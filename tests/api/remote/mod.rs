@@ -1,4 +1,4 @@
-//! The service over an external database: a real SurrealDB server, and a proxy before it that fails on demand.
+//! The service with an external database: a real SurrealDB server behind a proxy that fails on demand.
 
 mod outages;
 mod proxy;
@@ -19,10 +19,10 @@ use proxy::Proxy;
 use server::Server;
 
 const STIX: &str = "/api/ingest/stix";
-/// How long an outage may be felt after its end.
+/// How long the effects of an outage may last after its end.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A server with its directory, a proxy before it, and a place for the service's own files.
+/// A server with its directory, a proxy in front of it, and a directory for the service's own files.
 struct Database {
     program: PathBuf,
     dir: TempDir,
@@ -31,7 +31,7 @@ struct Database {
 }
 
 impl Database {
-    /// Settings of a service over the database; those of one `process` share their files.
+    /// Settings of a service on this database; services with the same `process` share their files.
     fn settings(&self, process: &str) -> Settings {
         let mut settings = settings("mem://");
         settings.storage.url = self.proxy.url();
@@ -52,14 +52,14 @@ impl Database {
         self.server.kill();
     }
 
-    /// Starts the server again over what the last one left.
+    /// Restarts the server with its existing data.
     fn restart(&mut self) {
         self.server = Server::start(&self.program, &self.dir.path().join("database"));
         self.proxy.lead_to(self.server.address);
     }
 }
 
-/// Runs a test over a server of its own; skips where there is none.
+/// Runs a test with its own server; skips it where the server binary is missing.
 fn with_database(test: impl AsyncFnOnce(&mut Database)) {
     let Some(program) = server::program() else {
         return;
@@ -78,7 +78,7 @@ fn with_database(test: impl AsyncFnOnce(&mut Database)) {
     });
 }
 
-/// Checks that an answer is a 503 that says when to come back, and not why in words of the database.
+/// Asserts a 503 that says when to retry and does not leak the database's error text.
 async fn assert_unavailable(answer: Answer) {
     let wait = answer.header("retry-after").map(str::to_owned);
     let text = answer.refused(503).await;
@@ -86,7 +86,7 @@ async fn assert_unavailable(answer: Answer) {
     assert!(!text.contains("WebSocket") && !text.contains("ws:"), "{text}");
 }
 
-/// Sends a request until it is answered by something else than a 503; says how often it was refused.
+/// Retries a request until the response is something other than a 503; also returns the number of refusals.
 async fn until_answered<F: Future<Output = Answer>>(send: impl Fn() -> F) -> (Answer, usize) {
     let until = Instant::now() + PATIENCE;
     let mut refused = 0;
@@ -102,7 +102,7 @@ async fn until_answered<F: Future<Output = Answer>>(send: impl Fn() -> F) -> (An
     }
 }
 
-/// Waits until every audit entry has its link, and checks the chain.
+/// Waits until every audit entry has its link, and verifies the hash chain.
 async fn assert_chain(client: &Client) {
     let until = Instant::now() + PATIENCE;
     loop {

@@ -1,4 +1,4 @@
-//! What clients notice when the database, the way to it or the service itself fails.
+//! What clients see when the database, the connection to it or the service itself fails.
 
 use std::process::Stdio;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::helpers::{ADMIN, Client, PASSWORD};
 use crate::process::{Service, program};
 use crate::stix::{object, relationship, text};
 
-/// Two nodes and an edge, and the word that nothing else holds.
+/// A bundle of two nodes and an edge, and a word that occurs nowhere else.
 fn bundle() -> (String, Value) {
     let word = format!("w{}", uuid::Uuid::new_v4().simple());
     let mut objects = vec![
@@ -25,7 +25,7 @@ fn bundle() -> (String, Value) {
     (word, json!({"bundle": objects}))
 }
 
-/// The nodes with this word in their names.
+/// The number of nodes with this word in their names.
 async fn count(client: &Client, word: &str) -> usize {
     let path = format!("/api/recall/search?q={word}");
     let (answer, _) = until_answered(|| client.get(&path)).await;
@@ -34,7 +34,7 @@ async fn count(client: &Client, word: &str) -> usize {
     found.filter(|node| text(node, "name").contains(word)).count()
 }
 
-/// Sends a bundle until it is taken in; what that created, and how often it was refused.
+/// Sends a bundle until it is accepted; returns the results and the number of refusals.
 async fn send(client: &Client, body: &Value) -> (Value, usize) {
     let (answer, refused) = until_answered(|| client.post(STIX, body)).await;
     (answer.expect(201).await["results"].clone(), refused)
@@ -75,14 +75,14 @@ fn requests_in_flight_are_told_that_the_connection_dropped_and_succeed_when_they
         for stream in streams {
             all.extend(stream.await.unwrap());
         }
-        // The last connections may still be on their way up.
+        // The last connections may still be being established.
         count(&client, "anything").await;
         let (whole, absent) = assert_whole(&client, &all).await;
         println!("{whole} whole, {absent} absent");
         for sent in all.iter().filter(|sent| !sent.acknowledged) {
             send(&client, &json!({"bundle": sent.objects})).await;
         }
-        // What was committed although its answer was lost reaches the index by itself.
+        // Writes that were committed but whose response was lost reach the index without further action.
         let until = Instant::now() + Duration::from_secs(20);
         while assert_whole(&client, &all).await != (all.len(), 0) {
             assert!(Instant::now() < until, "something is not found");
@@ -136,7 +136,7 @@ fn a_commit_whose_answer_is_lost_is_found_and_sending_it_again_makes_no_doubles(
             assert!(Instant::now() < until, "the index does not catch up");
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
-        // Also the audit entry that was committed with it has its link.
+        // The audit entry committed with it also has its chain link.
         assert_chain(&app.admin).await;
         assert_eq!(app.admin.audited("ingest.stix").await.len(), 2);
         app.stop().await;
@@ -148,7 +148,7 @@ fn an_audit_entry_whose_answer_is_lost_is_linked_all_the_same() {
     with_database(async |database| {
         let app = database.service().await;
         database.proxy.cut("INSERT IGNORE INTO audit", Cut::After);
-        // The entry of a sign-in is written by itself.
+        // The audit entry of a sign-in is a write of its own.
         let answer = app.anonymous().login(ADMIN, "wrong").await;
         assert_unavailable(answer).await;
         assert!(!database.proxy.is_whole());
@@ -178,7 +178,7 @@ fn a_slow_answer_is_a_503_and_a_silent_connection_is_replaced() {
         let begun = Instant::now();
         assert_unavailable(app.admin.post(STIX, &body).await).await;
         assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
-        // Connections that are silent now are not waited for when the way is free again.
+        // The service must not wait for the stalled connections once the network is back.
         tokio::time::sleep(Duration::from_secs(3)).await;
         let before = database.proxy.accepted();
         database.proxy.drop_all();
@@ -200,7 +200,8 @@ fn a_server_that_is_killed_and_starts_again_is_used_again_and_nothing_acknowledg
             send(&app.admin, &body).await;
             sent.push(word);
             database.kill();
-            // At the latest when the silence is noticed; a server that is gone refuses at once from then on.
+            // The first refusal comes at the latest when the silence is noticed; while the server is down, the rest are
+            // immediate.
             assert_unavailable(app.admin.post(STIX, &body).await).await;
             let begun = Instant::now();
             for _ in 0..5 {

@@ -1,4 +1,4 @@
-//! A proxy between the service and its database that drops, holds up, delays and cuts connections.
+//! A proxy between the service and its database that drops, stalls, delays and cuts connections.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -10,15 +10,15 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-/// How long the server may work on what it got before its connection is cut.
+/// How long the server may process a message before its connection is cut.
 const WORK: Duration = Duration::from_millis(1500);
 
-/// When a connection is cut.
+/// When to cut a connection.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Cut {
-    /// The server never gets the message.
+    /// The server never receives the message.
     Before,
-    /// The server acts on the message; the answer is lost.
+    /// The server processes the message, but its response is lost.
     After,
 }
 
@@ -35,7 +35,7 @@ struct State {
     stalled: watch::Sender<bool>,
     delay: Mutex<Duration>,
     cut: Mutex<Option<(&'static str, Cut)>>,
-    /// Bytes of the largest answer so far.
+    /// Size of the largest response so far, in bytes.
     largest: AtomicUsize,
 }
 
@@ -71,7 +71,7 @@ impl Proxy {
         format!("ws://{}", self.address)
     }
 
-    /// Sends new connections elsewhere.
+    /// Redirects new connections to `target`.
     pub fn lead_to(&self, target: SocketAddr) {
         *self.state.target.lock().unwrap() = target;
     }
@@ -83,32 +83,32 @@ impl Proxy {
         }
     }
 
-    /// Lets nothing through, in either direction, while the connections stay.
+    /// Blocks all traffic in both directions while the connections stay open.
     pub fn stall(&self, stalled: bool) {
         self.state.stalled.send_replace(stalled);
     }
 
-    /// Holds each answer up for so long.
+    /// Delays each response by this long.
     pub fn delay(&self, delay: Duration) {
         *self.state.delay.lock().unwrap() = delay;
     }
 
-    /// Cuts the connection of the next message that holds `text`.
+    /// Cuts the connection of the next message that contains `text`.
     pub fn cut(&self, text: &'static str, when: Cut) {
         *self.state.cut.lock().unwrap() = Some((text, when));
     }
 
-    /// Whether the cut that was asked for is still to come.
+    /// Whether a requested cut is still pending.
     pub fn is_whole(&self) -> bool {
         self.state.cut.lock().unwrap().is_some()
     }
 
-    /// Connections that were opened so far.
+    /// Number of connections accepted so far.
     pub fn accepted(&self) -> usize {
         self.state.accepted.load(Ordering::Relaxed)
     }
 
-    /// Bytes of the largest answer since this was last asked.
+    /// Size of the largest response since the last call, in bytes.
     pub fn largest(&self) -> usize {
         self.state.largest.swap(0, Ordering::Relaxed)
     }
@@ -131,7 +131,7 @@ async fn carry(client: TcpStream, state: Arc<State>) {
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
     let muted = AtomicBool::new(false);
-    // Both sockets close as soon as one side does.
+    // Both sockets close as soon as one side closes.
     tokio::select! {
         _ = requests(from_client, to_server, &state, &muted) => {}
         _ = answers(from_server, to_client, &state, &muted) => {}

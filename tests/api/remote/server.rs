@@ -1,4 +1,4 @@
-//! A real SurrealDB server: a process of its own over a directory, which ends with the test.
+//! A real SurrealDB server: a separate process with its own directory, which ends with the test.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The owner of the server.
+/// The root user of the server.
 pub const USER: &str = "root";
 pub const PASSWORD: &str = "the password of the owner";
 
 const PROGRAM: &str = "THREAT_MEMORY_TEST_SURREALDB";
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Where the server's program is; `None` where nobody built it, and the test skips.
+/// Path of the server binary; `None` where it was not built, and the test is skipped.
 pub fn program() -> Option<PathBuf> {
     if let Some(path) = std::env::var_os(PROGRAM) {
         let path = PathBuf::from(path);
@@ -39,11 +39,11 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts over `dir` and waits until it answers.
+    /// Starts a server on `dir` and waits until it responds.
     pub fn start(program: &Path, dir: &Path) -> Self {
         let until = Instant::now() + PATIENCE;
         loop {
-            // Somebody else may take the port in between: then the server ends, and another one is tried.
+            // Another process may take the port in between; the server then exits and another port is tried.
             let free = TcpListener::bind("127.0.0.1:0").unwrap();
             let address = free.local_addr().unwrap();
             drop(free);
@@ -60,7 +60,7 @@ impl Server {
         }
     }
 
-    /// Ends the process at once, as a power cut would.
+    /// Kills the process at once, as a power cut would.
     pub fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -86,7 +86,7 @@ fn spawn(program: &Path, dir: &Path, address: SocketAddr) -> Child {
         .arg(address.to_string())
         .args(["--user", USER, "--pass", PASSWORD])
         .arg(format!("surrealkv://{}", dir.display()))
-        // It ends when this closes.
+        // The server exits when this pipe closes.
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::inherit())

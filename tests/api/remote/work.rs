@@ -1,4 +1,4 @@
-//! What the service does over an embedded database it does over a server too.
+//! What the service does with an embedded database also works with a server.
 
 use std::time::Duration;
 
@@ -89,7 +89,7 @@ fn more_than_a_page_reaches_a_new_index_and_no_answer_holds_it_all() {
     with_database(async |database| {
         const NODES: usize = 6_000;
         let app = database.service().await;
-        // One write: all rows carry one revision.
+        // A single write, so all rows carry the same revision.
         let objects: Vec<Value> = (0..NODES)
             .map(|at| object("tool", &format!("paged part{at} {}", "x".repeat(500))))
             .collect();
@@ -147,7 +147,7 @@ fn parallel_requests_share_several_connections() {
             assert_eq!(names(&found)[0], "Much Asked");
         }
         database.proxy.delay(Duration::ZERO);
-        // Up to four, and one for the owner at the start.
+        // Up to four connections, plus one for the owner at start-up.
         let opened = database.proxy.accepted();
         assert!((4..=5).contains(&opened), "{opened} connections");
         app.stop().await;

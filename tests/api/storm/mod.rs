@@ -1,7 +1,7 @@
-//! Not lost, not doubled: writers of all ways in, readers and exports in two workspaces, while the service is killed
-//! every few seconds. At the end what was acknowledged is compared with what is there.
+//! Stress test for lost and duplicated data: writers on all ingest endpoints, readers and exports in two workspaces,
+//! while the service is killed every few seconds. At the end, acknowledged writes are compared with the stored data.
 //!
-//! `THREAT_MEMORY_STORM_SECONDS` makes the storm longer than the 20 seconds of an ordinary run.
+//! `THREAT_MEMORY_STORM_SECONDS` extends the test beyond its default of 20 seconds.
 
 mod ways;
 
@@ -22,12 +22,12 @@ use crate::stix::{by_id, text};
 
 const SECONDS: &str = "THREAT_MEMORY_STORM_SECONDS";
 const WRITERS: usize = 16;
-/// Every fourth writes into the neighbour's workspace.
+/// Every fourth writer uses the neighbour's workspace.
 const NEIGHBOURS: usize = 4;
 const READERS: usize = 4;
-/// Keeps the time of the comparison in proportion to that of the storm.
+/// Pause between writes; keeps the comparison time in proportion to that of the storm.
 const PAUSE: Duration = Duration::from_millis(80);
-/// Requests of the comparison at a time.
+/// Concurrent requests during the comparison.
 const LANES: usize = 4;
 const NEIGHBOUR: &str = "neighbour@example.com";
 
@@ -47,7 +47,7 @@ impl Clients {
         }
     }
 
-    /// Both signed in, at a service that has just started.
+    /// Signs in to both workspaces of a service that has just started.
     async fn sign_in(service: &Service) -> Self {
         let neighbour = service.anonymous().sign_in(NEIGHBOUR, PASSWORD).await;
         Self {
@@ -57,7 +57,7 @@ impl Clients {
     }
 }
 
-/// The engine turns its memtable over several times in a storm.
+/// Uses a small memtable, so that the engine rotates it several times during a storm.
 fn start(dir: &Path) -> Service {
     let mut command = hosted(dir);
     command.env("THREAT_MEMORY_STORAGE__MEMTABLE_MIB", "4");
@@ -89,7 +89,7 @@ async fn write(lane: usize, mut running: Running, until: Instant) -> Vec<Written
     all
 }
 
-/// Searches and exports; what it reads is whole JSON or nothing.
+/// Searches and exports; every response must be complete JSON.
 async fn read(lane: usize, mut running: Running, until: Instant) -> usize {
     let mut answered = 0;
     while Instant::now() < until {
@@ -112,7 +112,7 @@ async fn try_get(client: &Client, path: &str) -> Option<Value> {
     let answer = client.request(reqwest::Method::GET, path).send().await.ok()?;
     let status = answer.status().as_u16();
     let whole = answer.text().await.ok()?;
-    // An export of a session without results has nothing to hold.
+    // A session without results can't be exported (422).
     assert!([200, 422, 503].contains(&status), "{path}: {status} {whole}");
     (status == 200).then(|| serde_json::from_str(&whole).unwrap())
 }
@@ -155,7 +155,7 @@ async fn storm(dir: &Path, length: Duration) -> (Vec<Written>, usize) {
     (all, kills + 1)
 }
 
-/// Runs `check` for each of `all`, some at a time.
+/// Runs `check` for each of `all`, a few at a time.
 async fn each<'w, F: Future<Output = ()>>(all: &'w [Written], check: impl Fn(&'w Written) -> F) {
     let check = &check;
     join_all((0..LANES).map(|lane| async move {
@@ -166,7 +166,7 @@ async fn each<'w, F: Future<Output = ()>>(all: &'w [Written], check: impl Fn(&'w
     .await;
 }
 
-/// What is in doubt is sent again, as a client would.
+/// Repeats unacknowledged writes, as a client would.
 async fn repeat(clients: &Clients, all: &[Written]) {
     each(all, |written| async move {
         while let Err(failure) = written.send(clients.of(written.neighbour)).await {
@@ -177,7 +177,7 @@ async fn repeat(clients: &Clients, all: &[Written]) {
     .await;
 }
 
-/// Asserts that each node of each write is there once, and each edge; returns the ids of the nodes by name.
+/// Asserts that each node of each write exists exactly once, and that each edge exists; returns the node ids by name.
 async fn compare(clients: &Clients, all: &[Written]) -> BTreeMap<String, String> {
     let found = Mutex::new(BTreeMap::new());
     each(all, |written| {
@@ -204,7 +204,7 @@ async fn compare(clients: &Clients, all: &[Written]) -> BTreeMap<String, String>
     found.into_inner().unwrap()
 }
 
-/// The nodes of this name; exact names come first, so that a double would be among so few.
+/// The nodes of this name. Exact names rank first, so a duplicate would appear in a short list.
 async fn named(client: &Client, name: &str) -> Vec<Value> {
     let path = format!("/api/recall/search?{}", encode(&[("q", name), ("limit", "5")]));
     let mut found = client.get(&path).await.expect(200).await;
@@ -224,7 +224,7 @@ async fn assert_edges(client: &Client, written: &Written) {
     }
 }
 
-/// Neither workspace finds what the other one wrote.
+/// Asserts that neither workspace finds what the other one wrote.
 async fn assert_apart(clients: &Clients, all: &[Written]) {
     for neighbour in [false, true] {
         let theirs = all.iter().filter(|written| written.neighbour != neighbour);
@@ -276,7 +276,7 @@ fn a_storm_with_kills_loses_nothing_acknowledged_and_doubles_nothing() {
         assert_chains(&clients, &all).await;
         service.kill();
 
-        // An index made anew from the store finds the same.
+        // An index rebuilt from the store gives the same results.
         std::fs::remove_dir_all(dir.path().join("index")).unwrap();
         let service = start(dir.path());
         let clients = Clients::sign_in(&service).await;

@@ -1,4 +1,4 @@
-//! One write by each way in, whose nodes nobody else writes.
+//! One write per ingest endpoint, with nodes that no other write contains.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::helpers::Client;
 use crate::stix::{object, relationship, text};
 
-/// Every way in.
+/// Every ingest endpoint; the text ingest once per mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
     Stix,
@@ -30,26 +30,26 @@ impl Way {
     ];
 }
 
-/// A write that was begun.
+/// A write that was started.
 #[derive(Debug, Clone)]
 pub struct Written {
     pub way: Way,
-    /// Names of the nodes that it makes.
+    /// Names of the nodes it creates.
     pub names: Vec<String>,
-    /// STIX ids of the relationships that it makes.
+    /// STIX ids of the relationships it creates.
     pub edges: Vec<String>,
     pub body: Value,
-    /// In the operator's workspace, or in the neighbour's.
+    /// Whether it goes to the neighbour's workspace rather than the operator's.
     pub neighbour: bool,
     pub acknowledged: bool,
 }
 
-/// Why a write has no answer, or not the one that was hoped for.
+/// Why a write did not succeed.
 #[derive(Debug)]
 pub enum Failure {
-    /// The service is gone.
+    /// The service is down.
     Gone,
-    /// It is overloaded, and says so.
+    /// The service refused the write as overloaded.
     Busy,
 }
 
@@ -100,7 +100,7 @@ impl Written {
         }
     }
 
-    /// Sends the write, all its steps; a repetition makes nothing twice.
+    /// Sends the write with all its steps. Repeating it creates no duplicates.
     pub async fn send(&self, client: &Client) -> Result<(), Failure> {
         let path = match self.way {
             Way::Stix => "/api/ingest/stix",

@@ -1,6 +1,6 @@
-//! A real SurrealDB server for the tests of the external database: the command line of `surreal`.
+//! A real SurrealDB server for the tests of the external database: the `surreal` command line.
 //!
-//! It ends when its standard input is closed, so it never outlives the test that started it.
+//! It exits when its standard input is closed, so it never outlives the test that started it.
 
 use std::io::Read;
 use std::process::ExitCode;

@@ -1,6 +1,6 @@
-//! What a language model adds to notes afterwards: more entities, and which notes say the same or contradict.
+//! What a language model adds to notes later: more entities, and which notes repeat or contradict each other.
 //!
-//! The queue is a table, so nothing that waits is lost; a note leaves it in the transaction that stores what came out.
+//! The queue is a table, so no waiting note is lost. A note leaves it in the transaction that stores the result.
 
 use std::future::ready;
 use std::iter::once;
@@ -25,19 +25,19 @@ use crate::llm::ground::Haystack;
 use crate::search::{IndexDoc, embedding_text};
 use crate::store::{NotesWrite, StoredEntity, StoredRelation, entity_id, relation_id};
 
-/// Cosine from which an older note is shown to the model.
+/// Cosine similarity from which an older note is shown to the model.
 const RELATED: f32 = 0.6;
 /// Source type of a text that a model wrote.
 const BY_MODEL: &str = "model";
 
-/// A note whose turn it is, with the older notes nearest to it.
+/// A note that is due, with the older notes nearest to it.
 #[derive(Debug)]
 pub struct WaitingNote {
     pub note: Note,
     pub candidates: Vec<Note>,
 }
 
-/// The notes that wait longest, after this one.
+/// The longest-waiting notes after this one.
 #[derive(Debug)]
 pub struct NextWaiting {
     pub after: Option<Uuid>,
@@ -59,20 +59,20 @@ impl Work for NextWaiting {
     }
 }
 
-/// What a model made of a note.
+/// The model's verdict on a note.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Verdict {
-    /// It stands for itself.
+    /// The note stands on its own.
     Keep,
-    /// It takes the place of an older one.
+    /// It supersedes an older note.
     Supersedes(Uuid),
-    /// An older one says it all and takes its place.
+    /// An older note already says it all and supersedes it.
     SaidBy(Uuid),
-    /// It and an older one become one text.
+    /// It and an older note are merged into one text.
     Merges { older: Uuid, text: String },
 }
 
-/// Stores what a model made of a note, and takes the note out of the queue.
+/// Stores the model's result for a note, and removes the note from the queue.
 #[derive(Debug)]
 pub struct ApplyEnrichment {
     pub note: Uuid,
@@ -95,7 +95,7 @@ impl Work for ApplyEnrichment {
     }
 }
 
-/// Counts a failed attempt at a note; the reply is how many there were.
+/// Counts a failed attempt at a note; the reply is the number of attempts so far.
 #[derive(Debug)]
 pub struct EnrichmentFailed(pub Uuid);
 
@@ -122,7 +122,7 @@ impl GraphCore {
         let ids = self.store.waiting_for_enrichment(ws, after, limit).await?;
         let mut notes = self.store.notes_by_id(ws, &ids).await?;
         notes.sort_unstable_by_key(|note| note.id);
-        // A remote model would be asked once more for every note; the words do.
+        // A remote model would cost one more request per note; word search is enough.
         let index = (!self.remote_model()).then(|| Arc::clone(&self.index));
         let texts = notes.clone();
         let asked = blocking(move || {
@@ -196,7 +196,7 @@ impl GraphCore {
     }
 }
 
-/// Adds the entities and relationships that are new to the note or the graph.
+/// Adds the entities and relationships that are new to the note or to the graph.
 fn add_mentions(memory: &Memory, write: &mut NotesWrite, note: &Note, found: &Mentions) {
     let ids = known_entities(memory, write, &found.entities);
     let graph = memory.graph();
@@ -233,7 +233,7 @@ fn add_mentions(memory: &Memory, write: &mut NotesWrite, note: &Note, found: &Me
     }
 }
 
-/// The ids of these entities; those that the graph lacks are written. A tool that the graph knows as malware is that.
+/// The ids of these entities; missing ones are written. A tool that the graph knows as malware counts as malware.
 fn known_entities(memory: &Memory, write: &mut NotesWrite, drafts: &[EntityDraft]) -> Vec<Uuid> {
     let graph = memory.graph();
     let mut known = |draft: &EntityDraft| {
@@ -258,8 +258,8 @@ fn known_entities(memory: &Memory, write: &mut NotesWrite, drafts: &[EntityDraft
     drafts.iter().map(&mut known).collect()
 }
 
-/// Carries a verdict out, unless one of the notes lost its place in the meantime. The second of the notes is the older
-/// one of a merge.
+/// Applies a verdict, unless one of the notes has been superseded in the meantime. In a merge, the second note is the
+/// older one.
 fn judge(
     memory: &Memory,
     write: &mut NotesWrite,
@@ -286,11 +286,11 @@ fn judge(
     write.superseded.extend(superseded);
 }
 
-/// The text of two notes in one; both stay readable, and its tier says who wrote it.
+/// Merges two notes into a new one. Both stay readable, and the new note's tier says who wrote it.
 fn merged_note(memory: &Memory, write: &mut NotesWrite, notes: [&Note; 2], text: String) -> Note {
     let mut mentions = known_entities(memory, write, &mentions_in(&text).entities);
     let haystack = Haystack::new(&text);
-    // What a model once found in one of them is not lost, if it still stands there.
+    // Keep what a model once found in either note, if the text still contains it.
     for id in mentioned(memory, write, notes) {
         let drafted = write.entities.iter().find(|entity| entity.id == id).cloned();
         let drafted = drafted.or_else(|| memory.graph().entity(&id).map(|entity| entity.stored.clone()));
@@ -335,7 +335,7 @@ fn merged_note(memory: &Memory, write: &mut NotesWrite, notes: [&Note; 2], text:
     }
 }
 
-/// What notes mention, with what this write adds.
+/// What the notes mention, including the additions of this write.
 fn mentioned(memory: &Memory, write: &NotesWrite, notes: [&Note; 2]) -> Vec<Uuid> {
     let graph = memory.graph();
     let stored = notes.iter().filter_map(|note| graph.note(note.id));

@@ -1,5 +1,5 @@
-//! What a new note makes of the ones that are there: exact duplicates by their digest, near-duplicates by their
-//! words. Anything less certain is left to a language model, or to the reader: a shared actor or tool says nothing.
+//! How a new note relates to stored ones: exact duplicates by digest, near-duplicates by their words. Anything less
+//! certain is left to a language model or to the reader: sharing an actor or a tool proves nothing.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use crate::domain::memory::similarity;
 use crate::domain::tlp::Tlp;
 use crate::search::{Filter, Mode};
 
-/// Stored notes that a new one is compared with.
+/// Number of stored notes a new one is compared with.
 const CANDIDATES: usize = 5;
 
-/// The near-duplicates of the notes of a group, by the new note's id.
+/// Near-duplicates of the notes of a group, by the new note's id.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     near: HashMap<Uuid, Uuid>,
@@ -34,7 +34,7 @@ impl Known {
 }
 
 impl GraphCore {
-    /// Looks for the stored notes that these say again. To be called under the write lock.
+    /// Finds the stored notes that these notes repeat. Call under the write lock.
     pub(super) async fn known(
         &self,
         memory: &Memory,
@@ -44,7 +44,7 @@ impl GraphCore {
         if !notes.iter().any(|prepared| prepared.evolve) {
             return Ok(Known::default());
         }
-        // What was written a moment ago must be found.
+        // Notes written a moment ago must be found too.
         self.state(memory.workspace).settled().await?;
         let asked: Vec<Asked> = notes
             .iter()
@@ -77,7 +77,7 @@ impl GraphCore {
         Ok(known)
     }
 
-    /// The stored notes whose text comes again here with something new to say about it: a better tier or a source.
+    /// Stored notes whose text is repeated here with something new about it: a better tier or another source.
     pub(super) async fn repeated(
         &self,
         memory: &Memory,
@@ -99,7 +99,7 @@ impl GraphCore {
         Ok(stored.into_iter().map(|note| (note.id, note)).collect())
     }
 
-    /// For each note the stored ones of its domain nearest to it: by meaning, or by words where it has no vector yet.
+    /// For each note, the nearest stored notes of its domain: by meaning, or by words where it has no vector yet.
     pub(super) async fn candidates(
         &self,
         memory: &Memory,
@@ -136,7 +136,7 @@ impl GraphCore {
     }
 }
 
-/// A note whose neighbours are looked for.
+/// A note whose neighbours are wanted.
 pub(super) struct Asked {
     note: Uuid,
     domain: String,
@@ -155,7 +155,7 @@ impl Asked {
     }
 }
 
-/// The near-duplicates among notes that came together: a later one takes the place of an earlier one.
+/// Near-duplicates among notes that arrived together: a later one supersedes an earlier one.
 fn within_group(notes: &[&Prepared], tuning: &Tuning) -> Known {
     let mut known = Known::default();
     for (place, new) in notes.iter().enumerate().filter(|(_, new)| new.evolve) {
@@ -170,7 +170,7 @@ fn within_group(notes: &[&Prepared], tuning: &Tuning) -> Known {
     known
 }
 
-/// The cosine of two notes; 1 where a vector is missing, so that the words decide.
+/// Cosine similarity of two notes; 1 where a vector is missing, so that the words decide.
 fn alike(a: &Prepared, b: &Prepared) -> f32 {
     let (Some(a), Some(b)) = (&a.vector, &b.vector) else {
         return 1.0;

@@ -1,7 +1,7 @@
-//! The graph in memory: which note mentions what, and what is related to what.
+//! The graph in memory: which note mentions what, and which entities are related.
 //!
-//! Derived from the database and rebuilt at every start; a write is added right after it is durable. It answers
-//! the lists and counts of the local API and says where a question's entities are mentioned.
+//! It is derived from the database and rebuilt at every start; a write is added as soon as it is durable. It serves
+//! the lists and counts of the local API and finds the notes that mention a question's entities.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::iter;
@@ -13,10 +13,10 @@ use crate::domain::memory::note::Note;
 use crate::search::canonical_key;
 use crate::store::{NoteHead, StoredEntity, StoredRelation};
 
-/// Place of an entity or a relationship in its list; neither is ever taken out.
+/// Position of an entity or a relationship in its list; entries are never removed.
 type Slot = usize;
 
-/// An entity with what is connected to it.
+/// An entity with its notes and relations.
 #[derive(Debug)]
 pub(super) struct EntityState {
     pub(super) stored: StoredEntity,
@@ -25,7 +25,7 @@ pub(super) struct EntityState {
     pub(super) relations: Vec<Slot>,
 }
 
-/// The graph; see the module.
+/// The graph; see the module documentation.
 #[derive(Debug, Default)]
 pub(super) struct MemoryGraph {
     pub(super) entities: Vec<EntityState>,
@@ -38,27 +38,27 @@ pub(super) struct MemoryGraph {
     pub(super) order: Vec<Uuid>,
     /// The newest active note of each digest of domain and content.
     pub(super) digests: HashMap<String, Uuid>,
-    /// The older active ones, where a text is kept more than once.
+    /// Older active notes with the same digest, where a text is kept more than once.
     pub(super) doubles: HashMap<String, Vec<Uuid>>,
-    /// Notes of each domain.
+    /// Number of notes in each domain.
     pub(super) domains: HashMap<String, usize>,
     pub(super) relations: Vec<StoredRelation>,
     pub(super) relation_at: HashMap<Uuid, Slot>,
-    /// Edges from notes: mentions and supersessions.
+    /// Number of edges from notes: mentions and supersessions.
     pub(super) note_edges: usize,
 }
 
-/// Which entities a list shall hold.
+/// Which entities a list includes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EntityFilter {
     pub entity_type: Option<String>,
     pub tier: Option<String>,
-    /// Part of the value, the name or an alias, in any case.
+    /// Substring of the value, the name or an alias, case-insensitive.
     pub part: Option<String>,
 }
 
 impl MemoryGraph {
-    /// The graph of what is stored.
+    /// Builds the graph from what is stored.
     pub(super) fn of(
         mut heads: Vec<NoteHead>,
         mut entities: Vec<StoredEntity>,
@@ -127,7 +127,7 @@ impl MemoryGraph {
         }
     }
 
-    /// Adds what a note mentions besides.
+    /// Adds further mentions to a note.
     pub(super) fn add_mentions(&mut self, note: Uuid, more: &[Uuid]) {
         let Some(head) = self.notes.get_mut(&note) else {
             return;
@@ -141,7 +141,7 @@ impl MemoryGraph {
         self.link(note, &new);
     }
 
-    /// Gives a note that was said again its new trust.
+    /// Updates the trust of a note that was repeated.
     pub(super) fn repeat(&mut self, note: &Note) {
         if let Some(head) = self.notes.get_mut(&note.id) {
             head.tier.clone_from(&note.tier);
@@ -149,7 +149,7 @@ impl MemoryGraph {
         }
     }
 
-    /// Adds a relationship, or gives a known one its new properties.
+    /// Adds a relationship, or updates the properties of a known one.
     pub(super) fn put_relation(&mut self, relation: StoredRelation) {
         if let Some(known) = self
             .relation_at
@@ -161,7 +161,7 @@ impl MemoryGraph {
         }
         let slot = self.relations.len();
         self.relation_at.insert(relation.id, slot);
-        // Something related to itself has one place in its list.
+        // A self-relation appears only once in its entity's list.
         let other = (relation.target != relation.source).then_some(relation.target);
         for end in iter::once(relation.source).chain(other) {
             let at = self.entity_at.get(&end).copied();
@@ -172,7 +172,7 @@ impl MemoryGraph {
         self.relations.push(relation);
     }
 
-    /// Notes that another note took the place of one.
+    /// Records that a note was superseded by another.
     pub(super) fn supersede(&mut self, old: Uuid, by: Uuid) {
         let Some(head) = self.notes.get_mut(&old) else {
             return;
@@ -192,7 +192,7 @@ impl MemoryGraph {
         }
     }
 
-    /// The note that stands where this one stood: itself, unless another took its place.
+    /// The active note at the end of this note's chain of successors; itself, if it was not superseded.
     pub(super) fn current(&self, note: Uuid) -> Option<Uuid> {
         let mut at = note;
         for _ in 0..=self.notes.len() {
@@ -204,7 +204,7 @@ impl MemoryGraph {
         None
     }
 
-    /// Whether every note is of this domain.
+    /// Whether every note belongs to this domain.
     pub(super) fn is_all_of(&self, domain: &str) -> bool {
         self.domains.keys().all(|known| known == domain)
     }
@@ -256,7 +256,7 @@ impl MemoryGraph {
             .collect()
     }
 
-    /// Entities that a relationship connects with this one, at most `limit`, without those `asked` for.
+    /// Entities related to this one, at most `limit`, excluding those in `asked`.
     pub(super) fn related(&self, entity: Slot, asked: &[Slot], limit: usize) -> Vec<Slot> {
         let Some(state) = self.entities.get(entity) else {
             return Vec::new();
@@ -294,7 +294,7 @@ impl MemoryGraph {
     }
 }
 
-/// Puts a note into a list that is oldest first; nearly always at its end.
+/// Inserts a note into a list sorted oldest first; nearly always at its end.
 fn put_by_age(notes: &HashMap<Uuid, NoteHead>, list: &mut Vec<Uuid>, note: Uuid) {
     let age = |id: &Uuid| (notes.get(id).map(|head| head.created_at), *id);
     let new = age(&note);

@@ -1,4 +1,4 @@
-//! What the graph in memory lists and counts.
+//! Lists and counts over the graph in memory.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::domain::memory::view::{
 };
 use crate::store::NoteHead;
 
-/// What the API lists.
+/// The lists of the API.
 impl MemoryGraph {
     fn entity_view(&self, entity: &EntityState) -> EntityView {
         let draft = &entity.stored.draft;
@@ -86,7 +86,7 @@ impl MemoryGraph {
             .collect()
     }
 
-    /// Relationships between entities, then what each note mentions and which one it took the place of.
+    /// Relationships between entities, then each note's mentions and the note it superseded.
     pub(super) fn edges(&self, page: Page) -> Vec<GraphEdge> {
         let relations = self.relations.iter().filter_map(|relation| {
             Some(GraphEdge {
@@ -133,7 +133,7 @@ impl MemoryGraph {
         })
     }
 
-    /// A page of the entities that fit the filter, in the order of type and value, and how many fit.
+    /// A page of the entities that match the filter, ordered by type and value, and the total number of matches.
     pub(super) fn list_entities(&self, filter: &EntityFilter, page: Page) -> (Vec<EntityView>, usize) {
         let part = filter.part.as_deref().map(str::to_lowercase);
         let wanted = filter.entity_type.as_deref().map(canonical_type);

@@ -1,7 +1,7 @@
-//! The local service's memory: notes, what they mention, and how they are found again.
+//! The local service's memory: notes, the entities they mention, and recall.
 //!
-//! Promises: a note is acknowledged when it is durable, whole, and a search and the graph show it; what waits is
-//! written together in one transaction; a note that lost its place stays readable. Reads never wait for writes.
+//! A note is acknowledged once it is durable in full and both search and graph show it. Waiting notes are written
+//! together in one transaction. A superseded note stays readable. Reads never wait for writes.
 
 pub mod enrich;
 mod evolution;
@@ -35,12 +35,12 @@ use crate::domain::memory::intent::Intent;
 use crate::domain::memory::note::{NewNote, Note, Remembered};
 use crate::domain::memory::view::{EntityRelationship, EntityView, GraphEdge, GraphNode, MemoryCounts, Page};
 
-/// Takes notes in as one transaction; a note that is refused for its content has an error of its own.
+/// Ingests notes as one transaction; a note refused for its content gets an error of its own.
 #[derive(Debug)]
 pub struct Remember {
     pub notes: Vec<NewNote>,
     pub from: IpAddr,
-    /// Given back when the write has ended, also if nobody waits for it any more.
+    /// Released when the write has ended, even if no caller is waiting for it any more.
     pub permit: Option<OwnedSemaphorePermit>,
 }
 
@@ -59,7 +59,7 @@ impl Work for Remember {
     }
 }
 
-/// Looks for notes.
+/// Searches notes.
 #[derive(Debug)]
 pub struct RecallNotes {
     pub query: String,
@@ -75,7 +75,7 @@ pub struct FoundNote {
     pub entities: Vec<String>,
 }
 
-/// What was found, best first.
+/// Result of a recall, best first.
 #[derive(Debug)]
 pub struct NotesFound {
     pub notes: Vec<FoundNote>,
@@ -97,7 +97,7 @@ impl Work for RecallNotes {
     }
 }
 
-/// Reads one note, whole, superseded or not.
+/// Reads one note in full, superseded or not.
 #[derive(Debug)]
 pub struct ReadNote(pub Uuid);
 
@@ -158,7 +158,7 @@ impl Work for ListEdges {
     }
 }
 
-/// Lists entities; the reply says how many fit.
+/// Lists entities; the reply includes how many match.
 #[derive(Debug)]
 pub struct ListEntities {
     pub filter: EntityFilter,
@@ -199,7 +199,7 @@ impl Work for CountMemory {
     }
 }
 
-/// Writes one edge between two entities, or gives it new properties.
+/// Writes one edge between two entities, or updates its properties.
 #[derive(Debug)]
 pub struct IngestRelationship {
     pub source: EntityDraft,
@@ -224,7 +224,7 @@ impl Work for IngestRelationship {
     }
 }
 
-/// Every relationship of an entity.
+/// Lists every relationship of an entity.
 #[derive(Debug)]
 pub struct ReadRelationships(pub EntityKey);
 
@@ -244,7 +244,7 @@ impl Work for ReadRelationships {
 }
 
 impl GraphCore {
-    /// The memory, loaded.
+    /// The memory, loaded on first use.
     pub(super) async fn memory(&self) -> Result<&Memory, DomainError> {
         let Holds::Notes(memory) = &self.holds else {
             return Err(DomainError::internal(
@@ -256,7 +256,7 @@ impl GraphCore {
         Ok(memory)
     }
 
-    /// Loads the memory and opens its index, before anybody asks.
+    /// Loads the memory and opens its index ahead of the first request.
     pub async fn open_memory(&self) -> Result<(), DomainError> {
         let memory = self.memory().await?;
         self.index_of(memory.workspace).await.map(drop)

@@ -1,4 +1,4 @@
-//! Finding out about a note what can be found out about it alone.
+//! Preparation of a note: everything that can be derived from the note alone.
 
 use uuid::Uuid;
 
@@ -11,7 +11,7 @@ use crate::domain::memory::{digest, injection, pii, tier};
 use crate::search::{SearchIndex, embedding_text};
 use crate::store::entity_id;
 
-/// A note with everything that can be found out about it alone.
+/// A note with everything derived from it alone.
 pub(super) struct Prepared {
     pub(super) note: Note,
     pub(super) digest: String,
@@ -20,7 +20,7 @@ pub(super) struct Prepared {
     pub(super) mentions: Mentions,
 }
 
-/// Finds out about a note what can be found out without any other.
+/// Derives what can be known about a note without looking at any other.
 pub(super) fn prepare(
     ws: Uuid,
     new: NewNote,

@@ -1,4 +1,5 @@
-//! Notes out: words, meaning, the neighbourhood of what the question names, and recency where it is asked for.
+//! Recall of notes: by words, by meaning, by the graph around the entities in the question, and by recency if asked
+//! for.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
@@ -20,18 +21,18 @@ use crate::domain::memory::note::{Note, domain_of};
 use crate::domain::tlp::Tlp;
 use crate::search::{Filter, Hit, Mode, Only};
 
-/// Notes that words and meaning contribute.
+/// Maximum number of notes contributed by word and vector search.
 const POOL: usize = 100;
-/// Notes that each entity of the question, and each of its relations, contributes.
+/// Maximum number of notes contributed by each entity of the question, and by each related entity.
 const PER_ENTITY: usize = 100;
 const PER_RELATED: usize = 20;
-/// Related entities that are looked at.
+/// Maximum number of related entities considered.
 const RELATED: usize = 50;
-/// What a note is worth that mentions only something related to what the question names.
+/// Score of a note that mentions only something related to what the question names.
 const ONE_STEP: f32 = 0.4;
-/// Successors of a note that are followed while it is read.
+/// Maximum number of successors followed while a note is read.
 const MAX_SUCCESSIONS: usize = 16;
-/// Words of a question in which names are looked for, and words of the longest name.
+/// Words of a question that are searched for names, and words of the longest name.
 const WORDS: usize = 64;
 const MAX_NAME_LENGTH: usize = 5;
 
@@ -72,7 +73,7 @@ impl GraphCore {
                 now,
             };
             let near = ranking.neighbourhood(&query, domain.as_deref());
-            // A note of a second domain may have come since the condition was made.
+            // A note of another domain may have arrived since the filter was built.
             let found = found
                 .into_iter()
                 .filter(|hit| ranking.is_of(hit.node_id, domain.as_deref()));
@@ -85,7 +86,7 @@ impl GraphCore {
         })
     }
 
-    /// The notes of these hits; one that has lost its place since the index was asked gives it to its successor.
+    /// The notes of these hits; a note superseded since the search is replaced by its successor.
     pub(super) async fn found_notes(
         &self,
         memory: &Memory,
@@ -111,7 +112,7 @@ impl GraphCore {
         }
         let graph = memory.graph();
         let found = hits.into_iter().filter_map(|hit| {
-            // Two may have the same successor.
+            // Two hits may have the same successor.
             let note = stored
                 .remove(&hit.node_id)
                 .filter(|note| note.superseded_by.is_none())?;
@@ -125,7 +126,7 @@ impl GraphCore {
     }
 }
 
-/// The condition that lets only notes of a domain through; none when there are no others.
+/// A filter that passes only notes of a domain; `None` when every note belongs to it.
 pub(super) fn in_domain(graph: &Arc<RwLock<MemoryGraph>>, domain: &str) -> Option<Only> {
     if locked(graph).is_all_of(domain) {
         return None;
@@ -142,7 +143,7 @@ fn locked(graph: &RwLock<MemoryGraph>) -> RwLockReadGuard<'_, MemoryGraph> {
     graph.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// One question's view of the graph.
+/// A view of the graph for one question.
 pub(super) struct Ranking<'a> {
     pub(super) graph: &'a MemoryGraph,
     pub(super) tuning: &'a Tuning,
@@ -151,7 +152,7 @@ pub(super) struct Ranking<'a> {
 }
 
 impl Ranking<'_> {
-    /// The notes that mention what the question names, or what is related to it, from 0 to 1.
+    /// Notes that mention what the question names, or something related to it, scored from 0 to 1.
     fn neighbourhood(&self, query: &str, domain: Option<&str>) -> HashMap<Uuid, f32> {
         let asked = self.asked(query);
         let mut near: HashMap<Uuid, f32> = HashMap::new();
@@ -183,12 +184,12 @@ impl Ranking<'_> {
         near
     }
 
-    /// Whether a note is of the domain that is asked for.
+    /// Whether a note belongs to the requested domain.
     fn is_of(&self, note: Uuid, domain: Option<&str>) -> bool {
         domain.is_none_or(|domain| self.graph.note(note).is_some_and(|head| head.domain == domain))
     }
 
-    /// The entities a question names: by the rules, or by a name that only this memory knows.
+    /// The entities a question names: found by the rules, or by a name that only this memory knows.
     fn asked(&self, query: &str) -> Vec<usize> {
         let filters = question_filters(query);
         let names = filters
@@ -210,10 +211,10 @@ impl Ranking<'_> {
         asked
     }
 
-    /// One list out of the search's and the graph's: each adds its part, and the sum is brought back to 0 to 1.
+    /// Fuses the results of search and graph: the weighted scores are added and scaled back to 0 to 1.
     pub(super) fn fuse(&self, found: Vec<Hit>, near: HashMap<Uuid, f32>, k: usize) -> Vec<Hit> {
         let graph_weight = match self.intent {
-            // Who asks for relations asks the graph.
+            // A question about relations weighs the graph more.
             Intent::Relational | Intent::Causal => self.tuning.graph_weight * 1.5,
             Intent::Factual | Intent::Temporal | Intent::Exploratory => self.tuning.graph_weight,
         };
@@ -223,7 +224,7 @@ impl Ranking<'_> {
         };
         let mut scores: HashMap<Uuid, f32> = near.keys().map(|note| (*note, 0.0)).collect();
         for hit in &found {
-            // A note that has just lost its place may still be in the index, and its successor not yet.
+            // A note superseded a moment ago may still be in the index, and its successor not yet.
             let Some(note) = self.graph.current(hit.node_id) else {
                 continue;
             };
@@ -255,7 +256,7 @@ impl Ranking<'_> {
         hits
     }
 
-    /// 1 for a note of this moment, halved with every half-life.
+    /// 1 for a note written now, halved with every half-life.
     fn recency(&self, note: Uuid) -> f32 {
         let Some(head) = self.graph.note(note) else {
             return 0.0;

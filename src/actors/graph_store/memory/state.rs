@@ -1,4 +1,4 @@
-//! What the memory keeps in this process beside the database: its graph, and what waits.
+//! In-process state of the memory beside the database: its graph, and the pending requests.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,12 +14,12 @@ use crate::domain::error::DomainError;
 use crate::domain::memory::note::Remembered;
 use crate::store::Store;
 
-/// What became of the notes of one request.
+/// Outcome for each note of one request.
 pub(super) type Outcomes = Vec<Result<Remembered, DomainError>>;
-/// Whoever waits for the outcome of a request.
+/// Channel to the caller that waits for the outcome of a request.
 pub(super) type Asker = oneshot::Sender<Result<Outcomes, DomainError>>;
 
-/// Notes of one request that wait for their group.
+/// Notes of one request waiting for their group.
 pub(super) struct Pending {
     pub(super) notes: Vec<Result<Prepared, DomainError>>,
     pub(super) from: IpAddr,
@@ -27,21 +27,21 @@ pub(super) struct Pending {
     pub(super) _permit: Option<OwnedSemaphorePermit>,
 }
 
-/// What the actor keeps of the memory beside the database.
+/// In-process state of the memory.
 pub struct Memory {
     pub(super) workspace: Uuid,
     pub(super) tuning: TuningSource,
     pub(super) graph: Arc<RwLock<MemoryGraph>>,
     loaded: OnceCell<()>,
-    /// Missing answers of the database when the graph was read.
+    /// Number of lost database replies when the graph was last read.
     losses: AtomicU64,
-    /// Requests that wait for the next group.
+    /// Requests waiting for the next group.
     waiting: Mutex<Vec<Pending>>,
     pub(super) created: AtomicU64,
     pub(super) enrichment: Arc<EnrichmentQueue>,
 }
 
-/// How many notes wait for a language model, and the bell that says so.
+/// Number of notes waiting for a language model, and the signal that there are new ones.
 #[derive(Debug, Default)]
 pub struct EnrichmentQueue {
     depth: AtomicU64,
@@ -49,7 +49,7 @@ pub struct EnrichmentQueue {
 }
 
 impl EnrichmentQueue {
-    /// Notes that wait.
+    /// Number of waiting notes.
     pub fn depth(&self) -> u64 {
         self.depth.load(Ordering::Relaxed)
     }
@@ -93,7 +93,7 @@ impl Memory {
         }
     }
 
-    /// The notes that wait for a language model.
+    /// The queue of notes waiting for a language model.
     pub fn enrichment(&self) -> Arc<EnrichmentQueue> {
         Arc::clone(&self.enrichment)
     }
@@ -103,8 +103,8 @@ impl Memory {
         self.loaded.get_or_try_init(load).await.copied()
     }
 
-    /// Reads the memory again where the database may have taken what it was not known to take: an answer was
-    /// missing, and who sends the same again must not make a double. To be called under the write lock.
+    /// Reloads the memory if a database reply was lost: the write may have taken effect, and a caller that retries it
+    /// must not create a duplicate. Call under the write lock.
     pub(super) async fn refresh(&self, store: &Store) -> Result<(), DomainError> {
         if self.losses.load(Ordering::Acquire) == store.losses() {
             return Ok(());

@@ -201,7 +201,7 @@ fn only_a_near_duplicate_takes_the_place_of_a_note_which_stays_readable() {
         let report =
             "The group APT28 sent phishing mails to ministries in March and used Mimikatz on the hosts.";
         let old = remember(&core, report).await;
-        // The same actor and tool say nothing.
+        // Sharing an actor and a tool proves nothing.
         let other = remember(&core, "APT28 has used Mimikatz for years.").await;
         assert_eq!(other.status, NoteStatus::Created);
         let new = remember(&core, &report.replace("sent phishing", "has sent phishing")).await;
@@ -251,7 +251,7 @@ fn a_note_that_is_superseded_during_a_search_is_found_as_its_successor() {
             node_id: note.note_id,
             score,
         };
-        // As the index had it before the two writes.
+        // The index as it was before the two writes.
         let hits = vec![stale(&told[0], 0.9), stale(&told[1], 0.5)];
         let found = core.found_notes(memory, hits.clone()).await.unwrap();
         assert_eq!(found.len(), 1);

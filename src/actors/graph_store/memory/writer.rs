@@ -1,8 +1,7 @@
-//! Notes in: prepared side by side, written in groups.
+//! Ingest of notes: prepared in parallel, written in groups.
 //!
-//! What arrives while a transaction is under way goes into the next one, so a durable write and a commit of the
-//! index are paid once for all that wait. Groups follow each other, which is why looking for what is known already
-//! and writing can't race.
+//! Notes that arrive during a transaction go into the next one, so the cost of a durable write and an index commit is
+//! shared by all of them. Groups run one after another, so checking for known notes and writing can't race.
 
 use std::collections::{HashMap, HashSet};
 use std::future::ready;
@@ -30,7 +29,7 @@ use crate::domain::memory::note::{self, Note, NoteStatus, Remembered};
 use crate::search::IndexDoc;
 use crate::store::{NoteHead, NotesWrite, StoredEntity, StoredRelation, entity_id, relation_id};
 
-/// One group on its way into the database.
+/// One group being written to the database.
 #[derive(Default)]
 struct Group {
     write: NotesWrite,
@@ -39,14 +38,14 @@ struct Group {
     new_relations: HashSet<Uuid>,
     /// Notes of this group by digest.
     digests: HashMap<String, Remembered>,
-    /// Notes that were there already, and the ones that stand for them.
+    /// Notes that were already known, and the notes that stand for them.
     known: HashMap<Uuid, Uuid>,
-    /// The stored ones that say the same as a note of this group.
+    /// Stored notes that say the same as a note of this group.
     stored: HashMap<Uuid, Note>,
 }
 
 impl GraphCore {
-    /// Takes notes in; they are durable, and found, when this returns.
+    /// Ingests notes; they are durable and searchable when this returns.
     pub(super) async fn remember(&self, message: Remember) -> Result<Outcomes, DomainError> {
         let Remember { notes, from, permit } = message;
         let memory = self.memory().await?;
@@ -69,7 +68,7 @@ impl GraphCore {
         let state = self.state(ws);
         let written = {
             let _turn = state.writing.lock().await;
-            // Who held the turn before may have taken these notes along.
+            // The previous holder of the turn may have written these notes along with its own.
             if let Ok(outcome) = outcome.try_recv() {
                 return outcome;
             }
@@ -82,7 +81,7 @@ impl GraphCore {
             .unwrap_or_else(|error| Err(DomainError::internal("the write failed unexpectedly", error)))
     }
 
-    /// Writes a group; under the workspace's write lock.
+    /// Writes a group; call under the workspace's write lock.
     async fn write_group(&self, memory: &Memory, pending: Vec<Pending>) -> Written {
         let outcome = self.try_group(memory, &pending).await;
         let answers: Vec<_> = pending.into_iter().map(|request| request.done).collect();
@@ -145,7 +144,7 @@ impl GraphCore {
         Ok((rev, docs, write.audit, outcomes))
     }
 
-    /// Makes a written group visible to searches, then answers.
+    /// Makes a written group visible to searches, then replies.
     async fn show(&self, memory: &Memory, written: Written) {
         let Written {
             rev,
@@ -159,7 +158,7 @@ impl GraphCore {
                 .await;
         }
         for (answer, outcome) in answers {
-            // The caller may have gone away; the notes are stored all the same.
+            // The caller may have gone away; the notes are stored anyway.
             answer.send(outcome).ok();
         }
         for entry in entries {
@@ -167,7 +166,7 @@ impl GraphCore {
         }
     }
 
-    /// Writes one edge, with its two ends where they are new.
+    /// Writes one edge, and its two ends if they are new.
     pub(super) async fn ingest_relationship(&self, message: IngestRelationship) -> Result<Uuid, DomainError> {
         let memory = self.memory().await?;
         let ws = memory.workspace;
@@ -225,7 +224,7 @@ impl GraphCore {
         Ok(id)
     }
 
-    /// One note, whole.
+    /// Reads one note in full.
     pub(super) async fn read_note(&self, message: ReadNote) -> Result<FoundNote, DomainError> {
         let memory = self.memory().await?;
         let mut found = self.store.notes_by_id(memory.workspace, &[message.0]).await?;
@@ -240,7 +239,7 @@ impl GraphCore {
 
 /// A group after its transaction.
 struct Written {
-    /// None when it failed, 0 when there was nothing to write.
+    /// `None` when it failed, 0 when there was nothing to write.
     rev: Option<u64>,
     docs: Vec<IndexDoc>,
     entries: Vec<AuditEntry>,
@@ -248,7 +247,7 @@ struct Written {
 }
 
 impl Group {
-    /// Adds a note, unless the same one is there already.
+    /// Adds a note, unless the same note already exists.
     fn add(
         &mut self,
         memory: &Memory,
@@ -284,7 +283,7 @@ impl Group {
             .near_duplicate(id)
             .map(|old| self.known.get(&old).copied().unwrap_or(old));
         let superseded = near.filter(|old| {
-            // Two notes of one group can't both take the place of a third.
+            // Two notes of one group can't both supersede a third.
             !self.write.superseded.iter().any(|(taken, _)| taken == old)
         });
         let remembered = Remembered {
@@ -299,7 +298,7 @@ impl Group {
         };
         if let Some(old) = superseded {
             self.write.superseded.push((old, id));
-            // It may have come in this very group.
+            // The superseded note may be part of this very group.
             self.docs.retain(|doc| doc.node_id != old);
             self.write.enrich.retain(|waiting| *waiting != old);
             self.digests.retain(|_, earlier| earlier.note_id != old);
@@ -325,7 +324,7 @@ impl Group {
         remembered
     }
 
-    /// Adds to a note what the same text brings with it; true when it changed.
+    /// Adds to a note what its repetition brings; returns whether it changed.
     fn repeat(&mut self, existing: Uuid, again: &Note) -> bool {
         let mut new = self.write.notes.iter_mut().map(|(note, _)| note);
         if let Some(note) = new.find(|note| note.id == existing) {
@@ -408,7 +407,7 @@ fn entry(ws: Uuid, from: IpAddr, prepared: &Prepared, remembered: &Remembered) -
 }
 
 impl Memory {
-    /// Brings the graph up to a write that is durable.
+    /// Applies a durable write to the graph.
     pub(super) fn took(&self, write: &NotesWrite) {
         let mut graph = self.graph_mut();
         write

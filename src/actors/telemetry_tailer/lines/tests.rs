@@ -1,4 +1,4 @@
-//! Both directions see the same lines, whatever the file does.
+//! Reading forwards and backwards yields the same lines, whatever happens to the file.
 
 use std::fs;
 use std::io::Write;
@@ -121,7 +121,7 @@ fn a_file_that_is_cut_or_written_anew_is_read_from_its_start() {
     fs::write(&path, "new\n").unwrap();
     assert!(!reading.holds());
     assert_eq!(reading.read(), ["new"]);
-    // As long as before.
+    // Same length as before.
     fs::write(&path, "gnu\n").unwrap();
     assert_eq!(reading.read(), ["gnu"]);
     // Empty for a while.
@@ -129,7 +129,7 @@ fn a_file_that_is_cut_or_written_anew_is_read_from_its_start() {
     assert!(reading.read().is_empty());
     append(&path, "x\n");
     assert_eq!(reading.read(), ["x"]);
-    // Grown beyond the old offset between two looks.
+    // Grown beyond the old offset between two polls.
     fs::write(&path, "another\nfile\n").unwrap();
     assert_eq!(reading.read(), ["another", "file"]);
     assert!(reading.holds());

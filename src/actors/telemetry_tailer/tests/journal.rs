@@ -1,4 +1,4 @@
-//! What is written, what it adds up to, and what is read back.
+//! Writing telemetry, its totals, and reading it back.
 
 use std::collections::BTreeSet;
 
@@ -210,7 +210,7 @@ fn a_failing_disk_costs_the_metrics_and_never_the_request() {
 fn what_does_not_fit_the_queue_is_dropped() {
     run(async {
         let bench = bench(|_| {});
-        // The disk stands still.
+        // Simulates a disk that hangs.
         let journal = lock(&bench.core.journal);
         let accepted = (0..MAX_QUEUED + 10).filter(|_| bench.core.queue.try_send("{}".into()).is_ok());
         assert_eq!(accepted.count(), MAX_QUEUED);

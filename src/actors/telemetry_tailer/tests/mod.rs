@@ -1,4 +1,4 @@
-//! The actor's promises, with files that grow, turn, shrink and vanish while somebody listens.
+//! The actor's guarantees, with files that grow, rotate, shrink and vanish while clients listen.
 
 mod journal;
 mod streams;
@@ -15,7 +15,7 @@ use super::*;
 use crate::actors::roster::Roster;
 use crate::config::ActorSettings;
 
-/// A core over a directory of its own, with a clock that the test moves.
+/// A core over its own directory, with a clock that the test controls.
 pub(crate) struct Bench {
     pub(crate) dir: tempfile::TempDir,
     pub(crate) core: Arc<TailerCore>,
@@ -60,7 +60,7 @@ fn core_over(dir: &Path, limits: &Arc<Mutex<TelemetryLimits>>, seconds: &Arc<Ato
     Arc::new(TailerCore::new(Some(dir.to_owned()), true, 64, clock, limits))
 }
 
-/// Runs a test as the program runs.
+/// Runs a test as production does.
 pub(crate) fn run<F: Future<Output = ()>>(test: F) {
     let system = actix::System::with_tokio_rt(|| {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
@@ -78,7 +78,7 @@ impl Bench {
         Roster::new(|_| SETTINGS).worker(&self.core)
     }
 
-    /// The same files under a process that was started anew.
+    /// The same files under a new process.
     fn restarted(self) -> Self {
         let core = core_over(self.dir.path(), &self.limits, &self.seconds);
         Self { core, ..self }
@@ -101,7 +101,7 @@ impl Bench {
         Arc::clone(&self.core).metrics(ReadMetrics).await.unwrap()
     }
 
-    /// The questions of the last days, newest first.
+    /// The queries of the last days, newest first.
     async fn queries(&self, limit: usize, days: u32) -> Vec<String> {
         let message = ReadHistory { limit, days };
         let entries = Arc::clone(&self.core).history(message).await.unwrap();

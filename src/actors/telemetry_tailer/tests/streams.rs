@@ -1,4 +1,4 @@
-//! Listening: whole lines, each once, whatever happens to files, clients and writers.
+//! Streams: complete lines, each once, whatever happens to files, clients and writers.
 
 use super::*;
 use crate::actors::telemetry_tailer::hub::INTERVAL;
@@ -30,7 +30,7 @@ async fn queries(stream: &mut Subscription, count: usize) -> Vec<String> {
     entries.iter().map(query).collect()
 }
 
-/// Nothing more comes within two looks.
+/// Asserts that nothing more arrives within two polls.
 async fn silent(stream: &mut Subscription) {
     let more = tokio::time::timeout(2 * INTERVAL, stream.next()).await;
     assert!(more.is_err(), "{more:?}");
@@ -57,7 +57,7 @@ fn a_listener_gets_whole_lines_once_across_rotation_truncation_and_deletion() {
         fs::rename(&next_day, bench.log("away")).unwrap();
         append(&next_day, "eight\n");
         assert_eq!(lines(&mut stream, 2).await, ["seven", "eight"]);
-        // Truncation, and at once more than was there before.
+        // Truncated, and at once longer than before.
         fs::write(&next_day, "9 is longer than all before it\n").unwrap();
         assert_eq!(lines(&mut stream, 1).await, ["9 is longer than all before it"]);
         fs::remove_file(&next_day).unwrap();
@@ -232,7 +232,7 @@ fn places_are_bounded_and_come_back_and_nothing_is_done_for_nobody() {
         while watched() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        // And it begins again for the next one.
+        // Watching resumes for the next listener.
         let mut stream = bench.listen(Followed::Logs, None).await;
         append(&bench.log(LOG), "two\n");
         assert_eq!(lines(&mut stream, 2).await, ["one", "two"]);
@@ -264,7 +264,7 @@ fn our_own_entries_do_not_wait_for_the_next_look() {
             assert_eq!(queries(&mut stream, 1).await, [number.to_string()]);
             taken.push(since.elapsed());
         }
-        // A busy machine slows some of them; looks alone would slow all but the first.
+        // A busy machine slows some of them; polling alone would slow all but the first.
         taken.sort();
         assert!(taken[2] < INTERVAL / 2, "{taken:?}");
     });

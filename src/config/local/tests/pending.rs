@@ -1,10 +1,10 @@
-//! What waits for a restart, over several starts.
+//! Pending changes over several starts.
 
 use serde_json::json;
 
 use super::*;
 
-/// A data directory and the program started on it, again and again.
+/// A data directory on which the program is started repeatedly.
 struct DataDir {
     dir: tempfile::TempDir,
     config: Option<&'static str>,
@@ -18,7 +18,7 @@ impl DataDir {
         }
     }
 
-    /// One start with these variables; the directory comes from the environment, so that it can be changed later.
+    /// One start with these variables. The file sets the data directory, so that a change can move it.
     fn start(&self, vars: &[(&str, &str)]) -> Result<(LocalSettings, Editor), ConfigError> {
         let file = self.dir.path().join("c.toml");
         let data = self.dir.path().join("data");

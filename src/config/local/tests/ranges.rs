@@ -1,4 +1,4 @@
-//! A key works over its whole range: what would be cut elsewhere is refused here.
+//! Every key works over its whole range; values that would be clamped elsewhere are refused here.
 
 use serde_json::json;
 

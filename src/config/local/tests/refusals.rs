@@ -1,4 +1,4 @@
-//! How refused changes and refused starts read, and that they never quote a secret.
+//! Wording of refused changes and refused starts, which never quote a secret.
 
 use serde_json::json;
 

@@ -113,7 +113,7 @@ fn indicators_carry_value_kind_and_pattern() {
         );
         assert_eq!(entity.identity, identity(["ioc", kind, value]));
         assert!(!entity.merge_by_name);
-        // The way in through a name alone agrees.
+        // A bare name has the same identity.
         assert_eq!(naming::identity_of(NodeType::Ioc, value).0, entity.identity);
     }
     let spans = extraction.entities.iter().filter_map(|entity| entity.span);
@@ -191,7 +191,7 @@ fn a_name_alone_becomes_what_the_rules_know_of_it() {
         (actor.name.as_str(), &actor.properties["external_ids"]),
         ("APT28", &json!(["G0007"]))
     );
-    // An indicator is an indicator, whatever type is claimed.
+    // An indicator stays an indicator, whatever type is claimed.
     let address = entity_of_name(NodeType::Actor, "1.2.3[.]4");
     assert_eq!(
         (address.node_type, address.name.as_str()),

@@ -1,4 +1,4 @@
-//! No text keeps the rules for ever: what a text makes of a look-ahead never sets a scanner back.
+//! The rules terminate on every text: no look-ahead ever moves a scanner back.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,12 +11,12 @@ use super::*;
 use crate::domain::memory::pii;
 use crate::real_input::shared;
 
-/// Texts of which every sentence may stand before every other one.
+/// Number of texts made of random sentences.
 const TEXTS: usize = 20_000;
-/// Far more than any of these texts takes, and little enough to wait for.
+/// Far longer than any of these texts takes, yet short enough to wait for.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Reads texts on a thread of its own, and fails with the text that takes for ever.
+/// Reads texts on a separate thread, and fails with the text that does not finish.
 fn all_end(texts: impl IntoIterator<Item = String> + Send + 'static) {
     let current = Arc::new(Mutex::new(String::new()));
     let (done, next) = channel();
@@ -76,7 +76,7 @@ fn a_file_name_at_the_end_of_a_sentence_ends_the_path() {
             .collect();
         assert_eq!(paths, [(path, path)], "{text}");
     }
-    // A component of which more than a window is looked at.
+    // A component longer than the look-ahead window.
     all_end([format!(
         "C:\\Temp\\{}A.exe {} B.exe. C",
         "A ".repeat(4),
@@ -84,7 +84,7 @@ fn a_file_name_at_the_end_of_a_sentence_ends_the_path() {
     )]);
 }
 
-/// Descriptions of the objects and relationships, and the values of MISP attributes, cut into sentences.
+/// Descriptions of objects and relationships, and values of MISP attributes, split into sentences.
 fn sentences() -> Vec<String> {
     let mut texts = Vec::new();
     for folder in ["data/attack", "data/stix", "data/misp"] {
@@ -118,7 +118,7 @@ fn collect(value: &serde_json::Value, texts: &mut Vec<String>) {
     for (key, member) in value.as_object().into_iter().flatten() {
         match member.as_str() {
             Some(text) if ["description", "comment", "info", "value"].contains(&key.as_str()) => {
-                // A few originals are whole files.
+                // Some originals are whole files.
                 texts.push(text.chars().take(4000).collect());
             }
             Some(_) => {}

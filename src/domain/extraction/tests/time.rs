@@ -1,7 +1,7 @@
-//! What a text costs grows with its length and no faster, and a text made to be slow costs not much more than prose.
+//! Cost is linear in the length of a text, and an adversarial text costs little more than prose.
 //!
-//! Both are ratios of times on the same machine; a ratio that is too large is measured again, since other work may have
-//! come between.
+//! Both are ratios of times on the same machine. A ratio that is too large is measured again, since other load
+//! may have interfered.
 
 use std::time::{Duration, Instant};
 
@@ -11,11 +11,11 @@ use crate::domain::memory::pii;
 use crate::domain::tlp::Tlp;
 
 const SHORT: usize = 2_000;
-/// How many times as long the long text is.
+/// Length ratio of the long text to the short one.
 const LONGER: usize = 20;
-/// Quadratic work takes `LONGER * LONGER` times as long.
+/// Quadratic work would take `LONGER * LONGER` times as long.
 const GROWTH: f64 = 8.0 * LONGER as f64;
-/// Windows of up to a thousand bytes that are looked at again for every word would be 500.
+/// Rescanning a window of up to a thousand bytes for every word would cost 500.
 const COSTLIER_THAN_PROSE: f64 = 100.0;
 const TRIES: usize = 8;
 
@@ -23,7 +23,7 @@ const PROSE: &str = "In March 2021 the operators of the campaign sent messages w
                      engineers of two utilities. The attachment was a document that loaded a template from a server, \
                      and the server answered only to addresses of the country. ";
 
-/// Stretches that rules look ahead, back or around at.
+/// Fragments that make rules look ahead, back or around.
 const UNITS: &[&str] = &[
     "a",
     " ",
@@ -113,7 +113,7 @@ const UNITS: &[&str] = &[
 
 type Reader = (&'static str, fn(&str));
 
-/// What reads a whole text.
+/// Functions that read a whole text.
 const READERS: &[Reader] = &[
     ("extract", |text| {
         let hits = Extractor::shared().extract(text);
@@ -138,7 +138,7 @@ fn repeated(unit: &str, length: usize) -> String {
     unit.repeat(length / unit.len() + 1)
 }
 
-/// How many times as long the first one takes: the least times of a few tries, until it is small enough.
+/// The ratio of the first time to the second, each the minimum of several tries; repeats until it is at most `most`.
 fn ratio(most: f64, measure: impl Fn() -> (Duration, Duration)) -> f64 {
     let (mut long, mut short) = measure();
     for _ in 1..TRIES {
@@ -152,7 +152,7 @@ fn ratio(most: f64, measure: impl Fn() -> (Duration, Duration)) -> f64 {
 }
 
 fn in_proportion(long: Duration, short: Duration) -> f64 {
-    // What takes less than the clock can tell is fast.
+    // Below clock resolution counts as fast.
     long.as_secs_f64() / short.as_secs_f64().max(1e-5)
 }
 

@@ -4,16 +4,16 @@ use std::ops::Range;
 
 use super::{before, is_labelled, may_end};
 
-/// RFC 5321: 64 bytes before the `@`, 255 behind it.
+/// RFC 5321: at most 64 bytes before the `@` and 255 after it.
 const MAX_LOCAL: usize = 64;
 const MAX_DOMAIN: usize = 255;
-/// Digits of an international number, from E.164; the least is what any country uses with its code.
+/// Digits of an international number (E.164); the minimum is the shortest in use, country code included.
 const INTERNATIONAL: std::ops::RangeInclusive<usize> = 8..=15;
-/// Digits of a number that only its label tells.
+/// Digits of a number that is recognised only by its label.
 const LABELLED: std::ops::RangeInclusive<usize> = 7..=15;
-/// Bytes of a number as written.
+/// Maximum bytes of a number as written.
 const MAX_WRITTEN: usize = 28;
-/// How far before an address the scheme of its URL may stand.
+/// How far before an address to look for the scheme of a URL.
 const URL_WINDOW: usize = 200;
 
 const PHONE_LABELS: &str = "\
@@ -25,12 +25,12 @@ const SHORT_CODES: &str = "\
     82 84 86 90 91 92 93 94 95 98";
 const THREE: &str = "21 22 23 24 25 26 29 35 37 38 42 50 59 67 68 69 85 87 88 96 97 99";
 
-/// The address around the `@` at this place.
+/// The address around the `@` at `at`.
 pub(super) fn email(text: &str, at: usize) -> Option<Range<usize>> {
     let local = local_part(text, at)?;
     let domain = domain_after(text, at + 1)?;
     let start = at - local.len();
-    // `https://user:pass@host`, `git@host:path`: not somebody's mail. In the path or query of a URL it is.
+    // `https://user:pass@host` and `git@host:path` are not mail addresses. Those in the path or query of a URL are.
     let head = before(text, start, URL_WINDOW);
     let token = head.rsplit(char::is_whitespace).next().unwrap_or_default();
     let before_host = token
@@ -55,7 +55,7 @@ fn local_part(text: &str, at: usize) -> Option<&str> {
     fits.then_some(local)
 }
 
-/// A domain under a known public suffix.
+/// The domain that starts here, if it has a known public suffix.
 fn domain_after(text: &str, from: usize) -> Option<&str> {
     let rest = text.get(from..)?;
     let part = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-');
@@ -74,14 +74,14 @@ fn domain_after(text: &str, from: usize) -> Option<&str> {
     (fits && !matches!(follows, Some('@' | '_'))).then_some(domain)
 }
 
-/// The end of the telephone number that starts here.
+/// The end of the telephone number that starts at `at`.
 pub(super) fn phone(text: &str, at: usize) -> Option<usize> {
     let written = Written::new(text, at)?;
     let fits = written.is_international() || written.is_north_american() || written.is_labelled(text, at);
     (fits && may_end(text, written.end)).then_some(written.end)
 }
 
-/// A number as it is written: digits, and what stands between them.
+/// A number as written: digits and separators.
 struct Written<'t> {
     text: &'t str,
     digits: String,
@@ -89,7 +89,7 @@ struct Written<'t> {
 }
 
 impl<'t> Written<'t> {
-    /// Digits with at most two marks between them.
+    /// Reads digits with at most two separators between them.
     fn new(text: &'t str, at: usize) -> Option<Self> {
         let bytes = text.as_bytes();
         let (mut digits, mut end, mut marks, mut open) = (String::new(), at, 0, 0i32);
@@ -115,7 +115,7 @@ impl<'t> Written<'t> {
         (closed && end - at <= MAX_WRITTEN).then_some(Self { text, digits, end })
     }
 
-    /// `+` and a country code of E.164.
+    /// Whether it starts with `+` and an E.164 country code.
     fn is_international(&self) -> bool {
         let starts = |codes: &str| codes.split(' ').any(|code| self.digits.starts_with(code));
         let coded = match self.digits.strip_prefix('1') {
@@ -125,7 +125,7 @@ impl<'t> Written<'t> {
         self.text.starts_with('+') && coded && !self.text.contains("  ")
     }
 
-    /// `(212) 555-0123`, `212-555-0123`, `1-212-555-0123`.
+    /// Whether it is written like `(212) 555-0123`, `212-555-0123` or `1-212-555-0123`.
     fn is_north_american(&self) -> bool {
         let shape: String = self
             .text
@@ -141,7 +141,7 @@ impl<'t> Written<'t> {
         matches!(shape, "(000) 000-0000" | "(000)000-0000" | "000-000-0000") && is_nanp(national)
     }
 
-    /// What its label tells, unless it is a date or an address.
+    /// Whether a label marks it as a telephone number, and it is not a date or an address.
     fn is_labelled(&self, text: &str, at: usize) -> bool {
         let plain = self.text.strip_prefix('+').unwrap_or(self.text);
         let points = plain.matches('.').count();
@@ -151,7 +151,8 @@ impl<'t> Written<'t> {
     }
 }
 
-/// Ten digits of the North American plan: area code and exchange start with 2 to 9, and are no service codes.
+/// Whether these are ten digits of the North American plan: area code and exchange start with 2 to 9 and
+/// are not service codes.
 fn is_nanp(digits: &str) -> bool {
     let first = |at: usize| {
         digits

@@ -1,13 +1,13 @@
 //! Personal data in a text: e-mail addresses, telephone numbers, payment cards, bank accounts, social security numbers
 //! and labelled dates of birth.
 //!
-//! Reports are full of digits, so a number counts only when its form, its length and its check digits fit and nothing
-//! of a longer token stands beside it; without those it needs its label ("phone: …"). Hashes, addresses, identifiers,
-//! versions, times and port lists are none of these. A defanged address (`a[at]b[.]com`) is an indicator by its
-//! writing and is left alone. Names and postal addresses are not looked for.
+//! Reports are full of digits, so a number counts only if its form, length and check digits fit and it is not part of
+//! a longer token. A number without check digits or a distinctive form needs a label ("phone: …"). Hashes, addresses,
+//! identifiers, versions, times and port lists are excluded. A defanged address (`a[at]b[.]com`) is an indicator and
+//! is left alone. Names and postal addresses are not detected.
 //!
-//! Invariants: spans are bytes of the text on char boundaries, in order, without overlaps; each place is looked at for
-//! a bounded stretch, so time is linear.
+//! Invariants: spans are byte ranges of the text on char boundaries, in order and without overlaps. The look-around
+//! at each position is bounded, so time is linear.
 
 mod contact;
 mod numbers;
@@ -22,7 +22,7 @@ use crate::domain::cursor::Cursor;
 use crate::domain::node::wire_enum;
 
 wire_enum! {
-    /// What a stretch of personal data is.
+    /// Kind of personal data.
     PiiKind, "email, phone, card, iban, ssn, birth_date" {
         Email = "email",
         Phone = "phone",
@@ -34,7 +34,7 @@ wire_enum! {
 }
 
 impl PiiKind {
-    /// What a redacted text shows in its place.
+    /// The placeholder in a redacted text.
     pub fn mark(self) -> &'static str {
         match self {
             PiiKind::Email => "[EMAIL]",
@@ -47,11 +47,11 @@ impl PiiKind {
     }
 }
 
-/// One stretch of personal data; it holds no part of it, so it may be logged.
+/// One span of personal data. It does not contain the data itself, so it may be logged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PiiHit {
     pub kind: PiiKind,
-    /// Bytes of the text as given.
+    /// Byte range in the original text.
     pub span: Range<usize>,
 }
 
@@ -68,8 +68,8 @@ pub fn find(text: &str) -> Vec<PiiHit> {
     hits
 }
 
-/// The text without marks of no width and with full-width characters as plain ones, if it has any, and for each of its
-/// bytes the place in the text as given.
+/// If the text has zero-width or full-width characters, the text without them (full-width ones become plain), and the
+/// original offset of each byte.
 fn folded(text: &str) -> Option<(String, Vec<usize>)> {
     let plain = |c: char| match c {
         '\u{ad}' | '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}' => None,
@@ -102,7 +102,7 @@ fn find_in(text: &str) -> Vec<PiiHit> {
             continue;
         };
         cursor.skip_to(hit.span.end);
-        // An address is found at its `@`, maybe behind a number that is a part of it.
+        // An address is found at its `@`, after a number that may be part of it.
         while hits.last().is_some_and(|last| last.span.end > hit.span.start) {
             hits.pop();
         }
@@ -110,7 +110,7 @@ fn find_in(text: &str) -> Vec<PiiHit> {
     }
 }
 
-/// The text with a mark in the place of each hit, and the hits (bytes of the text as given).
+/// The text with each hit replaced by a placeholder, and the hits (byte ranges of the original text).
 pub fn redact(text: &str) -> (String, Vec<PiiHit>) {
     let hits = find(text);
     let mut plain = String::with_capacity(text.len());
@@ -124,7 +124,7 @@ pub fn redact(text: &str) -> (String, Vec<PiiHit>) {
     (plain, hits)
 }
 
-/// What starts with this character; an e-mail address is found at its `@`.
+/// The hit that starts with this character; an e-mail address is found at its `@`.
 fn starting_at(text: &str, at: usize, c: char) -> Option<PiiHit> {
     let hit = |kind, span| PiiHit { kind, span };
     let to = |kind, end: Option<usize>| end.map(|end| hit(kind, at..end));
@@ -142,11 +142,11 @@ fn starting_at(text: &str, at: usize, c: char) -> Option<PiiHit> {
     }
 }
 
-/// Whether a number may start here: it is no part of a longer token.
+/// Whether a number may start here, that is, not inside a longer token.
 fn may_start(text: &str, at: usize) -> bool {
     let before = text.get(..at).and_then(|before| before.chars().next_back());
     before.is_none_or(|c| c.is_whitespace() || matches!(c, '(' | '[' | '{' | '"' | '\'' | ':' | ';' | ',' | '=' | '<' | '>' | '|' | '“' | '„' | '*'))
-        // `12:34`, `1,234`: a part of a time or of a number.
+        // `12:34`, `1,234`: part of a time or of a number.
         && !(at >= 2
             && matches!(before, Some(':' | ','))
             && text.as_bytes().get(at - 2).is_some_and(u8::is_ascii_digit))
@@ -164,7 +164,7 @@ fn may_end(text: &str, end: usize) -> bool {
     }
 }
 
-/// The lower-case text before a place, at most `most` bytes of it.
+/// The lower-cased text before a position, at most `most` bytes.
 fn before(text: &str, at: usize, most: usize) -> String {
     let mut from = at.saturating_sub(most);
     while !text.is_char_boundary(from) {
@@ -173,14 +173,14 @@ fn before(text: &str, at: usize, most: usize) -> String {
     text.get(from..at).unwrap_or_default().to_lowercase()
 }
 
-/// Whether one of the labels stands right before, with nothing but a few words such as "is" in between.
+/// Whether one of the labels comes right before, separated at most by a few words such as "is".
 fn is_labelled(text: &str, at: usize, labels: &str) -> bool {
     const BETWEEN: &[&str] = &[
         "number", "numbers", "no", "nr", "is", "at", "on", "was", "of", "in",
     ];
     let before = before(text, at, 40);
     let mut rest = before.trim_end_matches(|c: char| !c.is_alphanumeric());
-    // A line break or more than a little punctuation parts a label from its value.
+    // A line break or longer punctuation separates a label from the value.
     if before.len() - rest.len() > 4 || before.get(rest.len()..).is_some_and(|gap| gap.contains('\n')) {
         return false;
     }

@@ -1,9 +1,9 @@
-//! Numbers with a form of their own: cards (ISO/IEC 7812), IBAN (ISO 13616), US social security numbers, and dates that
-//! are labelled as someone's birth.
+//! Numbers with a distinctive form: cards (ISO/IEC 7812), IBANs (ISO 13616), US social security numbers, and dates
+//! labelled as birth dates.
 
 use super::{is_labelled, may_end};
 
-/// Digits of a card; the rare ones with 19 are not told from ids.
+/// Maximum digits of a card; the rare ones with 19 cannot be told from ids.
 const MAX_DIGITS: usize = 16;
 
 /// Length of an IBAN by country, from the SWIFT registry of ISO 13616.
@@ -19,20 +19,20 @@ const MONTHS: &[&str] = &[
     "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
 ];
 
-/// The end of the card number that starts here: 14 to 16 digits together, or in the groups that cards are printed in.
+/// The end of the card number that starts here: 14 to 16 digits, contiguous or in the groups printed on cards.
 pub(super) fn card(text: &str, at: usize) -> Option<usize> {
     let (end, digits, groups) = groups(text, at)?;
     let grouped = matches!(groups.as_slice(), [4, 4, 4, 4] | [4, 6, 5] | [4, 6, 4]);
-    // Longer ones together are ids of posts and messages.
+    // Longer contiguous digits are ids of posts and messages.
     let together = groups.len() == 1 && (14..=MAX_DIGITS).contains(&digits.len());
-    // Four digits more beside it: a list or a dump.
+    // Another four digits next to it suggest a list or a dump.
     let fits = (grouped && !has_neighbour(text, at, end)) || together;
     let valid = fits && is_of_a_network(&digits) && luhn(&digits) && is_varied(&digits);
     (valid && may_end(text, end)).then_some(end)
 }
 
-/// Digits with single spaces or hyphens between them, one kind only: their end, the digits, the lengths of the groups.
-/// Nothing when there are too many for a card.
+/// Digits separated by single spaces or hyphens, not mixed: their end, the digits and the group lengths. `None` if
+/// there are too many digits for a card.
 fn groups(text: &str, at: usize) -> Option<(usize, Vec<u8>, Vec<usize>)> {
     let bytes = text.as_bytes();
     let (mut digits, mut groups, mut mark) = (Vec::new(), vec![0usize], None);
@@ -56,7 +56,7 @@ fn groups(text: &str, at: usize) -> Option<(usize, Vec<u8>, Vec<usize>)> {
     Some((end, digits, groups))
 }
 
-/// Whether the card is complete.
+/// Whether the card number is complete.
 fn is_whole(groups: &[usize]) -> bool {
     matches!(groups, [4, 6, 5] | [4, 6, 4] | [4, 4, 4, 4])
 }
@@ -73,7 +73,7 @@ fn has_neighbour(text: &str, at: usize, end: usize) -> bool {
             .is_some_and(four)
 }
 
-/// Prefixes and lengths of the large networks.
+/// Whether prefix and length belong to one of the large networks.
 fn is_of_a_network(digits: &[u8]) -> bool {
     let prefix = |len: usize| {
         digits
@@ -116,7 +116,7 @@ fn is_varied(digits: &[u8]) -> bool {
     digits.windows(2).any(|pair| pair.first() != pair.last())
 }
 
-/// The end of the IBAN that starts here, in one piece or in fours.
+/// The end of the IBAN that starts here, contiguous or in groups of four.
 pub(super) fn iban(text: &str, at: usize) -> Option<usize> {
     let bytes = text.as_bytes();
     let country = text.get(at..at + 2)?.to_ascii_uppercase();
@@ -146,7 +146,7 @@ pub(super) fn iban(text: &str, at: usize) -> Option<usize> {
         if (2..4).contains(&count) && !digit {
             return None;
         }
-        // ISO 7064 mod 97-10: the first four characters go to the end.
+        // ISO 7064 mod 97-10: the first four characters are moved to the end.
         let sum = if count < 4 { &mut head } else { &mut rest };
         *sum = if count < 4 {
             *sum * if digit { 10 } else { 100 } + value
@@ -156,12 +156,12 @@ pub(super) fn iban(text: &str, at: usize) -> Option<usize> {
         count += 1;
         end += 1;
     }
-    // Two letters are four digits, the check digits two more.
+    // The first four characters make six digits: two letters of two digits each, and two check digits.
     let right = (rest * (1_000_000 % 97) + head % 97) % 97 == 1;
     (right && may_end(text, end)).then_some(end)
 }
 
-/// The end of the US social security number that starts here; without hyphens it needs its label.
+/// The end of the US social security number that starts here; without hyphens it needs a label.
 pub(super) fn ssn(text: &str, at: usize) -> Option<usize> {
     let part = |from: usize, to: usize| -> Option<u32> {
         let digits = text.get(at + from..at + to)?;
@@ -179,12 +179,12 @@ pub(super) fn ssn(text: &str, at: usize) -> Option<usize> {
         _ if is_labelled(text, at, SSN_LABELS) => (part(0, 3)?, part(3, 5)?, part(5, 9)?, at + 9),
         _ => return None,
     };
-    // Never assigned, by the Social Security Administration.
+    // Never assigned by the Social Security Administration.
     let assigned = !matches!(area, 0 | 666 | 900..) && group != 0 && serial != 0;
     (assigned && may_end(text, end)).then_some(end)
 }
 
-/// The end of the date that starts here and is labelled as a birth.
+/// The end of the date that starts here and is labelled as a birth date.
 pub(super) fn birth_date(text: &str, at: usize) -> Option<usize> {
     if !is_labelled(text, at, BIRTH_LABELS) {
         return None;
@@ -193,7 +193,7 @@ pub(super) fn birth_date(text: &str, at: usize) -> Option<usize> {
     let mut parts = 0;
     let mut year = false;
     let mut end = 0;
-    // Day, month and year, in any order, with at most two marks between them.
+    // Day, month and year in any order, with at most two separators between them.
     while parts < 3 {
         let gap = rest.get(end..)?;
         let skipped = if parts == 0 {

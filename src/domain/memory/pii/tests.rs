@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// The one hit of a text: its kind and its words.
+/// The only hit of a text: its kind and its words.
 fn only(text: &str) -> (PiiKind, &str) {
     let hits = find(text);
     assert_eq!(hits.len(), 1, "{text}: {hits:?}");

@@ -1,4 +1,4 @@
-//! What an event may repeat.
+//! Bounds on what an event may repeat.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn what_is_repeated_is_counted_for_each_node_that_shows_it() {
             "ObjectReference": [{}, {}]}],
     }));
     let of_event = 1 + 4 + 3 + 20;
-    // Six of the loose attributes, one in the object with its cluster, and two references that name the object.
+    // Six for the loose attributes, one in the object with its cluster, and two references that name the object.
     assert_eq!(repeated(&event), Ok(6 * of_event + 2 * (of_event + 5) + 2 * 5));
 }
 

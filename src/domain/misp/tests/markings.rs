@@ -1,8 +1,8 @@
-//! Which marking and confidence things get.
+//! Markings and confidences of nodes, edges and evidence.
 
 use super::*;
 
-/// Event, object (none: not in an object) and attribute: distribution and tags; the default is GREEN.
+/// Distribution and tags of event, object (`None`: not in an object) and attribute; the default is GREEN.
 #[test]
 fn the_most_restrictive_of_distribution_and_tags_wins() {
     let table = [

@@ -1,4 +1,4 @@
-//! Arbitrary input: never a panic, never a weaker marking than stated.
+//! Arbitrary input never causes a panic or a weaker marking than stated.
 
 use proptest::prelude::*;
 
@@ -73,7 +73,7 @@ fn json_value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A distribution as senders write it.
+/// A distribution in the forms that senders use.
 fn distribution() -> impl Strategy<Value = Value> {
     prop_oneof![
         Just(Value::Null),

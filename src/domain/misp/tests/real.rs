@@ -1,4 +1,4 @@
-//! Real events (beside the repository): what the reader finds against a second, plain reading of the same JSON.
+//! Real events (kept beside the repository): the reader's results against a second, simpler reading of the same JSON.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,14 @@ use super::*;
 use crate::domain::node::NodeType;
 use crate::real_input::shared;
 
-/// The files that are no events, with the field that says so.
+/// Files that are not events, with the field named in the error.
 const NOT_EVENTS: [(&str, &str); 3] = [
     ("mispevent_testfiles_event_tags.json", "event.uuid"),
     ("mispevent_testfiles_galaxy.json", "event.Attribute"),
     ("mispevent_testfiles_sighting.json", "event.uuid"),
 ];
 
-/// Every event there is, by file name.
+/// All events, by file name.
 pub(in crate::domain) fn files() -> Vec<(String, Value)> {
     let Some(folder) = shared("data/misp") else {
         return Vec::new();
@@ -34,7 +34,7 @@ pub(in crate::domain) fn files() -> Vec<(String, Value)> {
     files
 }
 
-/// One name for the kinds and for the types that are one thing.
+/// Maps kinds and attribute types of the same thing to one name.
 fn class(kind: &str) -> &str {
     match kind {
         "ip-src" | "ip-dst" | "ipv4" | "ipv6" => "ip",
@@ -75,7 +75,7 @@ fn stated(distribution: &Value) -> Option<&str> {
     distribution.as_str().filter(|text| *text != "5")
 }
 
-/// Class and value to marking, with AMBER for everything that is neither 0 nor 1.
+/// Marking by class and value, with AMBER for every distribution other than 0 and 1.
 fn expected(event: &Value) -> BTreeMap<(String, String), Tlp> {
     let mut expected = BTreeMap::new();
     let white = json!({});
@@ -217,7 +217,7 @@ fn galaxies_and_references_of_real_events_are_read() {
                 );
             }
             "reportlab" if name.contains("mainly") => assert_eq!(counts, (0, 2, 0), "{name}"),
-            // Its tags were mangled: one names another cluster than the galaxy, one no known galaxy.
+            // Its tags were mangled: one names a cluster other than the galaxy's, one no known galaxy.
             "reportlab" => assert_eq!(counts, (1, 0, 2), "{name}"),
             _ => {}
         }

@@ -174,7 +174,7 @@ fn object_references_become_edges_between_what_says_most() {
         plan.drafts.edges[0].proof,
         "MISP object reference r1 of file F: at night"
     );
-    // The digest is RED, so is what starts from it.
+    // The digest is RED, and so is every edge from it.
     assert!(
         plan.drafts
             .edges
@@ -212,6 +212,6 @@ fn twenty_thousand_attributes_are_planned_quickly() {
     println!("20,000 attributes in {took:?}");
     assert_eq!(plan.drafts.nodes.len(), 25_000);
     assert!(plan.drafts.nodes.iter().all(|node| node.tlp == Tlp::Red));
-    // Unoptimised builds on busy machines included.
+    // Generous enough for unoptimised builds on busy machines.
     assert!(took.as_secs() < 60, "{took:?}");
 }

@@ -1,4 +1,4 @@
-//! What values become: kinds, canonical forms, composite types, patterns.
+//! Kinds, canonical forms, composite types and patterns of values.
 
 use super::*;
 use crate::domain::naming::indicator_identity;

@@ -1,7 +1,7 @@
-//! STIX in: turns the objects of a bundle into nodes, relationships and supporting objects.
+//! STIX ingest: turns the objects of a bundle into nodes, relationships and supporting objects.
 //!
-//! Pure. One bad object costs itself only: it is skipped with its reason. Supporting objects are what
-//! nodes refer to (markings, identities and so on): kept so that an export has no dangling reference.
+//! Pure. An invalid object is skipped alone, with its reason. Supporting objects are those that nodes refer to
+//! (markings, identities and so on); they are kept so that exports have no dangling references.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -25,18 +25,18 @@ use crate::domain::node::{NodeStatus, NodeType};
 use crate::domain::packed::pack;
 use crate::domain::tlp::Tlp;
 
-/// Longest single string of an object, in bytes.
+/// Maximum length of a single string in an object, in bytes.
 const MAX_TEXT: usize = 1 << 20;
-/// Longest name of an identity, in characters: it stands on each node that the identity made.
+/// Maximum length of an identity's name, in characters: it is copied to each node of that identity.
 const MAX_SOURCE: usize = 500;
 
-/// What an object without its own marking or confidence gets.
+/// Defaults for an object without its own marking or confidence.
 #[derive(Debug, Clone, Copy)]
 pub struct Defaults {
     pub tlp: Tlp,
     /// 0 to 1.
     pub confidence: f64,
-    /// When the bundle arrived: the `created` of objects that have none.
+    /// Arrival time of the bundle: `created` of objects that have none.
     pub now: DateTime<Utc>,
 }
 
@@ -52,15 +52,15 @@ pub struct StixNode {
     pub tlp: Tlp,
     pub confidence: f64,
     pub status: NodeStatus,
-    /// JSON text: one node's properties are parsed when they are needed, not those of a whole bundle.
+    /// JSON text, so that properties are parsed per node, not for the whole bundle at once.
     pub properties: String,
-    /// The object, packed.
+    /// The packed object.
     pub raw: Vec<u8>,
-    /// Its markings that nobody has defined.
+    /// Its undefined markings.
     pub held_by: Vec<String>,
 }
 
-/// A STIX relationship between two objects that are nodes.
+/// A STIX relationship between two objects that become nodes.
 #[derive(Debug, Clone)]
 pub struct StixRelationship {
     pub stix_id: String,
@@ -71,9 +71,9 @@ pub struct StixRelationship {
     pub tlp: Tlp,
     pub confidence: f64,
     pub active: bool,
-    /// The object, packed.
+    /// The packed object.
     pub raw: Vec<u8>,
-    /// Its markings that nobody has defined.
+    /// Its undefined markings.
     pub held_by: Vec<String>,
 }
 
@@ -83,33 +83,33 @@ pub struct StixSupport {
     pub stix_id: String,
     pub modified: DateTime<Utc>,
     pub tlp: Tlp,
-    /// The level that it states, if it is a marking-definition that states one.
+    /// The level that it states, if it is a marking-definition with a level.
     pub states: Option<Tlp>,
-    /// The object, packed.
+    /// The packed object.
     pub raw: Vec<u8>,
-    /// Its markings that nobody has defined.
+    /// Its undefined markings.
     pub held_by: Vec<String>,
 }
 
-/// What a bundle contains, ready for the store.
+/// The contents of a bundle, ready for the store.
 #[derive(Debug, Clone)]
 pub struct StixPlan {
     pub nodes: Vec<StixNode>,
     pub relationships: Vec<StixRelationship>,
     pub supporting: Vec<StixSupport>,
     pub skipped: SkipReport,
-    /// The marking of objects that state none: what is held back may still become such an object.
+    /// The default marking, also needed for withheld objects that turn out to state none.
     pub default_tlp: Tlp,
 }
 
 impl StixPlan {
-    /// What is to be indexed; the rest gives its memory back.
+    /// The nodes to index; frees the rest.
     pub fn into_nodes(self) -> Vec<StixNode> {
         self.nodes
     }
 }
 
-/// The node type of a STIX type, `None` when objects of that type are not nodes.
+/// Whether objects of a STIX type become nodes.
 pub fn is_node_type(stix_type: &str) -> bool {
     matches!(
         stix_type,
@@ -125,7 +125,7 @@ pub fn is_node_type(stix_type: &str) -> bool {
     )
 }
 
-/// Sorts the objects of a bundle into what the store takes; `known` are markings received earlier.
+/// Sorts the objects of a bundle for the store; `known` are markings received earlier.
 pub fn plan(objects: Objects, defaults: Defaults, known: Markings) -> StixPlan {
     let mut planning = Planning::begin(objects, defaults, known);
     while planning.step(usize::MAX) {}
@@ -135,16 +135,16 @@ pub fn plan(objects: Objects, defaults: Defaults, known: Markings) -> StixPlan {
 struct Planner {
     defaults: Defaults,
     markings: Markings,
-    /// Names of the identities in the bundle, with the marking each states for itself.
+    /// Names of the bundle's identities, with the marking that each states for itself.
     sources: HashMap<String, (String, Tlp)>,
     plan: StixPlan,
-    /// Ids that what was taken refers to.
+    /// Ids referenced by accepted objects.
     referenced: HashSet<String>,
-    /// Ids and places of the objects that are neither nodes nor relationships.
+    /// Ids and positions of the objects that are neither nodes nor relationships.
     unsupported: Vec<(String, Range<usize>)>,
 }
 
-/// An object that is complete and valid, with what was resolved of it.
+/// A complete, valid object with its resolved marking and confidence.
 struct Checked {
     raw: Map<String, Value>,
     tlp: Tlp,
@@ -153,7 +153,7 @@ struct Checked {
 }
 
 impl Planner {
-    /// First pass: what objects later in the bundle say about the ones before them.
+    /// First pass: collects what objects need to know of later ones in the bundle.
     fn learn(&mut self, objects: &Objects) {
         let defined = objects.defined().iter();
         self.markings
@@ -162,7 +162,7 @@ impl Planner {
             let level = match marking::stated(&identity, &self.markings) {
                 Ok(stated) if stated.undefined.is_empty() => stated.level.unwrap_or(Tlp::White),
                 Ok(stated) => stated.level.unwrap_or(Tlp::White).max(Tlp::Amber),
-                // A marking that can't be read hides the name from everything below the top.
+                // An unreadable marking hides the name from everything below RED.
                 Err(_) => Tlp::Red,
             };
             let part = |key: &str| text(&identity, key).unwrap_or_default().to_owned();
@@ -203,7 +203,7 @@ impl Planner {
         let name = properties::name_of(kind, raw).ok_or("name: must not be empty")?;
         let inactive = flag(raw, "revoked") || flag(raw, "x_mitre_deprecated");
         let mut properties = Value::Object(properties::of_node(raw)).to_string();
-        // A text that grew has room for twice as much.
+        // The buffer of a growing string has up to twice the capacity needed.
         properties.shrink_to_fit();
         Ok(StixNode {
             stix_id: text(raw, "id").unwrap_or_default().to_owned(),
@@ -276,7 +276,7 @@ impl Planner {
         })
     }
 
-    /// The name of who made the object, unless it is marked higher than the object itself.
+    /// The name of the object's creator, unless its marking is stricter than the object's.
     fn source_of(&self, raw: &Map<String, Value>, tlp: Tlp) -> String {
         let creator = text(raw, "created_by_ref")
             .and_then(|id| self.sources.get(id))
@@ -286,7 +286,7 @@ impl Planner {
             .unwrap_or_else(|| properties::cited_source(raw))
     }
 
-    /// Notes what an object refers to.
+    /// Records the references of an object.
     fn refer(&mut self, raw: &Map<String, Value>) {
         visit_refs(raw, &mut |id| {
             if !self.referenced.contains(id) {
@@ -295,18 +295,18 @@ impl Planner {
         });
     }
 
-    /// The markings and identities, and the unsupported objects that what was taken refers to.
+    /// The markings and identities, and the unsupported objects referenced by accepted ones.
     fn referenced(&mut self) -> Referenced {
         let waiting: HashMap<String, Range<usize>> =
             std::mem::take(&mut self.unsupported).into_iter().collect();
-        // Later bundles, such as the next page of a feed, may refer to these without sending them again.
+        // Later bundles, such as the next page of a feed, may refer to these without resending them.
         let ahead = |id: &&String| matches!(type_of_id(id), Some("marking-definition" | "identity"));
         let mut queue: Vec<String> = waiting.keys().filter(ahead).cloned().collect();
         queue.extend(std::mem::take(&mut self.referenced));
         Referenced { waiting, queue }
     }
 
-    /// Keeps an object that others refer to, and those it refers to itself.
+    /// Keeps a referenced object, and queues those that it refers to.
     fn keep(&mut self, id: String, object: Map<String, Value>, queue: &mut Vec<String>) {
         let kind = type_of_id(&id).unwrap_or("unknown").to_owned();
         let level_only = self.level_only(&id, &object);
@@ -323,8 +323,8 @@ impl Planner {
         }
     }
 
-    /// A marking-definition for its level alone: where it is not valid STIX, what it marks is still marked so, in later
-    /// bundles too, and only itself it does not leave.
+    /// A marking-definition kept only for its level. If it is not valid STIX, it still applies to the objects it
+    /// marks, in later bundles too; only the definition itself is not exported.
     fn level_only(&self, id: &str, object: &Map<String, Value>) -> Option<StixSupport> {
         let level = (*self.markings.get(id)?)?;
         Some(StixSupport {
@@ -352,7 +352,7 @@ impl Planner {
     }
 }
 
-/// Why a relationship can't be an edge although nothing is wrong with it: an end is of a type that is no node.
+/// Why a valid relationship cannot be an edge: an end has a type that does not become a node.
 fn outside_the_graph(relationship: &Map<String, Value>) -> Option<String> {
     ["source_ref", "target_ref"].into_iter().find_map(|end| {
         let kind = text(relationship, end).and_then(type_of_id)?;
@@ -360,7 +360,7 @@ fn outside_the_graph(relationship: &Map<String, Value>) -> Option<String> {
     })
 }
 
-/// Whether a name may stand on every node of its identity.
+/// Whether a name is short enough to be copied to every node of its identity.
 fn is_source(name: &str) -> bool {
     name.chars().nth(MAX_SOURCE).is_none()
 }

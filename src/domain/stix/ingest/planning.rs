@@ -1,11 +1,11 @@
-//! A plan made in pieces: a large bundle must not keep a thread to itself.
+//! Planning in steps, so that a large bundle does not monopolise a thread.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use super::{Defaults, Markings, Objects, Planner, StixPlan, type_of_id};
 
-/// A plan on its way; [`super::plan`] makes one in one go.
+/// A plan in progress; [`super::plan`] makes one in a single call.
 pub struct Planning {
     planner: Planner,
     objects: Objects,
@@ -13,20 +13,20 @@ pub struct Planning {
 }
 
 enum Stage {
-    /// Places of the objects that are still to be looked at.
+    /// Positions of the objects still to be planned.
     Objects(std::vec::IntoIter<Range<usize>>),
     Supporting(Referenced),
     Done,
 }
 
-/// Places of the objects that are no nodes, and the ids of those that are to be kept.
+/// Positions of the objects that are not nodes, and the ids of those to keep.
 pub(super) struct Referenced {
     pub(super) waiting: HashMap<String, Range<usize>>,
     pub(super) queue: Vec<String>,
 }
 
 impl Planning {
-    /// Looks through the objects for what later ones say about earlier ones; `known` are markings received earlier.
+    /// Collects what objects need to know of later ones; `known` are markings received earlier.
     pub fn begin(mut objects: Objects, defaults: Defaults, known: Markings) -> Self {
         let mut planner = Planner {
             defaults,
@@ -51,7 +51,7 @@ impl Planning {
         }
     }
 
-    /// Plans at most so many objects; false when nothing is left to do.
+    /// Plans at most `objects` objects; returns false when nothing is left.
     pub fn step(&mut self, objects: usize) -> bool {
         match &mut self.stage {
             Stage::Objects(left) => {
@@ -76,15 +76,15 @@ impl Planning {
         }
     }
 
-    /// The plan, whole once `step` said false.
+    /// The plan; complete once `step` has returned false.
     pub fn finish(self) -> StixPlan {
         self.planner.plan
     }
 }
 
 impl Referenced {
-    /// Keeps at most so many objects, directly or indirectly referred to; false when all are kept and the others
-    /// counted.
+    /// Keeps at most `most` objects, directly or indirectly referenced. Returns false when all are kept and
+    /// the rest are counted.
     fn keep(&mut self, planner: &mut Planner, objects: &Objects, most: usize) -> bool {
         let mut kept = 0;
         while let Some(id) = self.queue.pop() {

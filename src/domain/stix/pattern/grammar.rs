@@ -1,14 +1,14 @@
-//! The grammar of STIX patterns (STIX 2.1 section 9): a recogniser by recursive descent over a small lexer.
+//! The grammar of STIX patterns (STIX 2.1 section 9): a recursive-descent recogniser over a small lexer.
 //!
-//! It keeps nothing of what it reads. Nesting is bounded, so a pattern of a million brackets costs an error, not the
-//! stack.
+//! It builds no tree. Nesting is bounded, so a pattern with a million brackets causes an error rather
+//! than a stack overflow.
 
 use super::lexer::{Keyword, Lexeme, Lexer};
 
-/// Deeper nesting than any published pattern by an order of magnitude.
+/// Ten times deeper than any published pattern.
 const MAX_DEPTH: usize = 64;
 
-/// Whether a text is one whole pattern: observation expressions with their qualifiers and nothing after them.
+/// Whether the whole text is one pattern: observation expressions with qualifiers, and nothing after them.
 pub fn well_formed(pattern: &str) -> bool {
     let Some(tokens) = Lexer::new(pattern).tokens() else {
         return false;
@@ -27,7 +27,7 @@ struct Parser<'t> {
     depth: usize,
 }
 
-/// `None` is "does not parse": there is one answer, so there is one error.
+/// `None` means "does not parse"; errors carry no detail.
 type Parsed = Option<()>;
 
 impl Parser<'_> {
@@ -65,7 +65,7 @@ impl Parser<'_> {
         self.expect(&Lexeme::RightParen)
     }
 
-    /// Section 9.5: observations joined by AND, OR and FOLLOWEDBY. Precedence does not change what is well-formed.
+    /// Section 9.5: observations joined by AND, OR and FOLLOWEDBY. Precedence does not affect well-formedness.
     fn observations(&mut self) -> Parsed {
         self.observation()?;
         while self.keyword(Keyword::And) || self.keyword(Keyword::Or) || self.keyword(Keyword::FollowedBy) {
@@ -85,7 +85,7 @@ impl Parser<'_> {
         self.qualifiers()
     }
 
-    /// Section 9.5.1: each kind of qualifier at most once on one observation.
+    /// Section 9.5.1: an observation has each kind of qualifier at most once.
     fn qualifiers(&mut self) -> Parsed {
         let (mut within, mut repeats, mut start) = (false, false, false);
         loop {
@@ -156,7 +156,7 @@ impl Parser<'_> {
         None
     }
 
-    /// Section 9.2: a set holds at least one literal.
+    /// Section 9.2: a set has at least one literal.
     fn set(&mut self) -> Parsed {
         self.expect(&Lexeme::LeftParen)?;
         self.take(Lexeme::is_literal)?;
@@ -183,7 +183,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A name inside a property: a key of a dictionary may be any text, in quotes.
+    /// A property name within a path; a dictionary key may be any quoted text.
     fn path_name(&mut self) -> Parsed {
         self.take(|token| {
             matches!(token, Lexeme::Name(name) if !name.hyphen) || matches!(token, Lexeme::Text(_))

@@ -1,8 +1,8 @@
-//! The words of a STIX pattern (STIX 2.1 section 9.2 for literals, 9.1 for spaces and comments).
+//! Lexer for STIX patterns (STIX 2.1 section 9.2 for literals, 9.1 for white space and comments).
 
 use chrono::DateTime;
 
-/// A word with as much of its meaning as the grammar needs.
+/// A token, with as much of its meaning as the grammar needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lexeme {
     LeftBracket,
@@ -25,7 +25,7 @@ pub(super) enum Lexeme {
     Hex,
     Timestamp,
     Boolean,
-    /// Positive means above zero.
+    /// Positive means greater than zero.
     Integer {
         positive: bool,
     },
@@ -49,12 +49,12 @@ impl Lexeme {
     }
 }
 
-/// What a word may name (section 3.1): the grammar alone would take one-letter types that no object can have.
+/// What an identifier may name (section 3.1): the grammar alone would allow one-letter types that no object can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Name {
-    /// Lower case, digits and hyphens, 3 to 250 of them.
+    /// 3 to 250 lower-case letters, digits and hyphens.
     pub(super) object_type: bool,
-    /// Lower case, digits and underscores, 3 to 250 of them, or `id`.
+    /// 3 to 250 lower-case letters, digits and underscores, or `id`.
     pub(super) property: bool,
     pub(super) hyphen: bool,
 }
@@ -113,7 +113,7 @@ const KEYWORDS: [(&str, Keyword); 16] = [
     ("TIMES", Keyword::Times),
 ];
 
-/// Cuts a pattern into words.
+/// Splits a pattern into tokens.
 pub(super) struct Lexer<'p> {
     rest: &'p str,
 }
@@ -123,7 +123,7 @@ impl<'p> Lexer<'p> {
         Lexer { rest: pattern }
     }
 
-    /// All words, or none when a part of the text is no word.
+    /// All tokens; `None` if part of the text is not a token.
     pub(super) fn tokens(mut self) -> Option<Vec<Lexeme>> {
         let mut tokens = Vec::new();
         loop {
@@ -200,7 +200,7 @@ impl<'p> Lexer<'p> {
         let length = usize::from(signed) + whole + if fraction > 0 { fraction + 1 } else { 0 };
         let text = self.advance(length);
         let positive = !text.starts_with('-') && text.bytes().any(|byte| (b'1'..=b'9').contains(&byte));
-        // A word cannot grow out of a number, and 007 is no integer.
+        // A number must not run into a word, and 007 is not an integer.
         if self
             .rest
             .starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
@@ -217,7 +217,7 @@ impl<'p> Lexer<'p> {
         }
     }
 
-    /// A literal behind a letter: `t'…'` a timestamp, `b'…'` base64, `h'…'` hexadecimal.
+    /// A literal with a prefix letter: `t'…'` is a timestamp, `b'…'` base64, `h'…'` hexadecimal.
     fn prefixed(&mut self, kind: char) -> Option<Lexeme> {
         self.advance(1);
         let content = self.quoted()?;
@@ -237,7 +237,7 @@ impl<'p> Lexer<'p> {
         valid.then_some(token)
     }
 
-    /// A quoted text; a backslash stands only before `'` or `\`.
+    /// A quoted text; a backslash may only precede `'` or `\`.
     fn quoted(&mut self) -> Option<&'p str> {
         let body = self.rest.strip_prefix('\'')?;
         let mut characters = body.char_indices();
@@ -254,7 +254,7 @@ impl<'p> Lexer<'p> {
         None
     }
 
-    /// Spaces, `// …` and `/* … */`.
+    /// Skips white space, `// …` and `/* … */`.
     fn skip_blank(&mut self) -> Option<()> {
         loop {
             self.rest = self.rest.trim_start();

@@ -117,7 +117,7 @@ fn values_that_belong_together_stay_together() {
     assert_eq!(pattern_all(&[]), None);
 }
 
-/// Examples in the forms section 9 of the standard describes.
+/// Examples in the forms described in section 9 of the standard.
 #[test]
 fn well_formed_patterns_parse() {
     let cases = [

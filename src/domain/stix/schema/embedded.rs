@@ -1,12 +1,12 @@
 //! The JSON Schemas of STIX 2.1, compiled into the binary.
 //!
-//! They are read from `schemas/stix-2.1/` at build time: the service validates the same on every machine and
-//! never looks for a schema on disk or on the network.
+//! They are read from `schemas/stix-2.1/` at build time, so every machine validates alike, and no schema is ever
+//! loaded from disk or network at run time.
 
-/// Where the schemas say they live; `.invalid` can never be fetched (RFC 2606).
+/// Base URI of the schemas; `.invalid` can never be fetched (RFC 2606).
 pub(super) const BASE_URI: &str = "https://threat-memory.invalid/schemas/stix-2.1/";
 
-/// The definitions every schema refers to; not a schema of an object type.
+/// The definitions shared by all schemas; not a schema of an object type.
 pub(super) const COMMON: &str = "common";
 
 /// The schema of object types named `x-…` (STIX 2.1 section 11.2).
@@ -21,7 +21,7 @@ macro_rules! embedded {
     };
 }
 
-/// Every schema file: its name without `.json`, and its text. The name of an object type's schema is the type.
+/// All schema files: name without `.json`, and text. The schema of an object type is named after the type.
 pub(super) const SCHEMAS: &[(&str, &str)] = embedded![
     "common",
     "custom",

@@ -1,10 +1,10 @@
-//! Finding every reference in an object, however deep, with the place it stands at.
+//! Finds every reference in an object, at any depth, with its position.
 
 use serde_json::Value;
 
 use super::report::pointer_segment;
 
-/// A place in an object, kept as borrowed parts: it becomes text only when there is something to report.
+/// A position in an object, as borrowed parts; formatted only if there is something to report.
 #[derive(Default)]
 pub(super) struct Path<'a>(Vec<Step<'a>>);
 
@@ -23,7 +23,7 @@ impl Path<'_> {
         self.0.iter().map(part).collect()
     }
 
-    /// The name of the property that holds the value, past list indexes.
+    /// The name of the property that holds the value, ignoring list indexes.
     pub(super) fn property(&self) -> &str {
         let name = |step: &Step<'_>| matches!(step, Step::Name(_));
         match self.0.iter().rev().find(|step| name(step)) {
@@ -37,7 +37,7 @@ impl Path<'_> {
     }
 }
 
-/// Section 3.1: the name of a property that holds an identifier ends in `_ref`, of a list of them in `_refs`.
+/// Section 3.1: the name of a property holding an identifier ends in `_ref`, of one holding a list in `_refs`.
 pub(super) fn for_each_reference<'a>(object: &'a Value, visit: &mut impl FnMut(&Path<'a>, &'a str)) {
     walk(object, false, &mut Path::default(), visit);
 }

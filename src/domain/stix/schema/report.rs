@@ -1,4 +1,4 @@
-//! From what the schema engine says to a [`Violation`]: short, with the place, and without the value.
+//! Converts errors of the schema engine to [`Violation`]s: short, with the position, without the value.
 
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::{ValidationError, Validator};
@@ -9,7 +9,7 @@ use super::Violation;
 const MAX_RULE_CHARS: usize = 240;
 const MAX_ALTERNATIVES: usize = 16;
 
-/// A violation of `object` at a JSON pointer.
+/// A violation in `object` at a JSON pointer.
 pub(super) fn at(object: &Value, path: impl Into<String>, rule: impl Into<String>) -> Violation {
     let object_id = object
         .get("id")
@@ -23,7 +23,7 @@ pub(super) fn at(object: &Value, path: impl Into<String>, rule: impl Into<String
     }
 }
 
-/// Runs one schema; the errors are only worked out when there are some.
+/// Validates against one schema; error details are computed only on failure.
 pub(super) fn schema_violations(
     schema: &Validator,
     object: &Value,
@@ -46,8 +46,8 @@ pub(super) fn schema_violations(
     }
 }
 
-/// The pointer of the property at fault: for a bad name, that of the property which bears it.
-#[allow(clippy::wildcard_enum_match_arm)] // The engine's other kinds are about the value itself.
+/// The pointer of the offending property; for an invalid name, the property with that name.
+#[allow(clippy::wildcard_enum_match_arm)] // The other kinds concern the value itself.
 fn place(error: &ValidationError<'_>) -> String {
     let parent = error.instance_path().to_string();
     let name = match error.kind() {
@@ -61,12 +61,12 @@ fn place(error: &ValidationError<'_>) -> String {
     }
 }
 
-/// One name as a part of a JSON pointer (RFC 6901 section 3).
+/// Escapes a name as a JSON pointer token (RFC 6901 section 3).
 pub(super) fn pointer_segment(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")
 }
 
-#[allow(clippy::wildcard_enum_match_arm)] // Elsewhere the engine's own words will do.
+#[allow(clippy::wildcard_enum_match_arm)] // For other kinds the engine's message will do.
 fn rule(error: &ValidationError<'_>) -> String {
     match error.kind() {
         ValidationErrorKind::PropertyNames { error } => format!("bad property name: {}", error.masked()),
@@ -84,7 +84,7 @@ fn rule(error: &ValidationError<'_>) -> String {
     }
 }
 
-/// The first reason why each alternative failed, each reason once.
+/// The first reason why each alternative failed, without duplicates.
 fn alternatives(context: &[Vec<ValidationError<'static>>]) -> String {
     let mut reasons: Vec<String> = Vec::new();
     for error in context

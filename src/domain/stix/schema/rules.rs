@@ -1,7 +1,7 @@
-//! The rules of STIX 2.1 that no JSON Schema can say, inside one object and across a bundle.
+//! STIX 2.1 rules that JSON Schema cannot express, within one object and across a bundle.
 //!
-//! They run after the schemas and on whatever the schemas made of the input, so each rule takes any value: what has
-//! the wrong shape is skipped here, because the schema has reported it already.
+//! They run after the schemas and accept any input: values of the wrong shape are skipped, because the schema has
+//! already reported them.
 
 use std::collections::HashSet;
 
@@ -13,13 +13,13 @@ use super::references::{Path, for_each_reference};
 use super::report::at;
 use super::{References, Violation};
 
-/// Two times of one object that stand in an order.
+/// Two timestamps of one object with a required order.
 struct Order {
-    /// The type the rule is about, or none for all.
+    /// The type that the rule applies to; `None` for all types.
     only: Option<&'static str>,
     earlier: &'static str,
     later: &'static str,
-    /// Equal times are allowed.
+    /// Whether equal times are allowed.
     or_equal: bool,
 }
 
@@ -63,7 +63,7 @@ const ORDERS: [Order; 6] = [
     },
 ];
 
-/// Standard properties of type timestamp: their schema takes a 30th of February, this module does not.
+/// Standard timestamp properties: the schemas accept a 30th of February, this module does not.
 const TIMES: [&str; 29] = [
     "created",
     "modified",
@@ -96,7 +96,7 @@ const TIMES: [&str; 29] = [
     "validity_not_after",
 ];
 
-/// Everything that can be said about one object alone.
+/// All rules on a single object.
 pub(super) fn object_rules(object: &Value, found: &mut Vec<Violation>) {
     let Some(members) = object.as_object() else { return };
     id_prefix(object, members, found);
@@ -117,7 +117,7 @@ pub(super) fn object_rules(object: &Value, found: &mut Vec<Violation>) {
     });
 }
 
-/// Everything about the objects of a bundle together.
+/// All rules across the objects of a bundle.
 pub(super) fn bundle_rules(objects: &[Value], references: References<'_>, found: &mut Vec<Violation>) {
     unique_versions(objects, found);
     let present: HashSet<&str> = objects
@@ -142,7 +142,7 @@ pub(super) fn bundle_rules(objects: &[Value], references: References<'_>, found:
     }
 }
 
-/// Section 2.9: an identifier starts with the type of its object.
+/// Section 2.9: an identifier starts with its object's type.
 fn id_prefix(object: &Value, members: &Map<String, Value>, found: &mut Vec<Violation>) {
     let (Some(type_name), Some(id)) = (text(members, "type"), text(members, "id")) else {
         return;
@@ -202,7 +202,7 @@ fn stix_pattern(object: &Value, members: &Map<String, Value>, found: &mut Vec<Vi
     }
 }
 
-/// Section 7.2.3.1: a selector selects something that is there. One that does not would leave its target unmarked.
+/// Section 7.2.3.1: a selector must match something, or its target would go unmarked.
 fn selectors(object: &Value, members: &Map<String, Value>, found: &mut Vec<Violation>) {
     let markings = members.get("granular_markings").and_then(Value::as_array);
     for (index, marking) in markings.into_iter().flatten().enumerate() {
@@ -246,7 +246,7 @@ fn own_marking(object: &Value, members: &Map<String, Value>, found: &mut Vec<Vio
     });
 }
 
-/// Section 2.9: an SCO with nothing to derive its id from, and every process, has a random one (UUIDv4).
+/// Section 2.9: an SCO without id contributing properties, and every process, has a random id (UUIDv4).
 fn random_sco_id(object: &Value, members: &Map<String, Value>, found: &mut Vec<Violation>) {
     let (Some(type_name), Some(id)) = (text(members, "type"), text(members, "id")) else {
         return;
@@ -267,7 +267,7 @@ fn random_sco_id(object: &Value, members: &Map<String, Value>, found: &mut Vec<V
     }
 }
 
-/// Section 3.4: a version of an object is its id and `modified`, and appears once.
+/// Section 3.4: id and `modified` identify a version of an object, which appears once.
 fn unique_versions(objects: &[Value], found: &mut Vec<Violation>) {
     let mut seen = HashSet::with_capacity(objects.len());
     for object in objects {
@@ -275,7 +275,7 @@ fn unique_versions(objects: &[Value], found: &mut Vec<Violation>) {
             continue;
         };
         let Some(id) = text(members, "id") else { continue };
-        // The moment, not its spelling: .0Z and .000Z are the same version.
+        // Compares the instant, not its spelling: .0Z and .000Z are the same version.
         if !seen.insert((id, time(members, "modified"))) {
             found.push(at(
                 object,
@@ -286,7 +286,7 @@ fn unique_versions(objects: &[Value], found: &mut Vec<Violation>) {
     }
 }
 
-/// The deprecated `objects` of section 4.14 number their objects; custom properties may call anything a reference.
+/// The deprecated `objects` of section 4.14 use numbers as references; custom properties may use any reference.
 fn numbered_reference_allowed(members: &Map<String, Value>, path: &Path<'_>, target: &str) -> bool {
     let observed = text(members, "type") == Some("observed-data") && path.starts_with("objects");
     let numbered = || {
@@ -301,14 +301,14 @@ fn is_number(target: &str) -> bool {
     !target.is_empty() && target.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Shaped like an identifier; standard properties that must be one are the schemas' business.
+/// Whether the text looks like an identifier; the schemas check standard properties that must be one.
 fn is_identifier(target: &str) -> bool {
     target
         .split_once("--")
         .is_some_and(|(_, uuid)| uuid::Uuid::try_parse(uuid).is_ok())
 }
 
-/// Shaped like a timestamp of section 2.15: custom objects may give these names to anything else.
+/// Whether the text looks like a timestamp (section 2.16): custom objects may use these property names differently.
 fn is_timestamp(text: &str) -> bool {
     let bytes = text.as_bytes();
     bytes.len() >= 20 && bytes[4] == b'-' && bytes[10] == b'T' && text.ends_with('Z')

@@ -1,6 +1,6 @@
-//! The schemas against real data, against a table of things that must not leave, and against the schemas of OASIS.
+//! The schemas against real data, a table of objects that must be rejected, and the schemas of OASIS.
 
-#![allow(clippy::wildcard_enum_match_arm)] // Damage is done to JSON of any kind.
+#![allow(clippy::wildcard_enum_match_arm)] // The mutations match on arbitrary JSON.
 
 mod bad;
 mod bad_bundles;
@@ -12,12 +12,12 @@ use serde_json::json;
 use super::*;
 pub(super) use crate::real_input::shared;
 
-/// One object of every type, with as many of its properties as there are; complete in itself.
+/// One object of every type with as many properties as possible; self-contained.
 pub(super) fn samples() -> Value {
     serde_json::from_str(include_str!("tests/samples.json")).unwrap()
 }
 
-/// A sample by type (the first one).
+/// The first sample of a type.
 pub(super) fn sample(type_name: &str) -> Value {
     let bundle = samples();
     let objects = bundle["objects"].as_array().unwrap();
@@ -28,7 +28,7 @@ pub(super) fn sample(type_name: &str) -> Value {
         .clone()
 }
 
-/// The objects of a bundle, or the object itself, of each file.
+/// The objects of each file's bundle, or the single object.
 pub(super) fn real_objects(paths: &[&str]) -> Vec<Value> {
     let mut files = Vec::new();
     for path in paths.iter().filter_map(|path| shared(path)) {
@@ -198,7 +198,7 @@ fn a_hostile_bundle_gets_a_short_report() {
     }
 }
 
-/// Not a benchmark: a guard against schemas that are an order of magnitude too slow.
+/// Not a benchmark: guards against schemas that are an order of magnitude too slow.
 #[test]
 fn a_hundred_objects_validate_quickly() {
     let mut bundle = samples();

@@ -1,5 +1,5 @@
-//! The parts of an object that a node may or may not have: texts, lists, times, references. Whatever does not fit the
-//! standard is left out.
+//! Optional parts of an object: texts, lists, times, references. Values that do not conform to the
+//! standard are omitted.
 
 use chrono::{DateTime, Datelike, NaiveDate, Utc};
 use serde_json::{Map, Value, json};
@@ -7,11 +7,11 @@ use serde_json::{Map, Value, json};
 use crate::domain::node::KgNode;
 use crate::domain::stix::object::{format_timestamp, timestamp};
 
-/// Most items of a list, so that an object stays of usual size.
+/// Maximum number of list items, to bound the size of an object.
 const MAX_ITEMS: usize = 200;
-/// Properties of nodes that hold a web address, or a list of them.
+/// Node properties that hold a URL, or a list of them.
 const URL_KEYS: [&str; 4] = ["url", "source_url", "urls", "references"];
-/// Where ATT&CK shows an object, by the letters of its id.
+/// Paths of ATT&CK pages, by the letters of the id.
 const ATTACK_PAGES: [(&str, &str); 6] = [
     ("TA", "tactics"),
     ("T", "techniques"),
@@ -21,19 +21,19 @@ const ATTACK_PAGES: [(&str, &str); 6] = [
     ("C", "campaigns"),
 ];
 
-/// A text that goes out: without NUL, which no database keeps, and without space around.
+/// The text for export: trimmed and without NUL, which no database stores.
 fn clean(text: &str) -> String {
     text.replace('\0', "").trim().to_owned()
 }
 
-/// The name, or what to say when there is none: STIX has no empty names.
+/// The name, or the fallback if it is empty: STIX allows no empty names.
 pub(super) fn name_or(name: &str, fallback: &str) -> String {
     Some(clean(name))
         .filter(|name| !name.is_empty())
         .unwrap_or_else(|| fallback.to_owned())
 }
 
-/// Sets a text that is not empty.
+/// Sets a text, unless it is empty.
 pub(super) fn put(object: &mut Map<String, Value>, key: &str, text: &str) {
     let text = clean(text);
     if !text.is_empty() {
@@ -41,14 +41,14 @@ pub(super) fn put(object: &mut Map<String, Value>, key: &str, text: &str) {
     }
 }
 
-/// Sets a list that is not empty.
+/// Sets a list, unless it is empty.
 pub(super) fn put_list(object: &mut Map<String, Value>, key: &str, list: Vec<String>) {
     if !list.is_empty() {
         object.insert(key.to_owned(), list.into());
     }
 }
 
-/// The different texts of a list property (or the one text in its place).
+/// The distinct strings of a list property (or of a single string).
 pub(super) fn strings(properties: &Map<String, Value>, key: &str) -> Vec<String> {
     let items = match properties.get(key) {
         Some(Value::Array(items)) => items.as_slice(),
@@ -64,7 +64,7 @@ pub(super) fn strings(properties: &Map<String, Value>, key: &str) -> Vec<String>
     texts
 }
 
-/// The tags as labels, but for markings.
+/// The tags as labels, except for markings.
 pub(super) fn labels(properties: &Map<String, Value>) -> Vec<String> {
     let mut labels = strings(properties, "tags");
     labels.retain(|label| {
@@ -74,7 +74,7 @@ pub(super) fn labels(properties: &Map<String, Value>) -> Vec<String> {
     labels
 }
 
-/// A time as STIX writes it; none outside the years that its format has.
+/// A time in STIX format; `None` for years that the format cannot represent.
 pub(super) fn time_text(time: DateTime<Utc>) -> Option<String> {
     (1..=9999).contains(&time.year()).then(|| format_timestamp(time))
 }
@@ -96,7 +96,7 @@ pub(super) fn published(properties: &Map<String, Value>) -> Option<String> {
     time_of(properties, "published").and_then(time_text)
 }
 
-/// Sets `first_seen` and `last_seen`, as far as they are times in order.
+/// Sets `first_seen` and `last_seen`, if they are valid times in order.
 pub(super) fn fill_times(object: &mut Map<String, Value>, properties: &Map<String, Value>) {
     let first = time_of(properties, "first_seen");
     let last = time_of(properties, "last_seen").filter(|last| first.is_none_or(|first| first <= *last));
@@ -107,7 +107,7 @@ pub(super) fn fill_times(object: &mut Map<String, Value>, properties: &Map<Strin
     }
 }
 
-/// Phases of a kill chain, written `mitre-attack:discovery` (MISP puts a platform in between).
+/// Kill-chain phases from tags like `mitre-attack:discovery` (MISP puts a platform in between).
 pub(super) fn kill_chain_phases(properties: &Map<String, Value>) -> Vec<Value> {
     strings(properties, "kill_chain")
         .iter()
@@ -120,7 +120,7 @@ pub(super) fn kill_chain_phases(properties: &Map<String, Value>) -> Vec<Value> {
         .collect()
 }
 
-/// References to ATT&CK for the ids with one of these letters.
+/// ATT&CK references for the ids that start with one of these letters.
 pub(super) fn known_references(node: &KgNode, letters: &[&str]) -> Vec<Value> {
     let mut ids = strings(&node.properties, "external_ids");
     ids.push(clean(&node.name));
@@ -155,7 +155,7 @@ fn attack_reference(id: &str, letters: &[&str]) -> Option<Value> {
     Some(json!({"source_name": "mitre-attack", "external_id": id, "url": url}))
 }
 
-/// References for the CVE and CWE ids that a vulnerability carries.
+/// References for the CVE and CWE ids of a vulnerability.
 pub(super) fn cve_references(node: &KgNode) -> Vec<Value> {
     let mut ids = strings(&node.properties, "external_ids");
     ids.insert(0, clean(&node.name));
@@ -189,7 +189,7 @@ fn is_numbered(id: &str, prefix: &str) -> bool {
         .is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// The web addresses of the node as references.
+/// The node's URLs as external references.
 pub(super) fn url_references(properties: &Map<String, Value>) -> Vec<Value> {
     let mut seen: Vec<String> = Vec::new();
     let mut references = Vec::new();
@@ -197,7 +197,7 @@ pub(super) fn url_references(properties: &Map<String, Value>) -> Vec<Value> {
         let Some(host) = web_host(&url).filter(|_| !seen.contains(&url)) else {
             continue;
         };
-        // Those two names promise an id (section 2.5).
+        // These two source names require an id (section 2.5).
         let source = if matches!(host, "cve" | "capec") {
             "web"
         } else {
@@ -210,7 +210,7 @@ pub(super) fn url_references(properties: &Map<String, Value>) -> Vec<Value> {
     references
 }
 
-/// The host of a web address that is a URI beyond doubt (RFC 3986, a part of it); what is not goes nowhere.
+/// The host of a URL that is certainly a valid URI (a subset of RFC 3986); other URLs are not exported.
 fn web_host(url: &str) -> Option<&str> {
     let rest = url
         .strip_prefix("https://")

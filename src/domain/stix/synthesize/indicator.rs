@@ -1,4 +1,4 @@
-//! Indicators: what can be looked for, and notes for what can't.
+//! Indicators for searchable values, and notes for all others.
 
 use serde_json::{Map, Value, json};
 
@@ -10,12 +10,12 @@ use crate::domain::naming::indicator_of;
 use crate::domain::node::KgNode;
 use crate::domain::stix::pattern::well_formed;
 
-/// Languages whose text is the pattern (STIX 2.1, pattern-type-ov).
+/// Languages in which the rule text is the pattern (STIX 2.1, pattern-type-ov).
 const RULES: [&str; 6] = ["yara", "sigma", "snort", "suricata", "pcre", "spl"];
-/// Longest value that is looked at to find out what it is.
+/// Maximum length of a value whose kind is guessed.
 const MAX_GUESSED: usize = 4096;
 
-/// The indicator of an ioc node, or the note that says what the node says.
+/// The indicator of an ioc node, or a note with the node's content.
 pub(super) fn of(facts: &Origin<'_>) -> Map<String, Value> {
     match pattern_of(facts.node) {
         Some((pattern, language)) => indicator(facts, &pattern, &language),
@@ -58,8 +58,8 @@ fn note(facts: &Origin<'_>) -> Map<String, Value> {
     object
 }
 
-/// The pattern of a node and its language: the one it carries, the one of its value and kind, or, when nobody said
-/// what the value is, the one of what it is as a whole.
+/// The pattern of a node and its language: the node's own, the one of its value and kind, or, if no kind is stated,
+/// the one of the guessed kind.
 fn pattern_of(node: &KgNode) -> Option<(String, String)> {
     let value = Some(property(node, "value"))
         .filter(|value| !value.trim().is_empty())
@@ -84,7 +84,7 @@ fn pattern_of(node: &KgNode) -> Option<(String, String)> {
     (fits && !pattern.trim().is_empty()).then(|| (pattern, language.to_owned()))
 }
 
-/// What a value is, if the extraction rules take all of it for one thing.
+/// The kind of a value, if the extraction rules recognise it as a whole.
 fn guessed_kind(value: &str) -> Option<&'static str> {
     if value.len() > MAX_GUESSED {
         return None;

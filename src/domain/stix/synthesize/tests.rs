@@ -1,4 +1,4 @@
-//! Every node type, with as little and as much as there can be.
+//! Every node type, with minimal and maximal content.
 
 mod arbitrary;
 mod misp_events;
@@ -233,7 +233,7 @@ fn an_indicator_has_the_pattern_of_its_value_and_no_other() {
             "title: r",
             "sigma",
         ),
-        // A broken pattern is not passed on; the value still has one.
+        // A broken pattern is not exported; the value still gets one.
         (
             "evil.example",
             json!({"pattern": "[file:name = "}),

@@ -29,7 +29,7 @@ fn a_frame_begins_with_data_and_ends_with_a_blank_line() {
     );
 }
 
-/// Reads until the text is there; returns everything that came.
+/// Reads until `wanted` arrives; returns everything received.
 async fn read_until(stream: &mut TcpStream, wanted: &str) -> String {
     let mut text = String::new();
     let mut block = [0; 4096];

@@ -1,4 +1,4 @@
-//! What joins a node, and what stays beside it.
+//! What is merged into a node, and what is kept beside it.
 
 use chrono::DateTime;
 use proptest::prelude::*;
@@ -81,7 +81,7 @@ fn a_source_that_says_more_at_a_stricter_marking_gives_the_node_marking_and_text
         properties(node),
         json!({"motive": "money", "tags": ["a", "b"], "kept": 1})
     );
-    // Nothing to say but the marking: the text stays.
+    // The draft has a marking but no text: the node keeps its text.
     let mut node = held(&first);
     node.absorb(&draft("s", Tlp::Red, "", json!({}))).unwrap();
     assert_eq!((node.row.tlp_rank, node.row.description.as_str()), (4, "old"));
@@ -120,7 +120,7 @@ fn a_text_that_the_node_may_not_take_is_a_record_of_its_own() {
         "the event is RED, what it says here is AMBER"
     );
     assert_eq!(kept.identity, hidden.identity);
-    // A report's own record has it, unless it is more restricted than the block.
+    // A report's own record holds it, unless it is more restricted than the block.
     assert_eq!(kept_text(&restricted, &[evidence("report", Tlp::Amber)]), None);
     assert!(kept_text(&restricted, &[evidence("report", Tlp::Red)]).is_some());
 }
@@ -147,7 +147,7 @@ proptest! {
     ) {
         let of = |n: usize, (source, level): (usize, usize)| {
             let source = ["a", "b"][source];
-            // Each text tells its own marking.
+            // Each text names its own marking.
             let text = format!("{level} {n}");
             draft(source, Tlp::ALL[level], &text, json!({format!("k{n}"): text, "shared": text, "tags": [text]}))
         };

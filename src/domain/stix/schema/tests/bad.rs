@@ -1,13 +1,13 @@
-//! Things that must not leave: each a sample with one thing wrong, and the place the report must name.
+//! Objects that must be rejected: each is a sample with one defect, and the position that the report must name.
 
 use serde_json::json;
 
 use super::*;
 
 pub(super) enum Damage {
-    /// Take the property away.
+    /// Removes the property.
     Drop,
-    /// Put this there.
+    /// Sets the property.
     Set(Value),
 }
 pub(super) use Damage::{Drop, Set};

@@ -1,4 +1,4 @@
-//! Markings that are not what they claim, and bundles whose objects do not fit together.
+//! Invalid markings, and bundles with inconsistent objects.
 
 use serde_json::json;
 

@@ -1,7 +1,7 @@
-//! Whatever our schemas accept, those of OASIS accept too: broken on purpose in every place, one and two at a time.
+//! Whatever our schemas accept, those of OASIS accept too: tested by mutating every position, one and two at a time.
 //!
-//! Where the standard and the published schemas differ, ours take the stricter side of both. Known differences, all of
-//! them cases that OASIS accepts and we refuse:
+//! Where the standard and the published schemas differ, ours take the stricter side of both. Known differences, all
+//! of them cases that OASIS accepts and we reject:
 //! - `spec_version` 2.0, custom SCOs at the top level, new object types without `x-`, empty names;
 //! - version properties (`created`, `confidence`, …) on SCOs and `modified` or `confidence` on marking definitions;
 //! - TLP 2.0 extensions on other ids than the five published ones, TLP 1.x objects with other members;
@@ -11,10 +11,10 @@
 //!   whose host has no dot, SCOs whose id is derived from nothing, marking definitions that mark themselves;
 //! - host names beyond letters, digits and hyphens (RFC 5890), artifacts with trailing text after the MIME type.
 //!
-//! And cases the standard accepts that we refuse because the published schemas do: granular markings with `lang`
+//! Cases that the standard accepts but we reject because the published schemas do: granular markings with `lang`
 //! alone, an IPv6 address with a dotted tail, a registry key with only `modified_time`, a process with only
-//! `created_time`, single-valued lists in `additional_header_fields`, `lpReserved` in `startup_info`, RFC 5646 tags in the
-//! `languages` of software (the release the OASIS validator ships takes ISO 639-2 alone).
+//! `created_time`, single-valued lists in `additional_header_fields`, `lpReserved` in `startup_info`, RFC 5646 tags in
+//! the `languages` of software (the release the OASIS validator ships takes ISO 639-2 alone).
 
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -23,7 +23,7 @@ use serde_json::{Map, json};
 use super::oasis::Oasis;
 use super::*;
 
-/// Values that are wrong in most places.
+/// Values that are invalid in most positions.
 fn poisons() -> Vec<Value> {
     vec![
         Value::Null,
@@ -51,7 +51,7 @@ fn poisons() -> Vec<Value> {
     ]
 }
 
-/// Small damage to a value of its own kind.
+/// Small changes to a value that keep its kind.
 fn twists(value: &Value) -> Vec<Value> {
     match value {
         Value::String(text) => {
@@ -113,7 +113,7 @@ fn with_member(members: &Map<String, Value>, name: &str, value: Value) -> Value 
     Value::Object(members)
 }
 
-/// Every place in a value, as JSON pointers.
+/// Every position in a value, as JSON pointers.
 fn places(value: &Value, pointer: &str, found: &mut Vec<String>) {
     found.push(pointer.to_owned());
     match value {
@@ -182,7 +182,7 @@ fn set_at(object: &Value, pointer: &str, value: Value) -> Value {
     damaged
 }
 
-/// Every damage to one place.
+/// Every mutation of one position.
 fn damages(object: &Value, pointer: &str) -> Vec<Value> {
     let mut all: Vec<Value> = poisons()
         .into_iter()
@@ -216,7 +216,7 @@ fn assert_agrees(oasis: &Oasis, object: &Value) -> bool {
 fn whatever_we_accept_oasis_accepts_too() {
     let Some(oasis) = Oasis::load() else { return };
     let mut bases = samples()["objects"].as_array().unwrap().clone();
-    // Of the real objects a few per type: they repeat themselves.
+    // A few real objects per type are enough.
     let mut seen: HashMap<String, usize> = HashMap::new();
     for object in real_objects(&REAL) {
         let count = seen

@@ -1,4 +1,4 @@
-//! The schemas published by OASIS, as the yardstick: read from the reference folder, never part of the binary.
+//! The schemas published by OASIS as a reference, read from the reference folder and never part of the binary.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -14,7 +14,7 @@ pub(super) struct Oasis {
 }
 
 impl Oasis {
-    /// None when the reference folder is not there.
+    /// `None` if the reference folder does not exist.
     pub(super) fn load() -> Option<Oasis> {
         let root = shared("reference/oasis-stix-2.1-schemas")?;
         let mut documents = Vec::new();

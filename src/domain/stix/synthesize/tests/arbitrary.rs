@@ -1,4 +1,4 @@
-//! Arbitrary content: always a valid object.
+//! Arbitrary content always gives a valid object.
 
 use proptest::prelude::*;
 

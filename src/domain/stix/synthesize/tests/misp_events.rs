@@ -1,11 +1,11 @@
-//! Real MISP events (beside the repository), from the event to the bundle.
+//! Real MISP events (kept beside the repository), from event to bundle.
 
 use super::*;
 use crate::domain::draft::ItemDefaults;
 use crate::domain::misp;
 use crate::domain::stix::export::{self, ExportObject, ExportParts};
 
-/// The rows that a plan would become.
+/// The rows that result from a plan.
 pub(super) fn stored(plan: misp::MispPlan) -> Vec<KgNode> {
     let drafts = plan.drafts.nodes.into_iter();
     drafts
