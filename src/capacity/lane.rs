@@ -9,8 +9,8 @@ use crate::domain::error::DomainError;
 
 /// One permit per core but one, which is left to reads.
 static LANE: LazyLock<Shares> = LazyLock::new(|| Shares::new(threads(), 0, usize::MAX));
-/// Two per core, half of the blocking threads on machines with 2 to 16 cores; reads need threads too.
-static INDEXING: LazyLock<Shares> = LazyLock::new(|| Shares::new(2 * cores(), 1, usize::MAX));
+/// Two per core, and never more than half of the blocking threads: reads need threads too.
+static INDEXING: LazyLock<Shares> = LazyLock::new(|| Shares::new((2 * cores()).min(32), 1, usize::MAX));
 /// One large body per thread for heavy work, one that is being written meanwhile, and one for another workspace.
 static PLACES: LazyLock<Shares> = LazyLock::new(|| Shares::new(threads() + 2, 1, usize::MAX));
 

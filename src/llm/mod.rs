@@ -4,10 +4,10 @@
 //! - [`client`]: one request, with retries, limits and time-outs. [`ask`](mod@ask): a request with one repair.
 //! - [`shape`]: the requested JSON schema and the check of the response. [`answer`]: the findings in a text.
 //! - [`chunk`]: splits long texts.
-//! - [`ground`] and [`belief`]: check the answers against the text. [`unite`](mod@unite): merges them with the findings
-//! of   the rules.
+//! - [`ground`] and [`belief`]: check the answers against the text. [`unite`](mod@unite): merges them with what the
+//!   rules found.
 //! - [`synthesis`], [`cite`] and [`known`]: answers from notes, checked against the notes. [`evolution`]: how a new
-//! note   affects older ones.
+//!   note affects older ones.
 //!
 //! Guarantee: nothing in a text or answer changes types, limits or markings, and whatever is not in the text is
 //! flagged. The model never decides a TLP.

@@ -4,9 +4,9 @@
 //! again; after a crash the owner applies the rows above `checkpoint()`.
 //!
 //! - One index per workspace ([`WorkspaceIndex`]): text (tantivy, BM25) and vectors (an in-memory matrix, with an HNSW
-//! graph when it is large) under one commit. Nothing of one workspace, not even its word frequencies, reaches another.
+//!   graph when it is large) under one commit. Nothing of one workspace, not even its word frequencies, reaches another.
 //! - Rows the caller may not see are excluded while candidates are collected, so `limit` counts visible rows. The rows
-//! loaded for the response must still pass `Visible::filter`.
+//!   loaded for the response must still pass `Visible::filter`.
 //! - All calls block and none is async; the owner runs them on blocking threads.
 //!
 //! The index does not read the database, decide on access rights, or know about graph neighbours.

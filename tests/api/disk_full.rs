@@ -39,7 +39,7 @@ fn give_room(service: &Service) {
 
 /// Without a log file, which would hit the limit too.
 fn local(dir: &Path) -> Command {
-    let mut command = crate::local_durability::local(dir, 2);
+    let mut command = crate::local::durability::local(dir, 2);
     command.env("LOCAL_LOGGING_FILE", "false");
     command
 }

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Plan, WayIn, bounds, compact, digest, or_default, with_value};
+use super::{IngestBody, Plan, bounds, compact, digest, or_default, with_value};
 use crate::domain::confidence::Confidence;
 use crate::domain::draft::{Drafts, EvidenceDraft, ItemDefaults, NodeDraft, identity};
 use crate::domain::error::DomainError;
@@ -31,7 +31,7 @@ struct AnalystNode {
     properties: Map<String, Value>,
 }
 
-impl WayIn for AnalystEntries {
+impl IngestBody for AnalystEntries {
     const ACTION: &'static str = "ingest.analyst";
     const ENTRIES: &'static str = "nodes";
 

@@ -25,7 +25,7 @@ use super::naming::indicator_of;
 use super::node::NodeType;
 
 /// The request body of an ingest endpoint. Serde checks its types, `plan` its rules.
-pub trait WayIn: DeserializeOwned + Send + 'static {
+pub trait IngestBody: DeserializeOwned + Send + 'static {
     /// Name of the action in the audit log.
     const ACTION: &'static str;
     /// The field that holds the entries. A request that would need too much memory is told to split it.
@@ -58,8 +58,8 @@ impl From<Drafts> for Plan {
 /// Plans a body and checks that its drafts fit the memory allowed for a request of `size` bytes.
 ///
 /// # Errors
-/// As [`WayIn::plan`].
-pub fn plan<W: WayIn>(body: W, by: &str, size: usize) -> Result<Plan, DomainError> {
+/// As [`IngestBody::plan`].
+pub fn plan<W: IngestBody>(body: W, by: &str, size: usize) -> Result<Plan, DomainError> {
     let plan = body.plan(by, size)?;
     bounds::weight(W::ENTRIES, &plan.drafts, size)?;
     Ok(plan)

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Plan, WayIn, bounds, compact, digest, or_default, present, with_value};
+use super::{IngestBody, Plan, bounds, compact, digest, or_default, present, with_value};
 use crate::domain::confidence::Confidence;
 use crate::domain::draft::{Drafts, EvidenceDraft, ItemDefaults, NodeDraft, identity};
 use crate::domain::error::DomainError;
@@ -36,7 +36,7 @@ struct OsintItem {
     published: Option<DateTime<Utc>>,
 }
 
-impl WayIn for OsintItems {
+impl IngestBody for OsintItems {
     const ACTION: &'static str = "ingest.osint";
     const ENTRIES: &'static str = "items";
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{Plan, WayIn, bounds, compact, digest, or_default, present, with_value};
+use super::{IngestBody, Plan, bounds, compact, digest, or_default, present, with_value};
 use crate::domain::confidence::Confidence;
 use crate::domain::draft::{Drafts, EdgeDraft, EvidenceDraft, ItemDefaults, NodeDraft, identity};
 use crate::domain::error::DomainError;
@@ -36,7 +36,7 @@ struct ReportBlock {
     confidence: Option<Confidence>,
 }
 
-impl WayIn for Report {
+impl IngestBody for Report {
     const ACTION: &'static str = "ingest.report";
     const ENTRIES: &'static str = "content_blocks";
 

@@ -7,7 +7,7 @@ use super::{FieldError, unwrap_event};
 use crate::domain::confidence::Confidence;
 use crate::domain::draft::ItemDefaults;
 use crate::domain::error::DomainError;
-use crate::domain::items::{Plan, WayIn, bounds};
+use crate::domain::items::{IngestBody, Plan, bounds};
 use crate::domain::tlp::Tlp;
 
 /// An event export, with or without wrappers.
@@ -18,7 +18,7 @@ pub struct MispExport {
     default_confidence: Option<Confidence>,
 }
 
-impl WayIn for MispExport {
+impl IngestBody for MispExport {
     const ACTION: &'static str = "ingest.misp";
     const ENTRIES: &'static str = "event.Attribute";
 

@@ -12,7 +12,7 @@ use crate::actors::graph_store::{IngestDrafts, IngestStix};
 use crate::capacity::heavy;
 use crate::clock;
 use crate::domain::error::DomainError;
-use crate::domain::items::{self, AnalystEntries, OsintItems, Plan, Report, WayIn};
+use crate::domain::items::{self, AnalystEntries, IngestBody, OsintItems, Plan, Report};
 use crate::domain::misp::MispExport;
 use crate::domain::stix::bundle;
 use crate::domain::stix::ingest::{Defaults, SkippedObject, SkippedType};
@@ -99,7 +99,7 @@ fn read_bundle(body: Vec<u8>) -> Result<(Objects, Defaults), DomainError> {
 }
 
 /// Ingests the body of any source other than STIX.
-async fn drafts<W: WayIn>(
+async fn drafts<W: IngestBody>(
     caller: Guarded<RecallWrite>,
     state: web::Data<AppState>,
     payload: web::Payload,

@@ -274,7 +274,7 @@ fn a_service_that_is_killed_loses_nothing_acknowledged_and_leaves_nothing_half_t
 fn a_note_whose_answer_is_lost_is_a_duplicate_when_it_is_sent_again() {
     with_database(async |database| {
         let dir = tempfile::tempdir().unwrap();
-        let mut command = crate::local_durability::local(dir.path(), 8);
+        let mut command = crate::local::durability::local(dir.path(), 8);
         command
             .env("LOCAL_BACKEND", database.proxy.url())
             .env("THREAT_MEMORY_STORAGE_USER", server::USER)

@@ -7,9 +7,9 @@ use threat_memory::app::hosted::Application;
 
 use super::{STIX, assert_chain, server, with_database};
 use crate::helpers::{ADMIN, Client, PASSWORD, TestApp};
-use crate::local_durability::local;
+use crate::hosted::staging::{FOUND, TEXT, results};
+use crate::local::durability::local;
 use crate::process::Service;
-use crate::staging::{FOUND, TEXT, results};
 use crate::stix::{assert_faithful, names, object, relationship, text};
 
 #[test]

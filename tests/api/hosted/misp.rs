@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use serde_json::{Value, json};
 
 use crate::helpers::{Client, TestApp, read_json, run, shared};
+use crate::hosted::ways_in::counts;
 use crate::stix::{is_node, text};
-use crate::ways_in::counts;
 
 /// The files that are not events, with the field that the error names.
 const NO_EVENTS: [(&str, &str); 3] = [

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use crate::helpers::{TestApp, run};
+use crate::hosted::ways_in::counts;
 use crate::stix::{evidence, text};
-use crate::ways_in::counts;
 
 const UUID: &str = "5d3f036b-0f50-4499-af4c-695a0a016219";
 /// Attributes of the large event.

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use serde_json::{Value, json};
 
 use crate::helpers::{Client, TestApp, run};
-use crate::staging::{entity, results};
+use crate::hosted::staging::{entity, results};
 use crate::stix::{evidence, text};
 
 impl Client {

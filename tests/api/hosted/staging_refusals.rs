@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::helpers::{TestApp, run};
-use crate::staging::{FOUND, TEXT, entity, results};
+use crate::hosted::staging::{FOUND, TEXT, entity, results};
 use crate::stix::{object, text, version, with};
 
 const UNKNOWN: &str = "7d4b1a52-6f0c-4f53-9a54-3a5ac1f6ad01";

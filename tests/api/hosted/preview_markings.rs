@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::helpers::{TestApp, run};
-use crate::staging::{TEXT, results};
+use crate::hosted::staging::{TEXT, results};
 use crate::stix::text;
 
 #[test]

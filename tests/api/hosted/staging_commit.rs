@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::helpers::{TestApp, run};
-use crate::staging::{FOUND, TEXT, entity, results};
+use crate::hosted::staging::{FOUND, TEXT, entity, results};
 use crate::stix::{evidence, text};
 
 const KEYS: [&str; 5] = [

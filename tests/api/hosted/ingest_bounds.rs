@@ -4,8 +4,8 @@
 use serde_json::{Value, json};
 
 use crate::helpers::{TestApp, run};
+use crate::hosted::ways_in::counts;
 use crate::stix::{self, evidence};
-use crate::ways_in::counts;
 
 /// A text of this many two-byte characters.
 fn long(count: usize) -> String {

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::helpers::{Client, TestApp, run};
+use crate::hosted::ways_in::counts;
 use crate::stix::{evidence, text};
-use crate::ways_in::counts;
 
 const SENTENCE: &str = "APT28 uses X-Agent against ministries.";
 

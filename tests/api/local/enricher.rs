@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::helpers::run;
 use crate::local::LocalApp;
-use crate::local_model::{serve, wait_for};
+use crate::local::model::{serve, wait_for};
 
 /// The whole graph, without the metrics.
 async fn graph(app: &LocalApp) -> [Value; 3] {

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use crate::helpers::{TestApp, run};
+use crate::hosted::ways_in::counts;
 use crate::stix::{evidence, object, text, with};
-use crate::ways_in::counts;
 
 fn body(nodes: Value) -> Value {
     json!({"nodes": nodes})

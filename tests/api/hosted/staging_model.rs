@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use threat_memory::config::LlmProvider;
 
 use crate::helpers::{TestApp, run, settings};
-use crate::staging::{entity, results};
+use crate::hosted::staging::{entity, results};
 use crate::stix::text;
 
 const KEY: &str = "sk-very-secret";

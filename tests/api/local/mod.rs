@@ -1,4 +1,17 @@
 //! Starts the local service on a free port and talks to it as a client would.
+mod api;
+mod bodies;
+mod config;
+pub mod durability;
+mod edition;
+mod enricher;
+mod guard;
+mod ingest;
+mod logs;
+pub mod model;
+mod repeats;
+mod replay;
+mod streams;
 
 use std::path::Path;
 
