@@ -13,9 +13,8 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-use super::handle::{Access, ActorHandle, InFlight, Job, Request};
+use super::handle::{Access, ActorHandle, InFlight, Job, Request, Stateful};
 use super::job;
-use super::roster::Stateful;
 use crate::capacity::Party;
 use crate::domain::audit::{AuditEntry, ChainReport};
 use crate::domain::error::DomainError;

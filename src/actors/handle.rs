@@ -72,6 +72,12 @@ impl Drop for InFlight {
     }
 }
 
+/// An actor with state of its own, which handles one message at a time.
+pub trait Stateful: Actor<Context = Context<Self>> {
+    /// The actor's name in the settings (`[actors.<name>]`), in metrics and in the log.
+    const NAME: &'static str;
+}
+
 /// Starts an actor, and restarts it.
 pub type Factory<A> = Box<dyn Fn() -> Addr<A> + Send + Sync>;
 

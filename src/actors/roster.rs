@@ -2,20 +2,14 @@
 
 use std::sync::Arc;
 
-use actix::{Actor, Addr, ArbiterHandle, Context};
+use actix::{Addr, ArbiterHandle};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
-use super::handle::{ActorHandle, Kept};
+use super::handle::{ActorHandle, Kept, Stateful};
 use super::keeper;
 use super::worker::{ActorCore, Worker, WorkerHandle};
 use crate::config::ActorSettings;
-
-/// An actor with state of its own, which handles one message at a time.
-pub trait Stateful: Actor<Context = Context<Self>> {
-    /// The actor's name in the settings (`[actors.<name>]`), in metrics and in the log.
-    const NAME: &'static str;
-}
 
 /// Starts the actors of one service, then supervises all of them.
 #[must_use = "actors are kept alive by `keep`"]

@@ -13,9 +13,8 @@ use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
 pub use super::handle::Access;
-use super::handle::{ActorHandle, Job, Request};
+use super::handle::{ActorHandle, Job, Request, Stateful};
 use super::job;
-use super::roster::Stateful;
 pub use crate::capacity::Party;
 use crate::domain::error::DomainError;
 

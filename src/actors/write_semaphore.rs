@@ -10,8 +10,7 @@ use actix::{Actor, Context, Handler};
 use metrics::{counter, gauge};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::handle::{Access, ActorHandle, Job, Request};
-use super::roster::Stateful;
+use super::handle::{Access, ActorHandle, Job, Request, Stateful};
 use crate::capacity::Party;
 use crate::domain::error::DomainError;
 

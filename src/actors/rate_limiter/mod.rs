@@ -11,8 +11,7 @@ use actix::{Actor, AsyncContext, Context, Handler};
 
 use self::logins::Logins;
 pub use self::logins::{BeginLogin, EndLogin, LoginGate, LoginLine, LoginPlace};
-use super::handle::{Access, ActorHandle, Job, Request};
-use super::roster::Stateful;
+use super::handle::{Access, ActorHandle, Job, Request, Stateful};
 use crate::capacity::Party;
 use crate::domain::error::DomainError;
 
