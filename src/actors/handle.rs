@@ -104,8 +104,8 @@ impl<A: Actor> Clone for ActorHandle<A> {
 }
 
 impl<A: Actor<Context = Context<A>>> ActorHandle<A> {
-    /// Starts the actor.
-    pub fn start(name: &'static str, settings: ActorSettings, factory: Factory<A>) -> Self {
+    /// Starts the actor; only the roster does, so that it is restarted when it dies.
+    pub(super) fn start(name: &'static str, settings: ActorSettings, factory: Factory<A>) -> Self {
         let inner = Inner {
             name,
             addr: RwLock::new(factory()),

@@ -88,6 +88,17 @@ fn tool(name: &str) -> Value {
     json!({"type": "tool", "id": format!("tool--{}", uuid::Uuid::new_v4()), "name": name})
 }
 
+/// Waits until the background has filled in the vectors of all workspaces, that of the demo included.
+async fn filled(stub: &Stub) {
+    loop {
+        let asked = stub.requests.load(Ordering::SeqCst);
+        tokio::time::sleep(Duration::from_millis(2500)).await;
+        if stub.requests.load(Ordering::SeqCst) == asked {
+            return;
+        }
+    }
+}
+
 /// Names found by semantic search, once there are as many as expected.
 async fn semantic(app: &TestApp, query: &str, expected: usize) -> Vec<String> {
     let until = Instant::now() + Duration::from_secs(20);
@@ -143,6 +154,7 @@ fn a_hanging_endpoint_costs_one_search_a_moment_and_no_answer() {
         let app = app(dir.path(), address).await;
         app.admin.ingest(json!([tool("zzz zzz")])).await;
         assert_eq!(semantic(&app, "zzz", 1).await, ["zzz zzz"]);
+        filled(&stub).await;
         stub.hanging.store(true, Ordering::SeqCst);
         let before = stub.requests.load(Ordering::SeqCst);
         let since = Instant::now();
