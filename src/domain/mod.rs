@@ -9,6 +9,7 @@ pub mod email;
 pub mod error;
 pub mod extraction;
 pub mod items;
+pub mod label;
 pub mod memory;
 pub mod misp;
 pub mod naming;

@@ -40,6 +40,29 @@ wire_enum! {
     }
 }
 
+/// The scopes of an API key: at least one, in order, each once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scopes(Vec<Scope>);
+
+impl TryFrom<Vec<Scope>> for Scopes {
+    type Error = &'static str;
+
+    fn try_from(mut scopes: Vec<Scope>) -> Result<Self, Self::Error> {
+        scopes.sort_unstable();
+        scopes.dedup();
+        if scopes.is_empty() {
+            return Err("must hold at least one of ingest, read");
+        }
+        Ok(Self(scopes))
+    }
+}
+
+impl From<Scopes> for Vec<Scope> {
+    fn from(scopes: Scopes) -> Self {
+        scopes.0
+    }
+}
+
 impl Role {
     /// Whether a user with this role holds `permission`.
     pub fn grants(self, permission: Permission) -> bool {
@@ -62,5 +85,17 @@ impl Scope {
             Scope::Ingest => permission == Permission::RecallWrite,
             Scope::Read => permission == Permission::RecallRead,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scopes_are_ordered_unique_and_never_empty() {
+        let scopes = Scopes::try_from(vec![Scope::Read, Scope::Ingest, Scope::Read]);
+        assert_eq!(scopes.map(Vec::from), Ok(vec![Scope::Ingest, Scope::Read]));
+        assert!(Scopes::try_from(vec![]).is_err());
     }
 }

@@ -13,6 +13,34 @@ use super::tlp::{Clearance, Tlp};
 /// The feature a workspace needs for the ingest routes.
 pub const KNOWLEDGE_GRAPH: &str = "knowledge_graph";
 
+const MAX_FEATURES: usize = 100;
+/// Longest name of a feature, in bytes.
+const MAX_FEATURE: usize = 200;
+
+/// Names of the features that a workspace may use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Features(Vec<String>);
+
+impl TryFrom<Vec<String>> for Features {
+    type Error = String;
+
+    fn try_from(names: Vec<String>) -> Result<Self, Self::Error> {
+        let fits = |name: &String| (1..=MAX_FEATURE).contains(&name.len());
+        if names.len() > MAX_FEATURES || !names.iter().all(fits) {
+            return Err(format!(
+                "must hold at most {MAX_FEATURES} names of 1 to {MAX_FEATURE} bytes"
+            ));
+        }
+        Ok(Self(names))
+    }
+}
+
+impl From<Features> for Vec<String> {
+    fn from(features: Features) -> Self {
+        features.0
+    }
+}
+
 /// Settings of a workspace, read for every request so that a change takes effect at once.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Workspace {

@@ -52,6 +52,61 @@ wire_enum! {
     }
 }
 
+/// Shortest text of a preview, in characters.
+const MIN_TEXT: usize = 10;
+/// Longest text of a preview, in bytes.
+const MAX_TEXT: usize = 1 << 20;
+/// Longest label of a session, in bytes.
+const MAX_SESSION: usize = 200;
+
+/// The text of a preview: 10 characters to 1 MiB. The store cannot hold a NUL character.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PreviewText(String);
+
+impl TryFrom<String> for PreviewText {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        if text.chars().nth(MIN_TEXT - 1).is_none() {
+            return Err(format!("must have at least {MIN_TEXT} characters"));
+        }
+        if text.len() > MAX_TEXT {
+            return Err(format!("must have at most {MAX_TEXT} bytes"));
+        }
+        if text.contains('\0') {
+            return Err("must not hold a NUL character".into());
+        }
+        Ok(Self(text))
+    }
+}
+
+impl From<PreviewText> for String {
+    fn from(text: PreviewText) -> Self {
+        text.0
+    }
+}
+
+/// The caller's id of a session, whose previews share a batch: 1 to 200 bytes without a NUL character.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionLabel(String);
+
+impl TryFrom<String> for SessionLabel {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        if !(1..=MAX_SESSION).contains(&text.len()) || text.contains('\0') {
+            return Err(format!("must have from 1 to {MAX_SESSION} bytes"));
+        }
+        Ok(Self(text))
+    }
+}
+
+impl From<SessionLabel> for String {
+    fn from(label: SessionLabel) -> Self {
+        label.0
+    }
+}
+
 /// One entity found by an extractor.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExtractedEntity {
@@ -139,6 +194,11 @@ impl StagedEntity {
         self.warnings
             .iter()
             .any(|warning| warning.starts_with(SENSITIVITY))
+    }
+
+    /// Whether it was accepted and its node is still to be written, as when a commit was deferred.
+    pub fn awaits_commit(&self) -> bool {
+        self.status == StagedStatus::Accepted && self.node_id.is_none()
     }
 }
 

@@ -127,6 +127,25 @@ pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DomainError> {
     Ok(value)
 }
 
+/// Checks a field by the rule of its type.
+///
+/// # Errors
+/// `Invalid` with the name of the field and the rule.
+pub fn field<F, T: TryFrom<F, Error: ToString>>(name: &str, value: F) -> Result<T, DomainError> {
+    T::try_from(value).map_err(|rule| DomainError::invalid(name, rule.to_string()))
+}
+
+/// As [`field`], for a field that may be absent.
+///
+/// # Errors
+/// As [`field`].
+pub fn optional<F, T: TryFrom<F, Error: ToString>>(
+    name: &str,
+    value: Option<F>,
+) -> Result<Option<T>, DomainError> {
+    value.map(|value| field(name, value)).transpose()
+}
+
 fn describe(path: &str, error: &serde_json::Error) -> DomainError {
     // The path contains keys chosen by the caller.
     let path = if path.len() > SAID { "." } else { path };

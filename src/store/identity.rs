@@ -12,7 +12,7 @@ use super::{Store, failed};
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
 use crate::domain::permission::{Role, Scope, Tier};
-use crate::domain::principal::Workspace;
+use crate::domain::principal::{Features, Workspace};
 use crate::domain::tlp::Tlp;
 
 /// A user as stored.
@@ -50,7 +50,7 @@ pub struct WorkspaceChange {
     pub elevated_clearance: Option<bool>,
     pub red_export_grant: Option<bool>,
     pub tier: Option<Tier>,
-    pub features: Option<Vec<String>>,
+    pub features: Option<Features>,
 }
 
 /// Changes to a user; `None` leaves a field as it is.
@@ -195,7 +195,7 @@ impl Store {
                 .bind(("elevated", change.elevated_clearance))
                 .bind(("grant", change.red_export_grant))
                 .bind(("tier", change.tier.map(|tier| tier.as_str().to_owned())))
-                .bind(("features", change.features.clone()))
+                .bind(("features", change.features.clone().map(Vec::from)))
                 .bind(("audit", AuditRow::from(audit)))
         })
         .await

@@ -14,7 +14,8 @@ use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::email::is_email;
 use crate::domain::error::DomainError;
-use crate::domain::permission::{Role, Scope, Tier};
+use crate::domain::label::Label;
+use crate::domain::permission::{Role, Scope, Scopes, Tier};
 use crate::domain::principal::{KNOWLEDGE_GRAPH, Principal, Workspace};
 use crate::domain::tlp::Tlp;
 use crate::store::{ApiKeyRecord, UserChange, UserRecord, WorkspaceChange};
@@ -245,8 +246,8 @@ impl Work for ListApiKeys {
 #[derive(Debug)]
 pub struct CreateApiKey {
     pub by: Principal,
-    pub name: String,
-    pub scopes: Vec<Scope>,
+    pub name: Label,
+    pub scopes: Scopes,
     pub expires_at: Option<DateTime<Utc>>,
 }
 impl Work for CreateApiKey {
@@ -275,9 +276,9 @@ impl Work for CreateApiKey {
             id: Uuid::new_v4(),
             ws: by.workspace.id,
             owner: by.user_id(),
-            name,
+            name: name.into(),
             key_hash: api_key::digest(&key),
-            scopes,
+            scopes: scopes.into(),
             expires_at,
             revoked_at: None,
             created_at: now,
@@ -372,7 +373,7 @@ impl Work for ChangeWorkspace {
             entry = entry.with("tier", tier.as_str());
         }
         if let Some(features) = &change.features {
-            entry = entry.with("features", features.clone());
+            entry = entry.with("features", Vec::from(features.clone()));
         }
         core.store.change_workspace(ws, &change, &entry).await?;
         core.chain(entry).await;
@@ -386,7 +387,7 @@ impl Work for ChangeWorkspace {
 #[derive(Debug)]
 pub struct CreateWorkspace {
     pub by: Principal,
-    pub name: String,
+    pub name: Label,
     pub admin_email: String,
     pub admin_password: SecretString,
 }
@@ -413,7 +414,7 @@ impl Work for CreateWorkspace {
             ));
         }
         password::check_new("admin_password", &admin_password)?;
-        let workspace = new_workspace(name, Tier::Pilot, false);
+        let workspace = new_workspace(name.into(), Tier::Pilot, false);
         let admin = new_user(
             workspace.id,
             "admin_email",

@@ -12,7 +12,6 @@ use crate::actors::identity::{
     ApiKeyView, ChangeUser, ChangeWorkspace, CreateApiKey, CreateUser, CreateWorkspace, ListApiKeys,
     ListUsers, RevokeApiKey, UserView,
 };
-use crate::domain::error::DomainError;
 use crate::domain::permission::{Role, Scope, Tier};
 use crate::domain::principal::Workspace;
 use crate::domain::tlp::Tlp;
@@ -21,7 +20,6 @@ use crate::http::body;
 use crate::store::WorkspaceChange;
 
 const BODY_LIMIT: usize = 64 * 1024;
-const MAX_NAME: usize = 200;
 
 #[derive(Deserialize)]
 struct NewUserBody {
@@ -129,20 +127,14 @@ async fn create_user(
     state: web::Data<AppState>,
     payload: web::Payload,
 ) -> Result<HttpResponse, HostedError> {
-    let NewUserBody {
-        email,
-        password,
-        role,
-    } = body::json(payload, BODY_LIMIT).await?;
-    let user = state
-        .identity
-        .call(CreateUser {
-            by: caller.by,
-            email,
-            password,
-            role,
-        })
-        .await?;
+    let body: NewUserBody = body::json(payload, BODY_LIMIT).await?;
+    let message = CreateUser {
+        by: caller.by,
+        email: body.email,
+        password: body.password,
+        role: body.role,
+    };
+    let user = state.identity.call(message).await?;
     Ok(HttpResponse::Created().json(UserAnswer { user }))
 }
 
@@ -153,21 +145,16 @@ async fn change_user(
     payload: web::Payload,
 ) -> Result<HttpResponse, HostedError> {
     let user = id_of(&id, "user")?;
-    let ChangeUserBody {
-        password,
-        role,
-        disabled,
-    } = body::json(payload, BODY_LIMIT).await?;
-    let change = ChangeUser {
+    let body: ChangeUserBody = body::json(payload, BODY_LIMIT).await?;
+    let message = ChangeUser {
         by: caller.by,
         user,
-        password,
-        role,
-        disabled,
+        password: body.password,
+        role: body.role,
+        disabled: body.disabled,
     };
-    Ok(HttpResponse::Ok().json(UserAnswer {
-        user: state.identity.call(change).await?,
-    }))
+    let user = state.identity.call(message).await?;
+    Ok(HttpResponse::Ok().json(UserAnswer { user }))
 }
 
 async fn list_keys(caller: Guarded<Admin>, state: web::Data<AppState>) -> Result<HttpResponse, HostedError> {
@@ -183,26 +170,14 @@ async fn create_key(
     state: web::Data<AppState>,
     payload: web::Payload,
 ) -> Result<HttpResponse, HostedError> {
-    let NewKeyBody {
-        name,
-        mut scopes,
-        expires_at,
-    } = body::json(payload, BODY_LIMIT).await?;
-    let name = name_of("name", &name)?;
-    scopes.sort_unstable();
-    scopes.dedup();
-    if scopes.is_empty() {
-        return Err(DomainError::invalid("scopes", "must hold at least one of ingest, read").into());
-    }
-    let made = state
-        .identity
-        .call(CreateApiKey {
-            by: caller.by,
-            name,
-            scopes,
-            expires_at,
-        })
-        .await?;
+    let body: NewKeyBody = body::json(payload, BODY_LIMIT).await?;
+    let message = CreateApiKey {
+        by: caller.by,
+        name: body::field("name", body.name)?,
+        scopes: body::field("scopes", body.scopes)?,
+        expires_at: body.expires_at,
+    };
+    let made = state.identity.call(message).await?;
     let key = made.key.expose_secret().to_owned();
     Ok(HttpResponse::Created().json(NewKeyAnswer { key, view: made.view }))
 }
@@ -229,28 +204,15 @@ async fn change_workspace(
     payload: web::Payload,
 ) -> Result<HttpResponse, HostedError> {
     let body: ChangeWorkspaceBody = body::json(payload, BODY_LIMIT).await?;
-    let too_long = |feature: &String| feature.is_empty() || feature.len() > MAX_NAME;
-    if body
-        .features
-        .as_ref()
-        .is_some_and(|features| features.len() > 100 || features.iter().any(too_long))
-    {
-        return Err(DomainError::invalid("features", "must hold at most 100 names of 1 to 200 bytes").into());
-    }
     let change = WorkspaceChange {
         tlp_ceiling: body.tlp_ceiling,
         elevated_clearance: body.elevated_clearance,
         red_export_grant: body.red_export_grant,
         tier: body.tier,
-        features: body.features,
+        features: body::optional("features", body.features)?,
     };
-    let workspace = state
-        .identity
-        .call(ChangeWorkspace {
-            by: caller.by,
-            change,
-        })
-        .await?;
+    let by = caller.by;
+    let workspace = state.identity.call(ChangeWorkspace { by, change }).await?;
     Ok(HttpResponse::Ok().json(WorkspaceAnswer { workspace }))
 }
 
@@ -259,32 +221,16 @@ async fn create_workspace(
     state: web::Data<AppState>,
     payload: web::Payload,
 ) -> Result<HttpResponse, HostedError> {
-    let NewWorkspaceBody {
-        name,
-        admin_email,
-        admin_password,
-    } = body::json(payload, BODY_LIMIT).await?;
-    let name = name_of("name", &name)?;
+    let body: NewWorkspaceBody = body::json(payload, BODY_LIMIT).await?;
     let message = CreateWorkspace {
         by: caller.by,
-        name,
-        admin_email,
-        admin_password,
+        name: body::field("name", body.name)?,
+        admin_email: body.admin_email,
+        admin_password: body.admin_password,
     };
     let made = state.identity.call(message).await?;
     Ok(HttpResponse::Created().json(NewWorkspaceAnswer {
         workspace: made.workspace,
         admin: made.admin,
     }))
-}
-
-fn name_of(field: &str, text: &str) -> Result<String, DomainError> {
-    let text = text.trim();
-    if text.is_empty() || text.len() > MAX_NAME || text.contains('\0') {
-        return Err(DomainError::invalid(
-            field,
-            format!("must have 1 to {MAX_NAME} bytes and no NUL character"),
-        ));
-    }
-    Ok(text.to_owned())
 }

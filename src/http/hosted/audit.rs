@@ -57,13 +57,8 @@ async fn logs(
         limit: params.number("limit", 100, 1, 1000)?,
         offset: params.number("offset", 0, 0, MAX_OFFSET)?,
     };
-    let logs = state
-        .audit
-        .call(ListEntries {
-            tenant: caller.by.workspace.id,
-            filter,
-        })
-        .await?;
+    let tenant = caller.by.workspace.id;
+    let logs = state.audit.call(ListEntries { tenant, filter }).await?;
     Ok(HttpResponse::Ok().json(LogsAnswer {
         count: logs.len(),
         logs,
@@ -104,12 +99,8 @@ async fn export(
 
 /// Checks the hash chain of the workspace's log.
 async fn verify(caller: Guarded<AuditRead>, state: web::Data<AppState>) -> Result<HttpResponse, HostedError> {
-    let report = state
-        .audit
-        .call(VerifyChain {
-            tenant: caller.by.workspace.id,
-        })
-        .await?;
+    let tenant = caller.by.workspace.id;
+    let report = state.audit.call(VerifyChain { tenant }).await?;
     Ok(HttpResponse::Ok().json(report))
 }
 

@@ -11,7 +11,7 @@ use super::resource;
 use crate::actors::identity::{Attempted, Login, SignedIn};
 use crate::auth::token;
 use crate::domain::permission::{Role, Scope, Tier};
-use crate::domain::principal::Credential;
+use crate::domain::principal::{Credential, Workspace};
 use crate::http::AppState;
 use crate::http::body;
 use crate::http::client_ip::client_ip;
@@ -49,6 +49,33 @@ struct WorkspaceAnswer {
     tier: Tier,
 }
 
+impl From<Workspace> for WorkspaceAnswer {
+    fn from(workspace: Workspace) -> Self {
+        Self {
+            id: workspace.id,
+            name: workspace.name,
+            tier: workspace.tier,
+        }
+    }
+}
+
+impl From<SignedIn> for LoginAnswer {
+    fn from(signed_in: SignedIn) -> Self {
+        let user = signed_in.user;
+        Self {
+            access_token: signed_in.token,
+            token_type: "Bearer",
+            expires_in: token::LIFETIME,
+            user: UserAnswer {
+                id: user.id,
+                email: user.email,
+                role: user.role,
+            },
+            workspace: signed_in.workspace.into(),
+        }
+    }
+}
+
 #[derive(Serialize)]
 struct MeAnswer {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -75,50 +102,22 @@ async fn login(
     state: web::Data<AppState>,
     payload: web::Payload,
 ) -> Result<HttpResponse, HostedError> {
-    let LoginBody {
-        email,
-        password,
-        workspace,
-    } = body::json(payload, BODY_LIMIT).await?;
+    let body: LoginBody = body::json(payload, BODY_LIMIT).await?;
     let attempt = Login {
-        email,
-        password,
-        workspace,
+        email: body.email,
+        password: body.password,
+        workspace: body.workspace,
         ip: client_ip(&request, &state.settings.server.trusted_proxies),
     };
     let Attempted { rate, outcome } = state.identity.call(attempt).await?;
     // The middleware writes the RateLimit headers from this, whatever the outcome.
     request.extensions_mut().insert(rate);
-    let SignedIn {
-        token,
-        user,
-        workspace,
-    } = outcome?;
-    Ok(HttpResponse::Ok().json(LoginAnswer {
-        access_token: token,
-        token_type: "Bearer",
-        expires_in: token::LIFETIME,
-        user: UserAnswer {
-            id: user.id,
-            email: user.email,
-            role: user.role,
-        },
-        workspace: WorkspaceAnswer {
-            id: workspace.id,
-            name: workspace.name,
-            tier: workspace.tier,
-        },
-    }))
+    Ok(HttpResponse::Ok().json(LoginAnswer::from(outcome?)))
 }
 
 /// The authenticated caller.
 async fn me(caller: Guarded<SignedInOnly>) -> HttpResponse {
     let by = caller.by;
-    let workspace = WorkspaceAnswer {
-        id: by.workspace.id,
-        name: by.workspace.name,
-        tier: by.workspace.tier,
-    };
     let (user, api_key) = match by.credential {
         Credential::User { id, email, role } => (Some(UserAnswer { id, email, role }), None),
         Credential::ApiKey { id, scopes, .. } => (None, Some(ApiKeyAnswer { id, scopes })),
@@ -126,6 +125,6 @@ async fn me(caller: Guarded<SignedInOnly>) -> HttpResponse {
     HttpResponse::Ok().json(MeAnswer {
         user,
         api_key,
-        workspace,
+        workspace: by.workspace.into(),
     })
 }

@@ -20,13 +20,17 @@ impl Params {
             .map_err(|_| DomainError::invalid("query string", "is not well-formed"))
     }
 
-    /// A required, non-empty text.
-    pub fn text(&self, name: &str) -> Result<String, DomainError> {
+    /// A required, non-empty text of at most `max` characters.
+    pub fn text(&self, name: &str, max: usize) -> Result<String, DomainError> {
         match self.0.get(name).map(|text| text.trim()) {
             None | Some("") => Err(DomainError::invalid(name, "is required and must not be empty")),
             Some(text) if text.contains('\0') => {
                 Err(DomainError::invalid(name, "must not hold a NUL character"))
             }
+            Some(text) if text.chars().nth(max).is_some() => Err(DomainError::invalid(
+                name,
+                format!("must have at most {max} characters"),
+            )),
             Some(text) => Ok(text.to_owned()),
         }
     }

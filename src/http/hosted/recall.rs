@@ -9,7 +9,6 @@ use super::guard::{Guarded, RecallRead};
 use super::query::Params;
 use super::{id_of, resource};
 use crate::actors::graph_store::{ExportSession, ReadSession, Recall, RecallSemantic};
-use crate::domain::error::DomainError;
 use crate::domain::session::{RecallMode, ScoredNode, Visible};
 use crate::domain::tlp::Tlp;
 use crate::http::AppState;
@@ -55,7 +54,7 @@ async fn search(
     let include_rejected = params.flag("include_rejected", false)?;
     let effective = include_rejected && caller.by.may_see_rejected();
     let message = Recall {
-        query: query_of(&params)?,
+        query: params.text("q", MAX_QUERY)?,
         mode: params.parsed("mode")?.unwrap_or(RecallMode::Blended),
         limit: params.number("limit", DEFAULT_LIMIT, 1, MAX_LIMIT)? as usize,
         include_rejected,
@@ -81,7 +80,7 @@ async fn semantic(
 ) -> Result<HttpResponse, HostedError> {
     let params = Params::of(&request)?;
     let message = RecallSemantic {
-        query: query_of(&params)?,
+        query: params.text("q", MAX_QUERY)?,
         limit: params.number("limit", DEFAULT_LIMIT, 1, MAX_LIMIT)? as usize,
         include_rejected: params.flag("include_rejected", false)?,
         by: caller.by,
@@ -99,14 +98,11 @@ async fn session(
     state: web::Data<AppState>,
     id: web::Path<String>,
 ) -> Result<HttpResponse, HostedError> {
-    let session = id_of(&id, "session")?;
-    let found = state
-        .graph
-        .call(ReadSession {
-            by: caller.by,
-            session,
-        })
-        .await?;
+    let message = ReadSession {
+        by: caller.by,
+        session: id_of(&id, "session")?,
+    };
+    let found = state.graph.call(message).await?;
     Ok(HttpResponse::Ok().json(found))
 }
 
@@ -116,28 +112,14 @@ async fn export(
     state: web::Data<AppState>,
     id: web::Path<String>,
 ) -> Result<HttpResponse, HostedError> {
-    let session = id_of(&id, "session")?;
-    let exported = state
-        .graph
-        .call(ExportSession {
-            by: caller.by,
-            session,
-        })
-        .await?;
+    let message = ExportSession {
+        by: caller.by,
+        session: id_of(&id, "session")?,
+    };
+    let exported = state.graph.call(message).await?;
     let mut answer = HttpResponse::Ok();
     if exported.held_back > 0 {
         answer.insert_header((HELD_BACK, exported.held_back));
     }
     Ok(answer.content_type(STIX_JSON).body(exported.bundle))
-}
-
-fn query_of(params: &Params) -> Result<String, DomainError> {
-    let query = params.text("q")?;
-    if query.chars().count() > MAX_QUERY {
-        return Err(DomainError::invalid(
-            "q",
-            format!("must have at most {MAX_QUERY} characters"),
-        ));
-    }
-    Ok(query)
 }

@@ -7,21 +7,19 @@ use uuid::Uuid;
 use super::error::HostedError;
 use super::guard::{Guarded, RecallWrite};
 use super::{body_of, id_of, resource};
-use crate::actors::staging::{CommitBatch, Decide, Preview, ReadBatch};
+use crate::actors::staging::{BatchView, CommitBatch, Decide, Preview, ReadBatch};
 use crate::domain::confidence::Confidence;
 use crate::domain::error::DomainError;
+use crate::domain::principal::Principal;
 use crate::domain::staging::{
-    CommitResult, IngestMode, SourceType, StagedEntity, StagedStatus, StagingBatch, Summary,
+    CommitResult, IngestMode, PreviewText, SessionLabel, SourceType, StagedEntity, StagedStatus,
+    StagingBatch, Summary,
 };
 use crate::domain::tlp::Tlp;
 use crate::http::AppState;
 use crate::http::body;
 use crate::store::Decision;
 
-const MIN_CHARS: usize = 10;
-/// Longest text of a preview, in bytes.
-const MAX_TEXT: usize = 1 << 20;
-const MAX_SESSION: usize = 200;
 /// Largest body of a decision, in bytes.
 const DECISION_LIMIT: usize = 64 * 1024;
 
@@ -35,11 +33,37 @@ struct PreviewBody {
     default_confidence: Option<Confidence>,
 }
 
+impl PreviewBody {
+    fn into_message(self, by: Principal, mode: IngestMode) -> Result<Preview, DomainError> {
+        let text: PreviewText = body::field("text", self.text)?;
+        let session: Option<SessionLabel> = body::optional("session_id", self.session_id)?;
+        Ok(Preview {
+            by,
+            text: text.into(),
+            source_type: self.source_type.unwrap_or(SourceType::ManualText),
+            session_id: session.map(String::from),
+            mode,
+            default_tlp: self.default_tlp,
+            default_confidence: self.default_confidence.map(Confidence::value),
+        })
+    }
+}
+
 #[derive(Deserialize)]
 struct DecisionBody {
     status: StagedStatus,
     resolved_tlp: Option<Tlp>,
     merge_target_id: Option<Uuid>,
+}
+
+impl From<DecisionBody> for Decision {
+    fn from(body: DecisionBody) -> Self {
+        Self {
+            status: body.status,
+            resolved_tlp: body.resolved_tlp,
+            merge_target: body.merge_target_id,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -51,6 +75,19 @@ struct PreviewAnswer {
     auto_ingest: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     warnings: Vec<String>,
+}
+
+impl PreviewAnswer {
+    fn of(view: BatchView, mode: IngestMode) -> Self {
+        Self {
+            success: true,
+            batch_id: view.batch.id,
+            summary: view.batch.summary,
+            auto_ingest: mode == IngestMode::Auto && !view.entities.iter().any(StagedEntity::awaits_commit),
+            entities: view.entities,
+            warnings: view.batch.warnings,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -86,57 +123,10 @@ async fn preview(
 ) -> Result<HttpResponse, HostedError> {
     let (body, load): (PreviewBody, _) =
         body_of(&caller.by, &state, payload, |body| body::parse(&body)).await?;
-    check(&body)?;
     let mode = body.ingest_mode.unwrap_or(IngestMode::Review);
-    let message = Preview {
-        by: caller.by,
-        text: body.text,
-        source_type: body.source_type.unwrap_or(SourceType::ManualText),
-        session_id: body.session_id,
-        mode,
-        default_tlp: body.default_tlp,
-        default_confidence: body.default_confidence.map(Confidence::value),
-    };
+    let message = body.into_message(caller.by, mode)?;
     let view = state.staging.call_with(message, load).await?;
-    // When the commit was deferred, accepted entities have no node yet.
-    let committed = view
-        .entities
-        .iter()
-        .all(|entity| entity.status != StagedStatus::Accepted || entity.node_id.is_some());
-    Ok(HttpResponse::Ok().json(PreviewAnswer {
-        success: true,
-        batch_id: view.batch.id,
-        summary: view.batch.summary,
-        entities: view.entities,
-        auto_ingest: mode == IngestMode::Auto && committed,
-        warnings: view.batch.warnings,
-    }))
-}
-
-fn check(body: &PreviewBody) -> Result<(), DomainError> {
-    if body.text.chars().count() < MIN_CHARS {
-        return Err(DomainError::invalid(
-            "text",
-            format!("must have at least {MIN_CHARS} characters"),
-        ));
-    }
-    if body.text.len() > MAX_TEXT {
-        return Err(DomainError::invalid(
-            "text",
-            format!("must have at most {MAX_TEXT} bytes"),
-        ));
-    }
-    if body.text.contains('\0') {
-        return Err(DomainError::invalid("text", "must not hold a NUL character"));
-    }
-    let unfit = |id: &String| id.is_empty() || id.len() > MAX_SESSION || id.contains('\0');
-    if body.session_id.as_ref().is_some_and(unfit) {
-        return Err(DomainError::invalid(
-            "session_id",
-            format!("must have from 1 to {MAX_SESSION} bytes"),
-        ));
-    }
-    Ok(())
+    Ok(HttpResponse::Ok().json(PreviewAnswer::of(view, mode)))
 }
 
 /// A staging batch with its entities.
@@ -176,19 +166,12 @@ async fn decide(
 ) -> Result<HttpResponse, HostedError> {
     let entity = id_of(&id, "staging record")?;
     let body: DecisionBody = body::json(payload, DECISION_LIMIT).await?;
-    let decision = Decision {
-        status: body.status,
-        resolved_tlp: body.resolved_tlp,
-        merge_target: body.merge_target_id,
+    let message = Decide {
+        by: caller.by,
+        entity,
+        decision: body.into(),
     };
-    let entity = state
-        .staging
-        .call(Decide {
-            by: caller.by,
-            entity,
-            decision,
-        })
-        .await?;
+    let entity = state.staging.call(message).await?;
     Ok(HttpResponse::Ok().json(EntityAnswer {
         success: true,
         entity,
