@@ -91,11 +91,13 @@ async fn watch(task: &'static str, limit: Duration, mut ended: oneshot::Receiver
 
 #[cfg(test)]
 mod tests {
+    use std::future::ready;
     use std::io::Write;
     use std::sync::mpsc::{Receiver, channel};
     use std::sync::{Arc, Mutex};
 
     use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+    use test_support::eventually;
     use tracing_subscriber::fmt::MakeWriter;
 
     use super::*;
@@ -136,14 +138,13 @@ mod tests {
         runtime.unwrap().block_on(test(figures, log));
     }
 
-    async fn until(figures: &PrometheusHandle, line: &str) {
-        for _ in 0..1000 {
-            if figures.render().lines().any(|shown| shown == line) {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        panic!("no {line:?} in\n{}", figures.render());
+    async fn shows(figures: &PrometheusHandle, line: &str) {
+        eventually(|| {
+            let text = figures.render();
+            let shown = text.lines().any(|shown| shown == line);
+            ready(if shown { Ok(()) } else { Err(text) })
+        })
+        .await;
     }
 
     fn work(text: &'static str, go_on: Receiver<()>) -> impl FnOnce() -> &'static str {
@@ -163,12 +164,12 @@ mod tests {
                 SHORT,
                 work("its secret", go_on),
             );
-            until(&figures, "blocking_tasks_overdue 1").await;
-            until(&figures, SLOW).await;
+            shows(&figures, "blocking_tasks_overdue 1").await;
+            shows(&figures, SLOW).await;
             end.send(()).unwrap();
             assert_eq!(task.await.unwrap(), "its secret");
-            until(&figures, "blocking_tasks_overdue 0").await;
-            until(&figures, SLOW).await;
+            shows(&figures, "blocking_tasks_overdue 0").await;
+            shows(&figures, SLOW).await;
             let lines = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
             assert_eq!(lines.matches("WARN").count(), 2, "{lines}");
             assert_eq!(lines.matches("a::slow::task").count(), 2, "{lines}");
@@ -185,10 +186,10 @@ mod tests {
                 panic!("as it should");
             };
             let task: JoinHandle<()> = watched(&Handle::current(), "a::slow::task", SHORT, panics);
-            until(&figures, "blocking_tasks_overdue 1").await;
+            shows(&figures, "blocking_tasks_overdue 1").await;
             drop(end);
             assert!(task.await.is_err());
-            until(&figures, "blocking_tasks_overdue 0").await;
+            shows(&figures, "blocking_tasks_overdue 0").await;
         });
     }
 

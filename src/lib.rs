@@ -42,9 +42,5 @@ pub mod search;
 pub mod store;
 pub mod telemetry;
 
-#[cfg(test)]
-#[path = "../tests/support/shared.rs"]
-mod real_input;
-
 pub use domain::memory::synthesis::SynthesisFormat;
 pub use local::{MemoryError, MemoryManager, NewNote, NoteStatus, NotesFound, Remembered};

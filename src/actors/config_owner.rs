@@ -168,10 +168,10 @@ fn entry(ws: Uuid, from: IpAddr, done: &Applied) -> AuditEntry {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
 
     use futures_util::future::join_all;
     use serde_json::json;
+    use test_support::until;
 
     use super::*;
     use crate::actors::handle::{Job, Kept, Request};
@@ -240,9 +240,7 @@ mod tests {
             assert_eq!((seen.retrieval.default_k, seen.llm.model.as_str()), (7, ""));
 
             assert!(handle.call(Die).await.is_err());
-            while !handle.revive() {
-                tokio::time::sleep(Duration::from_millis(1)).await;
-            }
+            until(|| handle.revive()).await;
             assert_eq!(
                 handle.call(ReadConfig).await.unwrap()["retrieval"]["default_k"],
                 7

@@ -13,6 +13,7 @@ use secrecy::SecretString;
 use serde_json::{Value, json};
 use surrealdb::engine::any::connect;
 use surrealdb::opt::Config;
+use test_support::{eventually, server};
 use uuid::Uuid;
 
 use super::database::{Connection, Database};
@@ -23,10 +24,6 @@ use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::session::{RecallMode, RecallSession};
 use crate::domain::stix::ingest::{self, Defaults, Markings, StixPlan};
 use crate::domain::tlp::Tlp;
-
-#[allow(dead_code, clippy::disallowed_methods)]
-#[path = "../../tests/api/remote/server.rs"]
-mod server;
 
 /// The append-only tables.
 const APPEND_ONLY: [&str; 4] = ["audit", "audit_chain", "evidence", "recall_session"];
@@ -241,21 +238,10 @@ fn the_service_can_not_change_the_schema_nor_its_own_rights() {
 
 /// The database with the rights of the directory's owner.
 async fn owner(url: &str) -> Database {
-    let mut tries = 0;
-    loop {
-        match connect((url, Config::new())).await {
-            Ok(db) => {
-                db.use_ns("threat_memory").use_db("hosted").await.unwrap();
-                return Database::new(Connection::Remote(db), SizeLimit::new(256 << 20));
-            }
-            // The engine releases the directory in the background.
-            Err(error) => {
-                tries += 1;
-                assert!(tries < 100, "{error}");
-                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-            }
-        }
-    }
+    // The engine releases the directory in the background.
+    let db = eventually(|| async { connect((url, Config::new())).await }).await;
+    db.use_ns("threat_memory").use_db("hosted").await.unwrap();
+    Database::new(Connection::Remote(db), SizeLimit::new(256 << 20))
 }
 
 #[test]

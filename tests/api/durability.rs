@@ -129,6 +129,7 @@ fn killed_at_any_moment_nothing_acknowledged_is_lost_and_nothing_is_half_there()
                 .map(|_| tokio::spawn(stream(client.clone(), Arc::clone(&stop))))
                 .collect();
             let moment = rand::rng().random_range(50..900);
+            // The moment of the kill is what the test varies.
             tokio::time::sleep(Duration::from_millis(moment)).await;
             service.kill();
             stop.store(true, Ordering::Relaxed);
@@ -223,6 +224,7 @@ fn killed_while_a_large_bundle_is_written_it_is_whole_or_absent() {
                     .await;
                 answer.is_ok_and(|answer| answer.status() == 201)
             });
+            // The moment of the kill is what the test varies.
             tokio::time::sleep(Duration::from_millis(moment)).await;
             service.kill();
             let acknowledged = sending.await.unwrap();

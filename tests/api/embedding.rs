@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
 use secrecy::SecretString;
 use serde_json::{Value, json};
+use test_support::eventually;
 use threat_memory::config::EmbeddingProvider;
+use tokio::sync::watch;
 
 use crate::helpers::{TestApp, run, settings};
 
@@ -17,16 +19,18 @@ const DIMENSION: usize = 26;
 #[derive(Default)]
 struct Stub {
     broken: AtomicBool,
-    hanging: AtomicBool,
+    hanging: watch::Sender<bool>,
     requests: AtomicUsize,
 }
 
 /// Embeds a text as its letter counts, which is enough to tell texts apart.
 async fn embeddings(stub: web::Data<Stub>, request: HttpRequest, body: web::Json<Value>) -> HttpResponse {
     stub.requests.fetch_add(1, Ordering::SeqCst);
-    while stub.hanging.load(Ordering::SeqCst) {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    stub.hanging
+        .subscribe()
+        .wait_for(|hanging| !hanging)
+        .await
+        .unwrap();
     if stub.broken.load(Ordering::SeqCst) {
         return HttpResponse::InternalServerError().finish();
     }
@@ -92,6 +96,7 @@ fn tool(name: &str) -> Value {
 async fn filled(stub: &Stub) {
     loop {
         let asked = stub.requests.load(Ordering::SeqCst);
+        // No answer tells that all vectors are there; two rounds of the background without a request do.
         tokio::time::sleep(Duration::from_millis(2500)).await;
         if stub.requests.load(Ordering::SeqCst) == asked {
             return;
@@ -101,8 +106,7 @@ async fn filled(stub: &Stub) {
 
 /// Names found by semantic search, once there are as many as expected.
 async fn semantic(app: &TestApp, query: &str, expected: usize) -> Vec<String> {
-    let until = Instant::now() + Duration::from_secs(20);
-    loop {
+    eventually(|| async {
         let answer = app.admin.get(&format!("/api/recall/semantic?q={query}")).await;
         let found: Value = answer.0.json().await.unwrap();
         let names = found["results"].as_array().map_or(Vec::new(), |rows| {
@@ -111,11 +115,12 @@ async fn semantic(app: &TestApp, query: &str, expected: usize) -> Vec<String> {
                 .collect()
         });
         if names.len() >= expected {
-            return names;
+            Ok(names)
+        } else {
+            Err(names)
         }
-        assert!(Instant::now() < until, "still only {names:?}");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    })
+    .await
 }
 
 #[test]
@@ -155,7 +160,7 @@ fn a_hanging_endpoint_costs_one_search_a_moment_and_no_answer() {
         app.admin.ingest(json!([tool("zzz zzz")])).await;
         assert_eq!(semantic(&app, "zzz", 1).await, ["zzz zzz"]);
         filled(&stub).await;
-        stub.hanging.store(true, Ordering::SeqCst);
+        stub.hanging.send_replace(true);
         let before = stub.requests.load(Ordering::SeqCst);
         let since = Instant::now();
         for _ in 0..10 {
@@ -164,7 +169,7 @@ fn a_hanging_endpoint_costs_one_search_a_moment_and_no_answer() {
         // One two-second wait; ten of them, or one full time-out, would take longer.
         assert!(since.elapsed() < Duration::from_secs(9), "{:?}", since.elapsed());
         assert_eq!(stub.requests.load(Ordering::SeqCst), before + 1);
-        stub.hanging.store(false, Ordering::SeqCst);
+        stub.hanging.send_replace(false);
         assert_eq!(semantic(&app, "zzz", 1).await, ["zzz zzz"]);
         app.stop().await;
     });

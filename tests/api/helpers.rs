@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use threat_memory::app::hosted::Application;
 use threat_memory::config::{Flags, Settings};
 
-pub use crate::real_input::shared;
+pub use test_support::shared;
 
 pub const ADMIN: &str = "admin@example.com";
 pub const PASSWORD: &str = "a long enough password";

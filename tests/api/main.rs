@@ -14,8 +14,6 @@ mod hosted;
 mod local;
 mod log_secrets;
 mod process;
-#[path = "../support/shared.rs"]
-mod real_input;
 mod remote;
 mod smoke;
 mod stix;

@@ -6,6 +6,8 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use test_support::eventually;
+
 use crate::helpers::{ADMIN, Client, PASSWORD};
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -53,6 +55,7 @@ pub fn finish(command: &mut Command) -> Output {
         if Instant::now() > until {
             child.kill().unwrap();
         }
+        // Not async: callers have no runtime.
         std::thread::sleep(Duration::from_millis(10));
     }
     child.wait_with_output().unwrap()
@@ -132,14 +135,11 @@ impl Service {
 
     /// Waits for the process to exit by itself.
     pub async fn ended(&mut self) -> ExitStatus {
-        let until = Instant::now() + PATIENCE;
-        loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                return status;
-            }
-            assert!(Instant::now() < until, "the service does not end");
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        eventually(|| {
+            let ended = self.child.try_wait().unwrap();
+            std::future::ready(ended.ok_or("the service does not end"))
+        })
+        .await
     }
 }
 

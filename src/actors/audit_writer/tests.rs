@@ -2,10 +2,12 @@
 
 use std::future::Future;
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use futures_util::future::{join, join_all};
 use secrecy::SecretString;
+use test_support::until;
 
 use super::*;
 use crate::actors::roster::Roster;
@@ -110,11 +112,7 @@ fn the_writer_ends_and_lets_go_of_the_store_when_nobody_holds_it() {
         writer.call(Append(entry(Uuid::new_v4(), 0))).await.unwrap();
         writer.call(Drain).await.unwrap();
         drop(writer);
-        let until = std::time::Instant::now() + Duration::from_secs(3);
-        while Arc::strong_count(&store) > 1 {
-            assert!(std::time::Instant::now() < until, "the store is still held");
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        until(|| Arc::strong_count(&store) == 1).await;
     });
 }
 
@@ -161,17 +159,19 @@ fn verify_answers_while_entries_keep_coming() {
         let store = store().await;
         let writer = audit_writer(&store, SETTINGS);
         let tenant = Uuid::new_v4();
+        let written = Arc::new(AtomicU32::new(0));
         let streams: Vec<_> = (0..8)
             .map(|_| {
-                let writer = writer.clone();
+                let (writer, written) = (writer.clone(), Arc::clone(&written));
                 tokio::spawn(async move {
                     loop {
                         writer.call(Append(entry(tenant, 0))).await.unwrap();
+                        written.fetch_add(1, Ordering::Relaxed);
                     }
                 })
             })
             .collect();
-        tokio::time::sleep(Duration::from_millis(200)).await;
+        until(|| written.load(Ordering::Relaxed) >= 80).await;
         let answer = tokio::time::timeout(Duration::from_secs(10), writer.call(VerifyChain { tenant })).await;
         let report = answer.expect("verify starves").unwrap();
         assert!(report.valid, "{report:?}");

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use actix::ResponseFuture;
 use futures_util::future::join_all;
+use test_support::{eventually, until};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use uuid::Uuid;
@@ -158,13 +159,6 @@ fn run<F: Future<Output = ()>>(test: F) {
 fn hold() -> (Task, Arc<Semaphore>) {
     let gate = Arc::new(Semaphore::new(0));
     (Task::HoldUntilClosed(Arc::clone(&gate)), gate)
-}
-
-/// Waits until `ready` returns true; the test as a whole has a deadline.
-async fn until(ready: impl Fn() -> bool) {
-    while !ready() {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
 }
 
 fn is_busy(result: &Result<u32, DomainError>) -> bool {
@@ -334,9 +328,7 @@ fn the_keeper_revives_a_dead_actor_and_gives_up_on_one_that_dies_too_often() {
         for death in 1..=3u32 {
             assert_eq!(given_up.load(Ordering::Acquire), 0, "before death {death}");
             assert!(is_busy(&handle.call(Look(Task::PanicInHandler)).await));
-            while handle.call(Look(Task::Echo(death))).await.is_err() {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
+            eventually(|| handle.call(Look(Task::Echo(death)))).await;
         }
         until(|| given_up.load(Ordering::Acquire) == 1).await;
         keeper.abort();

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use test_support::until;
 use uuid::Uuid;
 
 use super::*;
@@ -24,9 +25,7 @@ fn waiting(shares: &Shares, party: Party) -> tokio::task::JoinHandle<bool> {
 }
 
 async fn until_waiting(shares: &Shares, count: usize) {
-    while shares.waiting() != count {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    until(|| shares.waiting() == count).await;
 }
 
 #[tokio::test]
@@ -109,12 +108,9 @@ async fn the_line_is_shared_out_too() {
     // The queue is full. The second waiter of the quiet workspace is within its share, so the last of the busy one is
     // removed.
     let second = waiting(&shares, quiet);
-    let mut gone = 0;
-    while gone == 0 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-        gone = line.iter().filter(|task| task.is_finished()).count();
-    }
-    assert_eq!((gone, shares.waiting()), (1, 4));
+    let gone = || line.iter().filter(|task| task.is_finished()).count();
+    until(|| gone() > 0).await;
+    assert_eq!((gone(), shares.waiting()), (1, 4));
     assert!(shares.take(quiet).await.is_none(), "its share of the line is two");
     drop(held);
     assert!(first.await.unwrap() && second.await.unwrap());

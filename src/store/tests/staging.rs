@@ -7,6 +7,7 @@ use secrecy::SecretString;
 use serde_json::Map;
 use surrealdb::engine::any::connect;
 use surrealdb::opt::Config;
+use test_support::eventually;
 use uuid::Uuid;
 
 use super::{SizeLimit, run};
@@ -21,7 +22,7 @@ use crate::domain::staging::{
 use crate::domain::tlp::Tlp;
 use crate::store::database::{Connection, Database};
 use crate::store::staging_rows::{BatchRow, EntityRow};
-use crate::store::{NewBatch, StorageMemory, Store, StoreError};
+use crate::store::{NewBatch, StorageMemory, Store};
 
 /// The schema before a batch could take further texts.
 const BEFORE: [&str; 2] = [
@@ -145,15 +146,8 @@ async fn fill(url: &str, ws: Uuid, new: &NewBatch<'_>) {
 
 async fn open(url: &str) -> Store {
     let secret = SecretString::from("a secret of at least 32 bytes for tests");
-    for _ in 0..100 {
-        match Store::open(url, "hosted", StorageMemory::default(), None, &secret).await {
-            Ok(store) => return store,
-            // The engine releases the directory in the background.
-            Err(StoreError::InUse(_)) => tokio::time::sleep(std::time::Duration::from_millis(20)).await,
-            Err(error) => panic!("{error}"),
-        }
-    }
-    panic!("the directory stays in use");
+    // The engine releases the directory in the background.
+    eventually(|| Store::open(url, "hosted", StorageMemory::default(), None, &secret)).await
 }
 
 async fn check(url: String) {

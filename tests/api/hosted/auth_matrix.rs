@@ -6,6 +6,7 @@ use std::path::Path;
 use regex::Regex;
 use reqwest::Method;
 use serde_json::{Value, json};
+use test_support::eventually;
 
 use crate::helpers::{Answer, Client, PASSWORD, TestApp, run};
 use crate::stix;
@@ -206,9 +207,11 @@ async fn callers(app: &TestApp) -> Vec<Client> {
         bare,
     ];
     // Most of the key's half-second lifetime has passed during the sign-ins above.
-    while expired.get("/api/auth/me").await.status() != 401 {
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    eventually(|| async {
+        let status = expired.get("/api/auth/me").await.status();
+        if status == 401 { Ok(()) } else { Err(status) }
+    })
+    .await;
     callers
 }
 

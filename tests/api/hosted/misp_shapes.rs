@@ -325,6 +325,7 @@ fn a_very_large_event_goes_in_as_one_while_searches_are_answered() {
                 assert_eq!(found["results"][0]["name"], "LanternFly");
                 slowest = slowest.max(begun.elapsed());
                 answers += 1;
+                // Leaves the processor to the ingest.
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
             (answers, slowest)

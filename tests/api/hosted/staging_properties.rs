@@ -365,6 +365,7 @@ fn a_commit_that_is_killed_is_there_as_a_whole_or_not_at_all() {
                 })
                 .collect();
             let moment = StdRng::seed_from_u64(SEED + round).random_range(0..120);
+            // The service is killed at a moment that differs from round to round.
             tokio::time::sleep(Duration::from_millis(moment)).await;
             service.kill();
             let mut sent = Vec::new();

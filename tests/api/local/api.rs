@@ -1,6 +1,7 @@
 //! Notes, the graph and the entity index of the local service over HTTP.
 
 use serde_json::{Value, json};
+use test_support::eventually;
 
 use crate::helpers::{encode, keys_of, run};
 use crate::local::LocalApp;
@@ -250,14 +251,15 @@ fn figures_and_history_are_true() {
         let answer = app.client.post("/api/synthesize", &body).await.expect(200).await;
         assert_eq!(answer["format"], "relationship_map");
         assert_eq!(answer["synthesis"]["sources"], json!([]));
-        let mut figures = Value::Null;
-        for _ in 0..100 {
-            figures = app.client.get("/api/telemetry").await.expect(200).await;
+        let figures = eventually(|| async {
+            let figures = app.client.get("/api/telemetry").await.expect(200).await;
             if figures["total_queries"] == 3 {
-                break;
+                Ok(figures)
+            } else {
+                Err(figures)
             }
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        }
+        })
+        .await;
         assert_eq!(
             (&figures["recall_count"], &figures["synthesis_count"]),
             (&json!(2), &json!(1))

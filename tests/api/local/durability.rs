@@ -50,6 +50,7 @@ async fn write_on(client: Client, writer: usize) -> (HashSet<String>, usize) {
                 let body = answer.text().await.unwrap_or_default();
                 assert_eq!(body, r#"{"detail":"Write capacity exhausted; retry shortly"}"#);
                 refused += 1;
+                // As a client that was told to retry shortly.
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
             other => panic!("{other}"),
@@ -69,6 +70,7 @@ fn everything_acknowledged_survives_a_kill() {
             let writers: Vec<_> = (0..8)
                 .map(|writer| tokio::spawn(write_on(client.clone(), round * 8 + writer)))
                 .collect();
+            // Lets the writers write before the kill.
             tokio::time::sleep(Duration::from_millis(700)).await;
             service.kill();
             for writer in writers {

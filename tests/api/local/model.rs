@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use actix_web::{App, HttpResponse, HttpServer, web};
 use serde_json::{Value, json};
+use test_support::eventually;
 
 use crate::helpers::run;
 use crate::local::LocalApp;
@@ -29,7 +30,7 @@ async fn chat(model: web::Data<Model>, body: web::Json<Value>) -> HttpResponse {
         return HttpResponse::BadRequest().finish();
     }
     if said.contains("endless") {
-        tokio::time::sleep(Duration::from_secs(30)).await;
+        std::future::pending::<()>().await;
     }
     let content = match body["response_format"]["json_schema"]["name"].as_str().unwrap() {
         "evolution" if said.contains("moved to") => {
@@ -81,14 +82,11 @@ pub fn serve() -> (Arc<Model>, String) {
 }
 
 pub async fn wait_for(app: &LocalApp, wanted: impl Fn(&Value) -> bool) -> Value {
-    for _ in 0..500 {
+    eventually(|| async {
         let health = app.client.get("/api/health").await.expect(200).await;
-        if wanted(&health) {
-            return health;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    panic!("{}", app.client.get("/api/health").await.expect(200).await);
+        if wanted(&health) { Ok(health) } else { Err(health) }
+    })
+    .await
 }
 
 #[test]
@@ -214,6 +212,7 @@ fn notes_that_the_model_refuses_or_never_answers_hold_up_no_other() {
             }
             assert!(number < 120, "{health}");
             app.client.remember(&format!("Good note {number}.")).await;
+            // Faster than the model takes them, the queue would only grow.
             tokio::time::sleep(Duration::from_millis(500)).await;
         }
         let found = app.client.recall("Sandworm").await;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use eventsource_stream::{Event, Eventsource};
 use futures_util::{Stream, StreamExt};
 use serde_json::Value;
+use test_support::eventually;
 
 use crate::helpers::{Client, run};
 use crate::local::LocalApp;
@@ -81,6 +82,15 @@ fn telemetry_is_followed_across_a_restart_of_the_service() {
     });
 }
 
+/// Waits until a stream can be opened.
+async fn a_place(client: &Client) {
+    eventually(|| async {
+        let status = open_one(client).await.status();
+        if status == 200 { Ok(()) } else { Err(status) }
+    })
+    .await;
+}
+
 #[test]
 fn the_log_is_followed_across_rotation_truncation_and_a_new_day() {
     run(async {
@@ -134,14 +144,9 @@ fn quiet_streams_show_signs_of_life_and_are_bounded() {
             assert_eq!(&chunk[..], b": keep-alive\n\n");
         }
         drop(second);
-        for _ in 0..200 {
-            if open_one(&app.client).await.status() == 200 {
-                app.stop().await;
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        panic!("the place of a client that went away did not come back");
+        // The place of a client that went away comes back.
+        a_place(&app.client).await;
+        app.stop().await;
     });
 }
 
@@ -162,24 +167,17 @@ fn who_does_not_read_loses_the_connection_and_holds_up_no_stop() {
         let query = "a long question ".repeat(60);
         let file = dir.path().join("telemetry");
         app.client.recall(&query).await;
-        let journal = loop {
+        let journal = eventually(|| async {
             let found = std::fs::read_dir(&file).ok().and_then(|mut files| files.next());
-            if let Some(found) = found {
-                break found.unwrap().path();
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        };
+            found
+                .map(|found| found.unwrap().path())
+                .ok_or("no telemetry file")
+        })
+        .await;
         // More than the buffers on both sides of a connection can hold.
         let line = format!("{{\"query\": \"{query}\"}}\n");
         append(&journal, &line.repeat(30_000));
-        let place = async {
-            while open_one(&app.client).await.status() != 200 {
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
-        };
-        tokio::time::timeout(Duration::from_secs(20), place)
-            .await
-            .unwrap();
+        a_place(&app.client).await;
         let ended = tokio::task::spawn_blocking(move || {
             lost.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
             let mut buffer = vec![0; 1 << 16];
@@ -192,8 +190,13 @@ fn who_does_not_read_loses_the_connection_and_holds_up_no_stop() {
             }
         });
         assert!(ended.await.unwrap(), "the connection is still open");
-        let still_there = unread();
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        let mut still_there = unread();
+        // It has its place once the answer begins.
+        let still_there = tokio::task::spawn_blocking(move || {
+            still_there.read_exact(&mut [0; 4]).unwrap();
+            still_there
+        });
+        let still_there = still_there.await.unwrap();
         let begun = std::time::Instant::now();
         app.stop().await;
         assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());

@@ -2,25 +2,23 @@
 
 mod outages;
 mod proxy;
-mod server;
 mod work;
 
+use std::cell::Cell;
 use std::future::Future;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
 
 use secrecy::SecretString;
 use serde_json::json;
 use tempfile::TempDir;
+use test_support::eventually;
+use test_support::server::{self, Server};
 use threat_memory::config::Settings;
 
 use crate::helpers::{Answer, Client, TestApp, run, settings};
 use proxy::Proxy;
-use server::Server;
 
 const STIX: &str = "/api/ingest/stix";
-/// How long the effects of an outage may last after its end.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A server with its directory, a proxy in front of it, and a directory for the service's own files.
 struct Database {
@@ -88,30 +86,30 @@ async fn assert_unavailable(answer: Answer) {
 
 /// Retries a request until the response is something other than a 503; also returns the number of refusals.
 async fn until_answered<F: Future<Output = Answer>>(send: impl Fn() -> F) -> (Answer, usize) {
-    let until = Instant::now() + PATIENCE;
-    let mut refused = 0;
-    loop {
+    let refused = Cell::new(0);
+    let answer = eventually(|| async {
         let answer = send().await;
         if answer.status() != 503 {
-            return (answer, refused);
+            return Ok(answer);
         }
         assert_unavailable(answer).await;
-        refused += 1;
-        assert!(Instant::now() < until, "still refused after {refused} attempts");
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+        refused.set(refused.get() + 1);
+        Err("still refused")
+    })
+    .await;
+    (answer, refused.get())
 }
 
 /// Waits until every audit entry has its link, and verifies the hash chain.
 async fn assert_chain(client: &Client) {
-    let until = Instant::now() + PATIENCE;
-    loop {
+    eventually(|| async {
         let chain = client.get("/api/audit/verify").await.expect(200).await;
         assert_eq!(chain["valid"], true, "{chain}");
         if chain["unchained"] == json!(0) {
-            return;
+            Ok(())
+        } else {
+            Err(chain)
         }
-        assert!(Instant::now() < until, "{chain}");
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
+    })
+    .await;
 }

@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use test_support::{eventually, server};
 
 use super::proxy::Cut;
-use super::{STIX, assert_chain, assert_unavailable, server, until_answered, with_database};
+use super::{STIX, assert_chain, assert_unavailable, until_answered, with_database};
 use crate::durability::{Sent, assert_whole, stream};
 use crate::helpers::{ADMIN, Client, PASSWORD};
 use crate::process::{Service, program};
@@ -67,6 +68,7 @@ fn requests_in_flight_are_told_that_the_connection_dropped_and_succeed_when_they
             .map(|_| tokio::spawn(stream(client.clone(), Arc::clone(&stop))))
             .collect();
         for _ in 0..6 {
+            // Lets the streams write between two drops.
             tokio::time::sleep(Duration::from_millis(400)).await;
             database.proxy.drop_all();
         }
@@ -83,11 +85,15 @@ fn requests_in_flight_are_told_that_the_connection_dropped_and_succeed_when_they
             send(&client, &json!({"bundle": sent.objects})).await;
         }
         // Writes that were committed but whose response was lost reach the index without further action.
-        let until = Instant::now() + Duration::from_secs(20);
-        while assert_whole(&client, &all).await != (all.len(), 0) {
-            assert!(Instant::now() < until, "something is not found");
-            tokio::time::sleep(Duration::from_millis(500)).await;
-        }
+        eventually(|| async {
+            let counts = assert_whole(&client, &all).await;
+            if counts == (all.len(), 0) {
+                Ok(())
+            } else {
+                Err(counts)
+            }
+        })
+        .await;
         assert_chain(&client).await;
         app.stop().await;
     });
@@ -131,11 +137,11 @@ fn a_commit_whose_answer_is_lost_is_found_and_sending_it_again_makes_no_doubles(
         assert!(!database.proxy.is_whole());
         let (results, _) = send(&app.admin, &body).await;
         assert_eq!(results["nodes_created"], 0, "it was committed: {results}");
-        let until = Instant::now() + Duration::from_secs(20);
-        while count(&app.admin, &word).await != 2 {
-            assert!(Instant::now() < until, "the index does not catch up");
-            tokio::time::sleep(Duration::from_millis(200)).await;
-        }
+        eventually(|| async {
+            let found = count(&app.admin, &word).await;
+            if found == 2 { Ok(()) } else { Err(found) }
+        })
+        .await;
         // The audit entry committed with it also has its chain link.
         assert_chain(&app.admin).await;
         assert_eq!(app.admin.audited("ingest.stix").await.len(), 2);
@@ -179,6 +185,7 @@ fn a_slow_answer_is_a_503_and_a_silent_connection_is_replaced() {
         assert_unavailable(app.admin.post(STIX, &body).await).await;
         assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
         // The service must not wait for the stalled connections once the network is back.
+        // Three time-outs, in which it has noticed the silence.
         tokio::time::sleep(Duration::from_secs(3)).await;
         let before = database.proxy.accepted();
         database.proxy.drop_all();
@@ -253,6 +260,7 @@ fn a_service_that_is_killed_loses_nothing_acknowledged_and_leaves_nothing_half_t
             let streams: Vec<_> = (0..3)
                 .map(|_| tokio::spawn(stream(client.clone(), Arc::clone(&stop))))
                 .collect();
+            // The service is killed at another moment in each round.
             tokio::time::sleep(Duration::from_millis(900 + 700 * round)).await;
             service.kill();
             stop.store(true, Ordering::Relaxed);
@@ -287,11 +295,15 @@ fn a_note_whose_answer_is_lost_is_a_duplicate_when_it_is_sent_again() {
         assert_eq!(answer.header("retry-after"), Some("1"));
         answer.expect(503).await;
         assert!(!database.proxy.is_whole());
-        let mut answer = client.post("/api/remember", &note).await;
-        while answer.status() == 503 {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            answer = client.post("/api/remember", &note).await;
-        }
+        let answer = eventually(|| async {
+            let answer = client.post("/api/remember", &note).await;
+            if answer.status() == 503 {
+                Err("still refused")
+            } else {
+                Ok(answer)
+            }
+        })
+        .await;
         let again = answer.expect(200).await;
         assert_eq!(again["status"], "duplicate", "{again}");
         assert_eq!(client.recall("Server Spade").await, [text(&again, "note_id")]);

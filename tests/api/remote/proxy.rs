@@ -175,6 +175,7 @@ async fn answers<R: AsyncRead + Unpin, W: AsyncWriteExt + Unpin>(
         let frame = Frame::read(&mut from).await?;
         state.largest.fetch_max(frame.raw.len(), Ordering::Relaxed);
         let delay = *state.delay.lock().unwrap();
+        // A slow network.
         tokio::time::sleep(delay).await;
         passable(state).await;
         if !muted.load(Ordering::Relaxed) {

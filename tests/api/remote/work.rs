@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use test_support::server;
 use threat_memory::app::hosted::Application;
 
-use super::{STIX, assert_chain, server, with_database};
+use super::{STIX, assert_chain, with_database};
 use crate::helpers::{ADMIN, Client, PASSWORD, TestApp};
 use crate::hosted::staging::{FOUND, TEXT, results};
 use crate::local::durability::local;

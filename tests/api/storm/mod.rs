@@ -84,6 +84,7 @@ async fn write(lane: usize, mut running: Running, until: Instant) -> Vec<Written
         let sent = written.send(clients.of(neighbour)).await;
         written.acknowledged = sent.is_ok();
         all.push(written);
+        // Spreads the writes over the storm.
         tokio::time::sleep(PAUSE).await;
     }
     all
@@ -135,6 +136,7 @@ async fn storm(dir: &Path, length: Duration) -> (Vec<Written>, usize) {
     let mut kills = 0;
     while Instant::now() < until {
         let calm = rand::rng().random_range(1_000..5_000);
+        // The service is killed at a random moment.
         tokio::time::sleep(Duration::from_millis(calm)).await;
         send.send_replace(None);
         service.kill();
@@ -171,6 +173,7 @@ async fn repeat(clients: &Clients, all: &[Written]) {
     each(all, |written| async move {
         while let Err(failure) = written.send(clients.of(written.neighbour)).await {
             assert!(matches!(failure, Failure::Busy), "{failure:?}");
+            // As a client that was told to retry; each lane has its own write to repeat, however long it takes.
             tokio::time::sleep(PAUSE).await;
         }
     })

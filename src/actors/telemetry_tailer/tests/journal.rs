@@ -170,9 +170,7 @@ fn old_files_go_at_the_start_at_midnight_and_when_fewer_days_are_kept() {
             fs::write(bench.telemetry(name), "{}\n").unwrap();
         }
         let handle = bench.start();
-        while bench.names().len() != 4 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        until(|| bench.names().len() == 4).await;
         handle.call(Flush).await.unwrap();
         assert_eq!(bench.names()[1..], files[1..]);
         bench.pass(120);
@@ -331,9 +329,7 @@ fn an_actor_that_died_and_was_started_again_goes_on() {
         let mut stream = bench.listen(Followed::Telemetry, None).await;
         assert!(stream.next().await.unwrap().line.contains("one"));
         handle.call(Die).await.ok();
-        while !handle.revive() {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
+        until(|| handle.revive()).await;
         handle.record(bench.entry("recall", "two", 1)).await;
         assert!(stream.next().await.unwrap().line.contains("two"));
         assert_eq!(handle.call(ReadMetrics).await.unwrap().recall_count, 2);

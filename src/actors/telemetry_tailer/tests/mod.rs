@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicI64;
 
 use chrono::TimeZone;
+use test_support::until;
 
 use super::*;
 use crate::actors::roster::Roster;

@@ -61,6 +61,7 @@ fn a_listener_gets_whole_lines_once_across_rotation_truncation_and_deletion() {
         fs::write(&next_day, "9 is longer than all before it\n").unwrap();
         assert_eq!(lines(&mut stream, 1).await, ["9 is longer than all before it"]);
         fs::remove_file(&next_day).unwrap();
+        // Long enough that the reader looks while there is no file.
         tokio::time::sleep(2 * INTERVAL).await;
         append(&next_day, b"ten \xff\n");
         assert_eq!(lines(&mut stream, 1).await, ["ten \u{fffd}"]);
@@ -229,9 +230,7 @@ fn places_are_bounded_and_come_back_and_nothing_is_done_for_nobody() {
         drop(streams);
         assert_eq!(bench.core.open_streams(), 0);
         let watched = || bench.core.logs.is_watched() || bench.core.telemetry.is_watched();
-        while watched() {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
+        until(|| !watched()).await;
         // Watching resumes for the next listener.
         let mut stream = bench.listen(Followed::Logs, None).await;
         append(&bench.log(LOG), "two\n");

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use test_support::shared;
 
 use super::*;
 use crate::domain::memory::pii;
-use crate::real_input::shared;
 
 /// Number of texts made of random sentences.
 const TEXTS: usize = 20_000;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::domain::node::NodeType;
-use crate::real_input::shared;
+use test_support::shared;
 
 /// Files that are not events, with the field named in the error.
 const NOT_EVENTS: [(&str, &str); 3] = [

@@ -10,7 +10,7 @@ mod oasis;
 use serde_json::json;
 
 use super::*;
-pub(super) use crate::real_input::shared;
+pub(super) use test_support::shared;
 
 /// One object of every type with as many properties as possible; self-contained.
 pub(super) fn samples() -> Value {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use actix_web::{App, HttpServer};
+use test_support::until;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -87,14 +88,7 @@ fn a_client_reads_along_and_frees_its_place_when_it_goes() {
         read_until(&mut client, "data: three\n").await;
         assert_eq!(bench.core.open_streams(), 1);
         drop(client);
-        let gone = async {
-            while bench.core.open_streams() > 0 {
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-        };
-        tokio::time::timeout(Duration::from_secs(2), gone)
-            .await
-            .expect("the place is still taken");
+        until(|| bench.core.open_streams() == 0).await;
         control.stop(false).await;
         server.await.unwrap().unwrap();
     });

@@ -1,4 +1,4 @@
-// Real input that lies beside the repository, for unit and API tests alike.
+//! Real input that lies beside the repository.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ const SKIP_LOG: &str = "THREAT_MEMORY_SKIP_LOG";
 
 /// The real input at `path`; `None` if it is missing, and the test is skipped.
 pub fn shared(path: &str) -> Option<PathBuf> {
-    let found = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../shared")).join(path);
+    let found = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared")).join(path);
     if found.exists() {
         return Some(found);
     }

@@ -25,7 +25,7 @@ pub fn program() -> Option<PathBuf> {
     if path.is_file() {
         return Some(path);
     }
-    crate::real_input::skipped(&format!(
+    crate::skipped(&format!(
         "{} is not there (cargo build -p surrealdb-for-tests)",
         path.display()
     ));
@@ -40,6 +40,8 @@ pub struct Server {
 
 impl Server {
     /// Starts a server on `dir` and waits until it responds.
+    // Not async: a server is also started where there is no runtime yet.
+    #[allow(clippy::disallowed_methods)]
     pub fn start(program: &Path, dir: &Path) -> Self {
         let until = Instant::now() + PATIENCE;
         loop {
