@@ -100,47 +100,137 @@ pub fn init_metrics() -> Result<PrometheusHandle, String> {
     Ok(installed)
 }
 
+/// The metrics of both services, with the text that `/metrics` shows.
+const COUNTERS: [(&str, &str); 11] = [
+    (
+        "actor_rejected_total",
+        "Requests refused: gate or waiting line full, or timed out",
+    ),
+    ("actor_restarts_total", "Times the keeper started the actor again"),
+    (
+        "blocking_tasks_slow_total",
+        "Tasks on threads of their own that ran for more than 10 s, by the function that started them",
+    ),
+    (
+        "http_requests_total",
+        "Requests answered, by method, route and status",
+    ),
+    ("llm_requests_total", "Requests to the language model, by outcome"),
+    (
+        "retention_swept_total",
+        "Records deleted because their retention period is over, by kind",
+    ),
+    (
+        "storage_connections_lost",
+        "Connections to an external database that broke or fell silent",
+    ),
+    (
+        "storage_connections_opened",
+        "Connections opened to an external database",
+    ),
+    (
+        "streams_dropped_total",
+        "Clients of event streams that were too slow and were dropped",
+    ),
+    (
+        "telemetry_lost_total",
+        "Telemetry entries that could not be written",
+    ),
+    (
+        "write_permits_refused_total",
+        "Writes refused because no permit was free",
+    ),
+];
+const GAUGES: [(&str, &str); 8] = [
+    ("actor_in_flight", "Requests the actor works on"),
+    ("actor_mailbox_depth", "Reads that wait for the actor's gate"),
+    (
+        "blocking_tasks_overdue",
+        "Tasks on threads of their own that have run for more than 10 s and have not ended",
+    ),
+    (
+        "body_bytes_in_flight",
+        "Bytes of request bodies whose work has not ended",
+    ),
+    ("open_streams", "Open event streams of the local service"),
+    ("storage_connections", "Open connections to an external database"),
+    (
+        "storage_writable",
+        "1 while the storage takes writes, 0 after a write failed",
+    ),
+    ("write_permits_free", "Writes that may begin at this moment"),
+];
+const HISTOGRAMS: [(&str, &str); 2] = [
+    (
+        "actor_latency_seconds",
+        "Time from the gate to the reply, by request",
+    ),
+    ("http_request_seconds", "Time to answer a request"),
+];
+
 /// Describes each metric for readers of `/metrics`.
 fn describe() {
-    use metrics::{describe_counter, describe_gauge, describe_histogram, gauge};
-    describe_gauge!(
-        "blocking_tasks_overdue",
-        "Tasks on threads of their own that have run for more than 10 s and have not ended"
-    );
-    describe_counter!(
-        "blocking_tasks_slow_total",
-        "Tasks on threads of their own that ran for more than 10 s, by the function that started them"
-    );
+    for (name, help) in COUNTERS {
+        metrics::describe_counter!(name, help);
+    }
+    for (name, help) in GAUGES {
+        metrics::describe_gauge!(name, help);
+    }
+    for (name, help) in HISTOGRAMS {
+        metrics::describe_histogram!(name, help);
+    }
     // Exported from the start, so that an alert can tell zero from missing.
-    gauge!("blocking_tasks_overdue").set(0.0);
-    describe_counter!(
-        "http_requests_total",
-        "Requests answered, by method, route and status"
-    );
-    describe_histogram!("http_request_seconds", "Time to answer a request");
-    describe_gauge!("actor_mailbox_depth", "Reads that wait for the actor's gate");
-    describe_gauge!("actor_in_flight", "Requests the actor works on");
-    describe_counter!(
-        "actor_rejected_total",
-        "Requests refused: gate or waiting line full, or timed out"
-    );
-    describe_counter!("actor_restarts_total", "Times the keeper started the actor again");
-    describe_gauge!("open_streams", "Open event streams of the local service");
-    describe_counter!(
-        "streams_dropped_total",
-        "Clients of event streams that were too slow and were dropped"
-    );
-    describe_counter!(
-        "telemetry_lost_total",
-        "Telemetry entries that could not be written"
-    );
-    describe_gauge!("write_permits_free", "Writes that may begin at this moment");
-    describe_counter!(
-        "write_permits_refused_total",
-        "Writes refused because no permit was free"
-    );
-    describe_histogram!(
-        "actor_latency_seconds",
-        "Time from the gate to the reply, by request"
-    );
+    metrics::gauge!("blocking_tasks_overdue").set(0.0);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::PathBuf;
+
+    use regex::Regex;
+
+    use super::*;
+
+    /// The names of the metrics that the source records.
+    fn recorded() -> BTreeSet<String> {
+        let metric = Regex::new(r#"\b(?:counter|gauge|histogram)!\(\s*"(\w+)""#).unwrap();
+        let mut names = BTreeSet::new();
+        let mut folders = vec![PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/src"))];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else {
+                    let text = std::fs::read_to_string(path).unwrap();
+                    names.extend(metric.captures_iter(&text).map(|found| found[1].to_owned()));
+                }
+            }
+        }
+        names
+    }
+
+    #[test]
+    fn every_metric_that_is_recorded_is_described_and_no_other() {
+        let recorder = PrometheusBuilder::new().build_recorder();
+        let names = recorded();
+        metrics::with_local_recorder(&recorder, || {
+            describe();
+            for name in &names {
+                metrics::gauge!(name.clone()).set(1.0);
+            }
+        });
+        let text = recorder.handle().render();
+        for name in &names {
+            assert!(
+                text.contains(&format!("# HELP {name} ")),
+                "{name} has no description"
+            );
+        }
+        let described = [&COUNTERS[..], &GAUGES[..], &HISTOGRAMS[..]].concat();
+        for (name, _) in described {
+            assert!(names.contains(name), "nothing records {name}");
+        }
+    }
 }

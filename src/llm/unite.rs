@@ -285,5 +285,4 @@ fn add_aliases(listed: &mut Value, name: &str, aliases: Vec<String>) {
 }
 
 #[cfg(test)]
-#[path = "unite_tests.rs"]
 mod tests;

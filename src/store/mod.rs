@@ -35,8 +35,6 @@ mod temporary;
 mod tx;
 
 #[cfg(test)]
-mod size_tests;
-#[cfg(test)]
 mod tests;
 
 use std::collections::HashMap;

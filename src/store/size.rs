@@ -220,3 +220,6 @@ fn of_drafts(drafts: &Drafts) -> u64 {
         .sum();
     AUDIT + nodes + evidence
 }
+
+#[cfg(test)]
+mod tests;

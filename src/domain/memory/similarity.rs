@@ -271,5 +271,4 @@ fn is_apostrophe(c: char) -> bool {
 }
 
 #[cfg(test)]
-#[path = "similarity_tests.rs"]
 mod tests;

@@ -303,5 +303,4 @@ fn put_by_age(notes: &HashMap<Uuid, NoteHead>, list: &mut Vec<Uuid>, note: Uuid)
 }
 
 #[cfg(test)]
-#[path = "graph_tests.rs"]
 mod tests;

@@ -6,17 +6,17 @@ use serde_json::{Map, Value, json};
 use surrealdb::types::{RecordId, SurrealValue, Variables};
 use uuid::Uuid;
 
-use super::rows::{AuditRow, HeldRow, record};
-use super::size::{self, SizeLimit};
-use super::stix_rows::StixRows;
-use super::tests::{entry, open_with, run};
-use super::{DraftsWrite, StorageMemory, Store};
+use super::SizeLimit;
 use crate::clock;
 use crate::domain::draft::{Drafts, EvidenceDraft, NodeDraft};
 use crate::domain::error::DomainError;
 use crate::domain::node::NodeType;
 use crate::domain::stix::ingest::{self, Defaults, Markings, StixPlan};
 use crate::domain::tlp::Tlp;
+use crate::store::rows::{AuditRow, HeldRow, record};
+use crate::store::stix_rows::StixRows;
+use crate::store::tests::{entry, open_with, run};
+use crate::store::{DraftsWrite, StixIngested, StorageMemory, Store, size};
 
 /// The lowest limit that can be configured.
 const LIMIT: usize = 16 << 20;
@@ -111,7 +111,7 @@ async fn small() -> Store {
     open_with("mem://", memory).await
 }
 
-async fn ingest(store: &Store, ws: Uuid, plan: &StixPlan) -> Result<super::StixIngested, DomainError> {
+async fn ingest(store: &Store, ws: Uuid, plan: &StixPlan) -> Result<StixIngested, DomainError> {
     let audit = entry(ws, "ingest");
     store
         .ingest_stix(ws, plan, clock::now(), |_, _| audit.clone())
