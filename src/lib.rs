@@ -12,6 +12,7 @@
 //! - [`store`]: SurrealQL behind small functions; the source of truth.
 //! - [`search`]: the derived search index: keywords, vectors, fusion.
 //! - [`actors`]: one owner per piece of state, reached through typed handles with concurrency limits.
+//! - [`outbound`]: the guarded client of all outgoing HTTP requests.
 //! - [`llm`]: extraction and answers by a language model, over any OpenAI-compatible endpoint.
 //! - [`local`]: the local memory without HTTP, usable as a library: its actors behind [`MemoryManager`].
 //! - [`http`]: the APIs; thin handlers.
@@ -38,6 +39,7 @@ pub mod http;
 pub mod lifecycle;
 pub mod llm;
 pub mod local;
+pub mod outbound;
 pub mod search;
 pub mod store;
 pub mod telemetry;

@@ -2,6 +2,7 @@
 //!
 //! The defaults are `config/hosted.toml` itself, compiled in, so the file can't be out of date.
 
+mod feeds;
 pub mod local;
 mod secrets;
 mod validate;
@@ -16,6 +17,7 @@ use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::Value;
 
+pub use self::feeds::FeedSettings;
 use self::secrets::SECRETS;
 use crate::auth::is_secret_name;
 use crate::domain::permission::Tier;
@@ -62,6 +64,7 @@ pub struct Settings {
     pub search: SearchSettings,
     pub embedding: EmbeddingSettings,
     pub llm: LlmSettings,
+    pub feeds: FeedSettings,
     pub log: LogSettings,
     pub keeper: KeeperSettings,
     pub actors: ActorsSettings,
@@ -271,6 +274,9 @@ impl Settings {
         figment = figment.merge(environment());
         for (key, text) in secrets::of_environment(|name| std::env::var_os(name))? {
             figment = figment.merge(Serialized::default(key, text));
+        }
+        for (key, value) in feeds::of_environment(|name| std::env::var_os(name))? {
+            figment = figment.merge(Serialized::default(key, value));
         }
         if let Some(bind) = &flags.bind {
             figment = figment.merge(Serialized::default("server.bind", bind));

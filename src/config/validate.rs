@@ -7,6 +7,7 @@ use secrecy::ExposeSecret;
 use serde::Serialize;
 use serde_json::json;
 
+use super::feeds::feed_rules;
 use super::{
     ActorSettings, ConfigError, EmbeddingProvider, EmbeddingSettings, LlmProvider, LlmSettings, Settings,
 };
@@ -60,6 +61,7 @@ impl Settings {
         self.storage_rules()?;
         embedding_rules(&self.embedding)?;
         llm_rules(&self.llm)?;
+        feed_rules(&self.feeds)?;
         for tier in Tier::ALL {
             let limit = self.limits.tiers.get(tier.as_str());
             let limit = limit.ok_or_else(|| ConfigError::new(format!("limits.tiers.{tier}: is required")))?;

@@ -1,0 +1,128 @@
+//! Classes of IP addresses, from the IANA registries of special-purpose addresses (RFC 6890).
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use super::rule::Rule;
+
+/// A range: first address, length of the prefix in bits, class.
+type Range<A> = (A, u32, Rule);
+
+const fn v4(a: u8, b: u8, c: u8, d: u8, prefix: u32, rule: Rule) -> Range<Ipv4Addr> {
+    (Ipv4Addr::new(a, b, c, d), prefix, rule)
+}
+
+const fn v6(segments: [u16; 8], prefix: u32, rule: Rule) -> Range<Ipv6Addr> {
+    let [a, b, c, d, e, f, g, h] = segments;
+    (Ipv6Addr::new(a, b, c, d, e, f, g, h), prefix, rule)
+}
+
+/// A narrower range stands before a wider one.
+const V4: [Range<Ipv4Addr>; 20] = [
+    v4(0, 0, 0, 0, 32, Rule::UnspecifiedAddress),
+    // "This network" (RFC 791).
+    v4(0, 0, 0, 0, 8, Rule::ReservedAddress),
+    v4(10, 0, 0, 0, 8, Rule::PrivateAddress),
+    // Alibaba Cloud; Azure's has an address that looks public.
+    v4(100, 100, 100, 200, 32, Rule::MetadataAddress),
+    v4(168, 63, 129, 16, 32, Rule::MetadataAddress),
+    v4(100, 64, 0, 0, 10, Rule::SharedAddress),
+    v4(127, 0, 0, 0, 8, Rule::LoopbackAddress),
+    v4(169, 254, 169, 254, 32, Rule::MetadataAddress),
+    v4(169, 254, 0, 0, 16, Rule::LinkLocalAddress),
+    v4(172, 16, 0, 0, 12, Rule::PrivateAddress),
+    // IETF protocol assignments, and the relays of 6to4 (RFC 7526).
+    v4(192, 0, 0, 0, 24, Rule::ReservedAddress),
+    v4(192, 88, 99, 0, 24, Rule::ReservedAddress),
+    v4(192, 0, 2, 0, 24, Rule::DocumentationAddress),
+    v4(192, 168, 0, 0, 16, Rule::PrivateAddress),
+    v4(198, 18, 0, 0, 15, Rule::BenchmarkAddress),
+    v4(198, 51, 100, 0, 24, Rule::DocumentationAddress),
+    v4(203, 0, 113, 0, 24, Rule::DocumentationAddress),
+    v4(224, 0, 0, 0, 4, Rule::MulticastAddress),
+    v4(255, 255, 255, 255, 32, Rule::BroadcastAddress),
+    v4(240, 0, 0, 0, 4, Rule::ReservedAddress),
+];
+
+const V6: [Range<Ipv6Addr>; 17] = [
+    v6([0, 0, 0, 0, 0, 0, 0, 0], 128, Rule::UnspecifiedAddress),
+    v6([0, 0, 0, 0, 0, 0, 0, 1], 128, Rule::LoopbackAddress),
+    // IPv4-compatible, mapped (RFC 4291 section 2.5.5) and translated (RFC 2765).
+    v6([0, 0, 0, 0, 0, 0, 0, 0], 96, Rule::EmbeddedAddress),
+    v6([0, 0, 0, 0, 0, 0xffff, 0, 0], 96, Rule::EmbeddedAddress),
+    v6([0, 0, 0, 0, 0xffff, 0, 0, 0], 96, Rule::EmbeddedAddress),
+    // NAT64 (RFC 6052, RFC 8215).
+    v6([0x64, 0xff9b, 0, 0, 0, 0, 0, 0], 96, Rule::EmbeddedAddress),
+    v6([0x64, 0xff9b, 1, 0, 0, 0, 0, 0], 48, Rule::EmbeddedAddress),
+    // Teredo (RFC 4380), 6to4 (RFC 3056).
+    v6([0x2001, 0, 0, 0, 0, 0, 0, 0], 32, Rule::EmbeddedAddress),
+    v6([0x2002, 0, 0, 0, 0, 0, 0, 0], 16, Rule::EmbeddedAddress),
+    v6([0x2001, 2, 0, 0, 0, 0, 0, 0], 48, Rule::BenchmarkAddress),
+    v6([0x2001, 0xdb8, 0, 0, 0, 0, 0, 0], 32, Rule::DocumentationAddress),
+    // RFC 9637.
+    v6([0x3fff, 0, 0, 0, 0, 0, 0, 0], 20, Rule::DocumentationAddress),
+    // IETF protocol assignments (RFC 2928).
+    v6([0x2001, 0, 0, 0, 0, 0, 0, 0], 23, Rule::ReservedAddress),
+    v6([0xfe80, 0, 0, 0, 0, 0, 0, 0], 10, Rule::LinkLocalAddress),
+    // AWS; other clouds answer at the link-local addresses above.
+    v6([0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254], 128, Rule::MetadataAddress),
+    v6([0xfc00, 0, 0, 0, 0, 0, 0, 0], 7, Rule::UniqueLocalAddress),
+    v6([0xff00, 0, 0, 0, 0, 0, 0, 0], 8, Rule::MulticastAddress),
+];
+/// Site-local, deprecated (RFC 3879).
+const SITE_LOCAL: Range<Ipv6Addr> = v6([0xfec0, 0, 0, 0, 0, 0, 0, 0], 10, Rule::UniqueLocalAddress);
+/// The only range from which public addresses are assigned (RFC 4291 section 2.4, IANA).
+const GLOBAL_UNICAST: Range<Ipv6Addr> = v6([0x2000, 0, 0, 0, 0, 0, 0, 0], 3, Rule::ReservedAddress);
+
+/// The class of an address; `None` for public ones.
+pub(super) fn class(address: IpAddr) -> Option<Rule> {
+    match address {
+        IpAddr::V4(address) => V4.iter().find(|range| in_v4(address, range)).map(|range| range.2),
+        IpAddr::V6(address) => class_v6(address),
+    }
+}
+
+fn class_v6(address: Ipv6Addr) -> Option<Rule> {
+    let special = V6.iter().chain([&SITE_LOCAL]);
+    if let Some(range) = special.into_iter().find(|range| in_v6(address, range)) {
+        return Some(range.2);
+    }
+    if !in_v6(address, &GLOBAL_UNICAST) {
+        return Some(Rule::ReservedAddress);
+    }
+    is_isatap(address).then_some(Rule::EmbeddedAddress)
+}
+
+/// The IPv4 address that an IPv6 address carries, or the address itself.
+pub(super) fn unwrapped(address: IpAddr) -> IpAddr {
+    let IpAddr::V6(outer) = address else {
+        return address;
+    };
+    let [_, one, two, three, four, _, low, last] = outer.segments();
+    let embedded =
+        |high: u16, low: u16| IpAddr::V4(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)));
+    match class_v6(outer) {
+        Some(Rule::EmbeddedAddress) if in_v6(outer, &V6[8]) => embedded(one, two),
+        // Teredo inverts the bits of the client's address.
+        Some(Rule::EmbeddedAddress) if in_v6(outer, &V6[7]) => embedded(!low, !last),
+        // RFC 6052 section 2.2: behind a prefix of 48 bits the address goes around bits 64 to 71.
+        Some(Rule::EmbeddedAddress) if in_v6(outer, &V6[6]) && (low, last) == (0, 0) => {
+            embedded(three, four << 8 | outer.segments()[5] >> 8)
+        }
+        Some(Rule::EmbeddedAddress) => embedded(low, last),
+        _ => address,
+    }
+}
+
+/// An interface identifier that carries an IPv4 address (RFC 5214 section 6.1).
+fn is_isatap(address: Ipv6Addr) -> bool {
+    let [_, _, _, _, high, low, ..] = address.segments();
+    low == 0x5efe && matches!(high, 0 | 0x200)
+}
+
+fn in_v4(address: Ipv4Addr, (first, prefix, _): &Range<Ipv4Addr>) -> bool {
+    (address.to_bits() ^ first.to_bits()).leading_zeros() >= *prefix
+}
+
+fn in_v6(address: Ipv6Addr, (first, prefix, _): &Range<Ipv6Addr>) -> bool {
+    (address.to_bits() ^ first.to_bits()).leading_zeros() >= *prefix
+}

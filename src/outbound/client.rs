@@ -1,0 +1,216 @@
+//! The client itself.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::dns::Resolve;
+use reqwest::header::{
+    ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, HeaderMap, HeaderValue, LOCATION,
+};
+use reqwest::{Client, Response, StatusCode, Url, redirect, retry};
+use secrecy::{ExposeSecret, SecretString};
+use serde::Serialize;
+use tokio::time::timeout;
+
+use super::policy::Policy;
+use super::resolve::{CheckedResolver, SystemResolver};
+use super::rule::{Refusal, Rule};
+use super::{Answer, Limits, MAX_REDIRECTS, OutboundError, body};
+
+/// How the service introduces itself to feeds.
+const USER_AGENT: &str = concat!("threat-memory/", env!("CARGO_PKG_VERSION"));
+/// Longest cause of a failure that is repeated, in characters.
+const MAX_CAUSE: usize = 200;
+
+/// An HTTP client that connects only where its policy allows. It reuses connections; share one per policy.
+pub struct GuardedClient {
+    policy: Arc<Policy>,
+    limits: Limits,
+    http: Client,
+}
+
+impl GuardedClient {
+    /// # Errors
+    /// When TLS can't be set up on this machine.
+    pub fn new(policy: Policy, limits: Limits) -> Result<Self, OutboundError> {
+        Self::with_resolver(policy, limits, Arc::new(SystemResolver))
+    }
+
+    /// A client that resolves names with `resolver`. Its addresses are checked like those of the system's resolver.
+    ///
+    /// # Errors
+    /// When TLS can't be set up on this machine.
+    pub fn with_resolver(
+        policy: Policy,
+        limits: Limits,
+        resolver: Arc<dyn Resolve>,
+    ) -> Result<Self, OutboundError> {
+        let policy = Arc::new(policy);
+        let checked = CheckedResolver {
+            inner: resolver,
+            policy: Arc::clone(&policy),
+        };
+        let mut builder = Client::builder()
+            .connect_timeout(limits.connect_timeout)
+            // Followed by this client, which checks every step.
+            .redirect(redirect::Policy::none())
+            .referer(false)
+            .dns_resolver(Arc::new(checked));
+        if policy.is_public() {
+            // A proxy would resolve the name itself, and connect where it likes.
+            builder = builder.no_proxy().retry(retry::never()).user_agent(USER_AGENT);
+        }
+        let http = builder.build().map_err(|error| failed(&error))?;
+        Ok(Self { policy, limits, http })
+    }
+
+    /// Parses a URL and checks all rules that need no network.
+    ///
+    /// # Errors
+    /// The rule that the URL breaks.
+    pub fn check(&self, url: &str) -> Result<Url, Refusal> {
+        self.policy.check(url)
+    }
+
+    /// Reads a URL. Of `headers`, a client of [`Policy::public`] sends only those that can't be credentials. It follows
+    /// redirects; a client of [`Policy::configured`] returns them as answers.
+    ///
+    /// # Errors
+    /// [`OutboundError`]; an answer with an error status is none.
+    pub async fn get(&self, url: &Url, headers: HeaderMap) -> Result<Answer, OutboundError> {
+        within(self.limits.total_timeout, self.follow(url, headers)).await
+    }
+
+    async fn follow(&self, url: &Url, headers: HeaderMap) -> Result<Answer, OutboundError> {
+        let mut headers = self.policy.headers(headers);
+        if self.policy.is_public() {
+            headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+        }
+        let mut url = self.policy.check(url.as_str())?;
+        let mut redirects = 0;
+        loop {
+            let request = self.http.get(url.clone()).headers(headers.clone());
+            let response = request
+                .send()
+                .await
+                .map_err(|error| after(failed(&error), redirects))?;
+            let Some(location) = self.location(&response) else {
+                return self.answer(response).await;
+            };
+            if redirects == MAX_REDIRECTS {
+                let host = url.host_str().unwrap_or_default();
+                return Err(Refusal::new(Rule::TooManyRedirects, host).after(redirects).into());
+            }
+            redirects += 1;
+            let next = self.policy.next(&url, location.as_bytes());
+            url = next.map_err(|refusal| refusal.after(redirects))?;
+        }
+    }
+
+    /// Where a redirect leads, if it is to be followed.
+    fn location(&self, response: &Response) -> Option<HeaderValue> {
+        let follows = matches!(
+            response.status(),
+            StatusCode::MOVED_PERMANENTLY
+                | StatusCode::FOUND
+                | StatusCode::SEE_OTHER
+                | StatusCode::TEMPORARY_REDIRECT
+                | StatusCode::PERMANENT_REDIRECT
+        );
+        let location = response.headers().get(LOCATION);
+        location.filter(|_| follows && self.policy.is_public()).cloned()
+    }
+
+    /// Posts JSON to the configured endpoint, within `patience` and the client's own time-out. A client of
+    /// [`Policy::public`] refuses.
+    ///
+    /// # Errors
+    /// [`OutboundError`]; an answer with an error status is none.
+    pub async fn post_json(
+        &self,
+        url: &Url,
+        bearer: Option<&SecretString>,
+        body: &impl Serialize,
+        patience: Duration,
+    ) -> Result<Answer, OutboundError> {
+        if self.policy.is_public() {
+            let host = url.host_str().unwrap_or_default();
+            return Err(Refusal::new(Rule::Method, host).into());
+        }
+        let url = self.policy.check(url.as_str())?;
+        let mut request = self.http.post(url).json(body);
+        if let Some(key) = bearer {
+            let value = HeaderValue::try_from(format!("Bearer {}", key.expose_secret()));
+            let mut value =
+                value.map_err(|_| OutboundError::Broken("the key can't be sent in a header".into()))?;
+            value.set_sensitive(true);
+            request = request.header(AUTHORIZATION, value);
+        }
+        let exchange = async {
+            let response = request.send().await.map_err(|error| failed(&error))?;
+            self.answer(response).await
+        };
+        within(patience.min(self.limits.total_timeout), exchange).await
+    }
+
+    async fn answer(&self, mut response: Response) -> Result<Answer, OutboundError> {
+        let status = response.status();
+        let body = if status.is_success() || self.limits.error_bodies {
+            body::read(&mut response, self.limits.response_cap).await?
+        } else {
+            Default::default()
+        };
+        let mut headers = std::mem::take(response.headers_mut());
+        // They describe the body as it was sent.
+        if headers.remove(CONTENT_ENCODING).is_some() {
+            headers.remove(CONTENT_LENGTH);
+        }
+        Ok(Answer {
+            status,
+            headers,
+            body,
+        })
+    }
+}
+
+/// The one time-out of an exchange.
+async fn within(
+    limit: Duration,
+    exchange: impl Future<Output = Result<Answer, OutboundError>>,
+) -> Result<Answer, OutboundError> {
+    let ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+    timeout(limit, exchange)
+        .await
+        .unwrap_or(Err(OutboundError::Timeout { ms }))
+}
+
+/// What a failed exchange means. The resolver's refusal travels inside the error.
+pub(super) fn failed(error: &reqwest::Error) -> OutboundError {
+    let mut cause: &(dyn Error + 'static) = error;
+    loop {
+        if let Some(refusal) = cause.downcast_ref::<Refusal>() {
+            return refusal.clone().into();
+        }
+        let Some(next) = cause.source() else { break };
+        cause = next;
+    }
+    // Only the last cause is shown; the first one names the URL.
+    let cause = error.source().map_or_else(String::new, |_| cause.to_string());
+    let cause = cause
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(MAX_CAUSE)
+        .collect();
+    if error.is_connect() || error.is_timeout() {
+        return OutboundError::Unreachable(cause);
+    }
+    OutboundError::Broken(cause)
+}
+
+fn after(error: OutboundError, redirects: usize) -> OutboundError {
+    if let OutboundError::Refused(refusal) = error {
+        return refusal.after(redirects).into();
+    }
+    error
+}
