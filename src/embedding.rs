@@ -3,18 +3,24 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use secrecy::{ExposeSecret, SecretString};
+use reqwest::Url;
+use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 
 use crate::config::{EmbeddingProvider, EmbeddingSettings};
 use crate::domain::error::DomainError;
+use crate::outbound::{GuardedClient, Limits, OutboundError};
 use crate::search::{BuiltinEmbedder, EmbedError, Embedder};
 
 /// Time-out for embedding a query; after it the search uses keywords only.
 const QUERY_PATIENCE: Duration = Duration::from_secs(2);
 /// How long queries skip the endpoint after a slow failure.
 const REST: Duration = Duration::from_secs(10);
+/// Largest JSON text of one number of a vector, its separator included, in bytes.
+const NUMBER_BYTES: usize = 32;
+/// Largest answer without its numbers, in bytes.
+const FRAME_BYTES: usize = 1 << 20;
 
 /// Creates the embedder that the settings select.
 ///
@@ -41,7 +47,8 @@ pub fn embedder_of(
 struct HttpEmbedder {
     settings: EmbeddingSettings,
     key: Option<SecretString>,
-    client: reqwest::Client,
+    client: GuardedClient,
+    url: Url,
     runtime: Handle,
     /// Queries skip the endpoint until this time.
     resting: Mutex<Option<Instant>>,
@@ -69,31 +76,40 @@ impl HttpEmbedder {
         settings: EmbeddingSettings,
         key: Option<SecretString>,
         runtime: Handle,
-    ) -> Result<Self, reqwest::Error> {
-        let client = reqwest::Client::builder()
-            // The operator trusts this host only; a redirect must not send texts or the key elsewhere.
-            .redirect(reqwest::redirect::Policy::none())
-            .build()?;
+    ) -> Result<Self, OutboundError> {
+        let numbers = settings.batch.saturating_mul(settings.dimension);
+        let cap = numbers.saturating_mul(NUMBER_BYTES).saturating_add(FRAME_BYTES);
+        let limits = Limits {
+            // An error's body is never used.
+            error_bodies: false,
+            ..Limits::new(Duration::from_millis(settings.timeout_ms), cap)
+        };
+        let (client, url) = GuardedClient::of_endpoint(&settings.base_url, "embeddings", limits)?;
         Ok(Self {
             settings,
             key,
             client,
+            url,
             runtime,
             resting: Mutex::new(None),
         })
     }
 
-    async fn batch(&self, texts: &[&str], patience: Duration) -> Result<Vec<Vec<f32>>, reqwest::Error> {
-        let url = format!("{}/embeddings", self.settings.base_url.trim_end_matches('/'));
+    async fn batch(&self, texts: &[&str], patience: Duration) -> Result<Vec<Vec<f32>>, EmbedError> {
         let body = Request {
             model: &self.settings.model,
             input: texts,
         };
-        let mut request = self.client.post(url).timeout(patience).json(&body);
-        if let Some(key) = &self.key {
-            request = request.bearer_auth(key.expose_secret());
+        let posted = self
+            .client
+            .post_json(&self.url, self.key.as_ref(), &body, patience);
+        let answer = posted.await.map_err(|error| failed(&error.to_string()))?;
+        if !answer.status.is_success() {
+            let status = answer.status.as_u16();
+            return Err(failed(&format!("the endpoint answered with status {status}")));
         }
-        let response: Response = request.send().await?.error_for_status()?.json().await?;
+        let response: Response =
+            serde_json::from_slice(&answer.body).map_err(|error| failed(&error.to_string()))?;
         let mut items = response.data;
         items.sort_by_key(|item| item.index);
         Ok(items.into_iter().map(|item| item.embedding).collect())
@@ -101,12 +117,11 @@ impl HttpEmbedder {
 
     /// One vector per text. Call only from blocking threads, as it blocks on the runtime.
     fn vectors(&self, texts: &[&str], patience: Duration) -> Result<Vec<Vec<f32>>, EmbedError> {
-        let answer = self.runtime.block_on(self.batch(texts, patience));
-        let answer = answer.map_err(|error| EmbedError(Arc::from(error.without_url().to_string())))?;
+        let answer = self.runtime.block_on(self.batch(texts, patience))?;
         let dimension = self.settings.dimension;
         if answer.len() != texts.len() || answer.iter().any(|vector| vector.len() != dimension) {
             let rule = format!("expected {} vectors of {dimension} numbers", texts.len());
-            return Err(EmbedError(Arc::from(rule)));
+            return Err(failed(&rule));
         }
         self.rest(None);
         Ok(answer)
@@ -124,6 +139,10 @@ impl HttpEmbedder {
     fn patience(&self) -> Duration {
         Duration::from_millis(self.settings.timeout_ms)
     }
+}
+
+fn failed(why: &str) -> EmbedError {
+    EmbedError(Arc::from(why))
 }
 
 impl Embedder for HttpEmbedder {

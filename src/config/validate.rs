@@ -14,6 +14,7 @@ use super::{
 use crate::auth::{is_secret_name, password};
 use crate::domain::email::is_email;
 use crate::domain::permission::Tier;
+use crate::outbound::Policy;
 
 /// HS256 needs a key at least as long as the digest (RFC 7518 section 3.2).
 const SECRET_BYTES: usize = 32;
@@ -178,7 +179,8 @@ pub(super) fn endpoint(key: &str, url: &str) -> Result<(), ConfigError> {
     if url.query().is_some() || url.fragment().is_some() {
         return refuse("must not hold a query or fragment");
     }
-    Ok(())
+    let checked = Policy::configured(&url).check(url.as_str());
+    checked.map_or_else(|refusal| refuse(refusal.rule.demand()), |_| Ok(()))
 }
 
 pub(super) fn llm_rules(llm: &LlmSettings) -> Result<(), ConfigError> {

@@ -8,18 +8,18 @@ use std::time::{Duration, Instant};
 use chrono::DateTime;
 use metrics::counter;
 use reqwest::header::{HeaderMap, RETRY_AFTER};
-use reqwest::{Response, StatusCode, redirect};
-use secrecy::{ExposeSecret, SecretString};
+use reqwest::{StatusCode, Url};
+use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::prompt::Message;
 use crate::clock;
 use crate::config::LlmSettings;
+use crate::outbound::{GuardedClient, Limits, OutboundError, Refusal};
 
 /// Maximum size of a response in bytes.
 const MAX_RESPONSE: usize = 2 << 20;
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
 const MAX_PAUSE: Duration = Duration::from_secs(8);
 
@@ -28,6 +28,8 @@ const MAX_PAUSE: Duration = Duration::from_secs(8);
 pub enum LlmError {
     #[error("the endpoint can't be reached")]
     Unreachable,
+    #[error("the endpoint may not be connected to: {0}")]
+    Refused(Refusal),
     #[error("no answer within {0} ms")]
     Slow(u64),
     #[error("no time is left for this text")]
@@ -59,7 +61,7 @@ impl LlmError {
             Self::Status(status) => {
                 !(400..500).contains(status) || matches!(status, 401..=405 | 407 | 408 | 429)
             }
-            Self::Unreachable | Self::Slow(_) | Self::OutOfTime | Self::Broken => true,
+            Self::Unreachable | Self::Refused(_) | Self::Slow(_) | Self::OutOfTime | Self::Broken => true,
         }
     }
 }
@@ -75,9 +77,9 @@ pub struct Completion {
 /// Client of `POST {base_url}/chat/completions`.
 pub struct ChatClient {
     settings: LlmSettings,
-    url: String,
+    url: Url,
     key: Option<SecretString>,
-    http: reqwest::Client,
+    http: GuardedClient,
 }
 
 /// A failed attempt.
@@ -126,14 +128,14 @@ struct Content {
 
 impl ChatClient {
     /// # Errors
-    /// When TLS can't be set up on this machine.
-    pub fn new(settings: LlmSettings, key: Option<SecretString>) -> Result<Self, reqwest::Error> {
-        let http = reqwest::Client::builder()
-            .connect_timeout(CONNECT_TIMEOUT)
-            // The operator trusts this host only; a redirect must not send texts or the key elsewhere.
-            .redirect(redirect::Policy::none())
-            .build()?;
-        let url = format!("{}/chat/completions", settings.base_url.trim_end_matches('/'));
+    /// When the base URL is no endpoint of [`Policy::configured`](crate::outbound::Policy::configured), or TLS can't be set up on this machine.
+    pub fn new(settings: LlmSettings, key: Option<SecretString>) -> Result<Self, OutboundError> {
+        let limits = Limits {
+            // An error's body is never used.
+            error_bodies: false,
+            ..Limits::new(Duration::from_millis(settings.timeout_ms), MAX_RESPONSE)
+        };
+        let (http, url) = GuardedClient::of_endpoint(&settings.base_url, "chat/completions", limits)?;
         Ok(Self {
             settings,
             url,
@@ -187,50 +189,20 @@ impl ChatClient {
     }
 
     async fn attempt(&self, body: &Value, limit: Duration) -> Result<Completion, Failure> {
-        let mut request = self.http.post(&self.url).json(body);
-        if let Some(key) = &self.key {
-            request = request.bearer_auth(key.expose_secret());
+        let posted = self
+            .http
+            .post_json(&self.url, self.key.as_ref(), body, limit)
+            .await;
+        let answer = posted.map_err(failure_of)?;
+        if !answer.status.is_success() {
+            return Err(Failure {
+                error: LlmError::Status(answer.status.as_u16()),
+                retry: answer.status == StatusCode::TOO_MANY_REQUESTS || answer.status.is_server_error(),
+                after: retry_after(&answer.headers),
+            });
         }
-        let exchange = async {
-            let response = request.send().await.map_err(|error| failure_of(&error))?;
-            let status = response.status();
-            if status.is_success() {
-                return read(response).await;
-            }
-            let retry = status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error();
-            Err(Failure {
-                error: LlmError::Status(status.as_u16()),
-                retry,
-                after: retry_after(response.headers()),
-            })
-        };
-        let bytes = tokio::time::timeout(limit, exchange)
-            .await
-            .map_err(|_| Failure::passing(LlmError::Slow(millis(limit))))??;
-        completion(&bytes).ok_or_else(|| Failure::lasting(LlmError::NotACompletion))
+        completion(&answer.body).ok_or_else(|| Failure::lasting(LlmError::NotACompletion))
     }
-}
-
-async fn read(mut response: Response) -> Result<Vec<u8>, Failure> {
-    let too_large = || Failure::lasting(LlmError::TooLarge);
-    if response
-        .content_length()
-        .is_some_and(|length| length > MAX_RESPONSE as u64)
-    {
-        return Err(too_large());
-    }
-    let mut bytes = Vec::new();
-    while let Some(chunk) = response
-        .chunk()
-        .await
-        .map_err(|_| Failure::passing(LlmError::Broken))?
-    {
-        if bytes.len() + chunk.len() > MAX_RESPONSE {
-            return Err(too_large());
-        }
-        bytes.extend_from_slice(&chunk);
-    }
-    Ok(bytes)
 }
 
 fn completion(bytes: &[u8]) -> Option<Completion> {
@@ -243,11 +215,14 @@ fn completion(bytes: &[u8]) -> Option<Completion> {
     })
 }
 
-fn failure_of(error: &reqwest::Error) -> Failure {
-    if error.is_connect() || error.is_timeout() {
-        return Failure::passing(LlmError::Unreachable);
+fn failure_of(error: OutboundError) -> Failure {
+    match error {
+        OutboundError::Refused(refusal) => Failure::lasting(LlmError::Refused(refusal)),
+        OutboundError::Unreachable(_) => Failure::passing(LlmError::Unreachable),
+        OutboundError::Timeout { ms } => Failure::passing(LlmError::Slow(ms)),
+        OutboundError::TooLarge { .. } => Failure::lasting(LlmError::TooLarge),
+        OutboundError::Broken(_) => Failure::passing(LlmError::Broken),
     }
-    Failure::passing(LlmError::Broken)
 }
 
 /// Parses Retry-After (RFC 9110 section 10.2.3): seconds, or a date.
@@ -266,10 +241,6 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 fn backoff(tries: u32) -> Duration {
     let ceiling = FIRST_PAUSE.saturating_mul(1 << tries.min(10)).min(MAX_PAUSE);
     ceiling.mul_f64(rand::random_range(0.0..=1.0))
-}
-
-fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -44,6 +44,7 @@ pub use self::unite::unite;
 use crate::config::{LlmProvider, LlmSettings};
 use crate::domain::error::DomainError;
 use crate::domain::staging::SourceType;
+use crate::outbound::OutboundError;
 
 /// Chunks of one text that are requested concurrently.
 const PARALLEL: usize = 4;
@@ -87,8 +88,8 @@ pub fn model_of(
 
 impl LanguageModel {
     /// # Errors
-    /// When TLS can't be set up on this machine.
-    pub fn new(settings: LlmSettings, key: Option<SecretString>) -> Result<Self, reqwest::Error> {
+    /// As [`ChatClient::new`].
+    pub fn new(settings: LlmSettings, key: Option<SecretString>) -> Result<Self, OutboundError> {
         let client = Arc::new(ChatClient::new(settings.clone(), key)?);
         Ok(Self { client, settings })
     }

@@ -37,6 +37,18 @@ impl GuardedClient {
         Self::with_resolver(policy, limits, Arc::new(SystemResolver))
     }
 
+    /// A client of the endpoint at `base`, and the URL of `path` below it.
+    ///
+    /// # Errors
+    /// When the URL breaks a rule of [`Policy::configured`], or TLS can't be set up on this machine.
+    pub fn of_endpoint(base: &str, path: &str, limits: Limits) -> Result<(Self, Url), OutboundError> {
+        let url = format!("{}/{path}", base.trim_end_matches('/'));
+        let url = Url::parse(&url).map_err(|_| Refusal::new(Rule::InvalidUrl, ""))?;
+        let client = Self::new(Policy::configured(&url), limits)?;
+        let url = client.check(url.as_str())?;
+        Ok((client, url))
+    }
+
     /// A client that resolves names with `resolver`. Its addresses are checked like those of the system's resolver.
     ///
     /// # Errors
