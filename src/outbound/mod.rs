@@ -16,6 +16,8 @@ mod policy;
 mod resolve;
 mod rule;
 mod spelling;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 use std::time::Duration;
