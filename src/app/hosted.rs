@@ -53,6 +53,9 @@ impl Application {
         let recorder = telemetry::init_metrics().map_err(StartError::Setup)?;
         let runtime = Handle::current();
         let settings = Arc::new(settings);
+        if settings.feeds.local_development {
+            tracing::warn!("feeds.local_development is on: feeds may use HTTP and loopback addresses");
+        }
         let data_dir = settings.data_dir();
         let secret = secret(&settings)?;
         let store = open_store(&settings, &secret).await?;

@@ -52,9 +52,9 @@ pub(super) fn of_environment(
     };
     let mut found = Vec::new();
     if let Some(list) = text(ALLOWED_HOSTS)? {
-        let entries: Vec<&str> = list.split(',').map(str::trim).collect();
+        let entries = list.split(',').map(str::trim);
         // A comma at the end is no entry.
-        let entries: Vec<&str> = entries.into_iter().filter(|entry| !entry.is_empty()).collect();
+        let entries: Vec<&str> = entries.filter(|entry| !entry.is_empty()).collect();
         host_rules(ALLOWED_HOSTS, &entries)?;
         found.push(("feeds.allowed_hosts", json!(entries)));
     }
@@ -90,4 +90,101 @@ pub(super) fn feed_rules(feeds: &FeedSettings) -> Result<(), ConfigError> {
     within("feeds.max_pages", feeds.max_pages, 1..=1_000_000)?;
     within("feeds.concurrent_pulls", feeds.concurrent_pulls, 1..=64)?;
     within("feeds.answer_ms", feeds.answer_ms, 100..=600_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Flags, Settings};
+    use super::*;
+
+    fn of(name: &str, value: &str) -> Result<Vec<(&'static str, Value)>, ConfigError> {
+        of_environment(|asked| (asked == name).then(|| OsString::from(value)))
+    }
+
+    #[test]
+    fn nothing_may_be_pulled_unless_the_operator_says_so() {
+        let feeds = Settings::load(None, &Flags::default()).unwrap().feeds;
+        let want = FeedSettings {
+            allowed_hosts: Vec::new(),
+            local_development: false,
+            timeout_ms: 8_000,
+            response_kib: 512,
+            page_objects: 100,
+            max_pages: 10_000,
+            concurrent_pulls: 4,
+            answer_ms: 20_000,
+        };
+        assert_eq!(feeds, want);
+    }
+
+    #[test]
+    fn two_variables_need_no_section() {
+        let hosts = of(ALLOWED_HOSTS, "taxii.example.org, *.example.net:8443,").unwrap();
+        let want = json!(["taxii.example.org", "*.example.net:8443"]);
+        assert_eq!(hosts, [("feeds.allowed_hosts", want)]);
+        for (text, on) in [("true", true), ("1", true), ("False", false), ("off", false)] {
+            let switch = of(LOCAL_DEVELOPMENT, text).unwrap();
+            assert_eq!(switch, [("feeds.local_development", json!(on))]);
+        }
+        assert_eq!(of_environment(|_| Some(OsString::new())).unwrap(), []);
+        assert_eq!(of_environment(|_| None).unwrap(), []);
+        for (name, value, want) in [
+            (
+                ALLOWED_HOSTS,
+                "a.example.org,https://u:hunter2@b/",
+                "TAXII_ALLOWED_HOSTS: entry 2 must be a host name",
+            ),
+            (
+                ALLOWED_HOSTS,
+                "*.com",
+                "TAXII_ALLOWED_HOSTS: entry 1 must not allow all names of a public suffix",
+            ),
+            (
+                LOCAL_DEVELOPMENT,
+                "hunter2",
+                "THREAT_MEMORY_LOCAL_DEVELOPMENT: must be true or false",
+            ),
+        ] {
+            let error = of(name, value).unwrap_err().to_string();
+            assert!(error.contains(want) && !error.contains("hunter2"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_bad_setting_is_named_with_its_key_and_rule() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("c.toml");
+        for (text, want) in [
+            (
+                "allowed_hosts = [\"a.example.org\", \"http://x\"]",
+                "feeds.allowed_hosts: entry 2 must be a host name",
+            ),
+            (
+                "allowed_hosts = [\"127.1\"]",
+                "feeds.allowed_hosts: entry 1 must be a host name",
+            ),
+            ("allowed_hosts = [\"*\"]", "feeds.allowed_hosts: entry 1 must be"),
+            ("allowed_hosts = \"a\"", "feeds.allowed_hosts: "),
+            ("local_development = 1", "feeds.local_development: "),
+            ("timeout_ms = 99", "feeds.timeout_ms: must be from 100 to 600000"),
+            ("response_kib = 0", "feeds.response_kib: must be from 1 to 65536"),
+            ("page_objects = 0", "feeds.page_objects: must be from 1 to"),
+            ("max_pages = 0", "feeds.max_pages: must be from 1 to"),
+            (
+                "concurrent_pulls = 0",
+                "feeds.concurrent_pulls: must be from 1 to 64",
+            ),
+            ("answer_ms = 1", "feeds.answer_ms: must be from 100 to"),
+            ("hosts = []", "hosts"),
+        ] {
+            std::fs::write(&file, format!("[feeds]\n{text}")).unwrap();
+            let error = Settings::load(Some(&file), &Flags::default()).unwrap_err();
+            assert!(error.to_string().contains(want), "{text} gave {error}");
+        }
+        let text = "[llm]\nprovider = \"openai\"\nmodel = \"m\"\nbase_url = \"http://169.254.169.254/v1\"";
+        std::fs::write(&file, text).unwrap();
+        let error = Settings::load(Some(&file), &Flags::default()).unwrap_err();
+        let want = "llm.base_url: must not lead to a cloud's metadata address";
+        assert!(error.to_string().contains(want), "{error}");
+    }
 }

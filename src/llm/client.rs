@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::prompt::Message;
 use crate::clock;
 use crate::config::LlmSettings;
-use crate::outbound::{GuardedClient, Limits, OutboundError, Refusal};
+use crate::outbound::{GuardedClient, Limits, OutboundError, Rule};
 
 /// Maximum size of a response in bytes.
 const MAX_RESPONSE: usize = 2 << 20;
@@ -28,8 +28,9 @@ const MAX_PAUSE: Duration = Duration::from_secs(8);
 pub enum LlmError {
     #[error("the endpoint can't be reached")]
     Unreachable,
-    #[error("the endpoint may not be connected to: {0}")]
-    Refused(Refusal),
+    /// The host is withheld: users see this text.
+    #[error("the endpoint's address is refused ({0})")]
+    Refused(Rule),
     #[error("no answer within {0} ms")]
     Slow(u64),
     #[error("no time is left for this text")]
@@ -217,7 +218,7 @@ fn completion(bytes: &[u8]) -> Option<Completion> {
 
 fn failure_of(error: OutboundError) -> Failure {
     match error {
-        OutboundError::Refused(refusal) => Failure::lasting(LlmError::Refused(refusal)),
+        OutboundError::Refused(refusal) => Failure::lasting(LlmError::Refused(refusal.rule)),
         OutboundError::Unreachable(_) => Failure::passing(LlmError::Unreachable),
         OutboundError::Timeout { ms } => Failure::passing(LlmError::Slow(ms)),
         OutboundError::TooLarge { .. } => Failure::lasting(LlmError::TooLarge),

@@ -54,6 +54,7 @@ fn what_holds_for_one_question_only_is_no_outage() {
         (LlmError::Status(503), true),
         (LlmError::Slow(1), true),
         (LlmError::Unreachable, true),
+        (LlmError::Refused(Rule::LinkLocalAddress), true),
     ] {
         assert_eq!(error.is_outage(), outage, "{error}");
     }

@@ -278,3 +278,34 @@ async fn no_credential_is_sent_on_any_step() {
     assert_eq!(refusal(posted).rule, Rule::Method);
     assert_eq!(server.connections(), 2);
 }
+
+/// Runs another test of this file in a process of its own, as variables belong to the process.
+#[tokio::test]
+async fn no_proxy_of_the_environment_is_used() {
+    let proxy = Server::start(vec![vec![answer("502 Bad Gateway", b"")]]).await;
+    let url = format!("http://{}", proxy.address);
+    let mut test = tokio::process::Command::new(std::env::current_exe().unwrap());
+    test.args([
+        "--exact",
+        "outbound::tests::redirects::five_redirects_are_followed_and_six_are_not",
+    ]);
+    for name in [
+        "http_proxy",
+        "HTTP_PROXY",
+        "https_proxy",
+        "HTTPS_PROXY",
+        "all_proxy",
+        "ALL_PROXY",
+    ] {
+        test.env(name, &url);
+    }
+    let output = test
+        .env_remove("no_proxy")
+        .env_remove("NO_PROXY")
+        .output()
+        .await
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}");
+    assert_eq!(proxy.connections(), 0);
+}

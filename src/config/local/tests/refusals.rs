@@ -222,6 +222,10 @@ fn keys_that_nobody_can_send_and_addresses_that_nobody_can_reach_are_refused() {
             "llm.base_url",
         ),
         (
+            json!({"llm.provider": "openai", "llm.model": "m", "llm.base_url": "http://169.254.169.254/v1"}),
+            "llm.base_url",
+        ),
+        (
             json!({"web.max_content_chars": 5000, "web.body_limit": 4096}),
             "web.max_content_chars",
         ),
