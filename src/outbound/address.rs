@@ -43,19 +43,24 @@ const V4: [Range<Ipv4Addr>; 20] = [
     v4(240, 0, 0, 0, 4, Rule::ReservedAddress),
 ];
 
-const V6: [Range<Ipv6Addr>; 17] = [
+/// NAT64 with prefixes of one's own (RFC 8215).
+const LOCAL_NAT64: Range<Ipv6Addr> = v6([0x64, 0xff9b, 1, 0, 0, 0, 0, 0], 48, Rule::EmbeddedAddress);
+/// RFC 4380.
+const TEREDO: Range<Ipv6Addr> = v6([0x2001, 0, 0, 0, 0, 0, 0, 0], 32, Rule::EmbeddedAddress);
+/// RFC 3056.
+const SIX_TO_FOUR: Range<Ipv6Addr> = v6([0x2002, 0, 0, 0, 0, 0, 0, 0], 16, Rule::EmbeddedAddress);
+const V6: [Range<Ipv6Addr>; 18] = [
     v6([0, 0, 0, 0, 0, 0, 0, 0], 128, Rule::UnspecifiedAddress),
     v6([0, 0, 0, 0, 0, 0, 0, 1], 128, Rule::LoopbackAddress),
     // IPv4-compatible, mapped (RFC 4291 section 2.5.5) and translated (RFC 2765).
     v6([0, 0, 0, 0, 0, 0, 0, 0], 96, Rule::EmbeddedAddress),
     v6([0, 0, 0, 0, 0, 0xffff, 0, 0], 96, Rule::EmbeddedAddress),
     v6([0, 0, 0, 0, 0xffff, 0, 0, 0], 96, Rule::EmbeddedAddress),
-    // NAT64 (RFC 6052, RFC 8215).
+    // NAT64 (RFC 6052).
     v6([0x64, 0xff9b, 0, 0, 0, 0, 0, 0], 96, Rule::EmbeddedAddress),
-    v6([0x64, 0xff9b, 1, 0, 0, 0, 0, 0], 48, Rule::EmbeddedAddress),
-    // Teredo (RFC 4380), 6to4 (RFC 3056).
-    v6([0x2001, 0, 0, 0, 0, 0, 0, 0], 32, Rule::EmbeddedAddress),
-    v6([0x2002, 0, 0, 0, 0, 0, 0, 0], 16, Rule::EmbeddedAddress),
+    LOCAL_NAT64,
+    TEREDO,
+    SIX_TO_FOUR,
     v6([0x2001, 2, 0, 0, 0, 0, 0, 0], 48, Rule::BenchmarkAddress),
     v6([0x2001, 0xdb8, 0, 0, 0, 0, 0, 0], 32, Rule::DocumentationAddress),
     // RFC 9637.
@@ -66,10 +71,10 @@ const V6: [Range<Ipv6Addr>; 17] = [
     // AWS; other clouds answer at the link-local addresses above.
     v6([0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254], 128, Rule::MetadataAddress),
     v6([0xfc00, 0, 0, 0, 0, 0, 0, 0], 7, Rule::UniqueLocalAddress),
+    // Site-local, deprecated (RFC 3879).
+    v6([0xfec0, 0, 0, 0, 0, 0, 0, 0], 10, Rule::UniqueLocalAddress),
     v6([0xff00, 0, 0, 0, 0, 0, 0, 0], 8, Rule::MulticastAddress),
 ];
-/// Site-local, deprecated (RFC 3879).
-const SITE_LOCAL: Range<Ipv6Addr> = v6([0xfec0, 0, 0, 0, 0, 0, 0, 0], 10, Rule::UniqueLocalAddress);
 /// The only range from which public addresses are assigned (RFC 4291 section 2.4, IANA).
 const GLOBAL_UNICAST: Range<Ipv6Addr> = v6([0x2000, 0, 0, 0, 0, 0, 0, 0], 3, Rule::ReservedAddress);
 
@@ -82,8 +87,7 @@ pub(super) fn class(address: IpAddr) -> Option<Rule> {
 }
 
 fn class_v6(address: Ipv6Addr) -> Option<Rule> {
-    let special = V6.iter().chain([&SITE_LOCAL]);
-    if let Some(range) = special.into_iter().find(|range| in_v6(address, range)) {
+    if let Some(range) = V6.iter().find(|range| in_v6(address, range)) {
         return Some(range.2);
     }
     if !in_v6(address, &GLOBAL_UNICAST) {
@@ -97,20 +101,24 @@ pub(super) fn unwrapped(address: IpAddr) -> IpAddr {
     let IpAddr::V6(outer) = address else {
         return address;
     };
-    let [_, one, two, three, four, _, low, last] = outer.segments();
+    if class_v6(outer) != Some(Rule::EmbeddedAddress) {
+        return address;
+    }
+    let [_, one, two, three, four, five, low, last] = outer.segments();
     let embedded =
         |high: u16, low: u16| IpAddr::V4(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)));
-    match class_v6(outer) {
-        Some(Rule::EmbeddedAddress) if in_v6(outer, &V6[8]) => embedded(one, two),
-        // Teredo inverts the bits of the client's address.
-        Some(Rule::EmbeddedAddress) if in_v6(outer, &V6[7]) => embedded(!low, !last),
-        // RFC 6052 section 2.2: behind a prefix of 48 bits the address goes around bits 64 to 71.
-        Some(Rule::EmbeddedAddress) if in_v6(outer, &V6[6]) && (low, last) == (0, 0) => {
-            embedded(three, four << 8 | outer.segments()[5] >> 8)
-        }
-        Some(Rule::EmbeddedAddress) => embedded(low, last),
-        _ => address,
+    if in_v6(outer, &SIX_TO_FOUR) {
+        return embedded(one, two);
     }
+    if in_v6(outer, &TEREDO) {
+        // The bits of the client's address are inverted.
+        return embedded(!low, !last);
+    }
+    if in_v6(outer, &LOCAL_NAT64) && (low, last) == (0, 0) {
+        // RFC 6052 section 2.2: behind a prefix of 48 bits the address goes around bits 64 to 71.
+        return embedded(three, four << 8 | five >> 8);
+    }
+    embedded(low, last)
 }
 
 /// An interface identifier that carries an IPv4 address (RFC 5214 section 6.1).

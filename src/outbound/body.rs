@@ -8,7 +8,7 @@ use reqwest::Response;
 use reqwest::header::{CONTENT_ENCODING, HeaderMap};
 
 use super::OutboundError;
-use super::client::failed;
+use super::client::root_cause;
 
 /// What gzip adds to data that can't be compressed (RFC 1951 section 3.2.4), and its header. Without a limit on
 /// compressed bytes, empty blocks could be sent for ever.
@@ -57,7 +57,7 @@ impl Sink {
             (b"" | b"identity", None) => Ok(Self::Plain(capped)),
             // RFC 9110 section 8.4.1.3: x-gzip is an alias.
             (b"gzip" | b"x-gzip", None) => Ok(Self::Gzip(Box::new(MultiGzDecoder::new(capped)), 0)),
-            _ => Err(broken("its Content-Encoding is not gzip")),
+            _ => Err(broken("the Content-Encoding is not gzip")),
         }
     }
 
@@ -84,7 +84,7 @@ impl Sink {
         if capped.exceeded {
             return too_large(capped);
         }
-        broken("it is not valid gzip")
+        broken("the body is not valid gzip")
     }
 
     /// The whole body. An empty one counts as whole with every coding.
@@ -125,7 +125,11 @@ pub(super) async fn read(response: &mut Response, cap: usize) -> Result<Bytes, O
     {
         return Err(OutboundError::TooLarge { cap_bytes: cap });
     }
-    while let Some(chunk) = response.chunk().await.map_err(|error| failed(&error))? {
+    while let Some(chunk) = response
+        .chunk()
+        .await
+        .map_err(|error| broken(&root_cause(&error)))?
+    {
         sink.write(&chunk)?;
     }
     sink.finish()

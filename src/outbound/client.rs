@@ -199,25 +199,28 @@ async fn within(
 
 /// What a failed exchange means. The resolver's refusal travels inside the error.
 pub(super) fn failed(error: &reqwest::Error) -> OutboundError {
-    let mut cause: &(dyn Error + 'static) = error;
-    loop {
-        if let Some(refusal) = cause.downcast_ref::<Refusal>() {
+    let mut cause = error.source();
+    while let Some(at) = cause {
+        if let Some(refusal) = at.downcast_ref::<Refusal>() {
             return refusal.clone().into();
         }
-        let Some(next) = cause.source() else { break };
-        cause = next;
+        cause = at.source();
     }
-    // Only the last cause is shown; the first one names the URL.
-    let cause = error.source().map_or_else(String::new, |_| cause.to_string());
-    let cause = cause
-        .chars()
-        .filter(|c| !c.is_control())
-        .take(MAX_CAUSE)
-        .collect();
     if error.is_connect() || error.is_timeout() {
-        return OutboundError::Unreachable(cause);
+        return OutboundError::Unreachable(root_cause(error));
     }
-    OutboundError::Broken(cause)
+    OutboundError::Broken(root_cause(error))
+}
+
+/// The last of the causes of an error. The first one names the URL.
+pub(super) fn root_cause(error: &reqwest::Error) -> String {
+    let mut cause = error.source();
+    while let Some(next) = cause.and_then(Error::source) {
+        cause = Some(next);
+    }
+    let text = cause.map_or_else(|| "no cause is known".to_owned(), ToString::to_string);
+    let shown = text.chars().filter(|c| !c.is_control());
+    shown.take(MAX_CAUSE).collect()
 }
 
 fn after(error: OutboundError, redirects: usize) -> OutboundError {

@@ -73,7 +73,7 @@ pub enum OutboundError {
     #[error("the answer is larger than {cap_bytes} bytes")]
     TooLarge { cap_bytes: usize },
     /// The exchange began and failed: the connection broke, or the answer is not HTTP or not gzip.
-    #[error("the exchange broke off: {0}")]
+    #[error("the exchange failed: {0}")]
     Broken(String),
 }
 

@@ -76,26 +76,28 @@ impl Policy {
                 hosts,
                 local_development,
             } => self.check_public(text, hosts, *local_development),
-            Kind::Configured { scheme, host, port } => {
-                let url = Url::parse(text).map_err(|_| Refusal::new(Rule::InvalidUrl, ""))?;
-                let shown = url.host_str().unwrap_or_default();
-                let refuse = |rule| Err(Refusal::new(rule, shown));
-                if !matches!(url.scheme(), "http" | "https") {
-                    return refuse(Rule::Scheme);
-                }
-                if !url.username().is_empty() || url.password().is_some() {
-                    return refuse(Rule::Userinfo);
-                }
-                if url.port() == Some(0) {
-                    return refuse(Rule::Port);
-                }
-                if (url.scheme(), shown, url.port_or_known_default()) != (scheme, host, *port) {
-                    return refuse(Rule::OtherEndpoint);
-                }
-                self.check_literal(&url)?;
-                Ok(url)
-            }
+            Kind::Configured { scheme, host, port } => self.check_configured(text, (scheme, host, *port)),
         }
+    }
+
+    fn check_configured(&self, text: &str, endpoint: (&str, &str, Option<u16>)) -> Result<Url, Refusal> {
+        let url = Url::parse(text).map_err(|_| Refusal::new(Rule::InvalidUrl, ""))?;
+        let host = url.host_str().unwrap_or_default();
+        let refuse = |rule| Err(Refusal::new(rule, host));
+        if !matches!(url.scheme(), "http" | "https") {
+            return refuse(Rule::Scheme);
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return refuse(Rule::Userinfo);
+        }
+        if url.port() == Some(0) {
+            return refuse(Rule::Port);
+        }
+        if (url.scheme(), host, url.port_or_known_default()) != endpoint {
+            return refuse(Rule::OtherEndpoint);
+        }
+        self.check_literal(&url)?;
+        Ok(url)
     }
 
     fn check_public(&self, text: &str, hosts: &[HostPattern], local: bool) -> Result<Url, Refusal> {

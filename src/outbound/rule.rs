@@ -121,7 +121,7 @@ impl fmt::Display for Rule {
     }
 }
 
-/// A destination that the policy forbids. Nothing was sent to it.
+/// A destination that the policy forbids.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub struct Refusal {
     /// The rule that the destination breaks.

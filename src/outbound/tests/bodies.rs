@@ -134,7 +134,7 @@ async fn what_is_not_whole_or_not_gzip_is_broken() {
     for end in [1, 5, 10, whole.len() / 2, whole.len() - 8, whole.len() - 1] {
         assert_eq!(
             broken(fetch(vec![answer(GZIP, &whole[..end])]).await),
-            "it is not valid gzip",
+            "the body is not valid gzip",
             "{end}"
         );
     }
@@ -143,11 +143,11 @@ async fn what_is_not_whole_or_not_gzip_is_broken() {
     damaged[checksum] ^= 1;
     assert_eq!(
         broken(fetch(vec![answer(GZIP, &damaged)]).await),
-        "it is not valid gzip"
+        "the body is not valid gzip"
     );
     assert_eq!(
         broken(fetch(vec![answer(GZIP, b"{\"objects\": []}")]).await),
-        "it is not valid gzip"
+        "the body is not valid gzip"
     );
     for coding in [
         "br",
@@ -159,7 +159,7 @@ async fn what_is_not_whole_or_not_gzip_is_broken() {
         let head = format!("200 OK\r\nContent-Encoding: {coding}");
         assert_eq!(
             broken(fetch(vec![answer(&head, &whole)]).await),
-            "its Content-Encoding is not gzip"
+            "the Content-Encoding is not gzip"
         );
     }
 }
