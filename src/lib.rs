@@ -15,6 +15,7 @@
 //! - [`outbound`]: the guarded client of all outgoing HTTP requests.
 //! - [`llm`]: extraction and answers by a language model, over any OpenAI-compatible endpoint.
 //! - [`local`]: the local memory without HTTP, usable as a library: its actors behind [`MemoryManager`].
+//! - [`taxii`]: reads the objects of a TAXII 2.1 collection, page by page.
 //! - [`http`]: the APIs; thin handlers.
 //! - [`auth`]: passwords, tokens, API keys.
 //! - [`config`]: settings and their validation.
@@ -42,6 +43,7 @@ pub mod local;
 pub mod outbound;
 pub mod search;
 pub mod store;
+pub mod taxii;
 pub mod telemetry;
 
 pub use domain::memory::synthesis::SynthesisFormat;
