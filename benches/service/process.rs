@@ -24,6 +24,11 @@ pub struct Service {
 impl Service {
     /// Starts the program on `dir`; also returns the time until its first healthy response.
     pub async fn start(dir: &Path) -> Fallible<(Self, Duration)> {
+        Self::start_with(dir, &[]).await
+    }
+
+    /// As `start`, with further environment variables.
+    pub async fn start_with(dir: &Path, variables: &[(&str, &str)]) -> Fallible<(Self, Duration)> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_threat-memory"));
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("THREAT_MEMORY_") {
@@ -38,6 +43,7 @@ impl Service {
             .env("THREAT_MEMORY_LIMITS__TIERS__PILOT", "100000000")
             .env("THREAT_MEMORY_ADMIN_EMAIL", EMAIL)
             .env("THREAT_MEMORY_ADMIN_PASSWORD", PASSWORD)
+            .envs(variables.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped());

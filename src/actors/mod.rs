@@ -13,6 +13,8 @@ pub mod rate_limiter;
 pub mod retention;
 pub mod roster;
 pub mod staging;
+pub mod taxii_puller;
 pub mod telemetry_tailer;
+mod turns;
 pub mod worker;
 pub mod write_semaphore;

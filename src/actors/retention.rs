@@ -1,4 +1,4 @@
-//! Retention sweeper: removes expired recall sessions and finished staging batches once an hour.
+//! Retention sweeper: removes expired recall sessions and finished batches once an hour.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,6 +34,7 @@ async fn sweep(store: &Store, retention: &RetentionSettings, now: DateTime<Utc>)
     }
     if let Some(before) = end_of_period(now, retention.finished_batch_days) {
         report("staging_batch", store.sweep_batches(before).await?);
+        report("feed_batch", store.sweep_feed_batches(before).await?);
     }
     Ok(())
 }

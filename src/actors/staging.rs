@@ -6,16 +6,16 @@
 
 mod preview;
 
-use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, PoisonError, Weak};
+use std::collections::HashSet;
+use std::sync::Arc;
 
-use tokio::sync::Mutex;
 use uuid::Uuid;
 
 pub use self::preview::Preview;
 use super::audit_writer::{AuditHandle, Chain};
 use super::extractor::ExtractorHandle;
 use super::graph_store::{CommitStaged, GraphHandle};
+use super::turns::Turns;
 use super::worker::{Access, ActorCore, Party, Work, WorkerHandle};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
@@ -139,8 +139,8 @@ pub struct StagingCore {
     extractor: ExtractorHandle,
     graph: GraphHandle,
     audit: AuditHandle,
-    /// One lock per batch being worked on, and per session to which a text is being added.
-    locks: std::sync::Mutex<HashMap<Uuid, Weak<Mutex<()>>>>,
+    /// Turns at batches, and at sessions to which texts are added.
+    turns: Turns,
 }
 
 impl ActorCore for StagingCore {
@@ -160,7 +160,7 @@ impl StagingCore {
             extractor,
             graph,
             audit,
-            locks: std::sync::Mutex::default(),
+            turns: Turns::default(),
         }
     }
 
@@ -200,25 +200,13 @@ impl StagingCore {
     }
 
     async fn commit_batch(&self, message: CommitBatch) -> Result<CommitResult, DomainError> {
-        let lock = self.lock_of(message.batch);
-        let _alone = lock.lock().await;
+        let _turn = self.turns.take(message.batch).await;
         self.graph
             .call(CommitStaged {
                 by: message.by,
                 batch: message.batch,
             })
             .await
-    }
-
-    fn lock_of(&self, id: Uuid) -> Arc<Mutex<()>> {
-        let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
-        locks.retain(|_, lock| lock.strong_count() > 0);
-        if let Some(lock) = locks.get(&id).and_then(Weak::upgrade) {
-            return lock;
-        }
-        let lock = Arc::new(Mutex::new(()));
-        locks.insert(id, Arc::downgrade(&lock));
-        lock
     }
 
     async fn chain(&self, entry: AuditEntry) {

@@ -21,6 +21,7 @@ use crate::actors::rate_limiter::RateLimiter;
 use crate::actors::retention;
 use crate::actors::roster::Roster;
 use crate::actors::staging::StagingCore;
+use crate::actors::taxii_puller::TaxiiPullerCore;
 use crate::actors::worker::ActorCore;
 use crate::auth::token::Tokens;
 use crate::capacity::Budget;
@@ -29,8 +30,9 @@ use crate::domain::stix::ingest::Defaults;
 use crate::domain::tlp::Tlp;
 use crate::http::{AppState, hosted};
 use crate::lifecycle::{self, closed, drain, keep, stored_secret};
+use crate::outbound::{GuardedClient, Policy};
 use crate::search::{IndexSettings, SearchIndex};
-use crate::store::Store;
+use crate::store::{StixOrigin, Store};
 use crate::{clock, embedding, llm, telemetry};
 
 /// The hosted service, started.
@@ -38,6 +40,7 @@ pub struct Application {
     state: AppState,
     store: Arc<Store>,
     core: Arc<GraphCore>,
+    pulls: Arc<TaxiiPullerCore>,
     listening: Listening,
     background: Vec<JoinHandle<()>>,
     first_admin: Option<FirstAdmin>,
@@ -65,9 +68,10 @@ impl Application {
             settings.admin_password.as_ref(),
         )
         .await?;
+        let shared_store = settings.storage.url.starts_with("ws");
         let surroundings = Surroundings {
             remote_model: settings.embedding.provider != EmbeddingProvider::Builtin,
-            shared_store: settings.storage.url.starts_with("ws"),
+            shared_store,
             fill_interval: Duration::from_secs(settings.embedding.fill_seconds),
             idle_writer: Duration::from_secs(settings.search.idle_writer_seconds),
         };
@@ -114,6 +118,18 @@ impl Application {
             audit.clone(),
         ));
         let staging = roster.worker(&staging);
+        let feeds = &settings.feeds;
+        let client = GuardedClient::new(Policy::public(feeds), feeds.into())
+            .map_err(|error| StartError::Setup(format!("feeds: {error}")))?;
+        let pulls = Arc::new(TaxiiPullerCore::new(
+            Arc::clone(&store),
+            graph.clone(),
+            audit.clone(),
+            client,
+            feeds.clone(),
+            shared_store,
+        ));
+        let puller = roster.worker(&pulls);
         if let Some((name, _)) = actors.sections().find(|(name, _)| !roster.has(name)) {
             return Err(StartError::Setup(format!(
                 "actors.{name}: there is no actor of this name"
@@ -124,6 +140,7 @@ impl Application {
             settings: Arc::clone(&settings),
             graph,
             staging,
+            puller,
             identity,
             audit,
             limiter,
@@ -145,6 +162,7 @@ impl Application {
             state,
             store,
             core,
+            pulls,
             listening,
             background,
             first_admin,
@@ -174,7 +192,7 @@ impl Application {
     /// Stops accepting, lets requests in flight finish, drains the audit writer and closes the store.
     pub async fn stop(self) {
         let deadline = Duration::from_secs(self.state.settings.server.drain_seconds);
-        self.listening.stop(deadline).await;
+        tokio::join!(self.listening.stop(deadline), self.pulls.stop(deadline));
         drain(&self.state.audit, deadline).await;
         for task in &self.background {
             task.abort();
@@ -204,6 +222,7 @@ async fn load_demo(store: &Store, state: &AppState) -> Result<(), StartError> {
             by,
             objects: objects.into(),
             defaults,
+            origin: StixOrigin::default(),
         })
         .await?;
     tracing::info!(nodes = done.result.nodes_created, "public demo workspace loaded");

@@ -111,7 +111,7 @@ mod tests {
             response_kib: 512,
             page_objects: 100,
             max_pages: 10_000,
-            concurrent_pulls: 4,
+            concurrent_pulls: 32,
             answer_ms: 20_000,
         };
         assert_eq!(feeds, want);

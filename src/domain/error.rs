@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use uuid::Uuid;
+
 /// What went wrong, in words for the client. Code decides by [`DomainError::kind`].
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum DomainError {
@@ -51,6 +53,13 @@ pub enum DomainError {
         "the storage can't be written (is the disk full?); writes are refused until the service is restarted"
     )]
     StorageFailed,
+    /// A threat feed could not be pulled; `batch` keeps what was staged before.
+    #[error("the pull failed: {what}")]
+    PullFailed {
+        failure: PullFailure,
+        what: String,
+        batch: Option<Uuid>,
+    },
     /// The external database did not answer.
     #[error(
         "the database can't be reached; what was sent may or may not have taken effect, and can be sent again"
@@ -59,6 +68,17 @@ pub enum DomainError {
     /// The client sees `what`; `cause` is only logged.
     #[error("{what}")]
     Internal { what: &'static str, cause: String },
+}
+
+/// Who has to act on a failed pull.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PullFailure {
+    /// The operator: the address is against the rules for outgoing requests.
+    Refused,
+    /// The far side, which failed or does not speak TAXII 2.1.
+    FarSide,
+    /// Nobody yet: the far side took too long.
+    Slow,
 }
 
 /// The closed set of failure kinds; every API has a status for each.
@@ -74,6 +94,10 @@ pub enum ErrorKind {
     InvalidBundle,
     RateLimited,
     Unavailable,
+    /// A server that this one depends on failed.
+    FarSide,
+    /// A server that this one depends on took too long.
+    FarSideSlow,
     Internal,
 }
 
@@ -109,6 +133,11 @@ impl DomainError {
             Self::Busy { .. } | Self::Timeout { .. } | Self::StorageFailed | Self::StorageUnreachable => {
                 ErrorKind::Unavailable
             }
+            Self::PullFailed { failure, .. } => match failure {
+                PullFailure::Refused => ErrorKind::Invalid,
+                PullFailure::FarSide => ErrorKind::FarSide,
+                PullFailure::Slow => ErrorKind::FarSideSlow,
+            },
             Self::Internal { .. } => ErrorKind::Internal,
         }
     }

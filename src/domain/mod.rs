@@ -8,6 +8,7 @@ pub mod draft;
 pub mod email;
 pub mod error;
 pub mod extraction;
+pub mod feed;
 pub mod items;
 pub mod label;
 pub mod memory;

@@ -23,3 +23,12 @@ pub fn unpack(bytes: &[u8]) -> Result<Map<String, Value>, String> {
     let text = lz4_flex::decompress_size_prepended(bytes).map_err(|error| error.to_string())?;
     serde_json::from_slice(&text).map_err(|error| error.to_string())
 }
+
+/// Size of a packed object's JSON text in bytes.
+pub fn unpacked_size(packed: &[u8]) -> usize {
+    // The length that `compress_prepend_size` writes first.
+    let length = packed.first_chunk::<4>();
+    length.map_or(0, |length| {
+        usize::try_from(u32::from_le_bytes(*length)).unwrap_or(usize::MAX)
+    })
+}

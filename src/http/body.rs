@@ -32,6 +32,18 @@ pub async fn json<T: DeserializeOwned>(payload: web::Payload, limit: usize) -> R
     parse(&bytes)
 }
 
+/// [`json`] for a body that may be left out: an empty one is `{}`.
+///
+/// # Errors
+/// As [`json`].
+pub async fn json_or_empty<T: DeserializeOwned>(
+    payload: web::Payload,
+    limit: usize,
+) -> Result<T, DomainError> {
+    let bytes = read(payload, limit, None).await?;
+    parse(if bytes.is_empty() { b"{}" } else { &bytes })
+}
+
 /// Reads a body of at most `limit` bytes and passes it to `parse`. The caller must keep the returned load alive for as
 /// long as the parsed value, so that the bytes stay counted while they occupy memory.
 ///

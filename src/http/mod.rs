@@ -19,6 +19,7 @@ use crate::actors::graph_store::GraphHandle;
 use crate::actors::identity::IdentityHandle;
 use crate::actors::rate_limiter::RateLimiterHandle;
 use crate::actors::staging::StagingHandle;
+use crate::actors::taxii_puller::PullerHandle;
 use crate::capacity::Budget;
 use crate::config::Settings;
 
@@ -28,6 +29,7 @@ pub struct AppState {
     pub settings: Arc<Settings>,
     pub graph: GraphHandle,
     pub staging: StagingHandle,
+    pub puller: PullerHandle,
     pub identity: IdentityHandle,
     pub audit: AuditHandle,
     pub limiter: RateLimiterHandle,

@@ -45,6 +45,8 @@ pub(super) fn status_of(error: &DomainError, invalid: StatusCode) -> StatusCode 
         ErrorKind::InvalidBundle => StatusCode::UNPROCESSABLE_ENTITY,
         ErrorKind::RateLimited => StatusCode::TOO_MANY_REQUESTS,
         ErrorKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorKind::FarSide => StatusCode::BAD_GATEWAY,
+        ErrorKind::FarSideSlow => StatusCode::GATEWAY_TIMEOUT,
         ErrorKind::Internal => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }
@@ -69,6 +71,7 @@ pub(super) fn retry_after(error: &DomainError) -> Option<u64> {
         | DomainError::HeldBack { .. }
         | DomainError::TooSlow
         | DomainError::InvalidBundle { .. }
+        | DomainError::PullFailed { .. }
         | DomainError::Internal { .. } => None,
     }
 }

@@ -245,5 +245,4 @@ fn backoff(tries: u32) -> Duration {
 }
 
 #[cfg(test)]
-#[path = "client_tests.rs"]
 mod tests;

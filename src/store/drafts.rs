@@ -45,8 +45,6 @@ pub struct DraftsWrite<'a> {
     pub drafts: &'a Drafts,
     /// Existing nodes that drafts are merged into, by position of the draft.
     pub merges: &'a HashMap<usize, Uuid>,
-    /// Redistribution state of the source.
-    pub redistribution: &'a str,
     /// The highest marking the writer may see.
     pub highest: Tlp,
     /// Positions of drafts that only add their evidence to the node they are merged into.
@@ -265,6 +263,7 @@ impl DraftsTransaction<'_> {
             evidence: evidence.map(|evidence| evidence_id(self.write.ws, &evidence.identity)),
             properties: None,
             held_by: None,
+            feeds: None,
             created_at: self.write.now,
         }
     }

@@ -16,6 +16,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (6, include_str!("../../schemas/0006_addresses.surql")),
     (7, include_str!("../../schemas/0007_held_back.surql")),
     (8, include_str!("../../schemas/0008_node_writes.surql")),
+    (9, include_str!("../../schemas/0009_feeds.surql")),
 ];
 
 /// Selects the database, applies missing migrations and defines the service user.

@@ -18,8 +18,31 @@ pub struct StoredNode {
     pub rev: u64,
     /// The evidence record that holds its STIX object.
     pub stix_evidence: Option<Uuid>,
-    /// Redistribution state of the source it came from.
-    pub redistribution: String,
+    /// The feeds that brought its versions.
+    pub feeds: Vec<Uuid>,
+}
+
+/// A node withheld from export because one of its markings is not defined.
+#[derive(Debug, Clone)]
+pub struct WithheldNode {
+    pub tlp: Tlp,
+    /// The feeds that brought its versions.
+    pub feeds: Vec<Uuid>,
+}
+
+#[derive(Debug, SurrealValue)]
+struct WithheldRow {
+    tlp_rank: i64,
+    feeds: Option<Vec<Uuid>>,
+}
+
+impl WithheldNode {
+    fn of(row: WithheldRow) -> Result<Self, DomainError> {
+        Ok(Self {
+            tlp: tlp(row.tlp_rank)?,
+            feeds: row.feeds.unwrap_or_default(),
+        })
+    }
 }
 
 impl StoredNode {
@@ -27,7 +50,7 @@ impl StoredNode {
         Ok(Self {
             rev: u64::try_from(row.rev).unwrap_or(0),
             stix_evidence: row.stix_evidence,
-            redistribution: row.redistribution.clone(),
+            feeds: row.feeds.clone().unwrap_or_default(),
             node: row.into_node(highest)?,
         })
     }
@@ -73,14 +96,14 @@ impl Store {
             .collect()
     }
 
-    /// The exportable nodes among those `nodes_by_id` returns, and the markings of those withheld.
+    /// The exportable nodes among those `nodes_by_id` returns, and those withheld.
     pub async fn nodes_to_export(
         &self,
         ws: Uuid,
         ids: &[Uuid],
         highest: Tlp,
         include_rejected: bool,
-    ) -> Result<HeldBack<Vec<StoredNode>, Vec<Tlp>>, DomainError> {
+    ) -> Result<HeldBack<Vec<StoredNode>, Vec<WithheldNode>>, DomainError> {
         let what = "reading nodes failed";
         let ids: Vec<_> = ids.iter().map(|id| record("node", *id)).collect();
         let shown = "ws = $ws AND tlp_rank <= $highest AND status IN $statuses";
@@ -88,7 +111,7 @@ impl Store {
             .db
             .query(format!(
                 "SELECT * FROM $ids WHERE {shown} AND held_by = NONE; \
-                 SELECT VALUE tlp_rank FROM $ids WHERE {shown} AND held_by != NONE"
+                 SELECT tlp_rank, feeds FROM $ids WHERE {shown} AND held_by != NONE"
             ))
             .bind(("ids", ids))
             .bind(("ws", ws))
@@ -97,12 +120,12 @@ impl Store {
             .await
             .map_err(failed(what))?;
         let rows: Vec<NodeRow> = response.take(0).map_err(failed(what))?;
-        let ranks: Vec<i64> = response.take(1).map_err(failed(what))?;
+        let held: Vec<WithheldRow> = response.take(1).map_err(failed(what))?;
         let leaving = rows
             .into_iter()
             .map(|row| StoredNode::from_row(row, highest))
             .collect::<Result<_, _>>()?;
-        let held = ranks.into_iter().map(tlp).collect::<Result<_, _>>()?;
+        let held = held.into_iter().map(WithheldNode::of).collect::<Result<_, _>>()?;
         Ok(HeldBack { leaving, held })
     }
 

@@ -134,8 +134,8 @@ impl Rows {
             evidence_tlp: Vec::new(),
             stix_evidence: None,
             modified: None,
-            redistribution: "allowed".into(),
             held_by: None,
+            feeds: None,
             rev: self.stamp,
             ingested_at: self.now,
         }
@@ -160,6 +160,7 @@ impl Rows {
                 .clone()
                 .map(|map| Value::Object(map).to_string()),
             held_by: None,
+            feeds: None,
             created_at: relation.created_at,
         }
     }

@@ -28,9 +28,10 @@ pub(super) struct NodeRow {
     pub evidence_tlp: Vec<i64>,
     pub stix_evidence: Option<Uuid>,
     pub modified: Option<DateTime<Utc>>,
-    pub redistribution: String,
     /// Its markings that are not defined; `None` for a row that may be exported.
     pub held_by: Option<Vec<String>>,
+    /// The feeds that brought its versions; `None` if none did.
+    pub feeds: Option<Vec<Uuid>>,
     pub rev: i64,
     pub ingested_at: DateTime<Utc>,
 }
@@ -67,6 +68,8 @@ pub(super) struct EdgeRow {
     pub properties: Option<String>,
     /// Its markings that are not defined; `None` for a row that may be exported.
     pub held_by: Option<Vec<String>>,
+    /// The feeds that brought its versions; `None` if none did.
+    pub feeds: Option<Vec<Uuid>>,
     pub created_at: DateTime<Utc>,
 }
 
@@ -80,6 +83,8 @@ pub(super) struct SupportRow {
     pub modified: DateTime<Utc>,
     /// Its markings that are not defined; `None` for a row that may be exported.
     pub held_by: Option<Vec<String>>,
+    /// The feeds that brought its versions; `None` if none did.
+    pub feeds: Option<Vec<Uuid>>,
     pub raw: Bytes,
 }
 

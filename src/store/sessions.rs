@@ -53,7 +53,14 @@ struct EdgeEnds {
     held: bool,
 }
 
-/// What may be exported, and the corresponding information on what is withheld because a marking is not defined.
+/// Rows that none of the blocked feeds brought; `feeds` is NONE for those of other sources.
+const FREE: &str = "(feeds ?? []) CONTAINSNONE $blocked";
+/// As [`FREE`], for a supporting object. A marking leaves with the objects that carry it: it tells receivers the rules.
+const FREE_SUPPORT: &str =
+    "(string::starts_with(stix_id, 'marking-definition--') OR (feeds ?? []) CONTAINSNONE $blocked)";
+
+/// What may be exported, and the corresponding information on what is withheld: a marking is not defined, or a feed
+/// does not allow redistribution.
 #[derive(Debug)]
 pub struct HeldBack<T, H> {
     pub leaving: T,
@@ -163,25 +170,27 @@ impl Store {
     }
 
     /// The active relationships among these nodes of the workspace that are marked no higher than `highest`, and the
-    /// ends of those withheld.
+    /// ends of those withheld; those of `blocked` feeds are.
     pub async fn relationships_among(
         &self,
         ws: Uuid,
         nodes: &[Uuid],
         highest: Tlp,
+        blocked: &[Uuid],
     ) -> Result<HeldBack<Vec<EdgeRecord>, Vec<(Uuid, Uuid)>>, DomainError> {
         let what = "reading relationships failed";
         let highest = i64::from(highest.rank());
         let ids: Vec<_> = nodes.iter().map(|id| record("node", *id)).collect();
         let mut response = self
             .db
-            .query(
-                "SELECT id, in AS source, out AS target, held_by != NONE AS held FROM $ids->edge \
-                 WHERE ws = $ws AND active = true AND tlp_rank <= $highest",
-            )
+            .query(format!(
+                "SELECT id, in AS source, out AS target, !(held_by = NONE AND {FREE}) AS held FROM $ids->edge \
+                 WHERE ws = $ws AND active = true AND tlp_rank <= $highest"
+            ))
             .bind(("ids", ids.clone()))
             .bind(("ws", ws))
             .bind(("highest", highest))
+            .bind(("blocked", blocked.to_vec()))
             .await
             .map_err(failed(what))?;
         let ends: Vec<EdgeEnds> = response.take(0).map_err(failed(what))?;
@@ -201,9 +210,15 @@ impl Store {
         }
         let rows: Vec<EdgeRow> = self
             .rows_by_id(
-                "SELECT * FROM $ids WHERE ws = $ws AND tlp_rank <= $highest AND held_by = NONE",
+                &format!(
+                    "SELECT * FROM $ids WHERE ws = $ws AND tlp_rank <= $highest AND held_by = NONE AND {FREE}"
+                ),
                 inner,
-                &[("ws", ws.into_value()), ("highest", highest.into_value())],
+                &[
+                    ("ws", ws.into_value()),
+                    ("highest", highest.into_value()),
+                    ("blocked", blocked.to_vec().into_value()),
+                ],
             )
             .await
             .map_err(failed(what))?;
@@ -212,12 +227,13 @@ impl Store {
     }
 
     /// The supporting objects with these STIX ids that are marked no higher than `highest`, and the number of those
-    /// withheld.
+    /// withheld; those of `blocked` feeds are.
     pub async fn supporting(
         &self,
         ws: Uuid,
         stix_ids: impl IntoIterator<Item = &str>,
         highest: Tlp,
+        blocked: &[Uuid],
     ) -> Result<HeldBack<Vec<ExportObject>, u64>, DomainError> {
         let ids: Vec<_> = stix_ids
             .into_iter()
@@ -231,11 +247,15 @@ impl Store {
         let parameters = [
             ("ws", ws.into_value()),
             ("highest", i64::from(highest.rank()).into_value()),
+            ("blocked", blocked.to_vec().into_value()),
         ];
+        // A definition kept only for its level is no object to be missed.
         let held: Vec<i64> = self
             .rows_by_id(
-                "SELECT VALUE tlp_rank FROM $ids WHERE ws = $ws AND tlp_rank <= $highest AND held_by != NONE \
-                 AND states = NONE",
+                &format!(
+                    "SELECT VALUE tlp_rank FROM $ids WHERE ws = $ws AND tlp_rank <= $highest \
+                     AND ((held_by != NONE AND states = NONE) OR (held_by = NONE AND !{FREE_SUPPORT}))"
+                ),
                 ids.clone(),
                 &parameters,
             )
@@ -243,7 +263,10 @@ impl Store {
             .map_err(failed(what))?;
         let rows: Vec<SupportRaw> = self
             .rows_by_id(
-                "SELECT tlp_rank, raw FROM $ids WHERE ws = $ws AND tlp_rank <= $highest AND held_by = NONE",
+                &format!(
+                    "SELECT tlp_rank, raw FROM $ids WHERE ws = $ws AND tlp_rank <= $highest AND held_by = NONE \
+                     AND {FREE_SUPPORT}"
+                ),
                 ids,
                 &parameters,
             )

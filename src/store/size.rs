@@ -9,7 +9,7 @@ use surrealdb::types::{RecordId, RecordIdKey, Value, Variables};
 
 use crate::domain::draft::Drafts;
 use crate::domain::error::DomainError;
-use crate::domain::stix::ingest::StixPlan;
+use crate::domain::stix::ingest::{StixNode, StixPlan, StixRelationship, StixSupport};
 
 /// Overhead of an entry: the tower of its skip-list node, padding, and the engine's prefix of a value.
 const ENTRY: u64 = 192 + 7 + 9;
@@ -100,7 +100,8 @@ pub(super) fn of_variables(variables: &Variables) -> u64 {
     variables.iter().map(rows).sum()
 }
 
-fn of_row(value: &Value) -> u64 {
+/// Size of a row, or of what removing or rewriting the row of an id takes by itself.
+pub(super) fn of_row(value: &Value) -> u64 {
     let id = if let Value::Object(fields) = value {
         fields.get("id").unwrap_or(value)
     } else {
@@ -118,9 +119,8 @@ fn of_row(value: &Value) -> u64 {
 fn entries_beside(id: &RecordId) -> u64 {
     let indexes = match id.table.as_str() {
         "edge" => return 4 * GRAPH,
-        "node" | "node_write" | "evidence" | "stix_support" | "enrichment" | "workspace" | "lease" => {
-            return 0;
-        }
+        "node" | "node_write" | "evidence" | "stix_support" | "enrichment" | "workspace" | "lease"
+        | "feed_item" | "feed_object" | "feed_support" | "feed_waiting" => return 0,
         "note" | "staged_entity" | "staging_part" | "stix_held" | "audit_chain" | "recall_session" => 1,
         _ => 2,
     };
@@ -158,50 +158,67 @@ fn key(key: &RecordIdKey) -> u64 {
     }
 }
 
-/// Row sizes without their texts: field names, ids, numbers and times, room for a few more evidence records of a
-/// replaced node, and the entries beside the row. A test compares them with real rows.
-const NODE: u64 = 1120;
+/// Row sizes without their texts: field names, ids, a feed, numbers and times, room for a few more evidence records of
+/// a replaced node, and the entries beside the row. A test compares them with real rows.
+const NODE: u64 = 1130;
 const EVIDENCE: u64 = 570;
-const EDGE: u64 = 1860;
-const SUPPORT: u64 = 540;
+const EDGE: u64 = 1910;
+const SUPPORT: u64 = 590;
 /// A row that records what one undefined marking withholds.
 const HELD: u64 = 1600;
 const AUDIT: u64 = 3000;
 
+fn sum(parts: &[usize]) -> u64 {
+    parts.iter().sum::<usize>() as u64
+}
+
+/// Size of a node's row, without its evidence.
+pub(super) fn of_node(node: &StixNode) -> u64 {
+    let texts = [
+        node.name.len(),
+        node.description.len(),
+        node.source.len(),
+        node.properties.len(),
+    ];
+    NODE + sum(&texts)
+}
+
+/// Size of an edge's row and its graph entries.
+pub(super) fn of_edge(edge: &StixRelationship) -> u64 {
+    EDGE + sum(&[edge.relationship.len(), edge.raw.len()])
+}
+
+/// Size of a supporting object's row.
+pub(super) fn of_support(object: &StixSupport) -> u64 {
+    SUPPORT + sum(&[object.stix_id.len(), object.raw.len()])
+}
+
 /// Size of a bundle when all of it is new.
 pub(super) fn of_plan(plan: &StixPlan) -> u64 {
-    let sum = |parts: &[usize]| parts.iter().sum::<usize>() as u64;
     let held = |by: &[String]| by.iter().map(|id| HELD + 2 * id.len() as u64).sum::<u64>();
     let nodes = plan.nodes.iter().map(|node| {
-        let texts = [
-            node.name.len(),
-            node.description.len(),
-            node.source.len(),
-            node.properties.len(),
-        ];
         let evidence = [
             node.name.len(),
             node.source.len(),
             node.stix_id.len(),
             node.raw.len(),
         ];
-        NODE + sum(&texts) + EVIDENCE + sum(&evidence) + held(&node.held_by)
+        of_node(node) + EVIDENCE + sum(&evidence) + held(&node.held_by)
     });
     let edges = plan
         .relationships
         .iter()
-        .map(|edge| EDGE + sum(&[edge.relationship.len(), edge.raw.len()]) + held(&edge.held_by));
+        .map(|edge| of_edge(edge) + held(&edge.held_by));
     let supporting = plan
         .supporting
         .iter()
-        .map(|object| SUPPORT + sum(&[object.stix_id.len(), object.raw.len()]) + held(&object.held_by));
+        .map(|object| of_support(object) + held(&object.held_by));
     AUDIT + nodes.chain(edges).chain(supporting).sum::<u64>()
 }
 
 /// Lower bound for drafts when all of them are new. Properties and originals are left to the transaction's own check:
 /// their length is known only once the rows are built.
 fn of_drafts(drafts: &Drafts) -> u64 {
-    let sum = |parts: &[usize]| parts.iter().sum::<usize>() as u64;
     let mut seen = HashSet::new();
     let mut new = |identity| seen.insert(identity);
     let nodes = drafts

@@ -188,7 +188,6 @@ impl Commit<'_> {
             ws: self.ws,
             drafts: &plan.drafts,
             merges: &plan.merges,
-            redistribution: "allowed",
             highest: self.highest,
             evidence_only: &plan.evidence_only,
             now: self.now,

@@ -8,12 +8,14 @@ use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
 use super::connect::StoreError;
+use super::feed_commit::{Review, Reviewed};
 use super::retry::with_retry;
-use super::rows::{AuditRow, HeldRow, NodeRow, corrupt, key, record, tlp};
+use super::rows::{AuditRow, EvidenceRow, HeldRow, NodeRow, corrupt, key, record, tlp};
+use super::stix_feeds::{Lifted, united};
 use super::stix_held::HeldReport;
 use super::stix_rows::StixRows;
 use super::tx::{CHUNK, WriteTx, breathe};
-use super::{Store, failed};
+use super::{Store, failed, size};
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
 use crate::domain::stix::ingest::{Markings, SkipReport, StixNode, StixPlan, StixRelationship, StixSupport};
@@ -21,8 +23,8 @@ use crate::domain::stix::properties::carry_over;
 use crate::domain::tlp::Tlp;
 
 const OLD: &str = "not newer than the stored version";
-/// Existing rows of the workspace with their versions.
-const VERSIONS: &str = "SELECT id, modified FROM $ids WHERE ws = $ws";
+/// Existing rows of the workspace with their versions and feeds.
+const VERSIONS: &str = "SELECT id, modified, feeds FROM $ids WHERE ws = $ws";
 const NO_END: &str = "an end of the relationship is not in the workspace";
 
 /// Counts of what an ingest changed.
@@ -45,13 +47,31 @@ pub struct StixIngested {
     pub skipped: SkipReport,
     pub held: HeldReport,
     pub touched: Vec<Uuid>,
+    /// What became of the items, if the objects were reviewed.
+    pub reviewed: Reviewed,
     pub rev: u64,
+}
+
+/// Where the objects of a bundle come from.
+#[derive(Debug, Clone, Default)]
+pub struct StixOrigin {
+    /// The feed that brought them.
+    pub feed: Option<Uuid>,
+    /// The items that they were staged as.
+    pub review: Option<Review>,
+}
+
+impl From<Option<Uuid>> for StixOrigin {
+    fn from(feed: Option<Uuid>) -> Self {
+        Self { feed, review: None }
+    }
 }
 
 #[derive(Debug, SurrealValue)]
 struct Existing {
     id: RecordId,
     modified: Option<DateTime<Utc>>,
+    feeds: Option<Vec<Uuid>>,
 }
 
 #[derive(Debug, SurrealValue)]
@@ -62,7 +82,7 @@ struct ExistingNode {
     evidence_tlp: Vec<i64>,
     properties: String,
     tlp_rank: i64,
-    redistribution: String,
+    feeds: Option<Vec<Uuid>>,
 }
 
 /// A marking-definition of the workspace and the rank of the TLP level it states.
@@ -84,6 +104,11 @@ impl StatedMarking {
 /// The id of the node for an external id in a workspace: the same on every ingest.
 pub fn node_id(ws: Uuid, external: &str) -> Uuid {
     Uuid::new_v5(&ws, format!("node\0{external}").as_bytes())
+}
+
+/// The id of the edge for a relationship in a workspace.
+pub(super) fn edge_id(ws: Uuid, stix_id: &str) -> Uuid {
+    Uuid::new_v5(&ws, format!("edge\0{stix_id}").as_bytes())
 }
 
 /// The id of a supporting object in a workspace.
@@ -113,11 +138,12 @@ impl Store {
         rows.into_iter().map(StatedMarking::into_known).collect()
     }
 
-    /// Writes the contents of a bundle: everything, or, on an error, nothing.
+    /// Writes the contents of a bundle, which may come from a feed: everything, or, on an error, nothing.
     pub async fn ingest_stix(
         &self,
         ws: Uuid,
         plan: &StixPlan,
+        origin: &StixOrigin,
         now: DateTime<Utc>,
         audit: impl Fn(&IngestResult, &SkipReport) -> AuditEntry,
     ) -> Result<StixIngested, DomainError> {
@@ -131,10 +157,11 @@ impl Store {
                     ws,
                     now,
                     rev: self.next_rev(),
+                    feed: origin.feed,
                 },
                 done: Outcome::new(plan),
             };
-            let outcome = ingest.run(plan, &audit).await;
+            let outcome = ingest.run(plan, origin, &audit).await;
             let rev = ingest.rows.rev;
             let done = ingest.done;
             tx.finish(outcome).await?;
@@ -143,6 +170,7 @@ impl Store {
                 skipped: done.skipped,
                 held: done.held,
                 touched: done.touched,
+                reviewed: done.reviewed,
                 rev,
             })
         })
@@ -156,6 +184,9 @@ struct Outcome {
     skipped: SkipReport,
     held: HeldReport,
     touched: Vec<Uuid>,
+    /// Relationships without an end.
+    unjoined: HashSet<String>,
+    reviewed: Reviewed,
 }
 
 impl Outcome {
@@ -165,6 +196,8 @@ impl Outcome {
             skipped: plan.skipped.clone(),
             held: HeldReport::default(),
             touched: Vec::new(),
+            unjoined: HashSet::new(),
+            reviewed: Reviewed::default(),
         }
     }
 }
@@ -180,6 +213,7 @@ impl Ingest<'_> {
     async fn run(
         &mut self,
         plan: &StixPlan,
+        origin: &StixOrigin,
         audit: &impl Fn(&IngestResult, &SkipReport) -> AuditEntry,
     ) -> Result<(), StoreError> {
         // In chunks: the rows of a large bundle would take as much memory again.
@@ -195,6 +229,12 @@ impl Ingest<'_> {
         self.tx
             .note_nodes(self.ws, self.rows.rev, &self.done.touched)
             .await?;
+        if let Some(review) = &origin.review {
+            let done = &mut self.done;
+            done.reviewed = review
+                .settle(self.tx, self.ws, &done.unjoined, self.rows.now)
+                .await?;
+        }
         self.done.result.held_back = self.done.held.total;
         let entry = audit(&self.done.result, &self.done.skipped);
         self.tx
@@ -208,14 +248,20 @@ impl Ingest<'_> {
     async fn nodes(&mut self, nodes: &[StixNode], default_tlp: Tlp) -> Result<(), StoreError> {
         let mut stored = self.stored_nodes(nodes).await?;
         let (mut created, mut updated, mut evidence) = (Vec::new(), Vec::new(), Vec::new());
-        let mut held = Vec::new();
+        let (mut held, mut lifted) = (Vec::new(), Lifted::default());
         for (place, node) in nodes.iter().enumerate() {
             breathe(place).await;
             let id = node_id(self.ws, &node.stix_id);
             let known = stored.remove(&id);
-            let old = known.as_ref().and_then(|row| row.modified);
-            if old.is_some_and(|stored| stored >= node.modified) {
+            if let Some(known) = &known
+                && known.modified >= Some(node.modified)
+            {
                 self.done.skipped.count(stix_type(&node.stix_id), OLD);
+                // Further evidence may be an older version, or what another source added, so the feed still counts.
+                if known.evidence.len() <= 1 {
+                    let row = (&known.id, node.modified, size::of_node(node));
+                    lifted.note(self.rows.feed, (known.modified, known.feeds.as_ref()), row);
+                }
                 continue;
             }
             let source = self.rows.evidence(node);
@@ -240,6 +286,17 @@ impl Ingest<'_> {
                 updated.push(row)
             }
         }
+        lifted.write(self.tx).await?;
+        self.write_nodes(evidence, created, updated).await?;
+        self.write_held(held).await
+    }
+
+    async fn write_nodes(
+        &mut self,
+        evidence: Vec<EvidenceRow>,
+        created: Vec<NodeRow>,
+        updated: Vec<NodeRow>,
+    ) -> Result<(), StoreError> {
         self.done.result.nodes_created += created.len() as u64;
         self.done.result.nodes_updated += updated.len() as u64;
         self.done.result.evidence_created += evidence.len() as u64;
@@ -254,8 +311,7 @@ impl Ingest<'_> {
                 "FOR $row IN $rows { UPDATE $row.id CONTENT $row RETURN NONE }",
                 updated,
             )
-            .await?;
-        self.write_held(held).await
+            .await
     }
 
     async fn stored_nodes(&self, nodes: &[StixNode]) -> Result<HashMap<Uuid, ExistingNode>, StoreError> {
@@ -263,8 +319,7 @@ impl Ingest<'_> {
             .iter()
             .map(|n| record("node", node_id(self.ws, &n.stix_id)))
             .collect();
-        let query = "SELECT id, modified, evidence, evidence_tlp, properties, tlp_rank, redistribution FROM $ids \
-                     WHERE ws = $ws";
+        let query = "SELECT id, modified, evidence, evidence_tlp, properties, tlp_rank, feeds FROM $ids WHERE ws = $ws";
         let found: Vec<ExistingNode> = self.tx.find(self.ws, query, ids).await?;
         let mut stored = HashMap::new();
         for row in found {
@@ -305,15 +360,19 @@ impl Ingest<'_> {
             .iter()
             .map(|e| record("edge", self.rows.edge_id(e)))
             .collect();
-        let stored: HashMap<Uuid, Option<DateTime<Utc>>> =
-            by_key(self.tx.find(self.ws, VERSIONS, ids).await?)?;
+        let mut stored = by_key(self.tx.find(self.ws, VERSIONS, ids).await?)?;
         let (mut rows, mut replaced, mut held) = (Vec::new(), Vec::new(), Vec::new());
+        let mut lifted = Lifted::default();
         for (place, edge) in edges.iter().enumerate() {
             breathe(place).await;
             let id = self.rows.edge_id(edge);
-            let known = stored.get(&id);
-            if known.is_some_and(|stored| stored.is_some_and(|stored| stored >= edge.modified)) {
+            let known = stored.remove(&id);
+            if let Some(known) = &known
+                && known.modified >= Some(edge.modified)
+            {
                 self.done.skipped.count("relationship", OLD);
+                let row = (&known.id, edge.modified, size::of_edge(edge));
+                lifted.note(self.rows.feed, (known.modified, known.feeds.as_ref()), row);
                 continue;
             }
             let (source, target) = (
@@ -324,22 +383,26 @@ impl Ingest<'_> {
                 self.done
                     .skipped
                     .bad("relationship", &edge.stix_id, NO_END.into());
+                self.done.unjoined.insert(edge.stix_id.clone());
                 continue;
             }
             let id = record("edge", id);
-            if known.is_some() {
-                replaced.push(id.clone());
-            }
             self.hold(
                 (&edge.stix_id, edge.tlp, &edge.held_by),
                 &id,
                 default_tlp,
                 &mut held,
             )?;
-            rows.push(self.rows.edge(edge, id, source, target));
+            let mut row = self.rows.edge(edge, id, source, target);
+            if let Some(known) = known {
+                row.feeds = united(known.feeds, row.feeds);
+                replaced.push(known.id);
+            }
+            rows.push(row);
         }
         self.done.result.edges_updated += replaced.len() as u64;
         self.done.result.edges_created += (rows.len() - replaced.len()) as u64;
+        lifted.write(self.tx).await?;
         // A relation's ends can't be updated in place, so a newer version replaces the edge.
         self.tx.write("DELETE $rows RETURN NONE", replaced).await?;
         self.tx
@@ -356,23 +419,24 @@ impl Ingest<'_> {
             ends.insert(node_id(self.ws, &edge.target_ref));
         }
         let ids: Vec<_> = ends.into_iter().map(|id| record("node", id)).collect();
-        let found: HashMap<Uuid, _> = by_key(self.tx.find(self.ws, VERSIONS, ids).await?)?;
+        let found = by_key(self.tx.find(self.ws, VERSIONS, ids).await?)?;
         Ok(found.into_keys().collect())
     }
 
     async fn support(&mut self, objects: &[StixSupport], default_tlp: Tlp) -> Result<(), StoreError> {
         let ids = objects.iter().map(|object| support_id(self.ws, &object.stix_id));
         let ids = ids.map(|id| record("stix_support", id)).collect();
-        let stored: HashMap<Uuid, Option<DateTime<Utc>>> =
-            by_key(self.tx.find(self.ws, VERSIONS, ids).await?)?;
-        let (mut rows, mut held) = (Vec::new(), Vec::new());
+        let mut stored = by_key(self.tx.find(self.ws, VERSIONS, ids).await?)?;
+        let (mut rows, mut held, mut lifted) = (Vec::new(), Vec::new(), Lifted::default());
         for (place, object) in objects.iter().enumerate() {
             breathe(place).await;
             let id = support_id(self.ws, &object.stix_id);
-            if stored
-                .get(&id)
-                .is_some_and(|stored| stored.is_some_and(|stored| stored >= object.modified))
+            let known = stored.remove(&id);
+            if let Some(known) = &known
+                && known.modified >= Some(object.modified)
             {
+                let row = (&known.id, object.modified, size::of_support(object));
+                lifted.note(self.rows.feed, (known.modified, known.feeds.as_ref()), row);
                 continue;
             }
             let id = record("stix_support", id);
@@ -385,8 +449,14 @@ impl Ingest<'_> {
                     &mut held,
                 )?;
             }
-            rows.push(self.rows.support(object, id));
+            let mut row = self.rows.support(object, id);
+            // The new version is all that the row carries, so one without a feed is free.
+            if self.rows.feed.is_some() {
+                row.feeds = united(known.and_then(|known| known.feeds), row.feeds);
+            }
+            rows.push(row);
         }
+        lifted.write(self.tx).await?;
         self.tx
             .write(
                 "FOR $row IN $rows { UPSERT $row.id CONTENT $row RETURN NONE }",
@@ -401,7 +471,7 @@ impl Ingest<'_> {
 fn keep_additions(row: &mut NodeRow, known: ExistingNode, own: &str) -> Result<(), StoreError> {
     row.evidence = known.evidence;
     row.evidence_tlp = known.evidence_tlp;
-    row.redistribution = known.redistribution;
+    row.feeds = united(known.feeds, row.feeds.take());
     // Additions were visible at the old marking, so they must not be exposed at a lower one.
     if row.evidence.len() > 1 && row.tlp_rank >= known.tlp_rank {
         let old: Map<String, Value> = serde_json::from_str(&known.properties).map_err(corrupt)?;
@@ -412,10 +482,8 @@ fn keep_additions(row: &mut NodeRow, known: ExistingNode, own: &str) -> Result<(
     Ok(())
 }
 
-fn by_key(rows: Vec<Existing>) -> Result<HashMap<Uuid, Option<DateTime<Utc>>>, StoreError> {
-    rows.into_iter()
-        .map(|row| Ok((key(&row.id)?, row.modified)))
-        .collect()
+fn by_key(rows: Vec<Existing>) -> Result<HashMap<Uuid, Existing>, StoreError> {
+    rows.into_iter().map(|row| Ok((key(&row.id)?, row))).collect()
 }
 
 fn stix_type(stix_id: &str) -> &str {

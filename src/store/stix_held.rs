@@ -126,6 +126,20 @@ impl Store {
         Ok(some.is_some())
     }
 
+    /// Whether objects of the workspace wait for one of these markings.
+    pub async fn holds_back_for(&self, ws: Uuid, markings: &[String]) -> Result<bool, DomainError> {
+        let what = "reading what is held back failed";
+        let mut response = self
+            .db
+            .query("SELECT VALUE marking FROM stix_held WHERE ws = $ws AND marking IN $markings LIMIT 1")
+            .bind(("ws", ws))
+            .bind(("markings", markings.to_vec()))
+            .await
+            .map_err(failed(what))?;
+        let some: Option<String> = response.take(0).map_err(failed(what))?;
+        Ok(some.is_some())
+    }
+
     /// Markings that objects still wait for although they are defined: the rest of an interrupted run.
     pub async fn markings_to_release(&self, ws: Uuid) -> Result<Vec<String>, DomainError> {
         let what = "reading what is held back failed";

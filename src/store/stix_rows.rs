@@ -5,6 +5,7 @@ use surrealdb::types::{Bytes, RecordId};
 use uuid::Uuid;
 
 use super::rows::{EdgeRow, EvidenceRow, NodeRow, SupportRow, record};
+use super::stix::edge_id;
 use crate::domain::stix::ingest::{StixNode, StixRelationship, StixSupport};
 
 /// Builds the rows of one transaction.
@@ -12,6 +13,8 @@ pub(super) struct StixRows {
     pub ws: Uuid,
     pub now: DateTime<Utc>,
     pub rev: u64,
+    /// The feed that the objects come from.
+    pub feed: Option<Uuid>,
 }
 
 fn evidence_id(ws: Uuid, node: &StixNode) -> Uuid {
@@ -53,8 +56,8 @@ impl StixRows {
             evidence_tlp: Vec::new(),
             stix_evidence: Some(source),
             modified: Some(node.modified),
-            redistribution: "allowed".into(),
             held_by: held_by(&node.held_by),
+            feeds: self.feeds(),
             rev: i64::try_from(self.rev).unwrap_or(i64::MAX),
             ingested_at: self.now,
         }
@@ -76,6 +79,7 @@ impl StixRows {
             evidence: None,
             properties: None,
             held_by: held_by(&edge.held_by),
+            feeds: self.feeds(),
             created_at: self.now,
         }
     }
@@ -89,12 +93,17 @@ impl StixRows {
             states: object.states.map(|level| i64::from(level.rank())),
             modified: object.modified,
             held_by: held_by(&object.held_by),
+            feeds: self.feeds(),
             raw: Bytes::from(object.raw.clone()),
         }
     }
 
+    fn feeds(&self) -> Option<Vec<Uuid>> {
+        self.feed.map(|feed| vec![feed])
+    }
+
     pub(super) fn edge_id(&self, edge: &StixRelationship) -> Uuid {
-        Uuid::new_v5(&self.ws, format!("edge\0{}", edge.stix_id).as_bytes())
+        edge_id(self.ws, &edge.stix_id)
     }
 }
 

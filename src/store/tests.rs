@@ -1,6 +1,8 @@
 //! Guarantees of the storage: append-only tables, one owner per directory, conflicts that resolve.
 
 mod addresses;
+mod feed_batches;
+mod feeds;
 mod node_writes;
 mod retention;
 mod staging;
@@ -18,7 +20,7 @@ use uuid::Uuid;
 
 use super::database::{Connection, Database};
 use super::size::SizeLimit;
-use super::{SessionRecord, StorageMemory, Store, StoreError};
+use super::{SessionRecord, StixOrigin, StorageMemory, Store, StoreError};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::session::{RecallMode, RecallSession};
@@ -111,7 +113,8 @@ async fn rows(db: &Database, table: &str) -> Vec<String> {
 async fn filled(url: &str) -> (Store, Uuid) {
     let (store, tenant) = (open(url).await, Uuid::new_v4());
     let (plan, ingested) = (plan(3), entry(tenant, "ingest"));
-    let done = store.ingest_stix(tenant, &plan, clock::now(), |_, _| ingested.clone());
+    let origin = StixOrigin::from(None);
+    let done = store.ingest_stix(tenant, &plan, &origin, clock::now(), |_, _| ingested.clone());
     done.await.unwrap();
     let session = SessionRecord {
         session: RecallSession {
@@ -462,7 +465,9 @@ fn parallel_ingests_of_one_plan_end_with_one_set_of_rows() {
                 tokio::spawn(async move {
                     let entry = entry(tenant, "ingest");
                     store
-                        .ingest_stix(tenant, &plan, clock::now(), |_, _| entry.clone())
+                        .ingest_stix(tenant, &plan, &StixOrigin::default(), clock::now(), |_, _| {
+                            entry.clone()
+                        })
                         .await
                 })
             })

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use surrealdb::types::{RecordId, SurrealValue};
+use surrealdb::types::{RecordId, SurrealValue, Value};
 use uuid::Uuid;
 
 use super::Store;
@@ -55,6 +55,19 @@ impl WriteTx {
             tokio::task::yield_now().await;
         }
         Ok(found)
+    }
+
+    /// Reads rows; the query refers to the values by their names.
+    pub(super) async fn select<T: SurrealValue>(
+        &self,
+        query: &str,
+        values: &[(&'static str, Value)],
+    ) -> Result<Vec<T>, StoreError> {
+        let mut statement = self.tx.query(query);
+        for (name, value) in values {
+            statement = statement.bind((*name, value.clone()));
+        }
+        Ok(statement.await?.take(0)?)
     }
 
     /// The entities of a staging batch, in text order.

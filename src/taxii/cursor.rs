@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PullCursor {
-    /// Everything that the collection added up to this date has been delivered. In the server's own words.
+    /// Where the next pull begins. Everything that the collection added up to this date has been delivered, and a
+    /// little more: it is one step before the latest date, because others may be added at that instant.
     pub(super) added_after: Option<String>,
     /// A pull that has not reached the end.
     pub(super) unfinished: Option<Unfinished>,
@@ -24,13 +25,13 @@ pub(super) struct Unfinished {
     pub limit: Option<u32>,
     /// The server's token for the page to come, if each page has its own. Others are not stored: the pull begins again.
     pub next: Option<String>,
-    /// The latest date among the objects delivered so far.
+    /// The latest date among the objects delivered so far, as the server wrote it.
     pub newest: Option<String>,
 }
 
 impl PullCursor {
-    /// The date up to which everything has been delivered, as the server wrote it. `None` before the end of the
-    /// first pull, and for a server that does not tell dates.
+    /// The date up to which everything has been delivered: one step before the latest object. `None` before the end of
+    /// the first pull, and for a server that does not tell dates.
     pub fn added_after(&self) -> Option<&str> {
         self.added_after.as_deref()
     }

@@ -1,9 +1,13 @@
 //! The dates at which a collection added its objects.
 
 use chrono::{DateTime, NaiveDateTime, SecondsFormat, TimeDelta, Utc};
+use reqwest::header::{DATE, HeaderMap};
 
 /// Longest date that is read, in bytes.
 const MAX_DATE_BYTES: usize = 100;
+/// How far ahead of its server's clock a date is credible. A date without an offset may be the local time of a server,
+/// up to 14 hours ahead.
+const MAX_AHEAD: TimeDelta = TimeDelta::days(1);
 /// The form of JavaScript's `Date.toString`, which servers have been seen to send.
 const SCRIPT_DATE: &str = "%a %b %d %Y %H:%M:%S GMT%z";
 
@@ -50,6 +54,11 @@ impl AddedAt {
         })
     }
 
+    /// Reads a date from an answer. `None` also for one after `latest`: as an `added_after`, it would end the feed.
+    pub(super) fn credible(text: &str, latest: DateTime<Utc>) -> Option<AddedAt> {
+        AddedAt::parse(text).filter(|date| date.at <= latest)
+    }
+
     /// One step earlier, as an `added_after` that does not exclude objects of this instant.
     ///
     /// The step is a unit that a server with this precision can represent: a server that stores milliseconds but
@@ -80,6 +89,18 @@ impl AddedAt {
         }
         text
     }
+}
+
+/// The latest date that an answer can tell: a day after its `Date`, or after `now` if it has no readable `Date`.
+pub(super) fn latest_credible(headers: &HeaderMap, now: DateTime<Utc>) -> DateTime<Utc> {
+    let now = response_date(headers).unwrap_or(now);
+    now.checked_add_signed(MAX_AHEAD).unwrap_or(now)
+}
+
+/// The server's clock: the `Date` of an answer (RFC 9110 section 6.6.1).
+pub(super) fn response_date(headers: &HeaderMap) -> Option<DateTime<Utc>> {
+    let text = headers.get(DATE)?.to_str().ok()?;
+    Some(DateTime::parse_from_rfc2822(text).ok()?.to_utc())
 }
 
 /// The later of two dates; the first if they are the same instant.

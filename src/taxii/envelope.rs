@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use chrono::{DateTime, Utc};
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::date::AddedAt;
+use super::date::{AddedAt, latest_credible};
 use super::error::{PullError, quote};
 use crate::outbound::Answer;
 
@@ -36,22 +37,29 @@ pub(super) struct Envelope {
     /// The extension headers (section 3.2), as sent.
     pub first_added: Option<String>,
     pub last_added: Option<String>,
+    /// `last_added`, if it is a credible date.
+    credible: Option<AddedAt>,
 }
 
 impl Envelope {
-    /// Reads a successful response.
+    /// Reads a successful response. `now` stands in for a missing `Date`.
     ///
     /// # Errors
     /// [`PullError::NotTaxii`] and [`PullError::InvalidJson`].
-    pub(super) fn read(answer: &Answer) -> Result<Self, PullError> {
+    pub(super) fn read(answer: &Answer, now: DateTime<Utc>) -> Result<Self, PullError> {
         let header = |name: &str| {
             let value = answer.headers.get(name)?;
             value.to_str().ok().map(str::to_owned)
         };
+        let last_added = header("x-taxii-date-added-last");
+        let latest = latest_credible(&answer.headers, now);
         let mut envelope = Envelope {
             bytes: answer.body.len(),
             first_added: header("x-taxii-date-added-first"),
-            last_added: header("x-taxii-date-added-last"),
+            credible: last_added
+                .as_deref()
+                .and_then(|text| AddedAt::credible(text, latest)),
+            last_added,
             ..Envelope::default()
         };
         if answer.status.as_u16() == 204 {
@@ -77,13 +85,10 @@ impl Envelope {
         self.more.unwrap_or(self.next.is_some())
     }
 
-    /// The date of the latest object, if the page has objects and the server tells it.
+    /// The date of the latest object, if the page has objects and the server tells a credible date.
     pub(super) fn added(&self) -> Option<AddedAt> {
         let delivers = !self.objects.is_empty() || self.unreadable > 0;
-        self.last_added
-            .as_deref()
-            .filter(|_| delivers)
-            .and_then(AddedAt::parse)
+        self.credible.clone().filter(|_| delivers)
     }
 }
 

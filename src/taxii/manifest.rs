@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::date::AddedAt;
+use super::date::{AddedAt, latest_credible};
 use super::envelope::{json_of, parse};
 use crate::outbound::Answer;
 
@@ -47,20 +47,21 @@ impl Delivered {
         Some(Delivered { id: head.id, version })
     }
 
-    /// The date at which exactly this version was added. Another version may have been added after the page was
-    /// read, and its date would claim too much.
-    pub(super) fn date_in(&self, answer: &Answer) -> Option<AddedAt> {
+    /// The date at which exactly this version was added, if it is credible. Another version may have been added after
+    /// the page was read, and its date would claim too much. `now` stands in for a missing `Date`.
+    pub(super) fn date_in(&self, answer: &Answer, now: DateTime<Utc>) -> Option<AddedAt> {
         let body = json_of(&answer.headers, &answer.body).ok()?;
         let manifest: Manifest = parse(body).ok()?;
         let is_this = |entry: &Entry| {
             let version = entry.version.as_deref().and_then(AddedAt::parse);
             entry.id == self.id && (self.version.is_none() || self.version == version.map(|date| date.at))
         };
+        let latest = latest_credible(&answer.headers, now);
         let dates = manifest
             .objects
             .into_iter()
             .filter(is_this)
-            .filter_map(|entry| AddedAt::parse(&entry.date_added));
+            .filter_map(|entry| AddedAt::credible(&entry.date_added, latest));
         dates.min_by_key(|date| date.at)
     }
 }

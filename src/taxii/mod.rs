@@ -6,8 +6,11 @@
 //!
 //! Guarantees, for a collection that keeps its objects in the order in which they were added (TAXII 2.1 section 3.3):
 //!
-//! - Every object is delivered at least once. An object can be delivered again: after an interruption, after a page
-//!   that was too large, and where pages are told apart by date only. The caller recognises it by `id` and `modified`.
+//! - Every object is delivered at least once, also one that is added later at the instant of the latest one: a bulk
+//!   load with one date may be under way, and a server may count in seconds.
+//! - An object can be delivered again: each pull repeats the latest instant of the one before, however much was added
+//!   then. Others come again after an interruption, after a page that was too large, and where pages are told apart by
+//!   date only. The caller recognises them by `id` and `modified`.
 //! - The cursor of a page never claims more than the pages up to it. The caller stores it once the page is durable.
 //! - A pull ends. Pages, waiting time and retries have limits, and a server that goes round in circles is detected.
 //! - Memory is bounded by one page.
@@ -21,8 +24,14 @@
 //!   the last object, because others may have been added at that instant. If one instant fills a page, a larger page
 //!   is asked for.
 //! - **`next` without `more`** is followed; `more: false` ends the pull whatever `next` says. `"true"` and 1 are true.
+//! - **`added_after` excludes its instant** (section 3.4), but some servers include it. A pull begins one step before
+//!   the latest date, which repeats that instant with either kind. The step is the unit of the server's dates: a
+//!   second, a millisecond or a microsecond. Pulls of an unchanged collection repeat the same objects and leave the
+//!   cursor alone.
 //! - **Dates come from `X-TAXII-Date-Added-Last`**, else from the manifest entry of the last object, never from
 //!   `modified`. Without either, `added_after` stays as it was and the next pull reads everything again.
+//! - **A date in the future** counts as missing: nothing would be added after it, and the feed would end in silence. It
+//!   is more than a day later than the answer's `Date`, or than the caller's clock if there is no readable `Date`.
 //! - **A page above the size limit** of the HTTP client is asked for again at half the number of objects.
 
 mod collection;

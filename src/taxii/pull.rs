@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
 use reqwest::StatusCode;
 use serde_json::value::RawValue;
 
@@ -77,6 +78,8 @@ pub struct Pull<F> {
     fetch: F,
     collection: CollectionUrl,
     settings: PullSettings,
+    /// The caller's clock.
+    now: DateTime<Utc>,
     /// Where the pull began; after the last page, how far it got.
     start: Option<String>,
     at: Place,
@@ -138,8 +141,15 @@ impl Token {
 }
 
 impl<F: Fetch> Pull<F> {
-    /// Begins where the cursor says. Nothing is sent yet.
-    pub fn new(fetch: F, collection: CollectionUrl, cursor: PullCursor, settings: PullSettings) -> Self {
+    /// Begins where the cursor says. Nothing is sent yet. `now` tells which dates are in the future where a server
+    /// does not send its own time.
+    pub fn new(
+        fetch: F,
+        collection: CollectionUrl,
+        cursor: PullCursor,
+        settings: PullSettings,
+        now: DateTime<Utc>,
+    ) -> Self {
         let start = cursor.added_after.or_else(|| collection.added_after.clone());
         let page_objects = collection.limit.unwrap_or(settings.page_objects).max(1);
         let mut pull = Pull {
@@ -150,6 +160,7 @@ impl<F: Fetch> Pull<F> {
             },
             fetch,
             collection,
+            now,
             start,
             page_objects,
             newest: None,
@@ -268,7 +279,7 @@ impl<F: Fetch> Pull<F> {
                 token.sent = true;
             }
             let answer = send(&self.fetch, &url, self.at.limit, repeatable, &mut self.patience).await;
-            match answer.and_then(|answer| Envelope::read(&answer)) {
+            match answer.and_then(|answer| Envelope::read(&answer, self.now)) {
                 Ok(page) => return Ok(page),
                 Err(error) if self.is_past_the_end(&error) => return Ok(Envelope::default()),
                 Err(error) => self.recover(error)?,
@@ -416,11 +427,15 @@ impl<F: Fetch> Pull<F> {
         ))
     }
 
+    /// Moves the start of the next pull to one step before the latest date, so that what is added at that instant from
+    /// now on is not skipped. It never moves back: what was delivered from the old start would be delivered again, too.
     async fn finish(&mut self) {
         let told = self.date_from_manifest().await.unwrap_or_default();
         self.newest = later(self.newest.take(), told);
         let start = self.start.as_deref().and_then(AddedAt::parse);
-        let reached = later(start, self.newest.take()).map(|date| date.text);
+        let newest = self.newest.take();
+        let reached = newest.and_then(|date| AddedAt::parse(&date.step_back()));
+        let reached = later(start, reached).map(|date| date.text);
         self.start = reached.or(self.start.take());
         self.done = true;
     }
@@ -438,6 +453,7 @@ impl<F: Fetch> Pull<F> {
             return Ok(None);
         };
         let answer = get(&self.fetch, &url).await?;
-        Ok(object.date_in(&answer).filter(|_| answer.status.is_success()))
+        let told = object.date_in(&answer, self.now);
+        Ok(told.filter(|_| answer.status.is_success()))
     }
 }

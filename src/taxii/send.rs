@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use chrono::DateTime;
-use reqwest::header::{ACCEPT, DATE, HeaderMap, HeaderValue, RETRY_AFTER};
+use reqwest::header::{ACCEPT, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::{StatusCode, Url};
 
+use super::date::response_date;
 use super::error::title_of;
 use super::{Fetch, PullError};
 use crate::outbound::{Answer, OutboundError};
@@ -98,7 +99,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     if let Ok(seconds) = text.parse() {
         return Some(Duration::from_secs(seconds));
     }
-    let until = DateTime::parse_from_rfc2822(text).ok()?;
-    let now = DateTime::parse_from_rfc2822(headers.get(DATE)?.to_str().ok()?).ok()?;
+    let until = DateTime::parse_from_rfc2822(text).ok()?.to_utc();
+    let now = response_date(headers)?;
     Some((until - now).to_std().unwrap_or_default())
 }

@@ -39,8 +39,6 @@ const IDENTIFIERS: [&str; 2] = ["value", "external_ids"];
 pub struct IngestDrafts {
     pub by: Principal,
     pub drafts: Drafts,
-    /// Redistribution state of the source.
-    pub redistribution: String,
     /// Name of the action in the audit log.
     pub action: &'static str,
 }
@@ -192,12 +190,7 @@ impl Work for CommitStaged {
 impl GraphCore {
     /// Writes and indexes drafts.
     pub(super) async fn ingest_drafts(&self, message: IngestDrafts) -> Result<DraftsDone, DomainError> {
-        let IngestDrafts {
-            by,
-            drafts,
-            redistribution,
-            action,
-        } = message;
+        let IngestDrafts { by, drafts, action } = message;
         let ws = by.workspace.id;
         let highest = by.workspace.clearance().highest();
         let drafts = Arc::new(drafts);
@@ -221,7 +214,6 @@ impl GraphCore {
                 ws,
                 drafts: &drafts,
                 merges: &merges,
-                redistribution: &redistribution,
                 highest,
                 evidence_only: &HashSet::new(),
                 now: clock::now(),

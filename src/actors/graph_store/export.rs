@@ -18,15 +18,15 @@ use crate::domain::stix::export::{self, ExportObject, ExportParts};
 use crate::domain::stix::object;
 use crate::domain::stix::synthesize::{self, Origin};
 use crate::domain::tlp::Tlp;
-use crate::store::{EdgeRecord, HeldBack, StoredNode};
+use crate::store::{BlockedFeed, EdgeRecord, HeldBack, StoredNode, WithheldNode};
 
-/// The nodes of a session, and the markings of those withheld.
-type Nodes = HeldBack<Vec<StoredNode>, Vec<Tlp>>;
+/// The nodes of a session, and those withheld.
+type Nodes = HeldBack<Vec<StoredNode>, Vec<WithheldNode>>;
 /// The relationships among them, and the ends of those withheld.
 type Edges = HeldBack<Vec<EdgeRecord>, Vec<(Uuid, Uuid)>>;
 
-/// Redistribution state of a source that permits export.
-const ALLOWED: &str = "allowed";
+/// Maximum number of sources that a denial names.
+const MAX_NAMED: usize = 5;
 /// Maximum depth to which references are followed; no real bundle goes deeper.
 const MAX_HOPS: usize = 32;
 const MAX_SUPPORTING: usize = 10_000;
@@ -42,8 +42,24 @@ pub struct ExportSession {
 #[derive(Debug)]
 pub struct Exported {
     pub bundle: String,
-    /// Objects withheld because one of their markings is not defined.
+    /// Objects withheld because one of their markings is not defined or their source forbids redistribution.
     pub held_back: u64,
+}
+
+/// What may be exported of relationships and supporting objects.
+#[derive(Debug, Clone)]
+struct MayLeave {
+    /// The strictest marking.
+    highest: Tlp,
+    /// Feeds that don't allow redistribution.
+    blocked: Vec<Uuid>,
+}
+
+/// Why a session may not be exported.
+struct Refusal {
+    reason: String,
+    /// The feeds that forbid it.
+    feeds: Vec<Uuid>,
 }
 
 impl Work for ExportSession {
@@ -72,24 +88,20 @@ impl Work for ExportSession {
         } else {
             highest.min(Tlp::AmberPk)
         };
-        let edges = core.edges_among(ws, record.session.node_ids.clone(), leaving);
+        let blocked = core.store.blocked_feeds(ws).await?;
+        let may_leave = MayLeave {
+            highest: leaving,
+            blocked: blocked.iter().map(|feed| feed.id).collect(),
+        };
+        let edges = core.edges_among(ws, record.session.node_ids.clone(), may_leave.clone());
         let nodes = core
             .store
             .nodes_to_export(ws, &record.session.node_ids, highest, include_rejected)
             .await?;
-        if let Some(reason) = refusal(&by, &nodes) {
+        if let Some(refusal) = refusal(&by, &nodes, &blocked) {
             // The denial must be in the log before the response is sent.
-            let entry = AuditEntry::by(
-                &by,
-                "recall.export_denied",
-                "recall_session",
-                Outcome::Denied,
-                clock::now(),
-            )
-            .on(session)
-            .with("reason", reason.as_str());
-            core.audit().call(Append(entry)).await?;
-            return Err(DomainError::Forbidden(reason));
+            core.log_denial(&by, session, &refusal).await?;
+            return Err(DomainError::Forbidden(refusal.reason));
         }
         let count = nodes.held.len() as u64;
         if nodes.leaving.is_empty() && count > 0 {
@@ -98,7 +110,7 @@ impl Work for ExportSession {
             return Err(DomainError::HeldBack { count });
         }
         let (parts, held_back) = core
-            .parts(&by, &record.session.node_ids, nodes, edges, leaving)
+            .parts(&by, &record.session.node_ids, nodes, edges, &may_leave)
             .await?;
         let exported = parts.nodes.len() as u64;
         let built = blocking(move || Ok(export::bundle(parts, Uuid::new_v4()))).await?;
@@ -119,6 +131,18 @@ impl Work for ExportSession {
 }
 
 impl GraphCore {
+    async fn log_denial(&self, by: &Principal, session: Uuid, refusal: &Refusal) -> Result<(), DomainError> {
+        let (action, outcome) = ("recall.export_denied", Outcome::Denied);
+        let mut entry = AuditEntry::by(by, action, "recall_session", outcome, clock::now())
+            .on(session)
+            .with("reason", refusal.reason.as_str());
+        if !refusal.feeds.is_empty() {
+            let feeds: Vec<String> = refusal.feeds.iter().map(Uuid::to_string).collect();
+            entry = entry.with("feeds", feeds);
+        }
+        self.audit().call(Append(entry)).await.map(drop)
+    }
+
     /// Audits an export: how many nodes were exported, and how many objects were withheld.
     async fn log_export(
         &self,
@@ -139,10 +163,13 @@ impl GraphCore {
         &self,
         ws: Uuid,
         nodes: Vec<Uuid>,
-        highest: Tlp,
+        may_leave: MayLeave,
     ) -> impl Future<Output = Result<Edges, DomainError>> {
         let store = Arc::clone(&self.store);
-        beside(async move { store.relationships_among(ws, &nodes, highest).await })
+        beside(async move {
+            let MayLeave { highest, blocked } = may_leave;
+            store.relationships_among(ws, &nodes, highest, &blocked).await
+        })
     }
 
     /// Collects everything the bundle consists of, in the order of the session, and counts what else is withheld.
@@ -152,14 +179,20 @@ impl GraphCore {
         order: &[Uuid],
         nodes: Nodes,
         edges: impl Future<Output = Result<Edges, DomainError>>,
-        highest: Tlp,
+        may_leave: &MayLeave,
     ) -> Result<(ExportParts, u64), DomainError> {
         let ws = by.workspace.id;
         let author = synthesize::workspace_identity(ws, &by.workspace.name, by.workspace.created_at);
         let author_id = object::text(&author, "id").unwrap_or_default().to_owned();
         let mut parts = ExportParts::default();
         let stix_ids = self
-            .add_nodes((ws, highest), order, nodes.leaving, &author_id, &mut parts)
+            .add_nodes(
+                (ws, may_leave.highest),
+                order,
+                nodes.leaving,
+                &author_id,
+                &mut parts,
+            )
             .await?;
         let edges = edges.await?;
         let leaves = |end: &Uuid| stix_ids.contains_key(end);
@@ -179,7 +212,7 @@ impl GraphCore {
                 confidence: None,
             });
         }
-        let held = held + self.add_supporting(ws, &mut parts, highest).await?;
+        let held = held + self.add_supporting(ws, &mut parts, may_leave).await?;
         Ok((parts, held))
     }
 
@@ -227,7 +260,7 @@ impl GraphCore {
         &self,
         ws: Uuid,
         parts: &mut ExportParts,
-        highest: Tlp,
+        may_leave: &MayLeave,
     ) -> Result<u64, DomainError> {
         let mut asked: HashSet<String> = HashSet::new();
         let mut held = 0;
@@ -237,9 +270,10 @@ impl GraphCore {
             if wanted.is_empty() {
                 return Ok(held);
             }
+            let wanted = wanted.iter().map(|id| id.as_str());
             let found = self
                 .store
-                .supporting(ws, wanted.iter().map(|id| id.as_str()), highest)
+                .supporting(ws, wanted, may_leave.highest, &may_leave.blocked)
                 .await?;
             asked.extend(missing);
             parts.supporting.extend(found.leaving);
@@ -253,16 +287,45 @@ impl GraphCore {
     }
 }
 
-/// Why these rows may not be exported, if they may not. Withheld RED nodes count too: they are part of the session.
-fn refusal(by: &Principal, nodes: &Nodes) -> Option<String> {
-    let red =
-        nodes.leaving.iter().any(|stored| stored.node.tlp == Tlp::Red) || nodes.held.contains(&Tlp::Red);
-    if red && !by.workspace.red_export_grant {
-        return Some("the session holds TLP:RED nodes and the workspace has no red_export_grant".into());
+/// Why these rows may not be exported, if they may not. Withheld nodes count too: they are part of the session.
+fn refusal(by: &Principal, nodes: &Nodes, blocked: &[BlockedFeed]) -> Option<Refusal> {
+    let leaving = nodes
+        .leaving
+        .iter()
+        .map(|stored| (stored.node.tlp, &stored.feeds));
+    let held = nodes.held.iter().map(|withheld| (withheld.tlp, &withheld.feeds));
+    let (mut red, mut feeds) = (false, HashSet::<Uuid>::new());
+    for (tlp, of_node) in leaving.chain(held) {
+        red |= tlp == Tlp::Red;
+        feeds.extend(of_node);
     }
-    let mut leaving = nodes.leaving.iter();
-    let bound = leaving.any(|stored| stored.redistribution != ALLOWED);
-    bound.then(|| "a source of this session does not allow redistribution".into())
+    if red && !by.workspace.red_export_grant {
+        let reason = "the session holds TLP:RED nodes and the workspace has no red_export_grant".into();
+        let feeds = Vec::new();
+        return Some(Refusal { reason, feeds });
+    }
+    let blocking: Vec<&BlockedFeed> = blocked.iter().filter(|feed| feeds.contains(&feed.id)).collect();
+    (!blocking.is_empty()).then(|| Refusal {
+        reason: forbidden_by(&blocking),
+        feeds: blocking.iter().map(|feed| feed.id).collect(),
+    })
+}
+
+/// Names the sources that forbid redistribution, and nothing of what they brought.
+fn forbidden_by(feeds: &[&BlockedFeed]) -> String {
+    let sources = match feeds.len() {
+        1 => "a source that does not allow redistribution",
+        _ => "sources that do not allow redistribution",
+    };
+    let named = feeds.iter().take(MAX_NAMED);
+    let named: Vec<String> = named
+        .map(|feed| format!("{:?} ({})", feed.name, feed.redistribution))
+        .collect();
+    let more = match feeds.len().saturating_sub(MAX_NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("the session holds nodes of {sources}: {}{more}", named.join(", "))
 }
 
 /// An edge as a STIX relationship: its original, or one built from what is stored. `None` when an end is not

@@ -18,7 +18,7 @@ use crate::domain::principal::Principal;
 use crate::domain::stix::ingest::{self, Defaults, Markings, Planning, SkipReport, StixNode, StixPlan};
 use crate::domain::stix::object;
 use crate::domain::stix::objects::Objects;
-use crate::store::{IngestResult, Remarked, StixIngested, node_id};
+use crate::store::{IngestResult, Remarked, Reviewed, StixIngested, StixOrigin, node_id};
 
 /// Audit action for re-marking objects that waited for a marking definition.
 const REMARKED: &str = "ingest.stix_remarked";
@@ -32,6 +32,7 @@ pub struct IngestStix {
     pub by: Principal,
     pub objects: Objects,
     pub defaults: Defaults,
+    pub origin: StixOrigin,
 }
 
 /// Outcome of an ingest.
@@ -43,6 +44,8 @@ pub struct Ingested {
     pub warnings: Vec<String>,
     /// Earlier objects that were re-marked because this bundle defines one of their markings.
     pub remarked: u64,
+    /// What became of the items, if the objects were reviewed.
+    pub reviewed: Reviewed,
 }
 
 impl Work for IngestStix {
@@ -67,15 +70,19 @@ impl GraphCore {
             by,
             objects,
             defaults,
+            origin,
         } = message;
         let ws = by.workspace.id;
         // The index must be complete before a write moves its checkpoint.
         self.index_of(ws).await?;
         let known = self.store.markings(ws, &objects.foreign_markings()).await?;
-        let plan = planned(ws, objects, defaults, known).await?;
+        let mut plan = planned(ws, objects, defaults, known).await?;
+        if let Some(review) = &origin.review {
+            review.mark(&mut plan);
+        }
 
         // One id for all attempts: a retry after an unknown outcome must not write the entry twice.
-        let entry = AuditEntry::by(&by, "ingest.stix", "node", Outcome::Success, clock::now());
+        let entry = entry_of(&by, &origin);
         let audit = |result: &IngestResult, skipped: &ingest::SkipReport| {
             entry
                 .clone()
@@ -89,7 +96,10 @@ impl GraphCore {
         let state = self.state(ws);
         let (done, remarked) = {
             let _writing = state.writing.lock().await;
-            let done = self.store.ingest_stix(ws, &plan, clock::now(), audit).await?;
+            let done = self
+                .store
+                .ingest_stix(ws, &plan, &origin, clock::now(), audit)
+                .await?;
             Self::committed(&state, done.rev);
             let entry = || AuditEntry::by(&by, REMARKED, "node", Outcome::Success, clock::now());
             (done, self.release(ws, &state, markings_of(&plan), entry).await)
@@ -99,6 +109,7 @@ impl GraphCore {
             skipped,
             held,
             touched,
+            reviewed,
             rev,
         } = done;
         self.index_planned(ws, &state, rev, plan.into_nodes(), touched)
@@ -109,6 +120,7 @@ impl GraphCore {
             skipped,
             warnings: held.into_warnings(),
             remarked: self.show_remarked(ws, &state, remarked).await?,
+            reviewed,
         })
     }
 
@@ -214,6 +226,21 @@ impl GraphCore {
     }
 }
 
+/// The audit entry of an ingest, or of a commit after review.
+fn entry_of(by: &Principal, origin: &StixOrigin) -> AuditEntry {
+    let now = clock::now();
+    let mut entry = match &origin.review {
+        None => AuditEntry::by(by, "ingest.stix", "node", Outcome::Success, now),
+        Some(review) => AuditEntry::by(by, "feed.commit", "feed_batch", Outcome::Success, now)
+            .on(review.batch)
+            .with("items", review.items.len()),
+    };
+    if let Some(feed) = origin.feed {
+        entry = entry.with("feed_source_id", feed.to_string());
+    }
+    entry
+}
+
 /// What was re-marked, and the error that stopped it, if any.
 #[derive(Default)]
 struct Released {
@@ -233,7 +260,7 @@ fn markings_of(plan: &StixPlan) -> HashSet<String> {
 }
 
 /// Plans a bundle piece by piece, yielding between the pieces of a large one.
-async fn planned(
+pub(in crate::actors) async fn planned(
     ws: Uuid,
     objects: Objects,
     defaults: Defaults,

@@ -21,6 +21,7 @@ pub use self::core::{GraphCore, Holds, Surroundings};
 pub use self::detail::{NodeDetail, ReadEvidence, ReadNode};
 pub use self::drafts::{CommitStaged, DraftsDone, FindDuplicates, IngestDrafts};
 pub use self::export::{ExportSession, Exported};
+pub(super) use self::ingest::planned;
 pub use self::ingest::{IngestStix, Ingested};
 pub use self::recall::{ReadSession, Recall, RecallSemantic, Recalled};
 use super::worker::WorkerHandle;

@@ -1,5 +1,8 @@
 //! Several processes on one database, each with its own index.
 
+mod redistribution;
+
+use std::future::Future;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -21,7 +24,7 @@ use crate::domain::session::RecallMode;
 use crate::domain::stix::ingest::{self, Defaults};
 use crate::domain::tlp::Tlp;
 use crate::search::{BuiltinEmbedder, IndexSettings, SearchIndex};
-use crate::store::Store;
+use crate::store::{StixOrigin, Store};
 
 pub(super) fn audit_writer(store: &Arc<Store>) -> AuditHandle {
     let actors = Settings::load(None, &Flags::default()).unwrap().actors;
@@ -29,7 +32,7 @@ pub(super) fn audit_writer(store: &Arc<Store>) -> AuditHandle {
     Roster::new(move |name| actors.of(name)).stateful(move || AuditWriter::new(Arc::clone(&store)))
 }
 
-fn analyst() -> Principal {
+pub(super) fn analyst() -> Principal {
     let workspace = Workspace {
         id: Uuid::new_v4(),
         name: "w".into(),
@@ -70,8 +73,8 @@ async fn names(core: &Arc<GraphCore>, by: &Principal, query: &str) -> Vec<String
         .collect()
 }
 
-#[test]
-fn a_second_process_finds_what_the_first_one_wrote() {
+/// Runs a test on threads whose stack is large enough for the engine.
+pub(super) fn run(test: impl Future<Output = ()>) {
     let system = actix::System::with_tokio_rt(|| {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         builder
@@ -81,19 +84,33 @@ fn a_second_process_finds_what_the_first_one_wrote() {
             .build()
             .unwrap()
     });
-    system.block_on(async {
-        let secret = SecretString::from("0123456789abcdef0123456789abcdef");
-        let store = Arc::new(
-            Store::open(
-                "mem://",
-                "hosted",
-                crate::store::StorageMemory::default(),
-                None,
-                &secret,
-            )
-            .await
-            .unwrap(),
-        );
+    system.block_on(test);
+}
+
+pub(super) async fn open() -> Arc<Store> {
+    let secret = SecretString::from("0123456789abcdef0123456789abcdef");
+    let memory = crate::store::StorageMemory::default();
+    let store = Store::open("mem://", "hosted", memory, None, &secret);
+    Arc::new(store.await.unwrap())
+}
+
+/// The graph of a single process.
+pub(super) fn graph(store: &Arc<Store>) -> Arc<GraphCore> {
+    let embedder = Arc::new(BuiltinEmbedder::load().unwrap());
+    let index = SearchIndex::open(None, embedder, IndexSettings::default()).unwrap();
+    Arc::new(GraphCore::new(
+        Arc::clone(store),
+        Arc::new(index),
+        audit_writer(store),
+        Surroundings::default(),
+        Holds::Nodes,
+    ))
+}
+
+#[test]
+fn a_second_process_finds_what_the_first_one_wrote() {
+    run(async {
+        let store = open().await;
         let audit = audit_writer(&store);
         let process = || {
             let embedder = Arc::new(BuiltinEmbedder::load().unwrap());
@@ -124,6 +141,7 @@ fn a_second_process_finds_what_the_first_one_wrote() {
             by: by.clone(),
             objects: objects.into(),
             defaults,
+            origin: StixOrigin::default(),
         })
         .await
         .unwrap();
@@ -135,33 +153,9 @@ fn a_second_process_finds_what_the_first_one_wrote() {
 
 #[test]
 fn what_a_cut_left_held_back_is_marked_anew_at_the_next_start() {
-    let system = actix::System::with_tokio_rt(|| {
-        let mut builder = tokio::runtime::Builder::new_multi_thread();
-        builder
-            .worker_threads(2)
-            .thread_stack_size(16 << 20)
-            .enable_all()
-            .build()
-            .unwrap()
-    });
-    system.block_on(async {
-        let secret = SecretString::from("0123456789abcdef0123456789abcdef");
-        let memory = crate::store::StorageMemory::default();
-        let store = Store::open("mem://", "hosted", memory, None, &secret)
-            .await
-            .unwrap();
-        let store = Arc::new(store);
-        let audit = audit_writer(&store);
-        let embedder = Arc::new(BuiltinEmbedder::load().unwrap());
-        let index = SearchIndex::open(None, embedder, IndexSettings::default()).unwrap();
-        let surroundings = Surroundings::default();
-        let core = Arc::new(GraphCore::new(
-            Arc::clone(&store),
-            Arc::new(index),
-            audit,
-            surroundings,
-            Holds::Nodes,
-        ));
+    run(async {
+        let store = open().await;
+        let core = graph(&store);
 
         let mut by = analyst();
         by.workspace.tlp_ceiling = Tlp::Green;
@@ -180,13 +174,20 @@ fn what_a_cut_left_held_back_is_marked_anew_at_the_next_start() {
             by: by.clone(),
             objects: vec![tool].into(),
             defaults,
+            origin: StixOrigin::default(),
         };
         message.run(Arc::clone(&core)).await.unwrap();
         // The definition is durable, then the process dies.
         let plan = ingest::plan(vec![licence].into(), defaults, ingest::Markings::new());
         let entry = AuditEntry::by(&by, "ingest.stix", "node", Outcome::Success, clock::now());
         store
-            .ingest_stix(by.workspace.id, &plan, clock::now(), |_, _| entry.clone())
+            .ingest_stix(
+                by.workspace.id,
+                &plan,
+                &StixOrigin::default(),
+                clock::now(),
+                |_, _| entry.clone(),
+            )
             .await
             .unwrap();
         assert!(names(&core, &by, "Quiet Heron").await.is_empty());

@@ -151,11 +151,10 @@ impl StagingCore {
                 .with("ingest_mode", message.mode.as_str())
         };
         let session = message.session_id.as_deref();
-        let lock = session.map(|session| self.lock_of(Uuid::new_v5(&ws, session.as_bytes())));
         let highest = by.workspace.clearance().highest();
         let staged = {
-            let _alone = match &lock {
-                Some(lock) => Some(lock.lock().await),
+            let _turn = match session {
+                Some(session) => Some(self.turns.take(Uuid::new_v5(&ws, session.as_bytes())).await),
                 None => None,
             };
             self.store.stage(ws, &new, highest, audit).await?

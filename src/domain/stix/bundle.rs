@@ -14,7 +14,7 @@ use crate::domain::confidence::Confidence;
 use crate::domain::error::DomainError;
 use crate::domain::tlp::{Tlp, UnknownTlp};
 
-const DEFAULT_CONFIDENCE: f64 = 0.7;
+pub const DEFAULT_CONFIDENCE: f64 = 0.7;
 
 /// The fields of a request; unknown ones are ignored.
 #[derive(Default, Deserialize)]

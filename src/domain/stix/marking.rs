@@ -26,6 +26,8 @@ pub struct Stated {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Marked {
     pub tlp: Tlp,
+    /// The level that the object itself states.
+    pub stated: Option<Tlp>,
     /// Undefined markings; the object is withheld from export until they are defined.
     pub undefined: Vec<String>,
 }
@@ -144,8 +146,11 @@ pub fn stated(object: &Map<String, Value>, known: &Markings) -> Result<Stated, S
 /// # Errors
 /// As [`stated`].
 pub fn marked(object: &Map<String, Value>, known: &Markings, default: Tlp) -> Result<Marked, String> {
-    let Stated { level, undefined } = stated(object, known)?;
-    let level = level.unwrap_or(default);
+    let Stated {
+        level: stated,
+        undefined,
+    } = stated(object, known)?;
+    let level = stated.unwrap_or(default);
     let undefined = if text(object, "type") == Some("marking-definition") {
         Vec::new()
     } else {
@@ -156,7 +161,11 @@ pub fn marked(object: &Map<String, Value>, known: &Markings, default: Tlp) -> Re
     } else {
         level.max(Tlp::Amber)
     };
-    Ok(Marked { tlp, undefined })
+    Ok(Marked {
+        tlp,
+        stated,
+        undefined,
+    })
 }
 
 fn own_level(object: &Map<String, Value>) -> Result<Option<Tlp>, String> {

@@ -67,13 +67,35 @@ impl Objects {
             let value = serde_json::from_str(value).map_err(|cause| Unparsable { place, cause })?;
             objects.look_at(place, at, value, &mut newest);
         }
-        objects.text = text;
-        for at in objects.places(Role::Marking) {
-            if let Some((id, level)) = objects.object(&at).and_then(|definition| defined_by(&definition)) {
-                objects.defined.insert(id, level);
+        Ok(objects.complete(text))
+    }
+
+    /// Like [`Objects::read`], but skips what is not storable JSON, with its reason.
+    pub fn read_leniently(text: String, places: Vec<Range<usize>>) -> Self {
+        let mut objects = Self::default();
+        let mut newest = HashMap::new();
+        for (place, at) in places.into_iter().enumerate() {
+            match serde_json::from_str(text.get(at.clone()).unwrap_or_default()) {
+                Ok(value) => objects.look_at(place, at, value, &mut newest),
+                Err(_) => {
+                    let reason = format!("can't be stored as JSON (objects[{place}])");
+                    objects
+                        .skipped
+                        .bad("unknown", &format!("objects[{place}]"), reason);
+                }
             }
         }
-        Ok(objects)
+        objects.complete(text)
+    }
+
+    fn complete(mut self, text: String) -> Self {
+        self.text = text;
+        for at in self.places(Role::Marking) {
+            if let Some((id, level)) = self.object(&at).and_then(|definition| defined_by(&definition)) {
+                self.defined.insert(id, level);
+            }
+        }
+        self
     }
 
     /// Drops values without a usable id and all but the newest object of each id.
@@ -139,7 +161,7 @@ impl Objects {
     }
 
     /// The markings defined among the objects.
-    pub(super) fn defined(&self) -> &Markings {
+    pub fn defined(&self) -> &Markings {
         &self.defined
     }
 

@@ -2,27 +2,33 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Maximum number of skipped objects listed individually.
 const MAX_LISTED: usize = 100;
+/// Maximum number of types, and of reasons for each, that a report of several parts lists. The sender chooses them.
+const MAX_NAMES: usize = 100;
+/// Longest type, id or reason in such a report, in characters.
+const MAX_TEXT: usize = 200;
+/// Stands for all further types and reasons.
+const OTHER: &str = "other";
 
 /// Skipped objects of one type, with reasons.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkippedType {
     pub count: u64,
     pub reasons: BTreeMap<String, u64>,
 }
 
 /// A skipped object of a supported type.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkippedObject {
     pub id: String,
     pub reason: String,
 }
 
 /// All skipped objects.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkipReport {
     pub by_type: BTreeMap<String, SkippedType>,
     /// The first hundred invalid objects.
@@ -53,5 +59,70 @@ impl SkipReport {
                 reason,
             });
         }
+    }
+
+    /// Adds the report of a further part. Its size is bounded however many parts there are.
+    pub fn absorb(&mut self, part: Self) {
+        for (kind, of_type) in part.by_type {
+            let kind = known_or_other(&self.by_type, shortened(kind));
+            let entry = self.by_type.entry(kind).or_default();
+            entry.count += of_type.count;
+            for (reason, count) in of_type.reasons {
+                let reason = known_or_other(&entry.reasons, shortened(reason));
+                *entry.reasons.entry(reason).or_default() += count;
+            }
+        }
+        let room = MAX_LISTED.saturating_sub(self.objects.len());
+        let listed = part.objects.into_iter().take(room).map(|object| SkippedObject {
+            id: shortened(object.id),
+            reason: shortened(object.reason),
+        });
+        self.objects.extend(listed);
+    }
+}
+
+fn shortened(text: String) -> String {
+    match text.char_indices().nth(MAX_TEXT) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text,
+    }
+}
+
+fn known_or_other<V>(known: &BTreeMap<String, V>, name: String) -> String {
+    if known.len() < MAX_NAMES || known.contains_key(&name) {
+        name
+    } else {
+        OTHER.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_report_of_many_parts_stays_small_and_counts_everything() {
+        let mut whole = SkipReport::default();
+        for part in 0..300 {
+            let mut report = SkipReport::default();
+            report.count(&format!("x-{part}"), "type is not supported");
+            report.count(&format!("{}{part}", "y".repeat(100_000)), "type is not supported");
+            report.bad(
+                "tool",
+                &format!("tool--{part}"),
+                format!("name {part}: is required"),
+            );
+            whole.absorb(report);
+        }
+        assert_eq!(whole.total(), 900);
+        assert!(serde_json::to_string(&whole).unwrap().len() < 200_000);
+        assert!(whole.by_type.len() <= MAX_NAMES + 1);
+        assert!(
+            whole
+                .by_type
+                .values()
+                .all(|kind| kind.reasons.len() <= MAX_NAMES + 1)
+        );
+        assert_eq!(whole.objects.len(), MAX_LISTED);
     }
 }

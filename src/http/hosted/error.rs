@@ -3,9 +3,10 @@
 use std::fmt;
 
 use actix_web::http::StatusCode;
-use actix_web::http::header::{HeaderName, HeaderValue};
+use actix_web::http::header::{HeaderName, HeaderValue, LOCATION};
 use actix_web::{HttpResponse, ResponseError};
 use serde::Serialize;
+use uuid::Uuid;
 
 use crate::domain::error::DomainError;
 use crate::http::problem::{self, Problem};
@@ -13,12 +14,17 @@ use crate::http::problem::{self, Problem};
 /// Response header with the number of objects withheld from an export because one of their markings is undefined.
 pub const HELD_BACK: HeaderName = HeaderName::from_static("x-held-back");
 
+/// Path of a threat-feed batch.
+pub(super) fn batch_path(batch: Uuid) -> String {
+    format!("/api/threat-intel/batches/{batch}")
+}
+
 /// Body of every non-2xx response.
 #[derive(Serialize)]
-struct ErrorBody<'a> {
+struct ErrorBody {
     error: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    details: Option<&'a str>,
+    details: Option<String>,
 }
 
 /// An error response of the hosted API.
@@ -58,12 +64,17 @@ impl ResponseError for HostedError {
     }
 
     fn error_response(&self) -> HttpResponse {
-        let (mut retry_after, mut details, mut held_back) = (None, None, None);
+        let (mut retry_after, mut details, mut held_back, mut kept_in) = (None, None, None, None);
         if let Self::Domain(error) = self {
             problem::log(error);
             retry_after = problem::retry_after(error);
             if let DomainError::InvalidBundle { details: found } = error {
-                details = Some(found.as_str());
+                details = Some(found.clone());
+            }
+            if let DomainError::PullFailed { batch, .. } = error {
+                let kept = "keeps what was staged before and can be resumed";
+                details = batch.map(|batch| format!("batch {batch} {kept}"));
+                kept_in = *batch;
             }
             if let DomainError::HeldBack { count } = error {
                 held_back = Some(*count);
@@ -73,6 +84,10 @@ impl ResponseError for HostedError {
         let mut response = problem::response(self.status_code(), retry_after, ErrorBody { error, details });
         if let Some(count) = held_back {
             response.headers_mut().insert(HELD_BACK, HeaderValue::from(count));
+        }
+        let location = kept_in.map(|batch| HeaderValue::try_from(batch_path(batch)));
+        if let Some(Ok(location)) = location {
+            response.headers_mut().insert(LOCATION, location);
         }
         response
     }

@@ -18,7 +18,7 @@ use crate::domain::stix::bundle;
 use crate::domain::stix::ingest::{Defaults, SkippedObject, SkippedType};
 use crate::domain::stix::objects::Objects;
 use crate::http::{AppState, body, weight};
-use crate::store::IngestResult;
+use crate::store::{IngestResult, StixOrigin};
 
 /// Response body of a successful ingest.
 #[derive(Serialize)]
@@ -82,6 +82,7 @@ async fn stix(
         by,
         objects,
         defaults,
+        origin: StixOrigin::default(),
     };
     let done = state.graph.call_with(message, load).await?;
     Ok(created(StixResults {
@@ -114,7 +115,6 @@ async fn drafts<W: IngestBody>(
     let message = IngestDrafts {
         by,
         drafts,
-        redistribution: "allowed".into(),
         action: W::ACTION,
     };
     let done = state.graph.call_with(message, load).await?;

@@ -4,6 +4,7 @@ mod admin;
 mod audit;
 mod auth;
 mod error;
+mod feeds;
 mod guard;
 mod health;
 mod ingest;
@@ -29,6 +30,7 @@ pub fn configure(cfg: &mut web::ServiceConfig) {
     admin::configure(cfg);
     ingest::configure(cfg);
     staging::configure(cfg);
+    feeds::configure(cfg);
     recall::configure(cfg);
     nodes::configure(cfg);
     audit::configure(cfg);

@@ -191,8 +191,8 @@ impl DraftsTransaction<'_> {
             evidence_tlp: Vec::new(),
             stix_evidence: None,
             modified: None,
-            redistribution: self.write.redistribution.into(),
             held_by: None,
+            feeds: None,
             rev: 0,
             ingested_at: self.write.now,
         };

@@ -111,10 +111,15 @@ async fn small() -> Store {
     open_with("mem://", memory).await
 }
 
-async fn ingest(store: &Store, ws: Uuid, plan: &StixPlan) -> Result<StixIngested, DomainError> {
+async fn ingest(
+    store: &Store,
+    ws: Uuid,
+    feed: Option<Uuid>,
+    plan: &StixPlan,
+) -> Result<StixIngested, DomainError> {
     let audit = entry(ws, "ingest");
     store
-        .ingest_stix(ws, plan, clock::now(), |_, _| audit.clone())
+        .ingest_stix(ws, plan, &feed.into(), clock::now(), |_, _| audit.clone())
         .await
 }
 
@@ -145,18 +150,28 @@ async fn count(store: &Store, table: &str) -> usize {
     rows.len()
 }
 
+/// Number of rows that a feed restricts.
+async fn restricted(store: &Store) -> usize {
+    let query = "SELECT VALUE id FROM node, edge, stix_support WHERE feeds != NONE";
+    let rows: Vec<RecordId> = store.db.query(query).await.unwrap().take(0).unwrap();
+    rows.len()
+}
+
 #[test]
-fn what_the_estimate_allows_goes_through_when_it_is_new_and_when_it_replaces_all_of_it() {
+fn what_the_estimate_allows_goes_through_when_it_is_new_when_it_is_freed_and_when_it_replaces_all_of_it() {
     for make in ["indicators", "long", "edges", "identities", "held"] {
         run(async move {
             let most = most(make);
             println!("{make}: {most} objects in {LIMIT} bytes");
             let (store, ws) = (small().await, Uuid::new_v4());
-            let done = ingest(&store, ws, &plan(make, most, 2020)).await;
+            let done = ingest(&store, ws, Some(ws), &plan(make, most, 2020)).await;
             assert!(done.is_ok(), "{make}: {done:?}");
+            let done = ingest(&store, ws, None, &plan(make, most, 2020)).await;
+            assert!(done.is_ok(), "{make}, now without a feed: {done:?}");
+            assert_eq!(restricted(&store).await, 0, "{make}");
             // A replaced edge is deleted first, which takes as much again.
             let newer = if make == "edges" { most / 2 } else { most };
-            let done = ingest(&store, ws, &plan(make, newer, 2021)).await;
+            let done = ingest(&store, ws, Some(ws), &plan(make, newer, 2021)).await;
             assert!(done.is_ok(), "{make} again: {done:?}");
         });
     }
@@ -168,7 +183,7 @@ fn what_the_estimate_refuses_leaves_nothing() {
         let (store, ws) = (small().await, Uuid::new_v4());
         let most = most("indicators");
         let too_many = plan("indicators", most + most / 50, 2020);
-        let error = ingest(&store, ws, &too_many).await.unwrap_err();
+        let error = ingest(&store, ws, None, &too_many).await.unwrap_err();
         let DomainError::TransactionTooLarge {
             needed_mib,
             limit_mib,
@@ -227,7 +242,6 @@ fn a_transaction_that_turns_out_too_large_is_taken_back_and_the_store_goes_on() 
                     ws,
                     drafts,
                     merges: &HashMap::new(),
-                    redistribution: "allowed",
                     highest: Tlp::Red,
                     evidence_only: &HashSet::new(),
                     now: clock::now(),
@@ -274,6 +288,7 @@ fn rows_of(plan: &StixPlan, ws: Uuid) -> Variables {
         ws,
         now: clock::now(),
         rev: 1 << 50,
+        feed: Some(ws),
     };
     let (mut all, mut held) = (
         vec![AuditRow::from(&entry(ws, "ingest")).into_value()],

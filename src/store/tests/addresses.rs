@@ -1,5 +1,6 @@
 //! Accounts of one e-mail address: unique per workspace, also in a store created before that rule.
 
+use super::feeds::WITHOUT_FEEDS;
 use super::*;
 use crate::domain::error::ErrorKind;
 use crate::domain::permission::{Role, Tier};
@@ -110,7 +111,11 @@ fn users_of_an_older_store_stay_and_their_addresses_become_free_elsewhere() {
         assert_eq!(add(&store, &other).await, None);
         drop(store);
         let db = owner(&url).await;
-        db.query(BEFORE).await.unwrap().check().unwrap();
+        db.query(format!("{WITHOUT_FEEDS} {BEFORE}"))
+            .await
+            .unwrap()
+            .check()
+            .unwrap();
         drop(db);
 
         let store = open(&url).await;

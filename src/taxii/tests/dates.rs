@@ -78,7 +78,7 @@ fn dates_and_the_step_before_them() {
 }
 
 #[tokio::test]
-async fn the_latest_date_of_the_pull_is_kept_as_written() {
+async fn the_next_pull_begins_a_step_before_the_latest_date() {
     let more = |name: &str| envelope(&[name], &format!(r#","more":true,"next":"{name}""#));
     let server = Server::script(vec![
         dated(&more("a"), "2024-01-01T00:00:00Z", "2024-01-01T01:00:00+01:00"),
@@ -86,7 +86,7 @@ async fn the_latest_date_of_the_pull_is_kept_as_written() {
         dated(&envelope(&["c"], ""), "2024-01-01T00:00:00Z", "undefined"),
     ]);
     let (_, cursor) = read_all(&mut fresh(&server)).await.unwrap();
-    assert_eq!(cursor.added_after(), Some("2024-01-01T00:30:00.000Z"));
+    assert_eq!(cursor.added_after(), Some("2024-01-01T00:29:59.000Z"));
     // The manifest is asked for the date of the last page, and does not know it.
     assert_eq!(server.asked().len(), 4);
 }
@@ -98,11 +98,15 @@ async fn a_date_without_objects_or_before_the_start_moves_nothing() {
         added_after: Some(start.into()),
         unfinished: None,
     };
-    let later = "2030-01-01T00:00:00Z";
+    let later = "2025-01-01T00:00:00Z";
     let early = "2020-01-01T00:00:00Z";
+    let soon = "2024-05-01T00:00:00.001Z";
     for reply in [
         dated(r#"{"objects":[]}"#, later, later),
         dated(&envelope(&["a"], ""), early, early),
+        // A server that includes the date it is asked for, and one whose next date is a step away.
+        dated(&envelope(&["a"], ""), start, start),
+        dated(&envelope(&["a"], ""), soon, soon),
     ] {
         let server = Server::script(vec![reply]);
         let (_, after) = read_all(&mut pull_of(&server, cursor.clone())).await.unwrap();
@@ -127,7 +131,7 @@ async fn without_headers_the_manifest_tells_the_date() {
         (false, Some(_)) => page(&envelope(&["b"], "")),
     });
     let (_, cursor) = read_all(&mut fresh(&server)).await.unwrap();
-    assert_eq!(cursor.added_after(), Some("2024-02-02T00:00:00.000000Z"));
+    assert_eq!(cursor.added_after(), Some("2024-02-01T23:59:59.000000Z"));
     let asked = server.asked();
     assert_eq!(asked.len(), 3);
     assert_eq!(asked[2].param("limit").as_deref(), Some("100"));
@@ -160,12 +164,7 @@ async fn a_manifest_that_does_not_help_moves_nothing() {
         (OBJECTS, r#"{"objects":[{}]}"#.into()),
     ] {
         let server = Server::script(vec![page(&body)]);
-        let mut pull = Pull::new(
-            server.clone(),
-            collection(url),
-            PullCursor::default(),
-            PullSettings::default(),
-        );
+        let mut pull = pull_with(&server, url, PullCursor::default(), PullSettings::default());
         pull.next_page().await.unwrap();
         assert_eq!(server.asked().len(), 1);
     }
@@ -195,5 +194,100 @@ async fn without_token_and_headers_the_manifest_pages_by_date() {
     });
     let (names, cursor) = read_all(&mut fresh(&server)).await.unwrap();
     assert_eq!(names, ["0", "1", "1", "2"]);
-    assert_eq!(cursor.added_after(), Some(dates[2]));
+    assert_eq!(cursor.added_after(), Some("2024-01-03T00:00:00.099Z"));
+}
+
+/// A bulk load with one date that outlasts the pull, or a server that counts in seconds.
+#[tokio::test]
+async fn what_is_added_later_at_the_latest_instant_is_delivered() {
+    for (inclusive, again) in [(false, &["1", "2"][..]), (true, &["0", "1", "2"])] {
+        let (first, last) = ("2024-01-01T00:00:00Z", "2024-01-01T00:00:01Z");
+        let added = Arc::new(Mutex::new(vec![first, last]));
+        let known = Arc::clone(&added);
+        let server = Server::new(move |asked| {
+            let after = asked.param("added_after").unwrap_or_default();
+            let all = known.lock().unwrap().clone();
+            let behind = |date: &str| date > after.as_str() || (inclusive && date == after);
+            let shown = (0..all.len()).filter(|at| behind(all[*at]));
+            let shown: Vec<String> = shown.map(|at| at.to_string()).collect();
+            let names: Vec<&str> = shown.iter().map(String::as_str).collect();
+            dated(&envelope(&names, ""), first, last)
+        });
+        let (names, cursor) = read_all(&mut fresh(&server)).await.unwrap();
+        assert_eq!((names.len(), cursor.added_after()), (2, Some(first)));
+        added.lock().unwrap().push(last);
+        for _ in 0..3 {
+            let (names, after) = read_all(&mut pull_of(&server, cursor.clone())).await.unwrap();
+            assert_eq!(names, again);
+            assert_eq!(after, cursor);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_date_in_the_future_counts_as_missing() {
+    let sunday = Some("Sun, 01 Jun 2025 12:00:00 GMT");
+    for (date, added, reached) in [
+        // The server's clock decides, whatever the caller's is.
+        (sunday, "2025-06-02T12:00:00Z", Some("2025-06-02T11:59:59Z")),
+        (sunday, "2025-06-02T12:00:00.001Z", None),
+        (
+            Some("Sat, 01 Jun 2030 12:00:00 GMT"),
+            "2030-06-01T11:00:00Z",
+            Some("2030-06-01T10:59:59Z"),
+        ),
+        (None, "2026-01-02T00:00:00Z", Some("2026-01-01T23:59:59Z")),
+        (None, "2026-01-02T00:00:01Z", None),
+        (
+            Some("today"),
+            "2026-01-02T00:00:00Z",
+            Some("2026-01-01T23:59:59Z"),
+        ),
+        (Some("today"), "2026-01-02T00:00:01Z", None),
+        (sunday, "9999-12-31T23:59:59.999999Z", None),
+        (None, "9999-12-31T23:59:59.999999Z", None),
+    ] {
+        let with_date = |rest: &[(&'static str, &str)], body: String| {
+            let mut headers = vec![(CONTENT_TYPE.as_str(), TAXII)];
+            headers.extend(date.map(|date| ("date", date)));
+            headers.extend(rest);
+            answer(200, &headers, body)
+        };
+        let objects = envelope(&["a"], "");
+        let told = with_date(&[("x-taxii-date-added-last", added)], objects.clone());
+        let server = Server::script(vec![told, answer(404, &[], "")]);
+        let (_, cursor) = read_all(&mut fresh(&server)).await.unwrap();
+        assert_eq!(cursor.added_after(), reached, "{date:?} {added}");
+        assert_eq!(server.asked().len(), if reached.is_some() { 1 } else { 2 });
+        // The same date in the manifest.
+        let entries = format!(r#"{{"objects":[{}]}}"#, head("a", VERSION, added));
+        let server = Server::script(vec![page(&objects), with_date(&[], entries)]);
+        let (_, cursor) = read_all(&mut fresh(&server)).await.unwrap();
+        assert_eq!(cursor.added_after(), reached, "{date:?} {added}");
+    }
+}
+
+#[tokio::test]
+async fn a_date_in_the_future_is_replaced_by_the_manifests() {
+    let absurd = "9999-12-31T23:59:59Z";
+    let manifest = format!(
+        r#"{{"objects":[{},{}]}}"#,
+        head("b", VERSION, absurd),
+        head("b", VERSION, "2024-02-02T00:00:00.5Z")
+    );
+    let early = "2024-02-01T00:00:00Z";
+    let first = envelope(&["a"], r#","more":true,"next":"t""#);
+    for (manifest, reached) in [
+        (page(&manifest), "2024-02-02T00:00:00.499Z"),
+        // The date of the page before is left.
+        (answer(404, &[], ""), "2024-01-31T23:59:59Z"),
+    ] {
+        let server = Server::script(vec![
+            dated(&first, early, early),
+            dated(&envelope(&["b"], ""), early, absurd),
+            manifest,
+        ]);
+        let (_, cursor) = read_all(&mut fresh(&server)).await.unwrap();
+        assert_eq!(cursor.added_after(), Some(reached));
+    }
 }

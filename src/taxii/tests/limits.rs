@@ -4,6 +4,7 @@ use super::*;
 
 const EARLY: &str = "2024-01-01T00:00:00.000001Z";
 const LATE: &str = "2024-01-02T00:00:00.000001Z";
+const BEFORE_LATE: &str = "2024-01-02T00:00:00.000000Z";
 
 fn too_large() -> Reply {
     Err(OutboundError::TooLarge { cap_bytes: 524_288 })
@@ -38,20 +39,15 @@ async fn an_instant_larger_than_a_page_is_read_with_larger_pages() {
     names.sort();
     names.dedup();
     assert_eq!(names.len(), 351);
-    assert_eq!(cursor.added_after(), Some(LATE));
+    assert_eq!(cursor.added_after(), Some(BEFORE_LATE));
     let limits: Vec<String> = server.params("limit").into_iter().flatten().collect();
     assert_eq!(limits, ["100", "100", "200", "400"]);
     assert_eq!(
         server.params("added_after")[1].as_deref(),
         Some("2024-01-01T00:00:00.000000Z")
     );
-    assert!(
-        read_all(&mut pull_of(&server, cursor))
-            .await
-            .unwrap()
-            .0
-            .is_empty()
-    );
+    let (names, _) = read_all(&mut pull_of(&server, cursor)).await.unwrap();
+    assert_eq!(names, ["late"]);
 }
 
 #[tokio::test]
@@ -64,7 +60,7 @@ async fn an_instant_larger_than_any_page_is_explained() {
     for url in [OBJECTS.to_owned(), format!("{OBJECTS}?limit=10")] {
         for cap in [10, 1_000] {
             let server = instants(500, cap);
-            let mut pull = Pull::new(server.clone(), collection(&url), PullCursor::default(), settings);
+            let mut pull = pull_with(&server, &url, PullCursor::default(), settings);
             let error = read_all(&mut pull).await.unwrap_err();
             assert!(
                 error
@@ -110,7 +106,7 @@ async fn a_page_that_is_too_large_is_asked_for_in_smaller_ones() {
     names.sort();
     names.dedup();
     assert_eq!(names.len(), 200);
-    assert_eq!(cursor.added_after(), Some(LATE));
+    assert_eq!(cursor.added_after(), Some(BEFORE_LATE));
     // The parameters of one run of tokens stay the same.
     let mut limit = String::new();
     for asked in server.asked() {
@@ -135,12 +131,7 @@ async fn an_object_that_is_too_large_and_a_given_limit_fail() {
     );
     assert_eq!(server.asked().len(), 7);
     let url = format!("{OBJECTS}?limit=50");
-    let mut pull = Pull::new(
-        server,
-        collection(&url),
-        PullCursor::default(),
-        PullSettings::default(),
-    );
+    let mut pull = pull_with(&server, &url, PullCursor::default(), PullSettings::default());
     assert_eq!(
         pull.next_page().await.unwrap_err().to_string(),
         "the collection's page of 50 objects is larger than the limit of 524288 bytes"
@@ -158,7 +149,7 @@ async fn a_resumed_run_keeps_the_size_of_its_pages() {
         page_objects: 10,
         ..PullSettings::default()
     };
-    let mut pull = Pull::new(server.clone(), collection(OBJECTS), cursor, settings);
+    let mut pull = pull_with(&server, OBJECTS, cursor, settings);
     pull.next_page().await.unwrap();
     assert_eq!(server.params("limit")[2].as_deref(), Some("100"));
 }

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
+use chrono::{DateTime, Utc};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{StatusCode, Url};
 
@@ -174,13 +175,17 @@ fn collection(url: &str) -> CollectionUrl {
     CollectionUrl::parse(&Url::parse(url).unwrap()).unwrap()
 }
 
+/// The caller's clock.
+fn now() -> DateTime<Utc> {
+    "2026-01-01T00:00:00Z".parse().unwrap()
+}
+
+fn pull_with(server: &Server, url: &str, cursor: PullCursor, settings: PullSettings) -> Pull<Server> {
+    Pull::new(server.clone(), collection(url), cursor, settings, now())
+}
+
 fn pull_of(server: &Server, cursor: PullCursor) -> Pull<Server> {
-    Pull::new(
-        server.clone(),
-        collection(OBJECTS),
-        cursor,
-        PullSettings::default(),
-    )
+    pull_with(server, OBJECTS, cursor, PullSettings::default())
 }
 
 fn fresh(server: &Server) -> Pull<Server> {

@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 
-use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
+use chrono::{DateTime, SecondsFormat, SubsecRound, TimeDelta, Utc};
 use reqwest::Url;
 
 use super::{Answer, Asked, OutboundError, Reply, answer, dated, envelope, page};
 use crate::taxii::date::AddedAt;
+
+const ABSURD: &str = "9999-12-31T23:59:59.999999Z";
 
 /// How a server tells pages apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +30,8 @@ pub(super) enum Paging {
 pub(super) enum Dates {
     Headers,
     Manifest,
+    /// The headers are far in the future, the manifest is right.
+    AbsurdHeaders,
     Nowhere,
 }
 
@@ -39,11 +43,14 @@ pub(super) struct Style {
     pub cap: usize,
     /// `added_after` includes the instant itself.
     pub inclusive: bool,
+    /// Dates have no fraction of a second, so much is added at one instant.
+    pub whole_seconds: bool,
 }
 
 #[derive(Debug)]
 pub(super) struct Model {
     pub style: Style,
+    clock: DateTime<Utc>,
     /// Names and dates, in the order in which they were added.
     objects: Vec<(String, DateTime<Utc>)>,
     shared: HashMap<String, Rest>,
@@ -57,14 +64,11 @@ struct Rest {
     params: Vec<(String, String)>,
 }
 
-fn text(date: DateTime<Utc>) -> String {
-    date.to_rfc3339_opts(SecondsFormat::Micros, true)
-}
-
 impl Model {
     pub(super) fn new(style: Style) -> Self {
         Model {
             style,
+            clock: DateTime::default(),
             objects: Vec::new(),
             shared: HashMap::new(),
             tokens: 0,
@@ -73,13 +77,13 @@ impl Model {
 
     /// Adds objects at one instant, `later` after the ones before.
     pub(super) fn add(&mut self, count: usize, later: TimeDelta) {
-        let last = self
-            .objects
-            .last()
-            .map_or_else(DateTime::default, |(_, date)| *date);
+        self.clock += later;
+        let date = match self.style.whole_seconds {
+            true => self.clock.trunc_subsecs(0),
+            false => self.clock,
+        };
         for _ in 0..count {
-            self.objects
-                .push((format!("n{}", self.objects.len()), last + later));
+            self.objects.push((format!("n{}", self.objects.len()), date));
         }
     }
 
@@ -92,6 +96,17 @@ impl Model {
         let date = AddedAt::parse(date).unwrap().at;
         let before = self.objects.iter().filter(|(_, added)| *added <= date);
         before.map(|(name, _)| name).collect()
+    }
+
+    /// The date of the latest objects, and the smallest step that a server with dates like this can tell apart.
+    pub(super) fn last_instant(&self) -> (DateTime<Utc>, TimeDelta) {
+        let (_, date) = self.objects.last().unwrap();
+        let step = match date.timestamp_subsec_micros() {
+            0 => TimeDelta::seconds(1),
+            micros if micros % 1_000 == 0 => TimeDelta::milliseconds(1),
+            _ => TimeDelta::microseconds(1),
+        };
+        (*date, step)
     }
 
     /// A restart.
@@ -108,7 +123,7 @@ impl Model {
         if self.style.paging == Paging::Shared {
             return self.shared_page(asked, size);
         }
-        let all = self.after(asked.param("added_after"));
+        let all = self.after(asked.param("added_after").as_deref());
         let at = asked.param("next").map(|next| next.parse::<usize>().unwrap());
         let from = match (self.style.paging, at) {
             (_, None) => 0,
@@ -129,8 +144,8 @@ impl Model {
         self.page(all.get(from..to).unwrap_or_default(), more, next.as_deref())
     }
 
-    fn after(&self, added_after: Option<String>) -> Vec<(String, DateTime<Utc>)> {
-        let after = added_after.map(|text| AddedAt::parse(&text).unwrap().at);
+    pub(super) fn after(&self, added_after: Option<&str>) -> Vec<(String, DateTime<Utc>)> {
+        let after = added_after.map(|text| AddedAt::parse(text).unwrap().at);
         let shown = |date: DateTime<Utc>| match after {
             None => true,
             Some(after) => date > after || (self.style.inclusive && date == after),
@@ -144,7 +159,7 @@ impl Model {
         let (token, mut rest) = match asked.param("next") {
             None => {
                 self.tokens += 1;
-                let objects = self.after(asked.param("added_after"));
+                let objects = self.after(asked.param("added_after").as_deref());
                 (format!("token-{}", self.tokens), Rest { objects, params })
             }
             Some(token) => match self.shared.remove(&token) {
@@ -170,7 +185,8 @@ impl Model {
         let next = next.map_or_else(String::new, |next| format!(r#","next":"{next}""#));
         let body = envelope(&names, &format!(r#","more":{more}{next}"#));
         match self.style.dates {
-            Dates::Headers => dated(&body, &text(first.1), &text(last.1)),
+            Dates::Headers => dated(&body, &self.text(first.1), &self.text(last.1)),
+            Dates::AbsurdHeaders => dated(&body, ABSURD, ABSURD),
             Dates::Manifest | Dates::Nowhere => page(&body),
         }
     }
@@ -179,14 +195,22 @@ impl Model {
         let id = asked.param("match[id]").unwrap();
         let name = id.trim_start_matches("indicator--");
         let found = self.objects.iter().find(|(known, _)| known == name);
-        let (Dates::Manifest, Some((_, date))) = (self.style.dates, found) else {
+        let (Dates::Manifest | Dates::AbsurdHeaders, Some((_, date))) = (self.style.dates, found) else {
             return answer(404, &[], "");
         };
         let version = "2024-01-01T00:00:00.000Z";
         page(&format!(
             r#"{{"objects":[{{"id":"{id}","version":"{version}","date_added":"{}"}}]}}"#,
-            text(*date)
+            self.text(*date)
         ))
+    }
+
+    fn text(&self, date: DateTime<Utc>) -> String {
+        let form = match self.style.whole_seconds {
+            true => SecondsFormat::Secs,
+            false => SecondsFormat::Micros,
+        };
+        date.to_rfc3339_opts(form, true)
     }
 }
 

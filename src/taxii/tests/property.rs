@@ -1,5 +1,6 @@
 //! Whatever the collection, the server's style and the interruptions: every object is delivered at least once, and the
-//! cursor never claims more than was delivered.
+//! cursor never claims more than was delivered. A pull of a collection without later dates repeats the latest instant
+//! and leaves the cursor alone.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -9,6 +10,7 @@ use proptest::prelude::*;
 
 use super::model::{Dates, Model, Paging, Style};
 use super::*;
+use crate::taxii::date::AddedAt;
 
 /// More pages than a run can have.
 const MAX_ROUNDS: usize = 5_000;
@@ -17,8 +19,8 @@ const MAX_ROUNDS: usize = 5_000;
 #[derive(Debug, Clone, Copy)]
 enum Event {
     Nothing,
-    /// The server adds objects.
-    Adds(usize),
+    /// The server adds objects, so many microseconds after the ones before.
+    Adds(usize, i64),
     /// The answer is lost after the server has made it.
     LosesAnswer,
     /// The request never arrives.
@@ -34,7 +36,7 @@ enum Event {
 fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
         6 => Just(Event::Nothing),
-        1 => (1usize..6).prop_map(Event::Adds),
+        1 => (1usize..6, 0i64..2).prop_map(|(count, later)| Event::Adds(count, later)),
         1 => Just(Event::LosesAnswer),
         1 => Just(Event::LosesRequest),
         1 => Just(Event::DiesBeforeCursor),
@@ -51,8 +53,14 @@ fn style() -> impl Strategy<Value = Style> {
         Just(Paging::Shared),
         Just(Paging::Date),
     ];
-    let dates = prop_oneof![3 => Just(Dates::Headers), 1 => Just(Dates::Manifest), 1 => Just(Dates::Nowhere)];
-    (paging, dates, 1usize..8, any::<bool>()).prop_map(|(paging, dates, cap, inclusive)| {
+    let dates = prop_oneof![
+        3 => Just(Dates::Headers),
+        1 => Just(Dates::Manifest),
+        1 => Just(Dates::AbsurdHeaders),
+        1 => Just(Dates::Nowhere),
+    ];
+    let flags = (any::<bool>(), any::<bool>());
+    (paging, dates, 1usize..8, flags).prop_map(|(paging, dates, cap, (inclusive, whole_seconds))| {
         // Without tokens the server must tell dates, and deliver pages that hold an instant.
         let by_date = paging == Paging::Date;
         let dates = if by_date && dates == Dates::Nowhere {
@@ -65,6 +73,7 @@ fn style() -> impl Strategy<Value = Style> {
             dates,
             cap: if by_date { 1_000 } else { cap },
             inclusive,
+            whole_seconds,
         }
     })
 }
@@ -121,21 +130,26 @@ impl World {
         }
     }
 
+    fn add(&self, count: usize, micros_later: i64) {
+        let later = TimeDelta::microseconds(micros_later);
+        self.model.lock().unwrap().add(count, later);
+    }
+
     fn pull(&self) -> Pull<Server> {
         // As it comes back from the store.
         let json = serde_json::to_string(&self.cursor).unwrap();
         let cursor = serde_json::from_str(&json).unwrap();
-        Pull::new(self.server.clone(), collection(OBJECTS), cursor, self.settings)
+        pull_with(&self.server, OBJECTS, cursor, self.settings)
     }
 
-    /// Reads to the end; one event before each page. Returns how many objects came.
-    async fn read(&mut self, events: &mut impl Iterator<Item = Event>) -> usize {
-        let mut count = 0;
+    /// Reads to the end; one event before each page. Returns what came.
+    async fn read(&mut self, events: &mut impl Iterator<Item = Event>) -> Vec<String> {
+        let mut came = Vec::new();
         let mut pull = self.pull();
         for _ in 0..MAX_ROUNDS {
             let event = events.next().unwrap_or(Event::Nothing);
             match event {
-                Event::Adds(number) => self.model.lock().unwrap().add(number, TimeDelta::microseconds(1)),
+                Event::Adds(count, later) => self.add(count, later),
                 Event::LosesAnswer | Event::DiesAfterRequest => *self.loses.lock().unwrap() = Some(true),
                 Event::LosesRequest => *self.loses.lock().unwrap() = Some(false),
                 Event::ServerForgets => self.model.lock().unwrap().forget_tokens(),
@@ -152,8 +166,8 @@ impl World {
                 }
                 Err(error) => panic!("{error}"),
             };
-            let Some(page) = page else { return count };
-            count += page.objects.len();
+            let Some(page) = page else { return came };
+            came.extend(names(&page));
             self.delivered.extend(names(&page));
             if matches!(event, Event::DiesBeforeCursor) {
                 pull = self.pull();
@@ -162,7 +176,7 @@ impl World {
             }
             self.check_cursor();
             if !self.cursor.is_unfinished() && page.last {
-                return count;
+                return came;
             }
         }
         panic!("no end after {MAX_ROUNDS} pages");
@@ -181,6 +195,33 @@ impl World {
         }
     }
 
+    /// Pulls when nothing has a later date than what was delivered: exactly what is behind the cursor comes, once more.
+    async fn read_again(&mut self) {
+        let before = self.cursor.clone();
+        let came = self.read(&mut std::iter::empty()).await;
+        assert_eq!(self.cursor, before);
+        let model = self.model.lock().unwrap();
+        let behind = model.after(self.cursor.added_after());
+        let behind: BTreeSet<String> = behind.into_iter().map(|(name, _)| name).collect();
+        let names: BTreeSet<String> = came.iter().cloned().collect();
+        assert_eq!(names, behind);
+        if !matches!(model.style.paging, Paging::Overlap | Paging::Date) {
+            assert_eq!(came.len(), names.len());
+        }
+    }
+
+    /// The cursor is before the latest instant, but by no more than the step that its date shows.
+    fn check_distance(&self) {
+        let model = self.model.lock().unwrap();
+        let Some(cursor) = self.cursor.added_after() else {
+            assert_eq!(model.style.dates, Dates::Nowhere);
+            return;
+        };
+        let cursor = AddedAt::parse(cursor).unwrap().at;
+        let (last, step) = model.last_instant();
+        assert!(cursor < last && cursor >= last - step, "{cursor} {last}");
+    }
+
     fn check_complete(&self) {
         for name in self.model.lock().unwrap().names() {
             assert!(self.delivered.contains(name), "{name} was not delivered");
@@ -188,20 +229,22 @@ impl World {
     }
 }
 
-fn run(style: Style, batches: &[(usize, i64)], page_objects: u32, events: Vec<Event>) {
+fn run(style: Style, batches: &[(usize, i64)], page_objects: u32, events: Vec<Event>, late: usize) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         let mut world = World::new(style, batches, page_objects);
         world.read(&mut events.into_iter()).await;
         // What was added during the first pull, and more.
-        world.model.lock().unwrap().add(3, TimeDelta::microseconds(1));
+        world.add(3, 1);
         world.read(&mut std::iter::empty()).await;
         world.check_complete();
-        let again = world.read(&mut std::iter::empty()).await;
-        if style.dates == Dates::Headers && !style.inclusive {
-            assert_eq!(again, 0);
+        world.check_distance();
+        // A bulk load with one date goes on after the pull has ended.
+        world.add(late, 0);
+        for _ in 0..3 {
+            world.read_again().await;
+            world.check_complete();
         }
-        world.check_complete();
     });
 }
 
@@ -214,7 +257,8 @@ proptest! {
         batches in batches(),
         page_objects in 1u32..10,
         events in proptest::collection::vec(event(), 0..24),
+        late in 0usize..12,
     ) {
-        run(style, &batches, page_objects, events);
+        run(style, &batches, page_objects, events, late);
     }
 }

@@ -106,7 +106,7 @@ async fn an_endless_collection_ends_at_the_limit_and_goes_on_later() {
     };
     let mut cursor = PullCursor::default();
     for number in 0..5 {
-        let mut pull = Pull::new(server.clone(), collection(OBJECTS), cursor, settings);
+        let mut pull = pull_with(&server, OBJECTS, cursor, settings);
         let first = pull.next_page().await.unwrap().unwrap();
         let second = pull.next_page().await.unwrap().unwrap();
         assert_eq!(

@@ -8,6 +8,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use test_support::eventually;
 
+use super::feeds;
 use crate::helpers::{Answer, Client, PASSWORD, TestApp, run};
 use crate::stix;
 
@@ -152,6 +153,69 @@ fn routes() -> Vec<Route> {
             route(patch.clone(), "/api/ingest/staging/{id}", RecallWrite, 200, 404),
             || json!({"status": "uncertain"}),
         ),
+        with_body(
+            route(post.clone(), "/api/threat-intel/feeds", RecallWrite, 201, 201),
+            || {
+                json!({"name": "matrix", "connector_config_ref": "http://127.0.0.1:9/objects/",
+                "default_tlp": "GREEN", "redistribution_state": "allowed"})
+            },
+        ),
+        route(get.clone(), "/api/threat-intel/feeds", RecallWrite, 200, 200),
+        route(get.clone(), "/api/threat-intel/feeds/{id}", RecallWrite, 200, 404),
+        with_body(
+            route(
+                patch.clone(),
+                "/api/threat-intel/feeds/{id}",
+                RecallWrite,
+                200,
+                404,
+            ),
+            || json!({"description": "matrix"}),
+        ),
+        with_body(
+            route(post.clone(), "/api/threat-intel/batches", RecallWrite, 201, 201),
+            || json!({"input_kind": "stix_bundle", "bundle": [stix::object("tool", "Matrix Tool")]}),
+        ),
+        route(get.clone(), "/api/threat-intel/batches", RecallWrite, 200, 200),
+        route(
+            get.clone(),
+            "/api/threat-intel/batches/{id}",
+            RecallWrite,
+            200,
+            404,
+        ),
+        // Not a pull that failed.
+        route(
+            post.clone(),
+            "/api/threat-intel/batches/{id}/resume",
+            RecallWrite,
+            409,
+            404,
+        ),
+        route(
+            get.clone(),
+            "/api/threat-intel/batches/{id}/items/{item}",
+            RecallWrite,
+            200,
+            404,
+        ),
+        with_body(
+            route(
+                post.clone(),
+                "/api/threat-intel/batches/{id}/items/{item}",
+                RecallWrite,
+                200,
+                404,
+            ),
+            || json!({"status": "pending"}),
+        ),
+        route(
+            post.clone(),
+            "/api/threat-intel/batches/{id}/commit",
+            RecallWrite,
+            200,
+            404,
+        ),
         route(get.clone(), "/api/audit/logs", AuditRead, 200, 200),
         route(get.clone(), "/api/audit/verify", AuditRead, 200, 200),
         route(get.clone(), "/api/audit/export", AuditExport, 200, 200),
@@ -218,6 +282,9 @@ async fn callers(app: &TestApp) -> Vec<Client> {
 async fn send(client: &Client, route: &Route, ids: &[(&str, String)]) -> Answer {
     let id = ids.iter().find(|(prefix, _)| route.path.starts_with(prefix));
     let mut path = id.map_or(route.path.to_owned(), |(_, id)| route.path.replace("{id}", id));
+    if let Some((_, item)) = ids.iter().find(|(name, _)| *name == "{item}") {
+        path = path.replace("{item}", item);
+    }
     if route.path.ends_with("/search") || route.path.ends_with("/semantic") {
         path.push_str("?q=matrix+tool");
     }
@@ -232,7 +299,7 @@ async fn send(client: &Client, route: &Route, ids: &[(&str, String)]) -> Answer 
 #[test]
 fn every_route_answers_every_caller_as_the_table_says() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = feeds::spawn().await;
         app.admin
             .ingest(json!([stix::object("tool", "Matrix Tool")]))
             .await;
@@ -242,8 +309,16 @@ fn every_route_answers_every_caller_as_the_table_says() {
             .post("/api/ingest/preview", &json!({"text": PREVIEW}))
             .await;
         let staged = staged.expect(200).await;
+        let bundle = json!({"input_kind": "stix_bundle", "bundle": [stix::object("tool", "Matrix Item")]});
+        let upload = app.admin.post(feeds::BATCHES, &bundle).await.expect(201).await;
         let part = |value: &Value| value.as_str().unwrap().to_owned();
         let ids = [
+            (
+                "/api/threat-intel/feeds/",
+                app.admin.feed_at("http://127.0.0.1:9/objects/", json!({})).await,
+            ),
+            ("/api/threat-intel/batches/", part(&upload["batch"]["id"])),
+            ("{item}", part(&upload["items"][0]["id"])),
             ("/api/ingest/batch/", part(&staged["batch_id"])),
             ("/api/ingest/staging/", part(&staged["entities"][0]["id"])),
             (

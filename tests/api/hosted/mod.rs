@@ -11,6 +11,7 @@ mod bad_input;
 mod bad_urls;
 mod empty_bundles;
 mod extraction;
+pub mod feeds;
 mod held_back;
 mod hub;
 mod ingest_bounds;

@@ -1,5 +1,6 @@
 //! The service with an external database: a real SurrealDB server behind a proxy that fails on demand.
 
+mod feeds;
 mod outages;
 mod proxy;
 mod work;

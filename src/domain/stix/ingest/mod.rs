@@ -50,6 +50,8 @@ pub struct StixNode {
     pub description: String,
     pub source: String,
     pub tlp: Tlp,
+    /// The marking that the object itself states.
+    pub stated: Option<Tlp>,
     pub confidence: f64,
     pub status: NodeStatus,
     /// JSON text, so that properties are parsed per node, not for the whole bundle at once.
@@ -69,6 +71,8 @@ pub struct StixRelationship {
     pub source_ref: String,
     pub target_ref: String,
     pub tlp: Tlp,
+    /// The marking that the object itself states.
+    pub stated: Option<Tlp>,
     pub confidence: f64,
     pub active: bool,
     /// The packed object.
@@ -148,6 +152,7 @@ struct Planner {
 struct Checked {
     raw: Map<String, Value>,
     tlp: Tlp,
+    stated: Option<Tlp>,
     held_by: Vec<String>,
     confidence: f64,
 }
@@ -219,6 +224,7 @@ impl Planner {
             },
             properties,
             tlp: checked.tlp,
+            stated: checked.stated,
             confidence: checked.confidence,
             raw: pack(raw),
             held_by: checked.held_by.clone(),
@@ -236,6 +242,7 @@ impl Planner {
             target_ref: part("target_ref"),
             active: !(flag(raw, "revoked") || flag(raw, "x_mitre_deprecated")),
             tlp: checked.tlp,
+            stated: checked.stated,
             confidence: checked.confidence,
             raw: pack(raw),
             held_by: checked.held_by.clone(),
@@ -263,7 +270,11 @@ impl Planner {
         let Value::Object(raw) = value else {
             return Err("must be an object".into());
         };
-        let Marked { tlp, undefined } = marking::marked(&raw, &self.markings, self.defaults.tlp)?;
+        let Marked {
+            tlp,
+            stated,
+            undefined,
+        } = marking::marked(&raw, &self.markings, self.defaults.tlp)?;
         let confidence = match raw.get("confidence").and_then(Value::as_f64) {
             Some(percent) => percent / 100.0,
             None => self.defaults.confidence,
@@ -271,6 +282,7 @@ impl Planner {
         Ok(Checked {
             raw,
             tlp,
+            stated,
             held_by: undefined,
             confidence,
         })

@@ -54,8 +54,8 @@ fn held(by: &NodeDraft) -> Held {
         evidence_tlp: vec![],
         stix_evidence: None,
         modified: None,
-        redistribution: "allowed".into(),
         held_by: None,
+        feeds: None,
         rev: 0,
         ingested_at: DateTime::UNIX_EPOCH,
     })

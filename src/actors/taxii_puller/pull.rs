@@ -1,0 +1,392 @@
+//! A pull: reads a collection page by page and stages each page before the next one is asked for.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+use tokio::sync::watch;
+use uuid::Uuid;
+
+use super::{Ended, PullerHandle, TaxiiPullerCore};
+use crate::actors::graph_store::{IngestStix, planned};
+use crate::actors::worker::{Access, Party, Work};
+use crate::capacity::heavy;
+use crate::clock;
+use crate::domain::audit::{AuditEntry, Outcome};
+use crate::domain::error::{DomainError, PullFailure};
+use crate::domain::feed::stage::Stager;
+use crate::domain::feed::{Feed, InputKind, PullProgress};
+use crate::domain::packed::unpack;
+use crate::domain::principal::Principal;
+use crate::domain::stix::bundle::DEFAULT_CONFIDENCE;
+use crate::domain::stix::ingest::{Defaults, StixPlan, StixSupport};
+use crate::domain::stix::object::type_of_id;
+use crate::domain::stix::objects::Objects;
+use crate::domain::tlp::Tlp;
+use crate::outbound::GuardedClient;
+use crate::store::{INTERRUPTED, NewFeedBatch, PageWrite};
+use crate::taxii::{CollectionUrl, Pull, PullCursor, PullError, PullErrorKind, PullSettings, PulledPage};
+
+/// Starts the pull of a feed into a new batch, or resumes a failed one.
+#[derive(Debug)]
+pub struct StartPull {
+    pub by: Principal,
+    pub from: PullFrom,
+}
+
+/// What is to be pulled.
+#[derive(Debug, Clone, Copy)]
+pub enum PullFrom {
+    Feed(Uuid),
+    /// A batch whose pull has failed.
+    Batch(Uuid),
+}
+
+/// A pull that runs.
+#[derive(Debug)]
+pub struct StartedPull {
+    pub batch: Uuid,
+    ended: watch::Receiver<Ended>,
+}
+
+impl Work for StartPull {
+    type Core = TaxiiPullerCore;
+    type Reply = StartedPull;
+    const NAME: &'static str = "start_pull";
+    const ACCESS: Access = Access::Write;
+
+    fn party(&self) -> Party {
+        Some(self.by.workspace.id)
+    }
+
+    async fn run(self, core: Arc<TaxiiPullerCore>) -> Result<Self::Reply, DomainError> {
+        core.start_pull(self.by, self.from).await
+    }
+}
+
+impl PullerHandle {
+    /// Pulls a feed and waits for the end of the pull, but at most `patience`. Holds no permit of the actor meanwhile.
+    ///
+    /// # Errors
+    /// What stopped the pull, if that is known by then.
+    pub async fn pull(&self, by: Principal, from: PullFrom, patience: Duration) -> Result<Uuid, DomainError> {
+        let StartedPull { batch, mut ended } = self.call(StartPull { by, from }).await?;
+        let ended = tokio::time::timeout(patience, ended.wait_for(Option::is_some)).await;
+        match ended {
+            Ok(Ok(how)) => how.clone().unwrap_or(Ok(())).map(|()| batch),
+            // Still running, or the task is gone: the batch tells.
+            Ok(Err(_)) | Err(_) => Ok(batch),
+        }
+    }
+}
+
+/// One pull of one feed.
+struct Running {
+    by: Principal,
+    feed: Feed,
+    default_tlp: Tlp,
+    batch: Uuid,
+    run: i64,
+    highest: Tlp,
+    pull: Pull<Arc<GuardedClient>>,
+}
+
+impl TaxiiPullerCore {
+    async fn start_pull(self: &Arc<Self>, by: Principal, from: PullFrom) -> Result<StartedPull, DomainError> {
+        let ws = by.workspace.id;
+        let highest = by.workspace.clearance().highest();
+        let (feed, batch, resumed) = match from {
+            PullFrom::Feed(feed) => (Some(feed), Uuid::now_v7(), false),
+            PullFrom::Batch(batch) => {
+                let found = self.store.feed_batch(ws, batch, highest).await?;
+                let found = found.ok_or(DomainError::NotFound("batch"))?;
+                let pulled = found.feed_source_id;
+                (
+                    pulled.filter(|_| found.input_kind == InputKind::TaxiiPull),
+                    batch,
+                    true,
+                )
+            }
+        };
+        let feed = feed.ok_or_else(|| DomainError::Conflict("the batch is not a pull of a feed".into()))?;
+        let registered = self.store.feed(ws, feed).await?;
+        let registered = registered.ok_or(DomainError::NotFound("feed"))?;
+        // The allow-list may have changed since the feed was registered.
+        let collection = self.collection(&registered.connector_config_ref)?;
+        let new = NewFeedBatch {
+            id: batch,
+            feed: Some(feed),
+            user: by.user_id(),
+            input_kind: InputKind::TaxiiPull,
+            default_tlp: registered.default_tlp,
+            now: clock::now(),
+        };
+        let entry = AuditEntry::by(&by, "feed.pull", "feed_batch", Outcome::Success, new.now)
+            .on(batch)
+            .with("feed_source_id", feed.to_string())
+            .with("resumed", resumed);
+        let begun = self.store.begin_pull(ws, &new, resumed, &entry).await?;
+        if let Some(interrupted) = begun.interrupted {
+            self.chain(interrupted).await;
+        }
+        self.chain(entry).await;
+        let running = Running {
+            by,
+            pull: self.client_of(collection, &begun.cursor)?,
+            feed: begun.feed,
+            default_tlp: begun.default_tlp,
+            batch,
+            run: begun.run,
+            highest,
+        };
+        Ok(self.spawn(running))
+    }
+
+    fn client_of(
+        &self,
+        collection: CollectionUrl,
+        cursor: &str,
+    ) -> Result<Pull<Arc<GuardedClient>>, DomainError> {
+        let cursor: PullCursor = serde_json::from_str(cursor)
+            .map_err(|error| DomainError::internal("the feed's cursor can't be read", error))?;
+        let settings = PullSettings::from(&self.settings);
+        let client = Arc::clone(&self.client);
+        Ok(Pull::new(client, collection, cursor, settings, clock::now()))
+    }
+
+    fn spawn(self: &Arc<Self>, running: Running) -> StartedPull {
+        let (say, ended) = watch::channel(None);
+        let (ws, batch) = (running.by.workspace.id, running.batch);
+        self.lock().insert(batch, ended.clone());
+        let core = Arc::clone(self);
+        tokio::spawn(async move {
+            let pull = tokio::spawn(Arc::clone(&core).run_pull(running));
+            let how = match pull.await {
+                Ok(how) => how,
+                Err(panic) => {
+                    if let Err(error) = core.end_interrupted(ws, batch).await {
+                        tracing::warn!(%error, %batch, "a pull that panicked could not be ended");
+                    }
+                    Err(DomainError::internal("the pull failed unexpectedly", panic))
+                }
+            };
+            core.lock().remove(&batch);
+            say.send_replace(Some(how));
+        });
+        StartedPull { batch, ended }
+    }
+
+    async fn run_pull(self: Arc<Self>, mut running: Running) -> Result<(), DomainError> {
+        let (ws, batch) = (running.by.workspace.id, running.batch);
+        let pulled = self.filling(ws, batch, self.pull_pages(&mut running)).await;
+        let Err(mut error) = pulled else {
+            return Ok(());
+        };
+        let text = error.to_string();
+        let entry = running
+            .entry("feed.pull_failed", Outcome::Failure)
+            .with("reason", text.as_str());
+        let (run, now) = (Some(running.run), clock::now());
+        match self.store.fail_pull(ws, (batch, run), &text, now, &entry).await {
+            Ok(true) => self.chain(entry).await,
+            // Another process has taken the pull over.
+            Ok(false) => {}
+            // A later pull or the sweep ends it.
+            Err(error) => tracing::warn!(%error, %batch, "a failed pull could not be recorded"),
+        }
+        if let DomainError::PullFailed { batch: kept_in, .. } = &mut error {
+            *kept_in = Some(batch);
+        }
+        Err(error)
+    }
+
+    async fn pull_pages(&self, running: &mut Running) -> Result<(), DomainError> {
+        let ws = running.by.workspace.id;
+        let place = self.unless_stopping(self.places.take(Some(ws))).await?;
+        let _place = place.ok_or(DomainError::Busy {
+            actor: "taxii_puller",
+        })?;
+        self.renew_known(ws, running.feed.id).await?;
+        loop {
+            let page = self.unless_stopping(running.pull.next_page()).await?;
+            // The pull asks for no page beyond the last, which ends this loop.
+            let page = page.map_err(failure)?.ok_or_else(ended_twice)?;
+            let last = page.last;
+            self.stage(running, page).await?;
+            if last {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits for something from outside, unless the service stops.
+    async fn unless_stopping<T>(&self, work: impl Future<Output = T>) -> Result<T, DomainError> {
+        let mut stopping = self.stopping.subscribe();
+        tokio::select! {
+            done = work => Ok(done),
+            _ = stopping.wait_for(|stop| *stop) => Err(failed(PullFailure::FarSide, INTERRUPTED)),
+        }
+    }
+
+    async fn stage(&self, running: &Running, page: PulledPage) -> Result<(), DomainError> {
+        let (ws, source) = (running.by.workspace.id, running.feed.id);
+        let received = PullProgress {
+            pages: 1,
+            objects: count(page.objects.len() + page.unreadable),
+            bytes: count(page.bytes),
+            unchanged: 0,
+            unreadable: count(page.unreadable),
+        };
+        let cursor = serde_json::to_string(&page.cursor)
+            .map_err(|error| DomainError::internal("the feed's cursor can't be written", error))?;
+        let last = page.last;
+        let objects = heavy(Some(ws), move || Ok(objects_of(page))).await?;
+        // The same at each delivery, so that an object without times is the same version each time.
+        let (default, filled_in) = (running.default_tlp, running.feed.created_at);
+        let (plan, stager) = self.planned(ws, source, objects, (default, filled_in)).await?;
+        let staged = heavy(Some(ws), move || Ok(stager.page(plan))).await?;
+        let (defined, definitions) = definitions_of(&staged.support)?;
+        let mut write = PageWrite {
+            batch: running.batch,
+            run: running.run,
+            page: staged,
+            received,
+            cursor: Some(cursor),
+            last: None,
+            highest: running.highest,
+            now: clock::now(),
+        };
+        if !defined.is_empty() {
+            // Before the cursor moves on: a page that fails here is delivered again.
+            self.serve_committed(running, &defined, definitions).await?;
+            self.stage_page(ws, &write).await?;
+            self.renew(ws, source, &defined).await?;
+            write = write.without_page();
+        }
+        if last || defined.is_empty() {
+            write.last = last.then(|| running.entry("feed.pull_done", Outcome::Success));
+            self.stage_page(ws, &write).await?;
+        }
+        if let Some(entry) = write.last {
+            self.chain(entry).await;
+        }
+        Ok(())
+    }
+
+    async fn stage_page(&self, ws: Uuid, write: &PageWrite) -> Result<(), DomainError> {
+        let _turn = self.turn(ws, write.batch).await;
+        self.store.stage_page(ws, write).await
+    }
+
+    /// Takes in the definitions of markings that objects committed earlier wait for. A marking is no item: it says how
+    /// the items of its feed are to be treated.
+    async fn serve_committed(
+        &self,
+        running: &Running,
+        defined: &[String],
+        definitions: Objects,
+    ) -> Result<(), DomainError> {
+        let ws = running.by.workspace.id;
+        if !self.store.holds_back_for(ws, defined).await? {
+            return Ok(());
+        }
+        let message = IngestStix {
+            by: running.by.clone(),
+            objects: definitions,
+            defaults: Defaults {
+                tlp: running.default_tlp,
+                confidence: DEFAULT_CONFIDENCE,
+                now: running.feed.created_at,
+            },
+            origin: Some(running.feed.id).into(),
+        };
+        self.graph.call(message).await.map(drop)
+    }
+
+    /// Validates objects, and returns what proposes a marking for each. Objects without a marking or times get the
+    /// defaults.
+    pub(super) async fn planned(
+        &self,
+        ws: Uuid,
+        source: Uuid,
+        objects: Objects,
+        (default, filled_in): (Tlp, DateTime<Utc>),
+    ) -> Result<(StixPlan, Stager), DomainError> {
+        let known = self
+            .store
+            .feed_markings(ws, source, &objects.foreign_markings())
+            .await?;
+        let mut markings = known.clone();
+        markings.extend(objects.defined().clone());
+        let stager = Stager {
+            markings,
+            default_tlp: default,
+        };
+        let defaults = Defaults {
+            tlp: default,
+            confidence: DEFAULT_CONFIDENCE,
+            now: filled_in,
+        };
+        Ok((planned(ws, objects, defaults, known).await?, stager))
+    }
+}
+
+impl Running {
+    fn entry(&self, action: &str, outcome: Outcome) -> AuditEntry {
+        AuditEntry::by(&self.by, action, "feed_batch", outcome, clock::now())
+            .on(self.batch)
+            .with("feed_source_id", self.feed.id.to_string())
+    }
+}
+
+/// The objects of a page; one that can't be parsed is skipped alone.
+fn objects_of(page: PulledPage) -> Objects {
+    let (mut text, mut places) = (String::new(), Vec::with_capacity(page.objects.len()));
+    for object in page.objects {
+        let start = text.len();
+        text.push_str(object.get());
+        places.push(start..text.len());
+    }
+    Objects::read_leniently(text, places)
+}
+
+/// The markings among supporting objects, and their definitions.
+pub(super) fn definitions_of(support: &[StixSupport]) -> Result<(Vec<String>, Objects), DomainError> {
+    let (mut ids, mut definitions) = (Vec::new(), Vec::new());
+    for object in support {
+        if type_of_id(&object.stix_id) == Some("marking-definition") {
+            ids.push(object.stix_id.clone());
+            let definition = unpack(&object.raw)
+                .map_err(|error| DomainError::internal("a packed object can't be read", error))?;
+            definitions.push(Value::Object(definition));
+        }
+    }
+    Ok((ids, definitions.into()))
+}
+
+fn count(length: usize) -> u64 {
+    u64::try_from(length).unwrap_or(u64::MAX)
+}
+
+fn ended_twice() -> DomainError {
+    failed(PullFailure::FarSide, "the collection ended twice")
+}
+
+fn failed(failure: PullFailure, what: &str) -> DomainError {
+    DomainError::PullFailed {
+        failure,
+        what: what.to_owned(),
+        batch: None,
+    }
+}
+
+fn failure(error: PullError) -> DomainError {
+    let failure = match error.kind() {
+        PullErrorKind::Policy => PullFailure::Refused,
+        PullErrorKind::Timeout => PullFailure::Slow,
+        PullErrorKind::FarSide => PullFailure::FarSide,
+    };
+    failed(failure, &error.to_string())
+}

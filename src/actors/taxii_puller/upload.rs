@@ -1,0 +1,226 @@
+//! The same review for a bundle that a person uploads.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use uuid::Uuid;
+
+use super::pull::definitions_of;
+use super::{Ended, TaxiiPullerCore};
+use crate::actors::worker::{Access, Party, Work};
+use crate::capacity::heavy;
+use crate::clock;
+use crate::domain::audit::{AuditEntry, Outcome};
+use crate::domain::error::DomainError;
+use crate::domain::feed::stage::{StagedPage, Stager};
+use crate::domain::feed::{InputKind, PullProgress, check_default};
+use crate::domain::principal::Principal;
+use crate::domain::stix::ingest::StixPlan;
+use crate::domain::stix::objects::Objects;
+use crate::domain::tlp::Tlp;
+use crate::store::{NewFeedBatch, PageWrite};
+
+/// Objects staged in one transaction.
+const PAGE: usize = 500;
+
+/// Stages the objects of a bundle for review.
+#[derive(Debug)]
+pub struct StageBundle {
+    pub by: Principal,
+    pub objects: Objects,
+    /// Size of the bundle in bytes.
+    pub bytes: u64,
+    /// The feed that it belongs to: what that feed brought already is not staged again.
+    pub feed: Option<Uuid>,
+    /// Marking of objects that state none; by default the feed's.
+    pub default_tlp: Option<Tlp>,
+}
+
+impl Work for StageBundle {
+    type Core = TaxiiPullerCore;
+    type Reply = Uuid;
+    const NAME: &'static str = "stage_bundle";
+    const ACCESS: Access = Access::Write;
+
+    fn party(&self) -> Party {
+        Some(self.by.workspace.id)
+    }
+
+    async fn run(self, core: Arc<TaxiiPullerCore>) -> Result<Self::Reply, DomainError> {
+        let Self {
+            by,
+            objects,
+            bytes,
+            feed,
+            default_tlp,
+        } = self;
+        let ws = by.workspace.id;
+        if let Some(level) = default_tlp {
+            check_default(level, by.workspace.clearance())?;
+        }
+        let of_feed = match feed {
+            None => None,
+            Some(feed) => {
+                let found = core.store.feed(ws, feed).await?;
+                Some(found.ok_or_else(|| {
+                    DomainError::invalid("feed_source_id", "is not a feed of this workspace")
+                })?)
+            }
+        };
+        let of_feed = of_feed.map(|feed| feed.default_tlp);
+        let batch = NewFeedBatch {
+            id: Uuid::now_v7(),
+            feed,
+            user: by.user_id(),
+            input_kind: InputKind::StixBundle,
+            default_tlp: default_tlp.or(of_feed).unwrap_or(Tlp::Green),
+            now: clock::now(),
+        };
+        let source = feed.unwrap_or(batch.id);
+        let (plan, stager) = core
+            .planned(ws, source, objects, (batch.default_tlp, batch.now))
+            .await?;
+        let entry =
+            AuditEntry::by(&by, "feed.upload", "feed_batch", Outcome::Success, batch.now).on(batch.id);
+        let entry = match feed {
+            Some(feed) => entry.with("feed_source_id", feed.to_string()),
+            None => entry,
+        };
+        let _registered = core.register_upload(batch.id);
+        core.store.begin_upload(ws, &batch, &entry).await?;
+        core.chain(entry).await;
+        let upload = core.stage_upload(&by, (&batch, source), (plan, stager), bytes);
+        let staged = core.filling(ws, batch.id, upload).await;
+        if let Err(error) = &staged {
+            core.fail_upload(&by, batch.id, &error.to_string()).await?;
+        }
+        staged.map(|()| batch.id)
+    }
+}
+
+/// An upload that runs; forgotten when dropped.
+struct Registered {
+    core: Arc<TaxiiPullerCore>,
+    batch: Uuid,
+    _ended: watch::Sender<Ended>,
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        self.core.lock().remove(&self.batch);
+    }
+}
+
+impl TaxiiPullerCore {
+    /// Keeps the sweep from a batch that this process fills.
+    fn register_upload(self: &Arc<Self>, batch: Uuid) -> Registered {
+        let (sender, receiver) = watch::channel(None);
+        self.lock().insert(batch, receiver);
+        Registered {
+            core: Arc::clone(self),
+            batch,
+            _ended: sender,
+        }
+    }
+
+    async fn fail_upload(&self, by: &Principal, batch: Uuid, reason: &str) -> Result<(), DomainError> {
+        let (ws, now) = (by.workspace.id, clock::now());
+        let entry = AuditEntry::by(by, "feed.upload_failed", "feed_batch", Outcome::Failure, now)
+            .on(batch)
+            .with("reason", reason);
+        if self
+            .store
+            .fail_pull(ws, (batch, None), reason, now, &entry)
+            .await?
+        {
+            self.chain(entry).await;
+        }
+        Ok(())
+    }
+
+    /// Stages a plan part by part; what it refers to comes first, with its skipped objects.
+    async fn stage_upload(
+        &self,
+        by: &Principal,
+        (batch, source): (&NewFeedBatch, Uuid),
+        (plan, stager): (StixPlan, Stager),
+        bytes: u64,
+    ) -> Result<(), DomainError> {
+        let ws = by.workspace.id;
+        let StixPlan {
+            nodes,
+            relationships,
+            supporting,
+            skipped,
+            ..
+        } = plan;
+        let (defined, _) = definitions_of(&supporting)?;
+        let count = |length: usize| u64::try_from(length).unwrap_or(u64::MAX);
+        let mut received = PullProgress {
+            pages: 1,
+            objects: count(nodes.len() + relationships.len()) + skipped.total(),
+            bytes,
+            ..PullProgress::default()
+        };
+        let stager = Arc::new(stager);
+        let (mut nodes, mut edges) = (nodes.into_iter(), relationships.into_iter());
+        let mut support = supporting;
+        let mut skipped = Some(skipped);
+        loop {
+            let of_nodes: Vec<_> = nodes.by_ref().take(PAGE).collect();
+            let of_edges: Vec<_> = edges.by_ref().take(PAGE - of_nodes.len()).collect();
+            let last = nodes.len() == 0 && edges.len() == 0;
+            let stager = Arc::clone(&stager);
+            let objects = heavy(Some(ws), move || {
+                let nodes = of_nodes.into_iter().map(|node| stager.node(node));
+                let edges = of_edges.into_iter().map(|edge| stager.relationship(edge));
+                Ok(nodes.chain(edges).collect())
+            });
+            let mut page = StagedPage {
+                objects: objects.await?,
+                support: std::mem::take(&mut support),
+                skipped: skipped.take().unwrap_or_default(),
+            };
+            page.drop_overmarked();
+            self.stage_part(by, batch, page, std::mem::take(&mut received), false)
+                .await?;
+            if last {
+                break;
+            }
+        }
+        self.renew(ws, source, &defined).await?;
+        self.stage_part(by, batch, StagedPage::default(), PullProgress::default(), true)
+            .await
+    }
+
+    async fn stage_part(
+        &self,
+        by: &Principal,
+        batch: &NewFeedBatch,
+        page: StagedPage,
+        received: PullProgress,
+        last: bool,
+    ) -> Result<(), DomainError> {
+        let now = clock::now();
+        let last = last.then(|| {
+            AuditEntry::by(by, "feed.upload_done", "feed_batch", Outcome::Success, now).on(batch.id)
+        });
+        let write = PageWrite {
+            batch: batch.id,
+            run: 1,
+            page,
+            received,
+            cursor: None,
+            last: last.clone(),
+            highest: by.workspace.clearance().highest(),
+            now,
+        };
+        let ws = by.workspace.id;
+        let _turn = self.turn(ws, batch.id).await;
+        self.store.stage_page(ws, &write).await?;
+        if let Some(entry) = last {
+            self.chain(entry).await;
+        }
+        Ok(())
+    }
+}

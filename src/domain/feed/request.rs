@@ -1,0 +1,144 @@
+//! Requests to register and change feeds, and their rules.
+
+use chrono::{DateTime, Utc};
+use serde::Deserialize;
+use uuid::Uuid;
+
+use super::{Feed, Redistribution};
+use crate::domain::error::DomainError;
+use crate::domain::tlp::{Clearance, Tlp};
+
+/// Longest name, and longest description, in characters.
+const MAX_NAME: usize = 200;
+const MAX_DESCRIPTION: usize = 2000;
+/// Longest URL of a collection, in bytes.
+const MAX_URL: usize = 2000;
+
+/// A feed to be registered. The marking and the redistribution state have no defaults: they are decisions.
+#[derive(Debug, Clone, Deserialize)]
+pub struct NewFeed {
+    pub name: String,
+    #[serde(default)]
+    pub description: String,
+    /// The collection's objects URL.
+    pub connector_config_ref: String,
+    pub default_tlp: Tlp,
+    pub redistribution_state: Redistribution,
+}
+
+impl NewFeed {
+    /// # Errors
+    /// Names the field and the rule that it breaks.
+    pub fn check(&self, clearance: Clearance) -> Result<(), DomainError> {
+        check_text("name", &self.name, 1, MAX_NAME)?;
+        check_text("description", &self.description, 0, MAX_DESCRIPTION)?;
+        if self.connector_config_ref.len() > MAX_URL {
+            let rule = format!("must have at most {MAX_URL} bytes");
+            return Err(DomainError::invalid("connector_config_ref", rule));
+        }
+        check_default(self.default_tlp, clearance)
+    }
+
+    /// The feed, ready to be pulled for the first time.
+    pub fn into_feed(self, id: Uuid, now: DateTime<Utc>) -> Feed {
+        Feed {
+            id,
+            name: self.name,
+            description: self.description,
+            connector_config_ref: self.connector_config_ref,
+            default_tlp: self.default_tlp,
+            redistribution_state: self.redistribution_state,
+            enabled: true,
+            running_batch_id: None,
+            created_at: now,
+            updated_at: now,
+            last_pull_at: None,
+        }
+    }
+}
+
+/// A change of a feed; what is absent stays.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub struct FeedChange {
+    pub name: Option<String>,
+    pub description: Option<String>,
+    pub enabled: Option<bool>,
+    pub default_tlp: Option<Tlp>,
+    pub redistribution_state: Option<Redistribution>,
+}
+
+impl FeedChange {
+    /// # Errors
+    /// Names the field and the rule that it breaks.
+    pub fn check(&self, clearance: Clearance) -> Result<(), DomainError> {
+        if self.fields().is_empty() {
+            let rule =
+                "must change at least one of name, description, enabled, default_tlp, redistribution_state";
+            return Err(DomainError::invalid("body", rule));
+        }
+        if let Some(name) = &self.name {
+            check_text("name", name, 1, MAX_NAME)?;
+        }
+        if let Some(description) = &self.description {
+            check_text("description", description, 0, MAX_DESCRIPTION)?;
+        }
+        self.default_tlp
+            .map_or(Ok(()), |level| check_default(level, clearance))
+    }
+
+    /// The changed fields with their new values.
+    pub fn fields(&self) -> Vec<(&'static str, String)> {
+        let fields = [
+            ("name", self.name.clone()),
+            ("description", self.description.clone()),
+            ("enabled", self.enabled.map(|enabled| enabled.to_string())),
+            ("default_tlp", self.default_tlp.map(|level| level.to_string())),
+            (
+                "redistribution_state",
+                self.redistribution_state.map(|state| state.to_string()),
+            ),
+        ];
+        let changed = fields.into_iter();
+        changed
+            .filter_map(|(field, value)| Some((field, value?)))
+            .collect()
+    }
+
+    /// Applies the change.
+    pub fn apply(&self, feed: &mut Feed, now: DateTime<Utc>) {
+        if let Some(name) = &self.name {
+            feed.name.clone_from(name);
+        }
+        if let Some(description) = &self.description {
+            feed.description.clone_from(description);
+        }
+        feed.enabled = self.enabled.unwrap_or(feed.enabled);
+        feed.default_tlp = self.default_tlp.unwrap_or(feed.default_tlp);
+        feed.redistribution_state = self.redistribution_state.unwrap_or(feed.redistribution_state);
+        feed.updated_at = now;
+    }
+}
+
+fn check_text(field: &str, text: &str, least: usize, most: usize) -> Result<(), DomainError> {
+    let length = text.trim().chars().count();
+    if length < least || length > most || text.chars().any(char::is_control) {
+        let rule = format!("must have from {least} to {most} characters, none of them a control character");
+        return Err(DomainError::invalid(field, rule));
+    }
+    Ok(())
+}
+
+/// Checks a default marking: one above the clearance would hide everything unmarked from its own reviewers.
+///
+/// # Errors
+/// Names the rule.
+pub fn check_default(level: Tlp, clearance: Clearance) -> Result<(), DomainError> {
+    if clearance.permits(level) {
+        return Ok(());
+    }
+    let rule = format!(
+        "must not be above {}, the highest marking that this workspace may see",
+        clearance.highest()
+    );
+    Err(DomainError::invalid("default_tlp", rule))
+}

@@ -1,0 +1,179 @@
+//! Turns received STIX objects into items for review.
+
+use chrono::{DateTime, Utc};
+use serde_json::{Map, Value};
+
+use crate::domain::packed::unpack;
+use crate::domain::stix::ingest::{Markings, SkipReport, StixNode, StixPlan, StixRelationship, StixSupport};
+use crate::domain::stix::marking::{self, Marked};
+use crate::domain::stix::object::{flag, type_of_id};
+use crate::domain::tlp::Tlp;
+
+/// Markings that one warning names at most.
+const MAX_MARKINGS: usize = 3;
+/// Undefined markings that an item may wait for.
+const MAX_UNDEFINED: usize = 50;
+/// Start of the warning about undefined markings, by which a later definition finds it.
+const UNDEFINED: &str = "undefined marking: ";
+
+/// An object to be staged.
+#[derive(Debug, Clone)]
+pub struct StagedObject {
+    pub stix_id: String,
+    pub name: String,
+    pub modified: DateTime<Utc>,
+    /// Ends of a relationship.
+    pub ends: Option<(String, String)>,
+    pub marking: ProposedMarking,
+    pub warnings: Vec<String>,
+    /// The packed object.
+    pub raw: Vec<u8>,
+}
+
+/// The marking proposed for an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProposedMarking {
+    pub tlp: Tlp,
+    /// The part of it that the object itself states.
+    pub stated: Option<Tlp>,
+    /// Its undefined markings.
+    pub undefined: Vec<String>,
+}
+
+/// A page or bundle, ready to be staged.
+#[derive(Debug, Clone, Default)]
+pub struct StagedPage {
+    pub objects: Vec<StagedObject>,
+    /// Markings, identities and other objects that items refer to.
+    pub support: Vec<StixSupport>,
+    pub skipped: SkipReport,
+}
+
+impl StagedPage {
+    /// Skips objects that name so many undefined markings that waiting for them would be a burden.
+    pub fn drop_overmarked(&mut self) {
+        let skipped = &mut self.skipped;
+        self.objects.retain(|object| {
+            let fits = object.marking.undefined.len() <= MAX_UNDEFINED;
+            if !fits {
+                let reason = format!("object_marking_refs: more than {MAX_UNDEFINED} undefined markings");
+                skipped.bad(stix_type(&object.stix_id), &object.stix_id, reason);
+            }
+            fits
+        });
+    }
+}
+
+/// Makes items of planned objects.
+#[derive(Debug, Clone)]
+pub struct Stager {
+    /// The markings known to the workspace, to the feed, and in what was received.
+    pub markings: Markings,
+    /// Marking of objects that state none.
+    pub default_tlp: Tlp,
+}
+
+impl Stager {
+    /// A page as a whole.
+    pub fn page(&self, plan: StixPlan) -> StagedPage {
+        let nodes = plan.nodes.into_iter().map(|node| self.node(node));
+        let edges = plan.relationships.into_iter().map(|edge| self.relationship(edge));
+        let mut page = StagedPage {
+            objects: nodes.chain(edges).collect(),
+            support: plan.supporting,
+            skipped: plan.skipped,
+        };
+        page.drop_overmarked();
+        page
+    }
+
+    /// The item of an object that would become a node.
+    pub fn node(&self, node: StixNode) -> StagedObject {
+        self.item(StagedObject {
+            stix_id: node.stix_id,
+            name: node.name,
+            modified: node.modified,
+            ends: None,
+            marking: ProposedMarking::HIDDEN,
+            warnings: Vec::new(),
+            raw: node.raw,
+        })
+    }
+
+    /// The item of a relationship.
+    pub fn relationship(&self, edge: StixRelationship) -> StagedObject {
+        self.item(StagedObject {
+            stix_id: edge.stix_id,
+            name: edge.relationship,
+            modified: edge.modified,
+            ends: Some((edge.source_ref, edge.target_ref)),
+            marking: ProposedMarking::HIDDEN,
+            warnings: Vec::new(),
+            raw: edge.raw,
+        })
+    }
+
+    fn item(&self, mut item: StagedObject) -> StagedObject {
+        let object = unpack(&item.raw).unwrap_or_default();
+        item.marking = proposed(&object, &self.markings, self.default_tlp);
+        item.warnings = item.marking.warnings();
+        if flag(&object, "revoked") || flag(&object, "x_mitre_deprecated") {
+            let warning = "withdrawn by its author: committing it hides its node or edge";
+            item.warnings.push(warning.to_owned());
+        }
+        item
+    }
+}
+
+/// The marking to propose for a validated object. One that can't be read is RED.
+pub fn proposed(object: &Map<String, Value>, markings: &Markings, default: Tlp) -> ProposedMarking {
+    let Ok(Marked {
+        tlp,
+        stated,
+        undefined,
+    }) = marking::marked(object, markings, default)
+    else {
+        return ProposedMarking::HIDDEN;
+    };
+    ProposedMarking {
+        tlp,
+        stated,
+        undefined,
+    }
+}
+
+impl ProposedMarking {
+    /// The strictest marking there is.
+    const HIDDEN: Self = Self {
+        tlp: Tlp::Red,
+        stated: Some(Tlp::Red),
+        undefined: Vec::new(),
+    };
+
+    fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if !self.undefined.is_empty() {
+            let named: Vec<&str> = self
+                .undefined
+                .iter()
+                .take(MAX_MARKINGS)
+                .map(String::as_str)
+                .collect();
+            warnings.push(format!("{UNDEFINED}{}", named.join(", ")));
+        } else if self.stated.is_none() {
+            warnings.push("states no marking: the default of the feed is proposed".to_owned());
+        }
+        warnings
+    }
+
+    /// Brings an item's warnings up to date when one of its markings has been defined.
+    pub fn renew(&self, warnings: &mut Vec<String>) {
+        warnings.retain(|warning| !warning.starts_with(UNDEFINED));
+        warnings.extend(self.warnings());
+    }
+}
+
+/// The type of a staged object.
+pub fn stix_type(stix_id: &str) -> &str {
+    type_of_id(stix_id).unwrap_or("unknown")
+}

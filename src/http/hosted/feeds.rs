@@ -1,0 +1,369 @@
+//! Threat feeds: registration, pulls, review and commit.
+
+use std::time::Duration;
+
+use actix_web::http::header::LOCATION;
+use actix_web::{HttpRequest, HttpResponse, web};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::error::{HostedError, batch_path};
+use super::guard::{Guarded, RecallWrite};
+use super::query::Params;
+use super::{body_of, id_of, resource};
+use crate::actors::taxii_puller::{
+    ChangeFeed, CommitFeedItems, DecideItem, FeedBatchView, FeedCommit, ListFeedBatches, ListFeeds,
+    MAX_ITEMS, PullFrom, ReadFeed, ReadFeedBatch, ReadItem, RegisterFeed, StageBundle,
+};
+use crate::clock;
+use crate::domain::error::DomainError;
+use crate::domain::feed::{Feed, FeedBatch, FeedChange, FeedItem, InputKind, ItemId, ItemStatus, NewFeed};
+use crate::domain::principal::Principal;
+use crate::domain::stix::bundle;
+use crate::domain::stix::objects::Objects;
+use crate::domain::tlp::Tlp;
+use crate::http::{AppState, body, weight};
+use crate::store::ItemDecision;
+
+/// Largest body of a request about a feed or an item, in bytes.
+const SMALL: usize = 64 * 1024;
+/// Largest body of a commit, in bytes.
+const COMMIT: usize = 1 << 20;
+/// Items on a page by default, and at most.
+const ITEMS: u32 = 100;
+const MAX_PAGE: u32 = 1000;
+const BATCHES: u32 = 50;
+
+#[derive(Deserialize)]
+struct BatchBody {
+    input_kind: InputKind,
+    feed_source_id: Option<Uuid>,
+    default_tlp: Option<Tlp>,
+}
+
+/// A request for a batch.
+enum NewBatch {
+    Pull(Uuid),
+    Bundle {
+        feed: Option<Uuid>,
+        default_tlp: Option<Tlp>,
+        objects: Box<Objects>,
+        bytes: u64,
+    },
+}
+
+#[derive(Deserialize)]
+struct DecisionBody {
+    status: Option<ItemStatus>,
+    resolved_tlp: Option<Tlp>,
+}
+
+#[derive(Deserialize)]
+struct CommitBody {
+    item_ids: Option<Vec<ItemId>>,
+}
+
+#[derive(Serialize)]
+struct FeedAnswer {
+    feed: Feed,
+}
+
+#[derive(Serialize)]
+struct FeedsAnswer {
+    feeds: Vec<Feed>,
+    count: usize,
+}
+
+#[derive(Serialize)]
+struct BatchAnswer {
+    batch: FeedBatch,
+    items: Vec<FeedItem>,
+    /// Value of `after` for the next page of items.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<ItemId>,
+}
+
+#[derive(Serialize)]
+struct BatchesAnswer {
+    batches: Vec<FeedBatch>,
+    count: usize,
+}
+
+#[derive(Serialize)]
+struct ItemAnswer {
+    item: FeedItem,
+}
+
+#[derive(Serialize)]
+struct CommitAnswer {
+    success: bool,
+    results: FeedCommit,
+}
+
+pub(super) fn configure(cfg: &mut web::ServiceConfig) {
+    let feeds = resource("/api/threat-intel/feeds");
+    cfg.service(
+        feeds
+            .route(web::post().to(register))
+            .route(web::get().to(feeds_of)),
+    );
+    let one = resource("/api/threat-intel/feeds/{id}");
+    cfg.service(one.route(web::get().to(feed)).route(web::patch().to(change)));
+    let batches = resource("/api/threat-intel/batches");
+    cfg.service(batches.route(web::post().to(start)).route(web::get().to(list)));
+    cfg.service(resource("/api/threat-intel/batches/{id}").route(web::get().to(batch)));
+    cfg.service(resource("/api/threat-intel/batches/{id}/resume").route(web::post().to(resume)));
+    cfg.service(resource("/api/threat-intel/batches/{id}/commit").route(web::post().to(commit)));
+    let item_path = resource("/api/threat-intel/batches/{id}/items/{item}");
+    cfg.service(item_path.route(web::get().to(item)).route(web::post().to(decide)));
+}
+
+/// Registers a feed.
+async fn register(
+    caller: Guarded<RecallWrite>,
+    state: web::Data<AppState>,
+    payload: web::Payload,
+) -> Result<HttpResponse, HostedError> {
+    let feed: NewFeed = body::json(payload, SMALL).await?;
+    let feed = state.puller.call(RegisterFeed { by: caller.by, feed }).await?;
+    Ok(HttpResponse::Created().json(FeedAnswer { feed }))
+}
+
+/// All feeds of the workspace.
+async fn feeds_of(
+    caller: Guarded<RecallWrite>,
+    state: web::Data<AppState>,
+) -> Result<HttpResponse, HostedError> {
+    let feeds = state.puller.call(ListFeeds { by: caller.by }).await?;
+    let count = feeds.len();
+    Ok(HttpResponse::Ok().json(FeedsAnswer { feeds, count }))
+}
+
+/// One feed.
+async fn feed(
+    caller: Guarded<RecallWrite>,
+    state: web::Data<AppState>,
+    id: web::Path<String>,
+) -> Result<HttpResponse, HostedError> {
+    let feed = id_of(&id, "feed")?;
+    let feed = state.puller.call(ReadFeed { by: caller.by, feed }).await?;
+    Ok(HttpResponse::Ok().json(FeedAnswer { feed }))
+}
+
+/// Changes a feed.
+async fn change(
+    caller: Guarded<RecallWrite>,
+    state: web::Data<AppState>,
+    id: web::Path<String>,
+    payload: web::Payload,
+) -> Result<HttpResponse, HostedError> {
+    let feed = id_of(&id, "feed")?;
+    let change: FeedChange = body::json(payload, SMALL).await?;
+    let by = caller.by;
+    let feed = state.puller.call(ChangeFeed { by, feed, change }).await?;
+    Ok(HttpResponse::Ok().json(FeedAnswer { feed }))
+}
+
+/// Pulls a feed into a new batch, or stages an uploaded bundle.
+async fn start(
+    caller: Guarded<RecallWrite>,
+    state: web::Data<AppState>,
+    payload: web::Payload,
+) -> Result<HttpResponse, HostedError> {
+    let by = caller.by;
+    let (new, load) = body_of(&by, &state, payload, read_batch).await?;
+    let batch = match new {
+        NewBatch::Pull(feed) => {
+            drop(load);
+            let from = PullFrom::Feed(feed);
+            state.puller.pull(by.clone(), from, patience(&state)).await?
+        }
+        NewBatch::Bundle {
+            feed,
+            default_tlp,
+            objects,
+            bytes,
+        } => {
+            let message = StageBundle {
+                by: by.clone(),
+                objects: *objects,
+                bytes,
+                feed,
+                default_tlp,
+            };
+            state.puller.call_with(message, load).await?
+        }
+    };
+    created(by, &state, batch).await
+}
+
+fn read_batch(text: Vec<u8>) -> Result<NewBatch, DomainError> {
+    let new: BatchBody = body::parse(&text)?;
+    match new.input_kind {
+        InputKind::TaxiiPull => {
+            let feed = new.feed_source_id;
+            let required = DomainError::invalid("feed_source_id", "is required");
+            feed.map(NewBatch::Pull).ok_or(required)
+        }
+        InputKind::StixBundle => {
+            weight::check(&text)?;
+            let bytes = u64::try_from(text.len()).unwrap_or(u64::MAX);
+            let (objects, _) = bundle::read(text, clock::now())?;
+            Ok(NewBatch::Bundle {
+                feed: new.feed_source_id,
+                default_tlp: new.default_tlp,
+                objects: Box::new(objects),
+                bytes,
+            })
+        }
+    }
+}
+
+/// Resumes a pull that failed.
+async fn resume(
+    caller: Guarded<RecallWrite>,
+    state: web::Data<AppState>,
+    id: web::Path<String>,
+) -> Result<HttpResponse, HostedError> {
+    let (by, from) = (caller.by, PullFrom::Batch(id_of(&id, "batch")?));
+    let batch = state.puller.pull(by.clone(), from, patience(&state)).await?;
+    let view = state.puller.call(first_page(by, batch)).await?;
+    Ok(HttpResponse::Ok().json(BatchAnswer::from(view)))
+}
+
+fn patience(state: &AppState) -> Duration {
+    Duration::from_millis(state.settings.feeds.answer_ms)
+}
+
+fn first_page(by: Principal, batch: Uuid) -> ReadFeedBatch {
+    ReadFeedBatch {
+        by,
+        batch,
+        status: None,
+        after: None,
+        limit: ITEMS,
+    }
+}
+
+async fn created(by: Principal, state: &AppState, batch: Uuid) -> Result<HttpResponse, HostedError> {
+    let view = state.puller.call(first_page(by, batch)).await?;
+    Ok(HttpResponse::Created()
+        .insert_header((LOCATION, batch_path(batch)))
+        .json(BatchAnswer::from(view)))
+}
+
+/// The newest batches.
+async fn list(
+    caller: Guarded<RecallWrite>,
+    state: web::Data<AppState>,
+    request: HttpRequest,
+) -> Result<HttpResponse, HostedError> {
+    let params = Params::of(&request)?;
+    let message = ListFeedBatches {
+        by: caller.by,
+        feed: params.uuid("feed")?,
+        status: params.parsed("status")?,
+        limit: params.number("limit", BATCHES, 1, MAX_PAGE)?,
+        offset: params.number("offset", 0, 0, u32::MAX)?,
+    };
+    let batches = state.puller.call(message).await?;
+    let count = batches.len();
+    Ok(HttpResponse::Ok().json(BatchesAnswer { batches, count }))
+}
+
+/// A batch with a page of its items.
+async fn batch(
+    caller: Guarded<RecallWrite>,
+    state: web::Data<AppState>,
+    id: web::Path<String>,
+    request: HttpRequest,
+) -> Result<HttpResponse, HostedError> {
+    let params = Params::of(&request)?;
+    let message = ReadFeedBatch {
+        by: caller.by,
+        batch: id_of(&id, "batch")?,
+        status: params.parsed("status")?,
+        after: params.parsed("after")?,
+        limit: params.number("limit", ITEMS, 1, MAX_PAGE)?,
+    };
+    let view = state.puller.call(message).await?;
+    Ok(HttpResponse::Ok().json(BatchAnswer::from(view)))
+}
+
+/// One item with its object.
+async fn item(
+    caller: Guarded<RecallWrite>,
+    state: web::Data<AppState>,
+    path: web::Path<(String, String)>,
+) -> Result<HttpResponse, HostedError> {
+    let (batch, item) = ids(&path)?;
+    let by = caller.by;
+    let item = state.puller.call(ReadItem { by, batch, item }).await?;
+    Ok(HttpResponse::Ok().json(ItemAnswer { item }))
+}
+
+/// Accepts, rejects or marks an item.
+async fn decide(
+    caller: Guarded<RecallWrite>,
+    state: web::Data<AppState>,
+    path: web::Path<(String, String)>,
+    payload: web::Payload,
+) -> Result<HttpResponse, HostedError> {
+    let (batch, item) = ids(&path)?;
+    let body: DecisionBody = body::json(payload, SMALL).await?;
+    let message = DecideItem {
+        by: caller.by,
+        batch,
+        item,
+        decision: ItemDecision::of(body.status, body.resolved_tlp)?,
+    };
+    let item = state.puller.call(message).await?;
+    Ok(HttpResponse::Ok().json(ItemAnswer { item }))
+}
+
+fn ids((batch, item): &(String, String)) -> Result<(Uuid, ItemId), DomainError> {
+    let item = item.parse().map_err(|_| DomainError::NotFound("item"))?;
+    Ok((id_of(batch, "batch")?, item))
+}
+
+/// Commits items as nodes and edges.
+async fn commit(
+    caller: Guarded<RecallWrite>,
+    state: web::Data<AppState>,
+    id: web::Path<String>,
+    payload: web::Payload,
+) -> Result<HttpResponse, HostedError> {
+    let batch = id_of(&id, "batch")?;
+    let body: CommitBody = body::json_or_empty(payload, COMMIT).await?;
+    let message = CommitFeedItems {
+        by: caller.by,
+        batch,
+        items: chosen(body.item_ids)?,
+    };
+    let results = state.puller.call(message).await?;
+    Ok(HttpResponse::Ok().json(CommitAnswer {
+        success: true,
+        results,
+    }))
+}
+
+fn chosen(items: Option<Vec<ItemId>>) -> Result<Option<Vec<ItemId>>, DomainError> {
+    let most = usize::try_from(MAX_ITEMS).unwrap_or(usize::MAX);
+    match &items {
+        Some(items) if items.is_empty() || items.len() > most => {
+            let rule = format!("must name from 1 to {MAX_ITEMS} items");
+            Err(DomainError::invalid("item_ids", rule))
+        }
+        Some(_) | None => Ok(items),
+    }
+}
+
+impl From<FeedBatchView> for BatchAnswer {
+    fn from(view: FeedBatchView) -> Self {
+        Self {
+            batch: view.batch,
+            items: view.items,
+            next: view.next,
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! Stages a page of a batch.
+//!
+//! A page is staged in one transaction with the feed's cursor, so the cursor is never ahead of what is durable, and
+//! nothing is staged twice.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, Utc};
+use surrealdb::types::{Bytes, RecordId, SurrealValue};
+use uuid::Uuid;
+
+use super::Store;
+use super::connect::StoreError;
+use super::feed_batches::{AUDIT, OWN, UPDATE, UPSERT, one};
+use super::feed_rows::{
+    FeedBatchRow, FeedItemRow, FeedObjectRow, FeedRow, FeedSupportRow, FeedWaitingRow, item_id, object_id,
+    support_id,
+};
+use super::retry::with_retry;
+use super::rows::{AuditRow, corrupt, key, record};
+use super::stix::{edge_id, node_id};
+use super::tx::{WriteTx, breathe};
+use crate::domain::audit::AuditEntry;
+use crate::domain::error::DomainError;
+use crate::domain::feed::stage::{StagedObject, StagedPage};
+use crate::domain::feed::{BatchState, PullProgress, Tally};
+use crate::domain::stix::ingest::StixSupport;
+use crate::domain::tlp::Tlp;
+
+/// A page to be staged into a batch.
+#[derive(Debug, Clone)]
+pub struct PageWrite {
+    pub batch: Uuid,
+    /// Number of the run that brings it.
+    pub run: i64,
+    pub page: StagedPage,
+    /// What was received.
+    pub received: PullProgress,
+    /// Where the feed's next pull goes on once this page is durable.
+    pub cursor: Option<String>,
+    /// The audit entry of the end, if the batch is complete with this page.
+    pub last: Option<AuditEntry>,
+    /// Rows marked above this are not compared with: whether they exist must not show.
+    pub highest: Tlp,
+    pub now: DateTime<Utc>,
+}
+
+impl PageWrite {
+    /// The same place in the feed, with nothing more to stage.
+    #[must_use]
+    pub fn without_page(self) -> Self {
+        Self {
+            page: StagedPage::default(),
+            received: PullProgress::default(),
+            ..self
+        }
+    }
+}
+
+#[derive(Debug, SurrealValue)]
+struct SupportVersion {
+    stix_id: String,
+    modified: DateTime<Utc>,
+}
+
+#[derive(Debug, SurrealValue)]
+struct Version {
+    id: RecordId,
+    modified: Option<DateTime<Utc>>,
+}
+
+impl Store {
+    /// Stages a page, and with it moves the feed's cursor.
+    ///
+    /// # Errors
+    /// `Conflict` when the batch is no longer being pulled.
+    pub async fn stage_page(&self, ws: Uuid, write: &PageWrite) -> Result<(), DomainError> {
+        with_retry(|| async {
+            let tx = self.begin().await?;
+            let outcome = Staging::open(&tx, ws, write).await;
+            let outcome = match outcome {
+                Ok(mut staging) => staging.run().await,
+                Err(error) => Err(error),
+            };
+            tx.finish(outcome).await
+        })
+        .await
+        .map_err(|error: StoreError| error.into_domain("staging the page failed"))
+    }
+}
+
+/// The transaction that stages a page.
+struct Staging<'a> {
+    tx: &'a WriteTx,
+    ws: Uuid,
+    write: &'a PageWrite,
+    batch: FeedBatchRow,
+    source: Uuid,
+}
+
+impl<'a> Staging<'a> {
+    async fn open(tx: &'a WriteTx, ws: Uuid, write: &'a PageWrite) -> Result<Self, StoreError> {
+        let batch: FeedBatchRow = one(tx, ws, OWN, record("feed_batch", write.batch), "batch").await?;
+        if batch.state()? != BatchState::Pulling || batch.run != write.run {
+            return Err(DomainError::Conflict("the pull was taken over or ended".into()).into());
+        }
+        let source = batch.source()?;
+        Ok(Self {
+            tx,
+            ws,
+            write,
+            batch,
+            source,
+        })
+    }
+
+    async fn run(&mut self) -> Result<(), StoreError> {
+        let objects = &self.write.page.objects;
+        let known = self.known(objects).await?;
+        let stored = self.stored(objects).await?;
+        let mut tally = Tally::from_row(&self.batch.tally);
+        let (mut items, mut newest, mut waiting) = (Vec::new(), Vec::new(), Vec::new());
+        let mut received = self.write.received;
+        for (place, object) in objects.iter().enumerate() {
+            breathe(place).await;
+            let before = [known.get(&object.stix_id), stored.get(&object.stix_id)];
+            if before.iter().flatten().any(|time| **time >= object.modified) {
+                received.unchanged += 1;
+                continue;
+            }
+            let is_update = before.iter().any(Option::is_some);
+            let position = self.batch.next_ord;
+            self.batch.next_ord += 1;
+            for marking in &object.marking.undefined {
+                waiting.push(FeedWaitingRow::new(
+                    self.ws,
+                    self.source,
+                    marking,
+                    self.write.batch,
+                    position,
+                ));
+            }
+            // A bundle without a feed comes once, and holds each object once.
+            if self.batch.feed.is_some() {
+                newest.push(FeedObjectRow {
+                    id: object_id(self.source, &object.stix_id),
+                    ws: self.ws,
+                    modified: object.modified,
+                });
+            }
+            let id = item_id(self.ws, self.write.batch, position);
+            let row = FeedItemRow::new(id, object.clone(), is_update);
+            let (tlp, status) = row.cell()?;
+            tally.add(tlp, status);
+            items.push(row);
+        }
+        self.tx
+            .write("INSERT INTO feed_item $rows RETURN NONE", items)
+            .await?;
+        self.tx.write(UPSERT, newest).await?;
+        self.tx.write(UPSERT, waiting).await?;
+        self.support(&self.write.page.support).await?;
+        self.finish(tally, received).await
+    }
+
+    /// The versions that the feed brought before.
+    async fn known(&self, objects: &[StagedObject]) -> Result<HashMap<String, DateTime<Utc>>, StoreError> {
+        let id = |object: &StagedObject| object_id(self.source, &object.stix_id);
+        self.versions(objects, id, "SELECT id, modified FROM $ids WHERE ws = $ws")
+            .await
+    }
+
+    /// The versions among the workspace's nodes and edges.
+    async fn stored(&self, objects: &[StagedObject]) -> Result<HashMap<String, DateTime<Utc>>, StoreError> {
+        let id = |object: &StagedObject| {
+            if object.ends.is_some() {
+                record("edge", edge_id(self.ws, &object.stix_id))
+            } else {
+                record("node", node_id(self.ws, &object.stix_id))
+            }
+        };
+        let query = format!(
+            "SELECT id, modified FROM $ids WHERE ws = $ws AND tlp_rank <= {}",
+            self.write.highest.rank()
+        );
+        self.versions(objects, id, &query).await
+    }
+
+    async fn versions(
+        &self,
+        objects: &[StagedObject],
+        id: impl Fn(&StagedObject) -> RecordId,
+        query: &str,
+    ) -> Result<HashMap<String, DateTime<Utc>>, StoreError> {
+        let mut names = HashMap::new();
+        for object in objects {
+            names.insert(key(&id(object))?, &object.stix_id);
+        }
+        let rows: Vec<Version> = self
+            .tx
+            .find(self.ws, query, objects.iter().map(id).collect())
+            .await?;
+        let mut found = HashMap::new();
+        for row in rows {
+            if let (Some(name), Some(modified)) = (names.get(&key(&row.id)?), row.modified) {
+                found.insert((*name).clone(), modified);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Keeps what items refer to: the newest version of each.
+    async fn support(&self, objects: &[StixSupport]) -> Result<(), StoreError> {
+        let id = |object: &StixSupport| support_id(self.ws, self.source, &object.stix_id);
+        let query = "SELECT record::id(id)[2] AS stix_id, modified FROM $ids";
+        let known: Vec<SupportVersion> = self
+            .tx
+            .find(self.ws, query, objects.iter().map(id).collect())
+            .await?;
+        let known: HashMap<_, _> = known.into_iter().map(|row| (row.stix_id, row.modified)).collect();
+        let newer = objects.iter().filter(|object| {
+            known
+                .get(&object.stix_id)
+                .is_none_or(|modified| *modified < object.modified)
+        });
+        let rows = newer.map(|object| FeedSupportRow {
+            id: id(object),
+            modified: object.modified,
+            states: object.states.map(|level| i64::from(level.rank())),
+            raw: Bytes::from(object.raw.clone()),
+        });
+        self.tx.write(UPSERT, rows.collect()).await
+    }
+
+    async fn finish(&mut self, tally: Tally, received: PullProgress) -> Result<(), StoreError> {
+        let now = self.write.now;
+        let mut report = self.batch.report()?;
+        report.absorb(self.write.page.skipped.clone());
+        self.batch.skipped = serde_json::to_string(&report).map_err(corrupt)?;
+        self.batch.advance(received);
+        if let Some(entry) = &self.write.last {
+            self.batch.status = BatchState::Review.as_str().into();
+            self.batch.ended_at = Some(now);
+            self.tx.write(AUDIT, vec![AuditRow::from(entry)]).await?;
+            let pulse = vec![record("feed_pulse", self.write.batch)];
+            self.tx.write("DELETE $rows RETURN NONE", pulse).await?;
+        }
+        self.batch.settle(tally, now)?;
+        self.tx.write(UPDATE, vec![self.batch.clone()]).await?;
+        let (Some(feed), Some(cursor)) = (self.batch.feed, &self.write.cursor) else {
+            return Ok(());
+        };
+        let mut feed: FeedRow = one(self.tx, self.ws, OWN, record("feed", feed), "feed").await?;
+        feed.cursor.clone_from(cursor);
+        if self.write.last.is_some() && feed.pulling == Some(self.write.batch) {
+            feed.pulling = None;
+            feed.last_pull_at = Some(now);
+        }
+        self.tx.write(UPDATE, vec![feed]).await
+    }
+}

@@ -1,0 +1,212 @@
+//! Marks items again when a marking that they wait for is defined.
+
+use std::collections::{BTreeSet, HashMap};
+use std::net::{IpAddr, Ipv4Addr};
+
+use chrono::{DateTime, Utc};
+use surrealdb::types::{RecordId, SurrealValue};
+use uuid::Uuid;
+
+use super::connect::StoreError;
+use super::feed_batches::{AUDIT, UPDATE};
+use super::feed_items::{StagedMarking, batch_row};
+use super::feed_rows::{FeedItemRow, item_id, support_id};
+use super::retry::with_retry;
+use super::rows::{AuditRow, corrupt, record, tlp};
+use super::stix::{STATED, StatedMarking, support_id as stored_support_id};
+use super::tx::WriteTx;
+use super::{Store, failed};
+use crate::domain::audit::{AuditEntry, Outcome};
+use crate::domain::error::DomainError;
+use crate::domain::feed::{Tally, stage};
+use crate::domain::stix::ingest::Markings;
+use crate::domain::stix::object::{type_of_id, visit_refs};
+
+/// Markings looked up at a time.
+const MARKINGS: usize = 10_000;
+/// Items marked again in one transaction; each is read with its object.
+const PAGE: usize = 32;
+
+/// Items that were marked again.
+#[derive(Debug, Clone)]
+pub struct Renewed {
+    /// Whether there may be more.
+    pub more: bool,
+    /// Entries written with the change.
+    pub entries: Vec<AuditEntry>,
+}
+
+impl Store {
+    /// The markings for which items of the feed (or batch) `source` wait, ten thousand at most.
+    pub async fn waiting_markings(&self, ws: Uuid, source: Uuid) -> Result<Vec<String>, DomainError> {
+        let what = "reading waiting items failed";
+        let query = format!(
+            "SELECT VALUE marking FROM (SELECT record::id(id)[2] AS marking \
+             FROM feed_waiting:[$ws, $source]..=[$ws, $source, $end] LIMIT {MARKINGS}) GROUP BY marking"
+        );
+        let mut response = self
+            .db
+            .query(query)
+            .bind(("ws", ws))
+            .bind(("source", source))
+            // Greater than any id of a marking-definition.
+            .bind(("end", "n"))
+            .await
+            .map_err(failed(what))?;
+        response.take(0).map_err(failed(what))
+    }
+
+    /// Proposes markings anew for a page of the items that wait for `marking`, which is defined now, with an audit entry
+    /// for each batch.
+    pub async fn renew_waiting(
+        &self,
+        ws: Uuid,
+        source: Uuid,
+        marking: &str,
+        now: DateTime<Utc>,
+    ) -> Result<Renewed, DomainError> {
+        with_retry(|| async {
+            let tx = self.begin().await?;
+            let outcome = renew(&tx, (ws, source), marking, now).await;
+            tx.finish(outcome).await
+        })
+        .await
+        .map_err(|error: StoreError| error.into_domain("marking items again failed"))
+    }
+}
+
+#[derive(Debug, SurrealValue)]
+struct Waiting {
+    id: RecordId,
+    batch: Uuid,
+    position: i64,
+}
+
+async fn renew(
+    tx: &WriteTx,
+    (ws, source): (Uuid, Uuid),
+    marking: &str,
+    now: DateTime<Utc>,
+) -> Result<Renewed, StoreError> {
+    let query = format!(
+        "SELECT id, record::id(id)[3] AS batch, record::id(id)[4] AS position \
+         FROM feed_waiting:[$ws, $source, $marking]..=[$ws, $source, $marking, $last] LIMIT {PAGE}"
+    );
+    let waiting: Vec<Waiting> = tx
+        .select(
+            &query,
+            &[
+                ("ws", ws.into_value()),
+                ("source", source.into_value()),
+                ("marking", marking.to_owned().into_value()),
+                ("last", Uuid::max().into_value()),
+            ],
+        )
+        .await?;
+    let mut batches: HashMap<Uuid, Vec<i64>> = HashMap::new();
+    for row in &waiting {
+        batches.entry(row.batch).or_default().push(row.position);
+    }
+    let mut renewed = Renewed {
+        more: waiting.len() == PAGE,
+        entries: Vec::new(),
+    };
+    for (batch, positions) in batches {
+        let items = renew_items(tx, (ws, source), batch, &positions, now).await?;
+        if items > 0 {
+            renewed.entries.push(entry_of(ws, batch, marking, items, now));
+        }
+    }
+    let done = waiting.into_iter().map(|row| row.id).collect();
+    tx.write("DELETE $rows RETURN NONE", done).await?;
+    let rows = renewed.entries.iter().map(AuditRow::from).collect();
+    tx.write(AUDIT, rows).await?;
+    Ok(renewed)
+}
+
+fn entry_of(ws: Uuid, batch: Uuid, marking: &str, items: usize, now: DateTime<Utc>) -> AuditEntry {
+    let here = IpAddr::from(Ipv4Addr::LOCALHOST);
+    AuditEntry::anonymous(
+        ws,
+        here,
+        "feed.items_remarked",
+        "feed_batch",
+        Outcome::Success,
+        now,
+    )
+    .on(batch)
+    .with("marking", marking)
+    .with("items", items)
+}
+
+async fn renew_items(
+    tx: &WriteTx,
+    (ws, source): (Uuid, Uuid),
+    batch: Uuid,
+    positions: &[i64],
+    now: DateTime<Utc>,
+) -> Result<usize, StoreError> {
+    let ids = positions.iter().map(|at| item_id(ws, batch, *at)).collect();
+    let mut rows: Vec<FeedItemRow> = tx
+        .find(ws, "SELECT * FROM $ids WHERE status != 'committed'", ids)
+        .await?;
+    // A batch that has been swept leaves rows that wait for nothing.
+    if rows.is_empty() {
+        return Ok(0);
+    }
+    let mut named = BTreeSet::new();
+    for row in &rows {
+        visit_refs(&row.object()?, &mut |id| {
+            if type_of_id(id) == Some("marking-definition") {
+                named.insert(id.to_owned());
+            }
+        });
+    }
+    let markings = known_markings(tx, (ws, source), named).await?;
+    let mut batch = batch_row(tx, ws, batch).await?;
+    let mut tally = Tally::from_row(&batch.tally);
+    let default = tlp(batch.default_tlp)?;
+    for row in &mut rows {
+        let before = row.cell()?;
+        let marking = stage::proposed(&row.object()?, &markings, default);
+        marking.renew(&mut row.warnings);
+        row.proposed_tlp = i64::from(marking.tlp.rank());
+        row.stated_tlp = marking.stated.map(|level| i64::from(level.rank()));
+        // The reviewer's marking stays, unless it would be weaker than what the object turns out to state.
+        row.resolved_tlp = row
+            .resolved_tlp
+            .map(|level| level.max(row.stated_tlp.unwrap_or(0)));
+        row.tlp_rank = row.resolved_tlp.unwrap_or(row.proposed_tlp);
+        row.held_by = (!marking.undefined.is_empty()).then_some(marking.undefined);
+        tally.transfer(before, row.cell()?);
+    }
+    batch.settle(tally, now)?;
+    let count = rows.len();
+    tx.write(UPDATE, rows).await?;
+    tx.write(UPDATE, vec![batch]).await?;
+    Ok(count)
+}
+
+/// The markings among these ids that the workspace or the feed has.
+async fn known_markings(
+    tx: &WriteTx,
+    (ws, source): (Uuid, Uuid),
+    named: BTreeSet<String>,
+) -> Result<Markings, StoreError> {
+    let stored = named
+        .iter()
+        .map(|id| record("stix_support", stored_support_id(ws, id)));
+    let stored: Vec<StatedMarking> = tx.find(ws, STATED, stored.collect()).await?;
+    let mut known = Markings::new();
+    for row in stored {
+        let (id, level) = row.into_known()?;
+        known.insert(id, level);
+    }
+    let staged = named.iter().map(|id| support_id(ws, source, id)).collect();
+    let query = "SELECT record::id(id)[2] AS stix_id, states FROM $ids";
+    let staged: Vec<StagedMarking> = tx.find(ws, query, staged).await?;
+    for row in staged {
+        known.insert(row.stix_id, row.states.map(tlp).transpose().map_err(corrupt)?);
+    }
+    Ok(known)
+}

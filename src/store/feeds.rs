@@ -1,0 +1,146 @@
+//! Threat feeds of a workspace, and which of them forbid redistribution.
+
+use chrono::{DateTime, Utc};
+use surrealdb::types::{RecordId, SurrealValue};
+use uuid::Uuid;
+
+use super::connect::StoreError;
+use super::feed_rows::FeedRow;
+use super::retry::{with_race_retry, with_retry};
+use super::rows::{AuditRow, key, parse, record};
+use super::{Store, failed};
+use crate::domain::audit::AuditEntry;
+use crate::domain::error::DomainError;
+use crate::domain::feed::{Feed, FeedChange, Redistribution};
+
+/// A feed whose redistribution is not allowed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BlockedFeed {
+    pub id: Uuid,
+    pub name: String,
+    pub redistribution: Redistribution,
+}
+
+#[derive(Debug, SurrealValue)]
+struct BlockedRow {
+    id: RecordId,
+    name: String,
+    redistribution: String,
+}
+
+impl Store {
+    /// Creates a feed that has never been pulled, with the audit entry of its registration.
+    ///
+    /// # Errors
+    /// A feed with this id exists, or the database failed.
+    pub async fn register_feed(&self, ws: Uuid, feed: &Feed, audit: &AuditEntry) -> Result<(), DomainError> {
+        let row = FeedRow::new(ws, feed);
+        with_race_retry(|| async {
+            self.db
+                .query("{ INSERT INTO feed $feed RETURN NONE; INSERT INTO audit $audit RETURN NONE; }")
+                .bind(("feed", row.clone()))
+                .bind(("audit", AuditRow::from(audit)))
+                .await?
+                .check()?;
+            Ok(())
+        })
+        .await
+        .map_err(|error: StoreError| error.into_domain("registering the feed failed"))
+    }
+
+    /// The feeds of a workspace, by name.
+    pub async fn feeds(&self, ws: Uuid) -> Result<Vec<Feed>, DomainError> {
+        let what = "reading the feeds failed";
+        let query = "SELECT * FROM feed WHERE ws = $ws ORDER BY name, id";
+        let mut response = self
+            .db
+            .query(query)
+            .bind(("ws", ws))
+            .await
+            .map_err(failed(what))?;
+        let rows: Vec<FeedRow> = response.take(0).map_err(failed(what))?;
+        rows.into_iter().map(FeedRow::into_feed).collect()
+    }
+
+    /// The feed with this id, if it belongs to the workspace.
+    pub async fn feed(&self, ws: Uuid, feed: Uuid) -> Result<Option<Feed>, DomainError> {
+        let what = "reading the feed failed";
+        let mut response = self
+            .db
+            .query("SELECT * FROM $feed WHERE ws = $ws")
+            .bind(("feed", record("feed", feed)))
+            .bind(("ws", ws))
+            .await
+            .map_err(failed(what))?;
+        let row: Option<FeedRow> = response.take(0).map_err(failed(what))?;
+        row.map(FeedRow::into_feed).transpose()
+    }
+
+    /// Changes a feed, with the audit entry.
+    ///
+    /// # Errors
+    /// `NotFound`, or the database failed.
+    pub async fn change_feed(
+        &self,
+        ws: Uuid,
+        feed: Uuid,
+        change: &FeedChange,
+        (now, audit): (DateTime<Utc>, &AuditEntry),
+    ) -> Result<Feed, DomainError> {
+        with_retry(|| async {
+            let tx = self.begin().await?;
+            let changed = async {
+                let ids = vec![record("feed", feed)];
+                let found: Vec<FeedRow> = tx.find(ws, "SELECT * FROM $ids WHERE ws = $ws", ids).await?;
+                let row = found.into_iter().next().ok_or(DomainError::NotFound("feed"))?;
+                let cursor = row.cursor.clone();
+                let mut changed = row.into_feed()?;
+                change.apply(&mut changed, now);
+                let mut row = FeedRow::new(ws, &changed);
+                row.cursor = cursor;
+                tx.write(
+                    "FOR $row IN $rows { UPDATE $row.id CONTENT $row RETURN NONE }",
+                    vec![row],
+                )
+                .await?;
+                tx.write("INSERT INTO audit $rows RETURN NONE", vec![AuditRow::from(audit)])
+                    .await?;
+                Ok(changed)
+            };
+            let changed = changed.await;
+            tx.finish(changed).await
+        })
+        .await
+        .map_err(|error: StoreError| error.into_domain("changing the feed failed"))
+    }
+
+    /// The feeds of the workspace whose redistribution is not allowed at this moment, by name.
+    ///
+    /// # Errors
+    /// The database failed.
+    pub async fn blocked_feeds(&self, ws: Uuid) -> Result<Vec<BlockedFeed>, DomainError> {
+        let what = "reading the feeds failed";
+        let mut response = self
+            .db
+            .query(
+                "SELECT id, name, redistribution FROM feed WHERE ws = $ws AND redistribution != $allowed \
+                 ORDER BY name, id",
+            )
+            .bind(("ws", ws))
+            .bind(("allowed", Redistribution::Allowed.as_str().to_owned()))
+            .await
+            .map_err(failed(what))?;
+        let rows: Vec<BlockedRow> = response.take(0).map_err(failed(what))?;
+        rows.into_iter().map(BlockedFeed::of).collect()
+    }
+}
+
+impl BlockedFeed {
+    fn of(row: BlockedRow) -> Result<Self, DomainError> {
+        Ok(Self {
+            id: key(&row.id)?,
+            name: row.name,
+            redistribution: parse(&row.redistribution)?,
+        })
+    }
+}

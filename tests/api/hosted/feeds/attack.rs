@@ -1,0 +1,142 @@
+//! ATT&CK for ICS, pulled page by page, becomes the same graph as the same bundle ingested at once.
+
+use std::collections::{BTreeMap, HashSet};
+
+use serde_json::{Value, json};
+
+use super::server::Server;
+use super::{allowing, ids};
+use crate::helpers::{Client, TestApp, read_json, run, settings, shared};
+use crate::stix::{assert_faithful, objects_of, text};
+
+/// The graph around each named node: its fields, and its relationships with their other ends.
+async fn graph(client: &Client, objects: &[Value]) -> BTreeMap<String, Value> {
+    let mut graph = BTreeMap::new();
+    for object in objects.iter().filter(|object| crate::stix::is_node(object)) {
+        let id = text(object, "id");
+        let Some(node) = client.node(text(object, "name"), id).await else {
+            panic!("{id} is no node");
+        };
+        graph.insert(id.to_owned(), comparable(detail(client, text(&node, "id")).await));
+    }
+    graph
+}
+
+/// A node with all of its relationships.
+async fn detail(client: &Client, node: &str) -> Value {
+    let mut all: Vec<Value> = Vec::new();
+    loop {
+        let path = format!(
+            "/api/nodes/{node}?include_rejected=true&limit=100&offset={}",
+            all.len()
+        );
+        let mut detail = client.get(&path).await.expect(200).await;
+        all.append(detail["relationships"].as_array_mut().unwrap());
+        if detail["more_relationships"] == false {
+            detail["relationships"] = json!(all);
+            return detail;
+        }
+    }
+}
+
+/// Without what differs from workspace to workspace: row ids and times of arrival.
+fn comparable(mut value: Value) -> Value {
+    match &mut value {
+        Value::Object(fields) => {
+            for own in [
+                "id",
+                "linked_evidence_ids",
+                "created_at",
+                "ingested_at",
+                "updated_at",
+                "source_node_id",
+                "target_node_id",
+            ] {
+                fields.remove(own);
+            }
+            for field in fields.values_mut() {
+                *field = comparable(field.take());
+            }
+        }
+        Value::Array(list) => {
+            let mut sorted: Vec<Value> = list.drain(..).map(comparable).collect();
+            sorted.sort_by_cached_key(Value::to_string);
+            *list = sorted;
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+    value
+}
+
+/// Exports everything; returns the ids of the exported objects.
+async fn exported(client: &Client, objects: &[Value]) -> HashSet<String> {
+    let mut seen = HashSet::new();
+    for object in objects.iter().filter(|object| crate::stix::is_node(object)) {
+        if seen.contains(text(object, "id")) {
+            continue;
+        }
+        let found = client
+            .search_with(text(object, "name"), &[("include_rejected", "true")])
+            .await;
+        let bundle = client.export(text(&found, "recall_id")).await;
+        seen.extend(assert_faithful(&bundle, objects).into_keys());
+    }
+    seen
+}
+
+#[test]
+fn a_pulled_release_of_attack_equals_an_ingested_one() {
+    let Some(path) = shared("data/attack/ics-attack.json") else {
+        return;
+    };
+    run(async move {
+        let objects = objects_of(&read_json(&path));
+        let dir = tempfile::tempdir().unwrap();
+        let mut settings = allowing(settings(&format!("surrealkv://{}", dir.path().display())));
+        settings.feeds.page_objects = 100;
+        let app = TestApp::with(settings).await;
+        let server = Server::start(&objects).await;
+        let batch = app.admin.pull(&app.admin.feed_of(&server).await).await;
+        assert_eq!(batch["pages"], objects.len().div_ceil(100), "{batch}");
+        assert_eq!(batch["objects"], objects.len());
+
+        let id = text(&batch, "id");
+        let items = app.admin.items(id).await;
+        let accepting = items.chunks(items.len().div_ceil(4));
+        futures_util::future::join_all(accepting.map(|items| app.admin.accept_items(items))).await;
+        let pulled = app.admin.commit_items(id, None).await;
+        assert_eq!(
+            (&pulled["remaining"], &pulled["waiting"]),
+            (&json!(0), &json!([])),
+            "{pulled}"
+        );
+        assert_eq!(app.admin.feed_batch(id).await["status"], "committed");
+
+        let other = app.workspace("ingested").await;
+        let ingested = other.ingest(json!(objects)).await;
+        for field in [
+            "nodes_created",
+            "nodes_updated",
+            "edges_created",
+            "edges_updated",
+            "evidence_created",
+        ] {
+            assert_eq!(pulled[field], ingested[field], "{field}: {pulled} {ingested}");
+        }
+        let made = ingested["nodes_created"].as_u64().unwrap() + ingested["edges_created"].as_u64().unwrap();
+        assert_eq!(ids(&items).len() as u64, made);
+        let (ours, theirs) = (graph(&app.admin, &objects).await, graph(&other, &objects).await);
+        for (id, node) in &theirs {
+            assert_eq!(&ours[id], node, "{id}");
+        }
+        assert_eq!(ours.len(), theirs.len());
+        assert_eq!(
+            exported(&app.admin, &objects).await,
+            exported(&other, &objects).await
+        );
+        // Nothing is new afterwards.
+        let feed = text(&batch, "feed_source_id");
+        assert_eq!(app.admin.pull(feed).await["item_count"], 0);
+        app.stop().await;
+    });
+}
