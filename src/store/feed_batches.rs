@@ -253,7 +253,10 @@ async fn begin_pull(
     let new = if resumed {
         let mut known: FeedBatchRow = one(tx, ws, OWN, record("feed_batch", batch.id), "batch").await?;
         if known.state()? != BatchState::Failed {
-            let rule = format!("the batch is {}, only a failed pull can be resumed", known.status);
+            let rule = format!(
+                "the batch's status is {}; only a failed pull can be resumed",
+                known.status
+            );
             return Err(DomainError::Conflict(rule).into());
         }
         known.status = BatchState::Pulling.as_str().into();

@@ -44,6 +44,26 @@ pub struct Reviewed {
     pub waiting: Vec<i64>,
 }
 
+/// Where the objects of a bundle come from.
+#[derive(Debug, Clone, Default)]
+pub struct StixOrigin {
+    /// The feed that brought them.
+    pub feed: Option<Uuid>,
+    /// The items that they were staged as.
+    pub review: Option<Review>,
+    /// The highest marking that the sender may see. The result counts rows marked above it as if they did not exist.
+    pub highest: Option<Tlp>,
+}
+
+impl From<Option<Uuid>> for StixOrigin {
+    fn from(feed: Option<Uuid>) -> Self {
+        Self {
+            feed,
+            ..Self::default()
+        }
+    }
+}
+
 #[derive(Debug, SurrealValue)]
 struct Cell {
     position: i64,

@@ -60,7 +60,7 @@ use database::Database;
 pub use drafts::{DraftsIngested, DraftsWrite};
 pub use feed_batches::{BegunPull, INTERRUPTED, NewFeedBatch, interrupted_entry};
 pub use feed_choice::{Choice, ChosenItem};
-pub use feed_commit::{Review, Reviewed, ReviewedItem};
+pub use feed_commit::{Review, Reviewed, ReviewedItem, StixOrigin};
 pub use feed_items::ItemDecision;
 pub use feed_staging::PageWrite;
 pub use feed_waiting::Renewed;
@@ -75,7 +75,7 @@ pub use notes::{NoteHead, NotesWrite, StoredEntity, StoredNote, StoredRelation, 
 pub use sessions::{EdgeRecord, HeldBack, SessionRecord};
 pub use staging::{Committed, Decision};
 pub use staging_parts::{NewBatch, Staged};
-pub use stix::{IngestResult, StixIngested, StixOrigin, node_id};
+pub use stix::{IngestResult, StixIngested, node_id};
 pub use stix_held::{HeldReport, Remarked};
 use temporary::Temporary;
 

@@ -8,11 +8,11 @@ use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
 use super::connect::StoreError;
-use super::feed_commit::{Review, Reviewed};
+use super::feed_commit::{Reviewed, StixOrigin};
 use super::retry::with_retry;
-use super::rows::{AuditRow, EvidenceRow, HeldRow, NodeRow, corrupt, key, record, tlp};
+use super::rows::{AuditRow, EvidenceRow, HeldRow, NodeRow, corrupt, key, record};
 use super::stix_feeds::{Lifted, united};
-use super::stix_held::HeldReport;
+use super::stix_held::{HeldReport, STATED, StatedMarking};
 use super::stix_rows::StixRows;
 use super::tx::{CHUNK, WriteTx, breathe};
 use super::{Store, failed, size};
@@ -24,7 +24,7 @@ use crate::domain::tlp::Tlp;
 
 const OLD: &str = "not newer than the stored version";
 /// Existing rows of the workspace with their versions and feeds.
-const VERSIONS: &str = "SELECT id, modified, feeds FROM $ids WHERE ws = $ws";
+const VERSIONS: &str = "SELECT id, modified, tlp_rank, feeds FROM $ids WHERE ws = $ws";
 const NO_END: &str = "an end of the relationship is not in the workspace";
 
 /// Counts of what an ingest changed.
@@ -52,25 +52,11 @@ pub struct StixIngested {
     pub rev: u64,
 }
 
-/// Where the objects of a bundle come from.
-#[derive(Debug, Clone, Default)]
-pub struct StixOrigin {
-    /// The feed that brought them.
-    pub feed: Option<Uuid>,
-    /// The items that they were staged as.
-    pub review: Option<Review>,
-}
-
-impl From<Option<Uuid>> for StixOrigin {
-    fn from(feed: Option<Uuid>) -> Self {
-        Self { feed, review: None }
-    }
-}
-
 #[derive(Debug, SurrealValue)]
 struct Existing {
     id: RecordId,
     modified: Option<DateTime<Utc>>,
+    tlp_rank: i64,
     feeds: Option<Vec<Uuid>>,
 }
 
@@ -83,22 +69,6 @@ struct ExistingNode {
     properties: String,
     tlp_rank: i64,
     feeds: Option<Vec<Uuid>>,
-}
-
-/// A marking-definition of the workspace and the rank of the TLP level it states.
-#[derive(Debug, SurrealValue)]
-pub(super) struct StatedMarking {
-    stix_id: String,
-    states: Option<i64>,
-}
-
-/// Reads [`StatedMarking`]s by row id.
-pub(super) const STATED: &str = "SELECT stix_id, states FROM $ids WHERE ws = $ws";
-
-impl StatedMarking {
-    pub(super) fn into_known(self) -> Result<(String, Option<Tlp>), DomainError> {
-        Ok((self.stix_id, self.states.map(tlp).transpose()?))
-    }
 }
 
 /// The id of the node for an external id in a workspace: the same on every ingest.
@@ -159,6 +129,8 @@ impl Store {
                     rev: self.next_rev(),
                     feed: origin.feed,
                 },
+                highest: i64::from(origin.highest.unwrap_or(Tlp::Red).rank()),
+                own: plan.nodes.iter().map(|node| node_id(ws, &node.stix_id)).collect(),
                 done: Outcome::new(plan),
             };
             let outcome = ingest.run(plan, origin, &audit).await;
@@ -206,6 +178,10 @@ struct Ingest<'a> {
     tx: &'a WriteTx,
     ws: Uuid,
     rows: StixRows,
+    /// Rank of the highest marking that the sender may see.
+    highest: i64,
+    /// The nodes of the bundle, which the sender knows.
+    own: HashSet<Uuid>,
     done: Outcome,
 }
 
@@ -256,7 +232,12 @@ impl Ingest<'_> {
             if let Some(known) = &known
                 && known.modified >= Some(node.modified)
             {
-                self.done.skipped.count(stix_type(&node.stix_id), OLD);
+                if known.tlp_rank > self.highest {
+                    self.done.result.nodes_created += 1;
+                    self.done.result.evidence_created += 1;
+                } else {
+                    self.done.skipped.count(stix_type(&node.stix_id), OLD);
+                }
                 // Further evidence may be an older version, or what another source added, so the feed still counts.
                 if known.evidence.len() <= 1 {
                     let row = (&known.id, node.modified, size::of_node(node));
@@ -268,6 +249,11 @@ impl Ingest<'_> {
             let source_id = key(&source.id)?;
             let mut row = self.rows.node(id, node, source_id);
             let is_new = known.is_none();
+            if known.as_ref().is_none_or(|known| known.tlp_rank > self.highest) {
+                self.done.result.nodes_created += 1;
+            } else {
+                self.done.result.nodes_updated += 1;
+            }
             if let Some(known) = known {
                 keep_additions(&mut row, known, &node.properties)?;
             }
@@ -297,8 +283,6 @@ impl Ingest<'_> {
         created: Vec<NodeRow>,
         updated: Vec<NodeRow>,
     ) -> Result<(), StoreError> {
-        self.done.result.nodes_created += created.len() as u64;
-        self.done.result.nodes_updated += updated.len() as u64;
         self.done.result.evidence_created += evidence.len() as u64;
         self.tx
             .write("INSERT INTO evidence $rows RETURN NONE", evidence)
@@ -355,7 +339,7 @@ impl Ingest<'_> {
     }
 
     async fn edges(&mut self, edges: &[StixRelationship], default_tlp: Tlp) -> Result<(), StoreError> {
-        let ends = self.known_ends(edges).await?;
+        let (ends, seen) = self.known_ends(edges).await?;
         let ids: Vec<_> = edges
             .iter()
             .map(|e| record("edge", self.rows.edge_id(e)))
@@ -367,23 +351,32 @@ impl Ingest<'_> {
             breathe(place).await;
             let id = self.rows.edge_id(edge);
             let known = stored.remove(&id);
-            if let Some(known) = &known
-                && known.modified >= Some(edge.modified)
-            {
-                self.done.skipped.count("relationship", OLD);
-                let row = (&known.id, edge.modified, size::of_edge(edge));
-                lifted.note(self.rows.feed, (known.modified, known.feeds.as_ref()), row);
-                continue;
-            }
             let (source, target) = (
                 node_id(self.ws, &edge.source_ref),
                 node_id(self.ws, &edge.target_ref),
             );
-            if !(ends.contains(&source) && ends.contains(&target)) {
-                self.done
-                    .skipped
-                    .bad("relationship", &edge.stix_id, NO_END.into());
+            let is_joined = ends.contains(&source) && ends.contains(&target);
+            let is_old = known
+                .as_ref()
+                .is_some_and(|known| known.modified >= Some(edge.modified));
+            let hidden = known.as_ref().is_some_and(|known| known.tlp_rank > self.highest);
+            if !(seen.contains(&source) && seen.contains(&target)) {
+                let report = &mut self.done.skipped;
+                report.bad("relationship", &edge.stix_id, NO_END.into());
                 self.done.unjoined.insert(edge.stix_id.clone());
+            } else if is_old && !hidden {
+                self.done.skipped.count("relationship", OLD);
+            } else if known.is_some() && !hidden {
+                self.done.result.edges_updated += 1;
+            } else {
+                self.done.result.edges_created += 1;
+            }
+            if let Some(known) = known.as_ref().filter(|_| is_old) {
+                let row = (&known.id, edge.modified, size::of_edge(edge));
+                lifted.note(self.rows.feed, (known.modified, known.feeds.as_ref()), row);
+                continue;
+            }
+            if !is_joined {
                 continue;
             }
             let id = record("edge", id);
@@ -400,8 +393,6 @@ impl Ingest<'_> {
             }
             rows.push(row);
         }
-        self.done.result.edges_updated += replaced.len() as u64;
-        self.done.result.edges_created += (rows.len() - replaced.len()) as u64;
         lifted.write(self.tx).await?;
         // A relation's ends can't be updated in place, so a newer version replaces the edge.
         self.tx.write("DELETE $rows RETURN NONE", replaced).await?;
@@ -411,8 +402,12 @@ impl Ingest<'_> {
         self.write_held(held).await
     }
 
-    /// Those ends of these relationships that are nodes of the workspace.
-    async fn known_ends(&self, edges: &[StixRelationship]) -> Result<HashSet<Uuid>, StoreError> {
+    /// Those ends of these relationships that are nodes of the workspace, and those among them that the sender may see or
+    /// has sent.
+    async fn known_ends(
+        &self,
+        edges: &[StixRelationship],
+    ) -> Result<(HashSet<Uuid>, HashSet<Uuid>), StoreError> {
         let mut ends = HashSet::new();
         for edge in edges {
             ends.insert(node_id(self.ws, &edge.source_ref));
@@ -420,7 +415,9 @@ impl Ingest<'_> {
         }
         let ids: Vec<_> = ends.into_iter().map(|id| record("node", id)).collect();
         let found = by_key(self.tx.find(self.ws, VERSIONS, ids).await?)?;
-        Ok(found.into_keys().collect())
+        let is_seen = |(id, row): &(&Uuid, &Existing)| row.tlp_rank <= self.highest || self.own.contains(*id);
+        let seen = found.iter().filter(is_seen).map(|(id, _)| *id).collect();
+        Ok((found.into_keys().collect(), seen))
     }
 
     async fn support(&mut self, objects: &[StixSupport], default_tlp: Tlp) -> Result<(), StoreError> {

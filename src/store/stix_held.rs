@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::connect::StoreError;
 use super::retry::with_retry;
 use super::rows::{AuditRow, HeldRow, NodeRow, key, record, tlp, unpack};
-use super::stix::{STATED, StatedMarking, node_id, support_id};
+use super::stix::{node_id, support_id};
 use super::tx::WriteTx;
 use super::{Store, failed};
 use crate::domain::audit::AuditEntry;
@@ -64,6 +64,22 @@ impl HeldReport {
             ));
         }
         lines
+    }
+}
+
+/// A marking-definition of the workspace and the rank of the TLP level it states.
+#[derive(Debug, SurrealValue)]
+pub(super) struct StatedMarking {
+    stix_id: String,
+    states: Option<i64>,
+}
+
+/// Reads [`StatedMarking`]s by row id.
+pub(super) const STATED: &str = "SELECT stix_id, states FROM $ids WHERE ws = $ws";
+
+impl StatedMarking {
+    pub(super) fn into_known(self) -> Result<(String, Option<Tlp>), DomainError> {
+        Ok((self.stix_id, self.states.map(tlp).transpose()?))
     }
 }
 

@@ -70,8 +70,9 @@ impl GraphCore {
             by,
             objects,
             defaults,
-            origin,
+            mut origin,
         } = message;
+        origin.highest = Some(by.workspace.clearance().highest());
         let ws = by.workspace.id;
         // The index must be complete before a write moves its checkpoint.
         self.index_of(ws).await?;

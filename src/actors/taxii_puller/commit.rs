@@ -77,6 +77,7 @@ impl Work for CommitFeedItems {
                 origin: StixOrigin {
                     feed: found.feed_source_id,
                     review: Some(review(batch, &choice)),
+                    ..StixOrigin::default()
                 },
                 objects: objects_of(ws, choice).await?,
                 defaults: Defaults {

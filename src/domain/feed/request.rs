@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use uuid::Uuid;
 
 use super::{Feed, Redistribution};
@@ -65,12 +66,18 @@ pub struct FeedChange {
     pub enabled: Option<bool>,
     pub default_tlp: Option<Tlp>,
     pub redistribution_state: Option<Redistribution>,
+    /// Refused: the cursor belongs to the collection.
+    pub connector_config_ref: Option<IgnoredAny>,
 }
 
 impl FeedChange {
     /// # Errors
     /// Names the field and the rule that it breaks.
     pub fn check(&self, clearance: Clearance) -> Result<(), DomainError> {
+        if self.connector_config_ref.is_some() {
+            let rule = "can't be changed; disable this feed and register another one";
+            return Err(DomainError::invalid("connector_config_ref", rule));
+        }
         if self.fields().is_empty() {
             let rule =
                 "must change at least one of name, description, enabled, default_tlp, redistribution_state";

@@ -130,6 +130,7 @@ impl Scene {
         let origin = StixOrigin {
             feed: Some(self.feed),
             review: Some(review),
+            ..StixOrigin::default()
         };
         let audit = entry(self.ws, "feed.commit");
         self.store

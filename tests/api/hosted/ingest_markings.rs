@@ -241,6 +241,59 @@ fn the_answer_to_a_write_does_not_depend_on_what_the_caller_may_not_see() {
 }
 
 #[test]
+fn the_answer_to_a_bundle_does_not_depend_on_objects_that_the_caller_may_not_see() {
+    let object = |kind: &str, number: u32, year: u32, more: Value| {
+        let mut object = json!({"type": kind, "spec_version": "2.1",
+            "id": format!("{kind}--00000000-0000-4000-8000-{number:012}"),
+            "created": "2020-01-01T00:00:00.000Z", "modified": format!("{year}-01-01T00:00:00.000Z")});
+        for (key, value) in more.as_object().unwrap() {
+            object[key] = value.clone();
+        }
+        object
+    };
+    let id = |number: u32| format!("tool--00000000-0000-4000-8000-{number:012}");
+    let red = |number: u32, year: u32| {
+        let more = json!({"name": format!("Tool {number}"), "x_mitre_tlp": "RED"});
+        object("tool", number, year, more)
+    };
+    let seen = |number: u32| object("tool", number, 2021, json!({"name": format!("Tool {number}")}));
+    let uses = |number: u32, from: u32, to: u32, more: Value| {
+        let mut edge = json!({"relationship_type": "uses", "source_ref": id(from), "target_ref": id(to)});
+        for (key, value) in more.as_object().unwrap() {
+            edge[key] = value.clone();
+        }
+        object("relationship", number, 2021, edge)
+    };
+    let secret = || uses(9, 1, 2, json!({"x_mitre_tlp": "RED"}));
+    let bundles = [
+        vec![red(1, 2021)],
+        vec![red(1, 2022), red(2, 2021)],
+        vec![red(1, 2022), red(2, 2022), secret()],
+        vec![seen(3), uses(10, 3, 1, json!({}))],
+        vec![seen(3), seen(4), uses(11, 3, 4, json!({}))],
+    ];
+    run(async move {
+        let app = TestApp::spawn().await;
+        for (at, bundle) in bundles.into_iter().enumerate() {
+            let knowing = app.workspace(&format!("stix {at} knowing")).await;
+            let fresh = app.workspace(&format!("stix {at} fresh")).await;
+            knowing.open().await;
+            let hidden = json!({"bundle": [red(1, 2021), red(2, 2021), secret()]});
+            knowing.send_in("stix", &hidden).await;
+            close(&knowing).await;
+            close(&fresh).await;
+            let body = json!({ "bundle": bundle });
+            let (one, other) = (
+                knowing.send_in("stix", &body).await,
+                fresh.send_in("stix", &body).await,
+            );
+            assert_eq!(one, other, "bundle {at}");
+        }
+        app.stop().await;
+    });
+}
+
+#[test]
 fn a_secret_entry_sent_twice_is_answered_alike_and_kept_once() {
     run(async {
         let app = TestApp::spawn().await;
