@@ -253,6 +253,8 @@ fn a_client_that_goes_away_leaves_a_whole_bundle_or_none() {
             // The moment at which the client leaves is what the test varies.
             tokio::time::sleep(Duration::from_millis(pause.unwrap_or(0))).await;
             drop(stream);
+            // The service may not have begun to read what it has received, which nothing shows.
+            tokio::time::sleep(Duration::from_millis(200)).await;
             // Writes of a workspace are serialised, so this ingest completes after a running one.
             let bodies = &app.app.state().bodies;
             until(|| bodies.used() == 0).await;

@@ -168,6 +168,13 @@ fn a_marking_that_arrives_with_a_later_pull_counts_too() {
             (&second["objects"], &second["item_count"]),
             (&json!(2), &json!(0))
         );
+        // The definition counts at once for what was committed before.
+        let node = app
+            .admin
+            .node("Committed Early", text(&early, "id"))
+            .await
+            .unwrap();
+        assert_eq!(node["tlp"], "TLP:GREEN", "{node}");
         let items = app.admin.items(id).await;
         assert_eq!(item_of(&items, &tool)["proposed_tlp"], "TLP:GREEN");
         app.admin
@@ -175,13 +182,6 @@ fn a_marking_that_arrives_with_a_later_pull_counts_too() {
             .await;
         let exported = app.admin.export_of("Authored Spade", &objects).await;
         assert!(exported.contains_key(text(&tool, "id")));
-        // The definition came into the workspace with it, and counts for what was committed before.
-        let node = app
-            .admin
-            .node("Committed Early", text(&early, "id"))
-            .await
-            .unwrap();
-        assert_eq!(node["tlp"], "TLP:GREEN", "{node}");
         app.stop().await;
     });
 }
