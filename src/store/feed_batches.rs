@@ -18,7 +18,7 @@ use crate::domain::feed::{BatchState, Feed, FeedBatch, InputKind, Tally};
 use crate::domain::tlp::Tlp;
 
 /// A pull that has given no sign of life for this long has died with its process.
-const SILENCE: TimeDelta = TimeDelta::seconds(60);
+pub const PULL_SILENCE: TimeDelta = TimeDelta::seconds(60);
 /// What is said of such a pull.
 pub const INTERRUPTED: &str = "the pull was interrupted when the service stopped";
 pub(super) const UPDATE: &str = "FOR $row IN $rows { UPDATE $row.id CONTENT $row RETURN NONE }";
@@ -297,7 +297,7 @@ async fn end_silent(
     now: DateTime<Utc>,
 ) -> Result<Option<AuditEntry>, StoreError> {
     let pulses: Vec<FeedPulseRow> = tx.find(ws, OWN, vec![record("feed_pulse", batch)]).await?;
-    if pulses.iter().any(|pulse| pulse.seen_at + SILENCE > now) {
+    if pulses.iter().any(|pulse| pulse.seen_at + PULL_SILENCE > now) {
         let rule = format!("the feed is being pulled into batch {batch}");
         return Err(DomainError::Conflict(rule).into());
     }

@@ -7,6 +7,7 @@ use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
 use super::connect::StoreError;
+use super::feed_batches::UPDATE;
 use super::feed_items::batch_row;
 use super::feed_rows::item_id;
 use super::rows::{parse, tlp};
@@ -148,11 +149,7 @@ impl Review {
             rows,
         )
         .await?;
-        tx.write(
-            "FOR $row IN $rows { UPDATE $row.id CONTENT $row RETURN NONE }",
-            vec![batch],
-        )
-        .await?;
+        tx.write(UPDATE, vec![batch]).await?;
         Ok(reviewed)
     }
 }

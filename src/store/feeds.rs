@@ -5,6 +5,7 @@ use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
 use super::connect::StoreError;
+use super::feed_batches::UPDATE;
 use super::feed_rows::FeedRow;
 use super::retry::{with_race_retry, with_retry};
 use super::rows::{AuditRow, key, parse, record};
@@ -98,11 +99,7 @@ impl Store {
                 change.apply(&mut changed, now);
                 let mut row = FeedRow::new(ws, &changed);
                 row.cursor = cursor;
-                tx.write(
-                    "FOR $row IN $rows { UPDATE $row.id CONTENT $row RETURN NONE }",
-                    vec![row],
-                )
-                .await?;
+                tx.write(UPDATE, vec![row]).await?;
                 tx.write("INSERT INTO audit $rows RETURN NONE", vec![AuditRow::from(audit)])
                     .await?;
                 Ok(changed)

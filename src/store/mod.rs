@@ -58,7 +58,7 @@ use audit::ChainHead;
 pub use connect::{StorageMemory, StorageServer, StoreError};
 use database::Database;
 pub use drafts::{DraftsIngested, DraftsWrite};
-pub use feed_batches::{BegunPull, INTERRUPTED, NewFeedBatch, interrupted_entry};
+pub use feed_batches::{BegunPull, INTERRUPTED, NewFeedBatch, PULL_SILENCE, interrupted_entry};
 pub use feed_choice::{Choice, ChosenItem};
 pub use feed_commit::{Review, Reviewed, ReviewedItem, StixOrigin};
 pub use feed_items::ItemDecision;

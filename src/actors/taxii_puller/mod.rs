@@ -16,7 +16,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use futures_util::future::BoxFuture;
 use tokio::sync::{OwnedMutexGuard, watch};
 use uuid::Uuid;
@@ -36,7 +36,7 @@ use crate::config::FeedSettings;
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
 use crate::outbound::GuardedClient;
-use crate::store::{INTERRUPTED, Store, interrupted_entry};
+use crate::store::{INTERRUPTED, PULL_SILENCE, Store, interrupted_entry};
 
 /// Handle to the puller.
 pub type PullerHandle = WorkerHandle<TaxiiPullerCore>;
@@ -45,8 +45,6 @@ pub type PullerHandle = WorkerHandle<TaxiiPullerCore>;
 const SWEEP: Duration = Duration::from_secs(30);
 /// How often a batch that is being filled says so.
 const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
-/// A pull that has given no sign of life for this long has died.
-const SILENCE: TimeDelta = TimeDelta::seconds(60);
 /// Pulls that may wait for a free place.
 const WAITING_PULLS: usize = 1000;
 
@@ -129,7 +127,7 @@ impl TaxiiPullerCore {
     }
 
     async fn end_abandoned(&self) -> Result<(), DomainError> {
-        let silent = clock::now() - SILENCE;
+        let silent = clock::now() - PULL_SILENCE;
         // No other process can have an embedded store open, so what ran before this process started has ended.
         let before = if self.shared_store {
             silent

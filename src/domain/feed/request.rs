@@ -149,3 +149,23 @@ pub fn check_default(level: Tlp, clearance: Clearance) -> Result<(), DomainError
     );
     Err(DomainError::invalid("default_tlp", rule))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_of_the_url_is_refused_by_name() {
+        let change: FeedChange =
+            serde_json::from_str(r#"{"name":"New","connector_config_ref":"https://x.example/"}"#).unwrap();
+        let error = change.check(Clearance::PUBLIC).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .starts_with("connector_config_ref: can't be changed"),
+            "{error}"
+        );
+        let change: FeedChange = serde_json::from_str(r#"{"enabled":false}"#).unwrap();
+        change.check(Clearance::PUBLIC).unwrap();
+    }
+}
