@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::marker::PhantomData;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::error::HostedError;
 use crate::actors::identity::{Authenticate, Presented};
-use crate::actors::rate_limiter::TakeRequest;
+use crate::actors::rate_limiter::{RateState, TakeRequest};
 use crate::auth::api_key;
 use crate::domain::error::DomainError;
 use crate::domain::permission::Permission;
@@ -20,7 +21,9 @@ use crate::domain::principal::{KNOWLEDGE_GRAPH, Principal};
 use crate::http::AppState;
 use crate::http::client_ip::client_ip;
 
+const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
+const DAY: Duration = Duration::from_secs(86_400);
 
 /// What a route requires of its caller.
 pub trait Needs: 'static {
@@ -84,11 +87,88 @@ impl<N: Needs> FromRequest for Guarded<N> {
     }
 }
 
+/// Request limits of a group of public routes, per client address.
+pub trait PublicLimits: 'static {
+    /// Name of the group; all of its routes share one count.
+    const GROUP: &'static str;
+    /// Requests per window.
+    const LIMITS: &'static [(u32, Duration)];
+}
+
+macro_rules! public_limits {
+    ($($(#[$meta:meta])* $name:ident: $group:literal, $limits:expr;)+) => { $(
+        $(#[$meta])*
+        pub struct $name;
+        impl PublicLimits for $name {
+            const GROUP: &'static str = $group;
+            const LIMITS: &'static [(u32, Duration)] = &$limits;
+        }
+    )+ };
+}
+
+// Hosted specification, section Limits.
+public_limits! {
+    /// `/openapi.json`.
+    DocumentLimits: "document", [(60, MINUTE)];
+    /// `/api/public/demo-*`.
+    DemoLimits: "demo", [(10, HOUR), (200, DAY)];
+    /// `POST /api/pilot`.
+    PilotLimits: "pilot", [(5, MINUTE)];
+    /// `/api/auth/oauth/*`; the specification sets no limit.
+    OauthLimits: "oauth", [(60, MINUTE)];
+}
+
+/// A caller without credentials, within the limits of its address.
+pub struct Public<L> {
+    pub ip: IpAddr,
+    _limits: PhantomData<L>,
+}
+
+impl<L: PublicLimits> FromRequest for Public<L> {
+    type Error = HostedError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self, HostedError>>>>;
+
+    fn from_request(request: &HttpRequest, _: &mut Payload) -> Self::Future {
+        let request = request.clone();
+        Box::pin(async move {
+            let state = state_of(&request)?;
+            let ip = client_ip(&request, &state.settings.server.trusted_proxies);
+            for (limit, window) in L::LIMITS {
+                let take = TakeRequest {
+                    bucket: format!("{} {} {ip}", L::GROUP, window.as_secs()),
+                    limit: *limit,
+                    window: *window,
+                };
+                within(&request, state.limiter.call(take).await?)?;
+            }
+            Ok(Self {
+                ip,
+                _limits: PhantomData,
+            })
+        })
+    }
+}
+
+fn state_of(request: &HttpRequest) -> Result<&web::Data<AppState>, DomainError> {
+    request
+        .app_data::<web::Data<AppState>>()
+        .ok_or_else(|| DomainError::internal("the request failed unexpectedly", "no application state"))
+}
+
+/// Fails when the limit is exceeded. The middleware writes the RateLimit headers from `rate`, whatever the response.
+fn within(request: &HttpRequest, rate: RateState) -> Result<(), DomainError> {
+    request.extensions_mut().insert(rate);
+    if rate.allowed {
+        return Ok(());
+    }
+    Err(DomainError::RateLimited {
+        retry_after: rate.reset,
+    })
+}
+
 /// Authenticates the caller and takes one request from its workspace's rate-limit bucket.
 async fn admit(request: &HttpRequest) -> Result<Principal, DomainError> {
-    let state = request
-        .app_data::<web::Data<AppState>>()
-        .ok_or_else(|| DomainError::internal("the request failed unexpectedly", "no application state"))?;
+    let state = state_of(request)?;
     let ip = client_ip(request, &state.settings.server.trusted_proxies);
     let presented = presented(request)?;
     let by = state.identity.call(Authenticate { presented, ip }).await?;
@@ -98,14 +178,7 @@ async fn admit(request: &HttpRequest) -> Result<Principal, DomainError> {
         limit: state.settings.tier_limit(by.workspace.tier),
         window: HOUR,
     };
-    let rate = state.limiter.call(take).await?;
-    // The middleware writes the RateLimit headers from this, whatever the response.
-    request.extensions_mut().insert(rate);
-    if !rate.allowed {
-        return Err(DomainError::RateLimited {
-            retry_after: rate.reset,
-        });
-    }
+    within(request, state.limiter.call(take).await?)?;
     Ok(by)
 }
 
