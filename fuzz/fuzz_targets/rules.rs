@@ -16,7 +16,7 @@ use domain::extraction::{
     Extractor, defang, entities_of, question_filters, refang, sensitivity, stated_relations, tlp_hint,
 };
 use domain::memory::injection::prompt_injection;
-use domain::memory::pii;
+use domain::pii;
 use domain::memory::similarity::near_duplicate;
 use domain::stix::pattern::well_formed;
 use domain::tlp::Tlp;
@@ -44,6 +44,7 @@ fn check(text: &str) {
     let (redacted, personal) = pii::redact(text);
     in_order(text, personal.iter().map(|hit| &hit.span));
     assert!(personal.is_empty() == (redacted == text));
+    assert!(personal.is_empty() || !pii::strict::kinds(text).is_empty());
 
     let stated = tlp_hint(text);
     let warned = !sensitivity(text, Tlp::White).is_empty();

@@ -4,6 +4,8 @@
 //! once it is durable. The write gate bounds the queue: when it is full, appends are refused, never dropped. Entries
 //! that share a transaction with what they record are written by the graph store, which then requests their link.
 
+mod export;
+
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +15,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
+pub use self::export::AuditExport;
 use super::handle::{Access, ActorHandle, InFlight, Job, Request, Stateful};
 use super::job;
 use crate::capacity::Party;

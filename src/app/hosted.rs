@@ -12,11 +12,11 @@ use secrecy::SecretString;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
-use super::{Listening, StartError, first, serve, tidy_metrics};
+use super::{Listening, StartError, demo_data, first, serve, tidy_metrics};
 use crate::actors::audit_writer::AuditWriter;
 use crate::actors::extractor::ExtractorCore;
-use crate::actors::graph_store::{GraphCore, Holds, IngestStix, Surroundings};
-use crate::actors::identity::{FirstAdmin, IdentityCore, bootstrap, demo_bundle};
+use crate::actors::graph_store::{GraphCore, Holds, Surroundings};
+use crate::actors::identity::{FirstAdmin, IdentityCore, bootstrap};
 use crate::actors::rate_limiter::RateLimiter;
 use crate::actors::retention;
 use crate::actors::roster::Roster;
@@ -26,14 +26,12 @@ use crate::actors::worker::ActorCore;
 use crate::auth::token::Tokens;
 use crate::capacity::Budget;
 use crate::config::{EmbeddingProvider, Settings};
-use crate::domain::stix::ingest::Defaults;
-use crate::domain::tlp::Tlp;
 use crate::http::{AppState, hosted};
 use crate::lifecycle::{self, closed, drain, keep, stored_secret};
 use crate::outbound::{GuardedClient, Policy};
 use crate::search::{IndexSettings, SearchIndex};
-use crate::store::{StixOrigin, Store};
-use crate::{clock, embedding, llm, telemetry};
+use crate::store::Store;
+use crate::{embedding, llm, telemetry};
 
 /// The hosted service, started.
 pub struct Application {
@@ -136,6 +134,9 @@ impl Application {
             )));
         }
 
+        let demo = demo_data::load(&store, &graph).await?;
+        // The demo workspace is written once; an open index writer would hold its memory for nothing.
+        core.close_idle_indexes(Duration::ZERO).await;
         let state = AppState {
             settings: Arc::clone(&settings),
             graph,
@@ -144,14 +145,12 @@ impl Application {
             identity,
             audit,
             limiter,
+            demo,
             bodies: Budget::new(
                 settings.server.bodies_in_flight(),
                 settings.server.bodies_in_flight() / 2,
             ),
         };
-        load_demo(&store, &state).await?;
-        // The demo workspace is written once; an open index writer would hold its memory for nothing.
-        core.close_idle_indexes(Duration::ZERO).await;
         let background = vec![
             keep(roster, settings.keeper.max_restarts_per_minute),
             tokio::spawn(tidy_metrics(recorder.clone())),
@@ -204,29 +203,6 @@ impl Application {
         drop(self);
         closed(&store, engine_dir.as_deref(), temporary.as_deref()).await;
     }
-}
-
-/// Loads the public demo workspace once.
-async fn load_demo(store: &Store, state: &AppState) -> Result<(), StartError> {
-    let Some((by, objects)) = demo_bundle(store).await? else {
-        return Ok(());
-    };
-    let defaults = Defaults {
-        tlp: Tlp::White,
-        confidence: 0.9,
-        now: clock::now(),
-    };
-    let done = state
-        .graph
-        .call(IngestStix {
-            by,
-            objects: objects.into(),
-            defaults,
-            origin: StixOrigin::default(),
-        })
-        .await?;
-    tracing::info!(nodes = done.result.nodes_created, "public demo workspace loaded");
-    Ok(())
 }
 
 fn secret(settings: &Settings) -> Result<SecretString, StartError> {

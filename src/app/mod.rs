@@ -2,6 +2,7 @@
 //!
 //! `hosted` and `local` serve two APIs over one core. The listeners that both share are defined here.
 
+mod demo_data;
 pub mod hosted;
 pub mod local;
 

@@ -3,6 +3,7 @@
 pub mod audit;
 pub mod confidence;
 pub(crate) mod cursor;
+pub mod demo;
 pub mod detail;
 pub mod draft;
 pub mod email;
@@ -17,6 +18,7 @@ pub mod naming;
 pub mod node;
 pub mod packed;
 pub mod permission;
+pub mod pii;
 pub mod principal;
 pub mod session;
 pub mod staging;

@@ -22,6 +22,7 @@ use crate::actors::staging::StagingHandle;
 use crate::actors::taxii_puller::PullerHandle;
 use crate::capacity::Budget;
 use crate::config::Settings;
+use crate::domain::demo::PublicDemo;
 
 /// State shared by all handlers.
 #[derive(Clone)]
@@ -33,6 +34,8 @@ pub struct AppState {
     pub identity: IdentityHandle,
     pub audit: AuditHandle,
     pub limiter: RateLimiterHandle,
+    /// The workspace that visitors without an account may search.
+    pub demo: PublicDemo,
     /// Bytes of bodies in flight.
     pub bodies: Budget,
 }

@@ -137,6 +137,22 @@ impl Store {
         tenant: Uuid,
         filter: &AuditFilter,
     ) -> Result<Vec<AuditEntry>, DomainError> {
+        let rows: Vec<AuditRow> = self.audit_rows("*", tenant, filter).await?;
+        rows.into_iter().map(AuditRow::into_entry).collect()
+    }
+
+    /// The number of entries of a workspace, up to the filter's limit.
+    pub async fn count_audit(&self, tenant: Uuid, filter: &AuditFilter) -> Result<u32, DomainError> {
+        let found: Vec<i64> = self.audit_rows("VALUE ord", tenant, filter).await?;
+        Ok(u32::try_from(found.len()).unwrap_or(u32::MAX))
+    }
+
+    async fn audit_rows<T: SurrealValue>(
+        &self,
+        columns: &str,
+        tenant: Uuid,
+        filter: &AuditFilter,
+    ) -> Result<Vec<T>, DomainError> {
         let what = "reading the audit log failed";
         // LIMIT and START are validated numbers and inlined: with a parameter the engine would sort everything.
         let user = if filter.user.is_some() {
@@ -148,7 +164,7 @@ impl Store {
         let mut response = self
             .db
             .query(format!(
-                "SELECT * FROM audit WHERE tenant_id = $t {user} AND ord > $to AND ord <= $from \
+                "SELECT {columns} FROM audit WHERE tenant_id = $t {user} AND ord > $to AND ord <= $from \
                  ORDER BY ord LIMIT {limit} START {offset}"
             ))
             .bind(("t", tenant))
@@ -157,8 +173,7 @@ impl Store {
             .bind(("to", newest_first(filter.to.unwrap_or(FAR_FUTURE))))
             .await
             .map_err(failed(what))?;
-        let rows: Vec<AuditRow> = response.take(0).map_err(failed(what))?;
-        rows.into_iter().map(AuditRow::into_entry).collect()
+        response.take(0).map_err(failed(what))
     }
 
     /// Checks the whole chain of a workspace, page by page.

@@ -375,7 +375,7 @@ impl Store {
     }
 
     /// Runs one write statement, retrying when it lost a race.
-    async fn write<'a>(&self, query: impl Fn() -> Statement<'a>) -> Result<(), DomainError> {
+    pub(super) async fn write<'a>(&self, query: impl Fn() -> Statement<'a>) -> Result<(), DomainError> {
         with_race_retry(|| async {
             query().await?.check()?;
             Ok(())
@@ -391,7 +391,7 @@ impl Store {
         })
     }
 
-    async fn select<T: SurrealValue>(
+    pub(super) async fn select<T: SurrealValue>(
         &self,
         query: &str,
         key: impl SurrealValue + 'static,

@@ -17,6 +17,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (7, include_str!("../../schemas/0007_held_back.surql")),
     (8, include_str!("../../schemas/0008_node_writes.surql")),
     (9, include_str!("../../schemas/0009_feeds.surql")),
+    (10, include_str!("../../schemas/0010_demo.surql")),
 ];
 
 /// Selects the database, applies missing migrations and defines the service user.

@@ -6,6 +6,7 @@
 mod audit;
 mod connect;
 mod database;
+mod demo;
 mod drafts;
 mod evidence;
 mod feed_batches;

@@ -13,7 +13,7 @@ use crate::actors::worker::{Access, Party, Work};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
-use crate::domain::principal::Principal;
+use crate::domain::principal::{Principal, Workspace};
 use crate::domain::stix::export::{self, ExportObject, ExportParts};
 use crate::domain::stix::object;
 use crate::domain::stix::synthesize::{self, Origin};
@@ -55,9 +55,18 @@ struct MayLeave {
     blocked: Vec<Uuid>,
 }
 
-/// Why a session may not be exported.
-struct Refusal {
-    reason: String,
+/// The objects of an export, or why there is none.
+pub(super) enum Gathered {
+    Refused(Refusal),
+    /// This many nodes, all of which are withheld.
+    AllHeld(u64),
+    /// The objects, and how many others are withheld.
+    Parts(Box<ExportParts>, u64),
+}
+
+/// Why nodes may not be exported.
+pub(super) struct Refusal {
+    pub(super) reason: String,
     /// The feeds that forbid it.
     feeds: Vec<Uuid>,
 }
@@ -74,60 +83,52 @@ impl Work for ExportSession {
 
     async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {
         let ExportSession { by, session } = self;
-        let ws = by.workspace.id;
-        let record = core
-            .store
-            .session(ws, session)
-            .await?
-            .ok_or(DomainError::NotFound("session"))?;
+        let found = core.store.session(by.workspace.id, session).await?;
+        let record = found.ok_or(DomainError::NotFound("session"))?;
         let include_rejected = record.include_rejected && by.may_see_rejected();
-        let highest = by.workspace.clearance().highest();
-        // Without the grant no RED object is exported, be it a result, a relationship or an author.
-        let leaving = if by.workspace.red_export_grant {
-            highest
-        } else {
-            highest.min(Tlp::AmberPk)
-        };
-        let blocked = core.store.blocked_feeds(ws).await?;
-        let may_leave = MayLeave {
-            highest: leaving,
-            blocked: blocked.iter().map(|feed| feed.id).collect(),
-        };
-        let edges = core.edges_among(ws, record.session.node_ids.clone(), may_leave.clone());
-        let nodes = core
-            .store
-            .nodes_to_export(ws, &record.session.node_ids, highest, include_rejected)
+        let gathered = core
+            .gather(&by.workspace, &record.session.node_ids, include_rejected)
             .await?;
-        if let Some(refusal) = refusal(&by, &nodes, &blocked) {
-            // The denial must be in the log before the response is sent.
-            core.log_denial(&by, session, &refusal).await?;
-            return Err(DomainError::Forbidden(refusal.reason));
-        }
-        let count = nodes.held.len() as u64;
-        if nodes.leaving.is_empty() && count > 0 {
-            core.log_export(&by, session, Outcome::Failure, (0, count))
-                .await?;
-            return Err(DomainError::HeldBack { count });
-        }
-        let (parts, held_back) = core
-            .parts(&by, &record.session.node_ids, nodes, edges, &may_leave)
-            .await?;
+        let (parts, held_back) = match gathered {
+            Gathered::Refused(refusal) => {
+                // The denial must be in the log before the response is sent.
+                core.log_denial(&by, session, &refusal).await?;
+                return Err(DomainError::Forbidden(refusal.reason));
+            }
+            Gathered::AllHeld(count) => {
+                core.log_export(&by, session, Outcome::Failure, (0, count))
+                    .await?;
+                return Err(DomainError::HeldBack { count });
+            }
+            Gathered::Parts(parts, held_back) => (parts, held_back),
+        };
         let exported = parts.nodes.len() as u64;
-        let built = blocking(move || Ok(export::bundle(parts, Uuid::new_v4()))).await?;
-        let outcome = if built.is_ok() {
-            Outcome::Success
-        } else {
-            Outcome::Failure
-        };
-        let written = blocking(move || Ok(built.map(|bundle| bundle.to_string())));
+        let (outcome, written) = written(*parts).await?;
         let log = core.log_export(&by, session, outcome, (exported, held_back));
-        let (logged, text) = tokio::join!(log, written);
+        let (logged, bundle) = tokio::join!(log, written);
         logged?;
-        let bundle = text?.map_err(|violations| DomainError::InvalidBundle {
-            details: export::summary(&violations),
-        })?;
+        let bundle = bundle?;
         Ok(Exported { bundle, held_back })
     }
+}
+
+/// Builds and validates the bundle; the future returns its text, or the violations.
+pub(super) async fn written(
+    parts: ExportParts,
+) -> Result<(Outcome, impl Future<Output = Result<String, DomainError>>), DomainError> {
+    let built = blocking(move || Ok(export::bundle(parts, Uuid::new_v4()))).await?;
+    let outcome = if built.is_ok() {
+        Outcome::Success
+    } else {
+        Outcome::Failure
+    };
+    let text = blocking(move || Ok(built.map(|bundle| bundle.to_string())));
+    let text = async {
+        text.await?.map_err(|violations| DomainError::InvalidBundle {
+            details: export::summary(&violations),
+        })
+    };
+    Ok((outcome, text))
 }
 
 impl GraphCore {
@@ -158,6 +159,42 @@ impl GraphCore {
         self.audit().call(Append(entry)).await.map(drop)
     }
 
+    /// Reads these nodes anew, with everything that belongs to their export.
+    pub(super) async fn gather(
+        &self,
+        workspace: &Workspace,
+        ids: &[Uuid],
+        include_rejected: bool,
+    ) -> Result<Gathered, DomainError> {
+        let ws = workspace.id;
+        let highest = workspace.clearance().highest();
+        // Without the grant no RED object is exported, be it a result, a relationship or an author.
+        let leaving = if workspace.red_export_grant {
+            highest
+        } else {
+            highest.min(Tlp::AmberPk)
+        };
+        let blocked = self.store.blocked_feeds(ws).await?;
+        let may_leave = MayLeave {
+            highest: leaving,
+            blocked: blocked.iter().map(|feed| feed.id).collect(),
+        };
+        let edges = self.edges_among(ws, ids.to_vec(), may_leave.clone());
+        let nodes = self
+            .store
+            .nodes_to_export(ws, ids, highest, include_rejected)
+            .await?;
+        if let Some(refusal) = refusal(workspace, &nodes, &blocked) {
+            return Ok(Gathered::Refused(refusal));
+        }
+        let count = nodes.held.len() as u64;
+        if nodes.leaving.is_empty() && count > 0 {
+            return Ok(Gathered::AllHeld(count));
+        }
+        let (parts, held) = self.parts(workspace, ids, nodes, edges, &may_leave).await?;
+        Ok(Gathered::Parts(Box::new(parts), held))
+    }
+
     /// Starts reading the relationships among these nodes of the workspace, hidden ones included.
     fn edges_among(
         &self,
@@ -175,14 +212,14 @@ impl GraphCore {
     /// Collects everything the bundle consists of, in the order of the session, and counts what else is withheld.
     async fn parts(
         &self,
-        by: &Principal,
+        workspace: &Workspace,
         order: &[Uuid],
         nodes: Nodes,
         edges: impl Future<Output = Result<Edges, DomainError>>,
         may_leave: &MayLeave,
     ) -> Result<(ExportParts, u64), DomainError> {
-        let ws = by.workspace.id;
-        let author = synthesize::workspace_identity(ws, &by.workspace.name, by.workspace.created_at);
+        let ws = workspace.id;
+        let author = synthesize::workspace_identity(ws, &workspace.name, workspace.created_at);
         let author_id = object::text(&author, "id").unwrap_or_default().to_owned();
         let mut parts = ExportParts::default();
         let stix_ids = self
@@ -288,7 +325,7 @@ impl GraphCore {
 }
 
 /// Why these rows may not be exported, if they may not. Withheld nodes count too: they are part of the session.
-fn refusal(by: &Principal, nodes: &Nodes, blocked: &[BlockedFeed]) -> Option<Refusal> {
+fn refusal(workspace: &Workspace, nodes: &Nodes, blocked: &[BlockedFeed]) -> Option<Refusal> {
     let leaving = nodes
         .leaving
         .iter()
@@ -299,7 +336,7 @@ fn refusal(by: &Principal, nodes: &Nodes, blocked: &[BlockedFeed]) -> Option<Ref
         red |= tlp == Tlp::Red;
         feeds.extend(of_node);
     }
-    if red && !by.workspace.red_export_grant {
+    if red && !workspace.red_export_grant {
         let reason = "the session holds TLP:RED nodes and the workspace has no red_export_grant".into();
         let feeds = Vec::new();
         return Some(Refusal { reason, feeds });

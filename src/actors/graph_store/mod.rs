@@ -5,6 +5,7 @@
 //! actor it calls is the audit writer, to link the entries written in its own transactions.
 
 mod core;
+mod demo;
 mod detail;
 mod documents;
 mod drafts;
@@ -18,6 +19,7 @@ mod upkeep;
 mod workspace;
 
 pub use self::core::{GraphCore, Holds, Surroundings};
+pub use self::demo::{DemoExport, DemoQuestion, DemoRecall, DemoRecalled, Visit};
 pub use self::detail::{NodeDetail, ReadEvidence, ReadNode};
 pub use self::drafts::{CommitStaged, DraftsDone, FindDuplicates, IngestDrafts};
 pub use self::export::{ExportSession, Exported};

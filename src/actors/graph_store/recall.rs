@@ -14,7 +14,7 @@ use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
 use crate::domain::extraction::{Gazetteer, question_filters};
 use crate::domain::node::NodeType;
-use crate::domain::principal::Principal;
+use crate::domain::principal::{Principal, Workspace};
 use crate::domain::session::{RecallMode, RecallSession, ScoredNode, Visible};
 use crate::domain::tlp::Tlp;
 use crate::search::{Filter, Hit, Mode, Only, StructuredQuery, WorkspaceIndex};
@@ -28,7 +28,7 @@ const RELATED: f32 = 0.8;
 
 /// A query and the visibility limits of the caller.
 #[derive(Debug, Clone)]
-struct Search {
+pub(super) struct Search {
     ws: Uuid,
     text: String,
     filter: Filter,
@@ -71,12 +71,12 @@ impl Work for Recall {
             include_rejected,
         } = self;
         let include_rejected = include_rejected && by.may_see_rejected();
-        let search = Search::of(&by, &query, limit, include_rejected);
+        let search = Search::of(&by.workspace, &query, limit, include_rejected);
         let hits = match mode {
             RecallMode::Blended => core.blended(search).await?,
             RecallMode::Structured => core.structured(search).await?,
         };
-        let results = core.load(&by, hits, include_rejected).await?;
+        let results = core.load(&by.workspace, hits, include_rejected).await?;
         let now = clock::now();
         let session = RecallSession {
             id: Uuid::new_v4(),
@@ -137,9 +137,9 @@ impl Work for RecallSemantic {
         } = self;
         let include_rejected = include_rejected && by.may_see_rejected();
         let hits = core
-            .semantic(Search::of(&by, &query, limit, include_rejected))
+            .semantic(Search::of(&by.workspace, &query, limit, include_rejected))
             .await?;
-        let results = core.load(&by, hits, include_rejected).await?;
+        let results = core.load(&by.workspace, hits, include_rejected).await?;
         let entry = AuditEntry::by(&by, "recall.semantic", "node", Outcome::Success, clock::now())
             .with("query", query)
             .with("result_count", results.rows().len() as u64)
@@ -188,12 +188,13 @@ impl Work for ReadSession {
 }
 
 impl Search {
-    fn of(by: &Principal, query: &str, limit: usize, include_rejected: bool) -> Self {
+    /// A search of the rows that a caller of this workspace may see.
+    pub(super) fn of(workspace: &Workspace, query: &str, limit: usize, include_rejected: bool) -> Self {
         Self {
-            ws: by.workspace.id,
+            ws: workspace.id,
             text: query.to_owned(),
             filter: Filter {
-                highest_tlp: by.workspace.clearance().highest(),
+                highest_tlp: workspace.clearance().highest(),
                 include_rejected,
                 node_types: None,
                 only: None,
@@ -204,18 +205,18 @@ impl Search {
 }
 
 impl GraphCore {
-    /// The nodes found that the caller may see, best first.
-    async fn load(
+    /// The nodes found that a caller of this workspace may see, best first.
+    pub(super) async fn load(
         &self,
-        by: &Principal,
+        workspace: &Workspace,
         hits: Vec<Hit>,
         include_rejected: bool,
     ) -> Result<Visible<ScoredNode>, DomainError> {
-        let clearance = by.workspace.clearance();
+        let clearance = workspace.clearance();
         let ids: Vec<Uuid> = hits.iter().map(|hit| hit.node_id).collect();
         let stored = self
             .store
-            .nodes_by_id(by.workspace.id, &ids, clearance.highest(), include_rejected)
+            .nodes_by_id(workspace.id, &ids, clearance.highest(), include_rejected)
             .await?;
         let mut by_id: HashMap<Uuid, _> = stored
             .into_iter()
@@ -248,6 +249,19 @@ impl GraphCore {
             };
             let hits = target
                 .search(&ask.text, vector.as_deref(), mode, &ask.filter, ask.limit)
+                .map_err(index_failed)?;
+            let named = named_elsewhere(&target, &ask.text, &ask.filter)?;
+            Ok(lead_with(named, hits, ask.limit))
+        })
+        .await
+    }
+
+    /// Searches names, aliases, identifiers and words, without the embedding model.
+    pub(super) async fn by_keyword(&self, ask: Search) -> Result<Vec<Hit>, DomainError> {
+        let target = self.index_of(ask.ws).await?;
+        blocking(move || {
+            let hits = target
+                .search(&ask.text, None, Mode::Keyword, &ask.filter, ask.limit)
                 .map_err(index_failed)?;
             let named = named_elsewhere(&target, &ask.text, &ask.filter)?;
             Ok(lead_with(named, hits, ask.limit))

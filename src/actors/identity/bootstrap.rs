@@ -1,7 +1,6 @@
 //! First start on an empty store: the operator's workspace with its administrator, and the demo workspace.
 
 use secrecy::SecretString;
-use serde_json::Value;
 
 use super::admin::{new_user, new_workspace};
 use crate::auth::password;
@@ -9,11 +8,10 @@ use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
 use crate::domain::permission::{Role, Tier};
-use crate::domain::principal::{Credential, Principal, Workspace};
+use crate::domain::principal::Workspace;
 use crate::domain::tlp::Tlp;
 use crate::store::Store;
 
-const DEMO: &str = include_str!("../../../assets/demo/bundle.json");
 const DEFAULT_EMAIL: &str = "admin@localhost";
 
 /// The administrator created at first start.
@@ -73,42 +71,18 @@ pub async fn bootstrap(
     }))
 }
 
-/// The objects of the demo bundle that are not loaded yet, with the principal that ingests them.
-///
-/// # Errors
-/// When the store fails; the bundle itself is compiled in and checked by a test.
-pub async fn demo_bundle(store: &Store) -> Result<Option<(Principal, Vec<Value>)>, DomainError> {
-    let workspace = match store.demo_workspace().await? {
-        Some(workspace) if store.has_nodes(workspace.id).await? => return Ok(None),
-        Some(workspace) => workspace,
-        None => {
-            // The demo workspace holds WHITE and GREEN only, whatever the bundle contains.
-            let workspace = Workspace {
-                tlp_ceiling: Tlp::Green,
-                ..new_workspace("Public demo".into(), Tier::Pilot, false)
-            };
-            store
-                .create_workspace(&workspace, true, None, None, clock::now())
-                .await?;
-            workspace
-        }
+/// The demo workspace; created if there is none.
+pub async fn demo_workspace(store: &Store) -> Result<Workspace, DomainError> {
+    if let Some(workspace) = store.demo_workspace().await? {
+        return Ok(workspace);
+    }
+    // The demo workspace holds WHITE and GREEN only, whatever the bundle contains.
+    let workspace = Workspace {
+        tlp_ceiling: Tlp::Green,
+        ..new_workspace("Public demo".into(), Tier::Pilot, false)
     };
-    let mut bundle: Value = serde_json::from_str(DEMO)
-        .map_err(|error| DomainError::internal("the demo bundle is damaged", error))?;
-    let Some(Value::Array(objects)) = bundle.get_mut("objects").map(Value::take) else {
-        return Err(DomainError::internal("the demo bundle is damaged", "no objects"));
-    };
-    let credential = Credential::User {
-        id: uuid::Uuid::nil(),
-        email: "threat-memory".into(),
-        role: Role::Admin,
-    };
-    Ok(Some((
-        Principal {
-            workspace,
-            credential,
-            ip: std::net::IpAddr::from([127, 0, 0, 1]),
-        },
-        objects,
-    )))
+    store
+        .create_workspace(&workspace, true, None, None, clock::now())
+        .await?;
+    Ok(workspace)
 }

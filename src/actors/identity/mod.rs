@@ -19,7 +19,7 @@ pub use self::admin::{
     ListUsers, NewApiKey, NewWorkspace, RevokeApiKey, UserView,
 };
 pub use self::authenticate::{Authenticate, Presented};
-pub use self::bootstrap::{FirstAdmin, bootstrap, demo_bundle};
+pub use self::bootstrap::{FirstAdmin, bootstrap, demo_workspace};
 pub use self::sign_in::{Attempted, Login, SignedIn};
 use super::audit_writer::{AuditHandle, Chain};
 use super::job;

@@ -1,7 +1,7 @@
 //! The rules of the local memory: question intent, source trust, near-duplicates and more. Pure.
 //!
 //! - [`intent`]: the kind of a question. [`tier`]: trust in a note, by its source.
-//! - [`injection`]: texts that read like instructions to a language model. [`pii`]: personal data.
+//! - [`injection`]: texts that read like instructions to a language model.
 //! - [`digest`](mod@digest): identity of exact duplicates. [`similarity`]: near-duplicates.
 //! - [`synthesis`]: the formats of an answer made from notes.
 //! - [`note`], [`entity`], [`view`]: notes, the entities they mention, and the graph as the API shows it.
@@ -14,7 +14,6 @@ pub mod entity;
 pub mod injection;
 pub mod intent;
 pub mod note;
-pub mod pii;
 pub mod similarity;
 pub mod synthesis;
 pub mod tier;

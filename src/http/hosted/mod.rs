@@ -3,6 +3,7 @@
 mod admin;
 mod audit;
 mod auth;
+mod demo;
 mod error;
 mod feeds;
 mod guard;
@@ -27,6 +28,7 @@ use crate::domain::principal::Principal;
 pub fn configure(cfg: &mut web::ServiceConfig) {
     health::configure(cfg);
     auth::configure(cfg);
+    demo::configure(cfg);
     admin::configure(cfg);
     ingest::configure(cfg);
     staging::configure(cfg);

@@ -35,6 +35,12 @@ impl Params {
         }
     }
 
+    /// A required parameter, whose rules are checked elsewhere.
+    pub fn required(&self, name: &str) -> Result<String, DomainError> {
+        let missing = || DomainError::invalid(name, "is required and must not be empty");
+        self.0.get(name).cloned().ok_or_else(missing)
+    }
+
     /// A number from `least` to `most`, or `default` if absent.
     pub fn number(&self, name: &str, default: u32, least: u32, most: u32) -> Result<u32, DomainError> {
         let Some(text) = self.0.get(name) else {

@@ -8,15 +8,16 @@ use super::error::{HELD_BACK, HostedError};
 use super::guard::{Guarded, RecallRead};
 use super::query::Params;
 use super::{id_of, resource};
-use crate::actors::graph_store::{ExportSession, ReadSession, Recall, RecallSemantic};
+use crate::actors::graph_store::{ExportSession, Exported, ReadSession, Recall, RecallSemantic};
 use crate::domain::session::{RecallMode, ScoredNode, Visible};
 use crate::domain::tlp::Tlp;
 use crate::http::AppState;
 
 /// Media type of an exported bundle.
 const STIX_JSON: &str = "application/stix+json;version=2.1";
-const DEFAULT_LIMIT: u32 = 20;
-const MAX_LIMIT: u32 = 100;
+/// Results by default, and at most.
+pub(super) const DEFAULT_LIMIT: u32 = 20;
+pub(super) const MAX_LIMIT: u32 = 100;
 /// Longest query, in characters.
 const MAX_QUERY: usize = 4000;
 
@@ -116,10 +117,14 @@ async fn export(
         by: caller.by,
         session: id_of(&id, "session")?,
     };
-    let exported = state.graph.call(message).await?;
+    Ok(exported(state.graph.call(message).await?))
+}
+
+/// The answer with an exported bundle.
+pub(super) fn exported(exported: Exported) -> HttpResponse {
     let mut answer = HttpResponse::Ok();
     if exported.held_back > 0 {
         answer.insert_header((HELD_BACK, exported.held_back));
     }
-    Ok(answer.content_type(STIX_JSON).body(exported.bundle))
+    answer.content_type(STIX_JSON).body(exported.bundle)
 }

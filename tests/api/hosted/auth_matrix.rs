@@ -366,15 +366,27 @@ fn the_table_names_every_route_of_the_source() {
         .iter()
         .map(|route| (route.method.to_string(), route.path.to_owned()))
         .collect();
+    let source = routes_in_the_source();
+    let missing: Vec<_> = source.difference(&table).collect();
+    let gone: Vec<_> = table.difference(&source).collect();
+    assert!(missing.is_empty(), "not in the table of this test: {missing:?}");
+    assert!(gone.is_empty(), "in the table, but no route: {gone:?}");
+}
+
+/// Every route of the source, as method and path.
+fn routes_in_the_source() -> BTreeSet<(String, String)> {
     let mut source = BTreeSet::new();
     collect(
         Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src/http/hosted/mod.rs")),
         &mut source,
     );
-    let missing: Vec<_> = source.difference(&table).collect();
-    let gone: Vec<_> = table.difference(&source).collect();
-    assert!(missing.is_empty(), "not in the table of this test: {missing:?}");
-    assert!(gone.is_empty(), "in the table, but no route: {gone:?}");
+    source
+}
+
+/// Every route of the source, such as `GET /health`.
+pub fn routes_of_the_source() -> BTreeSet<String> {
+    let routes = routes_in_the_source().into_iter();
+    routes.map(|(method, path)| format!("{method} {path}")).collect()
 }
 
 /// Collects every `resource("…")` of a module and its submodules, with the methods of its `.route(…)` calls.

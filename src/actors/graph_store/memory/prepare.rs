@@ -7,7 +7,8 @@ use crate::clock;
 use crate::domain::error::DomainError;
 use crate::domain::memory::entity::{Mentions, mentions_in};
 use crate::domain::memory::note::{self, NewNote, Note};
-use crate::domain::memory::{digest, injection, pii, tier};
+use crate::domain::memory::{digest, injection, tier};
+use crate::domain::pii;
 use crate::search::{SearchIndex, embedding_text};
 use crate::store::entity_id;
 

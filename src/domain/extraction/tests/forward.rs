@@ -9,7 +9,7 @@ use rand::{Rng, SeedableRng};
 use test_support::shared;
 
 use super::*;
-use crate::domain::memory::pii;
+use crate::domain::pii;
 
 /// Number of texts made of random sentences.
 const TEXTS: usize = 20_000;

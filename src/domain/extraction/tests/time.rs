@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::*;
 use crate::domain::memory::injection::prompt_injection;
-use crate::domain::memory::pii;
+use crate::domain::pii;
 use crate::domain::tlp::Tlp;
 
 const SHORT: usize = 2_000;

@@ -11,6 +11,7 @@
 
 mod contact;
 mod numbers;
+pub mod strict;
 #[cfg(test)]
 mod tests;
 

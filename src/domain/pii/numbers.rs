@@ -95,7 +95,8 @@ fn is_of_a_network(digits: &[u8]) -> bool {
     }
 }
 
-fn luhn(digits: &[u8]) -> bool {
+/// Whether the check digit fits (Luhn algorithm, ISO/IEC 7812-1 annex B).
+pub(super) fn luhn(digits: &[u8]) -> bool {
     let sum: u32 = digits
         .iter()
         .rev()
@@ -110,6 +111,22 @@ fn luhn(digits: &[u8]) -> bool {
         })
         .sum();
     sum.is_multiple_of(10)
+}
+
+/// Whether prefix and length belong to any payment card, rare ones included.
+pub(super) fn is_payment_card(digits: &[u8]) -> bool {
+    let two = digits
+        .iter()
+        .take(2)
+        .fold(0u32, |sum, digit| sum * 10 + u32::from(*digit));
+    let long = matches!(digits.len(), 16 | 18 | 19);
+    // Visa, and Maestro or UnionPay, also issue other lengths than those of `is_of_a_network`.
+    let rare = match two {
+        40..=49 => matches!(digits.len(), 13 | 19),
+        50 | 56..=69 => long,
+        _ => false,
+    };
+    (rare || is_of_a_network(digits)) && is_varied(digits)
 }
 
 fn is_varied(digits: &[u8]) -> bool {

@@ -1,0 +1,180 @@
+//! The public demo: keyword search and export for visitors without an account.
+//!
+//! Visitors belong to no workspace, so what they do is recorded in the audit log of the operator's workspace.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use super::core::GraphCore;
+use super::export::{Exported, Gathered, written};
+use super::recall::Search;
+use crate::actors::audit_writer::Append;
+use crate::actors::worker::{Access, Party, Work};
+use crate::clock;
+use crate::domain::audit::{AuditEntry, Outcome};
+use crate::domain::demo::{DemoQuery, PublicDemo, RefusedQuery};
+use crate::domain::error::DomainError;
+use crate::domain::session::{ScoredNode, Visible};
+
+/// Results of a demo search; the specification has no parameter for it.
+const RESULTS: usize = 20;
+
+/// A question of a visitor.
+#[derive(Debug)]
+pub struct Visit {
+    pub demo: PublicDemo,
+    /// The question as sent; it is read only once it is known to contain no personal data.
+    pub query: DemoQuestion,
+    pub ip: IpAddr,
+}
+
+/// A question that has not been checked yet. Its debug output omits the text.
+pub struct DemoQuestion {
+    /// The field or parameter that holds it.
+    pub field: &'static str,
+    pub text: String,
+}
+
+impl std::fmt::Debug for DemoQuestion {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "DemoQuestion({})", self.field)
+    }
+}
+
+/// Searches the demo workspace.
+#[derive(Debug)]
+pub struct DemoRecall(pub Visit);
+
+/// Result of a demo search.
+#[derive(Debug)]
+pub struct DemoRecalled {
+    pub results: Visible<ScoredNode>,
+    pub query: String,
+}
+
+impl Work for DemoRecall {
+    type Core = GraphCore;
+    type Reply = DemoRecalled;
+    const NAME: &'static str = "demo_recall";
+    const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        Some(self.0.demo.workspace().id)
+    }
+
+    async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {
+        let Visit { demo, query, ip } = self.0;
+        let visitor = Visitor::new(&core, "demo.recall", ip).await?;
+        let query = visitor.checked(query).await?;
+        let results = core.found(&demo, &query, RESULTS).await?;
+        let count = results.rows().len() as u64;
+        visitor
+            .log(Outcome::Success, &query, ("result_count", count))
+            .await?;
+        Ok(DemoRecalled { results, query })
+    }
+}
+
+/// Exports what a search of the demo workspace finds.
+#[derive(Debug)]
+pub struct DemoExport {
+    pub visit: Visit,
+    pub limit: usize,
+}
+
+impl Work for DemoExport {
+    type Core = GraphCore;
+    type Reply = Exported;
+    const NAME: &'static str = "demo_export";
+    const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        Some(self.visit.demo.workspace().id)
+    }
+
+    async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {
+        let Visit { demo, query, ip } = self.visit;
+        let visitor = Visitor::new(&core, "demo.export", ip).await?;
+        let query = visitor.checked(query).await?;
+        let found = core.found(&demo, &query, self.limit).await?;
+        let ids: Vec<_> = found.rows().iter().map(|row| row.node.id).collect();
+        if ids.is_empty() {
+            visitor.log(Outcome::Failure, &query, ("nodes", 0)).await?;
+            return Err(DomainError::NotFound("a result for this query"));
+        }
+        let (parts, held_back) = match core.gather(demo.workspace(), &ids, false).await? {
+            Gathered::Refused(refusal) => {
+                visitor.log(Outcome::Denied, &query, ("nodes", 0)).await?;
+                return Err(DomainError::Forbidden(refusal.reason));
+            }
+            Gathered::AllHeld(count) => {
+                visitor.log(Outcome::Failure, &query, ("nodes", 0)).await?;
+                return Err(DomainError::HeldBack { count });
+            }
+            Gathered::Parts(parts, held_back) => (parts, held_back),
+        };
+        let nodes = parts.nodes.len() as u64;
+        let (outcome, bundle) = written(*parts).await?;
+        visitor.log(outcome, &query, ("nodes", nodes)).await?;
+        let bundle = bundle.await?;
+        Ok(Exported { bundle, held_back })
+    }
+}
+
+impl GraphCore {
+    async fn found(
+        &self,
+        demo: &PublicDemo,
+        query: &str,
+        limit: usize,
+    ) -> Result<Visible<ScoredNode>, DomainError> {
+        let search = Search::of(demo.workspace(), query, limit, false);
+        let hits = self.by_keyword(search).await?;
+        self.load(demo.workspace(), hits, false).await
+    }
+}
+
+/// A visitor, for the audit log.
+struct Visitor<'a> {
+    core: &'a GraphCore,
+    operator: uuid::Uuid,
+    action: &'static str,
+    ip: IpAddr,
+}
+
+impl<'a> Visitor<'a> {
+    async fn new(core: &'a GraphCore, action: &'static str, ip: IpAddr) -> Result<Self, DomainError> {
+        let operator = core.store.operator_workspace().await?;
+        let operator = operator.ok_or_else(|| {
+            DomainError::internal("the request failed unexpectedly", "no operator's workspace")
+        })?;
+        Ok(Self {
+            core,
+            operator,
+            action,
+            ip,
+        })
+    }
+
+    /// The question, if it may be searched for. A refusal is recorded without the text.
+    async fn checked(&self, query: DemoQuestion) -> Result<String, DomainError> {
+        let refused = match DemoQuery::try_from(query.text) {
+            Ok(query) => return Ok(query.into()),
+            Err(refused) => refused,
+        };
+        if let RefusedQuery::PersonalData(kinds) = &refused {
+            let entry = self.entry(Outcome::Denied).with("personal_data", kinds.clone());
+            self.core.audit().call(Append(entry)).await?;
+        }
+        Err(DomainError::invalid(query.field, refused.rule()))
+    }
+
+    async fn log(&self, outcome: Outcome, query: &str, (key, count): (&str, u64)) -> Result<(), DomainError> {
+        let entry = self.entry(outcome).with("query", query).with(key, count);
+        self.core.audit().call(Append(entry)).await.map(drop)
+    }
+
+    fn entry(&self, outcome: Outcome) -> AuditEntry {
+        AuditEntry::anonymous(self.operator, self.ip, self.action, "demo", outcome, clock::now())
+    }
+}

@@ -1,0 +1,157 @@
+//! The content of the public demo workspace, loaded at the first start and again when a release brings new content.
+
+use std::collections::{HashMap, HashSet};
+use std::net::Ipv4Addr;
+
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use crate::actors::graph_store::{GraphHandle, IngestDrafts, IngestStix};
+use crate::actors::identity::demo_workspace;
+use crate::clock;
+use crate::domain::demo::PublicDemo;
+use crate::domain::draft::{Drafts, EdgeDraft, NodeDraft};
+use crate::domain::error::DomainError;
+use crate::domain::extraction::entities_of;
+use crate::domain::items::{self, IngestBody, OsintItems};
+use crate::domain::node::NodeType;
+use crate::domain::permission::Role;
+use crate::domain::principal::{Credential, Principal, Workspace};
+use crate::domain::stix::ingest::Defaults;
+use crate::domain::tlp::Tlp;
+use crate::store::{StixOrigin, Store};
+
+/// STIX objects in our own wording, from public facts.
+const BUNDLE: &str = include_str!("../../assets/demo/bundle.json");
+/// Summaries of public advisories, as the body of `POST /api/ingest/osint`.
+const OSINT: &str = include_str!("../../assets/demo/osint.json");
+
+/// The demo workspace with its content.
+///
+/// # Errors
+/// When the store fails; the content itself is compiled in.
+pub(super) async fn load(store: &Store, graph: &GraphHandle) -> Result<PublicDemo, DomainError> {
+    let workspace = demo_workspace(store).await?;
+    let content = hex::encode(Sha256::new().chain_update(BUNDLE).chain_update(OSINT).finalize());
+    if store.demo_content(workspace.id).await? != Some(content.clone()) {
+        let nodes = ingest(&workspace, graph).await?;
+        // Recorded last: an interrupted load is repeated, which creates nothing twice.
+        store.set_demo_content(workspace.id, &content).await?;
+        tracing::info!(nodes, "public demo workspace loaded");
+    }
+    Ok(PublicDemo::new(workspace, true))
+}
+
+/// Ingests the content; returns the number of new nodes.
+async fn ingest(workspace: &Workspace, graph: &GraphHandle) -> Result<u64, DomainError> {
+    let by = Principal {
+        workspace: workspace.clone(),
+        credential: Credential::User {
+            id: Uuid::nil(),
+            email: "threat-memory".into(),
+            role: Role::Admin,
+        },
+        ip: Ipv4Addr::LOCALHOST.into(),
+    };
+    let damaged = |cause: String| DomainError::internal("the demo content is damaged", cause);
+    let unread = |error: serde_json::Error| damaged(error.to_string());
+    let mut bundle: Value = serde_json::from_str(BUNDLE).map_err(unread)?;
+    let Some(Value::Array(objects)) = bundle.get_mut("objects").map(Value::take) else {
+        return Err(damaged("no objects".into()));
+    };
+    let known = names(&objects);
+    let stix = IngestStix {
+        by: by.clone(),
+        objects: objects.into(),
+        defaults: Defaults {
+            tlp: Tlp::White,
+            confidence: 0.9,
+            now: clock::now(),
+        },
+        origin: StixOrigin::default(),
+    };
+    let osint: OsintItems = serde_json::from_str(OSINT).map_err(unread)?;
+    let mut drafts = items::plan(osint, by.email(), OSINT.len())?.drafts;
+    relate(&mut drafts, &known);
+    let osint = IngestDrafts {
+        drafts,
+        by,
+        action: OsintItems::ACTION,
+    };
+    let from_stix = graph.call(stix).await?.result.nodes_created;
+    let from_osint = graph.call(osint).await?.result.nodes_created;
+    Ok(from_stix + from_osint)
+}
+
+/// Names and aliases of the bundle's objects, in lower case.
+fn names(objects: &[Value]) -> HashSet<String> {
+    let names = objects.iter().filter_map(|object| object["name"].as_str());
+    let aliases = objects.iter().filter_map(|object| object["aliases"].as_array());
+    let aliases = aliases.flatten().filter_map(Value::as_str);
+    names.chain(aliases).map(str::to_lowercase).collect()
+}
+
+/// Relates each advisory to the known entities that it names.
+fn relate(drafts: &mut Drafts, known: &HashSet<String>) {
+    let mut places: HashMap<String, usize> = HashMap::new();
+    for advisory in 0..drafts.nodes.len() {
+        let Some(node) = drafts.nodes.get(advisory).cloned() else {
+            return;
+        };
+        for entity in entities_of(&format!("{}. {}", node.name, node.description)).entities {
+            if entity.node_type == NodeType::Ioc || !known.contains(&entity.name.to_lowercase()) {
+                continue;
+            }
+            let place = *places.entry(entity.identity.clone()).or_insert_with(|| {
+                drafts.nodes.push(NodeDraft {
+                    identity: entity.identity,
+                    node_type: entity.node_type,
+                    name: entity.name,
+                    description: String::new(),
+                    properties: Map::new().into(),
+                    evidence: Vec::new(),
+                    merge_by_name: entity.merge_by_name,
+                    ..node.clone()
+                });
+                drafts.nodes.len() - 1
+            });
+            if let Some(named) = drafts.nodes.get_mut(place) {
+                named.tlp = named.tlp.min(node.tlp);
+                named.evidence.extend(&node.evidence);
+            }
+            drafts.edges.push(EdgeDraft {
+                source: advisory,
+                target: place,
+                relationship: "related-to".into(),
+                tlp: node.tlp,
+                confidence: node.confidence,
+                proof: node.name.clone(),
+                evidence: advisory,
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_advisory_is_related_to_something_in_the_bundle() {
+        let bundle: Value = serde_json::from_str(BUNDLE).unwrap();
+        let known = names(bundle["objects"].as_array().unwrap());
+        let osint: OsintItems = serde_json::from_str(OSINT).unwrap();
+        let mut drafts = items::plan(osint, "test", OSINT.len()).unwrap().drafts;
+        let advisories = drafts.nodes.len();
+        relate(&mut drafts, &known);
+        let alone = (0..advisories).filter(|at| !drafts.edges.iter().any(|edge| edge.source == *at));
+        let alone: Vec<&str> = alone.map(|at| drafts.nodes[at].name.as_str()).collect();
+        assert_eq!(alone, Vec::<&str>::new());
+        assert!(
+            drafts.nodes[advisories..]
+                .iter()
+                .all(|node| !node.evidence.is_empty())
+        );
+    }
+}
