@@ -101,7 +101,7 @@ pub fn init_metrics() -> Result<PrometheusHandle, String> {
 }
 
 /// The metrics of both services, with the text that `/metrics` shows.
-const COUNTERS: [(&str, &str); 11] = [
+const COUNTERS: [(&str, &str); 12] = [
     (
         "actor_rejected_total",
         "Requests refused: gate or waiting line full, or timed out",
@@ -116,6 +116,10 @@ const COUNTERS: [(&str, &str); 11] = [
         "Requests answered, by method, route and status",
     ),
     ("llm_requests_total", "Requests to the language model, by outcome"),
+    (
+        "rate_limit_forgotten_total",
+        "Addresses whose requests were forgotten too early, because more addresses called than are remembered",
+    ),
     (
         "retention_swept_total",
         "Records deleted because their retention period is over, by kind",

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix_web::middleware::from_fn;
+use actix_web::middleware::{Compress, Condition, from_fn};
 use actix_web::{App, HttpServer, web};
 use metrics_exporter_prometheus::PrometheusHandle;
 use secrecy::SecretString;
@@ -26,7 +26,7 @@ use crate::actors::worker::ActorCore;
 use crate::auth::token::Tokens;
 use crate::capacity::Budget;
 use crate::config::{EmbeddingProvider, Settings};
-use crate::http::{AppState, hosted};
+use crate::http::{AppState, compression, cors, even_refusals, hosted, observe};
 use crate::lifecycle::{self, closed, drain, keep, stored_secret};
 use crate::outbound::{GuardedClient, Policy};
 use crate::search::{IndexSettings, SearchIndex};
@@ -224,11 +224,18 @@ async fn open_store(settings: &Settings, secret: &SecretString) -> Result<Arc<St
 fn listen(state: &AppState, recorder: PrometheusHandle) -> Result<Listening, StartError> {
     let settings = &state.settings.server;
     let data = web::Data::new(state.clone());
+    let origins = settings.cors_origins.clone();
     let server = HttpServer::new(move || {
         App::new()
             .app_data(data.clone())
-            .wrap(from_fn(crate::http::even_refusals))
-            .wrap(from_fn(crate::http::observe))
+            // The last one is the first to see a request.
+            .wrap(from_fn(compression::spare))
+            .wrap(Compress::default())
+            .wrap(from_fn(compression::negotiate))
+            .wrap(from_fn(even_refusals))
+            .wrap(Condition::new(!origins.is_empty(), cors::rules(&origins)))
+            .wrap(from_fn(cors::refusals))
+            .wrap(from_fn(observe))
             .configure(hosted::configure)
     })
     .workers(settings.workers)

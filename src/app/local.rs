@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
-use actix_web::middleware::from_fn;
+use actix_web::middleware::{Compress, from_fn};
 use actix_web::{App, HttpServer, web};
 use metrics_exporter_prometheus::PrometheusHandle;
 use secrecy::ExposeSecret;
@@ -12,6 +12,7 @@ use tokio::task::JoinHandle;
 use super::{Listening, StartError, first, serve, tidy_metrics};
 use crate::config::local::{EVERYWHERE, Editor, LocalSettings, WebSettings};
 use crate::http::local::{self, LocalState};
+use crate::http::{compression, observe};
 use crate::local::{LocalCore, MemoryManager, Peer};
 use crate::telemetry;
 
@@ -88,7 +89,11 @@ fn listen(
     let server = HttpServer::new(move || {
         App::new()
             .app_data(data.clone())
-            .wrap(from_fn(crate::http::observe))
+            // The last one is the first to see a request.
+            .wrap(from_fn(compression::spare))
+            .wrap(Compress::default())
+            .wrap(from_fn(compression::negotiate))
+            .wrap(from_fn(observe))
             .configure(local::configure)
     })
     .workers(web_settings.workers)

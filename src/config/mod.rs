@@ -94,6 +94,8 @@ pub struct ServerSettings {
     pub body_limit: usize,
     pub bodies_in_flight_mib: usize,
     pub trusted_proxies: Vec<IpAddr>,
+    /// Web origins whose pages may call the API.
+    pub cors_origins: Vec<String>,
     pub drain_seconds: u64,
 }
 

@@ -33,6 +33,26 @@ fn a_bad_value_is_named_with_its_key() {
             "server.bodies_in_flight_mib: must hold two bodies of server.body_limit",
         ),
         (
+            "[server]\ncors_origins = [\"https://app.example.org\", \"*\"]",
+            "server.cors_origins: entry 2 must name one origin",
+        ),
+        (
+            "[server]\ncors_origins = [\"https://app.example.org/\"]",
+            "server.cors_origins: entry 1 must be an origin such as",
+        ),
+        (
+            "[server]\ncors_origins = [\"https://app.example.org:443\"]",
+            "server.cors_origins: entry 1 must be",
+        ),
+        (
+            "[server]\ncors_origins = [\"https://u:hidden@app.example.org\"]",
+            "server.cors_origins: entry 1 must be",
+        ),
+        (
+            "[server]\ncors_origins = [\"null\"]",
+            "server.cors_origins: entry 1",
+        ),
+        (
             "[storage]\nurl = \"ws://owner:hidden@host\"",
             "storage.url: must not hold credentials",
         ),

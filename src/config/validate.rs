@@ -31,6 +31,7 @@ impl Settings {
                 "server.bodies_in_flight_mib: must hold two bodies of server.body_limit, is {bodies}"
             )));
         }
+        origin_rules(&self.server.cors_origins)?;
         within("server.drain_seconds", self.server.drain_seconds, 1..=600)?;
         within(
             "search.exact_scan_limit",
@@ -142,6 +143,32 @@ impl Settings {
             Some(_) => Ok(()),
         }
     }
+}
+
+/// Origins are compared as text, so each must be written as browsers write it (RFC 6454 section 6.2).
+fn origin_rules(origins: &[String]) -> Result<(), ConfigError> {
+    for (at, origin) in origins.iter().enumerate() {
+        let refuse = |rule: &str| {
+            Err(ConfigError::new(format!(
+                "server.cors_origins: entry {} {rule}",
+                at + 1
+            )))
+        };
+        if origin == "*" {
+            return refuse(
+                "must name one origin: with * any page could use a credential that it has got hold of",
+            );
+        }
+        let url = reqwest::Url::parse(origin).ok();
+        let url = url.filter(|url| matches!(url.scheme(), "http" | "https"));
+        if url.is_none_or(|url| url.origin().ascii_serialization() != *origin) {
+            return refuse(
+                "must be an origin such as https://app.example.org: scheme, host, and a port that is not the \
+                 default one, in lower case, without a path",
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Connection settings of an external database.

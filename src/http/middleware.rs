@@ -5,18 +5,46 @@ use std::time::{Duration, Instant};
 use actix_web::body::MessageBody;
 use actix_web::dev::{ServiceRequest, ServiceResponse};
 use actix_web::http::Method;
-use actix_web::http::header::{ALLOW, HeaderMap, HeaderName, HeaderValue};
+use actix_web::http::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderMap, HeaderName, HeaderValue, REFERRER_POLICY,
+    X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+};
 use actix_web::middleware::Next;
 use actix_web::{Error, HttpMessage};
 use metrics::{counter, histogram};
 use tracing::Instrument;
 use uuid::Uuid;
 
+use super::problem::whole_seconds;
 use crate::actors::rate_limiter::RateState;
 
 /// Refusals of requests that name something by id are sent at multiples of this, which exceeds the lookup time.
 const REFUSAL_STEP: Duration = Duration::from_millis(10);
-const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+pub(super) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+/// The limit that applies, the requests that are left, and the seconds until there are more.
+pub(super) const RATE_LIMIT: [HeaderName; 3] = [
+    HeaderName::from_static("ratelimit-limit"),
+    HeaderName::from_static("ratelimit-remaining"),
+    HeaderName::from_static("ratelimit-reset"),
+];
+/// Headers that every answer has unless its handler set others. Nothing may be framed, guessed at or embedded, and no
+/// intermediate cache may keep an answer, because answers hold intelligence. Strict-Transport-Security is the business
+/// of the proxy that speaks TLS.
+const DEFAULTS: [(HeaderName, HeaderValue); 6] = [
+    (X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    (CACHE_CONTROL, HeaderValue::from_static("no-store")),
+    (
+        CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"),
+    ),
+    (X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
+    (REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
+    // Does not concern requests that CORS allows.
+    (
+        HeaderName::from_static("cross-origin-resource-policy"),
+        HeaderValue::from_static("same-origin"),
+    ),
+];
 
 /// Assigns the request an id, logs and counts it, and completes the response headers.
 pub async fn observe(
@@ -32,6 +60,8 @@ pub async fn observe(
     let mut response = next.call(request).instrument(span.clone()).await?;
     let status = response.status().as_u16();
     let seconds = since.elapsed().as_secs_f64();
+    // Before it was routed, a path with percent-encoded letters matched nothing.
+    let route = pattern_of(&response).unwrap_or(route);
     let labels = [("method", method.to_owned()), ("route", route)];
     histogram!("http_request_seconds", &labels).record(seconds);
     let labels = [
@@ -46,15 +76,11 @@ pub async fn observe(
     if let Ok(value) = HeaderValue::from_str(&id) {
         headers.insert(REQUEST_ID, value);
     }
-    headers.insert(
-        HeaderName::from_static("x-content-type-options"),
-        HeaderValue::from_static("nosniff"),
-    );
-    // Responses hold intelligence, so no intermediate cache may keep them.
-    headers.insert(
-        HeaderName::from_static("cache-control"),
-        HeaderValue::from_static("no-store"),
-    );
+    for (name, value) in DEFAULTS {
+        if !headers.contains_key(&name) {
+            headers.insert(name, value);
+        }
+    }
     if let Some(rate) = rate {
         rate_headers(headers, rate);
     }
@@ -67,17 +93,20 @@ pub async fn even_refusals(
     request: ServiceRequest,
     next: Next<impl MessageBody>,
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {
-    let names_something = request
-        .match_pattern()
-        .is_some_and(|pattern| pattern.contains('{'));
     let since = Instant::now();
     let response = next.call(request).await?;
+    let names_something = pattern_of(&response).is_some_and(|pattern| pattern.contains('{'));
     if names_something && response.status().is_client_error() {
         let steps = since.elapsed().as_micros() / REFUSAL_STEP.as_micros() + 1;
         let until = since + REFUSAL_STEP * u32::try_from(steps).unwrap_or(1);
         tokio::time::sleep_until(until.into()).await;
     }
     Ok(response)
+}
+
+/// The pattern of the route that answered.
+fn pattern_of<B>(response: &ServiceResponse<B>) -> Option<String> {
+    response.request().match_pattern()
 }
 
 /// The method as a label. Clients may send any token as a method, and each label value costs memory for good.
@@ -109,12 +138,13 @@ fn request_id(headers: &HeaderMap) -> String {
 }
 
 fn rate_headers(headers: &mut HeaderMap, rate: RateState) {
-    for (name, value) in [
-        ("ratelimit-limit", u64::from(rate.limit)),
-        ("ratelimit-remaining", u64::from(rate.remaining)),
-        ("ratelimit-reset", rate.reset.as_secs()),
-    ] {
-        headers.insert(HeaderName::from_static(name), HeaderValue::from(value));
+    let figures = [
+        rate.limit.into(),
+        rate.remaining.into(),
+        whole_seconds(rate.reset),
+    ];
+    for (name, figure) in RATE_LIMIT.into_iter().zip(figures) {
+        headers.insert(name, HeaderValue::from(figure));
     }
 }
 

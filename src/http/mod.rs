@@ -2,6 +2,9 @@
 
 mod body;
 mod client_ip;
+pub mod compression;
+pub mod cors;
+mod document;
 pub mod hosted;
 pub mod local;
 pub mod metrics;

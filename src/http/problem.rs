@@ -1,9 +1,11 @@
 //! Error responses: status, headers and logging of each kind. Each API words its own errors.
 
+use std::time::Duration;
+
 use actix_web::body::{BoxBody, MessageBody};
 use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
 use actix_web::http::StatusCode;
-use actix_web::http::header::{ALLOW, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
+use actix_web::http::header::{ACCEPT, ALLOW, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE};
 use actix_web::middleware::{Next, from_fn};
 use actix_web::{Error, HttpResponse, Resource, ResponseError, web};
 use serde::Serialize;
@@ -54,8 +56,7 @@ pub(super) fn status_of(error: &DomainError, invalid: StatusCode) -> StatusCode 
 /// Seconds after which a retry may succeed.
 pub(super) fn retry_after(error: &DomainError) -> Option<u64> {
     match error {
-        // Rounded up: a client that retries a moment too early is refused again.
-        DomainError::RateLimited { retry_after } => Some(retry_after.as_secs() + 1),
+        DomainError::RateLimited { retry_after } => Some(whole_seconds(*retry_after)),
         DomainError::Busy { .. } | DomainError::Timeout { .. } | DomainError::StorageUnreachable => {
             Some(RETRY_SECONDS)
         }
@@ -76,6 +77,11 @@ pub(super) fn retry_after(error: &DomainError) -> Option<u64> {
     }
 }
 
+/// Rounded up, because a client that retries a moment too early is refused again.
+pub(super) fn whole_seconds(time: Duration) -> u64 {
+    time.as_secs() + u64::from(time.subsec_nanos() > 0)
+}
+
 /// Logs details that the client does not see.
 pub(super) fn log(error: &DomainError) {
     if let DomainError::Internal { what, cause } = error {
@@ -90,6 +96,9 @@ pub(super) fn response(status: StatusCode, retry_after: Option<u64>, body: impl 
     if status == StatusCode::UNAUTHORIZED {
         // A 401 must name a scheme to authenticate by (RFC 9110 section 15.5.2).
         headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    if status == StatusCode::UNSUPPORTED_MEDIA_TYPE {
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
     }
     if let Some(seconds) = retry_after {
         headers.insert(RETRY_AFTER, HeaderValue::from(seconds));

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::manager::{MemoryError, MemoryManager};
 use crate::actors::config_owner::{ChangeConfig, ReadConfig, ReadConfigMeta};
 use crate::actors::enricher::{QueueState, ReadQueue};
-use crate::actors::rate_limiter::{RateState, TakeRequest};
+use crate::actors::rate_limiter::{Counted, RateState, TakeRequest};
 use crate::actors::telemetry_tailer::{
     Followed, LogPage, Peer, ReadHistory, ReadLogs, ReadMetrics, Subscribe, Subscription, TelemetryMetrics,
 };
@@ -79,11 +79,10 @@ impl MemoryManager {
     }
 
     /// Counts a caller's request against `web.rate_limit_per_minute`.
-    pub(crate) async fn count_request(&self, caller: String) -> Result<RateState, MemoryError> {
+    pub(crate) async fn count_request(&self, counted: Counted) -> Result<RateState, MemoryError> {
         let message = TakeRequest {
-            bucket: caller,
-            limit: self.settings().web.rate_limit_per_minute,
-            window: RATE_WINDOW,
+            counted,
+            limits: vec![(self.settings().web.rate_limit_per_minute, RATE_WINDOW)],
         };
         Ok(self.handles.limiter.call(message).await?)
     }

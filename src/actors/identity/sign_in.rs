@@ -7,7 +7,6 @@
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::future::try_join_all;
 use secrecy::SecretString;
@@ -16,7 +15,9 @@ use uuid::Uuid;
 
 use super::{IdentityCore, hashing};
 use crate::actors::audit_writer::Append;
-use crate::actors::rate_limiter::{BeginLogin, EndLogin, LoginGate, LoginPlace, RateState, TakeRequest};
+use crate::actors::rate_limiter::{
+    BeginLogin, Counted, EndLogin, GUESSES, LoginGate, LoginPlace, Network, RateState, TakeRequest,
+};
 use crate::actors::worker::{Access, Party, Work};
 use crate::auth::password;
 use crate::clock;
@@ -27,9 +28,6 @@ use crate::domain::principal::Workspace;
 use crate::store::UserRecord;
 
 const WRONG_LOGIN: DomainError = DomainError::Unauthenticated("wrong e-mail address or password");
-/// Sign-in attempts per IP address, whatever the account.
-const TRIES_PER_ADDRESS: u32 = 300;
-const TRIES_WINDOW: Duration = Duration::from_secs(15 * 60);
 /// Number of accounts of one e-mail address whose password is tried, and of hashes that every sign-in computes. A
 /// user with more accounts must name the workspace.
 const MAX_ACCOUNTS: usize = 4;
@@ -81,12 +79,11 @@ impl Work for Login {
         let place = core.sign_ins.try_acquire();
         let _place = place.map_err(|_| DomainError::Busy { actor: "identity" })?;
         // One IP address may not try account after account either.
-        let bucket = TakeRequest {
-            bucket: format!("login {ip}"),
-            limit: TRIES_PER_ADDRESS,
-            window: TRIES_WINDOW,
+        let attempt = TakeRequest {
+            counted: Counted::Address("sign-in", Network::of(ip)),
+            limits: GUESSES.to_vec(),
         };
-        let tries = core.limiter.call(bucket).await?;
+        let tries = core.limiter.call(attempt).await?;
         if !tries.allowed {
             return Ok(turned_away(tries));
         }
@@ -144,7 +141,11 @@ impl Attempt {
     /// Key of the failure count shown to the caller; it reveals nothing about accounts. The address is hashed because
     /// it may be long.
     fn key(&self) -> String {
-        format!("{} {}", self.ip, hex::encode(Sha256::digest(&self.email)))
+        format!(
+            "{} {}",
+            Network::of(self.ip),
+            hex::encode(Sha256::digest(&self.email))
+        )
     }
 
     /// Key of the failure count of one account, or of a missing one: both cost the same. Attempts that name the
@@ -154,7 +155,7 @@ impl Attempt {
             .accounts
             .get(at)
             .map_or_else(|| format!("{} {at}", self.key()), |user| user.id.to_string());
-        format!("{} {account} {}", self.ip, self.workspace.is_some())
+        format!("{} {account} {}", Network::of(self.ip), self.workspace.is_some())
     }
 
     /// The address as recorded in the audit log, truncated if necessary.

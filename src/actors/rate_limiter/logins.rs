@@ -2,8 +2,11 @@
 //!
 //! An attempt takes a slot before its password is checked, and there are only as many slots as failures left.
 //! Parallel guesses therefore can't exceed the limit, while successful sign-ins merely wait for each other.
+//!
+//! The number of keys with failures is bounded. Beyond it the key with the fewest failures is forgotten, so that a lock
+//! outlasts anything but as many other locks, each of which costs five sign-ins with all their password hashes.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -17,6 +20,8 @@ use crate::capacity::Party;
 const WINDOW: Duration = Duration::from_secs(15 * 60);
 /// The failure with this number is answered with 429; no further attempt is made until the oldest one expires.
 const FAILURES: usize = 5;
+/// Most keys with failures that are remembered. One takes about 600 bytes, so 60 MiB.
+const MOST_KEYS: usize = 100_000;
 
 /// Requests a slot for one sign-in attempt.
 #[derive(Debug)]
@@ -91,13 +96,19 @@ struct Account {
     failures: VecDeque<Instant>,
     /// Closed by the last failure, so that queued attempts are refused.
     places: Arc<Semaphore>,
+    /// Where it stands in [`Logins::order`].
+    rank: Option<Rank>,
 }
+
+/// Number of failures, and of the call that changed it. The lowest rank is forgotten first.
+type Rank = (usize, u64);
 
 impl Account {
     fn new() -> Self {
         Self {
             failures: VecDeque::new(),
             places: Arc::new(Semaphore::new(FAILURES)),
+            rank: None,
         }
     }
 
@@ -156,35 +167,98 @@ impl Account {
 }
 
 /// Recent sign-ins.
-#[derive(Debug, Default)]
-pub(super) struct Logins(HashMap<String, Account>);
+#[derive(Debug)]
+pub(super) struct Logins {
+    accounts: HashMap<Arc<str>, Account>,
+    /// The accounts with failures.
+    order: BTreeMap<Rank, Arc<str>>,
+    /// Counts changes of ranks.
+    turn: u64,
+    most_keys: usize,
+}
+
+impl Default for Logins {
+    fn default() -> Self {
+        Self {
+            accounts: HashMap::new(),
+            order: BTreeMap::new(),
+            turn: 0,
+            most_keys: MOST_KEYS,
+        }
+    }
+}
 
 impl Logins {
     pub(super) fn begin(&mut self, key: String, now: Instant) -> LoginGate {
-        let account = self.0.entry(key.clone()).or_insert_with(Account::new);
+        let account = self.accounts.entry(key.as_str().into());
+        let account = account.or_insert_with(Account::new);
         account.slide(now);
-        if account.places.is_closed() {
-            return LoginGate::Locked(account.state(now));
-        }
-        LoginGate::Open(LoginLine {
-            key,
-            places: Arc::clone(&account.places),
-        })
+        let gate = if account.places.is_closed() {
+            LoginGate::Locked(account.state(now))
+        } else {
+            LoginGate::Open(LoginLine {
+                key: key.clone(),
+                places: Arc::clone(&account.places),
+            })
+        };
+        self.rank(&key);
+        gate
     }
 
     pub(super) fn end(&mut self, done: EndLogin, now: Instant) -> RateState {
         let LoginPlace { key, permit } = done.place;
-        let account = self.0.entry(key).or_insert_with(Account::new);
+        let account = self.accounts.entry(key.as_str().into());
+        let account = account.or_insert_with(Account::new);
         account.slide(now);
         account.end(permit, done.failed, now);
-        account.state(now)
+        let state = account.state(now);
+        self.rank(&key);
+        state
     }
 
     pub(super) fn sweep(&mut self, now: Instant) {
-        self.0.retain(|_, account| {
+        let order = &mut self.order;
+        self.accounts.retain(|_, account| {
             account.slide(now);
+            let rank = account.rank.filter(|_| account.failures.is_empty());
+            if let Some(rank) = rank {
+                order.remove(&rank);
+                account.rank = None;
+            }
             !account.is_idle()
         });
+    }
+
+    /// Puts an account where it belongs after its failures may have changed, forgets it if it has none, and keeps the
+    /// number of accounts within bounds.
+    fn rank(&mut self, key: &str) {
+        let Some((key, account)) = self.accounts.get_key_value(key) else {
+            return;
+        };
+        let (key, failures, idle) = (Arc::clone(key), account.failures.len(), account.is_idle());
+        let old = account.rank;
+        if idle {
+            self.accounts.remove(&key);
+        }
+        if old.map_or(0, |(failures, _)| failures) == failures {
+            return;
+        }
+        if let Some(old) = old {
+            self.order.remove(&old);
+        }
+        self.turn += 1;
+        let rank = (failures > 0).then_some((failures, self.turn));
+        if let Some(account) = self.accounts.get_mut(&key) {
+            account.rank = rank;
+        }
+        if let Some(rank) = rank {
+            self.order.insert(rank, key);
+        }
+        while self.order.len() > self.most_keys
+            && let Some((_, least)) = self.order.pop_first()
+        {
+            self.accounts.remove(&least);
+        }
     }
 }
 
@@ -258,7 +332,7 @@ mod tests {
         }
         let state = attempt(&mut logins, false, now);
         assert_eq!((state.remaining, state.reset), (5, Duration::ZERO));
-        assert_eq!(logins.0["a"].places.available_permits(), 5);
+        assert_eq!(logins.accounts.len(), 0, "nothing to remember");
     }
 
     #[test]
@@ -290,15 +364,15 @@ mod tests {
         attempt(&mut logins, true, now);
         let kept = place(&mut logins, "b", now);
         logins.sweep(now);
-        assert_eq!(logins.0.len(), 2);
+        assert_eq!(logins.accounts.len(), 2);
         logins.sweep(now + WINDOW);
         assert!(
-            logins.0.contains_key("b") && logins.0.len() == 1,
+            logins.accounts.contains_key("b") && logins.accounts.len() == 1,
             "an attempt is under way"
         );
         drop(kept);
         logins.sweep(now + WINDOW);
-        assert!(logins.0.is_empty());
+        assert!(logins.accounts.is_empty());
     }
 
     #[test]
@@ -310,5 +384,60 @@ mod tests {
             assert_eq!(state.remaining, 5 - n);
         }
         assert!(is_locked(&mut after, "a", now));
+    }
+    #[test]
+    fn a_flood_of_failures_is_bounded_and_opens_no_lock() {
+        let (mut logins, now) = (Logins::default(), Instant::now());
+        logins.most_keys = 100;
+        let fail = |logins: &mut Logins, key: &str, times: u32| {
+            for _ in 0..times {
+                let place = place(logins, key, now);
+                logins.end(EndLogin { place, failed: true }, now);
+            }
+        };
+        fail(&mut logins, "locked", 5);
+        fail(&mut logins, "nearly", 4);
+        for n in 0..10_000 {
+            fail(&mut logins, &format!("flood {n}"), 1 + n % 3);
+            assert!(logins.accounts.len() <= 100 && logins.order.len() <= 100);
+        }
+        assert!(is_locked(&mut logins, "locked", now));
+        fail(&mut logins, "nearly", 1);
+        assert!(is_locked(&mut logins, "nearly", now));
+        logins.sweep(now + WINDOW);
+        assert_eq!((logins.accounts.len(), logins.order.len()), (0, 0));
+    }
+
+    #[test]
+    fn a_key_that_is_forgotten_during_an_attempt_still_counts_its_failure() {
+        let (mut logins, now) = (Logins::default(), Instant::now());
+        logins.most_keys = 1;
+        let first = place(&mut logins, "a", now);
+        logins.end(
+            EndLogin {
+                place: first,
+                failed: true,
+            },
+            now,
+        );
+        let under_way = place(&mut logins, "a", now);
+        let other = place(&mut logins, "b", now);
+        logins.end(
+            EndLogin {
+                place: other,
+                failed: true,
+            },
+            now,
+        );
+        assert!(!logins.accounts.contains_key("a"));
+        let state = logins.end(
+            EndLogin {
+                place: under_way,
+                failed: true,
+            },
+            now,
+        );
+        assert_eq!(state.remaining, 4);
+        assert_eq!(logins.order.len(), 1);
     }
 }

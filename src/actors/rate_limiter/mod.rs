@@ -1,41 +1,73 @@
-//! Owns the rate-limit buckets and the failed sign-ins; everything is in memory and synchronous.
+//! Owns the rate limits and the failed sign-ins; everything is in memory and synchronous.
 //!
-//! A bucket is a fixed window that opens with its first request.
+//! Each limit is a sliding window. What an anonymous flood can fill is bounded, and apart from what it must not push
+//! out: the windows of workspaces and the locks of accounts.
 
+mod addresses;
 mod logins;
+mod network;
+mod window;
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use actix::{Actor, AsyncContext, Context, Handler};
+use uuid::Uuid;
 
+use self::addresses::Addresses;
 use self::logins::Logins;
 pub use self::logins::{BeginLogin, EndLogin, LoginGate, LoginLine, LoginPlace};
+pub use self::network::Network;
+pub use self::window::Limit;
+use self::window::Windows;
 use super::handle::{Access, ActorHandle, Job, Request, Stateful};
 use crate::capacity::Party;
 use crate::domain::error::DomainError;
 
 const SWEEP: Duration = Duration::from_secs(60);
+/// Guesses per address: attempts to sign in, whatever the account, and keys and tokens that are not valid. Each of the
+/// two has its own count.
+pub const GUESSES: [Limit; 1] = [(300, Duration::from_secs(15 * 60))];
 
 /// Handle to the rate limiter.
 pub type RateLimiterHandle = ActorHandle<RateLimiter>;
 
-/// State of a bucket after a request, for the `RateLimit-*` headers.
+/// State of a limit after a request, for the `RateLimit-*` headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateState {
     pub allowed: bool,
     pub limit: u32,
     pub remaining: u32,
-    /// Time until the window ends.
+    /// Time until the oldest request that counts is forgotten; if nothing remains, until a request is admitted again.
     pub reset: Duration,
 }
 
-/// Takes one request from a bucket.
+impl RateState {
+    const UNLIMITED: Self = Self {
+        allowed: true,
+        limit: u32::MAX,
+        remaining: u32::MAX,
+        reset: Duration::ZERO,
+    };
+}
+
+/// Whose requests are counted together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Counted {
+    /// All users and API keys of a workspace: otherwise every new key would raise its limit.
+    Workspace(Uuid),
+    /// Whoever has the key of the local service.
+    KeyHolder,
+    /// A group of routes called from one network.
+    Address(&'static str, Network),
+}
+
+/// Counts a request if all limits admit it, and otherwise in none. A caller must always have limits over the same
+/// lengths of time; their numbers may change.
 #[derive(Debug)]
 pub struct TakeRequest {
-    pub bucket: String,
-    pub limit: u32,
-    pub window: Duration,
+    pub counted: Counted,
+    pub limits: Vec<Limit>,
 }
 
 impl Request for TakeRequest {
@@ -48,17 +80,12 @@ impl Request for TakeRequest {
     }
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Bucket {
-    used: u32,
-    opened: Instant,
-    window: Duration,
-}
-
 /// The rate limiter actor.
 #[derive(Debug, Default)]
 pub struct RateLimiter {
-    buckets: HashMap<String, Bucket>,
+    /// Callers who have shown a valid credential, so there are only as many as there are workspaces.
+    known: HashMap<Counted, Windows>,
+    addresses: Addresses,
     logins: Logins,
 }
 
@@ -75,52 +102,27 @@ impl Actor for RateLimiter {
 }
 
 impl RateLimiter {
-    fn take(&mut self, request: TakeRequest, now: Instant) -> RateState {
-        let TakeRequest {
-            bucket,
-            limit,
-            window,
-        } = request;
-        let bucket = open_bucket(&mut self.buckets, bucket, window, now);
-        let allowed = bucket.used < limit;
-        if allowed {
-            bucket.used += 1;
-        }
-        let reset = bucket.window.saturating_sub(now.duration_since(bucket.opened));
-        RateState {
-            allowed,
-            limit,
-            remaining: limit.saturating_sub(bucket.used),
-            reset,
+    fn take(&mut self, request: &TakeRequest, now: Instant) -> RateState {
+        let TakeRequest { counted, limits } = request;
+        match counted {
+            Counted::Address(group, network) => self.addresses.take(group, *network, limits, now),
+            Counted::Workspace(_) | Counted::KeyHolder => {
+                let windows = self.known.entry(*counted);
+                windows
+                    .or_insert_with(|| Windows::new(limits, now))
+                    .take(limits, now)
+            }
         }
     }
 
     fn sweep(&mut self, now: Instant) {
-        self.buckets
-            .retain(|_, bucket| now.duration_since(bucket.opened) < bucket.window);
+        self.known.retain(|_, windows| {
+            windows.slide(now);
+            windows.entries() > 0
+        });
+        self.addresses.sweep(now);
         self.logins.sweep(now);
     }
-}
-
-fn open_bucket(
-    buckets: &mut HashMap<String, Bucket>,
-    key: String,
-    window: Duration,
-    now: Instant,
-) -> &mut Bucket {
-    let bucket = buckets.entry(key).or_insert(Bucket {
-        used: 0,
-        opened: now,
-        window,
-    });
-    if now.duration_since(bucket.opened) >= bucket.window {
-        *bucket = Bucket {
-            used: 0,
-            opened: now,
-            window,
-        };
-    }
-    bucket
 }
 
 impl Handler<Job<TakeRequest>> for RateLimiter {
@@ -128,7 +130,7 @@ impl Handler<Job<TakeRequest>> for RateLimiter {
 
     fn handle(&mut self, job: Job<TakeRequest>, _: &mut Self::Context) -> Self::Result {
         let (request, _guard, _span) = job.open();
-        Ok(self.take(request, Instant::now()))
+        Ok(self.take(&request, Instant::now()))
     }
 }
 
@@ -151,34 +153,4 @@ impl Handler<Job<EndLogin>> for RateLimiter {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn request(limit: u32) -> TakeRequest {
-        TakeRequest {
-            bucket: "a".into(),
-            limit,
-            window: Duration::from_secs(60),
-        }
-    }
-
-    #[test]
-    fn a_bucket_counts_down_refuses_and_opens_again() {
-        let mut limiter = RateLimiter::default();
-        let start = Instant::now();
-        let remaining: Vec<_> = (0..3).map(|_| limiter.take(request(2), start)).collect();
-        assert_eq!(
-            remaining.iter().map(|s| s.remaining).collect::<Vec<_>>(),
-            [1, 0, 0]
-        );
-        assert_eq!(
-            remaining.iter().map(|s| s.allowed).collect::<Vec<_>>(),
-            [true, true, false]
-        );
-        assert_eq!(remaining[2].reset, Duration::from_secs(60));
-        let later = start + Duration::from_secs(60);
-        assert!(limiter.take(request(2), later).allowed);
-        limiter.sweep(later + Duration::from_secs(60));
-        assert!(limiter.buckets.is_empty());
-    }
-}
+mod tests;

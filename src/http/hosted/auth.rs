@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::error::HostedError;
 use super::guard::{Guarded, SignedInOnly};
-use super::resource;
+use super::{media_type, resource};
 use crate::actors::identity::{Attempted, Login, SignedIn};
 use crate::auth::token;
 use crate::domain::permission::{Role, Scope, Tier};
@@ -102,6 +102,7 @@ async fn login(
     state: web::Data<AppState>,
     payload: web::Payload,
 ) -> Result<HttpResponse, HostedError> {
+    media_type::check(&request)?;
     let body: LoginBody = body::json(payload, BODY_LIMIT).await?;
     let attempt = Login {
         email: body.email,

@@ -12,8 +12,9 @@ use actix_web::{FromRequest, HttpMessage, HttpRequest, web};
 use secrecy::{ExposeSecret, SecretString};
 
 use super::error::HostedError;
+use super::media_type;
 use crate::actors::identity::{Authenticate, Presented};
-use crate::actors::rate_limiter::{RateState, TakeRequest};
+use crate::actors::rate_limiter::{Counted, GUESSES, Limit, Network, TakeRequest};
 use crate::auth::api_key;
 use crate::domain::error::DomainError;
 use crate::domain::permission::Permission;
@@ -21,6 +22,7 @@ use crate::domain::principal::{KNOWLEDGE_GRAPH, Principal};
 use crate::http::AppState;
 use crate::http::client_ip::client_ip;
 
+const API_KEY: &str = "x-api-key";
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(86_400);
@@ -79,6 +81,7 @@ impl<N: Needs> FromRequest for Guarded<N> {
             if let Some(feature) = N::FEATURE {
                 by.require_feature(feature)?;
             }
+            media_type::check(&request)?;
             Ok(Self {
                 by,
                 _needs: PhantomData,
@@ -92,7 +95,7 @@ pub trait PublicLimits: 'static {
     /// Name of the group; all of its routes share one count.
     const GROUP: &'static str;
     /// Requests per window.
-    const LIMITS: &'static [(u32, Duration)];
+    const LIMITS: &'static [Limit];
 }
 
 macro_rules! public_limits {
@@ -101,7 +104,7 @@ macro_rules! public_limits {
         pub struct $name;
         impl PublicLimits for $name {
             const GROUP: &'static str = $group;
-            const LIMITS: &'static [(u32, Duration)] = &$limits;
+            const LIMITS: &'static [Limit] = &$limits;
         }
     )+ };
 }
@@ -133,14 +136,9 @@ impl<L: PublicLimits> FromRequest for Public<L> {
         Box::pin(async move {
             let state = state_of(&request)?;
             let ip = client_ip(&request, &state.settings.server.trusted_proxies);
-            for (limit, window) in L::LIMITS {
-                let take = TakeRequest {
-                    bucket: format!("{} {} {ip}", L::GROUP, window.as_secs()),
-                    limit: *limit,
-                    window: *window,
-                };
-                within(&request, state.limiter.call(take).await?)?;
-            }
+            let counted = Counted::Address(L::GROUP, Network::of(ip));
+            count(&request, counted, L::LIMITS).await?;
+            media_type::check(&request)?;
             Ok(Self {
                 ip,
                 _limits: PhantomData,
@@ -155,8 +153,12 @@ fn state_of(request: &HttpRequest) -> Result<&web::Data<AppState>, DomainError> 
         .ok_or_else(|| DomainError::internal("the request failed unexpectedly", "no application state"))
 }
 
-/// Fails when the limit is exceeded. The middleware writes the RateLimit headers from `rate`, whatever the response.
-fn within(request: &HttpRequest, rate: RateState) -> Result<(), DomainError> {
+/// Counts a request, and fails when a limit is exceeded. The middleware writes the RateLimit headers from the state
+/// that this leaves with the request, whatever the response.
+async fn count(request: &HttpRequest, counted: Counted, limits: &[Limit]) -> Result<(), DomainError> {
+    let limits = limits.to_vec();
+    let take = TakeRequest { counted, limits };
+    let rate = state_of(request)?.limiter.call(take).await?;
     request.extensions_mut().insert(rate);
     if rate.allowed {
         return Ok(());
@@ -166,20 +168,33 @@ fn within(request: &HttpRequest, rate: RateState) -> Result<(), DomainError> {
     })
 }
 
-/// Authenticates the caller and takes one request from its workspace's rate-limit bucket.
+/// Authenticates the caller and counts the request against the limit of its workspace.
 async fn admit(request: &HttpRequest) -> Result<Principal, DomainError> {
     let state = state_of(request)?;
     let ip = client_ip(request, &state.settings.server.trusted_proxies);
-    let presented = presented(request)?;
-    let by = state.identity.call(Authenticate { presented, ip }).await?;
-    let take = TakeRequest {
-        // One bucket per workspace: otherwise every new API key would raise the limit.
-        bucket: format!("workspace {}", by.workspace.id),
-        limit: state.settings.tier_limit(by.workspace.tier),
-        window: HOUR,
+    let by = match authenticate(request, state, ip).await {
+        Err(refused @ DomainError::Unauthenticated(_)) if has_credential(request) => {
+            // Only failures count and only they are refused: one expired token must not lock out a whole office.
+            let counted = Counted::Address("credential", Network::of(ip));
+            count(request, counted, &GUESSES).await?;
+            return Err(refused);
+        }
+        answer => answer?,
     };
-    within(request, state.limiter.call(take).await?)?;
+    let limit = state.settings.tier_limit(by.workspace.tier);
+    count(request, Counted::Workspace(by.workspace.id), &[(limit, HOUR)]).await?;
     Ok(by)
+}
+
+async fn authenticate(request: &HttpRequest, state: &AppState, ip: IpAddr) -> Result<Principal, DomainError> {
+    let presented = presented(request)?;
+    state.identity.call(Authenticate { presented, ip }).await
+}
+
+/// Whether the request presents a credential, readable or not.
+fn has_credential(request: &HttpRequest) -> bool {
+    let headers = request.headers();
+    headers.contains_key(AUTHORIZATION) || headers.contains_key(API_KEY)
 }
 
 /// The credential of the request: a bearer token, or an API key in either header. Two different ones are an error.
@@ -206,7 +221,7 @@ fn presented(request: &HttpRequest) -> Result<Presented, DomainError> {
             _ => return Err(MISSING),
         },
     };
-    match (bearer, header("x-api-key")?) {
+    match (bearer, header(API_KEY)?) {
         (None, None) => Err(MISSING),
         (Some(token), Some(key)) if !api_key::same(token.expose_secret(), key.expose_secret()) => {
             Err(DomainError::Unauthenticated("Authorization and X-API-Key differ"))
@@ -217,3 +232,6 @@ fn presented(request: &HttpRequest) -> Result<Presented, DomainError> {
         (Some(key), _) | (None, Some(key)) => Ok(Presented::ApiKey(key)),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,11 +1,9 @@
 //! Health check: needs no credentials and no database.
 
-use actix_web::middleware::from_fn;
 use actix_web::{HttpResponse, web};
 use serde::Serialize;
 
 use super::resource;
-use crate::http::head_as_get;
 
 /// Version of the API (hosted specification, section Versioning).
 const API_VERSION: &str = "1.0.0";
@@ -23,16 +21,8 @@ struct ApiHealth {
 }
 
 pub(super) fn configure(cfg: &mut web::ServiceConfig) {
-    cfg.service(
-        resource("/health")
-            .route(web::get().to(health))
-            .wrap(from_fn(head_as_get)),
-    );
-    cfg.service(
-        resource("/api/health")
-            .route(web::get().to(api_health))
-            .wrap(from_fn(head_as_get)),
-    );
+    cfg.service(resource("/health").route(web::get().to(health)));
+    cfg.service(resource("/api/health").route(web::get().to(api_health)));
 }
 
 async fn health() -> HttpResponse {

@@ -9,17 +9,19 @@ mod feeds;
 mod guard;
 mod health;
 mod ingest;
+mod media_type;
 mod nodes;
 mod query;
 mod recall;
 mod staging;
 
+use actix_web::middleware::from_fn;
 use actix_web::{Resource, web};
 use uuid::Uuid;
 
-pub(super) use self::error::HostedError;
+pub(super) use self::error::{HELD_BACK, HostedError};
 use super::problem::{self, Endpoint, no_route};
-use super::{AppState, body};
+use super::{AppState, body, head_as_get};
 use crate::capacity::Load;
 use crate::domain::error::DomainError;
 use crate::domain::principal::Principal;
@@ -55,6 +57,7 @@ fn id_of(text: &str, what: &'static str) -> Result<Uuid, DomainError> {
     text.parse().map_err(|_| DomainError::NotFound(what))
 }
 
+/// A resource that answers HEAD wherever it answers GET.
 fn resource(path: &'static str) -> Resource<impl Endpoint> {
-    problem::resource::<HostedError>(path)
+    problem::resource::<HostedError>(path).wrap(from_fn(head_as_get))
 }

@@ -17,6 +17,7 @@ use subtle::ConstantTimeEq;
 
 use super::error::{KEY_REQUIRED, LocalError, SET_A_KEY};
 use super::{LocalState, address_of};
+use crate::actors::rate_limiter::{Counted, Network};
 use crate::domain::error::DomainError;
 
 const FOREIGN_PAGE: &str = "Requests of web pages from elsewhere are refused while no API key is set";
@@ -47,12 +48,12 @@ async fn check(request: &ServiceRequest) -> Result<(), LocalError> {
             return Err(LocalError::Says(StatusCode::FORBIDDEN, FOREIGN_PAGE));
         }
     }
-    let caller = if known == Some(true) {
-        "key".to_owned()
+    let counted = if known == Some(true) {
+        Counted::KeyHolder
     } else {
-        format!("address {}", window_of(address))
+        Counted::Address("local", Network::of(address))
     };
-    let rate = state.memory.count_request(caller).await?;
+    let rate = state.memory.count_request(counted).await?;
     request.extensions_mut().insert(rate);
     if !rate.allowed {
         return Err(DomainError::RateLimited {
@@ -71,16 +72,6 @@ async fn check(request: &ServiceRequest) -> Result<(), LocalError> {
 fn is_this_machine(address: IpAddr) -> bool {
     let address = address.to_canonical();
     address == IpAddr::V4(Ipv4Addr::LOCALHOST) || address == IpAddr::V6(Ipv6Addr::LOCALHOST)
-}
-
-/// The address that a caller's window is keyed by. IPv6 uses the /64 network, as one host owns all its addresses (RFC
-/// 4291 section 2.5.1). All loopback addresses share one window.
-fn window_of(address: IpAddr) -> IpAddr {
-    match address.to_canonical() {
-        own if own.is_loopback() => IpAddr::V4(Ipv4Addr::LOCALHOST),
-        IpAddr::V4(v4) => IpAddr::V4(v4),
-        IpAddr::V6(v6) => IpAddr::V6((u128::from(v6) >> 64 << 64).into()),
-    }
 }
 
 /// Compares the key in constant time. A key in `X-API-Key` takes precedence.
@@ -232,20 +223,6 @@ mod tests {
         ] {
             assert_eq!(is_this_machine(address.parse().unwrap()), here, "{address}");
         }
-    }
-
-    #[test]
-    fn this_machine_has_one_window() {
-        for address in ["127.0.0.1", "127.8.9.1", "::1", "::ffff:127.0.0.3"] {
-            assert_eq!(
-                window_of(address.parse().unwrap()),
-                IpAddr::V4(Ipv4Addr::LOCALHOST)
-            );
-        }
-        assert_eq!(
-            window_of("2001:db8::1".parse().unwrap()),
-            window_of("2001:db8::2".parse().unwrap())
-        );
     }
 
     #[test]

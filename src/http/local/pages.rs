@@ -1,10 +1,14 @@
 //! Two static pages that load no external resources.
 
+use std::sync::LazyLock;
+
+use actix_web::http::header::{CONTENT_SECURITY_POLICY, HeaderValue};
 use actix_web::middleware::from_fn;
-use actix_web::{HttpResponse, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 
 use super::error::LocalError;
 use super::{guarded, head_as_get};
+use crate::http::document::Document;
 use crate::http::problem;
 
 const HEAD: &str = "<!DOCTYPE html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\">\
@@ -29,21 +33,26 @@ pub(super) fn configure(cfg: &mut web::ServiceConfig) {
 }
 
 #[allow(clippy::unused_async)] // Handlers must be async.
-async fn home() -> HttpResponse {
-    page(HOME)
+async fn home(request: HttpRequest) -> HttpResponse {
+    static PAGE: LazyLock<Document> = LazyLock::new(|| page(HOME));
+    answer(&PAGE, &request)
 }
 
 #[allow(clippy::unused_async)]
-async fn config() -> HttpResponse {
-    page(CONFIG)
+async fn config(request: HttpRequest) -> HttpResponse {
+    static PAGE: LazyLock<Document> = LazyLock::new(|| page(CONFIG));
+    answer(&PAGE, &request)
 }
 
-fn page(body: &str) -> HttpResponse {
-    HttpResponse::Ok()
-        .content_type("text/html; charset=utf-8")
-        .insert_header((
-            "content-security-policy",
-            "default-src 'none'; style-src 'unsafe-inline'",
-        ))
-        .body(format!("{HEAD}{body}"))
+fn page(body: &str) -> Document {
+    Document::new(format!("{HEAD}{body}"), "text/html; charset=utf-8")
+}
+
+fn answer(page: &Document, request: &HttpRequest) -> HttpResponse {
+    let mut answer = page.answer(request);
+    let policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'";
+    answer
+        .headers_mut()
+        .insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
+    answer
 }

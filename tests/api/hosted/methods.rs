@@ -14,10 +14,10 @@ fn a_method_that_a_path_does_not_have_is_405_and_names_those_it_has() {
             (Method::DELETE, "/api/health".into(), "GET, HEAD"),
             (Method::GET, "/api/auth/login".into(), "POST"),
             (Method::HEAD, "/api/auth/login".into(), "POST"),
-            (Method::POST, "/api/auth/me".into(), "GET"),
-            (Method::DELETE, "/api/admin/users".into(), "GET, POST"),
+            (Method::POST, "/api/auth/me".into(), "GET, HEAD"),
+            (Method::DELETE, "/api/admin/users".into(), "GET, HEAD, POST"),
             (Method::GET, format!("/api/admin/users/{id}"), "PATCH"),
-            (Method::PUT, "/api/admin/workspace".into(), "GET, PATCH"),
+            (Method::PUT, "/api/admin/workspace".into(), "GET, HEAD, PATCH"),
             (Method::GET, format!("/api/admin/api-keys/{id}"), "DELETE"),
             (Method::GET, "/api/ingest/stix".into(), "POST"),
             (
@@ -26,8 +26,8 @@ fn a_method_that_a_path_does_not_have_is_405_and_names_those_it_has() {
                 "POST",
             ),
             (Method::POST, format!("/api/ingest/staging/{id}"), "PATCH"),
-            (Method::POST, "/api/recall/search".into(), "GET"),
-            (Method::DELETE, "/api/audit/logs".into(), "GET"),
+            (Method::POST, "/api/recall/search".into(), "GET, HEAD"),
+            (Method::DELETE, "/api/audit/logs".into(), "GET, HEAD"),
         ] {
             for client in [&app.anonymous(), &app.admin] {
                 let answer = client.request(method.clone(), &path).send().await.unwrap();

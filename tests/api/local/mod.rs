@@ -1,6 +1,7 @@
 //! Starts the local service on a free port and talks to it as a client would.
 mod api;
 mod bodies;
+mod browser;
 mod config;
 pub mod durability;
 mod edition;
