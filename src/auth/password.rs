@@ -11,9 +11,15 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::random_bytes;
 use crate::domain::error::DomainError;
+use crate::domain::schema::text_schema;
 
 const MIN_CHARS: usize = 12;
-const MAX_BYTES: usize = 1024;
+const MAX_CHARS: usize = 1024;
+
+text_schema! {
+    /// A new password.
+    NewPassword, (MIN_CHARS, MAX_CHARS), None, "correct horse battery staple"
+}
 
 /// Checks a new password against the rules; `field` names it in the error.
 ///
@@ -21,19 +27,12 @@ const MAX_BYTES: usize = 1024;
 /// `Invalid` with the violated rule.
 pub fn check_new(field: &str, password: &SecretString) -> Result<(), DomainError> {
     let text = password.expose_secret();
-    if text.chars().count() < MIN_CHARS {
-        return Err(DomainError::invalid(
-            field,
-            format!("must have at least {MIN_CHARS} characters"),
-        ));
-    }
-    if text.len() > MAX_BYTES {
-        return Err(DomainError::invalid(
-            field,
-            format!("must have at most {MAX_BYTES} bytes"),
-        ));
-    }
-    Ok(())
+    let rule = match text.chars().count() {
+        ..MIN_CHARS => format!("must have at least {MIN_CHARS} characters"),
+        MIN_CHARS..=MAX_CHARS => return Ok(()),
+        _ => format!("must have at most {MAX_CHARS} characters"),
+    };
+    Err(DomainError::invalid(field, rule))
 }
 
 /// Hashes a password for storage.

@@ -10,6 +10,7 @@ use chrono::{DateTime, SubsecRound, Utc};
 use serde::Serialize;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::node::wire_enum;
@@ -25,17 +26,25 @@ wire_enum! {
 }
 
 /// One line of the audit log; the field names are the CSV columns.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct AuditEntry {
     pub id: Uuid,
+    /// The workspace.
     pub tenant_id: Uuid,
+    #[schema(required)]
     pub user_id: Option<Uuid>,
+    #[schema(required, example = "analyst@example.com")]
     pub user_email: Option<String>,
+    #[schema(example = "recall.search")]
     pub action: String,
+    #[schema(example = "recall_session")]
     pub resource: String,
+    #[schema(required, example = "6f1c0a52-7d6e-4a8e-9c53-0b1f2d3e4a5b")]
     pub resource_id: Option<String>,
     pub outcome: Outcome,
+    #[schema(required, example = "192.0.2.7")]
     pub ip_address: Option<String>,
+    #[schema(example = json!({"query": "Fancy Bear", "results": 1}))]
     pub metadata: Map<String, Value>,
     pub created_at: DateTime<Utc>,
 }
@@ -142,15 +151,20 @@ impl ChainLink {
 }
 
 /// Result of checking a workspace's chain.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ChainReport {
     pub valid: bool,
     pub entries: u64,
     /// Recent entries that are not linked yet.
     pub unchained: u64,
     /// Hash of the last link. Recording it elsewhere allows truncation to be detected later.
+    #[schema(
+        pattern = "^[0-9a-f]{64}$",
+        example = "5c7c51f8b33ddcea9ee5f3f955f385da4a308a2eaebd55315a21f3d459fc7bf9"
+    )]
     pub head: String,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "link 7 does not follow the one before it")]
     pub first_error: Option<String>,
 }
 

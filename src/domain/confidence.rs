@@ -1,6 +1,9 @@
 //! Confidence on the service's own scale, 0 to 1.
 
 use serde::{Deserialize, Deserializer, Serialize};
+use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 
 /// A confidence from 0 to 1 (STIX writes it from 0 to 100).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -32,6 +35,16 @@ impl<'de> Deserialize<'de> for Confidence {
             .map_err(serde::de::Error::custom)
     }
 }
+
+impl PartialSchema for Confidence {
+    fn schema() -> RefOr<Schema> {
+        let number = ObjectBuilder::new().schema_type(Type::Number);
+        let number = number.minimum(Some(0)).maximum(Some(1));
+        number.examples([0.8]).into()
+    }
+}
+
+impl ToSchema for Confidence {}
 
 #[cfg(test)]
 mod tests {

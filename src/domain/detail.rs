@@ -3,8 +3,10 @@
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
+use super::confidence::Confidence;
 use super::node::{NodeType, wire_enum};
 use super::session::Marked;
 use super::stix::object;
@@ -19,22 +21,25 @@ wire_enum! {
 }
 
 /// The node at the other end of a relationship.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct OtherEnd {
     pub id: Uuid,
+    #[schema(example = "X-Agent")]
     pub name: String,
     pub node_type: NodeType,
     pub tlp: Tlp,
 }
 
 /// A relationship as seen from one of its nodes.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct NodeRelationship {
     pub id: Uuid,
+    #[schema(example = "uses")]
     pub relationship_type: String,
     pub direction: Direction,
     pub node: OtherEnd,
     /// 0 to 1.
+    #[schema(value_type = Confidence)]
     pub confidence: f64,
     /// The marking of the relationship itself.
     #[serde(skip)]
@@ -48,12 +53,15 @@ impl Marked for NodeRelationship {
 }
 
 /// Metadata of an evidence record, without its content.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct EvidenceHead {
     pub id: Uuid,
     /// The ingest source: `stix`, `osint`, `misp`, `analyst`, `report`, `staged`.
+    #[schema(example = "stix")]
     pub kind: String,
+    #[schema(example = "APT28")]
     pub title: String,
+    #[schema(example = "The MITRE Corporation")]
     pub source: String,
     pub tlp: Tlp,
     pub created_at: DateTime<Utc>,
@@ -66,13 +74,15 @@ impl Marked for EvidenceHead {
 }
 
 /// An evidence record with its content.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct EvidenceRecord {
     #[serde(flatten)]
     pub head: EvidenceHead,
     /// The readable text of the original; empty if it has none.
+    #[schema(example = "A threat group that MITRE ATT&CK lists as G0007.")]
     pub text: String,
     /// The original as stored; for `stix`, the object.
+    #[schema(example = json!({"type": "intrusion-set", "name": "APT28"}))]
     pub original: Map<String, Value>,
 }
 

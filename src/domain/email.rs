@@ -1,7 +1,17 @@
 //! Checks on an e-mail address that need no mail server.
 
+use super::schema::{text_schema, white};
+
 /// Longest address in bytes (RFC 5321 section 4.5.3.1).
 pub const MAX_EMAIL: usize = 254;
+
+text_schema! {
+    /// An e-mail address.
+    Email, (3, MAX_EMAIL), Some(concat!(
+        r"^[^@\x00-\x1f\x7f-\x9f", white!(), r"]+@[^@.\x00-\x1f\x7f-\x9f", white!(),
+        r"][^@\x00-\x1f\x7f-\x9f", white!(), "]*$"
+    )), "analyst@example.com"
+}
 
 /// Whether the text has one `@` with something on both sides, no spaces, and at most [`MAX_EMAIL`] bytes. Only the
 /// mail server can tell more.

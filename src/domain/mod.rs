@@ -20,9 +20,11 @@ pub mod packed;
 pub mod permission;
 pub mod pii;
 pub mod principal;
+pub mod schema;
 pub mod session;
 pub mod staging;
 pub mod stix;
+
 pub mod tlp;
 
 /// Makes every `\b` in a pattern an ASCII word boundary. With Unicode boundaries the `regex` crate leaves its fast

@@ -3,13 +3,15 @@
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
+use super::confidence::Confidence;
 use super::tlp::Tlp;
 
 macro_rules! wire_enum {
-    ($(#[$meta:meta])* $name:ident, $list:literal { $($variant:ident = $text:literal),+ $(,)? }) => {
-        $(#[$meta])*
+    ($(#[doc = $doc:literal])+ $name:ident, $list:literal { $($variant:ident = $text:literal),+ $(,)? }) => {
+        $(#[doc = $doc])+
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
         pub enum $name { $(#[serde(rename = $text)] $variant),+ }
 
@@ -44,6 +46,16 @@ macro_rules! wire_enum {
                 text.parse().map_err(serde::de::Error::custom)
             }
         }
+
+        // Not derived: utoipa does not see a name that a macro passes on.
+        impl utoipa::PartialSchema for $name {
+            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+                let names = Self::ALL.iter().map(|value| value.as_str());
+                crate::domain::schema::names(&[$($doc),+], names)
+            }
+        }
+
+        impl utoipa::ToSchema for $name {}
     };
 }
 pub(crate) use wire_enum;
@@ -71,17 +83,24 @@ wire_enum! {
 }
 
 /// One node as the API shows it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct KgNode {
     pub id: Uuid,
     pub node_type: NodeType,
+    #[schema(example = "APT28")]
     pub name: String,
+    #[schema(example = "A threat group that MITRE ATT&CK lists as G0007.")]
     pub description: String,
+    #[schema(example = "The MITRE Corporation")]
     pub source: String,
+    #[schema(example = "stix")]
     pub source_type: String,
     pub tlp: Tlp,
     /// 0 to 1.
+    #[schema(value_type = Confidence)]
     pub confidence: f64,
+    /// What the source says beyond the other fields; `stix_id` if it was STIX.
+    #[schema(example = json!({"aliases": ["Fancy Bear"], "external_ids": ["G0007"]}))]
     pub properties: Map<String, Value>,
     pub ingested_at: DateTime<Utc>,
     pub linked_evidence_ids: Vec<Uuid>,

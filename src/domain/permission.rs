@@ -1,5 +1,9 @@
 //! Roles, permissions and scopes: who may do what.
 
+use utoipa::openapi::schema::ArrayBuilder;
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
 use super::node::wire_enum;
 
 wire_enum! {
@@ -56,6 +60,15 @@ impl TryFrom<Vec<Scope>> for Scopes {
         Ok(Self(scopes))
     }
 }
+
+impl PartialSchema for Scopes {
+    fn schema() -> RefOr<Schema> {
+        let scopes = ArrayBuilder::new().items(Scope::schema());
+        scopes.min_items(Some(1)).into()
+    }
+}
+
+impl ToSchema for Scopes {}
 
 impl From<Scopes> for Vec<Scope> {
     fn from(scopes: Scopes) -> Self {

@@ -4,17 +4,21 @@ use std::net::IpAddr;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
+use utoipa::openapi::schema::ArrayBuilder;
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
 use uuid::Uuid;
 
 use super::error::DomainError;
 use super::permission::{Permission, Role, Scope, Tier};
+use super::schema;
 use super::tlp::{Clearance, Tlp};
 
 /// The feature a workspace needs for the ingest routes.
 pub const KNOWLEDGE_GRAPH: &str = "knowledge_graph";
 
 const MAX_FEATURES: usize = 100;
-/// Longest name of a feature, in bytes.
+/// Longest name of a feature, in characters.
 const MAX_FEATURE: usize = 200;
 
 /// Names of the features that a workspace may use.
@@ -25,15 +29,26 @@ impl TryFrom<Vec<String>> for Features {
     type Error = String;
 
     fn try_from(names: Vec<String>) -> Result<Self, Self::Error> {
-        let fits = |name: &String| (1..=MAX_FEATURE).contains(&name.len());
+        let fits = |name: &String| (1..=MAX_FEATURE).contains(&name.chars().count()) && !name.contains('\0');
         if names.len() > MAX_FEATURES || !names.iter().all(fits) {
             return Err(format!(
-                "must hold at most {MAX_FEATURES} names of 1 to {MAX_FEATURE} bytes"
+                "must hold at most {MAX_FEATURES} names of 1 to {MAX_FEATURE} characters, none of them NUL"
             ));
         }
         Ok(Self(names))
     }
 }
+
+impl PartialSchema for Features {
+    fn schema() -> RefOr<Schema> {
+        let name = "Name of a feature; the ingest routes require `knowledge_graph`.";
+        let name = schema::text(name, (1, MAX_FEATURE), schema::PLAIN, KNOWLEDGE_GRAPH);
+        let names = ArrayBuilder::new().items(name);
+        names.max_items(Some(MAX_FEATURES)).into()
+    }
+}
+
+impl ToSchema for Features {}
 
 impl From<Features> for Vec<String> {
     fn from(features: Features) -> Self {
@@ -42,14 +57,21 @@ impl From<Features> for Vec<String> {
 }
 
 /// Settings of a workspace, read for every request so that a change takes effect at once.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Workspace {
     pub id: Uuid,
+    #[schema(example = "Operator")]
     pub name: String,
     pub tier: Tier,
+    /// Rows above it are never shown.
     pub tlp_ceiling: Tlp,
+    /// Whether rows above AMBER are shown, up to the ceiling.
+    #[schema(example = false)]
     pub elevated_clearance: bool,
+    /// Whether a session that holds RED may be exported.
+    #[schema(example = false)]
     pub red_export_grant: bool,
+    #[schema(value_type = Features)]
     pub features: Vec<String>,
     pub created_at: DateTime<Utc>,
     #[serde(skip)]

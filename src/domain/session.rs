@@ -4,8 +4,10 @@ use std::collections::HashSet;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
+use super::confidence::Confidence;
 use super::node::{KgNode, wire_enum};
 use super::tlp::{Clearance, Tlp};
 
@@ -18,14 +20,19 @@ wire_enum! {
 }
 
 /// A recall session: the results, kept for export.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct RecallSession {
     pub id: Uuid,
+    #[schema(example = "Fancy Bear")]
     pub query: String,
     pub mode: RecallMode,
+    #[schema(example = 1)]
     pub result_count: u64,
+    /// The most restrictive marking of the results; WHITE if there are none.
     pub max_tlp: Tlp,
+    #[schema(example = false)]
     pub has_red_node: bool,
+    /// What an export holds.
     pub node_ids: Vec<Uuid>,
     pub created_at: DateTime<Utc>,
 }
@@ -44,11 +51,12 @@ impl RecallSession {
 }
 
 /// A node with its rank in a result list.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct ScoredNode {
     #[serde(flatten)]
     pub node: KgNode,
     /// 0 to 1, falling with rank.
+    #[schema(value_type = Confidence)]
     pub score: f32,
 }
 

@@ -6,10 +6,13 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
+use super::confidence::Confidence;
 use super::extraction::EntityKind;
 use super::node::{NodeType, wire_enum};
+use super::schema::{self, schema_of};
 use super::tlp::Tlp;
 
 wire_enum! {
@@ -56,7 +59,7 @@ wire_enum! {
 const MIN_TEXT: usize = 10;
 /// Longest text of a preview, in bytes.
 const MAX_TEXT: usize = 1 << 20;
-/// Longest label of a session, in bytes.
+/// Longest label of a session, in characters.
 const MAX_SESSION: usize = 200;
 
 /// The text of a preview: 10 characters to 1 MiB. The store cannot hold a NUL character.
@@ -80,13 +83,18 @@ impl TryFrom<String> for PreviewText {
     }
 }
 
+schema_of! {
+    PreviewText, "The text; at most 1 MiB of UTF-8.", (MIN_TEXT, MAX_TEXT), schema::PLAIN,
+    "Sandworm Team uses Industroyer. Seen at hxxp://198.51.100[.]7/a"
+}
+
 impl From<PreviewText> for String {
     fn from(text: PreviewText) -> Self {
         text.0
     }
 }
 
-/// The caller's id of a session, whose previews share a batch: 1 to 200 bytes without a NUL character.
+/// The caller's id of a session, whose previews share a batch: 1 to 200 characters without a NUL character.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionLabel(String);
 
@@ -94,11 +102,18 @@ impl TryFrom<String> for SessionLabel {
     type Error = String;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
-        if !(1..=MAX_SESSION).contains(&text.len()) || text.contains('\0') {
-            return Err(format!("must have from 1 to {MAX_SESSION} bytes"));
+        if text.is_empty() || text.chars().nth(MAX_SESSION).is_some() || text.contains('\0') {
+            return Err(format!(
+                "must have from 1 to {MAX_SESSION} characters, none of them NUL"
+            ));
         }
         Ok(Self(text))
     }
+}
+
+schema_of! {
+    SessionLabel, "The caller's id of a session, whose previews share a batch.", (1, MAX_SESSION), schema::PLAIN,
+    "case-2026-014"
 }
 
 impl From<SessionLabel> for String {
@@ -151,37 +166,48 @@ pub struct Extraction {
 }
 
 /// A stored node that may be the same as a staged entity.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct DuplicateCandidate {
     pub node_id: Uuid,
     pub node_type: NodeType,
+    #[schema(example = "Sandworm Team")]
     pub name: String,
     /// 0 to 1.
+    #[schema(value_type = Confidence)]
     pub score: f32,
     #[serde(rename = "match")]
     pub matched: MatchKind,
 }
 
 /// A staged entity as the API shows it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct StagedEntity {
     pub id: Uuid,
     pub batch_id: Uuid,
     pub status: StagedStatus,
     pub node_type: NodeType,
+    #[schema(example = "Sandworm Team")]
     pub name: String,
+    #[schema(example = "")]
     pub description: String,
     pub proposed_tlp: Tlp,
+    #[schema(value_type = Confidence)]
     pub proposed_confidence: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub resolved_tlp: Option<Tlp>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub merge_target_id: Option<Uuid>,
     pub duplicate_candidates: Vec<DuplicateCandidate>,
+    /// A TLP sensitivity warning starts with `TLP sensitivity: `.
+    #[schema(example = json!([]))]
     pub warnings: Vec<String>,
+    #[schema(example = "the name of a known actor: \"Sandworm Team\"")]
     pub extraction_reasoning: String,
     /// The node it became or was merged into; set after commit.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub node_id: Option<Uuid>,
     /// Whether the marking is stated neither in the request nor in the text.
     #[serde(skip)]
@@ -203,7 +229,7 @@ impl StagedEntity {
 }
 
 /// The counters of a batch.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Summary {
     /// Entities found.
     pub total_parsed: u64,
@@ -250,24 +276,28 @@ impl Summary {
 }
 
 /// A batch of staged entities as the API shows it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct StagingBatch {
     pub id: Uuid,
     /// `open` while an entity is undecided, then `committed`.
+    #[schema(example = "open")]
     pub status: String,
     pub source_type: SourceType,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = SessionLabel, required = false)]
     pub session_id: Option<String>,
     pub ingest_mode: IngestMode,
     pub summary: Summary,
+    #[schema(example = json!([]))]
     pub warnings: Vec<String>,
     pub created_at: DateTime<Utc>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub committed_at: Option<DateTime<Utc>>,
 }
 
 /// Outcome of a commit.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct CommitResult {
     pub nodes_created: u64,
     pub nodes_updated: u64,

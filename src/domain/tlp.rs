@@ -7,6 +7,10 @@ use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use utoipa::openapi::{RefOr, Schema};
+use utoipa::{PartialSchema, ToSchema};
+
+use super::schema::{self, text_schema, white};
 
 /// A TLP marking (FIRST TLP 1.0 names, plus the service's own `AMBER+PK`), least restrictive first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -83,6 +87,23 @@ impl<'de> Deserialize<'de> for Tlp {
         let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
         text.parse().map_err(serde::de::Error::custom)
     }
+}
+
+impl PartialSchema for Tlp {
+    fn schema() -> RefOr<Schema> {
+        let names = Tlp::ALL.iter().map(|level| level.as_str());
+        schema::names(&["A TLP marking, least restrictive first."], names)
+    }
+}
+
+impl ToSchema for Tlp {}
+
+text_schema! {
+    /// A TLP marking: WHITE or CLEAR, GREEN, AMBER, AMBER+PK or AMBER+STRICT, RED; in any case, with or without `TLP:`.
+    TlpInput, (3, 1000), Some(concat!(
+        "^[", white!(), "]*(?:[Tt][Ll][Pp]:)?(?:[Ww][Hh][Ii][Tt][Ee]|[Cc][Ll][Ee][Aa][Rr]|[Gg][Rr][Ee][Ee][Nn]|",
+        r"[Aa][Mm][Bb][Ee][Rr](?:\+(?:[Pp][Kk]|[Ss][Tt][Rr][Ii][Cc][Tt]))?|[Rr][Ee][Dd])[", white!(), "]*$"
+    )), "TLP:GREEN"
 }
 
 /// The markings that a workspace's signed-in callers may see.

@@ -12,6 +12,7 @@ mod middleware;
 use middleware::head_as_get;
 pub use middleware::{even_refusals, observe};
 mod objects;
+mod openapi;
 mod problem;
 mod weight;
 

@@ -13,5 +13,7 @@ mod service;
 pub(crate) use self::core::LocalCore;
 pub use self::manager::{MemoryError, MemoryManager, Synthesized};
 pub use crate::actors::graph_store::memory::{EntityFilter, FoundNote, NotesFound};
-pub(crate) use crate::actors::telemetry_tailer::{Event, Followed, Peer, Subscription};
+pub(crate) use crate::actors::telemetry_tailer::{
+    Event, Followed, LogPage, Peer, Subscription, TelemetryEntry, TelemetryMetrics,
+};
 pub use crate::domain::memory::note::{NewNote, NoteStatus, Remembered};

@@ -28,7 +28,7 @@ const VERSIONS: &str = "SELECT id, modified, tlp_rank, feeds FROM $ids WHERE ws 
 const NO_END: &str = "an end of the relationship is not in the workspace";
 
 /// Counts of what an ingest changed.
-#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, utoipa::ToSchema)]
 pub struct IngestResult {
     pub nodes_created: u64,
     pub nodes_updated: u64,

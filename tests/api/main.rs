@@ -13,6 +13,7 @@ mod helpers;
 mod hosted;
 mod local;
 mod log_secrets;
+mod openapi;
 mod process;
 mod remote;
 mod smoke;

@@ -21,11 +21,14 @@ use crate::domain::tlp::Tlp;
 use crate::store::{ApiKeyRecord, UserChange, UserRecord, WorkspaceChange};
 
 /// A user as administrators see it.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[schema(as = User)]
 pub struct UserView {
     pub id: Uuid,
+    #[schema(example = "analyst@example.com")]
     pub email: String,
     pub role: Role,
+    #[schema(example = false)]
     pub disabled: bool,
     pub created_at: DateTime<Utc>,
 }
@@ -51,13 +54,18 @@ impl From<UserRecord> for UserView {
 }
 
 /// An API key as administrators see it: never its secret.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, utoipa::ToSchema)]
+#[schema(as = ApiKey)]
 pub struct ApiKeyView {
     pub id: Uuid,
+    #[schema(example = "collector")]
     pub name: String,
     pub scopes: Vec<Scope>,
+    /// The user who made it.
     pub owner: Uuid,
+    #[schema(required)]
     pub expires_at: Option<DateTime<Utc>>,
+    #[schema(required)]
     pub revoked_at: Option<DateTime<Utc>>,
     pub created_at: DateTime<Utc>,
 }

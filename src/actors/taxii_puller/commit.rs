@@ -30,7 +30,7 @@ pub struct CommitFeedItems {
 }
 
 /// Outcome of a commit.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, utoipa::ToSchema)]
 pub struct FeedCommit {
     #[serde(flatten)]
     pub result: IngestResult,
@@ -43,6 +43,7 @@ pub struct FeedCommit {
     /// Items of the batch that the caller may see and that are neither rejected nor committed.
     pub remaining: u64,
     /// One warning for each object that is withheld from exports.
+    #[schema(example = json!([]))]
     pub warnings: Vec<String>,
 }
 

@@ -12,6 +12,7 @@ use chrono::{DateTime, Days, NaiveDate, Utc};
 use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::mpsc;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::files::{Family, FileKey};
@@ -22,7 +23,12 @@ pub(super) const SUFFIX: &str = ".jsonl";
 const MAX_READ: u64 = 64 << 20;
 
 /// One answered query.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[schema(example = json!({
+    "event_type": "recall", "timestamp": 1_767_323_045.678, "query_id": "0197f3a05a587c118a550f6f3f4f6a10",
+    "actor": null, "caller": null, "query": "Which tools does APT28 use?", "result_count": 5, "duration_ms": 9,
+    "intent": "factual",
+}))]
 pub struct TelemetryEntry {
     /// `recall` or `synthesis`.
     pub event_type: &'static str,
@@ -30,7 +36,9 @@ pub struct TelemetryEntry {
     pub timestamp: f64,
     /// 32 hexadecimal digits.
     pub query_id: String,
+    #[schema(required)]
     pub actor: Option<String>,
+    #[schema(required)]
     pub caller: Option<String>,
     /// Empty when queries are not to be recorded.
     pub query: String,

@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use chrono::NaiveDate;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use utoipa::ToSchema;
 
 use super::files::Family;
 
@@ -16,13 +17,32 @@ const MAX_READ: u64 = 16 << 20;
 const LEVELS: [&str; 5] = ["trace", "debug", "info", "warn", "error"];
 
 /// The last lines of the log, oldest first.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, ToSchema)]
 pub struct LogPage {
+    #[schema(value_type = Vec<LogLine>)]
     pub logs: Vec<Value>,
     /// Whether there are more lines than requested, or than one request reads.
     pub truncated: bool,
+    /// Why there are no lines, such as a log that is not written to a file.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false, nullable = false, example = "No log file configured")]
     pub error: Option<&'static str>,
+}
+
+/// A line of the log; the line's other fields stand beside these.
+#[derive(ToSchema)]
+#[schema(example = json!({
+    "event": "request answered", "level": "info", "time": "2026-01-02T03:04:05.678901Z", "status": 200,
+}))]
+#[allow(dead_code, reason = "describes the lines, which hold whatever was logged")]
+pub struct LogLine {
+    /// The message.
+    event: Value,
+    /// `trace`, `debug`, `info`, `warning` or `error`.
+    #[schema(required)]
+    level: Option<String>,
+    /// As in the file (RFC 3339).
+    time: Value,
 }
 
 impl LogPage {

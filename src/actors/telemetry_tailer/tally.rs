@@ -10,6 +10,7 @@ use std::os::unix::fs::MetadataExt;
 
 use chrono::NaiveDate;
 use serde::{Deserialize, Serialize, Serializer};
+use utoipa::ToSchema;
 
 use super::files::{Family, FileKey};
 use super::lines::{Cursor, ReadLimit};
@@ -20,7 +21,11 @@ const TOP_INTENTS: usize = 10;
 const MAX_INTENTS: usize = 1000;
 
 /// Totals of today's queries; times in milliseconds.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, ToSchema)]
+#[schema(example = json!({
+    "total_queries": 4, "queries_today": 4, "recall_count": 3, "synthesis_count": 1, "syntheses_today": 1,
+    "avg_latency_ms": 12, "p50_ms": 9, "p95_ms": 31, "top_intents": {"factual": 3, "temporal": 1},
+}))]
 pub struct TelemetryMetrics {
     pub total_queries: u64,
     pub queries_today: u64,
@@ -30,8 +35,9 @@ pub struct TelemetryMetrics {
     pub avg_latency_ms: u64,
     pub p50_ms: u64,
     pub p95_ms: u64,
-    /// Most frequent first.
+    /// Number of queries of each intent, the most frequent first.
     #[serde(serialize_with = "as_object")]
+    #[schema(value_type = BTreeMap<String, u64>)]
     pub top_intents: Vec<(String, u64)>,
 }
 

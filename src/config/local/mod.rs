@@ -4,6 +4,7 @@
 //! They are kept both as a tree, which the API shows and changes, and as the typed settings made from it. A tree that
 //! does not make valid settings is never put into effect.
 
+mod describe;
 mod edit;
 mod environment;
 mod issue;
@@ -23,6 +24,7 @@ use secrecy::SecretString;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+pub use self::describe::{ChangedSettings, ShownSettings};
 pub use self::edit::{Applied, Editor};
 pub use self::issue::ConfigIssue;
 use self::pending::Waiting;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::domain::node::wire_enum;
@@ -33,7 +34,7 @@ wire_enum! {
 }
 
 /// What a pull has received so far, whatever became of it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct PullProgress {
     pub pages: u64,
     /// Objects received, with repetitions.
@@ -58,11 +59,12 @@ impl PullProgress {
 }
 
 /// A batch as the API shows it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct FeedBatch {
     pub id: Uuid,
     pub input_kind: InputKind,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub feed_source_id: Option<Uuid>,
     pub status: BatchState,
     /// Marking of objects that state none.
@@ -76,16 +78,20 @@ pub struct FeedBatch {
     #[serde(flatten)]
     pub progress: PullProgress,
     /// Objects that can't be staged, by type, with the reasons.
+    #[schema(example = json!({"report": {"count": 1, "reasons": {"type does not become a node": 1}}}))]
     pub skipped_by_type: BTreeMap<String, SkippedType>,
     /// The first hundred invalid objects.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skipped_objects: Vec<SkippedObject>,
     /// Why the pull failed.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "the collection answered 503")]
     pub error: Option<String>,
     pub created_at: DateTime<Utc>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub ended_at: Option<DateTime<Utc>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub committed_at: Option<DateTime<Utc>>,
 }

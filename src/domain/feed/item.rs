@@ -6,6 +6,7 @@ use std::str::FromStr;
 use chrono::{DateTime, Utc};
 use serde::{Serialize, Serializer};
 use sha2::{Digest, Sha256};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::domain::node::wire_enum;
@@ -31,7 +32,7 @@ wire_enum! {
 }
 
 /// Id of an item: a UUIDv8 (RFC 9562 section 5.8) of a hash of its batch and its position there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ToSchema)]
 pub struct ItemId(Uuid);
 
 /// Bytes of an id that hold the position.
@@ -88,12 +89,15 @@ impl<'de> serde::Deserialize<'de> for ItemId {
 }
 
 /// A staged object as the API shows it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct FeedItem {
     pub id: ItemId,
     pub batch_id: Uuid,
+    #[schema(example = "malware--c3f1c3f8-5a0d-4f4b-8c1a-2f5b6a7d8e9f")]
     pub stix_id: String,
+    #[schema(example = "malware")]
     pub stix_type: String,
+    #[schema(example = "Industroyer")]
     pub name: String,
     pub modified: DateTime<Utc>,
     pub change: Change,
@@ -102,16 +106,24 @@ pub struct FeedItem {
     pub proposed_tlp: Tlp,
     /// The reviewer's marking.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     pub resolved_tlp: Option<Tlp>,
     /// Ends of a relationship.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(
+        nullable = false,
+        example = "intrusion-set--1b2c3d4e-5f60-4718-92a3-b4c5d6e7f809"
+    )]
     pub source_ref: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "malware--c3f1c3f8-5a0d-4f4b-8c1a-2f5b6a7d8e9f")]
     pub target_ref: Option<String>,
     pub duplicate_candidates: Vec<DuplicateCandidate>,
+    #[schema(example = json!([]))]
     pub warnings: Vec<String>,
     /// The object, where a single item is read.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = json!({"type": "malware", "name": "Industroyer"}))]
     pub object: Option<serde_json::Map<String, serde_json::Value>>,
 }
 

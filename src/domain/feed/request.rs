@@ -3,11 +3,13 @@
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::{Feed, Redistribution};
 use crate::domain::error::DomainError;
-use crate::domain::tlp::{Clearance, Tlp};
+use crate::domain::schema::{self, at_least_one, text_schema};
+use crate::domain::tlp::{Clearance, Tlp, TlpInput};
 
 /// Longest name, and longest description, in characters.
 const MAX_NAME: usize = 200;
@@ -15,14 +17,33 @@ const MAX_DESCRIPTION: usize = 2000;
 /// Longest URL of a collection, in bytes.
 const MAX_URL: usize = 2000;
 
+text_schema! {
+    /// Name of a feed.
+    FeedName, (1, MAX_NAME), schema::LINE, "Sector feed"
+}
+
+text_schema! {
+    /// What the feed is about.
+    FeedDescription, (0, MAX_DESCRIPTION), schema::CONTROL_FREE, "Indicators of our sector's ISAC"
+}
+
 /// A feed to be registered. The marking and the redistribution state have no defaults: they are decisions.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, ToSchema)]
 pub struct NewFeed {
+    #[schema(value_type = FeedName)]
     pub name: String,
     #[serde(default)]
+    #[schema(value_type = FeedDescription)]
     pub description: String,
-    /// The collection's objects URL.
+    /// The collection's objects URL, which the operator's rules for outgoing requests must permit.
+    #[schema(
+        format = "uri",
+        max_length = 2000,
+        example = "https://taxii.example.com/api1/collections/91a7b528-80eb-42ed-a74d-c6fbd5a26116/objects/"
+    )]
     pub connector_config_ref: String,
+    /// Marking of objects that state none; the workspace must be allowed to see it.
+    #[schema(value_type = TlpInput)]
     pub default_tlp: Tlp,
     pub redistribution_state: Redistribution,
 }
@@ -59,15 +80,24 @@ impl NewFeed {
 }
 
 /// A change of a feed; what is absent stays.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, ToSchema)]
 pub struct FeedChange {
+    #[schema(value_type = Option<FeedName>)]
     pub name: Option<String>,
+    #[schema(value_type = Option<FeedDescription>)]
     pub description: Option<String>,
     pub enabled: Option<bool>,
+    #[schema(value_type = Option<TlpInput>)]
     pub default_tlp: Option<Tlp>,
     pub redistribution_state: Option<Redistribution>,
     /// Refused: the cursor belongs to the collection.
+    #[schema(schema_with = schema::null, required = false)]
     pub connector_config_ref: Option<IgnoredAny>,
+}
+
+at_least_one! {
+    /// A change of at least one field of a feed.
+    FeedChangeBody, FeedChange, ["name", "description", "enabled", "default_tlp", "redistribution_state"]
 }
 
 impl FeedChange {

@@ -2,32 +2,43 @@
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
 
+use super::bounds::{LongText, NodeName};
 use super::{IngestBody, Plan, bounds, compact, digest, or_default, with_value};
 use crate::domain::confidence::Confidence;
 use crate::domain::draft::{Drafts, EvidenceDraft, ItemDefaults, NodeDraft, identity};
 use crate::domain::error::DomainError;
 use crate::domain::naming::identity_of;
 use crate::domain::node::NodeType;
-use crate::domain::tlp::Tlp;
+use crate::domain::tlp::{Tlp, TlpInput};
 
 /// The request body of an analyst.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 pub struct AnalystEntries {
+    #[schema(min_items = 1, max_items = 10000)]
     nodes: Vec<AnalystNode>,
+    /// TLP:GREEN if absent.
+    #[schema(value_type = Option<TlpInput>)]
     default_tlp: Option<Tlp>,
+    /// 0.8 if absent.
     default_confidence: Option<Confidence>,
 }
 
-#[derive(Debug, Deserialize)]
-struct AnalystNode {
+#[derive(Debug, Deserialize, ToSchema)]
+pub struct AnalystNode {
+    #[schema(value_type = NodeName)]
     name: String,
     node_type: NodeType,
     #[serde(default, deserialize_with = "or_default")]
+    #[schema(value_type = Option<LongText>)]
     description: String,
+    #[schema(value_type = Option<TlpInput>)]
     tlp: Option<Tlp>,
     confidence: Option<Confidence>,
+    /// At most 64 KiB of JSON.
     #[serde(default)]
+    #[schema(example = json!({"sector": "energy"}))]
     properties: Map<String, Value>,
 }
 

@@ -7,12 +7,13 @@ use serde_json::{Map, Value};
 
 use crate::domain::draft::{COPIES, Drafts};
 use crate::domain::error::DomainError;
+use crate::domain::schema::{self, text_schema};
 
 /// Maximum number of entries in one request.
 const MAX_ENTRIES: usize = 10_000;
 /// Maximum length of a text field, in bytes.
 const MAX_TEXT: usize = 1 << 20;
-/// Maximum length of a node name, in bytes.
+/// Maximum length of a node name, in characters.
 const MAX_NAME: usize = 2000;
 /// Maximum length of a text repeated on every row (a source, a collector, a title), in characters.
 const MAX_SHARED: usize = 500;
@@ -28,6 +29,26 @@ const MAX_PROPERTIES: usize = 64 * 1024;
 const ROOM: usize = 36 << 20;
 const ROOM_PER_BYTE: usize = 12;
 
+text_schema! {
+    /// Name of a node; white space around it is removed.
+    NodeName, (1, MAX_NAME), schema::NOT_BLANK, "Sandworm Team"
+}
+
+text_schema! {
+    /// Name of a collector, title or source; shown on each entry.
+    SharedText, (1, MAX_SHARED), schema::NOT_BLANK, "Weekly threat report"
+}
+
+text_schema! {
+    /// At most 1 MiB of UTF-8.
+    LongText, (0, MAX_TEXT), schema::PLAIN, "Uses Industroyer against substations."
+}
+
+text_schema! {
+    /// A tag.
+    TagText, (1, MAX_TAG), schema::NOT_BLANK, "ics"
+}
+
 /// Checks the number of entries of a list.
 pub fn entries(field: &str, count: usize) -> Result<(), DomainError> {
     if (1..=MAX_ENTRIES).contains(&count) {
@@ -41,13 +62,7 @@ pub fn entries(field: &str, count: usize) -> Result<(), DomainError> {
 
 /// Checks the name of a node.
 pub fn name(field: &str, value: &str) -> Result<(), DomainError> {
-    if value.trim().is_empty() || value.len() > MAX_NAME {
-        return Err(DomainError::invalid(
-            field,
-            format!("must have from 1 to {MAX_NAME} bytes"),
-        ));
-    }
-    text(field, value)
+    characters(field, value, MAX_NAME)
 }
 
 /// Checks a text that is repeated on every row.

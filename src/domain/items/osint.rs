@@ -3,35 +3,48 @@
 use chrono::{DateTime, Utc};
 use serde::Deserialize;
 use serde_json::json;
+use utoipa::ToSchema;
 
+use super::bounds::{LongText, NodeName, SharedText, TagText};
 use super::{IngestBody, Plan, bounds, compact, digest, or_default, present, with_value};
 use crate::domain::confidence::Confidence;
 use crate::domain::draft::{Drafts, EvidenceDraft, ItemDefaults, NodeDraft, identity};
 use crate::domain::error::DomainError;
 use crate::domain::naming::identity_of;
 use crate::domain::node::NodeType;
-use crate::domain::tlp::Tlp;
+use crate::domain::tlp::{Tlp, TlpInput};
 
 /// The request body of a collector.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 pub struct OsintItems {
+    #[schema(value_type = SharedText)]
     collector: String,
+    #[schema(min_items = 1, max_items = 10000)]
     items: Vec<OsintItem>,
+    /// TLP:AMBER if absent.
+    #[schema(value_type = Option<TlpInput>)]
     default_tlp: Option<Tlp>,
+    /// 0.5 if absent.
     default_confidence: Option<Confidence>,
 }
 
-#[derive(Debug, Clone, Deserialize)]
-struct OsintItem {
+#[derive(Debug, Clone, Deserialize, ToSchema)]
+pub struct OsintItem {
+    #[schema(value_type = NodeName)]
     title: String,
     #[serde(default, deserialize_with = "or_default")]
+    #[schema(value_type = Option<LongText>)]
     description: String,
+    #[schema(value_type = Option<LongText>, example = "https://news.example.com/2026/01/industroyer")]
     url: Option<String>,
+    /// Inferred from the words of title and description if absent.
     #[serde(rename = "type")]
     node_type: Option<NodeType>,
+    #[schema(value_type = Option<TlpInput>)]
     tlp: Option<Tlp>,
     confidence: Option<Confidence>,
     #[serde(default)]
+    #[schema(value_type = Vec<TagText>, max_items = 100)]
     tags: Vec<String>,
     published: Option<DateTime<Utc>>,
 }

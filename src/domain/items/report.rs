@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use utoipa::ToSchema;
 
+use super::bounds::{LongText, NodeName, SharedText};
 use super::{IngestBody, Plan, bounds, compact, digest, or_default, present, with_value};
 use crate::domain::confidence::Confidence;
 use crate::domain::draft::{Drafts, EdgeDraft, EvidenceDraft, ItemDefaults, NodeDraft, identity};
@@ -10,28 +12,40 @@ use crate::domain::error::DomainError;
 use crate::domain::extraction::{Extractor, canonical_name, stated_relations};
 use crate::domain::naming::identity_of;
 use crate::domain::node::NodeType;
-use crate::domain::tlp::Tlp;
+use crate::domain::tlp::{Tlp, TlpInput};
 
 /// A report as sent; its JSON is the stored original.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
 pub struct Report {
+    #[schema(value_type = SharedText)]
     title: String,
+    /// The title if absent or blank.
+    #[schema(max_length = 500, pattern = r"^[^\x00]*$", example = "Incident response team")]
     source_name: Option<String>,
+    #[schema(min_items = 1, max_items = 10000)]
     content_blocks: Vec<ReportBlock>,
+    /// TLP:GREEN if absent.
     #[serde(skip_serializing)]
+    #[schema(value_type = Option<TlpInput>)]
     default_tlp: Option<Tlp>,
+    /// 0.6 if absent.
     #[serde(skip_serializing)]
     default_confidence: Option<Confidence>,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-struct ReportBlock {
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct ReportBlock {
+    #[schema(value_type = NodeName)]
     entity_name: String,
     node_type: NodeType,
     #[serde(default, deserialize_with = "or_default")]
+    #[schema(value_type = Option<LongText>)]
     description: String,
+    #[schema(value_type = Option<TlpInput>)]
     tlp: Option<Tlp>,
+    #[schema(value_type = Option<LongText>, example = "https://reports.example.com/industroyer")]
     source_url: Option<String>,
+    #[schema(value_type = Option<LongText>)]
     excerpt: Option<String>,
     confidence: Option<Confidence>,
 }

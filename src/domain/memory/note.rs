@@ -1,6 +1,8 @@
 //! A note: a remembered text with its metadata.
 
 use chrono::{DateTime, Utc};
+use serde::Serialize;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 /// Default domain of a note.
@@ -48,7 +50,8 @@ pub struct NewNote {
 }
 
 /// Outcome of remembering a note.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
 pub enum NoteStatus {
     Created,
     /// The same text is already stored; the returned id is that note's.

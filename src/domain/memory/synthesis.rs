@@ -4,6 +4,7 @@
 //! list entry names the note that supports it. The answers themselves are generated in [`crate::llm`].
 
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::domain::node::wire_enum;
 
@@ -21,40 +22,44 @@ wire_enum! {
 }
 
 /// An answer made from notes.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Answer {
     pub answer: String,
     /// 0 to 1; 0 when there is no answer.
+    #[schema(minimum = 0, maximum = 1)]
     pub confidence: f64,
     /// Each source supports the answer with words quoted from the note.
     pub sources: Vec<Citation>,
     /// Only in a brief.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
     pub key_points: Vec<KeyPoint>,
     /// Only in a timeline, oldest first where dates are known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
     pub timeline: Vec<Event>,
     /// Only in a relationship map.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
     pub relationships: Vec<Relationship>,
 }
 
 /// A cited note and the relevant words of it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Citation {
     pub note_id: String,
     pub quote: String,
 }
 
 /// One point of a brief.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct KeyPoint {
     pub point: String,
     pub note_id: String,
 }
 
 /// One event of a timeline.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Event {
     /// As written in the note, or the day on which the note was created.
     pub date: String,
@@ -63,7 +68,7 @@ pub struct Event {
 }
 
 /// A relationship stated by a note that contains both ends.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Relationship {
     pub source: String,
     pub relationship: String,

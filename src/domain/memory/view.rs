@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 /// Node type of notes in the graph.
@@ -13,21 +14,32 @@ pub const MENTIONS: &str = "mentions";
 pub const SUPERSEDES: &str = "supersedes";
 
 /// A node of the graph: a note or an entity.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[schema(example = json!({
+    "id": "4c3f1a0e-66d1-5a0c-8a43-0b1c2d3e4f50", "label": "apt28", "type": "actor", "tier": "b",
+    "aliases": ["fancy-bear"], "confidence": 1.0, "created_at": "2026-01-02T03:04:05.678901Z",
+}))]
 pub struct GraphNode {
     pub id: String,
     pub label: String,
     #[serde(rename = "type")]
     pub node_type: String,
+    #[schema(required)]
     pub tier: Option<String>,
     pub aliases: Vec<String>,
     /// 0 to 1.
+    #[schema(minimum = 0, maximum = 1)]
     pub confidence: f64,
     pub created_at: DateTime<Utc>,
 }
 
 /// An edge of the graph.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[schema(example = json!({
+    "id": "8f0e2b6a-1d47-5c7e-9a51-5d6c7b8a9f01", "source": "0197f3a0-5a58-7c11-8a55-0f6f3f4f6a10",
+    "target": "4c3f1a0e-66d1-5a0c-8a43-0b1c2d3e4f50", "relationship": "mentions",
+    "created_at": "2026-01-02T03:04:05.678901Z",
+}))]
 pub struct GraphEdge {
     pub id: Uuid,
     pub source: String,
@@ -37,7 +49,12 @@ pub struct GraphEdge {
 }
 
 /// One entity of the entity index.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[schema(example = json!({
+    "id": "4c3f1a0e-66d1-5a0c-8a43-0b1c2d3e4f50", "name": "apt28", "type": "actor", "aliases": ["fancy-bear"],
+    "confidence": 1.0, "connected_count": 3, "entity_type": "actor", "entity_value": "apt28", "note_count": 2,
+    "tier": "b",
+}))]
 pub struct EntityView {
     pub id: String,
     pub name: String,
@@ -45,6 +62,7 @@ pub struct EntityView {
     pub node_type: String,
     pub aliases: Vec<String>,
     /// 0 to 1.
+    #[schema(minimum = 0, maximum = 1)]
     pub confidence: f64,
     /// Number of edges that start or end here.
     pub connected_count: usize,
@@ -53,6 +71,7 @@ pub struct EntityView {
     /// Number of notes that mention it, not counting superseded ones.
     pub note_count: usize,
     /// The best tier of those notes.
+    #[schema(required)]
     pub tier: Option<String>,
 }
 
@@ -74,7 +93,7 @@ pub struct Page {
 }
 
 /// Number of entities of one type, and of their mentions.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct TypeCount {
     pub unique_entities: usize,
     /// Number of mentions by notes.

@@ -7,12 +7,13 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use utoipa::ToSchema;
 
 use super::ingest::Defaults;
 use super::objects::{self, Objects};
 use crate::domain::confidence::Confidence;
 use crate::domain::error::DomainError;
-use crate::domain::tlp::{Tlp, UnknownTlp};
+use crate::domain::tlp::{Tlp, TlpInput, UnknownTlp};
 
 pub const DEFAULT_CONFIDENCE: f64 = 0.7;
 
@@ -33,6 +34,53 @@ struct Bundle<'a> {
     #[serde(borrow)]
     objects: Option<&'a RawValue>,
 }
+
+/// A bundle with defaults, or a bare array of STIX objects.
+#[derive(Deserialize, ToSchema)]
+#[serde(untagged)]
+pub enum StixIngest {
+    Bundle(StixRequest),
+    Objects(StixObjects),
+}
+
+/// A bundle with defaults for what its objects don't state.
+#[derive(Deserialize, ToSchema)]
+#[expect(dead_code, reason = "stands for a schema")]
+pub struct StixRequest {
+    bundle: StixInput,
+    /// TLP:GREEN if absent.
+    #[schema(value_type = Option<TlpInput>)]
+    default_tlp: Option<Tlp>,
+    /// 0.7 if absent.
+    default_confidence: Option<Confidence>,
+}
+
+/// A STIX 2.1 bundle, or a bare array of STIX objects.
+#[derive(Deserialize, ToSchema)]
+#[serde(untagged)]
+pub enum StixInput {
+    Bundle(StixBundle),
+    Objects(StixObjects),
+}
+
+/// A STIX 2.1 bundle. Its other fields are ignored.
+#[derive(Deserialize, ToSchema)]
+#[expect(dead_code, reason = "stands for a schema")]
+pub struct StixBundle {
+    #[schema(pattern = "^bundle$", example = "bundle")]
+    r#type: String,
+    objects: Option<StixObjects>,
+}
+
+/// STIX 2.1 objects. One that breaks a rule is skipped, and its reason is in the answer.
+#[derive(Deserialize, ToSchema)]
+#[expect(dead_code, reason = "stands for a schema")]
+#[schema(example = json!([{
+    "type": "malware", "spec_version": "2.1", "id": "malware--c3f1c3f8-5a0d-4f4b-8c1a-2f5b6a7d8e9f",
+    "created": "2024-01-01T00:00:00.000Z", "modified": "2024-01-01T00:00:00.000Z",
+    "name": "Industroyer", "is_family": true
+}]))]
+pub struct StixObjects(Vec<Value>);
 
 /// Reads the objects and defaults of a request body. Objects are parsed only when needed, one at a time.
 ///

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::marking;
@@ -55,6 +56,28 @@ impl ExportParts {
             .chain(&self.relationships)
             .chain(&self.supporting)
     }
+}
+
+/// The text that an export answers with; only for the API description, as a bundle is never parsed again.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "stands for a schema")]
+pub struct ExportedBundle {
+    #[schema(pattern = "^bundle$", example = "bundle")]
+    r#type: String,
+    #[schema(
+        pattern = "^bundle--",
+        example = "bundle--6f1c0a52-7d6e-4a8e-9c53-0b1f2d3e4a5b"
+    )]
+    id: String,
+    #[schema(pattern = "^2\\.1$", example = "2.1")]
+    spec_version: String,
+    /// STIX 2.1 objects, with everything that they refer to.
+    #[schema(min_items = 1, example = json!([{
+        "type": "tool", "spec_version": "2.1", "id": "tool--c3f1c3f8-5a0d-4f4b-8c1a-2f5b6a7d8e9f",
+        "created": "2024-01-01T00:00:00.000Z", "modified": "2024-01-01T00:00:00.000Z", "name": "Mimikatz",
+        "confidence": 70, "object_marking_refs": ["marking-definition--613f2e26-407d-48c7-9eca-b8e91df99dc9"]
+    }]))]
+    objects: Vec<Map<String, Value>>,
 }
 
 /// Builds and validates the bundle.

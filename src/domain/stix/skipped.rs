@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 /// Maximum number of skipped objects listed individually.
 const MAX_LISTED: usize = 100;
@@ -14,16 +15,20 @@ const MAX_TEXT: usize = 200;
 const OTHER: &str = "other";
 
 /// Skipped objects of one type, with reasons.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SkippedType {
+    #[schema(example = 1)]
     pub count: u64,
+    #[schema(example = json!({"type does not become a node": 1}))]
     pub reasons: BTreeMap<String, u64>,
 }
 
 /// A skipped object of a supported type.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SkippedObject {
+    #[schema(example = "indicator--3f0a7b52-6c1d-4e8e-9b0f-7a4d2c5e1f60")]
     pub id: String,
+    #[schema(example = "pattern: is required")]
     pub reason: String,
 }
 

@@ -4,6 +4,7 @@ use actix_web::{HttpResponse, web};
 use chrono::{DateTime, Utc};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::error::HostedError;
 use super::guard::{Admin, Guarded};
@@ -12,82 +13,106 @@ use crate::actors::identity::{
     ApiKeyView, ChangeUser, ChangeWorkspace, CreateApiKey, CreateUser, CreateWorkspace, ListApiKeys,
     ListUsers, RevokeApiKey, UserView,
 };
-use crate::domain::permission::{Role, Scope, Tier};
-use crate::domain::principal::Workspace;
-use crate::domain::tlp::Tlp;
+use crate::auth::password::NewPassword;
+use crate::domain::email::Email;
+use crate::domain::label::Label;
+use crate::domain::permission::{Role, Scope, Scopes, Tier};
+use crate::domain::principal::{Features, Workspace};
+use crate::domain::tlp::{Tlp, TlpInput};
 use crate::http::AppState;
 use crate::http::body;
 use crate::store::WorkspaceChange;
 
 const BODY_LIMIT: usize = 64 * 1024;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
+#[schema(as = NewUser)]
 struct NewUserBody {
+    #[schema(value_type = Email)]
     email: String,
+    #[schema(value_type = NewPassword)]
     password: SecretString,
     role: Role,
 }
 
-#[derive(Deserialize)]
+/// A change of a user; what is absent stays.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = UserChange)]
 struct ChangeUserBody {
+    #[schema(value_type = Option<NewPassword>)]
     password: Option<SecretString>,
     role: Option<Role>,
     disabled: Option<bool>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
+#[schema(as = NewApiKey)]
 struct NewKeyBody {
+    #[schema(value_type = Label)]
     name: String,
+    #[schema(value_type = Scopes)]
     scopes: Vec<Scope>,
+    /// A time in the future.
+    #[schema(example = "2099-12-31T23:59:59Z")]
     expires_at: Option<DateTime<Utc>>,
 }
 
-#[derive(Deserialize)]
+/// A change of the settings; what is absent stays.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = WorkspaceChange)]
 struct ChangeWorkspaceBody {
+    #[schema(value_type = Option<TlpInput>)]
     tlp_ceiling: Option<Tlp>,
     elevated_clearance: Option<bool>,
     red_export_grant: Option<bool>,
     tier: Option<Tier>,
+    #[schema(value_type = Option<Features>)]
     features: Option<Vec<String>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
+#[schema(as = NewWorkspace)]
 struct NewWorkspaceBody {
+    #[schema(value_type = Label)]
     name: String,
+    #[schema(value_type = Email)]
     admin_email: String,
+    #[schema(value_type = NewPassword)]
     admin_password: SecretString,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct NewKeyAnswer {
+    /// The key itself; it is shown only here.
+    #[schema(pattern = "^tm_", example = "tm_3q2-7wEBAgMEBQYHCAkKCwwNDg8QERITFBUWFxgZGhs")]
     key: String,
     #[serde(flatten)]
     view: ApiKeyView,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct UserAnswer {
     user: UserView,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct UsersAnswer {
     users: Vec<UserView>,
     count: usize,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct KeysAnswer {
     api_keys: Vec<ApiKeyView>,
     count: usize,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct WorkspaceAnswer {
     workspace: Workspace,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct NewWorkspaceAnswer {
     workspace: Workspace,
     admin: UserView,
@@ -114,6 +139,26 @@ pub(super) fn configure(cfg: &mut web::ServiceConfig) {
     cfg.service(resource("/api/admin/workspaces").route(web::post().to(create_workspace)));
 }
 
+/// Operations of this file, for the API description.
+#[derive(utoipa::OpenApi)]
+#[openapi(paths(
+    list_users,
+    create_user,
+    change_user,
+    list_keys,
+    create_key,
+    revoke_key,
+    read_workspace,
+    change_workspace,
+    create_workspace
+))]
+pub(super) struct Docs;
+
+/// All users of the workspace.
+#[utoipa::path(
+    get, path = "/api/admin/users", tag = "Administration", security(("bearer" = [])),
+    responses((status = 200, description = "The users.", body = UsersAnswer))
+)]
 async fn list_users(caller: Guarded<Admin>, state: web::Data<AppState>) -> Result<HttpResponse, HostedError> {
     let users = state.identity.call(ListUsers { by: caller.by }).await?;
     Ok(HttpResponse::Ok().json(UsersAnswer {
@@ -122,6 +167,14 @@ async fn list_users(caller: Guarded<Admin>, state: web::Data<AppState>) -> Resul
     }))
 }
 
+/// Creates a user.
+#[utoipa::path(
+    post, path = "/api/admin/users", tag = "Administration", security(("bearer" = [])), request_body = NewUserBody,
+    responses(
+        (status = 201, description = "The user.", body = UserAnswer),
+        (status = 409, description = "The workspace has a user with this address."),
+    )
+)]
 async fn create_user(
     caller: Guarded<Admin>,
     state: web::Data<AppState>,
@@ -138,6 +191,17 @@ async fn create_user(
     Ok(HttpResponse::Created().json(UserAnswer { user }))
 }
 
+/// Changes a user.
+///
+/// A new password, and disabling, end the sessions of the user. Administrators can neither disable nor demote themselves.
+#[utoipa::path(
+    patch, path = "/api/admin/users/{id}", tag = "Administration", security(("bearer" = [])), request_body = ChangeUserBody,
+    params(("id" = Uuid, Path, description = "Id of the user.")),
+    responses(
+        (status = 200, description = "The user.", body = UserAnswer),
+        (status = 409, description = "Administrators can neither disable nor demote themselves."),
+    )
+)]
 async fn change_user(
     caller: Guarded<Admin>,
     state: web::Data<AppState>,
@@ -157,6 +221,11 @@ async fn change_user(
     Ok(HttpResponse::Ok().json(UserAnswer { user }))
 }
 
+/// All API keys of the workspace, without their secrets.
+#[utoipa::path(
+    get, path = "/api/admin/api-keys", tag = "Administration", security(("bearer" = [])),
+    responses((status = 200, description = "The keys, revoked and expired ones included.", body = KeysAnswer))
+)]
 async fn list_keys(caller: Guarded<Admin>, state: web::Data<AppState>) -> Result<HttpResponse, HostedError> {
     let api_keys = state.identity.call(ListApiKeys { by: caller.by }).await?;
     Ok(HttpResponse::Ok().json(KeysAnswer {
@@ -165,6 +234,11 @@ async fn list_keys(caller: Guarded<Admin>, state: web::Data<AppState>) -> Result
     }))
 }
 
+/// Creates an API key.
+#[utoipa::path(
+    post, path = "/api/admin/api-keys", tag = "Administration", security(("bearer" = [])), request_body = NewKeyBody,
+    responses((status = 201, description = "The key with its secret.", body = NewKeyAnswer))
+)]
 async fn create_key(
     caller: Guarded<Admin>,
     state: web::Data<AppState>,
@@ -182,6 +256,12 @@ async fn create_key(
     Ok(HttpResponse::Created().json(NewKeyAnswer { key, view: made.view }))
 }
 
+/// Revokes an API key, at once and for good.
+#[utoipa::path(
+    delete, path = "/api/admin/api-keys/{id}", tag = "Administration", security(("bearer" = [])),
+    params(("id" = Uuid, Path, description = "Id of the key.")),
+    responses((status = 204, description = "The key is revoked."))
+)]
 async fn revoke_key(
     caller: Guarded<Admin>,
     state: web::Data<AppState>,
@@ -192,12 +272,22 @@ async fn revoke_key(
     Ok(HttpResponse::NoContent().finish())
 }
 
+/// The settings of the workspace.
+#[utoipa::path(
+    get, path = "/api/admin/workspace", tag = "Administration", security(("bearer" = [])),
+    responses((status = 200, description = "The settings.", body = WorkspaceAnswer))
+)]
 async fn read_workspace(caller: Guarded<Admin>) -> HttpResponse {
     HttpResponse::Ok().json(WorkspaceAnswer {
         workspace: caller.by.workspace,
     })
 }
 
+/// Changes the settings of the workspace.
+#[utoipa::path(
+    patch, path = "/api/admin/workspace", tag = "Administration", security(("bearer" = [])), request_body = ChangeWorkspaceBody,
+    responses((status = 200, description = "The settings.", body = WorkspaceAnswer))
+)]
 async fn change_workspace(
     caller: Guarded<Admin>,
     state: web::Data<AppState>,
@@ -216,6 +306,13 @@ async fn change_workspace(
     Ok(HttpResponse::Ok().json(WorkspaceAnswer { workspace }))
 }
 
+/// Creates a workspace with its first administrator.
+///
+/// Only administrators of the operator's workspace may do this.
+#[utoipa::path(
+    post, path = "/api/admin/workspaces", tag = "Administration", security(("bearer" = [])), request_body = NewWorkspaceBody,
+    responses((status = 201, description = "The workspace and its administrator.", body = NewWorkspaceAnswer))
+)]
 async fn create_workspace(
     caller: Guarded<Admin>,
     state: web::Data<AppState>,

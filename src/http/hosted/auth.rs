@@ -3,6 +3,7 @@
 use actix_web::{HttpMessage, HttpRequest, HttpResponse, web};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::error::HostedError;
@@ -10,7 +11,7 @@ use super::guard::{Guarded, SignedInOnly};
 use super::{media_type, resource};
 use crate::actors::identity::{Attempted, Login, SignedIn};
 use crate::auth::token;
-use crate::domain::permission::{Role, Scope, Tier};
+use crate::domain::permission::{Role, Scope, Scopes, Tier};
 use crate::domain::principal::{Credential, Workspace};
 use crate::http::AppState;
 use crate::http::body;
@@ -19,32 +20,46 @@ use crate::http::client_ip::client_ip;
 /// Sign-in bodies are small; larger ones are refused unread.
 const BODY_LIMIT: usize = 16 * 1024;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
+#[schema(as = Login)]
 struct LoginBody {
+    #[schema(example = "analyst@example.com")]
     email: String,
+    #[schema(value_type = String, example = "correct horse battery staple")]
     password: SecretString,
+    /// Name or id; needed only if address and password fit several workspaces.
+    #[schema(example = "Operator")]
     workspace: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct LoginAnswer {
+    /// A JWT (RFC 7519), for `Authorization: Bearer`.
+    #[schema(example = "eyJ0eXAiOiJKV1QiLCJhbGciOiJIUzI1NiJ9.e30.c2ln")]
     access_token: String,
+    #[schema(example = "Bearer")]
     token_type: &'static str,
+    /// Seconds.
+    #[schema(example = 86400)]
     expires_in: i64,
     user: UserAnswer,
     workspace: WorkspaceAnswer,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = SignedInUser)]
 struct UserAnswer {
     id: Uuid,
+    #[schema(example = "analyst@example.com")]
     email: String,
     role: Role,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = SignedInWorkspace)]
 struct WorkspaceAnswer {
     id: Uuid,
+    #[schema(example = "Operator")]
     name: String,
     tier: Tier,
 }
@@ -76,18 +91,24 @@ impl From<SignedIn> for LoginAnswer {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct MeAnswer {
+    /// Set if the credential is a token.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     user: Option<UserAnswer>,
+    /// Set if the credential is an API key.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     api_key: Option<ApiKeyAnswer>,
     workspace: WorkspaceAnswer,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = CallingKey)]
 struct ApiKeyAnswer {
     id: Uuid,
+    #[schema(value_type = Scopes)]
     scopes: Vec<Scope>,
 }
 
@@ -96,7 +117,20 @@ pub(super) fn configure(cfg: &mut web::ServiceConfig) {
     cfg.service(resource("/api/auth/me").route(web::get().to(me)));
 }
 
+/// Operations of this file, for the API description.
+#[derive(utoipa::OpenApi)]
+#[openapi(paths(login, me))]
+pub(super) struct Docs;
+
 /// Exchanges an e-mail address and password for a token.
+#[utoipa::path(
+    post, path = "/api/auth/login", tag = "Sign-in", security(()), request_body = LoginBody,
+    responses(
+        (status = 200, description = "A token of the workspace, valid for 24 hours.", body = LoginAnswer),
+        (status = 401, description = "No account has this address and password."),
+        (status = 429, description = "Too many failed attempts for this account from this address."),
+    )
+)]
 async fn login(
     request: HttpRequest,
     state: web::Data<AppState>,
@@ -117,6 +151,10 @@ async fn login(
 }
 
 /// The authenticated caller.
+#[utoipa::path(
+    get, path = "/api/auth/me", tag = "Sign-in",
+    responses((status = 200, description = "The user or API key, and its workspace.", body = MeAnswer))
+)]
 async fn me(caller: Guarded<SignedInOnly>) -> HttpResponse {
     let by = caller.by;
     let (user, api_key) = match by.credential {

@@ -6,6 +6,7 @@ use std::time::Instant;
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::error::HostedError;
@@ -14,39 +15,59 @@ use super::query::Params;
 use super::recall::{DEFAULT_LIMIT, MAX_LIMIT, exported};
 use super::resource;
 use crate::actors::graph_store::{DemoExport, DemoQuestion, DemoRecall, Visit};
+use crate::domain::confidence::Confidence;
+use crate::domain::demo::MAX_QUERY;
 use crate::domain::node::{KgNode, NodeType};
+use crate::domain::schema::{self, text_schema};
 use crate::domain::session::{ScoredNode, Visible};
+use crate::domain::stix::export::ExportedBundle;
 use crate::domain::tlp::Tlp;
 use crate::http::{AppState, body};
 
 /// Largest body, in bytes: 300 characters fit however they are escaped.
 const BODY_LIMIT: usize = 16 * 1024;
 
-#[derive(Deserialize)]
+text_schema! {
+    /// A question without personal data; white space around it is removed.
+    DemoText, (1, MAX_QUERY), schema::NOT_BLANK, "ransomware"
+}
+
+#[derive(Deserialize, ToSchema)]
 struct RecallBody {
+    #[schema(value_type = DemoText, inline)]
     query: String,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct RecallAnswer {
     results: Vec<DemoResult>,
     /// Whether the demo data is loaded.
+    #[schema(example = true)]
     seeded: bool,
+    #[schema(example = "ransomware")]
     query: String,
+    #[schema(example = 1)]
     result_count: usize,
+    /// Time that the search took, in milliseconds.
+    #[schema(example = 4)]
     latency_ms: u64,
 }
 
 /// A result of the demo: what a node shows to the public.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct DemoResult {
     id: Uuid,
     node_type: NodeType,
+    #[schema(example = "Clop")]
     name: String,
+    #[schema(example = "Ransomware of a group that exploits file-transfer products.")]
     description: String,
+    #[schema(example = "Public demo")]
     source: String,
     tlp: Tlp,
+    #[schema(value_type = Confidence)]
     confidence: f64,
+    #[schema(example = json!({"aliases": ["Cl0p"]}))]
     properties: Map<String, Value>,
     linked_evidence_ids: Vec<Uuid>,
 }
@@ -90,7 +111,21 @@ pub(super) fn configure(cfg: &mut web::ServiceConfig) {
     cfg.service(resource("/api/public/demo-export.stix").route(web::get().to(export)));
 }
 
+/// Operations of this file, for the API description.
+#[derive(utoipa::OpenApi)]
+#[openapi(paths(recall, export))]
+pub(super) struct Docs;
+
 /// Searches the demo workspace by keyword.
+#[utoipa::path(
+    post, path = "/api/public/demo-recall", operation_id = "demo_recall", tag = "Public demo", security(()),
+    request_body = RecallBody,
+    responses(
+        (status = 200, description = "The results, best first.", body = RecallAnswer),
+        (status = 400, description = "The question breaks a rule, or contains personal data."),
+        (status = 429, description = "More than 10 requests of this address within an hour, or 200 within a day."),
+    )
+)]
 async fn recall(
     visitor: Public<DemoLimits>,
     state: web::Data<AppState>,
@@ -112,6 +147,20 @@ async fn recall(
 }
 
 /// Exports what a search of the demo workspace finds as a STIX bundle.
+#[utoipa::path(
+    get, path = "/api/public/demo-export.stix", operation_id = "demo_export", tag = "Public demo", security(()),
+    params(
+        ("q" = inline(DemoText), Query, description = "The question, or words of it."),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Most results; 20 if absent."),
+    ),
+    responses(
+        (status = 200, description = "A valid STIX 2.1 bundle.", body = ExportedBundle, content_type = "application/stix+json;version=2.1"),
+        (status = 400, description = "The question breaks a rule, or contains personal data."),
+        (status = 404, description = "Nothing was found."),
+        (status = 422, description = "The bundle would not be valid STIX 2.1."),
+        (status = 429, description = "More than 10 requests of this address within an hour, or 200 within a day."),
+    )
+)]
 async fn export(
     visitor: Public<DemoLimits>,
     state: web::Data<AppState>,

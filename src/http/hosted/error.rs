@@ -20,10 +20,14 @@ pub(super) fn batch_path(batch: Uuid) -> String {
 }
 
 /// Body of every non-2xx response.
-#[derive(Serialize)]
-struct ErrorBody {
+#[derive(Serialize, utoipa::ToSchema)]
+#[schema(as = Error)]
+pub(super) struct ErrorBody {
+    /// What is wrong; for an invalid field, its path and the rule that it breaks.
+    #[schema(example = "the request failed unexpectedly")]
     error: String,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     details: Option<String>,
 }
 

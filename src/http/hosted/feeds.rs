@@ -5,6 +5,7 @@ use std::time::Duration;
 use actix_web::http::header::LOCATION;
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::error::{HostedError, batch_path};
@@ -17,11 +18,14 @@ use crate::actors::taxii_puller::{
 };
 use crate::clock;
 use crate::domain::error::DomainError;
-use crate::domain::feed::{Feed, FeedBatch, FeedChange, FeedItem, InputKind, ItemId, ItemStatus, NewFeed};
+use crate::domain::feed::{
+    BatchState, Feed, FeedBatch, FeedChange, FeedChangeBody, FeedItem, InputKind, ItemId, ItemStatus, NewFeed,
+};
 use crate::domain::principal::Principal;
-use crate::domain::stix::bundle;
+use crate::domain::schema::at_least_one;
+use crate::domain::stix::bundle::{self, StixInput};
 use crate::domain::stix::objects::Objects;
-use crate::domain::tlp::Tlp;
+use crate::domain::tlp::{Tlp, TlpInput};
 use crate::http::{AppState, body, weight};
 use crate::store::ItemDecision;
 
@@ -33,12 +37,44 @@ const COMMIT: usize = 1 << 20;
 const ITEMS: u32 = 100;
 const MAX_PAGE: u32 = 1000;
 const BATCHES: u32 = 50;
+/// Largest offset: the engine skips the preceding rows one by one.
+const MAX_OFFSET: u32 = 1_000_000;
 
 #[derive(Deserialize)]
 struct BatchBody {
     input_kind: InputKind,
     feed_source_id: Option<Uuid>,
     default_tlp: Option<Tlp>,
+}
+
+/// A request for a batch: a pull of a feed, or an uploaded bundle.
+#[derive(Deserialize, ToSchema)]
+#[expect(dead_code, reason = "stands for a schema: objects are not parsed at once")]
+#[schema(as = NewBatch)]
+#[serde(untagged)]
+enum BatchSchema {
+    Pull(Pull),
+    Upload(Upload),
+}
+
+#[derive(Deserialize, ToSchema)]
+#[expect(dead_code, reason = "stands for a schema")]
+struct Pull {
+    #[schema(pattern = "^taxii_2_1_pull$", example = "taxii_2_1_pull")]
+    input_kind: String,
+    feed_source_id: Uuid,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[expect(dead_code, reason = "stands for a schema")]
+struct Upload {
+    #[schema(pattern = "^stix_bundle$", example = "stix_bundle")]
+    input_kind: String,
+    /// A feed whose default marking and redistribution state apply.
+    feed_source_id: Option<Uuid>,
+    #[schema(value_type = Option<TlpInput>)]
+    default_tlp: Option<Tlp>,
+    bundle: StixInput,
 }
 
 /// A request for a batch.
@@ -52,49 +88,65 @@ enum NewBatch {
     },
 }
 
-#[derive(Deserialize)]
+/// A decision on an item; `committed` is for commits alone.
+#[derive(Deserialize, ToSchema)]
+#[schema(as = ItemDecisionFields)]
 struct DecisionBody {
+    #[schema(value_type = Option<String>, pattern = "^(?:pending|accepted|rejected)$", example = "accepted")]
     status: Option<ItemStatus>,
+    /// The reviewer's marking; the workspace must be allowed to see it.
+    #[schema(value_type = Option<TlpInput>)]
     resolved_tlp: Option<Tlp>,
 }
 
-#[derive(Deserialize)]
+at_least_one! {
+    /// A decision on an item: a status, a marking, or both.
+    ItemDecisionBody, DecisionBody, ["status", "resolved_tlp"]
+}
+
+#[derive(Deserialize, ToSchema)]
+#[schema(as = FeedCommit)]
 struct CommitBody {
+    /// All accepted items if absent.
+    #[schema(min_items = 1, max_items = 10000)]
     item_ids: Option<Vec<ItemId>>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct FeedAnswer {
     feed: Feed,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct FeedsAnswer {
     feeds: Vec<Feed>,
     count: usize,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = FeedBatchAnswer)]
 struct BatchAnswer {
     batch: FeedBatch,
     items: Vec<FeedItem>,
     /// Value of `after` for the next page of items.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
     next: Option<ItemId>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct BatchesAnswer {
     batches: Vec<FeedBatch>,
     count: usize,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct ItemAnswer {
     item: FeedItem,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = FeedCommitAnswer)]
 struct CommitAnswer {
     success: bool,
     results: FeedCommit,
@@ -118,7 +170,18 @@ pub(super) fn configure(cfg: &mut web::ServiceConfig) {
     cfg.service(item_path.route(web::get().to(item)).route(web::post().to(decide)));
 }
 
+/// Operations of this file, for the API description.
+#[derive(utoipa::OpenApi)]
+#[openapi(paths(
+    register, feeds_of, feed, change, start, list, batch, resume, item, decide, commit
+))]
+pub(super) struct Docs;
+
 /// Registers a feed.
+#[utoipa::path(
+    post, path = "/api/threat-intel/feeds", operation_id = "register_feed", tag = "Threat feeds", request_body = NewFeed,
+    responses((status = 201, description = "The feed.", body = FeedAnswer))
+)]
 async fn register(
     caller: Guarded<RecallWrite>,
     state: web::Data<AppState>,
@@ -130,6 +193,10 @@ async fn register(
 }
 
 /// All feeds of the workspace.
+#[utoipa::path(
+    get, path = "/api/threat-intel/feeds", operation_id = "list_feeds", tag = "Threat feeds",
+    responses((status = 200, description = "The feeds.", body = FeedsAnswer))
+)]
 async fn feeds_of(
     caller: Guarded<RecallWrite>,
     state: web::Data<AppState>,
@@ -140,6 +207,11 @@ async fn feeds_of(
 }
 
 /// One feed.
+#[utoipa::path(
+    get, path = "/api/threat-intel/feeds/{id}", operation_id = "read_feed", tag = "Threat feeds",
+    params(("id" = Uuid, Path, description = "Id of the feed.")),
+    responses((status = 200, description = "The feed.", body = FeedAnswer))
+)]
 async fn feed(
     caller: Guarded<RecallWrite>,
     state: web::Data<AppState>,
@@ -151,6 +223,11 @@ async fn feed(
 }
 
 /// Changes a feed.
+#[utoipa::path(
+    patch, path = "/api/threat-intel/feeds/{id}", operation_id = "change_feed", tag = "Threat feeds", request_body = FeedChangeBody,
+    params(("id" = Uuid, Path, description = "Id of the feed.")),
+    responses((status = 200, description = "The feed.", body = FeedAnswer))
+)]
 async fn change(
     caller: Guarded<RecallWrite>,
     state: web::Data<AppState>,
@@ -165,6 +242,19 @@ async fn change(
 }
 
 /// Pulls a feed into a new batch, or stages an uploaded bundle.
+#[utoipa::path(
+    post, path = "/api/threat-intel/batches", operation_id = "start_feed_batch", tag = "Threat feeds", request_body = BatchSchema,
+    responses(
+        (status = 201, description = "The batch with the first page of its items; a long pull goes on after the answer.", body = BatchAnswer,
+            headers(("Location" = String, description = "Path of the batch."))),
+        (status = 404, description = "The workspace has no such feed."),
+        (status = 409, description = "The feed is disabled, or another pull of it runs."),
+        (status = 502, description = "The server of the feed failed, or broke a limit. `details` and Location name the batch that keeps what was staged.",
+            headers(("Location" = String, description = "Path of the batch."))),
+        (status = 504, description = "The server of the feed was too slow.",
+            headers(("Location" = String, description = "Path of the batch."))),
+    )
+)]
 async fn start(
     caller: Guarded<RecallWrite>,
     state: web::Data<AppState>,
@@ -220,6 +310,20 @@ fn read_batch(text: Vec<u8>) -> Result<NewBatch, DomainError> {
 }
 
 /// Resumes a pull that failed.
+#[utoipa::path(
+    post, path = "/api/threat-intel/batches/{id}/resume", operation_id = "resume_feed_batch", tag = "Threat feeds",
+    params(("id" = Uuid, Path, description = "Id of the batch."),
+    ),
+    responses(
+        (status = 200, description = "The batch with the first page of its items.", body = BatchAnswer),
+        (status = 400, description = "The operator's rules for outgoing requests refuse the address of the feed."),
+        (status = 409, description = "The batch is no failed pull, its feed is disabled, or another pull of it runs."),
+        (status = 502, description = "The server of the feed failed, or broke a limit. `details` and Location name the batch that keeps what was staged.",
+            headers(("Location" = String, description = "Path of the batch."))),
+        (status = 504, description = "The server of the feed was too slow.",
+            headers(("Location" = String, description = "Path of the batch."))),
+    )
+)]
 async fn resume(
     caller: Guarded<RecallWrite>,
     state: web::Data<AppState>,
@@ -253,6 +357,16 @@ async fn created(by: Principal, state: &AppState, batch: Uuid) -> Result<HttpRes
 }
 
 /// The newest batches.
+#[utoipa::path(
+    get, path = "/api/threat-intel/batches", operation_id = "list_feed_batches", tag = "Threat feeds",
+    params(
+        ("feed" = Option<Uuid>, Query, description = "Only batches of this feed."),
+        ("status" = Option<BatchState>, Query, description = "Only batches in this state."),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "Most batches; 50 if absent."),
+        ("offset" = Option<u32>, Query, minimum = 0, maximum = 1000000, description = "Batches to skip; 0 if absent."),
+    ),
+    responses((status = 200, description = "The batches.", body = BatchesAnswer))
+)]
 async fn list(
     caller: Guarded<RecallWrite>,
     state: web::Data<AppState>,
@@ -264,7 +378,7 @@ async fn list(
         feed: params.uuid("feed")?,
         status: params.parsed("status")?,
         limit: params.number("limit", BATCHES, 1, MAX_PAGE)?,
-        offset: params.number("offset", 0, 0, u32::MAX)?,
+        offset: params.number("offset", 0, 0, MAX_OFFSET)?,
     };
     let batches = state.puller.call(message).await?;
     let count = batches.len();
@@ -272,6 +386,16 @@ async fn list(
 }
 
 /// A batch with a page of its items.
+#[utoipa::path(
+    get, path = "/api/threat-intel/batches/{id}", operation_id = "read_feed_batch", tag = "Threat feeds",
+    params(
+        ("id" = Uuid, Path, description = "Id of the batch."),
+        ("status" = Option<ItemStatus>, Query, description = "Only items with this status."),
+        ("after" = Option<ItemId>, Query, description = "The `next` of the page before."),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "Most items; 100 if absent."),
+    ),
+    responses((status = 200, description = "The batch.", body = BatchAnswer))
+)]
 async fn batch(
     caller: Guarded<RecallWrite>,
     state: web::Data<AppState>,
@@ -291,6 +415,14 @@ async fn batch(
 }
 
 /// One item with its object.
+#[utoipa::path(
+    get, path = "/api/threat-intel/batches/{id}/items/{item}", operation_id = "read_feed_item", tag = "Threat feeds",
+    params(
+        ("id" = Uuid, Path, description = "Id of the batch."),
+        ("item" = ItemId, Path, description = "Id of the item."),
+    ),
+    responses((status = 200, description = "The item.", body = ItemAnswer))
+)]
 async fn item(
     caller: Guarded<RecallWrite>,
     state: web::Data<AppState>,
@@ -303,6 +435,17 @@ async fn item(
 }
 
 /// Accepts, rejects or marks an item.
+#[utoipa::path(
+    post, path = "/api/threat-intel/batches/{id}/items/{item}", operation_id = "decide_feed_item", tag = "Threat feeds", request_body = ItemDecisionBody,
+    params(
+        ("id" = Uuid, Path, description = "Id of the batch."),
+        ("item" = ItemId, Path, description = "Id of the item."),
+    ),
+    responses(
+        (status = 200, description = "The item.", body = ItemAnswer),
+        (status = 409, description = "The item is committed already."),
+    )
+)]
 async fn decide(
     caller: Guarded<RecallWrite>,
     state: web::Data<AppState>,
@@ -327,6 +470,16 @@ fn ids((batch, item): &(String, String)) -> Result<(Uuid, ItemId), DomainError> 
 }
 
 /// Commits items as nodes and edges.
+#[utoipa::path(
+    post, path = "/api/threat-intel/batches/{id}/commit", operation_id = "commit_feed_items", tag = "Threat feeds",
+    request_body(content = Option<CommitBody>, description = "May be left out: then all accepted items are committed."),
+    params(("id" = Uuid, Path, description = "Id of the batch."),
+    ),
+    responses(
+        (status = 200, description = "What became of the items.", body = CommitAnswer),
+        (status = 409, description = "An item was changed meanwhile."),
+    )
+)]
 async fn commit(
     caller: Guarded<RecallWrite>,
     state: web::Data<AppState>,

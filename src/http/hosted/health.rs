@@ -2,21 +2,26 @@
 
 use actix_web::{HttpResponse, web};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::resource;
 
 /// Version of the API (hosted specification, section Versioning).
-const API_VERSION: &str = "1.0.0";
+pub(super) const API_VERSION: &str = "1.0.0";
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct Health {
+    #[schema(example = "healthy")]
     status: &'static str,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct ApiHealth {
+    #[schema(example = "ok")]
     status: &'static str,
+    #[schema(example = "threat-memory")]
     service: &'static str,
+    #[schema(example = "1.0.0")]
     version: &'static str,
 }
 
@@ -25,10 +30,25 @@ pub(super) fn configure(cfg: &mut web::ServiceConfig) {
     cfg.service(resource("/api/health").route(web::get().to(api_health)));
 }
 
+/// Operations of this file, for the API description.
+#[derive(utoipa::OpenApi)]
+#[openapi(paths(health, api_health))]
+pub(super) struct Docs;
+
+/// Whether the service runs.
+#[utoipa::path(
+    get, path = "/health", tag = "Health", security(()),
+    responses((status = 200, description = "The service runs.", body = Health))
+)]
 async fn health() -> HttpResponse {
     HttpResponse::Ok().json(Health { status: "healthy" })
 }
 
+/// Whether the service runs, and its version.
+#[utoipa::path(
+    get, path = "/api/health", tag = "Health", security(()),
+    responses((status = 200, description = "The service runs.", body = ApiHealth))
+)]
 async fn api_health() -> HttpResponse {
     HttpResponse::Ok().json(ApiHealth {
         status: "ok",

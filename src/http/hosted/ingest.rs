@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use actix_web::{HttpResponse, web};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::error::HostedError;
 use super::guard::{Guarded, RecallWrite};
@@ -14,42 +15,47 @@ use crate::clock;
 use crate::domain::error::DomainError;
 use crate::domain::items::{self, AnalystEntries, IngestBody, OsintItems, Plan, Report};
 use crate::domain::misp::MispExport;
-use crate::domain::stix::bundle;
+use crate::domain::stix::bundle::{self, StixIngest};
 use crate::domain::stix::ingest::{Defaults, SkippedObject, SkippedType};
 use crate::domain::stix::objects::Objects;
 use crate::http::{AppState, body, weight};
 use crate::store::{IngestResult, StixOrigin};
 
-/// Response body of a successful ingest.
-#[derive(Serialize)]
+/// Counts of what an ingest changed.
+#[derive(Serialize, ToSchema)]
 struct IngestAnswer<R> {
     success: bool,
     results: R,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct StixResults {
     #[serde(flatten)]
     result: IngestResult,
+    /// Objects whose marking was defined by this bundle.
     remarked: u64,
+    #[schema(example = json!([]))]
     warnings: Vec<String>,
     #[serde(flatten)]
     not_taken: NotTaken,
+    /// The first hundred objects that break a rule.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     skipped_objects: Vec<SkippedObject>,
 }
 
-#[derive(Serialize)]
-struct Results {
+#[derive(Serialize, ToSchema)]
+struct MispResults {
     #[serde(flatten)]
     result: IngestResult,
     #[serde(flatten)]
-    not_taken: Option<NotTaken>,
+    not_taken: NotTaken,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct NotTaken {
+    #[schema(example = 1)]
     skipped: u64,
+    #[schema(example = json!({"report": {"count": 1, "reasons": {"type does not become a node": 1}}}))]
     skipped_by_type: BTreeMap<String, SkippedType>,
 }
 
@@ -64,13 +70,22 @@ impl From<BTreeMap<String, SkippedType>> for NotTaken {
 
 pub(super) fn configure(cfg: &mut web::ServiceConfig) {
     cfg.service(resource("/api/ingest/stix").route(web::post().to(stix)));
-    cfg.service(resource("/api/ingest/osint").route(web::post().to(drafts::<OsintItems>)));
-    cfg.service(resource("/api/ingest/misp").route(web::post().to(drafts::<MispExport>)));
-    cfg.service(resource("/api/ingest/analyst").route(web::post().to(drafts::<AnalystEntries>)));
-    cfg.service(resource("/api/ingest/report").route(web::post().to(drafts::<Report>)));
+    cfg.service(resource("/api/ingest/osint").route(web::post().to(osint)));
+    cfg.service(resource("/api/ingest/misp").route(web::post().to(misp)));
+    cfg.service(resource("/api/ingest/analyst").route(web::post().to(analyst)));
+    cfg.service(resource("/api/ingest/report").route(web::post().to(report)));
 }
 
+/// Operations of this file, for the API description.
+#[derive(utoipa::OpenApi)]
+#[openapi(paths(stix, osint, misp, analyst, report))]
+pub(super) struct Docs;
+
 /// Ingests a STIX 2.1 bundle, or a bare array of STIX objects.
+#[utoipa::path(
+    post, path = "/api/ingest/stix", operation_id = "ingest_stix", tag = "Ingest", request_body = StixIngest,
+    responses((status = 201, description = "Counts of what changed.", body = IngestAnswer<StixResults>))
+)]
 async fn stix(
     caller: Guarded<RecallWrite>,
     state: web::Data<AppState>,
@@ -99,6 +114,60 @@ fn read_bundle(body: Vec<u8>) -> Result<(Objects, Defaults), DomainError> {
     bundle::read(body, clock::now())
 }
 
+/// Ingests the items of an OSINT collector.
+#[utoipa::path(
+    post, path = "/api/ingest/osint", operation_id = "ingest_osint", tag = "Ingest", request_body = OsintItems,
+    responses((status = 201, description = "Counts of what changed.", body = IngestAnswer<IngestResult>))
+)]
+async fn osint(
+    caller: Guarded<RecallWrite>,
+    state: web::Data<AppState>,
+    payload: web::Payload,
+) -> Result<HttpResponse, HostedError> {
+    drafts::<OsintItems>(caller, state, payload).await
+}
+
+/// Ingests a MISP event.
+///
+/// Attributes become nodes; the event is their evidence. Distribution, tags and `default_tlp` decide the markings.
+#[utoipa::path(
+    post, path = "/api/ingest/misp", operation_id = "ingest_misp", tag = "Ingest", request_body = MispExport,
+    responses((status = 201, description = "Counts of what changed.", body = IngestAnswer<MispResults>))
+)]
+async fn misp(
+    caller: Guarded<RecallWrite>,
+    state: web::Data<AppState>,
+    payload: web::Payload,
+) -> Result<HttpResponse, HostedError> {
+    drafts::<MispExport>(caller, state, payload).await
+}
+
+/// Ingests the entries of an analyst.
+#[utoipa::path(
+    post, path = "/api/ingest/analyst", operation_id = "ingest_analyst", tag = "Ingest", request_body = AnalystEntries,
+    responses((status = 201, description = "Counts of what changed.", body = IngestAnswer<IngestResult>))
+)]
+async fn analyst(
+    caller: Guarded<RecallWrite>,
+    state: web::Data<AppState>,
+    payload: web::Payload,
+) -> Result<HttpResponse, HostedError> {
+    drafts::<AnalystEntries>(caller, state, payload).await
+}
+
+/// Ingests a structured report.
+#[utoipa::path(
+    post, path = "/api/ingest/report", operation_id = "ingest_report", tag = "Ingest", request_body = Report,
+    responses((status = 201, description = "Counts of what changed.", body = IngestAnswer<IngestResult>))
+)]
+async fn report(
+    caller: Guarded<RecallWrite>,
+    state: web::Data<AppState>,
+    payload: web::Payload,
+) -> Result<HttpResponse, HostedError> {
+    drafts::<Report>(caller, state, payload).await
+}
+
 /// Ingests the body of any source other than STIX.
 async fn drafts<W: IngestBody>(
     caller: Guarded<RecallWrite>,
@@ -118,10 +187,14 @@ async fn drafts<W: IngestBody>(
         action: W::ACTION,
     };
     let done = state.graph.call_with(message, load).await?;
-    Ok(created(Results {
-        result: done.result,
-        not_taken: skipped.map(NotTaken::from),
-    }))
+    let result = done.result;
+    Ok(match skipped {
+        None => created(result),
+        Some(skipped) => created(MispResults {
+            result,
+            not_taken: skipped.into(),
+        }),
+    })
 }
 
 fn created(results: impl Serialize) -> HttpResponse {

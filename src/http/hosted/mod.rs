@@ -11,6 +11,7 @@ mod health;
 mod ingest;
 mod media_type;
 mod nodes;
+mod openapi;
 mod query;
 mod recall;
 mod staging;
@@ -38,6 +39,7 @@ pub fn configure(cfg: &mut web::ServiceConfig) {
     recall::configure(cfg);
     nodes::configure(cfg);
     audit::configure(cfg);
+    openapi::configure(cfg);
     cfg.default_service(web::route().to(no_route::<HostedError>));
 }
 

@@ -2,6 +2,7 @@
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::error::{HELD_BACK, HostedError};
@@ -9,7 +10,9 @@ use super::guard::{Guarded, RecallRead};
 use super::query::Params;
 use super::{id_of, resource};
 use crate::actors::graph_store::{ExportSession, Exported, ReadSession, Recall, RecallSemantic};
-use crate::domain::session::{RecallMode, ScoredNode, Visible};
+use crate::domain::schema::{self, text_schema};
+use crate::domain::session::{RecallMode, RecallSession, ScoredNode, Visible};
+use crate::domain::stix::export::ExportedBundle;
 use crate::domain::tlp::Tlp;
 use crate::http::AppState;
 
@@ -21,20 +24,34 @@ pub(super) const MAX_LIMIT: u32 = 100;
 /// Longest query, in characters.
 const MAX_QUERY: usize = 4000;
 
-#[derive(Serialize)]
+text_schema! {
+    /// A question; white space around it is removed.
+    Question, (1, MAX_QUERY), schema::NOT_BLANK, "Fancy Bear"
+}
+
+#[derive(Serialize, ToSchema)]
 struct SearchAnswer {
+    #[schema(value_type = Vec<ScoredNode>)]
     results: Visible<ScoredNode>,
+    #[schema(example = 1)]
     count: usize,
+    #[schema(example = "Fancy Bear")]
     query: String,
     mode: RecallMode,
+    /// Whether rejected nodes were searched: only for administrators and analysts.
+    #[schema(example = false)]
     include_rejected: bool,
+    /// Id of the session, for its export.
     recall_id: Uuid,
+    /// The most restrictive marking of the results; WHITE if there are none.
     max_tlp: Tlp,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct SemanticAnswer {
+    #[schema(value_type = Vec<ScoredNode>)]
     results: Visible<ScoredNode>,
+    #[schema(example = 1)]
     count: usize,
 }
 
@@ -45,7 +62,22 @@ pub(super) fn configure(cfg: &mut web::ServiceConfig) {
     cfg.service(resource("/api/recall/sessions/{id}/export.stix").route(web::get().to(export)));
 }
 
+/// Operations of this file, for the API description.
+#[derive(utoipa::OpenApi)]
+#[openapi(paths(search, semantic, session, export))]
+pub(super) struct Docs;
+
 /// Blended or structured search; creates a session.
+#[utoipa::path(
+    get, path = "/api/recall/search", tag = "Recall",
+    params(
+        ("q" = inline(Question), Query, description = "The question, or words of it."),
+        ("mode" = Option<RecallMode>, Query, description = "How to search; blended if absent."),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Most results; 20 if absent."),
+        ("include_rejected" = Option<bool>, Query, description = "Whether to show what was rejected; only for administrators and analysts."),
+    ),
+    responses((status = 200, description = "The results, best first.", body = SearchAnswer))
+)]
 async fn search(
     caller: Guarded<RecallRead>,
     request: HttpRequest,
@@ -74,6 +106,15 @@ async fn search(
 }
 
 /// Pure vector search; creates no session.
+#[utoipa::path(
+    get, path = "/api/recall/semantic", tag = "Recall",
+    params(
+        ("q" = inline(Question), Query, description = "The question, or words of it."),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Most results; 20 if absent."),
+        ("include_rejected" = Option<bool>, Query, description = "Whether to show what was rejected; only for administrators and analysts."),
+    ),
+    responses((status = 200, description = "The results, nearest first.", body = SemanticAnswer))
+)]
 async fn semantic(
     caller: Guarded<RecallRead>,
     request: HttpRequest,
@@ -94,6 +135,11 @@ async fn semantic(
 }
 
 /// A recall session.
+#[utoipa::path(
+    get, path = "/api/recall/sessions/{id}", tag = "Recall",
+    params(("id" = Uuid, Path, description = "Id of the session: the `recall_id` of a search.")),
+    responses((status = 200, description = "The session as the caller may see it now.", body = RecallSession))
+)]
 async fn session(
     caller: Guarded<RecallRead>,
     state: web::Data<AppState>,
@@ -108,6 +154,17 @@ async fn session(
 }
 
 /// A recall session as a STIX 2.1 bundle.
+#[utoipa::path(
+    get, path = "/api/recall/sessions/{id}/export.stix", tag = "Recall",
+    params(("id" = Uuid, Path, description = "Id of the session: the `recall_id` of a search.")),
+    responses(
+        (status = 200, description = "The bundle.", body = ExportedBundle, content_type = "application/stix+json;version=2.1",
+            headers(("X-Held-Back" = u64, description = "Objects withheld because a marking of theirs is not defined; absent if there are none."))),
+        (status = 403, description = "The caller lacks the permission recall:read; or the session holds TLP:RED and the workspace has no grant to export it; or a feed forbids redistribution."),
+        (status = 422, description = "The bundle breaks a rule of STIX, named in `details`; or every object is held back.",
+            headers(("X-Held-Back" = u64, description = "Objects withheld because a marking of theirs is not defined."))),
+    )
+)]
 async fn export(
     caller: Guarded<RecallRead>,
     state: web::Data<AppState>,

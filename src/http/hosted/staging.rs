@@ -2,6 +2,7 @@
 
 use actix_web::{HttpResponse, web};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::error::HostedError;
@@ -15,7 +16,7 @@ use crate::domain::staging::{
     CommitResult, IngestMode, PreviewText, SessionLabel, SourceType, StagedEntity, StagedStatus,
     StagingBatch, Summary,
 };
-use crate::domain::tlp::Tlp;
+use crate::domain::tlp::{Tlp, TlpInput};
 use crate::http::AppState;
 use crate::http::body;
 use crate::store::Decision;
@@ -23,12 +24,19 @@ use crate::store::Decision;
 /// Largest body of a decision, in bytes.
 const DECISION_LIMIT: usize = 64 * 1024;
 
-#[derive(Deserialize)]
+#[derive(Deserialize, ToSchema)]
+#[schema(as = Preview)]
 struct PreviewBody {
+    #[schema(value_type = PreviewText)]
     text: String,
+    /// manual_text if absent.
     source_type: Option<SourceType>,
+    #[schema(value_type = Option<SessionLabel>)]
     session_id: Option<String>,
+    /// review if absent.
     ingest_mode: Option<IngestMode>,
+    /// Marking of what the text does not mark; the workspace must be allowed to see it.
+    #[schema(value_type = Option<TlpInput>)]
     default_tlp: Option<Tlp>,
     default_confidence: Option<Confidence>,
 }
@@ -56,6 +64,35 @@ struct DecisionBody {
     merge_target_id: Option<Uuid>,
 }
 
+/// A decision on a staged entity. A merge names the node that the entity is, unless an earlier one did.
+#[derive(Deserialize, ToSchema)]
+#[expect(dead_code, reason = "stands for a schema")]
+#[schema(as = EntityDecision)]
+#[serde(untagged)]
+enum DecisionSchema {
+    Merge(Merge),
+    Other(Verdict),
+}
+
+#[derive(Deserialize, ToSchema)]
+#[expect(dead_code, reason = "stands for a schema")]
+struct Merge {
+    #[schema(pattern = "^merged$", example = "merged")]
+    status: String,
+    #[schema(value_type = Option<TlpInput>)]
+    resolved_tlp: Option<Tlp>,
+    merge_target_id: Uuid,
+}
+
+#[derive(Deserialize, ToSchema)]
+#[expect(dead_code, reason = "stands for a schema")]
+struct Verdict {
+    #[schema(pattern = "^(?:pending|accepted|rejected|uncertain)$", example = "accepted")]
+    status: String,
+    #[schema(value_type = Option<TlpInput>)]
+    resolved_tlp: Option<Tlp>,
+}
+
 impl From<DecisionBody> for Decision {
     fn from(body: DecisionBody) -> Self {
         Self {
@@ -66,14 +103,18 @@ impl From<DecisionBody> for Decision {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct PreviewAnswer {
     success: bool,
     batch_id: Uuid,
     summary: Summary,
     entities: Vec<StagedEntity>,
+    /// Whether everything was committed at once.
+    #[schema(example = false)]
     auto_ingest: bool,
+    /// About the whole text, such as an unreachable language model.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(example = json!([]))]
     warnings: Vec<String>,
 }
 
@@ -90,19 +131,21 @@ impl PreviewAnswer {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = StagingBatchAnswer)]
 struct BatchAnswer {
     batch: StagingBatch,
     entities: Vec<StagedEntity>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = StagingCommitAnswer)]
 struct CommitAnswer {
     success: bool,
     results: CommitResult,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct EntityAnswer {
     success: bool,
     entity: StagedEntity,
@@ -115,7 +158,16 @@ pub(super) fn configure(cfg: &mut web::ServiceConfig) {
     cfg.service(resource("/api/ingest/staging/{id}").route(web::patch().to(decide)));
 }
 
+/// Operations of this file, for the API description.
+#[derive(utoipa::OpenApi)]
+#[openapi(paths(preview, batch, commit, decide))]
+pub(super) struct Docs;
+
 /// Extracts entities from a text into a staging batch.
+#[utoipa::path(
+    post, path = "/api/ingest/preview", tag = "Staging", request_body = PreviewBody,
+    responses((status = 200, description = "The entities that the text names.", body = PreviewAnswer))
+)]
 async fn preview(
     caller: Guarded<RecallWrite>,
     state: web::Data<AppState>,
@@ -130,6 +182,11 @@ async fn preview(
 }
 
 /// A staging batch with its entities.
+#[utoipa::path(
+    get, path = "/api/ingest/batch/{id}", operation_id = "read_staging_batch", tag = "Staging",
+    params(("id" = Uuid, Path, description = "Id of the batch.")),
+    responses((status = 200, description = "The batch.", body = BatchAnswer))
+)]
 async fn batch(
     caller: Guarded<RecallWrite>,
     state: web::Data<AppState>,
@@ -144,6 +201,15 @@ async fn batch(
 }
 
 /// Commits the decided entities of a batch.
+#[utoipa::path(
+    post, path = "/api/ingest/batch/{id}/commit", operation_id = "commit_staging_batch", tag = "Staging",
+    params(("id" = Uuid, Path, description = "Id of the batch.")),
+    responses(
+        (status = 200, description = "What became of the entities. A second commit changes nothing.", body = CommitAnswer),
+        (status = 409, description = "A node that an entity is to be merged with is gone."),
+        (status = 413, description = "The batch is larger than one transaction may be."),
+    )
+)]
 async fn commit(
     caller: Guarded<RecallWrite>,
     state: web::Data<AppState>,
@@ -158,6 +224,14 @@ async fn commit(
 }
 
 /// Records the decision on a staged entity.
+#[utoipa::path(
+    patch, path = "/api/ingest/staging/{id}", operation_id = "decide_staged_entity", tag = "Staging", request_body = DecisionSchema,
+    params(("id" = Uuid, Path, description = "Id of the entity.")),
+    responses(
+        (status = 200, description = "The entity.", body = EntityAnswer),
+        (status = 409, description = "The entity is committed already."),
+    )
+)]
 async fn decide(
     caller: Guarded<RecallWrite>,
     state: web::Data<AppState>,

@@ -6,27 +6,70 @@ use actix_web::http::StatusCode;
 use actix_web::{HttpResponse, ResponseError};
 use serde::Serialize;
 use serde_json::{Value, json};
+use utoipa::ToSchema;
 
 use crate::domain::error::DomainError;
 use crate::http::problem::{self, Problem, RETRY_SECONDS};
 
 pub(super) const KEY_REQUIRED: &str = "Valid API key required";
 pub(super) const SET_A_KEY: &str = "Set LOCAL_WEB_API_KEY before exposing the web API";
-const RATE_LIMITED: &str = "Rate limit exceeded";
+pub(super) const RATE_LIMITED: &str = "Rate limit exceeded";
 pub(super) const NO_CAPACITY: &str = "Write capacity exhausted; retry shortly";
 pub(super) const BAD_FORMAT: &str = "Unsupported synthesis format";
+pub(super) const BAD_BODY: &str = "There was an error parsing the body";
 const INTERNAL: &str = "Internal Server Error";
 
-/// A validation error in the shape that clients of the API expect.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// An error of the local API.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Error)]
+pub(super) struct ErrorBody {
+    /// What went wrong.
+    detail: String,
+}
+
+impl ErrorBody {
+    pub fn new(detail: impl Into<String>) -> Self {
+        let detail = detail.into();
+        Self { detail }
+    }
+}
+
+/// Every invalid field of a request.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Invalid)]
+pub(super) struct InvalidBody {
+    detail: Vec<Issue>,
+}
+
+/// A field that breaks a rule.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Issue {
+    /// The rule in a word.
     #[serde(rename = "type")]
+    #[schema(example = "missing")]
     pub kind: &'static str,
+    /// Where the field is: `body` or `query`, then its name, with the position of each list item on the way.
+    #[schema(value_type = Vec<Place>, example = json!(["body", "query"]))]
     pub loc: Vec<Value>,
+    /// The rule.
+    #[schema(example = "Field required")]
     pub msg: String,
+    /// The value that was sent, or its size if it is longer than 200 characters.
+    #[schema(example = json!({"k": 5}))]
     pub input: Value,
+    /// The bound that was violated, or where a JSON text is broken.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>, required = false, example = json!({"max_length": 1000}))]
     pub ctx: Option<Value>,
+}
+
+/// One step on the way to a field.
+#[derive(Debug, ToSchema)]
+#[serde(untagged)]
+#[allow(dead_code, reason = "describes the entries of `loc`")]
+enum Place {
+    Name(String),
+    Position(usize),
 }
 
 /// An error response of the local API.
@@ -41,8 +84,7 @@ pub enum LocalError {
 
 impl LocalError {
     /// The body is not UTF-8, or not readable JSON.
-    pub(super) const UNREADABLE: Self =
-        Self::Says(StatusCode::BAD_REQUEST, "There was an error parsing the body");
+    pub(super) const UNREADABLE: Self = Self::Says(StatusCode::BAD_REQUEST, BAD_BODY);
 
     /// A 422 with these issues.
     pub fn issues<T: Serialize>(issues: &[T]) -> Self {

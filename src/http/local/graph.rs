@@ -1,13 +1,14 @@
 //! The knowledge graph: nodes, edges, the entity index.
 
 use actix_web::{HttpRequest, HttpResponse, web};
-use serde_json::json;
+use serde::Serialize;
+use utoipa::{IntoParams, ToSchema};
 
 use super::body::query_of;
 use super::error::LocalError;
 use super::validate::Fields;
 use super::{LocalState, guarded};
-use crate::domain::memory::view::Page;
+use crate::domain::memory::view::{EntityView, GraphEdge, GraphNode, Page};
 use crate::local::EntityFilter;
 
 /// Most nodes or edges in one response.
@@ -25,6 +26,10 @@ pub(super) fn configure(cfg: &mut web::ServiceConfig) {
     cfg.service(guarded("/api/entities").route(web::get().to(entities)));
 }
 
+#[derive(utoipa::OpenApi)]
+#[openapi(paths(nodes, edges, entities))]
+pub(super) struct Docs;
+
 fn page(fields: &mut Fields<'_>, default: usize, max: usize) -> Page {
     Page {
         offset: fields.number_or("offset", 0, 0, MAX_OFFSET),
@@ -37,36 +42,168 @@ fn lower(filter: Option<String>) -> Option<String> {
     filter.map(|filter| filter.to_lowercase())
 }
 
+/// Which nodes are wanted.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct NodesQuery {
+    /// Nodes to pass over.
+    #[param(required = false)]
+    offset: usize,
+    /// Most nodes in the answer.
+    #[param(required = false)]
+    limit: usize,
+    /// Type of the nodes, in any case: `note`, or an entity type such as `actor`.
+    #[param(rename = "type", example = "actor")]
+    node_type: Option<String>,
+    /// Part of the label, in any case.
+    #[param(example = "bear")]
+    q: Option<String>,
+}
+
+impl NodesQuery {
+    pub fn read(fields: &mut Fields<'_>) -> Self {
+        let Page { offset, limit } = page(fields, MAX_PAGE, MAX_PAGE);
+        Self {
+            offset,
+            limit,
+            node_type: lower(fields.optional_text("type", MAX_FILTER)),
+            q: fields.optional_text("q", MAX_FILTER),
+        }
+    }
+}
+
+/// Nodes of the graph.
+#[derive(Debug, Serialize, ToSchema)]
+struct Nodes {
+    /// Number of nodes in this answer.
+    count: usize,
+    nodes: Vec<GraphNode>,
+}
+
+/// Lists the nodes of the graph
+///
+/// Nodes are notes, and the entities that they mention.
+#[utoipa::path(
+    get, path = "/api/graph/nodes", tag = "graph", operation_id = "list_nodes", params(NodesQuery),
+    responses((status = 200, description = "The nodes.", body = Nodes), (status = 422, description = "")),
+)]
 async fn nodes(request: HttpRequest, state: web::Data<LocalState>) -> Result<HttpResponse, LocalError> {
-    let (page, node_type, part) = query_of(&request, |fields| {
-        (
-            page(fields, MAX_PAGE, MAX_PAGE),
-            lower(fields.optional_text("type", MAX_FILTER)),
-            fields.optional_text("q", MAX_FILTER),
-        )
-    })?;
-    let nodes = state.memory.nodes(page, node_type, part).await?;
-    Ok(HttpResponse::Ok().json(json!({"count": nodes.len(), "nodes": nodes})))
+    let NodesQuery {
+        offset,
+        limit,
+        node_type,
+        q,
+    } = query_of(&request, NodesQuery::read)?;
+    let nodes = state.memory.nodes(Page { offset, limit }, node_type, q).await?;
+    let count = nodes.len();
+    Ok(HttpResponse::Ok().json(Nodes { count, nodes }))
 }
 
+/// Which edges are wanted.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct EdgesQuery {
+    /// Edges to pass over.
+    #[param(required = false)]
+    offset: usize,
+    /// Most edges in the answer.
+    #[param(required = false)]
+    limit: usize,
+}
+
+impl EdgesQuery {
+    pub fn read(fields: &mut Fields<'_>) -> Self {
+        let Page { offset, limit } = page(fields, MAX_PAGE, MAX_PAGE);
+        Self { offset, limit }
+    }
+}
+
+/// Edges of the graph.
+#[derive(Debug, Serialize, ToSchema)]
+struct Edges {
+    /// Number of edges in this answer.
+    count: usize,
+    edges: Vec<GraphEdge>,
+}
+
+/// Lists the edges of the graph
+///
+/// Edges lead from a note to what it mentions or supersedes, and between entities.
+#[utoipa::path(
+    get, path = "/api/graph/edges", tag = "graph", operation_id = "list_edges", params(EdgesQuery),
+    responses((status = 200, description = "The edges.", body = Edges), (status = 422, description = "")),
+)]
 async fn edges(request: HttpRequest, state: web::Data<LocalState>) -> Result<HttpResponse, LocalError> {
-    let page = query_of(&request, |fields| page(fields, MAX_PAGE, MAX_PAGE))?;
-    let edges = state.memory.edges(page).await?;
-    Ok(HttpResponse::Ok().json(json!({"count": edges.len(), "edges": edges})))
+    let EdgesQuery { offset, limit } = query_of(&request, EdgesQuery::read)?;
+    let edges = state.memory.edges(Page { offset, limit }).await?;
+    let count = edges.len();
+    Ok(HttpResponse::Ok().json(Edges { count, edges }))
 }
 
-async fn entities(request: HttpRequest, state: web::Data<LocalState>) -> Result<HttpResponse, LocalError> {
-    let (page, filter) = query_of(&request, |fields| {
-        let page = page(fields, DEFAULT_ENTITIES, MAX_ENTITIES);
-        let filter = EntityFilter {
+/// Which entities are wanted.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct EntitiesQuery {
+    /// Entities to pass over.
+    #[param(required = false)]
+    offset: usize,
+    /// Most entities in the answer.
+    #[param(required = false)]
+    limit: usize,
+    /// Type of the entities, in any case.
+    #[param(rename = "type", example = "actor")]
+    entity_type: Option<String>,
+    /// Best tier of the notes that mention the entity, in any case: `a`, `b` or `c`.
+    #[param(example = "a")]
+    tier: Option<String>,
+    /// Part of the entity's value, in any case.
+    #[param(example = "apt")]
+    q: Option<String>,
+}
+
+impl EntitiesQuery {
+    pub fn read(fields: &mut Fields<'_>) -> Self {
+        let Page { offset, limit } = page(fields, DEFAULT_ENTITIES, MAX_ENTITIES);
+        Self {
+            offset,
+            limit,
             entity_type: lower(fields.optional_text("type", MAX_FILTER)),
             tier: lower(fields.optional_text("tier", MAX_FILTER)),
-            part: fields.optional_text("q", MAX_FILTER),
-        };
-        (page, filter)
-    })?;
-    let (entities, total) = state.memory.entities(filter, page).await?;
-    Ok(HttpResponse::Ok().json(json!({
-        "entities": entities, "total": total, "offset": page.offset, "limit": page.limit,
-    })))
+            q: fields.optional_text("q", MAX_FILTER),
+        }
+    }
+}
+
+/// A page of the entity index.
+#[derive(Debug, Serialize, ToSchema)]
+struct Entities {
+    entities: Vec<EntityView>,
+    /// Number of entities that match.
+    total: usize,
+    offset: usize,
+    limit: usize,
+}
+
+/// Lists the entities
+///
+/// The entity index: everything that notes mention, with the number of notes.
+#[utoipa::path(
+    get, path = "/api/entities", tag = "graph", operation_id = "list_entities", params(EntitiesQuery),
+    responses((status = 200, description = "A page of entities.", body = Entities), (status = 422, description = "")),
+)]
+async fn entities(request: HttpRequest, state: web::Data<LocalState>) -> Result<HttpResponse, LocalError> {
+    let query = query_of(&request, EntitiesQuery::read)?;
+    let (offset, limit) = (query.offset, query.limit);
+    let filter = EntityFilter {
+        entity_type: query.entity_type,
+        tier: query.tier,
+        part: query.q,
+    };
+    let (entities, total) = state.memory.entities(filter, Page { offset, limit }).await?;
+    Ok(HttpResponse::Ok().json(Entities {
+        entities,
+        total,
+        offset,
+        limit,
+    }))
 }

@@ -20,7 +20,8 @@ use super::{LocalState, address_of};
 use crate::actors::rate_limiter::{Counted, Network};
 use crate::domain::error::DomainError;
 
-const FOREIGN_PAGE: &str = "Requests of web pages from elsewhere are refused while no API key is set";
+pub(super) const FOREIGN_PAGE: &str =
+    "Requests of web pages from elsewhere are refused while no API key is set";
 
 /// Forwards the request, or answers it with an error.
 pub(super) async fn admit(

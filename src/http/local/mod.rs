@@ -7,6 +7,7 @@ mod graph;
 mod guard;
 mod input;
 mod memory;
+mod openapi;
 mod pages;
 mod streams;
 mod system;
@@ -71,6 +72,7 @@ pub fn configure(cfg: &mut web::ServiceConfig) {
     system::configure(cfg);
     streams::configure(cfg);
     config::configure(cfg);
+    openapi::configure(cfg);
     pages::configure(cfg);
     // Unknown paths are guarded too, so that callers without a key can't probe for routes.
     for path in ["/api", "/api/{rest:.*}"] {

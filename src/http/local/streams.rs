@@ -10,6 +10,7 @@ use actix_web::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use actix_web::{HttpRequest, HttpResponse, web};
 use bytes::{Bytes, BytesMut};
 use futures_util::stream::{Stream, unfold};
+use utoipa::ToSchema;
 
 use super::body::query;
 use super::error::LocalError;
@@ -27,10 +28,66 @@ pub(super) fn configure(cfg: &mut web::ServiceConfig) {
     cfg.service(stream("/api/telemetry/stream").route(web::get().to(telemetry)));
 }
 
+#[derive(utoipa::OpenApi)]
+#[openapi(paths(logs, telemetry))]
+pub(super) struct Docs;
+
+/// One frame of the stream of the log.
+#[derive(ToSchema)]
+#[schema(example = json!({
+    "data": "{\"timestamp\":\"2026-01-02T03:04:05.678901Z\",\"level\":\"INFO\",\"fields\":{\"message\":\"request answered\"}}",
+    "id": "threat-memory.2026-01-02.log:4711",
+}))]
+#[allow(dead_code, reason = "describes what `write_frame` writes")]
+struct LogEvent {
+    /// A line of the log: JSON.
+    data: String,
+    /// Names the line, for `Last-Event-ID`.
+    id: String,
+}
+
+/// One frame of the stream of the telemetry.
+#[derive(ToSchema)]
+#[schema(example = json!({
+    "data": "{\"event_type\":\"recall\",\"timestamp\":1767323045.678,\"query\":\"APT28\",\"result_count\":5}",
+    "id": "telemetry-2026-01-02.jsonl:815",
+}))]
+#[allow(dead_code, reason = "describes what `write_frame` writes")]
+struct TelemetryEvent {
+    /// An entry of the telemetry: JSON.
+    data: String,
+    /// Names the entry, for `Last-Event-ID`.
+    id: String,
+}
+
+/// Follows the log
+///
+/// Server-sent events, one line each, that never end. A new client gets the last ten lines first. The stream goes on
+/// after the event named by `Last-Event-ID`.
+#[utoipa::path(
+    get, path = "/api/logs/stream", tag = "streams", operation_id = "follow_logs",
+    params(
+        ("Last-Event-ID" = Option<String>, Header, nullable = false, description = "Id of the last event received."),
+        ("last_event_id" = Option<String>, Query, description = "The same, for a page that can't set the header."),
+    ),
+    responses((status = 200, description = "The stream.", body = LogEvent, content_type = "text/event-stream")),
+)]
 async fn logs(request: HttpRequest, state: web::Data<LocalState>) -> Result<HttpResponse, LocalError> {
     follow(&request, &state, Followed::Logs).await
 }
 
+/// Follows the telemetry
+///
+/// Server-sent events, one entry each, that never end. A new client gets today's entries first. The stream goes on
+/// after the event named by `Last-Event-ID`.
+#[utoipa::path(
+    get, path = "/api/telemetry/stream", tag = "streams", operation_id = "follow_telemetry",
+    params(
+        ("Last-Event-ID" = Option<String>, Header, nullable = false, description = "Id of the last event received."),
+        ("last_event_id" = Option<String>, Query, description = "The same, for a page that can't set the header."),
+    ),
+    responses((status = 200, description = "The stream.", body = TelemetryEvent, content_type = "text/event-stream")),
+)]
 async fn telemetry(request: HttpRequest, state: web::Data<LocalState>) -> Result<HttpResponse, LocalError> {
     follow(&request, &state, Followed::Telemetry).await
 }

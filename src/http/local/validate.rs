@@ -1,5 +1,6 @@
 //! Validates request fields. Every violation is reported, in the words that clients of the API expect.
 
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
@@ -16,9 +17,43 @@ pub(super) struct Fields<'a> {
 enum Source<'a> {
     Body(Object<'a>),
     Query(&'a Map<String, Value>),
+    /// There is no request: what is asked for is written down, for the document.
+    Nowhere(Described),
+}
+
+/// The fields that a reader takes, as the properties of a JSON Schema.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Described {
+    pub properties: Map<String, Value>,
+    pub required: Vec<String>,
+}
+
+impl Described {
+    /// Takes the fields of the entries of a list out of its schema; `None` if it is not a list.
+    pub(super) fn of_items(list: &mut Value) -> Option<Self> {
+        let items = list.as_object_mut()?.remove("items")?;
+        serde_json::from_value(items).ok()
+    }
 }
 
 impl<'a> Fields<'a> {
+    /// The fields that `read` takes, with their types, bounds and defaults.
+    pub(super) fn describe<T>(read: impl FnOnce(&mut Fields<'_>) -> T) -> Described {
+        let mut fields = Fields::at(Source::Nowhere(Described::default()), Vec::new());
+        read(&mut fields);
+        match fields.source {
+            Source::Nowhere(described) => described,
+            Source::Body(_) | Source::Query(_) => Described::default(),
+        }
+    }
+
+    /// Writes down what is asked for; the last word on a field counts.
+    fn note(&mut self, name: &str, schema: impl FnOnce() -> Value) {
+        if let Source::Nowhere(described) = &mut self.source {
+            described.properties.insert(name.to_owned(), schema());
+        }
+    }
+
     /// The fields of a body.
     pub(super) fn of_body(body: &'a RawValue) -> Result<Self, LocalError> {
         let loc = vec![json!("body")];
@@ -46,6 +81,7 @@ impl<'a> Fields<'a> {
         match &self.source {
             Source::Body(object) => object.get(name),
             Source::Query(map) => map.get(name).map(Input::Parameter),
+            Source::Nowhere(_) => None,
         }
     }
 
@@ -53,9 +89,13 @@ impl<'a> Fields<'a> {
     fn required(&mut self, name: &str) -> Option<Input<'a>> {
         let value = self.get(name);
         if value.is_none() {
-            let whole = match &self.source {
+            let whole = match &mut self.source {
                 Source::Body(object) => object.whole().shown(),
                 Source::Query(map) => shown(&Value::Object((*map).clone())),
+                Source::Nowhere(described) => {
+                    described.required.push(name.to_owned());
+                    return None;
+                }
             };
             let issue = missing(self.place(name), whole);
             self.issues.push(issue);
@@ -107,12 +147,14 @@ impl<'a> Fields<'a> {
 
     /// A required text of `min` to `max` characters.
     pub(super) fn text(&mut self, name: &str, min: usize, max: usize) -> String {
+        self.note(name, || text_schema(min, max));
         let value = self.required(name);
         value.map_or_else(String::new, |value| self.checked_text(name, value, min, max))
     }
 
     /// A text with a default.
     pub(super) fn text_or(&mut self, name: &str, default: &str, min: usize, max: usize) -> String {
+        self.note(name, || with(text_schema(min, max), "default", json!(default)));
         match self.get(name) {
             Some(value) => self.checked_text(name, value, min, max),
             None => default.to_owned(),
@@ -121,6 +163,9 @@ impl<'a> Fields<'a> {
 
     /// An optional text; missing, null and empty all mean none.
     pub(super) fn optional_text(&mut self, name: &str, max: usize) -> Option<String> {
+        self.note(name, || {
+            with(text_schema(0, max), "type", json!(["string", "null"]))
+        });
         let value = self.get(name).filter(|value| !value.scalar().is_null())?;
         Some(self.checked_text(name, value, 0, max)).filter(|text| !text.is_empty())
     }
@@ -158,6 +203,10 @@ impl<'a> Fields<'a> {
 
     /// A whole number in a range, with a default.
     pub(super) fn number_or(&mut self, name: &str, default: usize, min: usize, max: usize) -> usize {
+        self.note(
+            name,
+            || json!({"type": "integer", "minimum": min, "maximum": max, "default": default}),
+        );
         let Some(value) = self.get(name) else {
             return default;
         };
@@ -180,6 +229,7 @@ impl<'a> Fields<'a> {
 
     /// A boolean with a default.
     pub(super) fn flag_or(&mut self, name: &str, default: bool) -> bool {
+        self.note(name, || json!({"type": "boolean", "default": default}));
         let Some(value) = self.get(name) else {
             return default;
         };
@@ -197,7 +247,9 @@ impl<'a> Fields<'a> {
         if self.get(name).is_some_and(|value| value.scalar().is_null()) {
             return default;
         }
-        self.flag_or(name, default)
+        let flag = self.flag_or(name, default);
+        self.note(name, || json!({"type": ["boolean", "null"], "default": default}));
+        flag
     }
 
     /// A required list of objects; `read` takes the fields of each.
@@ -208,6 +260,10 @@ impl<'a> Fields<'a> {
         max: usize,
         mut read: impl FnMut(&mut Fields<'_>) -> T,
     ) -> Vec<T> {
+        self.note(name, || {
+            let item = Fields::describe(&mut read);
+            json!({"type": "array", "minItems": min, "maxItems": max, "items": item})
+        });
         let Some(value) = self.required(name) else {
             return Vec::new();
         };
@@ -245,6 +301,15 @@ impl<'a> Fields<'a> {
         }
         found
     }
+}
+
+fn text_schema(min: usize, max: usize) -> Value {
+    json!({"type": "string", "minLength": min, "maxLength": max})
+}
+
+fn with(mut schema: Value, keyword: &str, value: Value) -> Value {
+    schema[keyword] = value;
+    schema
 }
 
 fn plural(count: usize) -> &'static str {
@@ -342,5 +407,34 @@ fn truth(value: &Value) -> Result<bool, Wrong> {
         Value::Null | Value::Array(_) | Value::Object(_) => {
             Err(("bool_type", "Input should be a valid boolean"))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_reader_takes_is_described_with_its_bounds() {
+        let described = Fields::describe(|fields| {
+            fields.text("a", 1, 5);
+            fields.text_or("b", "x", 0, 3);
+            fields.optional_text("c", 7);
+            fields.number_or("d", 2, 1, 9);
+            fields.optional_flag_or("e", true);
+            let read = |fields: &mut Fields<'_>| fields.apart(|fields| fields.text("g", 2, 4));
+            fields.list("f", 1, 6, read);
+        });
+        assert_eq!(described.required, ["a", "f"]);
+        let item = json!({"properties": {"g": {"type": "string", "minLength": 2, "maxLength": 4}}, "required": ["g"]});
+        let expected = json!({
+            "a": {"type": "string", "minLength": 1, "maxLength": 5},
+            "b": {"type": "string", "minLength": 0, "maxLength": 3, "default": "x"},
+            "c": {"type": ["string", "null"], "minLength": 0, "maxLength": 7},
+            "d": {"type": "integer", "minimum": 1, "maximum": 9, "default": 2},
+            "e": {"type": ["boolean", "null"], "default": true},
+            "f": {"type": "array", "minItems": 1, "maxItems": 6, "items": item},
+        });
+        assert_eq!(Value::Object(described.properties), expected);
     }
 }

@@ -33,7 +33,7 @@ fn each_way_in_names_the_first_broken_rule() {
             (
                 "osint",
                 osint(json!({"title": " ", "description": "\u{0}"})),
-                "items[0].title: must have from 1 to 2000 bytes",
+                "items[0].title: must have from 1 to 2000 characters",
             ),
             (
                 "osint",
@@ -144,7 +144,7 @@ fn each_way_in_names_the_first_broken_rule() {
             (
                 "preview",
                 json!({"text": text, "session_id": "a\u{0}"}),
-                "session_id: must have from 1 to 200 bytes",
+                "session_id: must have from 1 to 200 characters",
             ),
             (
                 "preview",
@@ -181,7 +181,7 @@ fn each_way_in_names_the_first_broken_rule() {
 fn administration_and_queries_name_the_rule() {
     run(async {
         let app = TestApp::spawn().await;
-        let name = "name: must have 1 to 200 bytes and no NUL character";
+        let name = "name: must have 1 to 200 characters and no NUL character";
         for (path, body, want) in [
             ("api-keys", json!({"name": " ", "scopes": []}), name),
             (
@@ -201,7 +201,7 @@ fn administration_and_queries_name_the_rule() {
         for features in [json!([""]), json!(["x".repeat(201)]), json!(vec!["x"; 101])] {
             let body = json!({"features": features});
             let answer = app.admin.patch("/api/admin/workspace", &body).await;
-            let want = "features: must hold at most 100 names of 1 to 200 bytes";
+            let want = "features: must hold at most 100 names of 1 to 200 characters";
             assert_eq!(answer.refused(400).await, want);
         }
         let long = "q".repeat(4001);

@@ -37,6 +37,7 @@ fn every_api_route_asks_for_the_key_and_the_root_page_does_not() {
             (Method::PUT, "/api/config"),
             (Method::GET, "/api/config/meta"),
             (Method::POST, "/api/sync"),
+            (Method::GET, "/api/openapi.json"),
             (Method::GET, "/config"),
         ] {
             for client in [

@@ -10,6 +10,7 @@ mod guard;
 mod ingest;
 mod logs;
 pub mod model;
+mod openapi;
 mod repeats;
 mod replay;
 mod streams;

@@ -5,20 +5,21 @@ mod csv;
 use actix_web::http::header::CONTENT_DISPOSITION;
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::error::HostedError;
 use super::guard::{AuditExport, AuditRead, Guarded};
 use super::query::Params;
 use super::resource;
 use crate::actors::audit_writer::{ListEntries, VerifyChain};
-use crate::domain::audit::AuditEntry;
+use crate::domain::audit::{AuditEntry, ChainReport};
 use crate::http::AppState;
 use crate::store::AuditFilter;
 
 /// Largest offset: skipping rows is slow, and filtering by `to` reaches further back at less cost.
 const MAX_OFFSET: u32 = 1_000_000;
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct LogsAnswer {
     logs: Vec<AuditEntry>,
     count: usize,
@@ -30,7 +31,23 @@ pub(super) fn configure(cfg: &mut web::ServiceConfig) {
     cfg.service(resource("/api/audit/verify").route(web::get().to(verify)));
 }
 
+/// Operations of this file, for the API description.
+#[derive(utoipa::OpenApi)]
+#[openapi(paths(logs, export, verify))]
+pub(super) struct Docs;
+
 /// Entries of the workspace, newest first.
+#[utoipa::path(
+    get, path = "/api/audit/logs", tag = "Audit", security(("bearer" = [])),
+    params(
+        ("user_id" = Option<Uuid>, Query, description = "Only entries of this user."),
+        ("from" = Option<DateTime<Utc>>, Query, description = "Only entries from this time on."),
+        ("to" = Option<DateTime<Utc>>, Query, description = "Only entries before this time."),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "Most entries; 100 if absent."),
+        ("offset" = Option<u32>, Query, minimum = 0, maximum = 1000000, description = "Entries to skip; 0 if absent."),
+    ),
+    responses((status = 200, description = "The entries.", body = LogsAnswer))
+)]
 async fn logs(
     caller: Guarded<AuditRead>,
     request: HttpRequest,
@@ -53,6 +70,20 @@ async fn logs(
 }
 
 /// Entries of the workspace as CSV (RFC 4180), newest first.
+#[utoipa::path(
+    get, path = "/api/audit/export", operation_id = "export_audit", tag = "Audit", security(("bearer" = [])),
+    params(
+        ("from" = Option<DateTime<Utc>>, Query, description = "Only entries from this time on."),
+        ("to" = Option<DateTime<Utc>>, Query, description = "Only entries before this time."),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 5000, description = "Most entries; 1000 if absent."),
+    ),
+    responses((
+            status = 200, description = "The entries. Cells that a spreadsheet would run as a formula begin with a quote.",
+            body = String, content_type = "text/csv",
+            headers(("Content-Disposition" = String, description = "Suggests the name of the file.")),
+            example = "id,tenant_id,user_id,user_email,action,resource,resource_id,outcome,ip_address,metadata,created_at\r\n"
+    ))
+)]
 async fn export(
     caller: Guarded<AuditExport>,
     request: HttpRequest,
@@ -74,6 +105,10 @@ async fn export(
 }
 
 /// Checks the hash chain of the workspace's log.
+#[utoipa::path(
+    get, path = "/api/audit/verify", tag = "Audit", security(("bearer" = [])),
+    responses((status = 200, description = "Whether the chain is whole.", body = ChainReport))
+)]
 async fn verify(caller: Guarded<AuditRead>, state: web::Data<AppState>) -> Result<HttpResponse, HostedError> {
     let tenant = caller.by.workspace.id;
     let report = state.audit.call(VerifyChain { tenant }).await?;

@@ -1,0 +1,95 @@
+//! `/openapi.json`.
+
+use serde_json::Value;
+
+use crate::helpers::{Answer, TestApp, run};
+use crate::openapi;
+
+async fn document(app: &TestApp) -> Value {
+    app.anonymous().get("/openapi.json").await.expect(200).await
+}
+
+#[test]
+fn every_route_is_described_and_nothing_else() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let document = document(&app).await;
+        if let Ok(file) = std::env::var("SHOW_DOCUMENT") {
+            std::fs::write(file, document.to_string()).unwrap();
+        }
+        openapi::covers_every_route(&document, "hosted", &app.anonymous()).await;
+        openapi::describes_every_operation(&document);
+        openapi::is_consistent(&document);
+        app.stop().await;
+    });
+}
+
+#[test]
+fn what_needs_a_credential_says_so() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let document = document(&app).await;
+        assert_eq!(document["openapi"], "3.1.0");
+        assert_eq!(document["info"]["version"], "1.0.0");
+        assert_eq!(document["servers"][0]["url"], "/");
+        let schemes = &document["components"]["securitySchemes"];
+        assert_eq!(schemes["bearer"]["scheme"], "bearer");
+        assert_eq!(schemes["api_key"]["name"], "X-API-Key");
+        for (method, path, operation) in openapi::operations(&document) {
+            let method = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
+            let path = path
+                .replace("{id}", &uuid::Uuid::nil().to_string())
+                .replace("{item}", "x");
+            let answer = app
+                .anonymous()
+                .request(method.clone(), &path)
+                .send()
+                .await
+                .unwrap();
+            let refused = operation["responses"].get("401").is_some() && answer.status() == 401;
+            assert_eq!(openapi::is_open(operation), !refused, "{method} {path}");
+        }
+        app.stop().await;
+    });
+}
+
+#[test]
+fn a_client_that_has_the_document_is_told_so_and_sixty_requests_a_minute_are_enough() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let client = app.anonymous();
+        let first = client.get("/openapi.json").await;
+        assert_eq!(first.header("content-type"), Some("application/json"));
+        assert_eq!(first.header("cache-control"), Some("no-cache"));
+        assert_eq!(first.header("ratelimit-limit"), Some("60"));
+        let etag = first.header("etag").unwrap().to_owned();
+        let length = first.0.text().await.unwrap().len();
+        let again = client
+            .with_header("if-none-match", &etag)
+            .get("/openapi.json")
+            .await;
+        assert_eq!(again.status(), 304);
+        assert_eq!(again.header("etag"), Some(etag.as_str()));
+        assert_eq!(again.0.text().await.unwrap(), "");
+        let other = client
+            .with_header("if-none-match", "\"x\"")
+            .get("/openapi.json")
+            .await;
+        assert_eq!(other.status(), 200);
+        let head = client
+            .request(reqwest::Method::HEAD, "/openapi.json")
+            .send()
+            .await
+            .unwrap();
+        let head = Answer(head);
+        assert_eq!(head.status(), 200);
+        assert_eq!(head.header("content-length"), Some(length.to_string().as_str()));
+        for _ in 4..60 {
+            assert_eq!(client.get("/openapi.json").await.status(), 200);
+        }
+        let refused = client.get("/openapi.json").await;
+        assert!(refused.header("retry-after").is_some());
+        assert_eq!(refused.refused(429).await, "rate limit exceeded");
+        app.stop().await;
+    });
+}
