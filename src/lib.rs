@@ -15,6 +15,7 @@
 //! - [`outbound`]: the guarded client of all outgoing HTTP requests.
 //! - [`llm`]: extraction and answers by a language model, over any OpenAI-compatible endpoint.
 //! - [`local`]: the local memory without HTTP, usable as a library: its actors behind [`MemoryManager`].
+//! - [`mail`]: sends e-mail over SMTP.
 //! - [`taxii`]: reads the objects of a TAXII 2.1 collection, page by page.
 //! - [`http`]: the APIs; thin handlers.
 //! - [`auth`]: passwords, tokens, API keys.
@@ -40,6 +41,7 @@ pub mod http;
 pub mod lifecycle;
 pub mod llm;
 pub mod local;
+pub mod mail;
 pub mod outbound;
 pub mod search;
 pub mod store;

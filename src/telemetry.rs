@@ -101,7 +101,7 @@ pub fn init_metrics() -> Result<PrometheusHandle, String> {
 }
 
 /// The metrics of both services, with the text that `/metrics` shows.
-const COUNTERS: [(&str, &str); 12] = [
+const COUNTERS: [(&str, &str); 13] = [
     (
         "actor_rejected_total",
         "Requests refused: gate or waiting line full, or timed out",
@@ -116,6 +116,10 @@ const COUNTERS: [(&str, &str); 12] = [
         "Requests answered, by method, route and status",
     ),
     ("llm_requests_total", "Requests to the language model, by outcome"),
+    (
+        "notifications_total",
+        "Attempts to tell the operator by e-mail, by outcome; dead ones were given up",
+    ),
     (
         "rate_limit_forgotten_total",
         "Addresses whose requests were forgotten too early, because more addresses called than are remembered",
@@ -145,7 +149,7 @@ const COUNTERS: [(&str, &str); 12] = [
         "Writes refused because no permit was free",
     ),
 ];
-const GAUGES: [(&str, &str); 8] = [
+const GAUGES: [(&str, &str); 9] = [
     ("actor_in_flight", "Requests the actor works on"),
     ("actor_mailbox_depth", "Reads that wait for the actor's gate"),
     (
@@ -155,6 +159,10 @@ const GAUGES: [(&str, &str); 8] = [
     (
         "body_bytes_in_flight",
         "Bytes of request bodies whose work has not ended",
+    ),
+    (
+        "outbox_pending",
+        "E-mails that are still to be sent, all processes together",
     ),
     ("open_streams", "Open event streams of the local service"),
     ("storage_connections", "Open connections to an external database"),

@@ -9,6 +9,7 @@ pub mod handle;
 pub mod identity;
 mod job;
 pub mod keeper;
+pub mod notifier;
 pub mod rate_limiter;
 pub mod retention;
 pub mod roster;

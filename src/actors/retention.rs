@@ -1,4 +1,4 @@
-//! Retention sweeper: removes expired recall sessions and finished batches once an hour.
+//! Retention sweeper: removes expired recall sessions, finished batches and old e-mails once an hour.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,6 +35,9 @@ async fn sweep(store: &Store, retention: &RetentionSettings, now: DateTime<Utc>)
     if let Some(before) = end_of_period(now, retention.finished_batch_days) {
         report("staging_batch", store.sweep_batches(before).await?);
         report("feed_batch", store.sweep_feed_batches(before).await?);
+    }
+    if let Some(before) = end_of_period(now, retention.outbox_days) {
+        report("outbox", store.sweep_outbox(before).await?);
     }
     Ok(())
 }

@@ -13,10 +13,11 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use super::{Listening, StartError, demo_data, first, serve, tidy_metrics};
-use crate::actors::audit_writer::AuditWriter;
+use crate::actors::audit_writer::{AuditHandle, AuditWriter};
 use crate::actors::extractor::ExtractorCore;
 use crate::actors::graph_store::{GraphCore, Holds, Surroundings};
 use crate::actors::identity::{FirstAdmin, IdentityCore, bootstrap};
+use crate::actors::notifier::NotifierCore;
 use crate::actors::rate_limiter::RateLimiter;
 use crate::actors::retention;
 use crate::actors::roster::Roster;
@@ -28,6 +29,7 @@ use crate::capacity::Budget;
 use crate::config::{EmbeddingProvider, Settings};
 use crate::http::{AppState, compression, cors, even_refusals, hosted, observe};
 use crate::lifecycle::{self, closed, drain, keep, stored_secret};
+use crate::mail::Mailer;
 use crate::outbound::{GuardedClient, Policy};
 use crate::search::{IndexSettings, SearchIndex};
 use crate::store::Store;
@@ -39,6 +41,7 @@ pub struct Application {
     store: Arc<Store>,
     core: Arc<GraphCore>,
     pulls: Arc<TaxiiPullerCore>,
+    notifications: Arc<NotifierCore>,
     listening: Listening,
     background: Vec<JoinHandle<()>>,
     first_admin: Option<FirstAdmin>,
@@ -66,7 +69,7 @@ impl Application {
             settings.admin_password.as_ref(),
         )
         .await?;
-        let shared_store = settings.storage.url.starts_with("ws");
+        let shared_store = settings.has_shared_store();
         let surroundings = Surroundings {
             remote_model: settings.embedding.provider != EmbeddingProvider::Builtin,
             shared_store,
@@ -128,6 +131,8 @@ impl Application {
             shared_store,
         ));
         let puller = roster.worker(&pulls);
+        let notifications = Arc::new(notifications(&settings, &store, &audit)?);
+        let notifier = roster.worker(&notifications);
         if let Some((name, _)) = actors.sections().find(|(name, _)| !roster.has(name)) {
             return Err(StartError::Setup(format!(
                 "actors.{name}: there is no actor of this name"
@@ -142,6 +147,7 @@ impl Application {
             graph,
             staging,
             puller,
+            notifier,
             identity,
             audit,
             limiter,
@@ -162,6 +168,7 @@ impl Application {
             store,
             core,
             pulls,
+            notifications,
             listening,
             background,
             first_admin,
@@ -191,7 +198,11 @@ impl Application {
     /// Stops accepting, lets requests in flight finish, drains the audit writer and closes the store.
     pub async fn stop(self) {
         let deadline = Duration::from_secs(self.state.settings.server.drain_seconds);
-        tokio::join!(self.listening.stop(deadline), self.pulls.stop(deadline));
+        tokio::join!(
+            self.listening.stop(deadline),
+            self.pulls.stop(deadline),
+            self.notifications.stop(deadline)
+        );
         drain(&self.state.audit, deadline).await;
         for task in &self.background {
             task.abort();
@@ -203,6 +214,25 @@ impl Application {
         drop(self);
         closed(&store, engine_dir.as_deref(), temporary.as_deref()).await;
     }
+}
+
+fn notifications(
+    settings: &Settings,
+    store: &Arc<Store>,
+    audit: &AuditHandle,
+) -> Result<NotifierCore, StartError> {
+    let mailer = Mailer::new(&settings.notifier, settings.smtp_credentials())
+        .map_err(|error| StartError::Setup(format!("notifier.{error}")))?;
+    if mailer.is_none() {
+        tracing::info!("notifier.mode is off: pilot requests are stored, and nobody is told of them");
+    }
+    Ok(NotifierCore::new(
+        Arc::clone(store),
+        audit.clone(),
+        mailer,
+        &settings.notifier,
+        settings.has_shared_store(),
+    ))
 }
 
 fn secret(settings: &Settings) -> Result<SecretString, StartError> {

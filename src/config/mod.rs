@@ -4,6 +4,7 @@
 
 mod feeds;
 pub mod local;
+mod notifier;
 mod secrets;
 mod validate;
 
@@ -18,6 +19,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 pub use self::feeds::FeedSettings;
+pub use self::notifier::{NotifierMode, NotifierSettings};
 use self::secrets::SECRETS;
 use crate::auth::is_secret_name;
 use crate::domain::permission::Tier;
@@ -65,6 +67,7 @@ pub struct Settings {
     pub embedding: EmbeddingSettings,
     pub llm: LlmSettings,
     pub feeds: FeedSettings,
+    pub notifier: NotifierSettings,
     pub log: LogSettings,
     pub keeper: KeeperSettings,
     pub actors: ActorsSettings,
@@ -82,6 +85,10 @@ pub struct Settings {
     pub embedding_api_key: Option<SecretString>,
     #[serde(default)]
     pub llm_api_key: Option<SecretString>,
+    #[serde(default)]
+    pub smtp_user: Option<String>,
+    #[serde(default)]
+    pub smtp_password: Option<SecretString>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -133,6 +140,7 @@ pub struct LimitSettings {
 pub struct RetentionSettings {
     pub recall_session_days: u32,
     pub finished_batch_days: u32,
+    pub outbox_days: u32,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -307,6 +315,11 @@ impl Settings {
             }
             _ => Some(self.storage.data_dir.clone()),
         }
+    }
+
+    /// Whether other processes can use the database too: an external one.
+    pub fn has_shared_store(&self) -> bool {
+        self.storage.url.starts_with("ws")
     }
 
     /// The directory of an embedded database's own files.

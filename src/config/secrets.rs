@@ -10,8 +10,8 @@ use serde_json::Value;
 
 use super::{ConfigError, PREFIX};
 
-/// Secrets of the hosted service, and two related names. Each has a variable of its own, without a section.
-pub(super) const SECRETS: [&str; 7] = [
+/// Secrets of the hosted service, and related names. Each has a variable of its own, without a section.
+pub(super) const SECRETS: [&str; 9] = [
     "jwt_secret",
     "admin_email",
     "admin_password",
@@ -19,6 +19,8 @@ pub(super) const SECRETS: [&str; 7] = [
     "storage_password",
     "embedding_api_key",
     "llm_api_key",
+    "smtp_user",
+    "smtp_password",
 ];
 /// The key under which the TOML parser passes on a date.
 const DATE: &str = "$__toml_private_datetime";

@@ -53,6 +53,7 @@ impl Settings {
             self.retention.finished_batch_days,
             0..=36_500,
         )?;
+        within("retention.outbox_days", self.retention.outbox_days, 0..=36_500)?;
         within("search.fresh_docs", self.search.fresh_docs, 0..=10_000)?;
         within("log.keep_files", self.log.keep_files, 1..=1000)?;
         within(
@@ -64,6 +65,7 @@ impl Settings {
         embedding_rules(&self.embedding)?;
         llm_rules(&self.llm)?;
         feed_rules(&self.feeds)?;
+        self.notifier_rules()?;
         for tier in Tier::ALL {
             let limit = self.limits.tiers.get(tier.as_str());
             let limit = limit.ok_or_else(|| ConfigError::new(format!("limits.tiers.{tier}: is required")))?;

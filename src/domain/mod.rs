@@ -19,6 +19,7 @@ pub mod node;
 pub mod packed;
 pub mod permission;
 pub mod pii;
+pub mod pilot;
 pub mod principal;
 pub mod schema;
 pub mod session;

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use crate::actors::audit_writer::AuditHandle;
 use crate::actors::graph_store::GraphHandle;
 use crate::actors::identity::IdentityHandle;
+use crate::actors::notifier::NotifierHandle;
 use crate::actors::rate_limiter::RateLimiterHandle;
 use crate::actors::staging::StagingHandle;
 use crate::actors::taxii_puller::PullerHandle;
@@ -35,6 +36,7 @@ pub struct AppState {
     pub graph: GraphHandle,
     pub staging: StagingHandle,
     pub puller: PullerHandle,
+    pub notifier: NotifierHandle,
     pub identity: IdentityHandle,
     pub audit: AuditHandle,
     pub limiter: RateLimiterHandle,

@@ -18,6 +18,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (8, include_str!("../../schemas/0008_node_writes.surql")),
     (9, include_str!("../../schemas/0009_feeds.surql")),
     (10, include_str!("../../schemas/0010_demo.surql")),
+    (11, include_str!("../../schemas/0011_pilot.surql")),
 ];
 
 /// Selects the database, applies missing migrations and defines the service user.

@@ -43,7 +43,7 @@ impl Store {
     }
 
     /// Runs `removal` on the rows `$ids`, whose keys are `$keys`, until `query` finds no more.
-    async fn sweep(
+    pub(super) async fn sweep(
         &self,
         query: &str,
         before: DateTime<Utc>,

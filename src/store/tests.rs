@@ -4,6 +4,7 @@ mod addresses;
 mod feed_batches;
 mod feeds;
 mod node_writes;
+mod outbox;
 mod retention;
 mod staging;
 

@@ -12,6 +12,7 @@ mod ingest;
 mod media_type;
 mod nodes;
 mod openapi;
+mod pilot;
 mod query;
 mod recall;
 mod staging;
@@ -40,6 +41,7 @@ pub fn configure(cfg: &mut web::ServiceConfig) {
     nodes::configure(cfg);
     audit::configure(cfg);
     openapi::configure(cfg);
+    pilot::configure(cfg);
     cfg.default_service(web::route().to(no_route::<HostedError>));
 }
 

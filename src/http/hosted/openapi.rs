@@ -11,7 +11,7 @@ use utoipa::{Modify, OpenApi, ToSchema};
 
 use super::error::ErrorBody;
 use super::guard::{DocumentLimits, Public};
-use super::{admin, audit, auth, demo, feeds, health, ingest, nodes, recall, resource, staging};
+use super::{admin, audit, auth, demo, feeds, health, ingest, nodes, pilot, recall, resource, staging};
 use crate::http::document::Document;
 use crate::http::head_as_get;
 use crate::http::openapi::Conventions;
@@ -50,6 +50,7 @@ static DOCUMENT: LazyLock<Document> = LazyLock::new(|| {
         (name = "Health", description = "Needs no credential."),
         (name = "Sign-in", description = "Tokens, and who the caller is."),
         (name = "Public demo", description = "A demo workspace that anyone may search. Needs no credential."),
+        (name = "Pilot", description = "Applications of those who want to try the service. Needs no credential."),
         (name = "Recall", description = "Search, sessions, export and single nodes. Requires `recall:read`."),
         (name = "Ingest", description = "Structured input. Requires `recall:write` and the feature `knowledge_graph`."),
         (name = "Staging", description = "Entities extracted from text, their review and their commit. Requires `recall:write` and the feature `knowledge_graph`."),
@@ -103,6 +104,7 @@ fn document() -> utoipa::openapi::OpenApi {
         feeds::Docs::openapi(),
         audit::Docs::openapi(),
         admin::Docs::openapi(),
+        pilot::Docs::openapi(),
         Docs::openapi(),
     ] {
         whole.merge(part);

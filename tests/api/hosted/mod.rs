@@ -35,6 +35,7 @@ mod not_found_timing;
 mod openapi;
 mod osint;
 mod osint_identity;
+pub mod pilot;
 mod preview_markings;
 mod rate_limits;
 mod reads;

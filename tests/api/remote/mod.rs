@@ -2,6 +2,7 @@
 
 mod feeds;
 mod outages;
+mod pilot;
 mod proxy;
 mod work;
 

@@ -1,0 +1,120 @@
+//! Pilot requests: taken in from anybody, read by the operator.
+
+use actix_web::{HttpRequest, HttpResponse, web};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::error::HostedError;
+use super::guard::{Admin, Guarded, PilotLimits, Public};
+use super::query::Params;
+use super::resource;
+use crate::actors::notifier::{ListPilotRequests, SubmitPilot};
+use crate::domain::error::DomainError;
+use crate::domain::pilot::{Application, PilotRequest, PilotRole};
+use crate::http::AppState;
+use crate::http::body::{self, field, optional};
+
+const BODY_LIMIT: usize = 16 * 1024;
+/// Largest offset: skipping rows is slow.
+const MAX_OFFSET: u32 = 1_000_000;
+
+#[derive(Deserialize, ToSchema)]
+struct PilotBody {
+    #[schema(min_length = 1, max_length = 200, example = "Grace Hopper")]
+    name: String,
+    #[schema(max_length = 254, format = "email", example = "grace@example.com")]
+    email: String,
+    #[schema(min_length = 1, max_length = 200, example = "Example Bank")]
+    org: String,
+    role: PilotRole,
+    #[schema(max_length = 500, example = "MISP, OpenCTI")]
+    cti_stack: Option<String>,
+}
+
+#[derive(Serialize, ToSchema)]
+struct PilotAnswer {
+    #[schema(example = true)]
+    success: bool,
+}
+
+#[derive(Serialize, ToSchema)]
+struct PilotRequestsAnswer {
+    pilot_requests: Vec<PilotRequest>,
+    /// Number of requests in this answer.
+    count: usize,
+}
+
+impl TryFrom<PilotBody> for Application {
+    type Error = DomainError;
+
+    fn try_from(body: PilotBody) -> Result<Self, Self::Error> {
+        Ok(Self {
+            name: field("name", body.name)?,
+            email: field("email", body.email)?,
+            org: field("org", body.org)?,
+            role: body.role,
+            cti_stack: optional("cti_stack", body.cti_stack)?,
+        })
+    }
+}
+
+pub(super) fn configure(cfg: &mut web::ServiceConfig) {
+    cfg.service(resource("/api/pilot").route(web::post().to(submit)));
+    cfg.service(resource("/api/admin/pilot-requests").route(web::get().to(list)));
+}
+
+#[derive(utoipa::OpenApi)]
+#[openapi(paths(submit, list))]
+pub(super) struct Docs;
+
+/// Asks for a pilot. Stores the request and tells the operator by e-mail.
+#[utoipa::path(
+    post,
+    path = "/api/pilot",
+    tag = "Pilot",
+    security(()),
+    request_body = PilotBody,
+    responses((status = 200, description = "The request is stored", body = PilotAnswer))
+)]
+async fn submit(
+    caller: Public<PilotLimits>,
+    state: web::Data<AppState>,
+    payload: web::Payload,
+) -> Result<HttpResponse, HostedError> {
+    let body: PilotBody = body::json(payload, BODY_LIMIT).await?;
+    let message = SubmitPilot {
+        application: body.try_into()?,
+        ip: caller.ip,
+    };
+    state.notifier.call(message).await?;
+    Ok(HttpResponse::Ok().json(PilotAnswer { success: true }))
+}
+
+/// The pilot requests, newest first. Only for administrators of the operator's workspace.
+#[utoipa::path(
+    get,
+    path = "/api/admin/pilot-requests",
+    tag = "Administration",
+    params(
+        ("limit" = Option<u32>, Query, description = "Number of requests", minimum = 1, maximum = 1000),
+        ("offset" = Option<u32>, Query, description = "Requests to skip", maximum = 1_000_000)
+    ),
+    responses((status = 200, description = "The requests", body = PilotRequestsAnswer))
+)]
+async fn list(
+    caller: Guarded<Admin>,
+    request: HttpRequest,
+    state: web::Data<AppState>,
+) -> Result<HttpResponse, HostedError> {
+    let params = Params::of(&request)?;
+    let message = ListPilotRequests {
+        by: caller.by,
+        limit: params.number("limit", 100, 1, 1000)?,
+        offset: params.number("offset", 0, 0, MAX_OFFSET)?,
+    };
+    let pilot_requests = state.notifier.call(message).await?;
+    Ok(HttpResponse::Ok().json(PilotRequestsAnswer {
+        count: pilot_requests.len(),
+        pilot_requests,
+    }))
+}
