@@ -101,7 +101,7 @@ pub fn init_metrics() -> Result<PrometheusHandle, String> {
 }
 
 /// The metrics of both services, with the text that `/metrics` shows.
-const COUNTERS: [(&str, &str); 13] = [
+const COUNTERS: [(&str, &str); 14] = [
     (
         "actor_rejected_total",
         "Requests refused: gate or waiting line full, or timed out",
@@ -119,6 +119,10 @@ const COUNTERS: [(&str, &str); 13] = [
     (
         "notifications_total",
         "Attempts to tell the operator by e-mail, by outcome; dead ones were given up",
+    ),
+    (
+        "oauth_sign_ins_total",
+        "Sign-ins that came back from a provider, by provider and outcome",
     ),
     (
         "rate_limit_forgotten_total",

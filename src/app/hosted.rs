@@ -16,7 +16,7 @@ use super::{Listening, StartError, demo_data, first, serve, tidy_metrics};
 use crate::actors::audit_writer::{AuditHandle, AuditWriter};
 use crate::actors::extractor::ExtractorCore;
 use crate::actors::graph_store::{GraphCore, Holds, Surroundings};
-use crate::actors::identity::{FirstAdmin, IdentityCore, bootstrap};
+use crate::actors::identity::{FirstAdmin, IdentityCore, OauthSignIn, bootstrap};
 use crate::actors::notifier::NotifierCore;
 use crate::actors::rate_limiter::RateLimiter;
 use crate::actors::retention;
@@ -100,12 +100,16 @@ impl Application {
             surroundings,
             Holds::Nodes,
         ));
+        let gate = actors.of(IdentityCore::NAME).gate;
+        let oauth = OauthSignIn::new(&settings.oauth, &secret, gate / 4)
+            .map_err(|error| StartError::Setup(format!("oauth.providers: {error}")))?;
         let identity = Arc::new(IdentityCore::new(
             Arc::clone(&store),
             Tokens::new(&secret),
             audit.clone(),
             limiter.clone(),
-            actors.of(IdentityCore::NAME).gate,
+            oauth,
+            gate,
         ));
         let identity = roster.worker(&identity);
         let model = llm::model_of(&settings.llm, settings.llm_api_key.clone())?;

@@ -1,6 +1,7 @@
-//! Secrets: passwords, access tokens, API keys. All comparisons are constant-time.
+//! Secrets: passwords, access tokens, API keys, sign-in with providers. All comparisons are constant-time.
 
 pub mod api_key;
+pub mod oauth;
 pub mod password;
 pub mod token;
 

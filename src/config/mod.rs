@@ -5,6 +5,7 @@
 mod feeds;
 pub mod local;
 mod notifier;
+mod oauth;
 mod secrets;
 mod validate;
 
@@ -20,6 +21,7 @@ use serde_json::Value;
 
 pub use self::feeds::FeedSettings;
 pub use self::notifier::{NotifierMode, NotifierSettings};
+pub use self::oauth::{OauthSettings, ProviderKind, ProviderSettings, is_loopback};
 use self::secrets::SECRETS;
 use crate::auth::is_secret_name;
 use crate::domain::permission::Tier;
@@ -68,6 +70,7 @@ pub struct Settings {
     pub llm: LlmSettings,
     pub feeds: FeedSettings,
     pub notifier: NotifierSettings,
+    pub oauth: OauthSettings,
     pub log: LogSettings,
     pub keeper: KeeperSettings,
     pub actors: ActorsSettings,
@@ -277,7 +280,9 @@ impl Settings {
                 )));
             }
             figment = figment.merge(Toml::file(path));
-            for (key, text) in secrets::unquoted(path, |path| SECRETS.contains(&path))? {
+            for (key, text) in
+                secrets::unquoted(path, |path| SECRETS.contains(&path) || oauth::is_secret(path))?
+            {
                 figment = figment.merge(Serialized::default(&key, text));
             }
         }
@@ -287,6 +292,9 @@ impl Settings {
         }
         for (key, value) in feeds::of_environment(|name| std::env::var_os(name))? {
             figment = figment.merge(Serialized::default(key, value));
+        }
+        for (key, text) in oauth::of_environment(&figment, |name| std::env::var_os(name))? {
+            figment = figment.merge(Serialized::default(&key, text));
         }
         if let Some(bind) = &flags.bind {
             figment = figment.merge(Serialized::default("server.bind", bind));

@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::feeds::feed_rules;
+use super::oauth::oauth_rules;
 use super::{
     ActorSettings, ConfigError, EmbeddingProvider, EmbeddingSettings, LlmProvider, LlmSettings, Settings,
 };
@@ -66,6 +67,7 @@ impl Settings {
         llm_rules(&self.llm)?;
         feed_rules(&self.feeds)?;
         self.notifier_rules()?;
+        oauth_rules(&self.oauth, self.actors.of("identity").timeout_ms)?;
         for tier in Tier::ALL {
             let limit = self.limits.tiers.get(tier.as_str());
             let limit = limit.ok_or_else(|| ConfigError::new(format!("limits.tiers.{tier}: is required")))?;

@@ -24,9 +24,33 @@ pub fn is_email(text: &str) -> bool {
     clean && text.len() <= MAX_EMAIL && named
 }
 
+/// An address as accounts are looked up by: trimmed, in lower case. `None` for what is no address, and for letters
+/// such as the Kelvin sign, which lower case turns into an ASCII letter and so into somebody else's address.
+pub fn account_address(text: &str) -> Option<String> {
+    let turns = |c: char| !c.is_ascii() && c.to_lowercase().any(|low| low.is_ascii());
+    let text = text.trim();
+    (is_email(text) && !text.chars().any(turns)).then(|| text.to_lowercase())
+}
+
 #[cfg(test)]
 mod tests {
-    use super::is_email;
+    use super::{account_address, is_email};
+
+    #[test]
+    fn an_address_never_turns_into_another_one() {
+        let address = |text| account_address(text);
+        assert_eq!(address(" Kim@Example.com ").as_deref(), Some("kim@example.com"));
+        assert_eq!(address("\u{dc}@x.example").as_deref(), Some("\u{fc}@x.example"));
+        for bad in [
+            "\u{212a}im@example.com",
+            "kim@\u{212a}.example",
+            "\u{130}@x.example",
+            "kim",
+            "",
+        ] {
+            assert_eq!(address(bad), None, "{bad}");
+        }
+    }
 
     #[test]
     fn addresses_are_checked_for_what_can_be_checked() {

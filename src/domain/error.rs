@@ -60,6 +60,9 @@ pub enum DomainError {
         what: String,
         batch: Option<Uuid>,
     },
+    /// A sign-in provider failed, or took too long; `what` holds nothing that it sent.
+    #[error("the sign-in provider {what}")]
+    ProviderFailed { what: String, slow: bool },
     /// The external database did not answer.
     #[error(
         "the database can't be reached; what was sent may or may not have taken effect, and can be sent again"
@@ -138,6 +141,8 @@ impl DomainError {
                 PullFailure::FarSide => ErrorKind::FarSide,
                 PullFailure::Slow => ErrorKind::FarSideSlow,
             },
+            Self::ProviderFailed { slow: true, .. } => ErrorKind::FarSideSlow,
+            Self::ProviderFailed { slow: false, .. } => ErrorKind::FarSide,
             Self::Internal { .. } => ErrorKind::Internal,
         }
     }

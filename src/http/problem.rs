@@ -73,6 +73,7 @@ pub(super) fn retry_after(error: &DomainError) -> Option<u64> {
         | DomainError::TooSlow
         | DomainError::InvalidBundle { .. }
         | DomainError::PullFailed { .. }
+        | DomainError::ProviderFailed { .. }
         | DomainError::Internal { .. } => None,
     }
 }

@@ -75,29 +75,22 @@ impl Mailer {
         settings: &NotifierSettings,
         credentials: Option<(String, SecretString)>,
     ) -> Result<Option<Self>, UnusableSetting> {
-        let security = |host: &str| match settings.mode {
-            NotifierMode::Off => Ok(None),
-            NotifierMode::Plain if !is_loopback(host) => Err(UnusableSetting::new(
-                "host",
-                "must be localhost or a loopback address with mode \"plain\"",
-            )),
-            NotifierMode::Plain => Ok(Some(Security::Plain)),
-            NotifierMode::Starttls => tls(host, &settings.ca_file).map(Security::StartTls).map(Some),
-            NotifierMode::Tls => tls(host, &settings.ca_file).map(Security::Tls).map(Some),
+        let secured: fn(&str, &Path) -> Result<Security, UnusableSetting> = match settings.mode {
+            NotifierMode::Off => return Ok(None),
+            NotifierMode::Starttls => |host, ca_file| tls(host, ca_file).map(Security::StartTls),
+            NotifierMode::Tls => |host, ca_file| tls(host, ca_file).map(Security::Tls),
+            NotifierMode::Plain => |host, _| unencrypted(host),
         };
-        if settings.mode == NotifierMode::Off {
-            return Ok(None);
-        }
         let host = host(&settings.host)?;
         if settings.port == 0 {
             return Err(UnusableSetting::new("port", "must be from 1 to 65535, is 0"));
         }
         let from = mailbox(&settings.from).map_err(|rule| UnusableSetting::new("from", rule))?;
         let to = recipients(&settings.to)?;
-        Ok(security(&host)?.map(|security| Self {
+        Ok(Some(Self {
+            security: secured(&host, &settings.ca_file)?,
             host,
             port: settings.port,
-            security,
             credentials,
             from,
             to,
@@ -178,8 +171,8 @@ impl Mailer {
             }
             Security::Plain => {
                 let stream = self.dial().await?;
-                let loopback = stream.peer_addr().is_ok_and(|peer| peer.ip().is_loopback());
-                if !loopback {
+                // The name localhost means what the resolver says.
+                if !stream.peer_addr().is_ok_and(|peer| peer.ip().is_loopback()) {
                     return Err(MailError::not_local());
                 }
                 AsyncSmtpConnection::connect_with_transport(Box::new(stream), &hello)
@@ -214,8 +207,13 @@ fn host(text: &str) -> Result<String, UnusableSetting> {
     Ok(text.to_owned())
 }
 
-fn is_loopback(host: &str) -> bool {
-    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+fn unencrypted(host: &str) -> Result<Security, UnusableSetting> {
+    let address = host.parse::<IpAddr>();
+    if host != "localhost" && !address.is_ok_and(|address| address.is_loopback()) {
+        let rule = "must be localhost or a loopback address with mode \"plain\"";
+        return Err(UnusableSetting::new("host", rule));
+    }
+    Ok(Security::Plain)
 }
 
 fn recipients(to: &[String]) -> Result<Vec<Mailbox>, UnusableSetting> {

@@ -8,7 +8,7 @@ use reqwest::dns::Resolve;
 use reqwest::header::{
     ACCEPT_ENCODING, AUTHORIZATION, CONTENT_ENCODING, CONTENT_LENGTH, HeaderMap, HeaderValue, LOCATION,
 };
-use reqwest::{Client, Response, StatusCode, Url, redirect, retry};
+use reqwest::{Client, RequestBuilder, Response, StatusCode, Url, redirect, retry};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use tokio::time::timeout;
@@ -18,8 +18,8 @@ use super::resolve::{CheckedResolver, SystemResolver};
 use super::rule::{Refusal, Rule};
 use super::{Answer, Limits, MAX_REDIRECTS, OutboundError, body};
 
-/// How the service introduces itself to feeds.
-const USER_AGENT: &str = concat!("threat-memory/", env!("CARGO_PKG_VERSION"));
+/// How the service introduces itself to feeds and providers.
+pub const USER_AGENT: &str = concat!("threat-memory/", env!("CARGO_PKG_VERSION"));
 /// Longest cause of a failure that is repeated, in characters.
 const MAX_CAUSE: usize = 200;
 
@@ -146,12 +146,7 @@ impl GuardedClient {
         body: &impl Serialize,
         patience: Duration,
     ) -> Result<Answer, OutboundError> {
-        if self.policy.is_public() {
-            let host = url.host_str().unwrap_or_default();
-            return Err(Refusal::new(Rule::Method, host).into());
-        }
-        let url = self.policy.check(url.as_str())?;
-        let mut request = self.http.post(url).json(body);
+        let mut request = self.http.post(self.postable(url)?).json(body);
         if let Some(key) = bearer {
             let value = HeaderValue::try_from(format!("Bearer {}", key.expose_secret()));
             let mut value =
@@ -159,11 +154,32 @@ impl GuardedClient {
             value.set_sensitive(true);
             request = request.header(AUTHORIZATION, value);
         }
-        let exchange = async {
-            let response = request.send().await.map_err(|error| failed(&error))?;
-            self.answer(response).await
-        };
-        within(patience.min(self.limits.total_timeout), exchange).await
+        within(patience.min(self.limits.total_timeout), self.sent(request)).await
+    }
+
+    /// Posts bytes to the configured endpoint. The headers name their type and may hold credentials. A client of
+    /// [`Policy::public`] refuses.
+    ///
+    /// # Errors
+    /// [`OutboundError`]; an answer with an error status is none.
+    pub async fn post(&self, url: &Url, headers: HeaderMap, body: Vec<u8>) -> Result<Answer, OutboundError> {
+        let request = self.http.post(self.postable(url)?).body(body);
+        let request = request.headers(self.policy.headers(headers));
+        within(self.limits.total_timeout, self.sent(request)).await
+    }
+
+    /// The URL, if this client may post there.
+    fn postable(&self, url: &Url) -> Result<Url, Refusal> {
+        if self.policy.is_public() {
+            let host = url.host_str().unwrap_or_default();
+            return Err(Refusal::new(Rule::Method, host));
+        }
+        self.policy.check(url.as_str())
+    }
+
+    async fn sent(&self, request: RequestBuilder) -> Result<Answer, OutboundError> {
+        let response = request.send().await.map_err(|error| failed(&error))?;
+        self.answer(response).await
     }
 
     async fn answer(&self, mut response: Response) -> Result<Answer, OutboundError> {

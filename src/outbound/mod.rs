@@ -26,7 +26,7 @@ use bytes::Bytes;
 use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
 
-pub use self::client::GuardedClient;
+pub use self::client::{GuardedClient, USER_AGENT};
 pub use self::pattern::HostPattern;
 pub use self::policy::Policy;
 pub use self::resolve::SystemResolver;

@@ -133,7 +133,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    pub(super) fn new(rule: Rule, host: &str) -> Self {
+    pub(crate) fn new(rule: Rule, host: &str) -> Self {
         Self {
             rule,
             host: host.chars().take(MAX_HOST).collect(),

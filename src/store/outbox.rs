@@ -154,7 +154,7 @@ impl Store {
         let what = "counting e-mails failed";
         let mut response = self
             .db
-            .query("RETURN array::len((SELECT VALUE id FROM outbox WHERE state = 'pending'))")
+            .query("SELECT VALUE count FROM (SELECT count() FROM outbox WHERE state = 'pending' GROUP ALL)")
             .await
             .map_err(failed(what))?;
         let count: Option<i64> = response.take(0).map_err(failed(what))?;

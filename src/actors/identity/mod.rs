@@ -2,11 +2,13 @@
 //!
 //! The caller's rights are read again for every request, so a change takes effect at once. An id of another workspace
 //! is answered like an unknown one. Every change is written in one transaction with its audit entry. Sign-ins, which
-//! anyone can request, never use more than half of the actor's concurrency.
+//! anyone can request, never use more than half of the actor's concurrency, and those that wait for a provider no more
+//! than a quarter.
 
 mod admin;
 mod authenticate;
 mod bootstrap;
+mod oauth;
 mod sign_in;
 
 use std::num::NonZero;
@@ -20,6 +22,7 @@ pub use self::admin::{
 };
 pub use self::authenticate::{Authenticate, Presented};
 pub use self::bootstrap::{FirstAdmin, bootstrap, demo_workspace};
+pub use self::oauth::{BeginOauth, BegunOauth, FinishOauth, OauthReply, OauthSignIn};
 pub use self::sign_in::{Attempted, Login, SignedIn};
 use super::audit_writer::{AuditHandle, Chain};
 use super::job;
@@ -41,6 +44,7 @@ pub struct IdentityCore {
     limiter: RateLimiterHandle,
     /// Slots for concurrent sign-ins.
     sign_ins: Semaphore,
+    oauth: OauthSignIn,
 }
 
 impl IdentityCore {
@@ -50,6 +54,7 @@ impl IdentityCore {
         tokens: Tokens,
         audit: AuditHandle,
         limiter: RateLimiterHandle,
+        oauth: OauthSignIn,
         gate: usize,
     ) -> Self {
         Self {
@@ -58,6 +63,7 @@ impl IdentityCore {
             audit,
             limiter,
             sign_ins: Semaphore::new((gate / 2).max(1)),
+            oauth,
         }
     }
 

@@ -30,7 +30,7 @@ use crate::store::UserRecord;
 const WRONG_LOGIN: DomainError = DomainError::Unauthenticated("wrong e-mail address or password");
 /// Number of accounts of one e-mail address whose password is tried, and of hashes that every sign-in computes. A
 /// user with more accounts must name the workspace.
-const MAX_ACCOUNTS: usize = 4;
+pub(super) const MAX_ACCOUNTS: usize = 4;
 
 /// Exchanges e-mail address and password for a token.
 #[derive(Debug)]
@@ -79,11 +79,7 @@ impl Work for Login {
         let place = core.sign_ins.try_acquire();
         let _place = place.map_err(|_| DomainError::Busy { actor: "identity" })?;
         // One IP address may not try account after account either.
-        let attempt = TakeRequest {
-            counted: Counted::Address("sign-in", Network::of(ip)),
-            limits: GUESSES.to_vec(),
-        };
-        let tries = core.limiter.call(attempt).await?;
+        let tries = core.take_try(ip).await?;
         if !tries.allowed {
             return Ok(turned_away(tries));
         }
@@ -105,7 +101,7 @@ impl Work for Login {
         let place = match core.place(attempt.key()).await? {
             Ok(place) => place,
             Err(locked) => {
-                core.record_failure(&attempt).await?;
+                core.record_failure(&attempt.accounts, &attempt.failure()).await?;
                 return Ok(turned_away(locked));
             }
         };
@@ -114,14 +110,21 @@ impl Work for Login {
         let rate = core.limiter.call(EndLogin { place, failed }).await?;
         let outcome = match fitting.as_slice() {
             [] => {
-                core.record_failure(&attempt).await?;
+                core.record_failure(&attempt.accounts, &attempt.failure()).await?;
                 if !rate.allowed {
                     return Ok(turned_away(rate));
                 }
                 Err(WRONG_LOGIN)
             }
-            [user] => core.signed_in((*user).clone(), ip).await,
-            several => Err(core.asked_for_workspace(several, ip).await?),
+            [user] => {
+                let entry = of_user(user, ip, Outcome::Success);
+                core.signed_in((*user).clone(), entry).await
+            }
+            several => {
+                let entry = |user: &UserRecord| of_user(user, ip, Outcome::Failure);
+                let fit = "address and password fit";
+                Err(core.asked_for_workspace(several, fit, entry).await?)
+            }
         };
         Ok(Attempted { rate, outcome })
     }
@@ -158,14 +161,24 @@ impl Attempt {
         format!("{} {account} {}", Network::of(self.ip), self.workspace.is_some())
     }
 
-    /// The address as recorded in the audit log, truncated if necessary.
-    fn shown_email(&self) -> String {
-        if self.email.len() <= MAX_EMAIL {
-            return self.email.clone();
+    /// The audit entry of a failure, in a tenant's log.
+    fn failure(&self) -> impl Fn(Uuid) -> AuditEntry {
+        let (ip, email, now) = (self.ip, shown(&self.email), clock::now());
+        move |tenant| {
+            let mut entry = AuditEntry::anonymous(tenant, ip, "auth.login", "user", Outcome::Failure, now);
+            entry.user_email = Some(email.clone());
+            entry
         }
-        let start = self.email.char_indices().take_while(|(at, _)| *at < MAX_EMAIL);
-        start.map(|(_, c)| c).chain(['\u{2026}']).collect()
     }
+}
+
+/// An address as recorded in the audit log, truncated if necessary.
+fn shown(email: &str) -> String {
+    if email.len() <= MAX_EMAIL {
+        return email.to_owned();
+    }
+    let start = email.char_indices().take_while(|(at, _)| *at < MAX_EMAIL);
+    start.map(|(_, c)| c).chain(['\u{2026}']).collect()
 }
 
 impl IdentityCore {
@@ -217,11 +230,25 @@ impl IdentityCore {
         }
     }
 
-    async fn signed_in(&self, user: UserRecord, ip: IpAddr) -> Result<SignedIn, DomainError> {
+    /// Takes one sign-in attempt from the limit of an IP address, whatever the account and the way.
+    pub(super) async fn take_try(&self, ip: IpAddr) -> Result<RateState, DomainError> {
+        let attempt = TakeRequest {
+            counted: Counted::Address("sign-in", Network::of(ip)),
+            limits: GUESSES.to_vec(),
+        };
+        self.limiter.call(attempt).await
+    }
+
+    /// Issues a token, after its audit entry is written.
+    pub(super) async fn signed_in(
+        &self,
+        user: UserRecord,
+        entry: AuditEntry,
+    ) -> Result<SignedIn, DomainError> {
         let workspace = self.store.workspace(user.ws).await?.ok_or(WRONG_LOGIN)?;
-        let now = clock::now();
-        let token = self.tokens.issue(user.id, user.ws, user.tokens_after, now)?;
-        let entry = of_user(&user, ip, Outcome::Success);
+        let token = self
+            .tokens
+            .issue(user.id, user.ws, user.tokens_after, clock::now())?;
         self.audit.call(Append(entry)).await?;
         Ok(SignedIn {
             token,
@@ -230,47 +257,46 @@ impl IdentityCore {
         })
     }
 
-    /// Lists the workspaces the password fits: knowing the password entitles the caller to that.
-    async fn asked_for_workspace(
+    /// Lists the workspaces of these accounts; who has proved to own all of them is entitled to that. `fit` says what
+    /// fits them, and `entry` makes the audit entry of one.
+    pub(super) async fn asked_for_workspace(
         &self,
         users: &[&UserRecord],
-        ip: IpAddr,
+        fit: &str,
+        entry: impl Fn(&UserRecord) -> AuditEntry,
     ) -> Result<DomainError, DomainError> {
         let mut names = Vec::with_capacity(users.len());
         for user in users {
-            let entry = of_user(user, ip, Outcome::Failure).with("reason", "workspace required");
+            let entry = entry(user).with("reason", "workspace required");
             self.audit.call(Append(entry)).await?;
             let workspace = self.store.workspace(user.ws).await?.ok_or(WRONG_LOGIN)?;
             names.push(format!("{} ({})", workspace.name, workspace.id));
         }
-        let rule = format!(
-            "is required, as name or id: address and password fit {}",
-            names.join(", ")
-        );
+        let rule = format!("is required, as name or id: {fit} {}", names.join(", "));
         Ok(DomainError::invalid("workspace", rule))
     }
 
     /// Audits a failure in each workspace whose account was tried; for an unknown account in the operator's
     /// workspace, as no other applies.
-    async fn record_failure(&self, attempt: &Attempt) -> Result<(), DomainError> {
+    pub(super) async fn record_failure(
+        &self,
+        accounts: &[UserRecord],
+        entry: &impl Fn(Uuid) -> AuditEntry,
+    ) -> Result<(), DomainError> {
         // Queried whether or not there is an account: both cases must take equally long.
         let operator = self.store.operator_workspace().await?;
-        let mut tenants: BTreeSet<Uuid> = attempt.accounts.iter().map(|user| user.ws).collect();
+        let mut tenants: BTreeSet<Uuid> = accounts.iter().map(|user| user.ws).collect();
         if tenants.is_empty() {
             tenants.extend(operator);
         }
-        let now = clock::now();
-        let entries = tenants.into_iter().map(|tenant| {
-            let mut entry =
-                AuditEntry::anonymous(tenant, attempt.ip, "auth.login", "user", Outcome::Failure, now);
-            entry.user_email = Some(attempt.shown_email());
-            self.audit.call(Append(entry))
-        });
+        let entries = tenants
+            .into_iter()
+            .map(|tenant| self.audit.call(Append(entry(tenant))));
         try_join_all(entries).await.map(drop)
     }
 }
 
-fn turned_away(rate: RateState) -> Attempted {
+pub(super) fn turned_away(rate: RateState) -> Attempted {
     let refused = DomainError::RateLimited {
         retry_after: rate.reset,
     };
@@ -280,7 +306,8 @@ fn turned_away(rate: RateState) -> Attempted {
     }
 }
 
-fn of_user(user: &UserRecord, ip: IpAddr, outcome: Outcome) -> AuditEntry {
+/// The audit entry of a sign-in to one account.
+pub(super) fn of_user(user: &UserRecord, ip: IpAddr, outcome: Outcome) -> AuditEntry {
     let mut entry = AuditEntry::anonymous(user.ws, ip, "auth.login", "user", outcome, clock::now());
     entry.user_id = Some(user.id);
     entry.user_email = Some(user.email.clone());

@@ -81,33 +81,47 @@ impl NotifierCore {
 
     async fn deliver(self: Arc<Self>, mail: ClaimedMail, _turn: OwnedMutexGuard<()>) {
         let Some(mailer) = &self.mailer else { return };
-        match self.attempt(mailer, &mail).await {
-            Ok(Ok(refused)) => {
+        let done = match self.store.pilot_request(mail.ws, mail.id).await {
+            Ok(Some(request)) => self.send(mailer, &mail, &request).await,
+            Ok(None) => self.give_up(&mail).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = done {
+            // The claim ends by itself, and the e-mail is sent again.
+            tracing::warn!(request = %mail.id, %error, "an attempt to send an e-mail was lost");
+        }
+    }
+
+    async fn send(
+        &self,
+        mailer: &Mailer,
+        mail: &ClaimedMail,
+        request: &PilotRequest,
+    ) -> Result<(), DomainError> {
+        match mailer.send(&letter(request)).await {
+            Ok(refused) => {
                 count("sent");
                 for error in refused {
                     tracing::warn!(request = %mail.id, %error, "a recipient was refused; the others have the e-mail");
                 }
-                self.record_sent(&mail).await;
+                self.record_sent(mail).await;
+                Ok(())
             }
-            Ok(Err(error)) => {
+            Err(error) => {
                 count("failed");
-                if let Err(lost) = self.record_failure(&mail, &error).await {
-                    // The claim ends by itself, and the e-mail is sent again.
-                    tracing::warn!(request = %mail.id, error = %lost, "recording a failed e-mail failed");
-                }
+                self.record_failure(mail, &error).await
             }
-            Err(error) => tracing::warn!(request = %mail.id, %error, "reading a pilot request failed"),
         }
     }
 
-    async fn attempt(
-        &self,
-        mailer: &Mailer,
-        mail: &ClaimedMail,
-    ) -> Result<Result<Vec<MailError>, MailError>, DomainError> {
-        let request = self.store.pilot_request(mail.ws, mail.id).await?;
-        let request = request.ok_or(DomainError::NotFound("pilot request"))?;
-        Ok(mailer.send(&letter(&request)).await)
+    /// Ends an e-mail about a request that the owner of the database has removed.
+    async fn give_up(&self, mail: &ClaimedMail) -> Result<(), DomainError> {
+        tracing::warn!(request = %mail.id, "a pilot request was removed before its e-mail was sent");
+        let at_once = (Duration::ZERO, Duration::ZERO);
+        self.store
+            .mail_failed(mail, "the request was removed", at_once)
+            .await?;
+        Ok(())
     }
 
     async fn record_sent(&self, mail: &ClaimedMail) {

@@ -222,6 +222,17 @@ mod tests {
     }
 
     #[test]
+    fn the_least_recent_is_found_among_all_groups() {
+        let (mut addresses, start) = (small(2, 100), Instant::now());
+        let limits = [(5, DAY)];
+        for (group, n) in [("b", 1), ("a", 2), ("c", 3)] {
+            addresses.take(group, network(n), &limits, start);
+        }
+        assert!(!knows(&addresses, "b", 1));
+        assert!(knows(&addresses, "a", 2) && knows(&addresses, "c", 3));
+    }
+
+    #[test]
     fn long_logs_are_bounded_too() {
         let (mut addresses, start) = (small(1000, 100), Instant::now());
         for n in 0..2000_u32 {

@@ -32,8 +32,9 @@ struct LoginBody {
     workspace: Option<String>,
 }
 
+/// A successful sign-in.
 #[derive(Serialize, ToSchema)]
-struct LoginAnswer {
+pub(super) struct LoginAnswer {
     /// A JWT (RFC 7519), for `Authorization: Bearer`.
     #[schema(example = "eyJ0eXAiOiJKV1QiLCJhbGciOiJIUzI1NiJ9.e30.c2ln")]
     access_token: String,

@@ -11,6 +11,7 @@ mod health;
 mod ingest;
 mod media_type;
 mod nodes;
+mod oauth;
 mod openapi;
 mod pilot;
 mod query;
@@ -33,6 +34,7 @@ pub fn configure(cfg: &mut web::ServiceConfig) {
     health::configure(cfg);
     auth::configure(cfg);
     demo::configure(cfg);
+    oauth::configure(cfg);
     admin::configure(cfg);
     ingest::configure(cfg);
     staging::configure(cfg);

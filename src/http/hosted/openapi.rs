@@ -11,7 +11,9 @@ use utoipa::{Modify, OpenApi, ToSchema};
 
 use super::error::ErrorBody;
 use super::guard::{DocumentLimits, Public};
-use super::{admin, audit, auth, demo, feeds, health, ingest, nodes, pilot, recall, resource, staging};
+use super::{
+    admin, audit, auth, demo, feeds, health, ingest, nodes, oauth, pilot, recall, resource, staging,
+};
 use crate::http::document::Document;
 use crate::http::head_as_get;
 use crate::http::openapi::Conventions;
@@ -96,6 +98,7 @@ fn document() -> utoipa::openapi::OpenApi {
     for part in [
         health::Docs::openapi(),
         auth::Docs::openapi(),
+        oauth::Docs::openapi(),
         demo::Docs::openapi(),
         recall::Docs::openapi(),
         nodes::Docs::openapi(),

@@ -41,6 +41,12 @@ impl Params {
         self.0.get(name).cloned().ok_or_else(missing)
     }
 
+    /// A text of at most `max` characters, or none if absent or empty.
+    pub fn optional_text(&self, name: &str, max: usize) -> Result<Option<String>, DomainError> {
+        let given = self.0.get(name).filter(|text| !text.trim().is_empty());
+        given.map(|_| self.text(name, max)).transpose()
+    }
+
     /// A number from `least` to `most`, or `default` if absent.
     pub fn number(&self, name: &str, default: u32, least: u32, most: u32) -> Result<u32, DomainError> {
         let Some(text) = self.0.get(name) else {

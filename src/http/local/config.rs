@@ -25,11 +25,11 @@ pub(super) fn configure(cfg: &mut web::ServiceConfig) {
 #[openapi(paths(read, meta, change))]
 pub(super) struct Docs;
 
-/// Reads the settings in effect
+/// Reads the settings in effect.
 ///
 /// Secrets that are set show as `***`.
 #[utoipa::path(
-    get, path = "/api/config", tag = "config", operation_id = "read_config",
+    get, path = "/api/config", tag = "Settings", operation_id = "read_config",
     responses((status = 200, description = "The settings.", body = ShownSettings)),
 )]
 async fn read(state: web::Data<LocalState>) -> Result<HttpResponse, LocalError> {
@@ -44,11 +44,11 @@ struct Meta {
     restart_required_fields: Vec<String>,
 }
 
-/// Lists the settings that need a restart
+/// Lists the settings that need a restart.
 ///
 /// A change of any other setting takes effect at once.
 #[utoipa::path(
-    get, path = "/api/config/meta", tag = "config", operation_id = "read_config_meta",
+    get, path = "/api/config/meta", tag = "Settings", operation_id = "read_config_meta",
     responses((status = 200, description = "Their dotted paths.", body = Meta)),
 )]
 async fn meta(state: web::Data<LocalState>) -> Result<HttpResponse, LocalError> {
@@ -72,12 +72,12 @@ struct Changed {
     message: &'static str,
 }
 
-/// Changes settings
+/// Changes settings.
 ///
 /// All of them, or none if one is invalid. A secret given as `***` stays as it is. Rules between settings, and of texts
 /// such as addresses, are not part of the schema; a broken one is answered with 422 and named.
 #[utoipa::path(
-    put, path = "/api/config", tag = "config", operation_id = "change_config",
+    put, path = "/api/config", tag = "Settings", operation_id = "change_config",
     request_body = ChangedSettings,
     responses((status = 200, description = "What is in effect, and what needs a restart.", body = Changed)),
 )]

@@ -80,11 +80,11 @@ struct Nodes {
     nodes: Vec<GraphNode>,
 }
 
-/// Lists the nodes of the graph
+/// Lists the nodes of the graph.
 ///
 /// Nodes are notes, and the entities that they mention.
 #[utoipa::path(
-    get, path = "/api/graph/nodes", tag = "graph", operation_id = "list_nodes", params(NodesQuery),
+    get, path = "/api/graph/nodes", tag = "Graph", operation_id = "list_nodes", params(NodesQuery),
     responses((status = 200, description = "The nodes.", body = Nodes), (status = 422, description = "")),
 )]
 async fn nodes(request: HttpRequest, state: web::Data<LocalState>) -> Result<HttpResponse, LocalError> {
@@ -126,11 +126,11 @@ struct Edges {
     edges: Vec<GraphEdge>,
 }
 
-/// Lists the edges of the graph
+/// Lists the edges of the graph.
 ///
 /// Edges lead from a note to what it mentions or supersedes, and between entities.
 #[utoipa::path(
-    get, path = "/api/graph/edges", tag = "graph", operation_id = "list_edges", params(EdgesQuery),
+    get, path = "/api/graph/edges", tag = "Graph", operation_id = "list_edges", params(EdgesQuery),
     responses((status = 200, description = "The edges.", body = Edges), (status = 422, description = "")),
 )]
 async fn edges(request: HttpRequest, state: web::Data<LocalState>) -> Result<HttpResponse, LocalError> {
@@ -184,11 +184,11 @@ struct Entities {
     limit: usize,
 }
 
-/// Lists the entities
+/// Lists the entities.
 ///
 /// The entity index: everything that notes mention, with the number of notes.
 #[utoipa::path(
-    get, path = "/api/entities", tag = "graph", operation_id = "list_entities", params(EntitiesQuery),
+    get, path = "/api/entities", tag = "Graph", operation_id = "list_entities", params(EntitiesQuery),
     responses((status = 200, description = "A page of entities.", body = Entities), (status = 422, description = "")),
 )]
 async fn entities(request: HttpRequest, state: web::Data<LocalState>) -> Result<HttpResponse, LocalError> {

@@ -51,11 +51,11 @@ fn millis(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Finds the notes that answer a question
+/// Finds the notes that answer a question.
 ///
 /// Blends keywords, meaning and the entities that the question names.
 #[utoipa::path(
-    post, path = "/api/recall", tag = "memory", operation_id = "recall",
+    post, path = "/api/recall", tag = "Memory", operation_id = "recall",
     request_body = RecallBody,
     responses((status = 200, description = "The notes, best first.", body = RecallAnswer)),
 )]
@@ -77,11 +77,11 @@ async fn recall(state: web::Data<LocalState>, payload: web::Payload) -> Result<H
     }))
 }
 
-/// Stores a note
+/// Stores a note.
 ///
 /// The note is on disk and can be found before the answer is sent.
 #[utoipa::path(
-    post, path = "/api/remember", tag = "memory", operation_id = "remember",
+    post, path = "/api/remember", tag = "Memory", operation_id = "remember",
     request_body = RememberBody,
     responses(
         (status = 200, description = "The note is stored.", body = RememberAnswer),
@@ -116,11 +116,11 @@ async fn remember(
     }))
 }
 
-/// Stores up to 100 notes
+/// Stores up to 100 notes.
 ///
 /// Each item has a result of its own, also when the write capacity is exhausted.
 #[utoipa::path(
-    post, path = "/api/ingest", tag = "memory", operation_id = "ingest",
+    post, path = "/api/ingest", tag = "Memory", operation_id = "ingest",
     request_body = IngestBody,
     responses((status = 200, description = "What became of each item.", body = IngestAnswer)),
 )]
@@ -207,11 +207,11 @@ fn said(error: &MemoryError) -> String {
     error.to_string()
 }
 
-/// Answers a question from the notes
+/// Answers a question from the notes.
 ///
 /// Each source of the answer quotes its note; a quote that the note does not hold is dropped.
 #[utoipa::path(
-    post, path = "/api/synthesize", tag = "memory", operation_id = "synthesize",
+    post, path = "/api/synthesize", tag = "Memory", operation_id = "synthesize",
     request_body = SynthesizeBody,
     responses(
         (status = 200, description = "The answer, or that there is none.", body = SynthesizeAnswer),
@@ -247,17 +247,13 @@ async fn synthesize(
     }))
 }
 
-/// Reads a complete note
+/// Reads a complete note.
 ///
 /// Superseded notes are included.
 #[utoipa::path(
-    get, path = "/api/notes/{id}", tag = "memory", operation_id = "read_note",
+    get, path = "/api/notes/{id}", tag = "Memory", operation_id = "read_note",
     params(("id" = Uuid, Path, description = "Id of the note.")),
-    responses(
-        (status = 200, description = "The note.", body = WholeNote),
-        (status = 404, description = "There is no such note.", body = ErrorBody,
-            example = json!({"detail": "note not found"})),
-    ),
+    responses((status = 200, description = "The note.", body = WholeNote)),
 )]
 async fn note(state: web::Data<LocalState>, id: web::Path<String>) -> Result<HttpResponse, LocalError> {
     let id = Uuid::parse_str(&id).map_err(|_| DomainError::NotFound("note"))?;

@@ -3,14 +3,14 @@
 //! Bounds of bodies and query strings are asked of the code that reads them, with the settings of the moment: a change
 //! of `web.max_k` changes the document too.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use actix_web::http::StatusCode;
-use actix_web::{HttpResponse, web};
+use actix_web::{HttpRequest, HttpResponse, web};
 use serde_json::{Value, json};
-use utoipa::openapi::Info;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
-use utoipa::{Modify, OpenApi};
+use utoipa::{Modify, OpenApi, ToSchema};
 
 use super::error::{BAD_BODY, ErrorBody, InvalidBody, KEY_REQUIRED, LocalError, RATE_LIMITED, SET_A_KEY};
 use super::graph::{EdgesQuery, EntitiesQuery, NodesQuery};
@@ -21,6 +21,7 @@ use super::validate::{Described, Fields};
 use super::{API_VERSION, LocalState, config, graph, guarded, memory, streams, system};
 use crate::config::local::LocalSettings;
 use crate::domain::error::DomainError;
+use crate::http::document::Document;
 use crate::http::openapi::Conventions;
 
 const API_KEY: &str = "api_key";
@@ -32,6 +33,9 @@ const ABOUT: &str = "A memory of notes: it remembers texts, finds them again and
 const CONVENTIONS: Conventions = Conventions {
     guarded: &[],
     with_body: &[400, 408, 413, 422],
+    // Streams take theirs as it is.
+    with_query: &[],
+    with_id: &[404],
     always: &[401, 403, 405, 429, 500, 503],
     meaning,
     error,
@@ -43,32 +47,47 @@ pub(super) fn configure(cfg: &mut web::ServiceConfig) {
 
 #[derive(OpenApi)]
 #[openapi(
+    info(
+        title = "Threat-Intelligence Memory: local service",
+        description = ABOUT,
+        license(name = "Apache-2.0", identifier = "Apache-2.0")
+    ),
+    servers((url = "/", description = "This service")),
     paths(document),
     components(schemas(ErrorBody, InvalidBody)),
     tags(
-        (name = "memory", description = "Remember, recall, ingest, synthesize."),
-        (name = "graph", description = "Nodes, edges, entities."),
-        (name = "system", description = "State, counts, telemetry, log."),
-        (name = "streams", description = "Server-sent events."),
-        (name = "config", description = "Settings."),
-        (name = "document", description = "This document."),
+        (name = "Memory", description = "Remember, recall, ingest, synthesize."),
+        (name = "Graph", description = "Nodes, edges, entities."),
+        (name = "System", description = "State, counts, telemetry, log."),
+        (name = "Streams", description = "Server-sent events."),
+        (name = "Settings", description = "Settings."),
+        (name = "Description", description = "This document."),
     ),
     security(("api_key" = []), ("bearer" = [])),
 )]
 struct Docs;
 
-/// Reads this document
+/// This document.
 ///
-/// OpenAPI 3.1, with the bounds that the settings allow at this moment.
+/// Its bounds are those that the settings allow at this moment.
 #[utoipa::path(
-    get, path = "/api/openapi.json", tag = "document", operation_id = "read_openapi",
-    responses((status = 200, description = "The document.", body = Object,
-        example = json!({"openapi": "3.1.0", "info": {"title": "threat-memory", "version": API_VERSION}, "paths": {}}))),
+    get, path = "/api/openapi.json", tag = "Description", operation_id = "read_openapi",
+    params((
+        "If-None-Match" = Option<String>, Header, nullable = false,
+        description = "The ETag of the copy that the client has."
+    )),
+    responses(
+        (status = 200, description = "The description of this API, OpenAPI 3.1.", body = Object,
+            headers(("ETag" = String, description = "Changes with the document.")),
+            example = json!({"openapi": "3.1.0"})),
+        (status = 304, description = "The client's copy is current."),
+    ),
 )]
-async fn document(state: web::Data<LocalState>) -> Result<HttpResponse, LocalError> {
+async fn document(request: HttpRequest, state: web::Data<LocalState>) -> Result<HttpResponse, LocalError> {
     let document = current(&state.settings(), state.key.is_some());
     let failed = || DomainError::internal("the document can't be made", "a schema is missing");
-    Ok(HttpResponse::Ok().json(document.ok_or_else(failed)?))
+    let text = document.ok_or_else(failed)?.to_string();
+    Ok(Document::new(text, "application/json").answer(&request))
 }
 
 /// The document without the bounds that settings can change.
@@ -83,8 +102,7 @@ static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
     ] {
         all.merge(part);
     }
-    all.info = Info::new("threat-memory: local API", API_VERSION);
-    all.info.description = Some(ABOUT.to_owned());
+    API_VERSION.clone_into(&mut all.info.version);
     let components = all.components.get_or_insert_default();
     let key = ApiKeyValue::with_description("X-API-Key", "The key of LOCAL_WEB_API_KEY.");
     components.add_security_scheme(API_KEY, SecurityScheme::ApiKey(ApiKey::Header(key)));
@@ -217,6 +235,7 @@ fn meaning(status: StatusCode) -> &'static str {
         StatusCode::FORBIDDEN => {
             "No key is configured, and the request comes from a web page of another origin."
         }
+        StatusCode::NOT_FOUND => "There is no such note.",
         StatusCode::METHOD_NOT_ALLOWED => "The path has other methods; `Allow` names them.",
         StatusCode::REQUEST_TIMEOUT => "The body was not sent in time.",
         StatusCode::PAYLOAD_TOO_LARGE => "The body is larger than its fields can be.",
@@ -230,16 +249,17 @@ fn meaning(status: StatusCode) -> &'static str {
 }
 
 /// Schema and example of the body of an error.
-fn error(status: StatusCode) -> (&'static str, Value) {
+fn error(status: StatusCode) -> (Cow<'static, str>, Value) {
     let detail = match status {
         StatusCode::UNPROCESSABLE_ENTITY => {
             let issue =
                 json!({"type": "missing", "loc": ["body", "query"], "msg": "Field required", "input": {}});
-            return ("Invalid", json!({"detail": [issue]}));
+            return (InvalidBody::name(), json!({"detail": [issue]}));
         }
         StatusCode::BAD_REQUEST => BAD_BODY,
         StatusCode::UNAUTHORIZED => KEY_REQUIRED,
         StatusCode::FORBIDDEN => FOREIGN_PAGE,
+        StatusCode::NOT_FOUND => "note not found",
         StatusCode::METHOD_NOT_ALLOWED => "Method Not Allowed",
         StatusCode::REQUEST_TIMEOUT => "the body was not sent in time",
         StatusCode::PAYLOAD_TOO_LARGE => "body exceeds the limit of 78736 bytes",
@@ -247,7 +267,7 @@ fn error(status: StatusCode) -> (&'static str, Value) {
         StatusCode::SERVICE_UNAVAILABLE => SET_A_KEY,
         _ => "Internal Server Error",
     };
-    ("Error", json!({"detail": detail}))
+    (ErrorBody::name(), json!({"detail": detail}))
 }
 
 #[cfg(test)]

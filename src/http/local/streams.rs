@@ -60,12 +60,12 @@ struct TelemetryEvent {
     id: String,
 }
 
-/// Follows the log
+/// Follows the log.
 ///
 /// Server-sent events, one line each, that never end. A new client gets the last ten lines first. The stream goes on
 /// after the event named by `Last-Event-ID`.
 #[utoipa::path(
-    get, path = "/api/logs/stream", tag = "streams", operation_id = "follow_logs",
+    get, path = "/api/logs/stream", tag = "Streams", operation_id = "follow_logs",
     params(
         ("Last-Event-ID" = Option<String>, Header, nullable = false, description = "Id of the last event received."),
         ("last_event_id" = Option<String>, Query, description = "The same, for a page that can't set the header."),
@@ -76,12 +76,12 @@ async fn logs(request: HttpRequest, state: web::Data<LocalState>) -> Result<Http
     follow(&request, &state, Followed::Logs).await
 }
 
-/// Follows the telemetry
+/// Follows the telemetry.
 ///
 /// Server-sent events, one entry each, that never end. A new client gets today's entries first. The stream goes on
 /// after the event named by `Last-Event-ID`.
 #[utoipa::path(
-    get, path = "/api/telemetry/stream", tag = "streams", operation_id = "follow_telemetry",
+    get, path = "/api/telemetry/stream", tag = "Streams", operation_id = "follow_telemetry",
     params(
         ("Last-Event-ID" = Option<String>, Header, nullable = false, description = "Id of the last event received."),
         ("last_event_id" = Option<String>, Query, description = "The same, for a page that can't set the header."),

@@ -57,9 +57,9 @@ pub(super) fn configure(cfg: &mut web::ServiceConfig) {
 #[openapi(paths(health, stats, storage, version, edition, telemetry, history, logs, sync))]
 pub(super) struct Docs;
 
-/// Reads the state of the service
+/// Reads the state of the service.
 #[utoipa::path(
-    get, path = "/api/health", tag = "system", operation_id = "read_health",
+    get, path = "/api/health", tag = "System", operation_id = "read_health",
     responses((status = 200, description = "The state.", body = Health)),
 )]
 async fn health(state: web::Data<LocalState>) -> Result<HttpResponse, LocalError> {
@@ -104,9 +104,9 @@ async fn health(state: web::Data<LocalState>) -> Result<HttpResponse, LocalError
     }))
 }
 
-/// Reads statistics of the memory
+/// Reads statistics of the memory.
 #[utoipa::path(
-    get, path = "/api/stats", tag = "system", operation_id = "read_stats",
+    get, path = "/api/stats", tag = "System", operation_id = "read_stats",
     responses((status = 200, description = "The statistics.", body = Stats)),
 )]
 async fn stats(state: web::Data<LocalState>) -> Result<HttpResponse, LocalError> {
@@ -122,9 +122,9 @@ async fn stats(state: web::Data<LocalState>) -> Result<HttpResponse, LocalError>
     }))
 }
 
-/// Counts what is stored
+/// Counts what is stored.
 #[utoipa::path(
-    get, path = "/api/storage", tag = "system", operation_id = "read_storage",
+    get, path = "/api/storage", tag = "System", operation_id = "read_storage",
     responses((status = 200, description = "The counts.", body = Storage)),
 )]
 async fn storage(state: web::Data<LocalState>) -> Result<HttpResponse, LocalError> {
@@ -137,9 +137,9 @@ async fn storage(state: web::Data<LocalState>) -> Result<HttpResponse, LocalErro
     }))
 }
 
-/// Reads the version of the API
+/// Reads the version of the API.
 #[utoipa::path(
-    get, path = "/api/version", tag = "system", operation_id = "read_version",
+    get, path = "/api/version", tag = "System", operation_id = "read_version",
     responses((status = 200, description = "The version.", body = Version)),
 )]
 async fn version(state: web::Data<LocalState>) -> Result<HttpResponse, LocalError> {
@@ -151,9 +151,9 @@ async fn version(state: web::Data<LocalState>) -> Result<HttpResponse, LocalErro
     }))
 }
 
-/// Lists the features of this edition
+/// Lists the features of this edition.
 #[utoipa::path(
-    get, path = "/api/edition", tag = "system", operation_id = "read_edition",
+    get, path = "/api/edition", tag = "System", operation_id = "read_edition",
     responses((status = 200, description = "The edition.", body = Edition)),
 )]
 async fn edition() -> HttpResponse {
@@ -165,22 +165,22 @@ async fn edition() -> HttpResponse {
     })
 }
 
-/// Reads today's totals
+/// Reads today's totals.
 ///
 /// All are zero if nothing was asked today, or if telemetry is off.
 #[utoipa::path(
-    get, path = "/api/telemetry", tag = "system", operation_id = "read_telemetry",
+    get, path = "/api/telemetry", tag = "System", operation_id = "read_telemetry",
     responses((status = 200, description = "The totals.", body = TelemetryMetrics)),
 )]
 async fn telemetry(state: web::Data<LocalState>) -> Result<HttpResponse, LocalError> {
     Ok(HttpResponse::Ok().json(state.memory.telemetry().await?))
 }
 
-/// Lists the last queries
+/// Lists the last queries.
 ///
 /// Recalls and syntheses, the newest first.
 #[utoipa::path(
-    get, path = "/api/history", tag = "system", operation_id = "read_history", params(HistoryQuery),
+    get, path = "/api/history", tag = "System", operation_id = "read_history", params(HistoryQuery),
     responses(
         (status = 200, description = "The queries.", body = Vec<TelemetryEntry>),
         (status = 422, description = ""),
@@ -192,11 +192,11 @@ async fn history(request: HttpRequest, state: web::Data<LocalState>) -> Result<H
     Ok(HttpResponse::Ok().json(state.memory.history(limit, days).await?))
 }
 
-/// Reads the last lines of the log
+/// Reads the last lines of the log.
 ///
 /// The oldest of them first.
 #[utoipa::path(
-    get, path = "/api/logs", tag = "system", operation_id = "read_logs", params(LogsQuery),
+    get, path = "/api/logs", tag = "System", operation_id = "read_logs", params(LogsQuery),
     responses((status = 200, description = "The lines.", body = LogPage), (status = 422, description = "")),
 )]
 async fn logs(request: HttpRequest, state: web::Data<LocalState>) -> Result<HttpResponse, LocalError> {
@@ -204,11 +204,11 @@ async fn logs(request: HttpRequest, state: web::Data<LocalState>) -> Result<Http
     Ok(HttpResponse::Ok().json(state.memory.logs(lines, level).await?))
 }
 
-/// Synchronises with an external platform
+/// Synchronises with an external platform.
 ///
 /// Not part of this edition. Any body is ignored.
 #[utoipa::path(
-    post, path = "/api/sync", tag = "system", operation_id = "sync",
+    post, path = "/api/sync", tag = "System", operation_id = "sync",
     responses((status = 501, description = "Not available in this edition.", body = ErrorBody,
         example = json!({"detail": NO_SYNC}))),
 )]

@@ -2,6 +2,7 @@
 
 use std::time::Instant;
 
+use reqwest::header::{AUTHORIZATION, HOST, HeaderValue};
 use secrecy::SecretString;
 use serde_json::json;
 
@@ -205,4 +206,36 @@ async fn a_request_has_its_own_time_out_within_that_of_the_client() {
         matches!(&error, OutboundError::Broken(why) if !why.contains("break")),
         "{error:?}"
     );
+}
+
+#[tokio::test]
+async fn bytes_are_posted_as_they_are_with_their_headers_and_not_by_a_public_client() {
+    let server = Server::start(vec![vec![answer("200 OK", b"{}")]]).await;
+    let url = server.url("/token");
+    let client = endpoint(&url, loopback(), limits(1000));
+    let headers = HeaderMap::from_iter([
+        (AUTHORIZATION, HeaderValue::from_static("Basic YTpi")),
+        (HOST, HeaderValue::from_static("other.example.org")),
+    ]);
+    let posted = client.post(&url, headers, b"code=1".to_vec()).await.unwrap();
+    assert_eq!((posted.status.as_u16(), &posted.body[..]), (200, &b"{}"[..]));
+    let requests = server.requests();
+    let request = &requests[0];
+    assert!(request.starts_with("post /token http/1.1"), "{request}");
+    assert!(request.contains("authorization: basic ytpi"), "{request}");
+    assert!(request.contains("content-length: 6"), "{request}");
+    assert!(!request.contains("other.example.org"), "{request}");
+    let elsewhere = "http://127.0.0.1:1/token".parse().unwrap();
+    let feed = super::client(loopback(), limits(1000));
+    for (client, url, rule) in [
+        (&client, &elsewhere, Rule::OtherEndpoint),
+        (&feed, &url, Rule::Method),
+    ] {
+        let refused = client.post(url, HeaderMap::new(), Vec::new()).await;
+        assert!(
+            matches!(&refused, Err(OutboundError::Refused(refusal)) if refusal.rule == rule),
+            "{refused:?}"
+        );
+    }
+    assert_eq!(server.connections(), 1);
 }

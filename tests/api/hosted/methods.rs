@@ -15,6 +15,7 @@ fn a_method_that_a_path_does_not_have_is_405_and_names_those_it_has() {
             (Method::GET, "/api/auth/login".into(), "POST"),
             (Method::HEAD, "/api/auth/login".into(), "POST"),
             (Method::POST, "/api/auth/me".into(), "GET, HEAD"),
+            (Method::POST, "/api/auth/oauth/corp/callback".into(), "GET, HEAD"),
             (Method::DELETE, "/api/admin/users".into(), "GET, HEAD, POST"),
             (Method::GET, format!("/api/admin/users/{id}"), "PATCH"),
             (Method::PUT, "/api/admin/workspace".into(), "GET, HEAD, PATCH"),

@@ -32,6 +32,7 @@ mod misp;
 mod misp_shapes;
 mod neighbours;
 mod not_found_timing;
+mod oauth;
 mod openapi;
 mod osint;
 mod osint_identity;

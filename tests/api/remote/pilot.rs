@@ -18,7 +18,7 @@ fn services_that_share_an_outbox_send_each_mail_once() {
             TestApp::with(settings("service")).await,
             TestApp::with(settings("another")).await,
         ];
-        const REQUESTS: usize = 40;
+        const REQUESTS: usize = 20;
         let clients: Vec<_> = (0..REQUESTS).map(|at| apps[at % 2].anonymous()).collect();
         let applying = clients.iter().map(|client| client.applies(json!({})));
         futures_util::future::join_all(applying).await;

@@ -2,19 +2,24 @@
 
 use serde_json::json;
 
-use super::sink::{Security, Sink};
-use super::{OPERATOR, arrived, spawn};
-use crate::helpers::run;
+use super::sink::{Act, Security, Sink};
+use super::{OPERATOR, arrived, mailing, spawn};
+use crate::helpers::{TestApp, run, settings};
 
 #[test]
 fn the_operator_is_told_once_and_can_answer_the_applicant() {
     run(async {
         let sink = Sink::start(Security::Never).await;
-        let app = spawn(&sink).await;
+        let mut settings = mailing(settings("mem://"), &sink, Security::Never);
+        settings.notifier.retry_seconds = 3_600;
+        let app = TestApp::with(settings).await;
+        // The outbox was looked at when the service started, and without a word from the intake is looked at rarely.
+        let begun = std::time::Instant::now();
         app.anonymous()
             .applies(json!({"cti_stack": "MISP\nOpenCTI"}))
             .await;
         let mail = arrived(&sink, 1).await.remove(0);
+        assert!(begun.elapsed().as_secs() < 10, "{:?}", begun.elapsed());
         app.admin.all_sent(1).await;
         let request = app.admin.pilot_requests().await.remove(0);
         let id = request["id"].as_str().unwrap();
@@ -49,12 +54,12 @@ fn one_refused_recipient_does_not_keep_it_from_the_others() {
     run(async {
         let sink = Sink::start(Security::Never).await;
         sink.behave(|step| match step.line.contains("<gone@") {
-            true => super::sink::Act::Say("550 5.1.1 no such user".into()),
-            false => super::sink::Act::Usual,
+            true => Act::Say("550 5.1.1 no such user".into()),
+            false => Act::Usual,
         });
-        let mut settings = super::mailing(crate::helpers::settings("mem://"), &sink, Security::Never);
+        let mut settings = mailing(settings("mem://"), &sink, Security::Never);
         settings.notifier.to = vec!["gone@example.org".into(), OPERATOR.into()];
-        let app = crate::helpers::TestApp::with(settings).await;
+        let app = TestApp::with(settings).await;
         app.anonymous().applies(json!({})).await;
         app.admin.all_sent(1).await;
         assert_eq!(arrived(&sink, 1).await[0].to, [format!("RCPT TO:<{OPERATOR}>")]);
