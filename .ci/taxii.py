@@ -448,8 +448,14 @@ def main():
     shared = arguments.shared.resolve()
     try:
         with tempfile.TemporaryDirectory() as data, Medallion(shared) as medallion, Proxy(medallion) as proxy:
-            allowed = f"127.0.0.1:{proxy.port}"
-            with Service(arguments.binary.resolve(), data, allowed, PAGE_OBJECTS) as service:
+            environment = {
+                "TAXII_ALLOWED_HOSTS": f"127.0.0.1:{proxy.port}",
+                "THREAT_MEMORY_FEEDS__PAGE_OBJECTS": str(PAGE_OBJECTS),
+                # A request is held back while medallion restarts, which takes long on a busy machine.
+                "THREAT_MEMORY_FEEDS__TIMEOUT_MS": str(REQUEST_SECONDS * 1000),
+                "THREAT_MEMORY_FEEDS__ANSWER_MS": str(REQUEST_SECONDS * 1000),
+            }
+            with Service(arguments.binary.resolve(), data, environment) as service:
                 Scenario(shared, exports, medallion, proxy, service).run()
     except Failed as failed:
         print(f"taxii: {failed}", file=sys.stderr)

@@ -1,4 +1,7 @@
-"""What .ci/taxii.py runs: medallion, a proxy in front of it, and threat-memory; each ends with its `with` block."""
+"""What .ci/taxii.py and .ci/openapi.py run: medallion, a proxy in front of it, and threat-memory.
+
+Each ends with its `with` block.
+"""
 
 import base64
 import collections
@@ -243,21 +246,18 @@ class Client:
 class Service:
     """threat-memory with a durable store, which stays through restarts."""
 
-    def __init__(self, binary, data, allowed_host, page_objects):
+    def __init__(self, binary, data, environment):
         self.command = [str(binary), "hosted", "--bind", "127.0.0.1:0", "--storage", f"surrealkv://{data}/store"]
         own = ("THREAT_MEMORY_", "LOCAL_", "PLATFORM_", "TAXII_")
         self.environment = {name: value for name, value in os.environ.items() if not name.startswith(own)} | {
             "THREAT_MEMORY_SERVER__ADMIN_BIND": "127.0.0.1:0",
-            "THREAT_MEMORY_LIMITS__TIERS__ENTERPRISE": "1000000",
             "THREAT_MEMORY_ADMIN_EMAIL": EMAIL,
             "THREAT_MEMORY_ADMIN_PASSWORD": PASSWORD,
             "THREAT_MEMORY_LOCAL_DEVELOPMENT": "true",
-            "THREAT_MEMORY_FEEDS__PAGE_OBJECTS": str(page_objects),
-            # A request is held back while medallion restarts, which takes long on a busy machine.
-            "THREAT_MEMORY_FEEDS__TIMEOUT_MS": str(REQUEST_SECONDS * 1000),
-            "THREAT_MEMORY_FEEDS__ANSWER_MS": str(REQUEST_SECONDS * 1000),
-            "TAXII_ALLOWED_HOSTS": allowed_host,
         }
+        for tier in ("PILOT", "TEAM", "ENTERPRISE"):
+            self.environment[f"THREAT_MEMORY_LIMITS__TIERS__{tier}"] = "1000000"
+        self.environment |= environment
         self.data, self.process, self.admin = data, None, None
 
     def __enter__(self):
@@ -272,9 +272,12 @@ class Service:
 
     def start(self):
         self.process = Process(self.command, r"API on (http://\S+), metrics on", env=self.environment, cwd=self.data)
+        self.admin = self.sign_in(EMAIL)
+
+    def sign_in(self, email):
         anonymous = Client(self.process.match[1])
-        signed_in = anonymous.ask("POST", "/api/auth/login", {"email": EMAIL, "password": PASSWORD})
-        self.admin = Client(anonymous.base, {"Authorization": f"Bearer {signed_in['access_token']}"})
+        signed_in = anonymous.ask("POST", "/api/auth/login", {"email": email, "password": PASSWORD})
+        return Client(anonymous.base, {"Authorization": f"Bearer {signed_in['access_token']}"})
 
     def kill(self):
         self.process.kill()

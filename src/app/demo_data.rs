@@ -27,20 +27,35 @@ const BUNDLE: &str = include_str!("../../assets/demo/bundle.json");
 /// Summaries of public advisories, as the body of `POST /api/ingest/osint`.
 const OSINT: &str = include_str!("../../assets/demo/osint.json");
 
-/// The demo workspace with its content.
+/// The demo workspace with its content. If the content can't be loaded, the service starts without it.
 ///
 /// # Errors
-/// When the store fails; the content itself is compiled in.
+/// When there is no demo workspace and none can be made.
 pub(super) async fn load(store: &Store, graph: &GraphHandle) -> Result<PublicDemo, DomainError> {
+    let operator = store.operator_workspace().await?;
+    let no_operator = || DomainError::internal("the store is damaged", "no operator's workspace");
+    let operator = operator.ok_or_else(no_operator)?;
     let workspace = demo_workspace(store).await?;
+    let seeded = match seed(store, graph, &workspace).await {
+        Ok(()) => true,
+        Err(error) => {
+            tracing::error!(?error, "the public demo could not be loaded");
+            false
+        }
+    };
+    Ok(PublicDemo::new(workspace, operator, seeded))
+}
+
+/// Loads the content if the workspace does not have it.
+async fn seed(store: &Store, graph: &GraphHandle, workspace: &Workspace) -> Result<(), DomainError> {
     let content = hex::encode(Sha256::new().chain_update(BUNDLE).chain_update(OSINT).finalize());
-    if store.demo_content(workspace.id).await? != Some(content.clone()) {
-        let nodes = ingest(&workspace, graph).await?;
-        // Recorded last: an interrupted load is repeated, which creates nothing twice.
-        store.set_demo_content(workspace.id, &content).await?;
-        tracing::info!(nodes, "public demo workspace loaded");
+    if store.demo_content(workspace.id).await? == Some(content.clone()) {
+        return Ok(());
     }
-    Ok(PublicDemo::new(workspace, true))
+    let nodes = ingest(workspace, graph).await?;
+    tracing::info!(nodes, "public demo workspace loaded");
+    // Recorded last: an interrupted load is repeated, which creates nothing twice.
+    store.set_demo_content(workspace.id, &content).await
 }
 
 /// Ingests the content; returns the number of new nodes.
@@ -95,9 +110,9 @@ fn names(objects: &[Value]) -> HashSet<String> {
 /// Relates each advisory to the known entities that it names.
 fn relate(drafts: &mut Drafts, known: &HashSet<String>) {
     let mut places: HashMap<String, usize> = HashMap::new();
-    for advisory in 0..drafts.nodes.len() {
-        let Some(node) = drafts.nodes.get(advisory).cloned() else {
-            return;
+    for (advisory, node) in drafts.nodes.clone().into_iter().enumerate() {
+        let Some(evidence) = node.evidence.first().copied() else {
+            continue;
         };
         for entity in entities_of(&format!("{}. {}", node.name, node.description)).entities {
             if entity.node_type == NodeType::Ioc || !known.contains(&entity.name.to_lowercase()) {
@@ -127,7 +142,7 @@ fn relate(drafts: &mut Drafts, known: &HashSet<String>) {
                 tlp: node.tlp,
                 confidence: node.confidence,
                 proof: node.name.clone(),
-                evidence: advisory,
+                evidence,
             });
         }
     }

@@ -1,5 +1,7 @@
 //! The public demo: what anyone may ask, and of which rows.
 
+use uuid::Uuid;
+
 use super::pii::{self, PiiKind};
 use super::principal::Workspace;
 use super::tlp::Tlp;
@@ -63,20 +65,26 @@ impl From<DemoQuery> for String {
 #[derive(Debug, Clone)]
 pub struct PublicDemo {
     workspace: Workspace,
+    /// The workspace whose audit log records the visits.
+    pub operator: Uuid,
     /// Whether the demo data is loaded.
     pub seeded: bool,
 }
 
 impl PublicDemo {
     /// Limits a workspace to what the public may see.
-    pub fn new(workspace: Workspace, seeded: bool) -> Self {
+    pub fn new(workspace: Workspace, operator: Uuid, seeded: bool) -> Self {
         let workspace = Workspace {
             tlp_ceiling: workspace.tlp_ceiling.min(Tlp::Green),
             elevated_clearance: false,
             red_export_grant: false,
             ..workspace
         };
-        Self { workspace, seeded }
+        Self {
+            workspace,
+            operator,
+            seeded,
+        }
     }
 
     /// The limited workspace.

@@ -19,6 +19,8 @@ pub(crate) use white;
 pub const PLAIN: Option<&str> = Some(r"^[^\x00]*$");
 /// A text that is not blank and has no NUL character.
 pub const NOT_BLANK: Option<&str> = Some(concat!(r"^[^\x00]*[^\x00", white!(), r"][^\x00]*$"));
+/// A text that is not blank, also without its NUL characters.
+pub const SOMETHING: Option<&str> = Some(concat!(r"[^\x00", white!(), "]"));
 /// A text of one line.
 pub const CONTROL_FREE: Option<&str> = Some(r"^[^\x00-\x1f\x7f-\x9f]*$");
 /// A text of one line that is not blank.

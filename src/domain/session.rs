@@ -98,6 +98,11 @@ impl<T: Marked> Visible<T> {
         &self.0
     }
 
+    /// The rows.
+    pub fn into_rows(self) -> impl Iterator<Item = T> {
+        self.0.into_iter()
+    }
+
     /// The first row, if any.
     pub fn into_first(self) -> Option<T> {
         self.0.into_iter().next()

@@ -14,6 +14,7 @@ pub use middleware::{even_refusals, observe};
 mod objects;
 mod openapi;
 mod problem;
+mod viewer;
 mod weight;
 
 use std::sync::Arc;

@@ -10,6 +10,7 @@ use actix_web::http::StatusCode;
 use serde_json::Value;
 use utoipa::Modify;
 use utoipa::openapi::header::HeaderBuilder;
+use utoipa::openapi::link::Link;
 use utoipa::openapi::path::{Operation, ParameterIn};
 use utoipa::openapi::schema::{KnownFormat, ObjectBuilder, SchemaFormat, SchemaType, Type};
 use utoipa::openapi::{Content, Header, OpenApi, PathItem, Ref, RefOr, Response, Schema};
@@ -96,21 +97,28 @@ impl Conventions {
             };
             let own = std::mem::take(response);
             *response = self.described(status, own);
+            response.links.values_mut().for_each(named_as_in_openapi);
             if !limited {
                 response.headers.retain(|name, _| !name.starts_with("RateLimit-"));
             }
         }
     }
 
-    /// The statuses that follow from a rule. A query parameter is absent, never null: its schema loses that type.
+    /// The statuses that follow from a rule. A query parameter or a whole body is left out, but never null: its schema
+    /// loses that type.
     fn statuses(&self, operation: &mut Operation, anonymous: bool) -> Vec<u16> {
         let open = operation.security.as_ref().map_or(anonymous, Vec::is_empty);
         let mut statuses = self.always.to_vec();
         if !open {
             statuses.extend(self.guarded);
         }
-        if operation.request_body.is_some() {
+        if let Some(body) = &mut operation.request_body {
             statuses.extend(self.with_body);
+            let schemas = body
+                .content
+                .values_mut()
+                .filter_map(|content| content.schema.as_mut());
+            schemas.for_each(without_null);
         }
         for parameter in operation.parameters.iter_mut().flatten() {
             match parameter.parameter_in {
@@ -160,6 +168,15 @@ pub(super) fn operations(document: &mut OpenApi) -> impl Iterator<Item = &mut Op
         ];
         all.into_iter().flatten()
     })
+}
+
+/// utoipa 5.5 writes the target of a link as `operation_id`; OpenAPI calls it `operationId`.
+fn named_as_in_openapi(link: &mut RefOr<Link>) {
+    if let RefOr::T(link) = link {
+        let id = std::mem::take(&mut link.operation_id);
+        let extensions = link.extensions.get_or_insert_default();
+        extensions.insert("operationId".to_owned(), Value::String(id));
+    }
 }
 
 fn without_null(schema: &mut RefOr<Schema>) {
@@ -230,7 +247,7 @@ fn header(schema: ObjectBuilder, description: &str) -> Header {
     described.description(Some(description)).build()
 }
 
-/// Gives each JSON body without an example one that is composed of the examples of its schemas.
+/// Gives each body without an example one that is composed of the examples of its schemas.
 fn exemplify(operation: &mut Operation, examples: &Examples<'_>) {
     let request = operation.request_body.iter_mut().map(|body| &mut body.content);
     let answers = operation.responses.responses.values_mut();

@@ -83,11 +83,6 @@ impl Store {
         Ok(changes)
     }
 
-    /// Whether anything has ever been written to a workspace.
-    pub async fn has_nodes(&self, ws: Uuid) -> Result<bool, DomainError> {
-        Ok(!self.node_writes(ws, (0, 0), 1).await?.is_empty())
-    }
-
     /// The rows of a workspace after this revision and part.
     async fn node_writes(
         &self,

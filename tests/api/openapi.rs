@@ -106,6 +106,29 @@ pub fn describes_every_operation(document: &Value) {
     }
 }
 
+/// Every link leads to an operation, with parameters that it has.
+pub fn links_lead_somewhere(document: &Value) {
+    let all = operations(document);
+    let mut links = 0;
+    for (method, path, operation) in &all {
+        for response in operation["responses"].as_object().unwrap().values() {
+            for (name, link) in response["links"].as_object().into_iter().flatten() {
+                let place = format!("{method} {path} {name}");
+                let mut targets = all.iter().map(|(_, _, target)| *target);
+                let target = targets.find(|target| target["operationId"] == link["operationId"]);
+                let known =
+                    target.unwrap_or_else(|| panic!("{place} leads nowhere"))["parameters"].as_array();
+                for parameter in link["parameters"].as_object().unwrap().keys() {
+                    let has = known.unwrap().iter().any(|known| known["name"] == **parameter);
+                    assert!(has, "{place}: {parameter}");
+                }
+                links += 1;
+            }
+        }
+    }
+    assert!(links > 0);
+}
+
 /// Every reference has a target, and every example and default fits its schema.
 pub fn is_consistent(document: &Value) {
     let mut pending = vec![(String::new(), document)];

@@ -21,7 +21,7 @@ const PAGE: u32 = 500;
 /// Precision of an entry's time.
 const TICK: TimeDelta = TimeDelta::microseconds(1);
 
-/// Counts the entries of a workspace, up to the filter's limit.
+/// Counts the entries of a workspace, up to the filter's limit, once all that have arrived are written.
 #[derive(Debug)]
 struct CountEntries {
     tenant: Uuid,
@@ -41,10 +41,12 @@ impl Request for CountEntries {
 impl Handler<Job<CountEntries>> for AuditWriter {
     type Result = ResponseFuture<Result<u32, DomainError>>;
 
-    fn handle(&mut self, job: Job<CountEntries>, _: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, job: Job<CountEntries>, ctx: &mut Self::Context) -> Self::Result {
         let (CountEntries { tenant, filter }, guard, span) = job.open();
         let store = Arc::clone(&self.store);
+        let settled = self.when_settled(ctx);
         job::run(&self.runtime, guard, span, async move {
+            settled.await.ok();
             store.count_audit(tenant, &filter).await
         })
     }
@@ -55,7 +57,7 @@ impl Handler<Job<CountEntries>> for AuditWriter {
 pub struct AuditExport {
     tenant: Uuid,
     filter: AuditFilter,
-    /// Entries still to be read.
+    /// Entries that may still be read.
     left: u32,
     /// Time of the last entry read.
     last: Option<DateTime<Utc>>,
@@ -73,13 +75,14 @@ impl AuditHandle {
             tenant,
             filter: filter.clone(),
         };
-        let left = self.call(count).await?;
-        let entry = AuditEntry::by(by, "audit.export", "audit", Outcome::Success, now).with("rows", left);
+        let rows = self.call(count).await?;
+        let entry = AuditEntry::by(by, "audit.export", "audit", Outcome::Success, now).with("rows", rows);
         self.call(Append(entry)).await?;
         Ok(AuditExport {
             tenant,
+            // Not the count: an entry that is committed late must not push out the oldest one.
+            left: filter.limit,
             filter,
-            left,
             last: None,
         })
     }
@@ -101,6 +104,7 @@ impl AuditExport {
 
     /// Goes on behind these entries.
     pub fn passed(&mut self, entries: &[AuditEntry]) {
+        let asked = self.left.min(PAGE);
         let Some(last) = entries.last().map(|entry| entry.created_at) else {
             self.left = 0;
             return;
@@ -116,9 +120,9 @@ impl AuditExport {
         self.filter.offset = before + ties;
         self.filter.to = Some(last + TICK);
         self.last = Some(last);
-        self.left = self
-            .left
-            .saturating_sub(u32::try_from(entries.len()).unwrap_or(u32::MAX));
+        let read = u32::try_from(entries.len()).unwrap_or(u32::MAX);
+        // A page that is not full is the last one.
+        self.left = if read < asked { 0 } else { self.left - read };
     }
 }
 
@@ -156,7 +160,7 @@ mod tests {
         let mut export = AuditExport {
             tenant: Uuid::nil(),
             filter,
-            left: 2600,
+            left: 5000,
             last: None,
         };
         let mut read = Vec::new();

@@ -5,8 +5,10 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use uuid::Uuid;
+
 use super::core::GraphCore;
-use super::export::{Exported, Gathered, written};
+use super::export::{Exported, Gathered, build, outcome_of, text_of};
 use super::recall::Search;
 use crate::actors::audit_writer::Append;
 use crate::actors::worker::{Access, Party, Work};
@@ -64,7 +66,7 @@ impl Work for DemoRecall {
 
     async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {
         let Visit { demo, query, ip } = self.0;
-        let visitor = Visitor::new(&core, "demo.recall", ip).await?;
+        let visitor = Visitor::new(&core, &demo, "demo.recall", ip);
         let query = visitor.checked(query).await?;
         let results = core.found(&demo, &query, RESULTS).await?;
         let count = results.rows().len() as u64;
@@ -94,7 +96,7 @@ impl Work for DemoExport {
 
     async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {
         let Visit { demo, query, ip } = self.visit;
-        let visitor = Visitor::new(&core, "demo.export", ip).await?;
+        let visitor = Visitor::new(&core, &demo, "demo.export", ip);
         let query = visitor.checked(query).await?;
         let found = core.found(&demo, &query, self.limit).await?;
         let ids: Vec<_> = found.rows().iter().map(|row| row.node.id).collect();
@@ -103,9 +105,12 @@ impl Work for DemoExport {
             return Err(DomainError::NotFound("a result for this query"));
         }
         let (parts, held_back) = match core.gather(demo.workspace(), &ids, false).await? {
-            Gathered::Refused(refusal) => {
+            Gathered::Refused(_) => {
                 visitor.log(Outcome::Denied, &query, ("nodes", 0)).await?;
-                return Err(DomainError::Forbidden(refusal.reason));
+                // Names no source: those of the demo workspace are the operator's business.
+                return Err(DomainError::Forbidden(
+                    "these results may not be redistributed".into(),
+                ));
             }
             Gathered::AllHeld(count) => {
                 visitor.log(Outcome::Failure, &query, ("nodes", 0)).await?;
@@ -114,9 +119,9 @@ impl Work for DemoExport {
             Gathered::Parts(parts, held_back) => (parts, held_back),
         };
         let nodes = parts.nodes.len() as u64;
-        let (outcome, bundle) = written(*parts).await?;
-        visitor.log(outcome, &query, ("nodes", nodes)).await?;
-        let bundle = bundle.await?;
+        let built = build(*parts).await?;
+        visitor.log(outcome_of(&built), &query, ("nodes", nodes)).await?;
+        let bundle = text_of(built).await?;
         Ok(Exported { bundle, held_back })
     }
 }
@@ -137,23 +142,19 @@ impl GraphCore {
 /// A visitor, for the audit log.
 struct Visitor<'a> {
     core: &'a GraphCore,
-    operator: uuid::Uuid,
+    operator: Uuid,
     action: &'static str,
     ip: IpAddr,
 }
 
 impl<'a> Visitor<'a> {
-    async fn new(core: &'a GraphCore, action: &'static str, ip: IpAddr) -> Result<Self, DomainError> {
-        let operator = core.store.operator_workspace().await?;
-        let operator = operator.ok_or_else(|| {
-            DomainError::internal("the request failed unexpectedly", "no operator's workspace")
-        })?;
-        Ok(Self {
+    fn new(core: &'a GraphCore, demo: &PublicDemo, action: &'static str, ip: IpAddr) -> Self {
+        Self {
             core,
-            operator,
+            operator: demo.operator,
             action,
             ip,
-        })
+        }
     }
 
     /// The question, if it may be searched for. A refusal is recorded without the text.

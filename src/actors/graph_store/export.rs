@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::future::Future;
 use std::sync::Arc;
 
+use serde_json::Value;
 use uuid::Uuid;
 
 use super::core::GraphCore;
@@ -16,6 +17,7 @@ use crate::domain::error::DomainError;
 use crate::domain::principal::{Principal, Workspace};
 use crate::domain::stix::export::{self, ExportObject, ExportParts};
 use crate::domain::stix::object;
+use crate::domain::stix::schema::Violation;
 use crate::domain::stix::synthesize::{self, Origin};
 use crate::domain::tlp::Tlp;
 use crate::store::{BlockedFeed, EdgeRecord, HeldBack, StoredNode, WithheldNode};
@@ -103,32 +105,37 @@ impl Work for ExportSession {
             Gathered::Parts(parts, held_back) => (parts, held_back),
         };
         let exported = parts.nodes.len() as u64;
-        let (outcome, written) = written(*parts).await?;
-        let log = core.log_export(&by, session, outcome, (exported, held_back));
-        let (logged, bundle) = tokio::join!(log, written);
+        let built = build(*parts).await?;
+        let log = core.log_export(&by, session, outcome_of(&built), (exported, held_back));
+        let (logged, bundle) = tokio::join!(log, text_of(built));
         logged?;
         let bundle = bundle?;
         Ok(Exported { bundle, held_back })
     }
 }
 
-/// Builds and validates the bundle; the future returns its text, or the violations.
-pub(super) async fn written(
-    parts: ExportParts,
-) -> Result<(Outcome, impl Future<Output = Result<String, DomainError>>), DomainError> {
-    let built = blocking(move || Ok(export::bundle(parts, Uuid::new_v4()))).await?;
-    let outcome = if built.is_ok() {
-        Outcome::Success
-    } else {
-        Outcome::Failure
-    };
-    let text = blocking(move || Ok(built.map(|bundle| bundle.to_string())));
-    let text = async {
-        text.await?.map_err(|violations| DomainError::InvalidBundle {
-            details: export::summary(&violations),
-        })
-    };
-    Ok((outcome, text))
+/// A bundle, or the rules that it breaks.
+type Built = Result<Value, Vec<Violation>>;
+
+/// Builds and validates the bundle.
+pub(super) async fn build(parts: ExportParts) -> Result<Built, DomainError> {
+    blocking(move || Ok(export::bundle(parts, Uuid::new_v4()))).await
+}
+
+/// The outcome of an export for the audit log.
+pub(super) fn outcome_of(built: &Built) -> Outcome {
+    match built {
+        Ok(_) => Outcome::Success,
+        Err(_) => Outcome::Failure,
+    }
+}
+
+/// The bundle as JSON text.
+pub(super) async fn text_of(built: Built) -> Result<String, DomainError> {
+    let text = blocking(move || Ok(built.map(|bundle| bundle.to_string()))).await?;
+    text.map_err(|violations| DomainError::InvalidBundle {
+        details: export::summary(&violations),
+    })
 }
 
 impl GraphCore {

@@ -58,7 +58,6 @@ impl NotifierCore {
                 .await
                 .map_err(|error| DomainError::internal("sending an e-mail failed unexpectedly", error))?;
         }
-        #[allow(clippy::cast_precision_loss)]
         metrics::gauge!("outbox_pending").set(self.store.pending_mails().await? as f64);
         Ok(())
     }

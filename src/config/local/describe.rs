@@ -196,7 +196,7 @@ mod tests {
             ("web.port", json!(0), json!(65_535)),
             ("web.max_k", json!(1), json!(1000)),
             ("retrieval.default_k", json!(1), json!(50)),
-            ("retrieval.graph_weight", json!(0.0), json!(10.0)),
+            ("retrieval.graph_weight", json!(0), json!(10)),
             ("search.fresh_docs", json!(0), json!(10_000)),
             ("web.body_limit", json!(1024), json!(1 << 30)),
         ] {

@@ -26,7 +26,7 @@ pub struct MispExport {
 
 text_schema! {
     /// UUID of the event.
-    EventUuid, (1, 500), schema::NOT_BLANK, "5f1c0a52-7d6e-4a8e-9c53-0b1f2d3e4a5b"
+    EventUuid, (1, 500), schema::SOMETHING, "5f1c0a52-7d6e-4a8e-9c53-0b1f2d3e4a5b"
 }
 
 /// An event as MISP exports it (draft-dulaunoy-misp-core-format). Only what is refused if it is wrong is listed; what

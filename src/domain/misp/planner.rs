@@ -251,8 +251,10 @@ impl<'e> Planner<'e> {
 
 fn uuid_of(event: &Map<String, Value>) -> Result<String, FieldError> {
     match event.get("uuid") {
-        Some(Value::String(uuid)) if uuid.trim().is_empty() => error("event.uuid", "must not be empty"),
-        Some(Value::String(uuid)) => Ok(without_nul(uuid.trim())),
+        Some(Value::String(uuid)) => match without_nul(uuid).trim() {
+            "" => error("event.uuid", "must not be empty"),
+            uuid => Ok(uuid.to_owned()),
+        },
         Some(Value::Null) | None => error("event.uuid", "is required"),
         Some(Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
             error("event.uuid", "must be a string")

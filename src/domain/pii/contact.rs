@@ -117,10 +117,9 @@ impl<'t> Written<'t> {
 
     /// Whether it starts with `+` and an E.164 country code.
     fn is_international(&self) -> bool {
-        let starts = |codes: &str| codes.split(' ').any(|code| self.digits.starts_with(code));
         let coded = match self.digits.strip_prefix('1') {
             Some(rest) => is_nanp(rest),
-            None => INTERNATIONAL.contains(&self.digits.len()) && (starts(SHORT_CODES) || starts(THREE)),
+            None => INTERNATIONAL.contains(&self.digits.len()) && is_country_code(&self.digits, true),
         };
         self.text.starts_with('+') && coded && !self.text.contains("  ")
     }
@@ -147,13 +146,31 @@ impl<'t> Written<'t> {
         let points = plain.matches('.').count();
         let version = points == 3 && plain.chars().all(|c| c.is_ascii_digit() || c == '.');
         let date = plain.len() == 10 && matches!(plain.as_bytes(), [_, _, _, _, b'-', _, _, b'-', _, _]);
-        LABELLED.contains(&self.digits.len()) && !version && !date && is_labelled(text, at, PHONE_LABELS)
+        // `24/7`.
+        let always = plain.find('/').is_some_and(|at| at < 3);
+        let mut groups = plain
+            .split(|c: char| !c.is_ascii_digit())
+            .filter(|group| !group.is_empty());
+        let years =
+            groups.all(|group| group.len() == 4 && (group.starts_with("19") || group.starts_with("20")));
+        LABELLED.contains(&self.digits.len())
+            && !version
+            && !date
+            && !years
+            && !always
+            && is_labelled(text, at, PHONE_LABELS)
     }
+}
+
+/// Whether a number starts with a country code; codes of three digits count only if `rare`.
+pub(super) fn is_country_code(digits: &str, rare: bool) -> bool {
+    let starts = |codes: &str| codes.split(' ').any(|code| digits.starts_with(code));
+    starts(SHORT_CODES) || (rare && starts(THREE))
 }
 
 /// Whether these are ten digits of the North American plan: area code and exchange start with 2 to 9 and
 /// are not service codes.
-fn is_nanp(digits: &str) -> bool {
+pub(super) fn is_nanp(digits: &str) -> bool {
     let first = |at: usize| {
         digits
             .as_bytes()

@@ -120,10 +120,11 @@ pub(super) fn is_payment_card(digits: &[u8]) -> bool {
         .take(2)
         .fold(0u32, |sum, digit| sum * 10 + u32::from(*digit));
     let long = matches!(digits.len(), 16 | 18 | 19);
-    // Visa, and Maestro or UnionPay, also issue other lengths than those of `is_of_a_network`.
+    // Visa, and Maestro or UnionPay, also issue other lengths than those of `is_of_a_network`; 22 is Mir, 97 Troy.
     let rare = match two {
         40..=49 => matches!(digits.len(), 13 | 19),
         50 | 56..=69 => long,
+        22 | 81 | 97 => digits.len() == 16,
         _ => false,
     };
     (rare || is_of_a_network(digits)) && is_varied(digits)
@@ -196,9 +197,12 @@ pub(super) fn ssn(text: &str, at: usize) -> Option<usize> {
         _ if is_labelled(text, at, SSN_LABELS) => (part(0, 3)?, part(3, 5)?, part(5, 9)?, at + 9),
         _ => return None,
     };
-    // Never assigned by the Social Security Administration.
-    let assigned = !matches!(area, 0 | 666 | 900..) && group != 0 && serial != 0;
-    (assigned && may_end(text, end)).then_some(end)
+    (is_assigned_ssn(area, group, serial) && may_end(text, end)).then_some(end)
+}
+
+/// Whether the Social Security Administration may have assigned the number.
+pub(super) fn is_assigned_ssn(area: u32, group: u32, serial: u32) -> bool {
+    !matches!(area, 0 | 666 | 900..) && group != 0 && serial != 0
 }
 
 /// The end of the date that starts here and is labelled as a birth date.

@@ -171,7 +171,8 @@ async fn list_users(caller: Guarded<Admin>, state: web::Data<AppState>) -> Resul
 #[utoipa::path(
     post, path = "/api/admin/users", tag = "Administration", security(("bearer" = [])), request_body = NewUserBody,
     responses(
-        (status = 201, description = "The user.", body = UserAnswer),
+        (status = 201, description = "The user.", body = UserAnswer,
+            links(("change" = (operation_id = "change_user", parameters(("id" = "$response.body#/user/id")))))),
         (status = 409, description = "The workspace has a user with this address."),
     )
 )]
@@ -193,9 +194,10 @@ async fn create_user(
 
 /// Changes a user.
 ///
-/// A new password, and disabling, end the sessions of the user. Administrators can neither disable nor demote themselves.
+/// A new password, and disabling, end the sessions of the user.
 #[utoipa::path(
-    patch, path = "/api/admin/users/{id}", tag = "Administration", security(("bearer" = [])), request_body = ChangeUserBody,
+    patch, path = "/api/admin/users/{id}", tag = "Administration", security(("bearer" = [])),
+    request_body = ChangeUserBody,
     params(("id" = Uuid, Path, description = "Id of the user.")),
     responses(
         (status = 200, description = "The user.", body = UserAnswer),
@@ -237,7 +239,8 @@ async fn list_keys(caller: Guarded<Admin>, state: web::Data<AppState>) -> Result
 /// Creates an API key.
 #[utoipa::path(
     post, path = "/api/admin/api-keys", tag = "Administration", security(("bearer" = [])), request_body = NewKeyBody,
-    responses((status = 201, description = "The key with its secret.", body = NewKeyAnswer))
+    responses((status = 201, description = "The key with its secret.", body = NewKeyAnswer,
+        links(("revoke" = (operation_id = "revoke_key", parameters(("id" = "$response.body#/id")))))))
 )]
 async fn create_key(
     caller: Guarded<Admin>,
@@ -285,7 +288,8 @@ async fn read_workspace(caller: Guarded<Admin>) -> HttpResponse {
 
 /// Changes the settings of the workspace.
 #[utoipa::path(
-    patch, path = "/api/admin/workspace", tag = "Administration", security(("bearer" = [])), request_body = ChangeWorkspaceBody,
+    patch, path = "/api/admin/workspace", tag = "Administration", security(("bearer" = [])),
+    request_body = ChangeWorkspaceBody,
     responses((status = 200, description = "The settings.", body = WorkspaceAnswer))
 )]
 async fn change_workspace(
@@ -310,7 +314,8 @@ async fn change_workspace(
 ///
 /// Only administrators of the operator's workspace may do this.
 #[utoipa::path(
-    post, path = "/api/admin/workspaces", tag = "Administration", security(("bearer" = [])), request_body = NewWorkspaceBody,
+    post, path = "/api/admin/workspaces", tag = "Administration", security(("bearer" = [])),
+    request_body = NewWorkspaceBody,
     responses((status = 201, description = "The workspace and its administrator.", body = NewWorkspaceAnswer))
 )]
 async fn create_workspace(

@@ -4,7 +4,8 @@ use std::net::IpAddr;
 use std::time::Instant;
 
 use actix_web::{HttpRequest, HttpResponse, web};
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -19,7 +20,6 @@ use crate::domain::confidence::Confidence;
 use crate::domain::demo::MAX_QUERY;
 use crate::domain::node::{KgNode, NodeType};
 use crate::domain::schema::{self, text_schema};
-use crate::domain::session::{ScoredNode, Visible};
 use crate::domain::stix::export::ExportedBundle;
 use crate::domain::tlp::Tlp;
 use crate::http::{AppState, body};
@@ -34,8 +34,17 @@ text_schema! {
 
 #[derive(Deserialize, ToSchema)]
 struct RecallBody {
+    #[serde(deserialize_with = "text")]
     #[schema(value_type = DemoText, inline)]
     query: String,
+}
+
+/// Reads a text. The message about anything else does not repeat it: it may be a number that nobody should keep.
+fn text<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    let Value::String(text) = Value::deserialize(from)? else {
+        return Err(D::Error::custom("must be a string"));
+    };
+    Ok(text)
 }
 
 #[derive(Serialize, ToSchema)]
@@ -72,37 +81,19 @@ struct DemoResult {
     linked_evidence_ids: Vec<Uuid>,
 }
 
-impl From<&ScoredNode> for DemoResult {
-    fn from(row: &ScoredNode) -> Self {
-        let KgNode {
-            id,
-            node_type,
-            name,
-            description,
-            source,
-            tlp,
-            confidence,
-            properties,
-            linked_evidence_ids,
-            ..
-        } = row.node.clone();
+impl From<KgNode> for DemoResult {
+    fn from(node: KgNode) -> Self {
         Self {
-            id,
-            node_type,
-            name,
-            description,
-            source,
-            tlp,
-            confidence,
-            properties,
-            linked_evidence_ids,
+            id: node.id,
+            node_type: node.node_type,
+            name: node.name,
+            description: node.description,
+            source: node.source,
+            tlp: node.tlp,
+            confidence: node.confidence,
+            properties: node.properties,
+            linked_evidence_ids: node.linked_evidence_ids,
         }
-    }
-}
-
-impl DemoResult {
-    fn all(rows: &Visible<ScoredNode>) -> Vec<Self> {
-        rows.rows().iter().map(Self::from).collect()
     }
 }
 
@@ -137,11 +128,12 @@ async fn recall(
         .graph
         .call(DemoRecall(visit(&state, ("query", body.query), visitor.ip)))
         .await?;
+    let results: Vec<DemoResult> = found.results.into_rows().map(|row| row.node.into()).collect();
     Ok(HttpResponse::Ok().json(RecallAnswer {
-        results: DemoResult::all(&found.results),
+        result_count: results.len(),
+        results,
         seeded: state.demo.seeded,
         query: found.query,
-        result_count: found.results.rows().len(),
         latency_ms: u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX),
     }))
 }

@@ -1,29 +1,31 @@
 //! Threat feeds: registration, pulls, review and commit.
 
+mod answer;
+mod schema;
+
 use std::time::Duration;
 
 use actix_web::http::header::LOCATION;
 use actix_web::{HttpRequest, HttpResponse, web};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use self::answer::{BatchAnswer, BatchesAnswer, CommitAnswer, FeedAnswer, FeedsAnswer, ItemAnswer};
+use self::schema::{BatchSchema, ItemDecisionBody};
 use super::error::{HostedError, batch_path};
 use super::guard::{Guarded, RecallWrite};
 use super::query::Params;
 use super::{body_of, id_of, resource};
 use crate::actors::taxii_puller::{
-    ChangeFeed, CommitFeedItems, DecideItem, FeedBatchView, FeedCommit, ListFeedBatches, ListFeeds,
-    MAX_ITEMS, PullFrom, ReadFeed, ReadFeedBatch, ReadItem, RegisterFeed, StageBundle,
+    ChangeFeed, CommitFeedItems, DecideItem, ListFeedBatches, ListFeeds, MAX_ITEMS, PullFrom, ReadFeed,
+    ReadFeedBatch, ReadItem, RegisterFeed, StageBundle,
 };
 use crate::clock;
 use crate::domain::error::DomainError;
-use crate::domain::feed::{
-    BatchState, Feed, FeedBatch, FeedChange, FeedChangeBody, FeedItem, InputKind, ItemId, ItemStatus, NewFeed,
-};
+use crate::domain::feed::{BatchState, FeedChange, FeedChangeBody, InputKind, ItemId, ItemStatus, NewFeed};
 use crate::domain::principal::Principal;
-use crate::domain::schema::at_least_one;
-use crate::domain::stix::bundle::{self, StixInput};
+use crate::domain::stix::bundle;
 use crate::domain::stix::objects::Objects;
 use crate::domain::tlp::{Tlp, TlpInput};
 use crate::http::{AppState, body, weight};
@@ -45,36 +47,6 @@ struct BatchBody {
     input_kind: InputKind,
     feed_source_id: Option<Uuid>,
     default_tlp: Option<Tlp>,
-}
-
-/// A request for a batch: a pull of a feed, or an uploaded bundle.
-#[derive(Deserialize, ToSchema)]
-#[expect(dead_code, reason = "stands for a schema: objects are not parsed at once")]
-#[schema(as = NewBatch)]
-#[serde(untagged)]
-enum BatchSchema {
-    Pull(Pull),
-    Upload(Upload),
-}
-
-#[derive(Deserialize, ToSchema)]
-#[expect(dead_code, reason = "stands for a schema")]
-struct Pull {
-    #[schema(pattern = "^taxii_2_1_pull$", example = "taxii_2_1_pull")]
-    input_kind: String,
-    feed_source_id: Uuid,
-}
-
-#[derive(Deserialize, ToSchema)]
-#[expect(dead_code, reason = "stands for a schema")]
-struct Upload {
-    #[schema(pattern = "^stix_bundle$", example = "stix_bundle")]
-    input_kind: String,
-    /// A feed whose default marking and redistribution state apply.
-    feed_source_id: Option<Uuid>,
-    #[schema(value_type = Option<TlpInput>)]
-    default_tlp: Option<Tlp>,
-    bundle: StixInput,
 }
 
 /// A request for a batch.
@@ -99,57 +71,12 @@ struct DecisionBody {
     resolved_tlp: Option<Tlp>,
 }
 
-at_least_one! {
-    /// A decision on an item: a status, a marking, or both.
-    ItemDecisionBody, DecisionBody, ["status", "resolved_tlp"]
-}
-
 #[derive(Deserialize, ToSchema)]
-#[schema(as = FeedCommit)]
+#[schema(as = FeedItemChoice)]
 struct CommitBody {
     /// All accepted items if absent.
     #[schema(min_items = 1, max_items = 10000)]
     item_ids: Option<Vec<ItemId>>,
-}
-
-#[derive(Serialize, ToSchema)]
-struct FeedAnswer {
-    feed: Feed,
-}
-
-#[derive(Serialize, ToSchema)]
-struct FeedsAnswer {
-    feeds: Vec<Feed>,
-    count: usize,
-}
-
-#[derive(Serialize, ToSchema)]
-#[schema(as = FeedBatchAnswer)]
-struct BatchAnswer {
-    batch: FeedBatch,
-    items: Vec<FeedItem>,
-    /// Value of `after` for the next page of items.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    next: Option<ItemId>,
-}
-
-#[derive(Serialize, ToSchema)]
-struct BatchesAnswer {
-    batches: Vec<FeedBatch>,
-    count: usize,
-}
-
-#[derive(Serialize, ToSchema)]
-struct ItemAnswer {
-    item: FeedItem,
-}
-
-#[derive(Serialize, ToSchema)]
-#[schema(as = FeedCommitAnswer)]
-struct CommitAnswer {
-    success: bool,
-    results: FeedCommit,
 }
 
 pub(super) fn configure(cfg: &mut web::ServiceConfig) {
@@ -179,8 +106,22 @@ pub(super) struct Docs;
 
 /// Registers a feed.
 #[utoipa::path(
-    post, path = "/api/threat-intel/feeds", operation_id = "register_feed", tag = "Threat feeds", request_body = NewFeed,
-    responses((status = 201, description = "The feed.", body = FeedAnswer))
+    post,
+    path = "/api/threat-intel/feeds",
+    operation_id = "register_feed",
+    tag = "Threat feeds",
+    request_body = NewFeed,
+    responses(
+        (
+            status = 201,
+            description = "The feed.",
+            body = FeedAnswer,
+            links(
+                ("read" = (operation_id = "read_feed", parameters(("id" = "$response.body#/feed/id")))),
+                ("change" = (operation_id = "change_feed", parameters(("id" = "$response.body#/feed/id")))),
+            ),
+        ),
+    )
 )]
 async fn register(
     caller: Guarded<RecallWrite>,
@@ -224,7 +165,11 @@ async fn feed(
 
 /// Changes a feed.
 #[utoipa::path(
-    patch, path = "/api/threat-intel/feeds/{id}", operation_id = "change_feed", tag = "Threat feeds", request_body = FeedChangeBody,
+    patch,
+    path = "/api/threat-intel/feeds/{id}",
+    operation_id = "change_feed",
+    tag = "Threat feeds",
+    request_body = FeedChangeBody,
     params(("id" = Uuid, Path, description = "Id of the feed.")),
     responses((status = 200, description = "The feed.", body = FeedAnswer))
 )]
@@ -243,13 +188,41 @@ async fn change(
 
 /// Pulls a feed into a new batch, or stages an uploaded bundle.
 #[utoipa::path(
-    post, path = "/api/threat-intel/batches", operation_id = "start_feed_batch", tag = "Threat feeds", request_body = BatchSchema,
+    post,
+    path = "/api/threat-intel/batches",
+    operation_id = "start_feed_batch",
+    tag = "Threat feeds",
+    request_body = BatchSchema,
     responses(
-        (status = 201, description = "The batch with the first page of its items; a long pull goes on after the answer.", body = BatchAnswer,
-            headers(("Location" = String, description = "Path of the batch."))),
+        (
+            status = 201,
+            description = "The batch with the first page of its items; a long pull goes on after the answer.",
+            body = BatchAnswer,
+            links(
+                ("read" = (operation_id = "read_feed_batch", parameters(("id" = "$response.body#/batch/id")))),
+                ("resume" = (operation_id = "resume_feed_batch", parameters(("id" = "$response.body#/batch/id")))),
+                ("commit" = (operation_id = "commit_feed_items", parameters(("id" = "$response.body#/batch/id")))),
+                (
+                    "item" = (
+                        operation_id = "read_feed_item",
+                        parameters(("id" = "$response.body#/batch/id"), ("item" = "$response.body#/items/0/id"))
+                    )
+                ),
+                (
+                    "decide" = (
+                        operation_id = "decide_feed_item",
+                        parameters(("id" = "$response.body#/batch/id"), ("item" = "$response.body#/items/0/id"))
+                    )
+                )
+            ),
+            headers(("Location" = String, description = "Path of the batch."))
+        ),
         (status = 404, description = "The workspace has no such feed."),
         (status = 409, description = "The feed is disabled, or another pull of it runs."),
-        (status = 502, description = "The server of the feed failed, or broke a limit. `details` and Location name the batch that keeps what was staged.",
+        (
+            status = 502,
+            description = "The server of the feed failed, or broke a limit. `details` and Location name the batch that \
+                           keeps what was staged.",
             headers(("Location" = String, description = "Path of the batch."))),
         (status = 504, description = "The server of the feed was too slow.",
             headers(("Location" = String, description = "Path of the batch."))),
@@ -318,7 +291,10 @@ fn read_batch(text: Vec<u8>) -> Result<NewBatch, DomainError> {
         (status = 200, description = "The batch with the first page of its items.", body = BatchAnswer),
         (status = 400, description = "The operator's rules for outgoing requests refuse the address of the feed."),
         (status = 409, description = "The batch is no failed pull, its feed is disabled, or another pull of it runs."),
-        (status = 502, description = "The server of the feed failed, or broke a limit. `details` and Location name the batch that keeps what was staged.",
+        (
+            status = 502,
+            description = "The server of the feed failed, or broke a limit. `details` and Location name the batch that \
+                           keeps what was staged.",
             headers(("Location" = String, description = "Path of the batch."))),
         (status = 504, description = "The server of the feed was too slow.",
             headers(("Location" = String, description = "Path of the batch."))),
@@ -436,7 +412,11 @@ async fn item(
 
 /// Accepts, rejects or marks an item.
 #[utoipa::path(
-    post, path = "/api/threat-intel/batches/{id}/items/{item}", operation_id = "decide_feed_item", tag = "Threat feeds", request_body = ItemDecisionBody,
+    post,
+    path = "/api/threat-intel/batches/{id}/items/{item}",
+    operation_id = "decide_feed_item",
+    tag = "Threat feeds",
+    request_body = ItemDecisionBody,
     params(
         ("id" = Uuid, Path, description = "Id of the batch."),
         ("item" = ItemId, Path, description = "Id of the item."),
@@ -508,15 +488,5 @@ fn chosen(items: Option<Vec<ItemId>>) -> Result<Option<Vec<ItemId>>, DomainError
             Err(DomainError::invalid("item_ids", rule))
         }
         Some(_) | None => Ok(items),
-    }
-}
-
-impl From<FeedBatchView> for BatchAnswer {
-    fn from(view: FeedBatchView) -> Self {
-        Self {
-            batch: view.batch,
-            items: view.items,
-            next: view.next,
-        }
     }
 }

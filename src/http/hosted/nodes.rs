@@ -51,10 +51,27 @@ pub(super) struct Docs;
     params(
         ("id" = Uuid, Path, description = "Id of the node."),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "Most relationships; 100 if absent."),
-        ("offset" = Option<u32>, Query, minimum = 0, maximum = 1000000, description = "Relationships to skip; 0 if absent."),
-        ("include_rejected" = Option<bool>, Query, description = "Whether to show what was rejected; only for administrators and analysts."),
+        (
+            "offset" = Option<u32>,
+            Query,
+            minimum = 0,
+            maximum = 1000000,
+            description = "Relationships to skip; 0 if absent.",
+        ),
+        (
+            "include_rejected" = Option<bool>,
+            Query,
+            description = "Whether to show what was rejected; only for administrators and analysts.",
+        ),
     ),
-    responses((status = 200, description = "The node.", body = NodeAnswer))
+    responses(
+        (
+            status = 200,
+            description = "The node.",
+            body = NodeAnswer,
+            links(("evidence" = (operation_id = "evidence", parameters(("id" = "$response.body#/evidence/0/id"))))),
+        ),
+    )
 )]
 async fn node(
     caller: Guarded<RecallRead>,
@@ -87,7 +104,11 @@ async fn node(
     get, path = "/api/evidence/{id}", tag = "Recall",
     params(
         ("id" = Uuid, Path, description = "Id of the record."),
-        ("include_rejected" = Option<bool>, Query, description = "Whether to show what was rejected; only for administrators and analysts."),
+        (
+            "include_rejected" = Option<bool>,
+            Query,
+            description = "Whether to show what was rejected; only for administrators and analysts.",
+        ),
     ),
     responses((status = 200, description = "The record.", body = EvidenceRecord))
 )]

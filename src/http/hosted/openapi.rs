@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::{Modify, OpenApi, ToSchema};
 
-use super::error::ErrorBody;
+use super::error::{ErrorBody, HostedError};
 use super::guard::{DocumentLimits, Public};
 use super::{
     admin, audit, auth, demo, feeds, health, ingest, nodes, oauth, pilot, recall, resource, staging,
@@ -17,6 +17,7 @@ use super::{
 use crate::http::document::Document;
 use crate::http::head_as_get;
 use crate::http::openapi::Conventions;
+use crate::http::viewer::Viewer;
 
 /// What follows from a rule rather than from a handler.
 const CONVENTIONS: Conventions = Conventions {
@@ -27,6 +28,13 @@ const CONVENTIONS: Conventions = Conventions {
     always: &[500, 503],
     meaning,
     error,
+};
+
+/// The page that shows the document.
+const VIEWER: Viewer = Viewer {
+    prefix: "/docs",
+    document: "/openapi.json",
+    title: "threat-memory: HTTP API",
 };
 
 static DOCUMENT: LazyLock<Document> = LazyLock::new(|| {
@@ -74,6 +82,7 @@ pub(super) fn configure(cfg: &mut web::ServiceConfig) {
             .route(web::get().to(openapi_json))
             .wrap(from_fn(head_as_get)),
     );
+    VIEWER.configure::<HostedError>(cfg);
 }
 
 /// This document.

@@ -1,6 +1,7 @@
 //! Query strings, parsed so that an error names the parameter and the rule.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::str::FromStr;
 
 use actix_web::{HttpRequest, web};
@@ -15,9 +16,18 @@ pub struct Params(HashMap<String, String>);
 impl Params {
     /// Parses the query string.
     pub fn of(request: &HttpRequest) -> Result<Self, DomainError> {
-        web::Query::<HashMap<String, String>>::from_query(request.query_string())
-            .map(|query| Self(query.into_inner()))
-            .map_err(|_| DomainError::invalid("query string", "is not well-formed"))
+        let pairs = web::Query::<Vec<(String, String)>>::from_query(request.query_string());
+        let pairs = pairs.map_err(|_| DomainError::invalid("query string", "is not well-formed"))?;
+        let mut params = HashMap::new();
+        for (name, value) in pairs.into_inner() {
+            match params.entry(name) {
+                Entry::Vacant(free) => drop(free.insert(value)),
+                Entry::Occupied(taken) => {
+                    return Err(DomainError::invalid(taken.key(), "must be given once"));
+                }
+            }
+        }
+        Ok(Self(params))
     }
 
     /// A required, non-empty text of at most `max` characters.

@@ -71,12 +71,27 @@ pub(super) struct Docs;
 #[utoipa::path(
     get, path = "/api/recall/search", tag = "Recall",
     params(
-        ("q" = inline(Question), Query, description = "The question, or words of it."),
+        ("q" = inline(Question), Query, description = "The question, or words of it.", example = "Fancy Bear"),
         ("mode" = Option<RecallMode>, Query, description = "How to search; blended if absent."),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Most results; 20 if absent."),
-        ("include_rejected" = Option<bool>, Query, description = "Whether to show what was rejected; only for administrators and analysts."),
+        (
+            "include_rejected" = Option<bool>,
+            Query,
+            description = "Whether to show what was rejected; only for administrators and analysts.",
+        ),
     ),
-    responses((status = 200, description = "The results, best first.", body = SearchAnswer))
+    responses(
+        (
+            status = 200,
+            description = "The results, best first.",
+            body = SearchAnswer,
+            links(
+                ("session" = (operation_id = "session", parameters(("id" = "$response.body#/recall_id")))),
+                ("export" = (operation_id = "export", parameters(("id" = "$response.body#/recall_id")))),
+                ("node" = (operation_id = "node", parameters(("id" = "$response.body#/results/0/id")))),
+            ),
+        ),
+    )
 )]
 async fn search(
     caller: Guarded<RecallRead>,
@@ -109,11 +124,22 @@ async fn search(
 #[utoipa::path(
     get, path = "/api/recall/semantic", tag = "Recall",
     params(
-        ("q" = inline(Question), Query, description = "The question, or words of it."),
+        ("q" = inline(Question), Query, description = "The question, or words of it.", example = "Fancy Bear"),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Most results; 20 if absent."),
-        ("include_rejected" = Option<bool>, Query, description = "Whether to show what was rejected; only for administrators and analysts."),
+        (
+            "include_rejected" = Option<bool>,
+            Query,
+            description = "Whether to show what was rejected; only for administrators and analysts.",
+        ),
     ),
-    responses((status = 200, description = "The results, nearest first.", body = SemanticAnswer))
+    responses(
+        (
+            status = 200,
+            description = "The results, nearest first.",
+            body = SemanticAnswer,
+            links(("node" = (operation_id = "node", parameters(("id" = "$response.body#/results/0/id"))))),
+        ),
+    )
 )]
 async fn semantic(
     caller: Guarded<RecallRead>,
@@ -158,11 +184,26 @@ async fn session(
     get, path = "/api/recall/sessions/{id}/export.stix", tag = "Recall",
     params(("id" = Uuid, Path, description = "Id of the session: the `recall_id` of a search.")),
     responses(
-        (status = 200, description = "The bundle.", body = ExportedBundle, content_type = "application/stix+json;version=2.1",
-            headers(("X-Held-Back" = u64, description = "Objects withheld because a marking of theirs is not defined; absent if there are none."))),
-        (status = 403, description = "The caller lacks the permission recall:read; or the session holds TLP:RED and the workspace has no grant to export it; or a feed forbids redistribution."),
-        (status = 422, description = "The bundle breaks a rule of STIX, named in `details`; or every object is held back.",
-            headers(("X-Held-Back" = u64, description = "Objects withheld because a marking of theirs is not defined."))),
+        (
+            status = 200,
+            description = "The bundle.",
+            body = ExportedBundle,
+            content_type = "application/stix+json;version=2.1",
+            headers((
+                "X-Held-Back" = u64,
+                description = "Objects withheld because a marking of theirs is not defined; absent if there are none."
+            ))
+        ),
+        (
+            status = 403,
+            description = "The caller lacks the permission recall:read; or the session holds TLP:RED and the \
+                           workspace has no grant to export it; or a feed forbids redistribution.",
+        ),
+        (
+            status = 422,
+            description = "The bundle breaks a rule of STIX, named in `details`; or every object is held back.",
+            headers(("X-Held-Back" = u64, description = "Objects withheld because a marking of theirs is not defined."))
+        ),
     )
 )]
 async fn export(

@@ -166,7 +166,23 @@ pub(super) struct Docs;
 /// Extracts entities from a text into a staging batch.
 #[utoipa::path(
     post, path = "/api/ingest/preview", tag = "Staging", request_body = PreviewBody,
-    responses((status = 200, description = "The entities that the text names.", body = PreviewAnswer))
+    responses(
+        (
+            status = 200,
+            description = "The entities that the text names.",
+            body = PreviewAnswer,
+            links(
+                ("batch" = (operation_id = "read_staging_batch", parameters(("id" = "$response.body#/batch_id")))),
+                (
+                    "decide" = (
+                        operation_id = "decide_staged_entity",
+                        parameters(("id" = "$response.body#/entities/0/id")),
+                    )
+                ),
+                ("commit" = (operation_id = "commit_staging_batch", parameters(("id" = "$response.body#/batch_id")))),
+            ),
+        ),
+    )
 )]
 async fn preview(
     caller: Guarded<RecallWrite>,
@@ -205,7 +221,11 @@ async fn batch(
     post, path = "/api/ingest/batch/{id}/commit", operation_id = "commit_staging_batch", tag = "Staging",
     params(("id" = Uuid, Path, description = "Id of the batch.")),
     responses(
-        (status = 200, description = "What became of the entities. A second commit changes nothing.", body = CommitAnswer),
+        (
+            status = 200,
+            description = "What became of the entities. A second commit changes nothing.",
+            body = CommitAnswer,
+        ),
         (status = 409, description = "A node that an entity is to be merged with is gone."),
         (status = 413, description = "The batch is larger than one transaction may be."),
     )
@@ -225,7 +245,11 @@ async fn commit(
 
 /// Records the decision on a staged entity.
 #[utoipa::path(
-    patch, path = "/api/ingest/staging/{id}", operation_id = "decide_staged_entity", tag = "Staging", request_body = DecisionSchema,
+    patch,
+    path = "/api/ingest/staging/{id}",
+    operation_id = "decide_staged_entity",
+    tag = "Staging",
+    request_body = DecisionSchema,
     params(("id" = Uuid, Path, description = "Id of the entity.")),
     responses(
         (status = 200, description = "The entity.", body = EntityAnswer),

@@ -84,7 +84,9 @@ async fn recall(state: web::Data<LocalState>, payload: web::Payload) -> Result<H
     post, path = "/api/remember", tag = "Memory", operation_id = "remember",
     request_body = RememberBody,
     responses(
-        (status = 200, description = "The note is stored.", body = RememberAnswer),
+        (status = 200, description = "The note is stored.", body = RememberAnswer, links(
+            ("note" = (operation_id = "read_note", parameters(("id" = "$response.body#/note_id")))),
+        )),
         (status = 429, description = "`Write capacity exhausted; retry shortly` or `Rate limit exceeded`.",
             body = ErrorBody, example = json!({"detail": NO_CAPACITY})),
     ),

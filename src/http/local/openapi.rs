@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use actix_web::http::StatusCode;
+use actix_web::middleware::from_fn;
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde_json::{Value, json};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
@@ -18,11 +19,12 @@ use super::guard::FOREIGN_PAGE;
 use super::memory::{IngestBody, RecallBody, RememberBody, SynthesizeBody};
 use super::system::{HistoryQuery, LogsQuery};
 use super::validate::{Described, Fields};
-use super::{API_VERSION, LocalState, config, graph, guarded, memory, streams, system};
+use super::{API_VERSION, LocalState, config, graph, guard, guarded, memory, streams, system};
 use crate::config::local::LocalSettings;
 use crate::domain::error::DomainError;
 use crate::http::document::Document;
 use crate::http::openapi::Conventions;
+use crate::http::viewer::Viewer;
 
 const API_KEY: &str = "api_key";
 const BEARER: &str = "bearer";
@@ -41,8 +43,16 @@ const CONVENTIONS: Conventions = Conventions {
     error,
 };
 
+/// The page that shows the document.
+const VIEWER: Viewer = Viewer {
+    prefix: "/api/docs",
+    document: "/api/openapi.json",
+    title: "threat-memory: local API",
+};
+
 pub(super) fn configure(cfg: &mut web::ServiceConfig) {
     cfg.service(guarded("/api/openapi.json").route(web::get().to(document)));
+    cfg.service(VIEWER.scope::<LocalError>().wrap(from_fn(guard::admit)));
 }
 
 #[derive(OpenApi)]
@@ -53,7 +63,7 @@ pub(super) fn configure(cfg: &mut web::ServiceConfig) {
         license(name = "Apache-2.0", identifier = "Apache-2.0")
     ),
     servers((url = "/", description = "This service")),
-    paths(document),
+    paths(document, viewer, viewer_file),
     components(schemas(ErrorBody, InvalidBody)),
     tags(
         (name = "Memory", description = "Remember, recall, ingest, synthesize."),
@@ -90,6 +100,43 @@ async fn document(request: HttpRequest, state: web::Data<LocalState>) -> Result<
     Ok(Document::new(text, "application/json").answer(&request))
 }
 
+/// A page that shows this document and sends requests.
+#[utoipa::path(
+    get, path = "/api/docs", tag = "Description", operation_id = "read_docs",
+    params((
+        "If-None-Match" = Option<String>, Header, nullable = false,
+        description = "The ETag of the copy that the client has."
+    )),
+    responses(
+        (status = 200, description = "The page.", body = String, content_type = "text/html",
+            headers(("ETag" = String, description = "Changes with the page.")), example = json!("<!doctype html>")),
+        (status = 304, description = "The client's copy is current."),
+    ),
+)]
+#[allow(dead_code, reason = "describes what `VIEWER` registers")]
+fn viewer() {}
+
+/// A file that the page loads.
+#[utoipa::path(
+    get, path = "/api/docs/{file}", tag = "Description", operation_id = "read_docs_file",
+    params(
+        ("file" = String, Path, description = "Name of the file.", example = "viewer.js"),
+        ("If-None-Match" = Option<String>, Header, nullable = false,
+            description = "The ETag of the copy that the client has."),
+    ),
+    responses(
+        (status = 200, description = "The file.", headers(("ETag" = String, description = "Changes with the file.")),
+            content(
+                (String = "text/javascript", example = json!("// …")), (String = "text/css", example = json!("/* … */")),
+                (String = "image/png", example = json!("\u{89}PNG")),
+            )),
+        (status = 304, description = "The client's copy is current."),
+        (status = 404, description = "There is no such file.", body = ErrorBody, example = json!({"detail": "Not Found"})),
+    ),
+)]
+#[allow(dead_code, reason = "describes what `VIEWER` registers")]
+fn viewer_file() {}
+
 /// The document without the bounds that settings can change.
 static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
     let mut all = Docs::openapi();
@@ -111,19 +158,8 @@ static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
     components.add_security_scheme(BEARER, SecurityScheme::Http(bearer.build()));
     CONVENTIONS.modify(&mut all);
     // Never fails: all keys are text.
-    let mut document = serde_json::to_value(all).unwrap_or_default();
-    link_note(&mut document);
-    document
+    serde_json::to_value(all).unwrap_or_default()
 });
-
-/// Says that the note remembered can be read. utoipa 5 misspells the members of a link, so it is added here.
-fn link_note(document: &mut Value) {
-    let stored = document.pointer_mut("/paths/~1api~1remember/post/responses/200");
-    if let Some(stored) = stored {
-        let parameters = json!({"id": "$response.body#/note_id"});
-        stored["links"] = json!({"note": {"operationId": "read_note", "parameters": parameters}});
-    }
-}
 
 /// The document with the settings of this moment; `None` if it lacks a schema of a body or a parameter. Without a key
 /// neither scheme is needed.

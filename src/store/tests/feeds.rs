@@ -12,7 +12,8 @@ use crate::store::rows::record;
 use crate::store::{DraftsIngested, DraftsWrite, IngestResult, StixIngested, StixOrigin, node_id};
 
 /// Reverts a store to the schema without feeds, in which each node named the redistribution state of its source.
-pub(super) const WITHOUT_FEEDS: &str = "REMOVE TABLE feed; REMOVE TABLE feed_batch; REMOVE TABLE feed_item; REMOVE TABLE feed_pulse; \
+pub(super) const WITHOUT_FEEDS: &str = "REMOVE TABLE pilot_request; REMOVE TABLE outbox; \
+    REMOVE TABLE feed; REMOVE TABLE feed_batch; REMOVE TABLE feed_item; REMOVE TABLE feed_pulse; \
     REMOVE TABLE feed_object; REMOVE TABLE feed_support; REMOVE TABLE feed_waiting; REMOVE FIELD feeds ON node; \
     REMOVE FIELD feeds ON edge; REMOVE FIELD feeds ON stix_support; UPDATE node SET redistribution = 'allowed'; \
     DEFINE FIELD OVERWRITE redistribution ON node TYPE string; DELETE schema_version WHERE record::id(id) >= 9;";

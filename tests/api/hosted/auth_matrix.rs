@@ -107,6 +107,12 @@ fn routes() -> Vec<Route> {
         with_body(route(post.clone(), pilot::PILOT, Nothing, 200, 200), || {
             pilot::body(json!({}))
         }),
+        route(get.clone(), "/openapi.json", Nothing, 200, 200),
+        with_body(
+            route(post.clone(), "/api/public/demo-recall", Nothing, 200, 200),
+            || json!({"query": "Sandworm"}),
+        ),
+        route(get.clone(), "/api/public/demo-export.stix", Nothing, 200, 200),
         route(get.clone(), "/api/auth/me", SignIn, 200, 200),
         route(get.clone(), "/api/auth/providers", Nothing, 200, 200),
         // Without a provider, whose sign-in has tests of its own.
@@ -301,6 +307,8 @@ async fn send(client: &Client, route: &Route, ids: &[(&str, String)]) -> Answer 
     }
     if route.path.ends_with("/search") || route.path.ends_with("/semantic") {
         path.push_str("?q=matrix+tool");
+    } else if route.path.ends_with("/demo-export.stix") {
+        path.push_str("?q=sandworm");
     }
     // From many addresses: public routes have limits per address.
     let request = client.elsewhere().request(route.method.clone(), &path);

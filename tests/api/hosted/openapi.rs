@@ -19,6 +19,7 @@ fn every_route_is_described_and_nothing_else() {
         }
         openapi::covers_every_route(&document, "hosted", &app.anonymous()).await;
         openapi::describes_every_operation(&document);
+        openapi::links_lead_somewhere(&document);
         openapi::is_consistent(&document);
         app.stop().await;
     });
@@ -90,6 +91,48 @@ fn a_client_that_has_the_document_is_told_so_and_sixty_requests_a_minute_are_eno
         let refused = client.get("/openapi.json").await;
         assert!(refused.header("retry-after").is_some());
         assert_eq!(refused.refused(429).await, "rate limit exceeded");
+        app.stop().await;
+    });
+}
+
+#[test]
+fn the_page_loads_nothing_from_elsewhere() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let client = app.anonymous();
+        for (path, kind) in [
+            ("/docs", "text/html; charset=utf-8"),
+            ("/docs/viewer.js", "text/javascript; charset=utf-8"),
+            ("/docs/swagger-ui-bundle.js", "text/javascript; charset=utf-8"),
+            ("/docs/swagger-ui.css", "text/css; charset=utf-8"),
+            ("/docs/favicon-32x32.png", "image/png"),
+        ] {
+            let answer = client.get(path).await;
+            assert_eq!(answer.status(), 200, "{path}");
+            assert_eq!(answer.header("content-type"), Some(kind), "{path}");
+            assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
+            let policy = answer.header("content-security-policy").unwrap();
+            assert!(
+                policy.starts_with("default-src 'none'; script-src 'self'; "),
+                "{policy}"
+            );
+            assert!(!policy.contains("http"), "{policy}");
+            let etag = answer.header("etag").unwrap().to_owned();
+            let known = client.with_header("if-none-match", &etag).get(path).await;
+            assert_eq!(known.status(), 304, "{path}");
+        }
+        assert_eq!(
+            client
+                .get("/docs/swagger-initializer.js")
+                .await
+                .refused(404)
+                .await,
+            "no such route"
+        );
+        assert_eq!(
+            client.post("/docs", &Value::Null).await.refused(405).await,
+            "method not allowed"
+        );
         app.stop().await;
     });
 }

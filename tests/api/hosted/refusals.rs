@@ -144,7 +144,7 @@ fn each_way_in_names_the_first_broken_rule() {
             (
                 "preview",
                 json!({"text": text, "session_id": "a\u{0}"}),
-                "session_id: must have from 1 to 200 characters",
+                "session_id: must have from 1 to 200 characters, none of them NUL",
             ),
             (
                 "preview",
@@ -198,10 +198,15 @@ fn administration_and_queries_name_the_rule() {
             let answer = app.admin.post(&format!("/api/admin/{path}"), &body).await;
             assert_eq!(answer.refused(400).await, want);
         }
-        for features in [json!([""]), json!(["x".repeat(201)]), json!(vec!["x"; 101])] {
+        for features in [
+            json!([""]),
+            json!(["x".repeat(201)]),
+            json!(["\u{0}"]),
+            json!(vec!["x"; 101]),
+        ] {
             let body = json!({"features": features});
             let answer = app.admin.patch("/api/admin/workspace", &body).await;
-            let want = "features: must hold at most 100 names of 1 to 200 characters";
+            let want = "features: must hold at most 100 names of 1 to 200 characters, none of them NUL";
             assert_eq!(answer.refused(400).await, want);
         }
         let long = "q".repeat(4001);

@@ -38,6 +38,9 @@ fn every_api_route_asks_for_the_key_and_the_root_page_does_not() {
             (Method::GET, "/api/config/meta"),
             (Method::POST, "/api/sync"),
             (Method::GET, "/api/openapi.json"),
+            (Method::GET, "/api/docs"),
+            (Method::GET, "/api/docs/viewer.js"),
+            (Method::GET, "/api/docs/nope"),
             (Method::GET, "/config"),
         ] {
             for client in [

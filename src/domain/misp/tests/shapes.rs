@@ -65,6 +65,11 @@ fn what_an_event_needs_is_named() {
             "event.uuid",
             "must not be empty",
         ),
+        (
+            json!({"uuid": "\u{0} \u{0}", "Attribute": []}),
+            "event.uuid",
+            "must not be empty",
+        ),
         (json!({"uuid": "a"}), "event.Attribute", "is required"),
         (
             json!({"uuid": "a", "Object": []}),

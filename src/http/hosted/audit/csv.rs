@@ -1,7 +1,7 @@
 //! The audit log as CSV (RFC 4180), written while it is sent.
 
 use bytes::Bytes;
-use futures_util::stream::{Stream, try_unfold};
+use futures_util::stream::{Stream, StreamExt, once, try_unfold};
 
 use crate::actors::audit_writer::{AuditExport, AuditHandle, ListEntries};
 use crate::domain::audit::AuditEntry;
@@ -41,7 +41,7 @@ pub(super) fn stream(
             Ok(Some((rows(&entries)?, export)))
         }
     });
-    futures_util::StreamExt::chain(futures_util::stream::once(async { header }), pages)
+    once(async { header }).chain(pages)
 }
 
 fn rows(entries: &[AuditEntry]) -> Result<Bytes, DomainError> {
@@ -77,20 +77,36 @@ fn record(entry: &AuditEntry) -> [String; 11] {
         text(&entry.resource_id),
         entry.outcome.to_string(),
         text(&entry.ip_address),
-        serde_json::Value::Object(entry.metadata.clone()).to_string(),
+        json(&entry.metadata),
         entry
             .created_at
             .to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true),
     ]
 }
 
-/// A cell that a spreadsheet would run as a formula gets a quote in front (OWASP, CSV injection).
+/// First characters of a formula.
+const FORMULA: [char; 8] = ['=', '+', '-', '@', '＝', '＋', '－', '＠'];
+/// Characters after which a spreadsheet may begin a cell or a row; in many countries the semicolon separates cells.
+const BORDERS: [char; 4] = [';', '\t', '\r', '\n'];
+
+/// A text in which a spreadsheet finds no formula: those characters get a quote in front (OWASP, CSV injection).
 fn cell(text: &str) -> String {
-    if text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠']) {
-        format!("'{text}")
-    } else {
-        text.to_owned()
+    let mut safe = String::with_capacity(text.len());
+    let mut begins = true;
+    for c in text.chars() {
+        if begins && (FORMULA.contains(&c) || (safe.is_empty() && BORDERS.contains(&c))) {
+            safe.push('\'');
+        }
+        begins = BORDERS.contains(&c) || (begins && c == ' ');
+        safe.push(c);
     }
+    safe
+}
+
+/// Metadata as JSON. Its semicolons are escaped, for the same reason.
+fn json(metadata: &serde_json::Map<String, serde_json::Value>) -> String {
+    let text = serde_json::to_string(metadata).unwrap_or_default();
+    text.replace(';', "\\u003b")
 }
 
 #[cfg(test)]
@@ -99,6 +115,28 @@ mod tests {
 
     use super::*;
     use crate::domain::audit::Outcome;
+
+    #[test]
+    fn no_way_to_split_a_line_yields_a_formula() {
+        for (text, want) in [
+            ("plain - text", "plain - text"),
+            ("=1", "'=1"),
+            (" =1", " '=1"),
+            ("x;=1+1;y", "x;'=1+1;y"),
+            ("a\n-1\t@b", "a\n'-1\t'@b"),
+            ("; +1", "'; '+1"),
+        ] {
+            assert_eq!(cell(text), want);
+        }
+        let mut metadata = serde_json::Map::new();
+        metadata.insert("query".into(), "x;=1+1;y".into());
+        let text = json(&metadata);
+        assert!(!text.contains(';'));
+        assert_eq!(
+            serde_json::from_str::<serde_json::Map<_, _>>(&text).unwrap(),
+            metadata
+        );
+    }
 
     #[test]
     fn cells_are_quoted_and_formulas_are_defused() {

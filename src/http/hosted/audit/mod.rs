@@ -78,7 +78,8 @@ async fn logs(
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 5000, description = "Most entries; 1000 if absent."),
     ),
     responses((
-            status = 200, description = "The entries. Cells that a spreadsheet would run as a formula begin with a quote.",
+            status = 200,
+            description = "The entries. Cells that a spreadsheet would run as a formula begin with a quote.",
             body = String, content_type = "text/csv",
             headers(("Content-Disposition" = String, description = "Suggests the name of the file.")),
             example = "id,tenant_id,user_id,user_email,action,resource,resource_id,outcome,ip_address,metadata,created_at\r\n"
