@@ -19,14 +19,8 @@ const QUESTION: &str = "which technique abuses remote services for lateral movem
 /// Environment variable: directory where tests and demos save the bundles they export.
 const EXPORT_DIR: &str = "THREAT_MEMORY_EXPORT_DIR";
 
-/// Prints where the service listens and, at the first start only, the generated administrator password.
+/// Prints where the service listens.
 pub fn announce(app: &Application) {
-    if let Some(admin) = app.first_admin() {
-        eprintln!("First start: administrator {} was created.", admin.email);
-        if let Some(password) = &admin.generated_password {
-            eprintln!("Its password, shown only now: {}", password.expose_secret());
-        }
-    }
     eprintln!(
         "API on http://{}, metrics on http://{}/metrics",
         app.address(),

@@ -1,6 +1,6 @@
 //! The content of the public demo workspace, loaded at the first start and again when a release brings new content.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::net::Ipv4Addr;
 
 use serde_json::{Map, Value};
@@ -15,6 +15,7 @@ use crate::domain::draft::{Drafts, EdgeDraft, NodeDraft};
 use crate::domain::error::DomainError;
 use crate::domain::extraction::entities_of;
 use crate::domain::items::{self, IngestBody, OsintItems};
+use crate::domain::naming::identity_of;
 use crate::domain::node::NodeType;
 use crate::domain::permission::Role;
 use crate::domain::principal::{Credential, Principal, Workspace};
@@ -99,34 +100,53 @@ async fn ingest(workspace: &Workspace, graph: &GraphHandle) -> Result<u64, Domai
     Ok(from_stix + from_osint)
 }
 
-/// Names and aliases of the bundle's objects, in lower case.
-fn names(objects: &[Value]) -> HashSet<String> {
-    let names = objects.iter().filter_map(|object| object["name"].as_str());
-    let aliases = objects.iter().filter_map(|object| object["aliases"].as_array());
-    let aliases = aliases.flatten().filter_map(Value::as_str);
-    names.chain(aliases).map(str::to_lowercase).collect()
+/// What the bundle's objects become, by their names and aliases in lower case.
+fn names(objects: &[Value]) -> HashMap<String, (NodeType, String)> {
+    let mut known = HashMap::new();
+    for object in objects {
+        let (Some(kind), Some(name)) = (object["type"].as_str(), object["name"].as_str()) else {
+            continue;
+        };
+        let node_type = match kind {
+            "intrusion-set" | "threat-actor" | "campaign" => NodeType::Actor,
+            "malware" | "tool" => NodeType::Tool,
+            "attack-pattern" | "course-of-action" => NodeType::Attck,
+            "vulnerability" if name.starts_with("CVE-") => NodeType::Cve,
+            _ => continue,
+        };
+        let aliases = object["aliases"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str);
+        for alias in aliases.chain([name]) {
+            known.insert(alias.to_lowercase(), (node_type, name.to_owned()));
+        }
+    }
+    known
 }
 
 /// Relates each advisory to the known entities that it names.
-fn relate(drafts: &mut Drafts, known: &HashSet<String>) {
+fn relate(drafts: &mut Drafts, known: &HashMap<String, (NodeType, String)>) {
     let mut places: HashMap<String, usize> = HashMap::new();
     for (advisory, node) in drafts.nodes.clone().into_iter().enumerate() {
         let Some(evidence) = node.evidence.first().copied() else {
             continue;
         };
         for entity in entities_of(&format!("{}. {}", node.name, node.description)).entities {
-            if entity.node_type == NodeType::Ioc || !known.contains(&entity.name.to_lowercase()) {
+            let Some((node_type, name)) = known.get(&entity.name.to_lowercase()) else {
                 continue;
-            }
-            let place = *places.entry(entity.identity.clone()).or_insert_with(|| {
+            };
+            let (identity, merge_by_name) = identity_of(*node_type, name);
+            let place = *places.entry(identity.clone()).or_insert_with(|| {
                 drafts.nodes.push(NodeDraft {
-                    identity: entity.identity,
-                    node_type: entity.node_type,
-                    name: entity.name,
+                    identity,
+                    node_type: *node_type,
+                    name: name.clone(),
                     description: String::new(),
                     properties: Map::new().into(),
                     evidence: Vec::new(),
-                    merge_by_name: entity.merge_by_name,
+                    merge_by_name,
                     ..node.clone()
                 });
                 drafts.nodes.len() - 1

@@ -8,17 +8,17 @@ use std::time::Duration;
 use actix_web::middleware::{Compress, Condition, from_fn};
 use actix_web::{App, HttpServer, web};
 use metrics_exporter_prometheus::PrometheusHandle;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use super::{Listening, StartError, demo_data, first, serve, tidy_metrics};
 use crate::actors::audit_writer::{AuditHandle, AuditWriter};
 use crate::actors::extractor::ExtractorCore;
-use crate::actors::graph_store::{GraphCore, Holds, Surroundings};
+use crate::actors::graph_store::{GraphCore, GraphHandle, Holds, Surroundings};
 use crate::actors::identity::{FirstAdmin, IdentityCore, OauthSignIn, bootstrap};
 use crate::actors::notifier::NotifierCore;
-use crate::actors::rate_limiter::RateLimiter;
+use crate::actors::rate_limiter::{RateLimiter, RateLimiterHandle};
 use crate::actors::retention;
 use crate::actors::roster::Roster;
 use crate::actors::staging::StagingCore;
@@ -60,7 +60,6 @@ impl Application {
         if settings.feeds.local_development {
             tracing::warn!("feeds.local_development is on: feeds may use HTTP and loopback addresses");
         }
-        let data_dir = settings.data_dir();
         let secret = secret(&settings)?;
         let store = open_store(&settings, &secret).await?;
         let first_admin = bootstrap(
@@ -69,48 +68,18 @@ impl Application {
             settings.admin_password.as_ref(),
         )
         .await?;
-        let shared_store = settings.has_shared_store();
-        let surroundings = Surroundings {
-            remote_model: settings.embedding.provider != EmbeddingProvider::Builtin,
-            shared_store,
-            fill_interval: Duration::from_secs(settings.embedding.fill_seconds),
-            idle_writer: Duration::from_secs(settings.search.idle_writer_seconds),
-        };
-        let embedder =
-            embedding::embedder_of(&settings.embedding, settings.embedding_api_key.clone(), &runtime)?;
-        let index_settings = IndexSettings {
-            exact_scan_limit: settings.search.exact_scan_limit,
-            fresh_docs: settings.search.fresh_docs,
-            ..IndexSettings::default()
-        };
-        let index_dir = data_dir.as_ref().map(|dir| dir.join("index"));
-        let index = SearchIndex::open(index_dir.as_deref(), embedder, index_settings)
-            .map_err(|error| StartError::Setup(format!("search index: {error}")))?;
-
+        // At once: should anything below fail, the administrator exists already.
+        if let Some(admin) = &first_admin {
+            announce(admin);
+        }
         let actors = &settings.actors;
         let sections = actors.clone();
         let mut roster = Roster::new(move |name| sections.of(name));
         let limiter = roster.stateful(RateLimiter::default);
         let audited = Arc::clone(&store);
         let audit = roster.stateful(move || AuditWriter::new(Arc::clone(&audited)));
-        let core = Arc::new(GraphCore::new(
-            Arc::clone(&store),
-            Arc::new(index),
-            audit.clone(),
-            surroundings,
-            Holds::Nodes,
-        ));
-        let gate = actors.of(IdentityCore::NAME).gate;
-        let oauth = OauthSignIn::new(&settings.oauth, &secret, gate / 4)
-            .map_err(|error| StartError::Setup(format!("oauth.providers: {error}")))?;
-        let identity = Arc::new(IdentityCore::new(
-            Arc::clone(&store),
-            Tokens::new(&secret),
-            audit.clone(),
-            limiter.clone(),
-            oauth,
-            gate,
-        ));
+        let core = Arc::new(graph_core(&settings, &store, &audit, &runtime)?);
+        let identity = Arc::new(identity_core(&settings, &store, &secret, &audit, &limiter)?);
         let identity = roster.worker(&identity);
         let model = llm::model_of(&settings.llm, settings.llm_api_key.clone())?;
         let extractor = Arc::new(ExtractorCore::new(model, actors.of(ExtractorCore::NAME)));
@@ -123,17 +92,7 @@ impl Application {
             audit.clone(),
         ));
         let staging = roster.worker(&staging);
-        let feeds = &settings.feeds;
-        let client = GuardedClient::new(Policy::public(feeds), feeds.into())
-            .map_err(|error| StartError::Setup(format!("feeds: {error}")))?;
-        let pulls = Arc::new(TaxiiPullerCore::new(
-            Arc::clone(&store),
-            graph.clone(),
-            audit.clone(),
-            client,
-            feeds.clone(),
-            shared_store,
-        ));
+        let pulls = Arc::new(puller_core(&settings, &store, &graph, &audit)?);
         let puller = roster.worker(&pulls);
         let notifications = Arc::new(notifications(&settings, &store, &audit)?);
         let notifier = roster.worker(&notifications);
@@ -218,6 +177,83 @@ impl Application {
         drop(self);
         closed(&store, engine_dir.as_deref(), temporary.as_deref()).await;
     }
+}
+
+/// Prints the generated password of the first administrator: the only time that it can be shown.
+fn announce(admin: &FirstAdmin) {
+    if let Some(password) = &admin.generated_password {
+        eprintln!("First start: administrator {} was created.", admin.email);
+        eprintln!("Its password, shown only now: {}", password.expose_secret());
+    }
+}
+
+fn graph_core(
+    settings: &Settings,
+    store: &Arc<Store>,
+    audit: &AuditHandle,
+    runtime: &Handle,
+) -> Result<GraphCore, StartError> {
+    let embedder = embedding::embedder_of(&settings.embedding, settings.embedding_api_key.clone(), runtime)?;
+    let index_settings = IndexSettings {
+        exact_scan_limit: settings.search.exact_scan_limit,
+        fresh_docs: settings.search.fresh_docs,
+        ..IndexSettings::default()
+    };
+    let index_dir = settings.data_dir().map(|dir| dir.join("index"));
+    let index = SearchIndex::open(index_dir.as_deref(), embedder, index_settings)
+        .map_err(|error| StartError::Setup(format!("search index: {error}")))?;
+    let surroundings = Surroundings {
+        remote_model: settings.embedding.provider != EmbeddingProvider::Builtin,
+        shared_store: settings.has_shared_store(),
+        fill_interval: Duration::from_secs(settings.embedding.fill_seconds),
+        idle_writer: Duration::from_secs(settings.search.idle_writer_seconds),
+    };
+    Ok(GraphCore::new(
+        Arc::clone(store),
+        Arc::new(index),
+        audit.clone(),
+        surroundings,
+        Holds::Nodes,
+    ))
+}
+
+fn identity_core(
+    settings: &Settings,
+    store: &Arc<Store>,
+    secret: &SecretString,
+    audit: &AuditHandle,
+    limiter: &RateLimiterHandle,
+) -> Result<IdentityCore, StartError> {
+    let gate = settings.actors.of(IdentityCore::NAME).gate;
+    let oauth = OauthSignIn::new(&settings.oauth, secret, gate / 4)
+        .map_err(|error| StartError::Setup(format!("oauth.providers: {error}")))?;
+    Ok(IdentityCore::new(
+        Arc::clone(store),
+        Tokens::new(secret),
+        audit.clone(),
+        limiter.clone(),
+        oauth,
+        gate,
+    ))
+}
+
+fn puller_core(
+    settings: &Settings,
+    store: &Arc<Store>,
+    graph: &GraphHandle,
+    audit: &AuditHandle,
+) -> Result<TaxiiPullerCore, StartError> {
+    let feeds = &settings.feeds;
+    let client = GuardedClient::new(Policy::public(feeds), feeds.into())
+        .map_err(|error| StartError::Setup(format!("feeds: {error}")))?;
+    Ok(TaxiiPullerCore::new(
+        Arc::clone(store),
+        graph.clone(),
+        audit.clone(),
+        client,
+        feeds.clone(),
+        settings.has_shared_store(),
+    ))
 }
 
 fn notifications(

@@ -187,7 +187,9 @@ fn provider_rules(name: &str, provider: &ProviderSettings) -> Result<(), ConfigE
 /// An endpoint that codes, tokens and identities may be sent to.
 fn guarded_endpoint(key: &str, url: &str) -> Result<(), ConfigError> {
     endpoint(key, url)?;
-    let safe = |url: Url| url.scheme() == "https" || is_loopback(&url);
+    // As written, not only as parsed: providers compare redirect URIs as texts.
+    let safe =
+        |parsed: Url| url.starts_with("https://") || (url.starts_with("http://") && is_loopback(&parsed));
     if Url::parse(url).is_ok_and(safe) {
         return Ok(());
     }

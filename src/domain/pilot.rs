@@ -7,8 +7,9 @@ use chrono::{DateTime, Utc};
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::email::is_email;
+use super::email::{MAX_EMAIL, is_email};
 use super::node::wire_enum;
+use super::schema::{text_schema, white};
 
 /// Longest name and organisation, in characters.
 pub const MAX_LINE: usize = 200;
@@ -18,6 +19,31 @@ pub const MAX_STACK: usize = 500;
 const SPECIALS: &str = "()<>[]:;\\,\"";
 /// Line and paragraph separator, which are no control characters.
 const SEPARATORS: [char; 2] = ['\u{2028}', '\u{2029}'];
+/// Whether the character turns the text around it (Unicode standard annex 9), which could make it read as another one.
+fn is_override(c: char) -> bool {
+    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+text_schema! {
+    /// A text of one line; white space around it is removed.
+    PilotLine, (1, MAX_LINE), Some(concat!(
+        r"^[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*[^\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069", white!(),
+        r"][^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*$"
+    )), "Example Bank"
+}
+
+text_schema! {
+    /// An e-mail address without quoted names and comments.
+    PilotEmail, (3, MAX_EMAIL), Some(concat!(
+        r#"^[^@()<>\[\]:;\\,"\x00-\x1f\x7f-\x9f"#, white!(), r#"]+@[^@.()<>\[\]:;\\,"\x00-\x1f\x7f-\x9f"#, white!(),
+        r#"][^@()<>\[\]:;\\,"\x00-\x1f\x7f-\x9f"#, white!(), "]*$"
+    )), "grace@example.com"
+}
+
+text_schema! {
+    /// The tools in use; white space around the text is removed.
+    PilotStack, (0, MAX_STACK), Some(r"^[^\x00\u2028\u2029\u202a-\u202e\u2066-\u2069]*$"), "MISP, OpenCTI"
+}
 
 wire_enum! {
     /// What the applicant does.
@@ -117,7 +143,7 @@ impl TryFrom<String> for ApplicantEmail {
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
         let text = text.trim();
-        let special = |c: char| SPECIALS.contains(c) || SEPARATORS.contains(&c);
+        let special = |c: char| SPECIALS.contains(c) || SEPARATORS.contains(&c) || is_override(c);
         if !is_email(text) || text.contains(special) {
             return Err("must be an e-mail address, such as name@example.com".into());
         }
@@ -131,8 +157,10 @@ impl TryFrom<String> for CtiStack {
     fn try_from(text: String) -> Result<Self, Self::Error> {
         let text = text.trim();
         at_most(text, MAX_STACK)?;
-        if text.contains('\0') {
-            return Err("must not hold a NUL character".into());
+        if text.contains(|c| c == '\0' || SEPARATORS.contains(&c) || is_override(c)) {
+            return Err(
+                "must not hold NUL characters, Unicode line separators or direction overrides".into(),
+            );
         }
         Ok(Self(text.to_owned()))
     }
@@ -144,8 +172,8 @@ fn one_line(text: &str) -> Result<String, String> {
         return Err("is required and must not be blank".into());
     }
     at_most(text, MAX_LINE)?;
-    if text.contains(|c: char| c.is_control() || SEPARATORS.contains(&c)) {
-        return Err("must not hold control characters or line breaks".into());
+    if text.contains(|c: char| c.is_control() || SEPARATORS.contains(&c) || is_override(c)) {
+        return Err("must not hold control characters, line breaks or direction overrides".into());
     }
     Ok(text.to_owned())
 }
@@ -192,7 +220,7 @@ mod tests {
             "a\tb",
             "a\u{1b}[0m",
         ] {
-            let rule = "must not hold control characters or line breaks";
+            let rule = "must not hold control characters, line breaks or direction overrides";
             assert_eq!(line(bad), Err(rule.into()), "{bad:?}");
         }
     }
@@ -233,7 +261,10 @@ mod tests {
             read(&"x".repeat(501)),
             Err("must have at most 500 characters".into())
         );
-        assert_eq!(read("a\0"), Err("must not hold a NUL character".into()));
+        for bad in ["a\0", "a\u{2028}b", "a\u{202e}b"] {
+            let rule = "must not hold NUL characters, Unicode line separators or direction overrides";
+            assert_eq!(read(bad), Err(rule.into()), "{bad:?}");
+        }
         let application = |stack: Option<&str>| Application {
             name: Line("n".into()),
             email: ApplicantEmail("a@b".into()),

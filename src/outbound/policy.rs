@@ -36,6 +36,8 @@ enum Kind {
         scheme: String,
         host: String,
         port: Option<u16>,
+        /// Whether private and loopback addresses are refused too.
+        public_only: bool,
     },
 }
 
@@ -58,6 +60,17 @@ impl Policy {
             scheme: url.scheme().to_owned(),
             host: url.host_str().unwrap_or_default().to_owned(),
             port: url.port_or_known_default(),
+            public_only: false,
+        })
+    }
+
+    /// For an endpoint that a configured one names: as [`configured`](Self::configured), but public addresses only.
+    pub fn named_by_another(url: &Url) -> Self {
+        Self(Kind::Configured {
+            scheme: url.scheme().to_owned(),
+            host: url.host_str().unwrap_or_default().to_owned(),
+            port: url.port_or_known_default(),
+            public_only: true,
         })
     }
 
@@ -76,7 +89,9 @@ impl Policy {
                 hosts,
                 local_development,
             } => self.check_public(text, hosts, *local_development),
-            Kind::Configured { scheme, host, port } => self.check_configured(text, (scheme, host, *port)),
+            Kind::Configured {
+                scheme, host, port, ..
+            } => self.check_configured(text, (scheme, host, *port)),
         }
     }
 
@@ -162,6 +177,9 @@ impl Policy {
             Kind::Public {
                 local_development, ..
             } => class(address).filter(|rule| !(*local_development && *rule == Rule::LoopbackAddress)),
+            Kind::Configured {
+                public_only: true, ..
+            } => class(address),
             Kind::Configured { .. } => class(unwrapped(address)).filter(|rule| {
                 matches!(
                     rule,

@@ -52,6 +52,12 @@ impl OauthSignIn {
             used: UsedStates::default(),
         })
     }
+
+    /// The sign-in that a callback belongs to, if this browser began it.
+    fn pending_of(&self, provider: &Provider, callback: &FinishOauth) -> Option<Pending> {
+        let pending = self.seal.open(callback.cookie.as_ref()?)?;
+        pending.fits(provider.name(), &callback.state).then_some(pending)
+    }
 }
 
 /// Begins a sign-in with a provider.
@@ -126,6 +132,9 @@ impl Work for FinishOauth {
 
     async fn run(self, core: Arc<IdentityCore>) -> Result<Self::Reply, DomainError> {
         let provider = core.oauth.providers.get(&self.provider).ok_or(NO_PROVIDER)?;
+        // Any web page can make a browser send a callback. Without a sign-in that this browser began it is neither counted
+        // as an attempt of its network nor recorded.
+        let pending = core.oauth.pending_of(provider, &self).ok_or(NO_PENDING)?;
         // Before the attempt is counted: a caller refused here can come again with the same sign-in.
         let _place = provider.place().ok_or(DomainError::Busy { actor: "identity" })?;
         let rate = core.take_try(self.ip).await?;
@@ -133,8 +142,8 @@ impl Work for FinishOauth {
             return Ok(turned_away(rate));
         }
         let ip = self.ip;
-        let outcome = match core.proved(provider, self).await? {
-            Ok((email, pending)) => core.account_of(provider, &email, pending.workspace(), ip).await,
+        let outcome = match core.proved(provider, self, &pending).await? {
+            Ok(email) => core.account_of(provider, &email, pending.workspace(), ip).await,
             Err(failure) => Err(core.refused(provider, failure, ip).await?),
         };
         let label = if outcome.is_ok() { "signed_in" } else { "refused" };
@@ -216,27 +225,14 @@ fn failure_of(code: &str) -> Failure {
 }
 
 impl IdentityCore {
-    /// The e-mail address that a callback proves, with the sign-in that it belongs to. The sign-in can't be used
-    /// again, whatever the outcome.
+    /// The e-mail address that a callback proves. A sign-in whose code was sent to the provider can't be used again.
     async fn proved(
         &self,
         provider: &Provider,
         callback: FinishOauth,
-    ) -> Result<Result<(String, Pending), Failure>, DomainError> {
-        let FinishOauth {
-            state,
-            reply,
-            iss,
-            cookie,
-            ..
-        } = callback;
-        let pending = cookie.and_then(|cookie| self.oauth.seal.open(&cookie));
-        let Some(pending) = pending.filter(|pending| pending.fits(provider.name(), &state)) else {
-            return Ok(Err(Failure::NotPending));
-        };
-        if !self.oauth.used.mark(&pending, clock::now())? {
-            return Ok(Err(Failure::NotPending));
-        }
+        pending: &Pending,
+    ) -> Result<Result<String, Failure>, DomainError> {
+        let FinishOauth { reply, iss, .. } = callback;
         if iss.is_some_and(|iss| !provider.is_issuer(&iss)) {
             let mixed_up = OauthError::Untrusted("the reply names another issuer");
             return Ok(Err(Failure::Provider(mixed_up)));
@@ -245,8 +241,10 @@ impl IdentityCore {
             OauthReply::Code(code) => code,
             OauthReply::Error(code) => return Ok(Err(failure_of(&code))),
         };
-        let email = provider.email_of(&code, &pending).await;
-        Ok(email.map(|email| (email, pending)).map_err(Failure::Provider))
+        if !self.oauth.used.mark(pending, clock::now())? {
+            return Ok(Err(Failure::NotPending));
+        }
+        Ok(provider.email_of(&code, pending).await.map_err(Failure::Provider))
     }
 
     /// Signs in to the account of a verified address.
@@ -260,6 +258,8 @@ impl IdentityCore {
         let accounts = self.store.accounts_of(email, workspace, MAX_ACCOUNTS).await?;
         let enabled: Vec<&UserRecord> = accounts.iter().filter(|user| !user.disabled).collect();
         let entry = |user: &UserRecord, outcome| of_user(user, ip, outcome).with("provider", provider.name());
+        // An administrator of any workspace can create an account for any address. So an account is taken without a question
+        // only if it is the only one, disabled ones included.
         match enabled.as_slice() {
             [] => {
                 let failure = |tenant| {
@@ -270,7 +270,7 @@ impl IdentityCore {
                 self.record_failure(&accounts, &failure).await?;
                 Err(NO_ACCOUNT)
             }
-            [user] => {
+            [user] if accounts.len() == 1 => {
                 self.signed_in((*user).clone(), entry(user, Outcome::Success))
                     .await
             }

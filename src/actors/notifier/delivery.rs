@@ -49,7 +49,11 @@ impl NotifierCore {
     }
 
     async fn send_due(self: &Arc<Self>) -> Result<(), DomainError> {
-        while let Some(delivery) = self.next_due().await? {
+        loop {
+            metrics::gauge!("outbox_pending").set(self.store.pending_mails().await? as f64);
+            let Some(delivery) = self.next_due().await? else {
+                return Ok(());
+            };
             // A task of its own ends in order even if the actor dies, and a panic costs one attempt.
             let delivery = tokio::spawn(delivery);
             let current = self.current.lock();
@@ -58,8 +62,6 @@ impl NotifierCore {
                 .await
                 .map_err(|error| DomainError::internal("sending an e-mail failed unexpectedly", error))?;
         }
-        metrics::gauge!("outbox_pending").set(self.store.pending_mails().await? as f64);
-        Ok(())
     }
 
     /// Claims the next e-mail; `None` if none is due or the service stops.

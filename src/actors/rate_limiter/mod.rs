@@ -58,6 +58,8 @@ pub enum Counted {
     Workspace(Uuid),
     /// Whoever has the key of the local service.
     KeyHolder,
+    /// All callers of a group of routes.
+    Everybody(&'static str),
     /// A group of routes called from one network.
     Address(&'static str, Network),
 }
@@ -106,7 +108,7 @@ impl RateLimiter {
         let TakeRequest { counted, limits } = request;
         match counted {
             Counted::Address(group, network) => self.addresses.take(group, *network, limits, now),
-            Counted::Workspace(_) | Counted::KeyHolder => {
+            Counted::Workspace(_) | Counted::KeyHolder | Counted::Everybody(_) => {
                 let windows = self.known.entry(*counted);
                 windows
                     .or_insert_with(|| Windows::new(limits, now))

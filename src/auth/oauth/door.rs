@@ -25,6 +25,8 @@ pub(super) struct Door {
     limits: Limits,
     /// Only if the operator configured the provider itself that way.
     plain_loopback: bool,
+    /// Origin of the provider itself, and whether it is on this machine.
+    own: (String, bool),
     clients: Mutex<HashMap<String, Arc<GuardedClient>>>,
 }
 
@@ -41,6 +43,7 @@ impl Door {
             provider: provider.to_owned(),
             limits,
             plain_loopback: url.scheme() == "http",
+            own: (origin.clone(), is_loopback(&url)),
             clients: Mutex::new(HashMap::from([(origin, Arc::new(client))])),
         })
     }
@@ -86,9 +89,19 @@ impl Door {
             // A provider that names ever new hosts: start again.
             clients.clear();
         }
-        let client = Arc::new(GuardedClient::new(Policy::configured(url), self.limits)?);
+        let client = Arc::new(GuardedClient::new(self.policy_of(url, &origin), self.limits)?);
         clients.insert(origin, Arc::clone(&client));
         Ok(client)
+    }
+
+    /// Endpoints on other hosts than the configured one must have public addresses, unless the provider is on this machine.
+    fn policy_of(&self, url: &Url, origin: &str) -> Policy {
+        let (own, local) = &self.own;
+        if *local || own == origin {
+            Policy::configured(url)
+        } else {
+            Policy::named_by_another(url)
+        }
     }
 
     /// What a failed exchange means; its cause, which holds no secret, is only logged.

@@ -14,7 +14,7 @@ use secrecy::{ExposeSecret, SecretString};
 use super::error::HostedError;
 use super::media_type;
 use crate::actors::identity::{Authenticate, Presented};
-use crate::actors::rate_limiter::{Counted, GUESSES, Limit, Network, TakeRequest};
+use crate::actors::rate_limiter::{Counted, GUESSES, Limit, Network, RateState, TakeRequest};
 use crate::auth::api_key;
 use crate::domain::error::DomainError;
 use crate::domain::permission::Permission;
@@ -96,15 +96,18 @@ pub trait PublicLimits: 'static {
     const GROUP: &'static str;
     /// Requests per window.
     const LIMITS: &'static [Limit];
+    /// Requests per window of all addresses together: somebody may have many.
+    const TOTAL: &'static [Limit];
 }
 
 macro_rules! public_limits {
-    ($($(#[$meta:meta])* $name:ident: $group:literal, $limits:expr;)+) => { $(
+    ($($(#[$meta:meta])* $name:ident: $group:literal, $limits:expr, $total:expr;)+) => { $(
         $(#[$meta])*
         pub struct $name;
         impl PublicLimits for $name {
             const GROUP: &'static str = $group;
             const LIMITS: &'static [Limit] = &$limits;
+            const TOTAL: &'static [Limit] = &$total;
         }
     )+ };
 }
@@ -112,13 +115,13 @@ macro_rules! public_limits {
 // Hosted specification, section Limits.
 public_limits! {
     /// `/openapi.json`.
-    DocumentLimits: "document", [(60, MINUTE)];
+    DocumentLimits: "document", [(60, MINUTE)], [];
     /// `/api/public/demo-*`.
-    DemoLimits: "demo", [(10, HOUR), (200, DAY)];
-    /// `POST /api/pilot`.
-    PilotLimits: "pilot", [(5, MINUTE)];
+    DemoLimits: "demo", [(10, HOUR), (200, DAY)], [];
+    /// `POST /api/pilot`. Each request is kept and mailed to a person.
+    PilotLimits: "pilot", [(5, MINUTE)], [(300, HOUR)];
     /// `/api/auth/oauth/*`; the specification sets no limit.
-    OauthLimits: "oauth", [(60, MINUTE)];
+    OauthLimits: "oauth", [(60, MINUTE)], [];
 }
 
 /// A caller without credentials, within the limits of its address.
@@ -139,6 +142,9 @@ impl<L: PublicLimits> FromRequest for Public<L> {
             let counted = Counted::Address(L::GROUP, Network::of(ip));
             count(&request, counted, L::LIMITS).await?;
             media_type::check(&request)?;
+            if !L::TOTAL.is_empty() {
+                within_total(&request, L::GROUP, L::TOTAL).await?;
+            }
             Ok(Self {
                 ip,
                 _limits: PhantomData,
@@ -168,6 +174,21 @@ async fn count(request: &HttpRequest, counted: Counted, limits: &[Limit]) -> Res
     })
 }
 
+/// Counts a request against what all addresses may send together. The headers stay those of the address, except on a
+/// refusal.
+async fn within_total(
+    request: &HttpRequest,
+    group: &'static str,
+    limits: &[Limit],
+) -> Result<(), DomainError> {
+    let own = request.extensions().get::<RateState>().copied();
+    count(request, Counted::Everybody(group), limits).await?;
+    if let Some(own) = own {
+        request.extensions_mut().insert(own);
+    }
+    Ok(())
+}
+
 /// Authenticates the caller and counts the request against the limit of its workspace.
 async fn admit(request: &HttpRequest) -> Result<Principal, DomainError> {
     let state = state_of(request)?;
@@ -192,7 +213,7 @@ async fn authenticate(request: &HttpRequest, state: &AppState, ip: IpAddr) -> Re
 }
 
 /// Whether the request presents a credential, readable or not.
-fn has_credential(request: &HttpRequest) -> bool {
+pub(super) fn has_credential(request: &HttpRequest) -> bool {
     let headers = request.headers();
     headers.contains_key(AUTHORIZATION) || headers.contains_key(API_KEY)
 }

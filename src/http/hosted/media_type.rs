@@ -6,6 +6,7 @@ use actix_web::mime::Mime;
 use actix_web::{HttpMessage, HttpRequest};
 
 use super::error::HostedError;
+use super::guard::has_credential;
 
 const NO_JSON: HostedError = HostedError::Says(
     StatusCode::UNSUPPORTED_MEDIA_TYPE,
@@ -16,8 +17,9 @@ const ENCODED: HostedError = HostedError::Says(
     "Content-Encoding: must be identity",
 );
 
-/// Refuses a body whose headers say that it is not JSON (RFC 9110 section 15.5.16). A body without a Content-Type is
-/// taken for JSON.
+/// Refuses a body whose headers do not say that it is JSON (RFC 9110 section 15.5.16). With a credential in a header
+/// Content-Type may be missing: without one, a page of another origin could send the request unasked (Fetch standard,
+/// CORS-safelisted requests).
 ///
 /// # Errors
 /// 415, with the header and its rule.
@@ -30,9 +32,9 @@ pub(super) fn check(request: &HttpRequest) -> Result<(), HostedError> {
         return Err(ENCODED);
     }
     match request.mime_type() {
-        Ok(None) => Ok(()),
+        Ok(None) if has_credential(request) => Ok(()),
         Ok(Some(mime)) if mime.type_() == "application" && is_json(&mime) && is_utf8(&mime) => Ok(()),
-        Ok(Some(_)) | Err(_) => Err(NO_JSON),
+        Ok(_) | Err(_) => Err(NO_JSON),
     }
 }
 
@@ -105,10 +107,16 @@ mod tests {
             assert_eq!(status(&[none, ("content-type", media_type)]), 200);
             assert_eq!(status(&[("content-type", media_type)]), 200);
         }
-        assert_eq!(status(&[("content-length", "2")]), 200);
-        for (encoding, want) in [("identity", 200), ("gzip", 415)] {
-            let length = ("content-length", "2");
-            assert_eq!(status(&[length, ("content-encoding", encoding)]), want);
+        let length = ("content-length", "2");
+        assert_eq!(status(&[length]), 415, "any web page could send it");
+        for credential in [("authorization", "Bearer x"), ("x-api-key", "tm_x")] {
+            assert_eq!(status(&[length, credential]), 200);
+            for (encoding, want) in [("identity", 200), ("gzip", 415)] {
+                assert_eq!(
+                    status(&[length, credential, ("content-encoding", encoding)]),
+                    want
+                );
+            }
         }
         let get = TestRequest::get().insert_header(("content-length", "2"));
         let get = get

@@ -57,7 +57,11 @@ pub(super) fn configure(cfg: &mut web::ServiceConfig) {
     get,
     path = "/api/auth/providers",
     tag = "Sign-in",
-    responses((status = 200, description = "The configured providers, by name", body = ProvidersAnswer))
+    security(()),
+    responses(
+        (status = 200, description = "The configured providers, by name.", body = ProvidersAnswer),
+        (status = 429, description = "More than 60 requests of this address within a minute."),
+    )
 )]
 async fn providers(_: Public<OauthLimits>, state: web::Data<AppState>) -> HttpResponse {
     let configured = &state.settings.oauth.providers;
@@ -75,6 +79,7 @@ async fn providers(_: Public<OauthLimits>, state: web::Data<AppState>) -> HttpRe
     get,
     path = "/api/auth/oauth/{provider}",
     tag = "Sign-in",
+    security(()),
     params(
         ("provider" = String, Path, description = "Name of the provider", min_length = 1, max_length = 32),
         (
@@ -91,6 +96,7 @@ async fn providers(_: Public<OauthLimits>, state: web::Data<AppState>) -> HttpRe
         (status = 404, description = "There is no provider of this name"),
         (status = 502, description = "The provider failed"),
         (status = 504, description = "The provider did not answer in time"),
+        (status = 429, description = "More than 60 requests of this address within a minute."),
     )
 )]
 async fn begin(
@@ -119,6 +125,7 @@ async fn begin(
     get,
     path = "/api/auth/oauth/{provider}/callback",
     tag = "Sign-in",
+    security(()),
     params(
         ("provider" = String, Path, description = "Name of the provider", min_length = 1, max_length = 32),
         ("state" = String, Query, description = "As sent to the provider", max_length = 4096),
@@ -133,6 +140,7 @@ async fn begin(
         (status = 404, description = "There is no provider of this name"),
         (status = 502, description = "The provider failed"),
         (status = 504, description = "The provider did not answer in time"),
+        (status = 429, description = "More than 60 requests of this address within a minute."),
     )
 )]
 async fn callback(
@@ -146,10 +154,15 @@ async fn callback(
     let finish = finish_of(&request, &provider, from.ip, settings)?;
     let Attempted { rate, outcome } = state.identity.call(finish).await?;
     request.extensions_mut().insert(rate);
+    // A caller that came too often can come again with the same sign-in.
+    let again = matches!(outcome, Err(DomainError::RateLimited { .. }));
     let mut response = outcome.map_or_else(
         |error| HostedError::from(error).error_response(),
         |signed_in| HttpResponse::Ok().json(LoginAnswer::from(signed_in)),
     );
+    if again {
+        return Ok(response);
+    }
     let cleared = response.add_removal_cookie(&cookie(settings, &provider, String::new()));
     cleared.map_err(|error| DomainError::internal("the request failed unexpectedly", error))?;
     Ok(response)
@@ -210,8 +223,7 @@ fn cookie(settings: &OauthSettings, provider: &str, value: String) -> Cookie<'st
         .finish()
 }
 
-/// The routes of this file.
+/// Operations of this file, for the API description.
 #[derive(OpenApi)]
 #[openapi(paths(providers, begin, callback))]
-#[allow(dead_code, reason = "merged into the description of the whole API")]
 pub(super) struct Docs;

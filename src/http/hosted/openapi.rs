@@ -3,7 +3,6 @@
 use std::sync::LazyLock;
 
 use actix_web::http::StatusCode;
-use actix_web::middleware::from_fn;
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde_json::{Value, json};
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
@@ -15,7 +14,6 @@ use super::{
     admin, audit, auth, demo, feeds, health, ingest, nodes, oauth, pilot, recall, resource, staging,
 };
 use crate::http::document::Document;
-use crate::http::head_as_get;
 use crate::http::openapi::Conventions;
 use crate::http::viewer::Viewer;
 
@@ -77,11 +75,7 @@ struct Frame;
 struct Docs;
 
 pub(super) fn configure(cfg: &mut web::ServiceConfig) {
-    cfg.service(
-        resource("/openapi.json")
-            .route(web::get().to(openapi_json))
-            .wrap(from_fn(head_as_get)),
-    );
+    cfg.service(resource("/openapi.json").route(web::get().to(openapi_json)));
     VIEWER.configure::<HostedError>(cfg);
 }
 

@@ -10,7 +10,7 @@ use super::query::Params;
 use super::resource;
 use crate::actors::notifier::{ListPilotRequests, SubmitPilot};
 use crate::domain::error::DomainError;
-use crate::domain::pilot::{Application, PilotRequest, PilotRole};
+use crate::domain::pilot::{Application, PilotEmail, PilotLine, PilotRequest, PilotRole, PilotStack};
 use crate::http::AppState;
 use crate::http::body::{self, field, optional};
 
@@ -20,14 +20,14 @@ const MAX_OFFSET: u32 = 1_000_000;
 
 #[derive(Deserialize, ToSchema)]
 struct PilotBody {
-    #[schema(min_length = 1, max_length = 200, example = "Grace Hopper")]
+    #[schema(value_type = PilotLine, inline)]
     name: String,
-    #[schema(max_length = 254, format = "email", example = "grace@example.com")]
+    #[schema(value_type = PilotEmail, inline)]
     email: String,
-    #[schema(min_length = 1, max_length = 200, example = "Example Bank")]
+    #[schema(value_type = PilotLine, inline)]
     org: String,
     role: PilotRole,
-    #[schema(max_length = 500, example = "MISP, OpenCTI")]
+    #[schema(value_type = Option<PilotStack>, inline)]
     cti_stack: Option<String>,
 }
 
@@ -63,6 +63,7 @@ pub(super) fn configure(cfg: &mut web::ServiceConfig) {
     cfg.service(resource("/api/admin/pilot-requests").route(web::get().to(list)));
 }
 
+/// Operations of this file, for the API description.
 #[derive(utoipa::OpenApi)]
 #[openapi(paths(submit, list))]
 pub(super) struct Docs;
@@ -74,7 +75,10 @@ pub(super) struct Docs;
     tag = "Pilot",
     security(()),
     request_body = PilotBody,
-    responses((status = 200, description = "The request is stored", body = PilotAnswer))
+    responses(
+        (status = 200, description = "The request is stored.", body = PilotAnswer),
+        (status = 429, description = "More than 5 requests of this address within a minute."),
+    )
 )]
 async fn submit(
     caller: Public<PilotLimits>,

@@ -432,7 +432,13 @@ fn collect(file: &Path, into: &mut BTreeSet<(String, String)>) {
             }
             (None, None, Some("tests"), _) => {}
             (None, None, Some(module), _) => {
-                let folder = file.parent().unwrap();
+                let own = file.with_extension("");
+                // The modules of `mod.rs` are beside it, those of another file in a folder of its name.
+                let folder = if file.ends_with("mod.rs") {
+                    file.parent().unwrap()
+                } else {
+                    &own
+                };
                 let nested = folder.join(module).join("mod.rs");
                 let beside = folder.join(module).with_extension("rs");
                 collect(if nested.exists() { &nested } else { &beside }, into);

@@ -103,13 +103,18 @@ fn a_user_of_several_workspaces_names_one_at_the_beginning() {
             sign_in("corp?workspace=Operator").await.refused(401).await,
             NO_ACCOUNT
         );
-        // A disabled account does not count.
+        // An administrator who disables an account does not send its user to an account that somebody else made.
         let path = format!("/api/admin/users/{beta_user}");
         beta.patch(&path, &json!({"disabled": true}))
             .await
             .expect(200)
             .await;
-        let body = sign_in("corp").await.expect(200).await;
+        let error = sign_in("corp").await.refused(400).await;
+        assert!(
+            error.contains("Alpha Team (") && !error.contains("Beta ("),
+            "{error}"
+        );
+        let body = sign_in("corp?workspace=Alpha%20Team").await.expect(200).await;
         assert_eq!(body["workspace"]["name"], "Alpha Team");
         app.stop().await;
     });

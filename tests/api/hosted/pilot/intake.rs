@@ -129,7 +129,7 @@ fn only_the_operators_administrators_read_requests() {
 fn every_rule_is_named_with_its_field() {
     run(async {
         let app = spawn().await;
-        let line = "must not hold control characters or line breaks";
+        let line = "must not hold control characters, line breaks or direction overrides";
         let email = "must be an e-mail address, such as name@example.com";
         for (field, value, rule) in [
             ("name", json!(null), "invalid type: null, expected a string"),
@@ -163,7 +163,16 @@ fn every_rule_is_named_with_its_field() {
                 json!("x".repeat(501)),
                 "must have at most 500 characters",
             ),
-            ("cti_stack", json!("a\0"), "must not hold a NUL character"),
+            (
+                "cti_stack",
+                json!("a\0"),
+                "must not hold NUL characters, Unicode line separators or direction overrides",
+            ),
+            (
+                "cti_stack",
+                json!("a\u{2028}b"),
+                "must not hold NUL characters, Unicode line separators or direction overrides",
+            ),
             (
                 "cti_stack",
                 json!(["MISP"]),

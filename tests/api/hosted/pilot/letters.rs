@@ -75,7 +75,7 @@ fn nothing_an_applicant_writes_becomes_a_header_a_recipient_or_a_command() {
         let texts = [
             "=?utf-8?q?x=0D=0ABcc:_evil@example.net?=",
             "=?utf-8?b?DQpCY2M6IGV2aWxAZXhhbXBsZS5uZXQ=?=",
-            "\u{202e}ten.elpmaxe@live\u{200f}",
+            "\u{200f}ten.elpmaxe@live\u{200f}",
             "<evil@example.net>, \"evil\" <evil@example.net>",
             "evil@example.net",
             ".",
@@ -89,7 +89,7 @@ fn nothing_an_applicant_writes_becomes_a_header_a_recipient_or_a_command() {
             "a\r.\rQUIT",
             "\n..\n.",
             "Bcc: evil@example.net\n\nevil",
-            "a\u{2028}Bcc: evil@example.net\u{2029}\u{85}.",
+            "a\u{b}Bcc: evil@example.net\u{c}\u{85}.",
             &"e".repeat(500),
             "\u{1b}[2Jevil",
             "=?utf-8?q?x=0D=0ABcc:_evil@example.net?=",
