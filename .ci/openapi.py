@@ -146,7 +146,9 @@ class Runs:
         command = [Path(sys.executable).with_name("schemathesis"), "--config-file", self.folder / "schemathesis.toml"]
         command += ["run", self.base + "/openapi.json", "--checks", "all", "--continue-on-failure", "--no-color"]
         command += ["--seed", str(seed), "--max-examples", str(EXAMPLES), "--report-json-path", report]
-        command += [f"--header={key}:{value}" for key, value in headers.items()]
+        # Each seed is a client of its own: failing credentials are limited per address.
+        address = {"X-Forwarded-For": f"198.51.100.{seed % 250}"}
+        command += [f"--header={key}:{value}" for key, value in (headers | address).items()]
         command += [f"--include-path={path}" for path in only] + [f"--exclude-path={path}" for path in without]
         if only:
             # No link leads from one of these operations to another.
@@ -200,7 +202,10 @@ def main():
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Collection)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     port = server.server_address[1]
-    environment = {"TAXII_ALLOWED_HOSTS": f"127.0.0.1:{port},{EXAMPLE_HOST}"}
+    environment = {
+        "TAXII_ALLOWED_HOSTS": f"127.0.0.1:{port},{EXAMPLE_HOST}",
+        "THREAT_MEMORY_SERVER__TRUSTED_PROXIES": '["127.0.0.1"]',
+    }
     try:
         with tempfile.TemporaryDirectory() as data, tempfile.TemporaryDirectory() as folder:
             with Service(arguments.binary.resolve(), data, environment) as service:

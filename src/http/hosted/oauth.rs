@@ -128,10 +128,10 @@ async fn begin(
     security(()),
     params(
         ("provider" = String, Path, description = "Name of the provider", min_length = 1, max_length = 32),
-        ("state" = String, Query, description = "As sent to the provider", max_length = 4096),
-        ("code" = Option<String>, Query, description = "The authorization code", max_length = 4096),
-        ("error" = Option<String>, Query, description = "The provider's error code instead", max_length = 4096),
-        ("iss" = Option<String>, Query, description = "The provider's issuer (RFC 9207)", max_length = 4096),
+        ("state" = String, Query, description = "As sent to the provider", max_length = 4096, pattern = r"^[\x20-\x7e]*$"),
+        ("code" = Option<String>, Query, description = "The authorization code", max_length = 4096, pattern = r"^[\x20-\x7e]*$"),
+        ("error" = Option<String>, Query, description = "The provider's error code instead", max_length = 4096, pattern = r"^[\x20-\x7e]*$"),
+        ("iss" = Option<String>, Query, description = "The provider's issuer (RFC 9207)", max_length = 4096, pattern = r"^[\x20-\x7e]*$"),
     ),
     responses(
         (status = 200, description = "Signed in; the cookie is cleared", body = LoginAnswer),
