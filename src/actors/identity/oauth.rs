@@ -132,8 +132,8 @@ impl Work for FinishOauth {
 
     async fn run(self, core: Arc<IdentityCore>) -> Result<Self::Reply, DomainError> {
         let provider = core.oauth.providers.get(&self.provider).ok_or(NO_PROVIDER)?;
-        // Any web page can make a browser send a callback. Without a sign-in that this browser began it is neither counted
-        // as an attempt of its network nor recorded.
+        // Any web page can make a browser send a callback. Without a sign-in that this browser began it is neither
+        // counted as an attempt of its network nor recorded.
         let pending = core.oauth.pending_of(provider, &self).ok_or(NO_PENDING)?;
         // Before the attempt is counted: a caller refused here can come again with the same sign-in.
         let _place = provider.place().ok_or(DomainError::Busy { actor: "identity" })?;
@@ -258,8 +258,8 @@ impl IdentityCore {
         let accounts = self.store.accounts_of(email, workspace, MAX_ACCOUNTS).await?;
         let enabled: Vec<&UserRecord> = accounts.iter().filter(|user| !user.disabled).collect();
         let entry = |user: &UserRecord, outcome| of_user(user, ip, outcome).with("provider", provider.name());
-        // An administrator of any workspace can create an account for any address. So an account is taken without a question
-        // only if it is the only one, disabled ones included.
+        // An administrator of any workspace can create an account for any address. So an account is taken without a
+        // question only if it is the only one, disabled ones included.
         match enabled.as_slice() {
             [] => {
                 let failure = |tenant| {

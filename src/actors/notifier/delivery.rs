@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rand::Rng;
 use tokio::sync::OwnedMutexGuard;
@@ -20,6 +20,8 @@ const LOOK: Duration = Duration::from_secs(15);
 /// How long it is tried to record that an e-mail was sent, while its claim lasts: otherwise it would be sent again.
 const RECORDING: Duration = Duration::from_secs(60);
 const RECORDING_PAUSE: Duration = Duration::from_millis(500);
+/// Least time between two counts of the outbox while e-mails are sent.
+const COUNT_PAUSE: Duration = Duration::from_secs(5);
 
 /// Sends for as long as the actor lives.
 pub(super) async fn run(core: Arc<NotifierCore>) {
@@ -49,11 +51,16 @@ impl NotifierCore {
     }
 
     async fn send_due(self: &Arc<Self>) -> Result<(), DomainError> {
+        let mut counted = self.count_pending().await?;
         loop {
-            metrics::gauge!("outbox_pending").set(self.store.pending_mails().await? as f64);
             let Some(delivery) = self.next_due().await? else {
+                self.count_pending().await?;
                 return Ok(());
             };
+            // Counting reads the whole outbox, so a long one is not counted before each e-mail.
+            if counted.elapsed() > COUNT_PAUSE {
+                counted = self.count_pending().await?;
+            }
             // A task of its own ends in order even if the actor dies, and a panic costs one attempt.
             let delivery = tokio::spawn(delivery);
             let current = self.current.lock();
@@ -62,6 +69,12 @@ impl NotifierCore {
                 .await
                 .map_err(|error| DomainError::internal("sending an e-mail failed unexpectedly", error))?;
         }
+    }
+
+    /// Sets the gauge of e-mails that are not sent; returns when it did.
+    async fn count_pending(&self) -> Result<Instant, DomainError> {
+        metrics::gauge!("outbox_pending").set(self.store.pending_mails().await? as f64);
+        Ok(Instant::now())
     }
 
     /// Claims the next e-mail; `None` if none is due or the service stops.
