@@ -295,6 +295,7 @@ fn listen(state: &AppState, recorder: PrometheusHandle) -> Result<Listening, Sta
     let settings = &state.settings.server;
     let data = web::Data::new(state.clone());
     let origins = settings.cors_origins.clone();
+    let console = settings.console;
     let server = HttpServer::new(move || {
         App::new()
             .app_data(data.clone())
@@ -307,6 +308,7 @@ fn listen(state: &AppState, recorder: PrometheusHandle) -> Result<Listening, Sta
             .wrap(from_fn(cors::refusals))
             .wrap(from_fn(observe))
             .configure(hosted::configure)
+            .configure(move |cfg| hosted::console(cfg, console))
     })
     .workers(settings.workers)
     .disable_signals()

@@ -106,6 +106,8 @@ pub struct ServerSettings {
     pub trusted_proxies: Vec<IpAddr>,
     /// Web origins whose pages may call the API.
     pub cors_origins: Vec<String>,
+    /// Whether `/console` is served.
+    pub console: bool,
     pub drain_seconds: u64,
 }
 

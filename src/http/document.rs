@@ -1,7 +1,9 @@
 //! Documents that are the same for everybody until the program is replaced.
 
+use actix_web::http::StatusCode;
 use actix_web::http::header::{
-    CACHE_CONTROL, ETAG, EntityTag, Header, HeaderValue, IfNoneMatch, TryIntoHeaderValue,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, ETAG, EntityTag, Header, HeaderName, HeaderValue, IfNoneMatch,
+    TryIntoHeaderValue,
 };
 use actix_web::{HttpRequest, HttpResponse};
 use bytes::Bytes;
@@ -46,6 +48,20 @@ impl Document {
         answer
     }
 
+    /// The document for a browser, under a Content Security Policy and apart from pages of other origins.
+    pub fn guarded(&self, request: &HttpRequest, policy: &'static str) -> HttpResponse {
+        isolated(self.answer(request), policy)
+    }
+
+    /// The document in place of a refusal: whole, and not to be kept.
+    pub fn refusal(&self, status: StatusCode, policy: &'static str) -> HttpResponse {
+        let whole = HttpResponse::build(status)
+            .content_type(self.content_type)
+            .insert_header((CACHE_CONTROL, "no-store"))
+            .body(self.body.clone());
+        isolated(whole, policy)
+    }
+
     fn is_known_to(&self, request: &HttpRequest) -> bool {
         match IfNoneMatch::parse(request) {
             Ok(IfNoneMatch::Any) => true,
@@ -53,6 +69,14 @@ impl Document {
             Err(_) => false,
         }
     }
+}
+
+fn isolated(mut answer: HttpResponse, policy: &'static str) -> HttpResponse {
+    let opener = HeaderName::from_static("cross-origin-opener-policy");
+    let headers = answer.headers_mut();
+    headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
+    headers.insert(opener, HeaderValue::from_static("same-origin"));
+    answer
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use middleware::head_as_get;
 pub use middleware::{even_refusals, observe};
 mod objects;
 mod openapi;
+mod pages;
 mod problem;
 mod viewer;
 mod weight;

@@ -3,9 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
-use actix_web::http::header::{
-    CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY, X_FRAME_OPTIONS,
-};
 use actix_web::middleware::from_fn;
 use actix_web::{HttpRequest, HttpResponse, Scope, web};
 use utoipa_swagger_ui::{Config, serve};
@@ -52,7 +49,7 @@ impl Viewer {
     pub(super) fn scope<P: Problem>(self) -> Scope {
         let page = Arc::new(self.page());
         let index = web::get().to(move |request: HttpRequest| {
-            let answer = guarded(page.answer(&request));
+            let answer = page.guarded(&request, POLICY);
             async { answer }
         });
         web::scope(self.prefix)
@@ -73,24 +70,9 @@ impl Viewer {
 
 async fn file<P: Problem>(request: HttpRequest, name: web::Path<String>) -> HttpResponse {
     match FILES.get(name.as_str()) {
-        Some(file) => guarded(file.answer(&request)),
+        Some(file) => file.guarded(&request, POLICY),
         None => P::NO_ROUTE.error_response(),
     }
-}
-
-fn guarded(mut answer: HttpResponse) -> HttpResponse {
-    for (name, value) in [
-        (CONTENT_SECURITY_POLICY, POLICY),
-        (X_FRAME_OPTIONS, "DENY"),
-        (REFERRER_POLICY, "no-referrer"),
-        (
-            HeaderName::from_static("cross-origin-opener-policy"),
-            "same-origin",
-        ),
-    ] {
-        answer.headers_mut().insert(name, HeaderValue::from_static(value));
-    }
-    answer
 }
 
 fn content_type(name: &str) -> &'static str {

@@ -14,6 +14,7 @@ mod hosted;
 mod local;
 mod log_secrets;
 mod openapi;
+mod pages;
 mod process;
 mod remote;
 mod smoke;

@@ -23,6 +23,7 @@ use actix_web::{Resource, web};
 use uuid::Uuid;
 
 pub(super) use self::error::{HELD_BACK, HostedError};
+use super::pages::Page;
 use super::problem::{self, Endpoint, no_route};
 use super::{AppState, body, head_as_get};
 use crate::capacity::Load;
@@ -45,6 +46,13 @@ pub fn configure(cfg: &mut web::ServiceConfig) {
     openapi::configure(cfg);
     pilot::configure(cfg);
     cfg.default_service(web::route().to(no_route::<HostedError>));
+}
+
+/// Registers the console, if it is on.
+pub fn console(cfg: &mut web::ServiceConfig, is_on: bool) {
+    if is_on {
+        Page::Console.configure::<HostedError>(cfg, "/console");
+    }
 }
 
 /// Reads an ingest body. The message made from it must carry the returned load.

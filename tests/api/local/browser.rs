@@ -15,7 +15,7 @@ fn every_answer_has_the_headers_that_keep_a_browser_from_harm() {
         let app = LocalApp::with(None, KEYED).await;
         let keyed = app.client.with_header("x-api-key", "right key");
         let strict = "default-src 'none'; frame-ancestors 'none'";
-        let page = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'";
+        let page = crate::pages::POLICY;
         for (client, method, path, status, policy, cache) in [
             (&keyed, Method::GET, "/api/version", 200, strict, "no-store"),
             (&keyed, Method::HEAD, "/api/version", 200, strict, "no-store"),

@@ -1,0 +1,240 @@
+//! The web pages: plain HTML, CSS and ES modules inside the program. See `web/`.
+//!
+//! Their files are served below a path that names their digest, so that a browser may keep them for ever and never
+//! mixes two versions of the program.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{CACHE_CONTROL, HeaderValue};
+use actix_web::middleware::from_fn;
+use actix_web::{HttpRequest, HttpResponse, web};
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+
+use super::document::Document;
+use super::head_as_get;
+use super::problem::{Problem, resource};
+
+/// Only this service's own files and answers, no inline code, and no text that becomes HTML (W3C, Content Security
+/// Policy Level 3 and Trusted Types).
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
+                      connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
+                      require-trusted-types-for 'script'; trusted-types 'none'";
+/// The path of the files names their digest.
+const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
+/// Path of a file.
+const FILE: &str = "/assets/{digest}/{file:.*}";
+const FRAME: &str = include_str!("../../web/index.html");
+
+macro_rules! files {
+    ($($name:literal),* $(,)?) => {
+        [$(($name, include_bytes!(concat!("../../web/", $name)))),*]
+    };
+}
+
+/// The files of `web/` that pages load.
+static FILES: LazyLock<BTreeMap<&'static str, Document>> = LazyLock::new(|| {
+    let files: &[(&'static str, &'static [u8])] = &files![
+        "console/main.js",
+        "icon.svg",
+        "lib/client.js",
+        "lib/dom.js",
+        "lib/format.js",
+        "lib/marks.js",
+        "lib/parts.js",
+        "lib/shell.js",
+        "local/api.js",
+        "local/key.js",
+        "local/main.js",
+        "style/base.css",
+        "style/parts.css",
+        "views/overview.js",
+        "views/search.js",
+    ];
+    let documents = files.iter().map(|(name, bytes)| {
+        let document = Document::new(Bytes::from_static(bytes), content_type(name));
+        (*name, document)
+    });
+    documents.collect()
+});
+
+/// Names and contents of all files in 16 hexadecimal digits.
+static DIGEST: LazyLock<String> = LazyLock::new(|| {
+    let sum = FILES.iter().fold(Sha256::new(), |sum, (name, file)| {
+        sum.chain_update(name).chain_update([0]).chain_update(&file.body)
+    });
+    hex::encode(&sum.finalize()[..8])
+});
+
+/// The page of a service.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Page {
+    /// Management of the local service.
+    Local,
+    /// Console of the hosted service.
+    Console,
+}
+
+impl Page {
+    /// Registers the page and the files. They hold no data and need no credential.
+    pub(super) fn configure<P: Problem>(self, cfg: &mut web::ServiceConfig, path: &'static str) {
+        let page = move |request: HttpRequest| async move { self.answer(&request) };
+        for (path, route) in [(path, web::get().to(page)), (FILE, web::get().to(file::<P>))] {
+            cfg.service(resource::<P>(path).route(route).wrap(from_fn(head_as_get)));
+        }
+    }
+
+    /// The page, or 304.
+    pub(super) fn answer(self, request: &HttpRequest) -> HttpResponse {
+        self.document().guarded(request, POLICY)
+    }
+
+    /// The page in place of a refusal.
+    pub(super) fn refusal(self, status: StatusCode) -> HttpResponse {
+        self.document().refusal(status, POLICY)
+    }
+
+    fn document(self) -> &'static Document {
+        static LOCAL: LazyLock<Document> = LazyLock::new(|| page("local"));
+        static CONSOLE: LazyLock<Document> = LazyLock::new(|| page("console"));
+        match self {
+            Self::Local => &LOCAL,
+            Self::Console => &CONSOLE,
+        }
+    }
+}
+
+/// The frame with the main module of a folder of `web/`.
+fn page(app: &str) -> Document {
+    let page = FRAME.replace("{assets}", &format!("/assets/{}", *DIGEST));
+    Document::new(page.replace("{app}", app), "text/html; charset=utf-8")
+}
+
+async fn file<P: Problem>(request: HttpRequest, place: web::Path<(String, String)>) -> HttpResponse {
+    let (digest, name) = place.into_inner();
+    match FILES.get(name.as_str()) {
+        Some(file) if digest == *DIGEST => {
+            let mut answer = file.guarded(&request, POLICY);
+            answer.headers_mut().insert(CACHE_CONTROL, FOR_EVER);
+            answer
+        }
+        Some(_) | None => P::NO_ROUTE.error_response(),
+    }
+}
+
+fn content_type(name: &str) -> &'static str {
+    match name.rsplit_once('.') {
+        Some((_, "css")) => "text/css; charset=utf-8",
+        Some((_, "js")) => "text/javascript; charset=utf-8",
+        Some((_, "svg")) => "image/svg+xml",
+        _ => "application/octet-stream",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    /// What is in `web/` for people and not for browsers.
+    const NOT_SERVED: [&str; 3] = ["index.html", "vendor/build/", ".LICENSE"];
+
+    fn below(dir: &Path, root: &Path, found: &mut Vec<String>) {
+        for entry in fs::read_dir(dir).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                below(&path, root, found);
+                continue;
+            }
+            let name = path
+                .strip_prefix(root)
+                .unwrap()
+                .to_str()
+                .unwrap()
+                .replace('\\', "/");
+            if !NOT_SERVED
+                .iter()
+                .any(|not| name.starts_with(not) || name.ends_with(not))
+            {
+                found.push(name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_file_of_the_folder_is_inside_the_program() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("web");
+        let mut found = Vec::new();
+        below(&root, &root, &mut found);
+        found.sort();
+        let served: Vec<String> = FILES.keys().map(|name| (*name).to_owned()).collect();
+        assert_eq!(found, served);
+    }
+
+    #[test]
+    fn what_a_module_loads_is_inside_the_program() {
+        let import = regex::Regex::new(r#"(?:from|import)\s*\(?\s*"(\.[^"]+)""#).unwrap();
+        let mut imports = 0;
+        for (name, file) in FILES.iter().filter(|(name, _)| name.ends_with(".js")) {
+            let text = std::str::from_utf8(&file.body).unwrap();
+            for found in import.captures_iter(text) {
+                let mut path: Vec<&str> = name.split('/').collect();
+                path.pop();
+                for step in found[1].split('/') {
+                    match step {
+                        "." => {}
+                        ".." => drop(path.pop()),
+                        step => path.push(step),
+                    }
+                }
+                assert!(
+                    FILES.contains_key(path.join("/").as_str()),
+                    "{name}: {}",
+                    &found[1]
+                );
+                imports += 1;
+            }
+        }
+        assert!(imports > 5, "{imports}");
+    }
+
+    #[test]
+    fn the_pages_are_small_and_load_nothing_from_elsewhere() {
+        let all: usize = FILES.values().map(|file| file.body.len()).sum();
+        assert!(all + FRAME.len() < 350_000, "{all}");
+        for app in ["local", "console"] {
+            let text = String::from_utf8(page(app).body.to_vec()).unwrap();
+            for unwanted in [
+                "http:", "https:", "style=", "<style", "<script>", "{assets}", "{app}",
+            ] {
+                assert!(!text.contains(unwanted), "{app}: {unwanted}");
+            }
+            assert!(text.contains(&format!("/assets/{}/{app}/main.js", *DIGEST)));
+        }
+    }
+
+    #[test]
+    fn no_script_makes_html_of_text() {
+        let own = FILES
+            .iter()
+            .filter(|(name, _)| name.ends_with(".js") && !name.starts_with("vendor/"));
+        for (name, file) in own {
+            let text = std::str::from_utf8(&file.body).unwrap();
+            for unwanted in [
+                "innerHTML",
+                "outerHTML",
+                "insertAdjacentHTML",
+                "document.write",
+                "eval(",
+                "localStorage",
+                "document.cookie",
+            ] {
+                assert!(!text.contains(unwanted), "{name}: {unwanted}");
+            }
+        }
+    }
+}

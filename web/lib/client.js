@@ -1,0 +1,169 @@
+// Speaks to an API of this origin: JSON requests, downloads and event streams.
+
+/** An answer that is an error, or no answer at all (`status` 0). */
+export class ApiError extends Error {
+  /**
+   * @param {number} status
+   * @param {string} message For a person.
+   * @param {{fields?: {path: string, message: string}[], retryAfter?: number, body?: unknown}} [more] `retryAfter` is in
+   *   seconds.
+   */
+  constructor(status, message, { fields = [], retryAfter = 0, body = null } = {}) {
+    super(message);
+    this.name = "ApiError";
+    this.status = status;
+    this.fields = fields;
+    this.retryAfter = retryAfter;
+    this.body = body;
+  }
+}
+
+/** Whether an error only says that a request was no longer wanted. */
+export function isAbort(error) {
+  return error instanceof DOMException && error.name === "AbortError";
+}
+
+export class Client {
+  /**
+   * @param {{headers: () => Object<string, string>, unauthorized: (error: ApiError) => Promise<boolean>}} access
+   *   `headers` holds the credential. `unauthorized` is asked after a 401 and tells whether to send the request again.
+   */
+  constructor(access) {
+    this.access = access;
+  }
+
+  get(path, { query = {}, signal, headers } = {}) {
+    return this.json("GET", path, { query, signal, headers });
+  }
+
+  post(path, body, { signal } = {}) {
+    return this.json("POST", path, { body, signal });
+  }
+
+  /** The JSON of an answer; `null` if it has no body. */
+  async json(method, path, options = {}) {
+    const response = await this.send(method, path, options);
+    const text = await response.text();
+    return text === "" ? null : JSON.parse(text);
+  }
+
+  /**
+   * The answer to a request, if it is not an error.
+   *
+   * @param {string} method
+   * @param {string} path
+   * @param {{query?: Object<string, unknown>, body?: unknown, type?: string, signal?: AbortSignal,
+   *   headers?: Object<string, string>}} [options] A `body` with a `type` is sent as it is, otherwise as JSON.
+   * @returns {Promise<Response>}
+   */
+  async send(method, path, options = {}) {
+    for (;;) {
+      const response = await this.#fetched(method, path, options);
+      if (response.ok) return response;
+      const error = await errorOf(response);
+      if (response.status !== 401 || !(await this.access.unauthorized(error))) throw error;
+    }
+  }
+
+  async #fetched(method, path, { query = {}, body, type, signal, headers = {} }) {
+    const sent = { accept: "application/json", ...headers, ...this.access.headers() };
+    if (body !== undefined) sent["content-type"] = type ?? "application/json";
+    const content = body === undefined || type ? body : JSON.stringify(body);
+    try {
+      return await fetch(withQuery(path, query), {
+        method, headers: sent, body: content, signal, credentials: "omit", cache: "no-store", redirect: "error",
+      });
+    } catch (error) {
+      if (isAbort(error)) throw error;
+      throw new ApiError(0, "The service does not answer. Is it running?");
+    }
+  }
+
+  /**
+   * Follows an event stream until the signal ends it. After a break it connects again and goes on after the last event.
+   *
+   * @param {string} path
+   * @param {{event: (text: string) => void, state: (state: "open"|"waiting", error?: ApiError) => void,
+   *   signal: AbortSignal}} followed
+   */
+  async follow(path, { event, state, signal }) {
+    let lastId = "";
+    let pause = FIRST_PAUSE;
+    while (!signal.aborted) {
+      let problem;
+      try {
+        const headers = { accept: "text/event-stream", ...(lastId && { "last-event-id": lastId }) };
+        const response = await this.send("GET", path, { headers, signal });
+        state("open");
+        pause = FIRST_PAUSE;
+        for await (const found of events(response.body)) {
+          if (found.id) lastId = found.id;
+          event(found.data);
+        }
+      } catch (error) {
+        if (signal.aborted) return;
+        problem = error instanceof ApiError ? error : new ApiError(0, "The stream broke off.");
+        pause = Math.max(pause, problem.retryAfter * 1000);
+      }
+      state("waiting", problem);
+      await waited(pause, signal);
+      pause = Math.min(pause * 2, LONGEST_PAUSE);
+    }
+  }
+}
+
+const FIRST_PAUSE = 500;
+const LONGEST_PAUSE = 15_000;
+
+/** Waits, or less if the signal ends it. */
+export function waited(ms, signal) {
+  return new Promise((resolve) => {
+    const timer = setTimeout(resolve, ms);
+    signal?.addEventListener("abort", () => { clearTimeout(timer); resolve(); }, { once: true });
+  });
+}
+
+/** The events of a stream (HTML standard, section 9.2.6). */
+export async function* events(body) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  let data = [];
+  let id = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    const lines = (rest + value).split("\n");
+    rest = lines.pop();
+    for (const line of lines) {
+      if (line === "" && data.length > 0) {
+        yield { data: data.join("\n"), id };
+        data = [];
+      } else if (line.startsWith("data:")) {
+        data.push(line.slice(5).replace(/^ /, ""));
+      } else if (line.startsWith("id:")) {
+        id = line.slice(3).trim();
+      }
+    }
+  }
+}
+
+function withQuery(path, query) {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== null && value !== "");
+  if (given.length === 0) return path;
+  return `${path}?${new URLSearchParams(given.map(([name, value]) => [name, String(value)]))}`;
+}
+
+/** What an error response says. The local API sends `detail`, the hosted one `error` and `details`. */
+async function errorOf(response) {
+  const body = await response.json().catch(() => null);
+  const retryAfter = Number(response.headers.get("retry-after")) || 0;
+  const detail = body?.detail;
+  if (Array.isArray(detail)) {
+    const fields = detail.map((issue) => ({ path: (issue.loc ?? []).slice(1).join("."), message: issue.msg }));
+    const message = fields.map((field) => (field.path ? `${field.path}: ${field.message}` : field.message)).join("; ");
+    return new ApiError(response.status, message || "The request is invalid.", { fields, retryAfter, body });
+  }
+  const text = detail ?? body?.error ?? `The service answered ${response.status}.`;
+  const wait = retryAfter > 0 && response.status === 429 ? ` Try again in ${retryAfter} s.` : "";
+  return new ApiError(response.status, `${text}${/[.!?]$/.test(text) || !wait ? "" : "."}${wait}`, { retryAfter, body });
+}
