@@ -53,8 +53,8 @@ impl Document {
         isolated(self.answer(request), policy)
     }
 
-    /// The document in place of a refusal: whole, and not to be kept.
-    pub fn refusal(&self, status: StatusCode, policy: &'static str) -> HttpResponse {
+    /// The document with a status: whole, and not to be kept.
+    pub fn once(&self, status: StatusCode, policy: &'static str) -> HttpResponse {
         let whole = HttpResponse::build(status)
             .content_type(self.content_type)
             .insert_header((CACHE_CONTROL, "no-store"))

@@ -11,6 +11,7 @@ use actix_web::http::header::{CACHE_CONTROL, HeaderValue};
 use actix_web::middleware::from_fn;
 use actix_web::{HttpRequest, HttpResponse, web};
 use bytes::Bytes;
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::document::Document;
@@ -24,9 +25,11 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
                       require-trusted-types-for 'script'; trusted-types 'none'";
 /// The path of the files names their digest.
 const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
+const HTML: &str = "text/html; charset=utf-8";
 /// Path of a file.
 const FILE: &str = "/assets/{digest}/{file:.*}";
 const FRAME: &str = include_str!("../../web/index.html");
+const HANDOVER: &str = include_str!("../../web/handover.html");
 
 macro_rules! files {
     ($($name:literal),* $(,)?) => {
@@ -37,7 +40,9 @@ macro_rules! files {
 /// The files of `web/` that pages load.
 static FILES: LazyLock<BTreeMap<&'static str, Document>> = LazyLock::new(|| {
     let files: &[(&'static str, &'static [u8])] = &files![
+        "console/handover.js",
         "console/main.js",
+        "console/provider.js",
         "icon.svg",
         "lib/client.js",
         "lib/dom.js",
@@ -93,7 +98,7 @@ impl Page {
 
     /// The page in place of a refusal.
     pub(super) fn refusal(self, status: StatusCode) -> HttpResponse {
-        self.document().refusal(status, POLICY)
+        self.document().once(status, POLICY)
     }
 
     fn document(self) -> &'static Document {
@@ -106,10 +111,28 @@ impl Page {
     }
 }
 
+/// The page that hands the answer to a sign-in over to the console listening on this channel.
+pub(super) fn handover(status: StatusCode, channel: &str, answer: &Value) -> HttpResponse {
+    let page = HANDOVER.replace("{assets}", &assets());
+    let page = page.replace("{channel}", &quoted(channel));
+    let page = page.replace("{answer}", &quoted(&answer.to_string()));
+    Document::new(page, HTML).once(status, POLICY)
+}
+
+/// A text as the value of an attribute (HTML standard, section 13.1.2.3).
+fn quoted(text: &str) -> String {
+    let text = text.replace('&', "&amp;").replace('"', "&quot;");
+    text.replace('<', "&lt;").replace('>', "&gt;")
+}
+
+fn assets() -> String {
+    format!("/assets/{}", *DIGEST)
+}
+
 /// The frame with the main module of a folder of `web/`.
 fn page(app: &str) -> Document {
-    let page = FRAME.replace("{assets}", &format!("/assets/{}", *DIGEST));
-    Document::new(page.replace("{app}", app), "text/html; charset=utf-8")
+    let page = FRAME.replace("{assets}", &assets());
+    Document::new(page.replace("{app}", app), HTML)
 }
 
 async fn file<P: Problem>(request: HttpRequest, place: web::Path<(String, String)>) -> HttpResponse {
@@ -141,7 +164,7 @@ mod tests {
     use super::*;
 
     /// What is in `web/` for people and not for browsers.
-    const NOT_SERVED: [&str; 3] = ["index.html", "vendor/build/", ".LICENSE"];
+    const NOT_SERVED: [&str; 4] = ["index.html", "handover.html", "vendor/build/", ".LICENSE"];
 
     fn below(dir: &Path, root: &Path, found: &mut Vec<String>) {
         for entry in fs::read_dir(dir).unwrap() {

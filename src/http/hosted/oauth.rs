@@ -3,11 +3,13 @@
 use std::net::IpAddr;
 
 use actix_web::cookie::{Cookie, SameSite, time};
+use actix_web::http::StatusCode;
 use actix_web::http::header::LOCATION;
 use actix_web::{HttpMessage, HttpRequest, HttpResponse, ResponseError, web};
 use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
+use serde_json::json;
 use utoipa::{OpenApi, ToSchema};
 
 use super::auth::LoginAnswer;
@@ -15,14 +17,18 @@ use super::error::HostedError;
 use super::guard::{OauthLimits, Public};
 use super::query::Params;
 use super::resource;
-use crate::actors::identity::{Attempted, BeginOauth, FinishOauth, OauthReply};
+use crate::actors::identity::{Attempted, BeginOauth, FinishOauth, OauthReply, SignedIn};
 use crate::auth::oauth::LIFETIME;
 use crate::config::{OauthSettings, ProviderKind};
 use crate::domain::error::DomainError;
-use crate::http::AppState;
+use crate::http::{AppState, pages};
 
 /// Longest name of a workspace, in characters.
 const MAX_WORKSPACE: usize = 200;
+/// Characters of the id that a console gives itself.
+const CONSOLE_ID: usize = 32;
+/// Begins the name of the channel on which a console waits for the answer to a sign-in.
+const CHANNEL: &str = "threat-memory.sign-in.";
 /// Longest parameter of a callback, in characters. Codes of some providers are tokens.
 const MAX_PARAMETER: usize = 4096;
 
@@ -86,6 +92,10 @@ async fn providers(_: Public<OauthLimits>, state: web::Data<AppState>) -> HttpRe
             "workspace" = Option<String>, Query, min_length = 1, max_length = 200,
             description = "Name or id of the workspace, if the e-mail address has accounts in several"
         ),
+        (
+            "console" = Option<String>, Query, pattern = "^[0-9a-f]{32}$",
+            description = "Id of the console that waits for the answer: the callback is then a page that hands it over"
+        ),
     ),
     responses(
         (
@@ -108,15 +118,19 @@ async fn begin(
     let params = Params::of(&request)?;
     let provider = provider.into_inner();
     let workspace = params.optional_text("workspace", MAX_WORKSPACE)?;
+    let console = console_of(&params, &state)?;
     let begin = BeginOauth {
         provider: provider.clone(),
         workspace,
     };
     let begun = state.identity.call(begin).await?;
-    let value = begun.cookie.expose_secret().to_owned();
+    let settings = &state.settings.oauth;
+    let sealed = begun.cookie.expose_secret().to_owned();
     Ok(HttpResponse::Found()
         .insert_header((LOCATION, begun.location))
-        .cookie(cookie(&state.settings.oauth, &provider, value))
+        .cookie(Kept::SignIn.cookie(settings, &provider, Some(sealed)))
+        // Without a value too: an earlier sign-in must not decide where this one ends.
+        .cookie(Kept::Console.cookie(settings, &provider, console))
         .finish())
 }
 
@@ -156,16 +170,64 @@ async fn callback(
     request.extensions_mut().insert(rate);
     // A caller that came too often can come again with the same sign-in.
     let again = matches!(outcome, Err(DomainError::RateLimited { .. }));
-    let mut response = outcome.map_or_else(
-        |error| HostedError::from(error).error_response(),
-        |signed_in| HttpResponse::Ok().json(LoginAnswer::from(signed_in)),
-    );
+    let mut response = answer_to(&request, &state, outcome);
     if again {
         return Ok(response);
     }
-    let cleared = response.add_removal_cookie(&cookie(settings, &provider, String::new()));
-    cleared.map_err(|error| DomainError::internal("the request failed unexpectedly", error))?;
+    for kept in [Kept::SignIn, Kept::Console] {
+        let cleared = response.add_cookie(&kept.cookie(settings, &provider, None));
+        cleared.map_err(|error| DomainError::internal("the request failed unexpectedly", error))?;
+    }
     Ok(response)
+}
+
+/// The answer of `POST /api/auth/login`; as a page that hands it over, if a console began the sign-in.
+fn answer_to(
+    request: &HttpRequest,
+    state: &AppState,
+    outcome: Result<SignedIn, DomainError>,
+) -> HttpResponse {
+    let plain = match outcome {
+        Ok(signed_in) => Ok(LoginAnswer::from(signed_in)),
+        Err(error) => Err(HostedError::from(error)),
+    };
+    let console = request.cookie(Kept::Console.name(&state.settings.oauth));
+    let id = console.map(|cookie| cookie.value().to_owned());
+    let Some(id) = id.filter(|id| state.settings.server.console && is_console_id(id)) else {
+        return plain.map_or_else(
+            |error| error.error_response(),
+            |answer| HttpResponse::Ok().json(answer),
+        );
+    };
+    let (status, body) = match &plain {
+        Ok(answer) => (StatusCode::OK, json!(answer)),
+        Err(error) => (
+            error.error_response().status(),
+            json!({"error": error.to_string()}),
+        ),
+    };
+    let answer = json!({"status": status.as_u16(), "body": body});
+    pages::handover(status, &format!("{CHANNEL}{id}"), &answer)
+}
+
+/// The console that waits for the answer.
+fn console_of(params: &Params, state: &AppState) -> Result<Option<String>, DomainError> {
+    let console = params.optional_text("console", CONSOLE_ID)?;
+    match &console {
+        Some(_) if !state.settings.server.console => Err(DomainError::invalid(
+            "console",
+            "must be left out: server.console is off",
+        )),
+        Some(id) if !is_console_id(id) => Err(DomainError::invalid(
+            "console",
+            "must be 32 hexadecimal digits in lower case",
+        )),
+        Some(_) | None => Ok(console),
+    }
+}
+
+fn is_console_id(id: &str) -> bool {
+    id.len() == CONSOLE_ID && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
 /// The callback of a request.
@@ -176,7 +238,7 @@ fn finish_of(
     settings: &OauthSettings,
 ) -> Result<FinishOauth, DomainError> {
     let params = Params::of(request)?;
-    let kept = request.cookie(cookie_name(settings));
+    let kept = request.cookie(Kept::SignIn.name(settings));
     Ok(FinishOauth {
         provider: provider.to_owned(),
         state: params.text("state", MAX_PARAMETER)?.into(),
@@ -196,31 +258,49 @@ fn reply_of(params: &Params) -> Result<OauthReply, DomainError> {
     Ok(OauthReply::Code(code.into()))
 }
 
-/// Browsers keep a cookie with this prefix only if it was set with `Secure` over HTTPS (RFC 6265bis section 4.1.3.1).
-fn cookie_name(settings: &OauthSettings) -> &'static str {
-    if is_secure(settings) {
-        "__Secure-threat-memory-oauth"
-    } else {
-        "threat-memory-oauth"
+/// What the browser keeps between the two requests of a sign-in.
+#[derive(Clone, Copy)]
+enum Kept {
+    /// The sealed sign-in.
+    SignIn,
+    /// The id of the console that waits for the answer. It only decides how the answer is shown.
+    Console,
+}
+
+impl Kept {
+    /// Browsers keep a cookie with the prefix only if it was set with `Secure` over HTTPS (RFC 6265bis section
+    /// 4.1.3.1).
+    fn name(self, settings: &OauthSettings) -> &'static str {
+        match (self, is_secure(settings)) {
+            (Self::SignIn, true) => "__Secure-threat-memory-oauth",
+            (Self::SignIn, false) => "threat-memory-oauth",
+            (Self::Console, true) => "__Secure-threat-memory-console",
+            (Self::Console, false) => "threat-memory-console",
+        }
+    }
+
+    /// The cookie, or without a value its removal. It is sent to the callback of this provider only, and with the
+    /// provider's redirect, which `SameSite=Strict` would not allow.
+    fn cookie(self, settings: &OauthSettings, provider: &str, value: Option<String>) -> Cookie<'static> {
+        let callback = Url::parse(&settings.redirect_uri(provider));
+        let path = callback.map_or_else(|_| "/".to_owned(), |url| url.path().to_owned());
+        let is_removal = value.is_none();
+        let mut cookie = Cookie::build(self.name(settings), value.unwrap_or_default())
+            .path(path)
+            .max_age(time::Duration::seconds(LIFETIME))
+            .http_only(true)
+            .same_site(SameSite::Lax)
+            .secure(is_secure(settings))
+            .finish();
+        if is_removal {
+            cookie.make_removal();
+        }
+        cookie
     }
 }
 
 fn is_secure(settings: &OauthSettings) -> bool {
     settings.public_url.starts_with("https://")
-}
-
-/// The cookie of a sign-in. It is sent to the callback of this provider only, and with the provider's redirect, which
-/// `SameSite=Strict` would not allow.
-fn cookie(settings: &OauthSettings, provider: &str, value: String) -> Cookie<'static> {
-    let callback = Url::parse(&settings.redirect_uri(provider));
-    let path = callback.map_or_else(|_| "/".to_owned(), |url| url.path().to_owned());
-    Cookie::build(cookie_name(settings), value)
-        .path(path)
-        .max_age(time::Duration::seconds(LIFETIME))
-        .http_only(true)
-        .same_site(SameSite::Lax)
-        .secure(is_secure(settings))
-        .finish()
 }
 
 /// Operations of this file, for the API description.

@@ -2,6 +2,7 @@
 
 mod accounts;
 mod begin;
+mod console;
 mod github;
 mod keys;
 mod logs;
@@ -105,7 +106,14 @@ impl Browser {
             request = request.header("cookie", sent.join("; "));
         }
         let answer = Answer(request.send().await.unwrap());
-        if let Some(cookie) = answer.header("set-cookie") {
+        let set: Vec<&str> = answer
+            .0
+            .headers()
+            .get_all("set-cookie")
+            .iter()
+            .map(|cookie| cookie.to_str().unwrap())
+            .collect();
+        for cookie in set {
             let (pair, attributes) = cookie.split_once("; ").unwrap();
             let (name, value) = pair.split_once('=').unwrap();
             let path = attributes.split("; ").find_map(|part| part.strip_prefix("Path="));
