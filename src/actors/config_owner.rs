@@ -14,7 +14,7 @@ use super::audit_writer::{Append, AuditHandle};
 use super::job;
 use super::worker::{Access, ActorCore, Party, Work, WorkerHandle};
 use crate::clock;
-use crate::config::local::{Applied, ConfigIssue, Editor, LocalSettings};
+use crate::config::local::{Applied, ConfigIssue, ConfigMeta, Editor, LocalSettings};
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
 
@@ -40,13 +40,33 @@ impl Work for ReadConfig {
     }
 }
 
-/// Lists the dotted paths of the settings that take effect only after a restart.
+/// Reads the settings as the text of a configuration file: those in effect and those that wait, without secrets.
+#[derive(Debug)]
+pub struct ReadConfigFile;
+
+impl Work for ReadConfigFile {
+    type Core = ConfigCore;
+    type Reply = String;
+    const NAME: &'static str = "read_config_file";
+    const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        None
+    }
+
+    async fn run(self, core: Arc<ConfigCore>) -> Result<Self::Reply, DomainError> {
+        let editor = core.editor().clone();
+        Ok(editor.text())
+    }
+}
+
+/// Reads what is known about the settings: types, bounds, explanations, what waits for a restart.
 #[derive(Debug)]
 pub struct ReadConfigMeta;
 
 impl Work for ReadConfigMeta {
     type Core = ConfigCore;
-    type Reply = Vec<String>;
+    type Reply = ConfigMeta;
     const NAME: &'static str = "read_config_meta";
     const ACCESS: Access = Access::Read;
 
@@ -55,7 +75,8 @@ impl Work for ReadConfigMeta {
     }
 
     async fn run(self, core: Arc<ConfigCore>) -> Result<Self::Reply, DomainError> {
-        Ok(core.editor().restart_required())
+        let editor = core.editor().clone();
+        Ok(editor.meta())
     }
 }
 
@@ -79,25 +100,33 @@ impl Work for ChangeConfig {
     async fn run(self, core: Arc<ConfigCore>) -> Result<Self::Reply, DomainError> {
         // Held until the end, so that the last settings published are the ones in effect.
         let _turn = core.turn.lock().await;
-        let now = core.editor().clone();
-        let (next, settings, done) = match now.planned(&self.change) {
-            Ok(planned) => planned,
-            Err(issues) => return Ok(Err(issues)),
+        core.change(&self.change, self.from).await
+    }
+}
+
+/// Takes back the change that waits at a dotted path; `None` if none does.
+#[derive(Debug)]
+pub struct WithdrawConfig {
+    pub path: String,
+    pub from: IpAddr,
+}
+
+impl Work for WithdrawConfig {
+    type Core = ConfigCore;
+    type Reply = Option<Result<Applied, Vec<ConfigIssue>>>;
+    const NAME: &'static str = "withdraw_config";
+    const ACCESS: Access = Access::Write;
+
+    fn party(&self) -> Party {
+        None
+    }
+
+    async fn run(self, core: Arc<ConfigCore>) -> Result<Self::Reply, DomainError> {
+        let _turn = core.turn.lock().await;
+        let Some(change) = core.editor().withdrawal(&self.path) else {
+            return Ok(None);
         };
-        let moved = !next.waits_as(&now);
-        let next = save(next, moved).await?;
-        // A change that turns auditing off is audited too; a change that can't be audited is undone.
-        let governed = core.published.borrow().governance.enabled || settings.governance.enabled;
-        if let Some((ws, audit)) = core.audit.as_ref().filter(|_| governed)
-            && let Err(error) = audit.call(Append(entry(*ws, self.from, &done))).await
-        {
-            save(now, moved).await?;
-            return Err(error);
-        }
-        *core.editor() = next;
-        core.published.send_replace(Arc::new(settings));
-        tracing::info!(applied = ?done.applied, pending = ?done.pending_restart, "settings changed");
-        Ok(Ok(done))
+        core.change(&change, self.from).await.map(Some)
     }
 }
 
@@ -135,6 +164,33 @@ impl ConfigCore {
 
     fn editor(&self) -> std::sync::MutexGuard<'_, Editor> {
         self.editor.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes a change and publishes it. The caller holds `turn`.
+    async fn change(
+        &self,
+        change: &Value,
+        from: IpAddr,
+    ) -> Result<Result<Applied, Vec<ConfigIssue>>, DomainError> {
+        let now = self.editor().clone();
+        let (next, settings, done) = match now.planned(change) {
+            Ok(planned) => planned,
+            Err(issues) => return Ok(Err(issues)),
+        };
+        let moved = !next.waits_as(&now);
+        let next = save(next, moved).await?;
+        // A change that turns auditing off is audited too; a change that can't be audited is undone.
+        let governed = self.published.borrow().governance.enabled || settings.governance.enabled;
+        if let Some((ws, audit)) = self.audit.as_ref().filter(|_| governed)
+            && let Err(error) = audit.call(Append(entry(*ws, from, &done))).await
+        {
+            save(now, moved).await?;
+            return Err(error);
+        }
+        *self.editor() = next;
+        self.published.send_replace(Arc::new(settings));
+        tracing::info!(applied = ?done.applied, pending = ?done.pending_restart, "settings changed");
+        Ok(Ok(done))
     }
 }
 
@@ -271,8 +327,47 @@ mod tests {
             let issues = handle.call(change_to(change)).await.unwrap().unwrap_err();
             assert_eq!(issues[0].loc, ["body", "web", "max_k"]);
             assert!(!watching.has_changed().unwrap());
-            let fields = handle.call(ReadConfigMeta).await.unwrap();
+            let fields = handle.call(ReadConfigMeta).await.unwrap().restart_required_fields;
             assert!(fields.contains(&"llm.provider".to_owned()) && fields.is_sorted());
+        });
+    }
+
+    #[test]
+    fn what_waits_can_be_taken_back_even_a_secret() {
+        let dir = tempfile::tempdir().unwrap();
+        let withdraw = |path: &str| WithdrawConfig {
+            path: path.to_owned(),
+            from: IpAddr::V4(std::net::Ipv4Addr::LOCALHOST),
+        };
+        run(async {
+            let (handle, watching) = start(dir.path());
+            let change = json!({"llm.api_key": "k-e-y", "llm.model": "m", "llm.provider": "openai"});
+            handle.call(change_to(change)).await.unwrap().unwrap();
+            let issues = handle.call(withdraw("llm.model")).await.unwrap().unwrap();
+            assert_eq!(
+                issues.unwrap_err()[0].loc,
+                ["body", "llm", "model"],
+                "the provider needs it"
+            );
+            let done = handle
+                .call(withdraw("llm.api_key"))
+                .await
+                .unwrap()
+                .unwrap()
+                .unwrap();
+            assert_eq!(done.applied, ["llm.api_key"]);
+            for path in ["llm.api_key", "retrieval.default_k", "nope", ""] {
+                assert_eq!(handle.call(withdraw(path)).await.unwrap(), None, "{path}");
+            }
+            assert_eq!(watching.borrow().llm.model, "");
+        });
+        run(async {
+            let (handle, _watching) = start(dir.path());
+            let shown = handle.call(ReadConfig).await.unwrap();
+            assert_eq!(
+                (&shown["llm"]["api_key"], &shown["llm"]["model"]),
+                (&json!(""), &json!("m"))
+            );
         });
     }
 

@@ -40,9 +40,12 @@ macro_rules! files {
 /// The files of `web/` that pages load.
 static FILES: LazyLock<BTreeMap<&'static str, Document>> = LazyLock::new(|| {
     let files: &[(&'static str, &'static [u8])] = &files![
+        "console/api.js",
         "console/handover.js",
+        "console/header.js",
         "console/main.js",
         "console/provider.js",
+        "console/session.js",
         "icon.svg",
         "lib/client.js",
         "lib/dom.js",
@@ -53,10 +56,20 @@ static FILES: LazyLock<BTreeMap<&'static str, Document>> = LazyLock::new(|| {
         "local/api.js",
         "local/key.js",
         "local/main.js",
+        "style/audit.css",
         "style/base.css",
+        "style/config.css",
+        "style/console.css",
+        "style/node.css",
         "style/parts.css",
+        "views/audit.js",
+        "views/config-raw.js",
+        "views/config-setting.js",
+        "views/config.js",
+        "views/node.js",
         "views/overview.js",
         "views/search.js",
+        "views/signin.js",
     ];
     let documents = files.iter().map(|(name, bytes)| {
         let document = Document::new(Bytes::from_static(bytes), content_type(name));

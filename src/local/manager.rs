@@ -32,8 +32,9 @@ use super::host::Host;
 use crate::actors::audit_writer::{Append, ListEntries, VerifyChain};
 use crate::actors::extractor::Synthesize;
 use crate::actors::graph_store::memory::{
-    CountMemory, EntityFilter, FoundNote, IngestRelationship, ListEdges, ListEntities, ListNodes, NotesFound,
-    ReadNote, ReadRelationships, RecallNotes, Remember,
+    CountMemory, EntityFilter, EntityOrder, FoundNote, IngestRelationship, ListDomains, ListEdges,
+    ListEntities, ListNodes, NotesFound, ReadNode, ReadNote, ReadRelationships, RecallNotes, Remember,
+    ViewGraph,
 };
 use crate::actors::telemetry_tailer::TelemetryEntry;
 use crate::actors::write_semaphore::TakePermit;
@@ -45,7 +46,10 @@ use crate::domain::memory::entity::{EntityDraft, EntityKey, relationship_label};
 use crate::domain::memory::note::{NewNote, Remembered, cut};
 use crate::domain::memory::synthesis::{Answer, SynthesisFormat};
 use crate::domain::memory::tier::Tier;
-use crate::domain::memory::view::{EntityRelationship, EntityView, GraphEdge, GraphNode, MemoryCounts, Page};
+use crate::domain::memory::view::{
+    DomainCount, EntityRelationship, EntityView, GraphEdge, GraphNode, GraphView, MemoryCounts, NodeDetails,
+    Page,
+};
 use crate::llm::synthesis::Source;
 use crate::store::AuditFilter;
 
@@ -367,9 +371,35 @@ impl MemoryManager {
     pub async fn entities(
         &self,
         filter: EntityFilter,
+        order: EntityOrder,
         page: Page,
     ) -> Result<(Vec<EntityView>, usize), MemoryError> {
-        Ok(self.handles.graph.call(ListEntities { filter, page }).await?)
+        let message = ListEntities { filter, order, page };
+        Ok(self.handles.graph.call(message).await?)
+    }
+
+    /// A picture of a part of the graph.
+    ///
+    /// # Errors
+    /// `NotFound` when there is no node to start from.
+    pub async fn view(&self, wanted: ViewGraph) -> Result<GraphView, MemoryError> {
+        Ok(self.handles.graph.call(wanted).await?)
+    }
+
+    /// A node of the graph, with a page of its notes and a page of its neighbours.
+    ///
+    /// # Errors
+    /// `NotFound` when there is no such node.
+    pub async fn node(&self, id: String, page: Page) -> Result<NodeDetails, MemoryError> {
+        Ok(self.handles.graph.call(ReadNode { id, page }).await?)
+    }
+
+    /// The domains with most notes, at most 1000.
+    ///
+    /// # Errors
+    /// When the graph does not respond in time.
+    pub async fn domains(&self) -> Result<Vec<DomainCount>, MemoryError> {
+        Ok(self.handles.graph.call(ListDomains).await?)
     }
 
     /// Counts of what the memory holds.

@@ -7,13 +7,13 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::manager::{MemoryError, MemoryManager};
-use crate::actors::config_owner::{ChangeConfig, ReadConfig, ReadConfigMeta};
+use crate::actors::config_owner::{ChangeConfig, ReadConfig, ReadConfigFile, ReadConfigMeta, WithdrawConfig};
 use crate::actors::enricher::{QueueState, ReadQueue};
 use crate::actors::rate_limiter::{Counted, RateState, TakeRequest};
 use crate::actors::telemetry_tailer::{
     Followed, LogPage, Peer, ReadHistory, ReadLogs, ReadMetrics, Subscribe, Subscription, TelemetryMetrics,
 };
-use crate::config::local::{Applied, ConfigIssue, LocalSettings};
+use crate::config::local::{Applied, ConfigIssue, ConfigMeta, LocalSettings};
 
 /// Window of `web.rate_limit_per_minute`.
 const RATE_WINDOW: Duration = Duration::from_secs(60);
@@ -29,8 +29,13 @@ impl MemoryManager {
         Ok(self.handles.config.call(ReadConfig).await?)
     }
 
-    /// Dotted paths of the settings that take effect only after a restart.
-    pub(crate) async fn restart_required_fields(&self) -> Result<Vec<String>, MemoryError> {
+    /// The settings as the text of a configuration file: those in effect and those that wait, without secrets.
+    pub(crate) async fn config_file(&self) -> Result<String, MemoryError> {
+        Ok(self.handles.config.call(ReadConfigFile).await?)
+    }
+
+    /// What is known about the settings: types, bounds, explanations, what waits for a restart.
+    pub(crate) async fn config_meta(&self) -> Result<ConfigMeta, MemoryError> {
         Ok(self.handles.config.call(ReadConfigMeta).await?)
     }
 
@@ -41,6 +46,15 @@ impl MemoryManager {
         from: IpAddr,
     ) -> Result<Result<Applied, Vec<ConfigIssue>>, MemoryError> {
         Ok(self.handles.config.call(ChangeConfig { change, from }).await?)
+    }
+
+    /// Takes back the change that waits at a dotted path. `None` if none does; the inner error as in a change.
+    pub(crate) async fn withdraw_config(
+        &self,
+        path: String,
+        from: IpAddr,
+    ) -> Result<Option<Result<Applied, Vec<ConfigIssue>>>, MemoryError> {
+        Ok(self.handles.config.call(WithdrawConfig { path, from }).await?)
     }
 
     /// The queue of notes waiting for the language model.

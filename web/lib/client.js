@@ -1,5 +1,7 @@
 // Speaks to an API of this origin: JSON requests, downloads and event streams.
 
+import { duration } from "./format.js";
+
 /** An answer that is an error, or no answer at all (`status` 0). */
 export class ApiError extends Error {
   /**
@@ -25,8 +27,10 @@ export function isAbort(error) {
 
 export class Client {
   /**
-   * @param {{headers: () => Object<string, string>, unauthorized: (error: ApiError) => Promise<boolean>}} access
-   *   `headers` holds the credential. `unauthorized` is asked after a 401 and tells whether to send the request again.
+   * @param {{headers: () => Object<string, string>,
+   *   unauthorized: (error: ApiError, sent: Object<string, string>) => Promise<boolean>,
+   *   answered?: (response: Response) => void}} access `headers` holds the credential. `unauthorized` is asked after a
+   *   401, with the credential that was sent, and tells whether to send the request again. `answered` sees each answer.
    */
   constructor(access) {
     this.access = access;
@@ -58,15 +62,17 @@ export class Client {
    */
   async send(method, path, options = {}) {
     for (;;) {
-      const response = await this.#fetched(method, path, options);
+      const credential = this.access.headers();
+      const response = await this.#fetched(method, path, options, credential);
+      this.access.answered?.(response);
       if (response.ok) return response;
       const error = await errorOf(response);
-      if (response.status !== 401 || !(await this.access.unauthorized(error))) throw error;
+      if (response.status !== 401 || !(await this.access.unauthorized(error, credential))) throw error;
     }
   }
 
-  async #fetched(method, path, { query = {}, body, type, signal, headers = {} }) {
-    const sent = { accept: "application/json", ...headers, ...this.access.headers() };
+  async #fetched(method, path, { query = {}, body, type, signal, headers = {} }, credential) {
+    const sent = { accept: "application/json", ...headers, ...credential };
     if (body !== undefined) sent["content-type"] = type ?? "application/json";
     const content = body === undefined || type ? body : JSON.stringify(body);
     try {
@@ -164,6 +170,6 @@ async function errorOf(response) {
     return new ApiError(response.status, message || "The request is invalid.", { fields, retryAfter, body });
   }
   const text = detail ?? body?.error ?? `The service answered ${response.status}.`;
-  const wait = retryAfter > 0 && response.status === 429 ? ` Try again in ${retryAfter} s.` : "";
+  const wait = retryAfter > 0 && response.status === 429 ? ` Try again in ${duration(retryAfter)}.` : "";
   return new ApiError(response.status, `${text}${/[.!?]$/.test(text) || !wait ? "" : "."}${wait}`, { retryAfter, body });
 }

@@ -36,6 +36,11 @@ export function tlp(level) {
   return badge(`TLP:${name}`, `tlp-${name.toLowerCase().replace("+", "-")}`);
 }
 
+/** Names with their values. */
+export function facts(entries) {
+  return el("dl.facts", {}, entries.map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
+}
+
 /** A button. Its action may be asynchronous: meanwhile the button is disabled. */
 export function button(text, action, attributes = {}) {
   const made = el("button", { type: "button", ...attributes }, text);

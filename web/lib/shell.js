@@ -138,7 +138,7 @@ export class Shell {
 const loaded = new Map();
 
 /** Loads a style sheet once. */
-function styled(name) {
+export function styled(name) {
   if (!loaded.has(name)) {
     const href = new URL(`../style/${name}`, import.meta.url).href;
     const link = el("link", { rel: "stylesheet", href });

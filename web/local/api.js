@@ -31,6 +31,7 @@ export const api = {
   config: (options) => client.get("/api/config", options),
   configMeta: (options) => client.get("/api/config/meta", options),
   changeConfig: (changes, options) => client.json("PUT", "/api/config", { body: changes, ...options }),
+  withdrawConfig: (path, options) => client.json("DELETE", `/api/config/pending/${encodeURIComponent(path)}`, options),
   configText: async (options) => {
     const response = await client.send("GET", "/api/config", { headers: { accept: "application/toml" }, ...options });
     return response.text();

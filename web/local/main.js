@@ -2,11 +2,12 @@
 
 import { el, fill } from "../lib/dom.js";
 import { Shell } from "../lib/shell.js";
+import { config } from "../views/config.js";
 import { overview } from "../views/overview.js";
 import { search } from "../views/search.js";
 import { api } from "./api.js";
 
-const views = [overview(api), search(api)];
+const views = [overview(api), search(api), config(api)];
 const isConfig = location.pathname === "/config";
 const shell = new Shell({ views, home: isConfig ? "config" : "overview" });
 shell.start();

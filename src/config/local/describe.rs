@@ -1,5 +1,4 @@
-//! The settings as JSON Schemas, for the API's document. Types come from the defaults, and bounds from the rules
-//! themselves: each rule is asked by breaking it.
+//! The settings as JSON Schemas, for the API's document.
 
 use std::borrow::Cow;
 
@@ -8,8 +7,7 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Schema, Type};
 use utoipa::{Number, PartialSchema, ToSchema};
 
-use super::super::ConfigError;
-use super::LocalSettings;
+use super::rules::{self, Accepted, Kind};
 use super::tree::{self, HIDDEN};
 
 /// No control characters, as the editor demands.
@@ -48,7 +46,8 @@ impl ToSchema for ChangedSettings {
 impl PartialSchema for ChangedSettings {
     fn schema() -> RefOr<Schema> {
         let defaults = defaults();
-        let example = json!({"retrieval.default_k": 7, "governance": {"pii": {"enabled": true}}});
+        let example =
+            json!({"retrieval.default_k": 7, "governance": {"pii": {"enabled": true}}, "llm.model": "m"});
         let description = "Settings and their new values: nested, or with dotted names at any depth.";
         let section = changed(&defaults, &defaults, "");
         section.description(Some(description)).examples([example]).into()
@@ -79,7 +78,7 @@ fn shown(defaults: &Value, at: &Value, prefix: &str) -> ObjectBuilder {
         let schema = match value {
             Value::Object(_) => shown(defaults, value, &path),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
-                leaf(defaults, &path, value)
+                leaf(defaults, &path)
             }
         };
         all.property(key, schema).required(key)
@@ -93,7 +92,7 @@ fn changed(defaults: &Value, at: &Value, prefix: &str) -> ObjectBuilder {
         let schema = match tree::get(at, &relative) {
             Some(value @ Value::Object(_)) => changed(defaults, value, &path),
             Some(value) => {
-                let schema = leaf(defaults, &path, value);
+                let schema = leaf(defaults, &path);
                 if value.is_string() {
                     schema.pattern(Some(PRINTABLE))
                 } else {
@@ -117,45 +116,23 @@ fn below(at: &Value, prefix: &str) -> Vec<String> {
 }
 
 /// One setting.
-fn leaf(defaults: &Value, path: &str, value: &Value) -> ObjectBuilder {
+fn leaf(defaults: &Value, path: &str) -> ObjectBuilder {
+    let Accepted { kind, range, choices } = rules::accepted(defaults, path);
     let schema = ObjectBuilder::new();
-    let broken = |value: Value| broken(defaults, path, value);
-    match value {
-        Value::Bool(_) => schema.schema_type(Type::Boolean),
-        Value::Number(number) if number.is_f64() => {
-            let range = broken(json!(-1e300)).and_then(|error| error.range);
-            between(schema.schema_type(Type::Number), range)
-        }
-        Value::Number(_) => {
-            // The first answer is the range of the type; its ends are outside the rule's range, if there is one.
-            let of_type = broken(json!(-1)).and_then(|error| error.range);
-            let most = of_type.as_ref().map_or(Value::Null, |(_, most)| most.clone());
-            let of_rule = [json!(0), most].into_iter().find_map(|end| broken(end)?.range);
-            between(schema.schema_type(Type::Integer), of_rule.or(of_type))
-        }
-        Value::String(_) if tree::is_secret(path) => {
+    match kind {
+        Kind::Boolean => schema.schema_type(Type::Boolean),
+        Kind::Number => between(schema.schema_type(Type::Number), range),
+        Kind::Integer => between(schema.schema_type(Type::Integer), range),
+        Kind::Secret => {
             let description = format!("A secret, shown as `{HIDDEN}`.");
             schema.schema_type(Type::String).description(Some(description))
         }
-        Value::String(_) => {
-            let error = broken(json!("\u{1}"));
-            let names = error
-                .map(|error| quoted(error.parts().1))
-                .filter(|names| !names.is_empty());
+        Kind::Text => {
+            let names = (!choices.is_empty()).then_some(choices);
             schema.schema_type(Type::String).enum_values(names)
         }
-        Value::Array(_) => schema.schema_type(Type::Array),
-        Value::Null | Value::Object(_) => schema,
+        Kind::List => schema.schema_type(Type::Array),
     }
-}
-
-/// The rule that refuses a value, if one does.
-fn broken(defaults: &Value, path: &str, value: Value) -> Option<ConfigError> {
-    let mut probe = defaults.clone();
-    tree::set(&mut probe, path, value);
-    LocalSettings::of_tree(&probe)
-        .err()
-        .filter(|error| error.parts().0 == path)
 }
 
 fn between(schema: ObjectBuilder, range: Option<(Value, Value)>) -> ObjectBuilder {
@@ -170,11 +147,6 @@ fn number(value: &Value) -> Option<Number> {
     whole
         .map(Number::UInt)
         .or_else(|| value.as_f64().map(Number::Float))
-}
-
-/// The names that a rule allows.
-fn quoted(rule: &str) -> Vec<String> {
-    rule.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }
 
 #[cfg(test)]

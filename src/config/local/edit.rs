@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use super::super::ConfigError;
 use super::LocalSettings;
 use super::issue::ConfigIssue;
+use super::manual;
 use super::pending::{self, Waiting};
 use super::tree::{self, HIDDEN};
 
@@ -82,6 +83,27 @@ impl Editor {
         let mut paths = tree::leaves(&self.defaults);
         paths.retain(|path| needs_restart(path));
         paths
+    }
+
+    /// The settings as the file of a next start: those in effect and those that wait, without secrets.
+    pub fn text(&self) -> String {
+        manual::filled(&self.later(), &self.defaults)
+    }
+
+    /// The change that takes back what waits at a dotted path, if anything does.
+    pub fn withdrawal(&self, path: &str) -> Option<Value> {
+        self.pending.get(path)?;
+        let running = tree::get(&self.running, path)?;
+        Some(json!({ path: running }))
+    }
+
+    /// The settings after the next start, as far as this process decides them.
+    pub(super) fn later(&self) -> Value {
+        let mut later = self.running.clone();
+        self.pending
+            .iter()
+            .for_each(|(path, value)| tree::set(&mut later, path, value.clone()));
+        later
     }
 
     /// The editor after a change, the effective settings, and the outcome. Nothing is changed or written yet.
@@ -199,10 +221,7 @@ impl Editor {
         next: &Self,
         wanted: &BTreeMap<String, Value>,
     ) -> Result<LocalSettings, Vec<ConfigIssue>> {
-        let mut later = next.running.clone();
-        next.pending
-            .iter()
-            .for_each(|(path, value)| tree::set(&mut later, path, value.clone()));
+        let mut later = next.later();
         let (mut issues, mut blamed) = (Vec::new(), BTreeSet::new());
         while let Err(error) = self.startable(&later) {
             let (path, _) = error.parts();
@@ -263,7 +282,7 @@ fn bounded(error: ConfigError, tree: &Value) -> ConfigError {
     }
 }
 
-fn needs_restart(path: &str) -> bool {
+pub(super) fn needs_restart(path: &str) -> bool {
     RESTART
         .iter()
         .any(|rule| path == *rule || (rule.ends_with('.') && path.starts_with(rule)))

@@ -8,8 +8,11 @@ mod describe;
 mod edit;
 mod environment;
 mod issue;
+mod manual;
+mod meta;
 mod pending;
 mod probe;
+mod rules;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -27,7 +30,10 @@ use serde_json::{Value, json};
 pub use self::describe::{ChangedSettings, ShownSettings};
 pub use self::edit::{Applied, Editor};
 pub use self::issue::ConfigIssue;
+pub use self::manual::SectionMeta;
+pub use self::meta::{ConfigMeta, FieldMeta};
 use self::pending::Waiting;
+pub use self::rules::Kind;
 pub use self::validate::EVERYWHERE;
 use super::{
     ActorSettings, ConfigError, EmbeddingSettings, KeeperSettings, LlmSettings, LogSettings, SearchSettings,

@@ -11,6 +11,7 @@ mod openapi;
 mod pages;
 mod streams;
 mod system;
+mod toml;
 mod validate;
 
 use std::sync::Arc;

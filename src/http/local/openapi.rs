@@ -14,7 +14,7 @@ use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder
 use utoipa::{Modify, OpenApi, ToSchema};
 
 use super::error::{BAD_BODY, ErrorBody, InvalidBody, KEY_REQUIRED, LocalError, RATE_LIMITED, SET_A_KEY};
-use super::graph::{EdgesQuery, EntitiesQuery, NodesQuery};
+use super::graph::{EdgesQuery, EntitiesQuery, NodeQuery, NodesQuery, ViewQuery};
 use super::guard::FOREIGN_PAGE;
 use super::memory::{IngestBody, RecallBody, RememberBody, SynthesizeBody};
 use super::system::{HistoryQuery, LogsQuery};
@@ -67,7 +67,7 @@ pub(super) fn configure(cfg: &mut web::ServiceConfig) {
     components(schemas(ErrorBody, InvalidBody)),
     tags(
         (name = "Memory", description = "Remember, recall, ingest, synthesize."),
-        (name = "Graph", description = "Nodes, edges, entities."),
+        (name = "Graph", description = "Nodes, edges, entities, domains."),
         (name = "System", description = "State, counts, telemetry, log."),
         (name = "Streams", description = "Server-sent events."),
         (name = "Settings", description = "Settings."),
@@ -201,10 +201,12 @@ fn bodies(settings: &LocalSettings) -> [(&'static str, Described); 4] {
 }
 
 /// What the reader of each query string takes.
-fn queries() -> [(&'static str, Described); 5] {
+fn queries() -> [(&'static str, Described); 7] {
     [
         ("/api/graph/nodes", Fields::describe(NodesQuery::read)),
         ("/api/graph/edges", Fields::describe(EdgesQuery::read)),
+        ("/api/graph/view", Fields::describe(ViewQuery::read)),
+        ("/api/graph/node", Fields::describe(NodeQuery::read)),
         ("/api/entities", Fields::describe(EntitiesQuery::read)),
         ("/api/history", Fields::describe(HistoryQuery::read)),
         ("/api/logs", Fields::describe(LogsQuery::read)),

@@ -1,5 +1,7 @@
 //! Validates request fields. Every violation is reported, in the words that clients of the API expect.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -227,6 +229,33 @@ impl<'a> Fields<'a> {
         usize::try_from(number).unwrap_or(default)
     }
 
+    /// One of a list of words, with a default.
+    pub(super) fn choice_or<T: Copy + fmt::Display>(&mut self, name: &str, choices: &[T], default: T) -> T {
+        let words: Vec<String> = choices.iter().map(T::to_string).collect();
+        self.note(
+            name,
+            || json!({"type": "string", "enum": words, "default": default.to_string()}),
+        );
+        let Some(value) = self.get(name) else {
+            return default;
+        };
+        let given = value.scalar();
+        let place = words.iter().position(|word| given == word.as_str());
+        if let Some(choice) = place.and_then(|place| choices.get(place)) {
+            return *choice;
+        }
+        let expected = listed(&words);
+        let msg = format!("Input should be {expected}");
+        self.broken(
+            name,
+            "literal_error",
+            msg,
+            value,
+            Some(json!({"expected": expected})),
+        );
+        default
+    }
+
     /// A boolean with a default.
     pub(super) fn flag_or(&mut self, name: &str, default: bool) -> bool {
         self.note(name, || json!({"type": "boolean", "default": default}));
@@ -310,6 +339,15 @@ fn text_schema(min: usize, max: usize) -> Value {
 fn with(mut schema: Value, keyword: &str, value: Value) -> Value {
     schema[keyword] = value;
     schema
+}
+
+/// Quoted words in a sentence: `'a', 'b' or 'c'`.
+fn listed(words: &[String]) -> String {
+    let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
+    match quoted.split_last() {
+        Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
+        Some(_) | None => quoted.concat(),
+    }
 }
 
 fn plural(count: usize) -> &'static str {
@@ -422,6 +460,7 @@ mod tests {
             fields.optional_text("c", 7);
             fields.number_or("d", 2, 1, 9);
             fields.optional_flag_or("e", true);
+            fields.choice_or("h", &["x", "y", "z"], "y");
             let read = |fields: &mut Fields<'_>| fields.apart(|fields| fields.text("g", 2, 4));
             fields.list("f", 1, 6, read);
         });
@@ -434,6 +473,7 @@ mod tests {
             "d": {"type": "integer", "minimum": 1, "maximum": 9, "default": 2},
             "e": {"type": ["boolean", "null"], "default": true},
             "f": {"type": "array", "minItems": 1, "maxItems": 6, "items": item},
+            "h": {"type": "string", "enum": ["x", "y", "z"], "default": "y"},
         });
         assert_eq!(Value::Object(described.properties), expected);
     }

@@ -22,7 +22,10 @@ fn every_api_route_asks_for_the_key_and_the_root_page_does_not() {
             (Method::GET, "/api/notes/x"),
             (Method::GET, "/api/graph/nodes"),
             (Method::GET, "/api/graph/edges"),
+            (Method::GET, "/api/graph/view"),
+            (Method::GET, "/api/graph/node?id=actor:apt28"),
             (Method::GET, "/api/entities"),
+            (Method::GET, "/api/domains"),
             (Method::GET, "/api/health"),
             (Method::GET, "/api/stats"),
             (Method::GET, "/api/storage"),
@@ -36,6 +39,7 @@ fn every_api_route_asks_for_the_key_and_the_root_page_does_not() {
             (Method::GET, "/api/config"),
             (Method::PUT, "/api/config"),
             (Method::GET, "/api/config/meta"),
+            (Method::DELETE, "/api/config/pending/llm.model"),
             (Method::POST, "/api/sync"),
             (Method::GET, "/api/openapi.json"),
             (Method::GET, "/api/docs"),
@@ -238,7 +242,14 @@ fn what_does_not_exist_is_guarded_and_methods_are_told() {
             assert_eq!(answer.status(), 405, "{method} {path}");
             assert_eq!(answer.headers()["allow"], allowed, "{method} {path}");
         }
-        for path in ["/", "/api/health", "/api/graph/nodes", "/config"] {
+        for path in [
+            "/",
+            "/api/health",
+            "/api/graph/nodes",
+            "/api/graph/view",
+            "/api/domains",
+            "/config",
+        ] {
             let answer = keyed.request(Method::HEAD, path).send().await.unwrap();
             assert_eq!(answer.status(), 200, "{path}");
             assert_eq!(answer.text().await.unwrap(), "", "{path}");

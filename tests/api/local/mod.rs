@@ -6,6 +6,7 @@ mod config;
 pub mod durability;
 mod edition;
 mod enricher;
+mod explore;
 mod guard;
 mod ingest;
 mod logs;

@@ -10,6 +10,7 @@ use uuid::Uuid;
 
 use crate::domain::memory::entity::EntityKey;
 use crate::domain::memory::note::Note;
+use crate::domain::memory::tier::Tier;
 use crate::search::canonical_key;
 use crate::store::{NoteHead, StoredEntity, StoredRelation};
 
@@ -23,6 +24,32 @@ pub(super) struct EntityState {
     /// The notes that mention it, oldest first, superseded ones included.
     pub(super) notes: Vec<Uuid>,
     pub(super) relations: Vec<Slot>,
+    /// Number of active notes that mention it, by tier, best tier first.
+    active: [usize; Tier::ALL.len()],
+}
+
+impl EntityState {
+    /// Number of notes that mention it, superseded ones excluded.
+    pub(super) fn note_count(&self) -> usize {
+        self.active.iter().sum()
+    }
+
+    /// The best tier of those notes.
+    pub(super) fn tier(&self) -> Option<Tier> {
+        let mut tiers = Tier::ALL.iter().zip(self.active);
+        tiers.find(|(_, notes)| *notes > 0).map(|(tier, _)| *tier)
+    }
+
+    /// Number of edges that start or end here.
+    pub(super) fn degree(&self) -> usize {
+        self.notes.len() + self.relations.len()
+    }
+
+    fn active_of(&mut self, tier: &str) -> Option<&mut usize> {
+        let tier = tier.parse().unwrap_or(Tier::C);
+        let mut counts = Tier::ALL.iter().zip(&mut self.active);
+        counts.find(|(known, _)| **known == tier).map(|(_, count)| count)
+    }
 }
 
 /// The graph; see the module documentation.
@@ -40,6 +67,8 @@ pub(super) struct MemoryGraph {
     pub(super) digests: HashMap<String, Uuid>,
     /// Older active notes with the same digest, where a text is kept more than once.
     pub(super) doubles: HashMap<String, Vec<Uuid>>,
+    /// The notes that each note superseded.
+    pub(super) superseded: HashMap<Uuid, Vec<Uuid>>,
     /// Number of notes in each domain.
     pub(super) domains: HashMap<String, usize>,
     pub(super) relations: Vec<StoredRelation>,
@@ -98,6 +127,7 @@ impl MemoryGraph {
             stored: entity,
             notes: Vec::new(),
             relations: Vec::new(),
+            active: Default::default(),
         });
     }
 
@@ -106,8 +136,9 @@ impl MemoryGraph {
             return;
         }
         let (note, mentions) = (head.id, head.mentions.clone());
-        if head.superseded_by.is_some() {
+        if let Some(by) = head.superseded_by {
             self.note_edges += 1;
+            self.superseded.entry(by).or_default().push(note);
         } else if let Some(older) = self.digests.insert(head.digest.clone(), note) {
             self.doubles.entry(head.digest.clone()).or_default().push(older);
         }
@@ -123,6 +154,21 @@ impl MemoryGraph {
             let slot = self.entity_at.get(mention).copied();
             if let Some(entity) = slot.and_then(|slot| self.entities.get_mut(slot)) {
                 put_by_age(&self.notes, &mut entity.notes, note);
+            }
+        }
+        let head = self.notes.get(&note).filter(|head| head.superseded_by.is_none());
+        if let Some(tier) = head.map(|head| head.tier.clone()) {
+            self.recount(mentions, &tier, |count| count + 1);
+        }
+    }
+
+    /// Changes the number of active notes of a tier of each of these entities.
+    fn recount(&mut self, mentioned: &[Uuid], tier: &str, change: impl Fn(usize) -> usize) {
+        for id in mentioned {
+            let slot = self.entity_at.get(id).copied();
+            let entity = slot.and_then(|slot| self.entities.get_mut(slot));
+            if let Some(count) = entity.and_then(|entity| entity.active_of(tier)) {
+                *count = change(*count);
             }
         }
     }
@@ -143,9 +189,15 @@ impl MemoryGraph {
 
     /// Updates the trust of a note that was repeated.
     pub(super) fn repeat(&mut self, note: &Note) {
-        if let Some(head) = self.notes.get_mut(&note.id) {
-            head.tier.clone_from(&note.tier);
-            head.confidence = note.confidence;
+        let Some(head) = self.notes.get_mut(&note.id) else {
+            return;
+        };
+        let before = std::mem::replace(&mut head.tier, note.tier.clone());
+        head.confidence = note.confidence;
+        if head.superseded_by.is_none() {
+            let mentions = head.mentions.clone();
+            self.recount(&mentions, &before, |count| count.saturating_sub(1));
+            self.recount(&mentions, &note.tier, |count| count + 1);
         }
     }
 
@@ -177,18 +229,33 @@ impl MemoryGraph {
         let Some(head) = self.notes.get_mut(&old) else {
             return;
         };
-        if head.superseded_by.replace(by).is_none() {
-            self.note_edges += 1;
+        let before = head.superseded_by.replace(by);
+        let (digest, tier, mentions) = (head.digest.clone(), head.tier.clone(), head.mentions.clone());
+        self.forget_digest(digest, old);
+        if before == Some(by) {
+            return;
         }
-        let doubles = self.doubles.get_mut(&head.digest);
-        if self.digests.get(&head.digest) != Some(&old) {
+        self.superseded.entry(by).or_default().push(old);
+        match before.map(|other| self.superseded.get_mut(&other)) {
+            None => {
+                self.note_edges += 1;
+                self.recount(&mentions, &tier, |count| count.saturating_sub(1));
+            }
+            Some(others) => others.into_iter().for_each(|notes| notes.retain(|id| *id != old)),
+        }
+    }
+
+    /// A superseded note is no longer found by its digest; an older one with the same text may be.
+    fn forget_digest(&mut self, digest: String, note: Uuid) {
+        let doubles = self.doubles.get_mut(&digest);
+        if self.digests.get(&digest) != Some(&note) {
             doubles
                 .into_iter()
-                .for_each(|doubles| doubles.retain(|id| *id != old));
+                .for_each(|doubles| doubles.retain(|id| *id != note));
         } else if let Some(older) = doubles.and_then(Vec::pop) {
-            self.digests.insert(head.digest.clone(), older);
+            self.digests.insert(digest, older);
         } else {
-            self.digests.remove(&head.digest);
+            self.digests.remove(&digest);
         }
     }
 
@@ -287,11 +354,6 @@ impl MemoryGraph {
     pub(super) fn entity(&self, id: &Uuid) -> Option<&EntityState> {
         self.entities.get(*self.entity_at.get(id)?)
     }
-
-    pub(super) fn active_notes<'a>(&'a self, entity: &'a EntityState) -> impl Iterator<Item = &'a NoteHead> {
-        let heads = entity.notes.iter().filter_map(|id| self.notes.get(id));
-        heads.filter(|head| head.superseded_by.is_none())
-    }
 }
 
 /// Inserts a note into a list sorted oldest first; nearly always at its end.
@@ -303,4 +365,4 @@ fn put_by_age(notes: &HashMap<Uuid, NoteHead>, list: &mut Vec<Uuid>, note: Uuid)
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

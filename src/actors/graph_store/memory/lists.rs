@@ -1,16 +1,18 @@
 //! Lists and counts over the graph in memory.
 
+use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
 
 use uuid::Uuid;
 
 use super::graph::{EntityFilter, EntityState, MemoryGraph};
+use super::node::Node;
 use crate::domain::memory::entity::{EntityKey, canonical_type, known_types};
 use crate::domain::memory::view::{
-    EntityRelationship, EntityView, GraphEdge, GraphNode, MENTIONS, MemoryCounts, NOTE_TYPE, Page,
-    SUPERSEDES, TypeCount,
+    DomainCount, EntityRelationship, EntitySort, EntityView, GraphEdge, GraphNode, MENTIONS, MemoryCounts,
+    Page, SUPERSEDES, SortDirection, TypeCount,
 };
-use crate::store::NoteHead;
+use crate::store::{NoteHead, StoredRelation};
 
 /// The lists of the API.
 impl MemoryGraph {
@@ -22,81 +24,34 @@ impl MemoryGraph {
             node_type: draft.key.entity_type.clone(),
             aliases: draft.aliases.clone(),
             confidence: draft.confidence,
-            connected_count: entity.notes.len() + entity.relations.len(),
+            connected_count: entity.degree(),
             entity_type: draft.key.entity_type.clone(),
             entity_value: draft.key.value.clone(),
-            note_count: self.active_notes(entity).count(),
-            tier: self.active_notes(entity).map(|head| &head.tier).min().cloned(),
-        }
-    }
-
-    fn entity_node(&self, entity: &EntityState) -> GraphNode {
-        let draft = &entity.stored.draft;
-        GraphNode {
-            id: draft.key.to_string(),
-            label: draft.name.clone(),
-            node_type: draft.key.entity_type.clone(),
-            tier: self.active_notes(entity).map(|head| &head.tier).min().cloned(),
-            aliases: draft.aliases.clone(),
-            confidence: draft.confidence,
-            created_at: entity.stored.created_at,
-        }
-    }
-
-    fn note_node(head: &NoteHead) -> GraphNode {
-        GraphNode {
-            id: head.id.to_string(),
-            label: head.label.clone(),
-            node_type: NOTE_TYPE.into(),
-            tier: Some(head.tier.clone()),
-            aliases: Vec::new(),
-            confidence: head.confidence,
-            created_at: head.created_at,
+            note_count: entity.note_count(),
+            tier: entity.tier().map(|tier| tier.as_str().to_owned()),
         }
     }
 
     /// Entities, then notes, each oldest first.
     pub(super) fn nodes(&self, page: Page, node_type: Option<&str>, part: Option<&str>) -> Vec<GraphNode> {
-        let part = part.map(str::to_lowercase);
         let node_type = node_type.map(canonical_type);
-        let node_type = node_type.as_deref();
-        let entities = self.entities.iter().filter(|entity| {
-            node_type.is_none_or(|wanted| entity.stored.draft.key.entity_type == wanted)
-                && contains(entity, part.as_deref())
-        });
-        let wants_notes = node_type.is_none_or(|wanted| wanted == NOTE_TYPE);
-        let notes = self
-            .order
-            .iter()
-            .filter(|_| wants_notes)
-            .filter_map(|id| self.notes.get(id));
-        let notes = notes.filter(|head| {
-            part.as_deref()
-                .is_none_or(|part| head.label.to_lowercase().contains(part))
-        });
-        entities
-            .map(Listed::Entity)
-            .chain(notes.map(Listed::Note))
+        let kinds: Vec<String> = node_type.into_iter().collect();
+        let part = part.map(str::to_lowercase);
+        let nodes = self.all_nodes();
+        nodes
+            .filter(|node| node.fits(&kinds, part.as_deref()))
             .skip(page.offset)
             .take(page.limit)
-            .map(|listed| match listed {
-                Listed::Entity(entity) => self.entity_node(entity),
-                Listed::Note(head) => Self::note_node(head),
-            })
+            .map(|node| self.shown(node))
             .collect()
     }
 
     /// Relationships between entities, then each note's mentions and the note it superseded.
     pub(super) fn edges(&self, page: Page) -> Vec<GraphEdge> {
-        let relations = self.relations.iter().filter_map(|relation| {
-            Some(GraphEdge {
-                id: relation.id,
-                source: self.entity(&relation.source)?.stored.draft.key.to_string(),
-                target: self.entity(&relation.target)?.stored.draft.key.to_string(),
-                relationship: relation.relationship.clone(),
-                created_at: relation.created_at,
-            })
-        });
+        let relations = self
+            .relations
+            .iter()
+            .filter_map(|relation| self.relation_edge(relation));
         let of_note = |head: &NoteHead| {
             let mentions = head.mentions.iter().map(|id| (*id, MENTIONS));
             let superseding = head.superseded_by.iter().map(|id| (*id, SUPERSEDES));
@@ -112,7 +67,17 @@ impl MemoryGraph {
         edges
     }
 
-    fn note_edge(&self, head: &NoteHead, other: Uuid, kind: &str) -> Option<GraphEdge> {
+    pub(super) fn relation_edge(&self, relation: &StoredRelation) -> Option<GraphEdge> {
+        Some(GraphEdge {
+            id: relation.id,
+            source: self.entity(&relation.source)?.stored.draft.key.to_string(),
+            target: self.entity(&relation.target)?.stored.draft.key.to_string(),
+            relationship: relation.relationship.clone(),
+            created_at: relation.created_at,
+        })
+    }
+
+    pub(super) fn note_edge(&self, head: &NoteHead, other: Uuid, kind: &str) -> Option<GraphEdge> {
         let (source, target, created_at) = if kind == SUPERSEDES {
             let newer = self.notes.get(&other)?;
             (newer.id.to_string(), head.id.to_string(), newer.created_at)
@@ -125,7 +90,7 @@ impl MemoryGraph {
             )
         };
         Some(GraphEdge {
-            id: Uuid::new_v5(&head.id, format!("{kind}\0{other}").as_bytes()),
+            id: note_edge_id(head.id, other, kind),
             source,
             target,
             relationship: kind.to_owned(),
@@ -133,25 +98,28 @@ impl MemoryGraph {
         })
     }
 
-    /// A page of the entities that match the filter, ordered by type and value, and the total number of matches.
-    pub(super) fn list_entities(&self, filter: &EntityFilter, page: Page) -> (Vec<EntityView>, usize) {
+    /// A page of the entities that match the filter, and the total number of matches.
+    pub(super) fn list_entities(
+        &self,
+        filter: &EntityFilter,
+        order: EntityOrder,
+        page: Page,
+    ) -> (Vec<EntityView>, usize) {
         let part = filter.part.as_deref().map(str::to_lowercase);
         let wanted = filter.entity_type.as_deref().map(canonical_type);
-        let fits = |entity: &&EntityState| {
-            let kind = &entity.stored.draft.key.entity_type;
-            wanted.as_ref().is_none_or(|wanted| kind == wanted)
-                && contains(entity, part.as_deref())
-                && filter
-                    .tier
-                    .as_ref()
-                    .is_none_or(|tier| self.active_notes(entity).map(|head| &head.tier).min() == Some(tier))
+        let kinds: Vec<String> = wanted.into_iter().collect();
+        let of_tier = |entity: &EntityState| {
+            filter
+                .tier
+                .as_ref()
+                .is_none_or(|wanted| entity.tier().is_some_and(|tier| tier.as_str() == wanted))
         };
-        let fitting: Vec<&EntityState> = self
-            .by_key
-            .values()
+        let slots = self.by_key.values();
+        let mut fitting: Vec<&EntityState> = slots
             .filter_map(|slot| self.entities.get(*slot))
-            .filter(fits)
+            .filter(|entity| of_tier(entity) && Node::Entity(entity).fits(&kinds, part.as_deref()))
             .collect();
+        order.sort(&mut fitting);
         let shown = fitting.iter().skip(page.offset).take(page.limit);
         (
             shown.map(|entity| self.entity_view(entity)).collect(),
@@ -164,26 +132,24 @@ impl MemoryGraph {
         let Some(entity) = self.by_key.get(key).and_then(|slot| self.entities.get(*slot)) else {
             return Vec::new();
         };
-        let relations = entity
-            .relations
-            .iter()
-            .filter_map(|slot| self.relations.get(*slot));
-        relations
+        self.relations_of(entity)
             .filter_map(|relation| {
-                let outgoing = relation.source == entity.stored.id;
-                let other = if outgoing {
-                    relation.target
-                } else {
-                    relation.source
-                };
                 Some(EntityRelationship {
                     relationship: relation.relationship.clone(),
-                    outgoing,
+                    outgoing: relation.source == entity.stored.id,
                     properties: relation.properties.clone().unwrap_or_default(),
-                    node: self.entity_view(self.entity(&other)?),
+                    node: self.entity_view(self.other_end(entity, relation)?),
                 })
             })
             .collect()
+    }
+
+    /// Number of nodes and of edges.
+    pub(super) fn size(&self) -> (usize, usize) {
+        (
+            self.entities.len() + self.notes.len(),
+            self.relations.len() + self.note_edges,
+        )
     }
 
     pub(super) fn counts(&self) -> MemoryCounts {
@@ -197,26 +163,92 @@ impl MemoryGraph {
             count.unique_entities += 1;
             count.total_mappings += entity.notes.len();
         }
+        let (graph_nodes, graph_edges) = self.size();
         MemoryCounts {
             notes: self.notes.len(),
             notes_created: 0,
             entities: self.entities.len(),
-            graph_nodes: self.entities.len() + self.notes.len(),
-            graph_edges: self.relations.len() + self.note_edges,
+            graph_nodes,
+            graph_edges,
             is_writable: true,
             by_type,
         }
     }
+
+    /// The domains with most notes, at most `limit`.
+    pub(super) fn list_domains(&self, limit: usize) -> Vec<DomainCount> {
+        let mut domains: Vec<(&String, usize)> =
+            self.domains.iter().map(|(name, notes)| (name, *notes)).collect();
+        keep_first(&mut domains, limit, |a, b| {
+            b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0))
+        });
+        let count = |(name, notes): (&String, usize)| DomainCount {
+            name: name.clone(),
+            notes,
+        };
+        domains.into_iter().map(count).collect()
+    }
 }
 
-enum Listed<'a> {
-    Entity(&'a EntityState),
-    Note(&'a NoteHead),
+/// The id of an edge from a note to what it mentions, or to the note that superseded it.
+pub(super) fn note_edge_id(note: Uuid, other: Uuid, kind: &str) -> Uuid {
+    Uuid::new_v5(&note, format!("{kind}\0{other}").as_bytes())
 }
 
-fn contains(entity: &EntityState, part: Option<&str>) -> bool {
-    let Some(part) = part else { return true };
-    let draft = &entity.stored.draft;
-    let mut names = [&draft.key.value, &draft.name].into_iter().chain(&draft.aliases);
-    names.any(|name| name.to_lowercase().contains(part))
+/// Keeps the first `limit` items of an order, sorted; whether there were more. Takes linear time plus that of sorting
+/// what is kept.
+pub(super) fn keep_first<T>(
+    items: &mut Vec<T>,
+    limit: usize,
+    mut order: impl FnMut(&T, &T) -> Ordering,
+) -> bool {
+    let more = items.len() > limit;
+    if more {
+        items.select_nth_unstable_by(limit, &mut order);
+        items.truncate(limit);
+    }
+    items.sort_unstable_by(order);
+    more
 }
+
+/// How a list of entities is ordered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EntityOrder {
+    pub by: EntitySort,
+    pub direction: SortDirection,
+}
+
+/// By type, then value.
+impl Default for EntityOrder {
+    fn default() -> Self {
+        Self {
+            by: EntitySort::Type,
+            direction: SortDirection::Ascending,
+        }
+    }
+}
+
+impl EntityOrder {
+    /// Sorts entities that are in the order of their keys; equal ones stay in that order.
+    fn sort(self, entities: &mut [&EntityState]) {
+        // Entities without a note come after those of the last tier.
+        let key = |entity: &&EntityState| match self.by {
+            EntitySort::Name => (entity.stored.draft.name.to_lowercase(), 0),
+            EntitySort::Type => (entity.stored.draft.key.entity_type.clone(), 0),
+            EntitySort::Notes => (String::new(), entity.note_count()),
+            EntitySort::Connections => (String::new(), entity.degree()),
+            EntitySort::Tier => (
+                String::new(),
+                entity.tier().map_or(usize::MAX, |tier| tier as usize),
+            ),
+        };
+        match (self.by, self.direction) {
+            (EntitySort::Type, SortDirection::Ascending) => {}
+            (_, SortDirection::Ascending) => entities.sort_by_cached_key(key),
+            (_, SortDirection::Descending) => entities.sort_by_cached_key(|entity| Reverse(key(entity))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -5,8 +5,10 @@
 
 pub mod enrich;
 mod evolution;
+mod explore;
 mod graph;
 mod lists;
+mod node;
 mod prepare;
 mod recall;
 pub(super) mod state;
@@ -23,7 +25,9 @@ use serde_json::{Map, Value};
 use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
 
+pub use self::explore::{ListDomains, ReadNode, ViewGraph};
 pub use self::graph::EntityFilter;
+pub use self::lists::EntityOrder;
 pub use self::state::{EnrichmentQueue, Memory};
 pub use self::tuning::{PiiAction, Tuning, TuningSource};
 use super::Holds;
@@ -162,6 +166,7 @@ impl Work for ListEdges {
 #[derive(Debug)]
 pub struct ListEntities {
     pub filter: EntityFilter,
+    pub order: EntityOrder,
     pub page: Page,
 }
 
@@ -277,8 +282,9 @@ impl GraphCore {
     }
 
     async fn list_entities(&self, message: ListEntities) -> Result<(Vec<EntityView>, usize), DomainError> {
-        let memory = self.memory().await?;
-        Ok(memory.graph().list_entities(&message.filter, message.page))
+        let ListEntities { filter, order, page } = message;
+        self.look(move |graph| graph.list_entities(&filter, order, page))
+            .await
     }
 
     async fn count_memory(&self, _: CountMemory) -> Result<MemoryCounts, DomainError> {

@@ -1,19 +1,20 @@
 use chrono::{TimeZone, Utc};
 
 use super::*;
-use crate::domain::memory::entity::EntityDraft;
+use crate::actors::graph_store::memory::EntityOrder;
+use crate::domain::memory::entity::{EntityDraft, EntityKey};
 use crate::domain::memory::view::{Page, SUPERSEDES, TypeCount};
 
-const ALL: Page = Page {
+pub(in crate::actors::graph_store::memory) const ALL: Page = Page {
     offset: 0,
     limit: 100,
 };
 
-fn id(number: u128) -> Uuid {
+pub(in crate::actors::graph_store::memory) fn id(number: u128) -> Uuid {
     Uuid::from_u128(number)
 }
 
-fn entity(number: u128, kind: &str, name: &str) -> StoredEntity {
+pub(in crate::actors::graph_store::memory) fn entity(number: u128, kind: &str, name: &str) -> StoredEntity {
     StoredEntity {
         id: id(number),
         draft: EntityDraft::named(kind, name, 0.9).unwrap(),
@@ -21,7 +22,7 @@ fn entity(number: u128, kind: &str, name: &str) -> StoredEntity {
     }
 }
 
-fn note(number: u128, mentions: &[u128]) -> NoteHead {
+pub(in crate::actors::graph_store::memory) fn note(number: u128, mentions: &[u128]) -> NoteHead {
     NoteHead {
         id: id(number),
         label: format!("Note {number}"),
@@ -35,7 +36,11 @@ fn note(number: u128, mentions: &[u128]) -> NoteHead {
     }
 }
 
-fn relation(number: u128, source: u128, target: u128) -> StoredRelation {
+pub(in crate::actors::graph_store::memory) fn relation(
+    number: u128,
+    source: u128,
+    target: u128,
+) -> StoredRelation {
     StoredRelation {
         id: id(number),
         source: id(source),
@@ -49,7 +54,7 @@ fn relation(number: u128, source: u128, target: u128) -> StoredRelation {
     }
 }
 
-fn graph() -> MemoryGraph {
+pub(in crate::actors::graph_store::memory) fn graph() -> MemoryGraph {
     let entities = vec![
         entity(1, "actor", "APT28"),
         entity(2, "tool", "Mimikatz"),
@@ -92,7 +97,7 @@ fn filters_fit_values_names_and_aliases() {
             tier: tier.map(str::to_owned),
             part: part.map(str::to_owned),
         };
-        let (found, total) = graph.list_entities(&filter, ALL);
+        let (found, total) = graph.list_entities(&filter, EntityOrder::default(), ALL);
         assert_eq!(found.len(), total);
         found.into_iter().map(|entity| entity.id).collect::<Vec<_>>()
     };
@@ -193,4 +198,114 @@ fn domains_are_told_apart_only_where_there_are_several() {
     other.domain = "other".into();
     graph.add_note(other);
     assert!(!graph.is_all_of("cti") && !graph.is_all_of("other"));
+}
+
+/// Pseudo-random numbers (Knuth's MMIX generator), the same in every run.
+pub(in crate::actors::graph_store::memory) fn numbers() -> impl FnMut(u64) -> u64 {
+    let mut state = 42u64;
+    move |below| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    }
+}
+
+/// Writes something to a graph with the entities 1 to 6.
+fn write_something(graph: &mut MemoryGraph, step: u128, random: &mut impl FnMut(u64) -> u64) {
+    let known = graph.order.len() as u64;
+    let tier = ["a", "b", "c"][random(3) as usize];
+    let (source, target) = (1 + random(6), 1 + random(6));
+    let mut any = || graph.order.get(random(known.max(1)) as usize).copied();
+    match (step % 6, any(), any()) {
+        (0 | 1, older, _) => {
+            let mentions: Vec<u128> = (1..=6).filter(|_| random(3) == 0).collect();
+            let mut head = note(100 + step, &mentions);
+            head.tier = tier.into();
+            head.superseded_by = older.filter(|_| random(5) == 0);
+            graph.add_note(head);
+        }
+        (2, ..) => {
+            let number = u128::from(source * 10 + target);
+            graph.put_relation(relation(number, source.into(), target.into()));
+        }
+        (3, Some(old), Some(by)) if old != by => graph.supersede(old, by),
+        (4, Some(note), _) => graph.add_mentions(note, &[id(target.into())]),
+        (5, Some(note), _) => {
+            let again = repetition(&graph.notes[&note], tier);
+            graph.repeat(&again);
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn degrees_and_counts_stay_true_whatever_is_written() {
+    let mut random = numbers();
+    let mut graph = MemoryGraph::of(Vec::new(), (1..=6).map(host).collect(), Vec::new());
+    for step in 0..400 {
+        write_something(&mut graph, step, &mut random);
+    }
+    let everything = Page {
+        offset: 0,
+        limit: usize::MAX,
+    };
+    let mut degrees: BTreeMap<String, usize> = BTreeMap::new();
+    for edge in graph.edges(everything) {
+        let ends = HashSet::from([edge.source, edge.target]);
+        ends.into_iter()
+            .for_each(|end| *degrees.entry(end).or_default() += 1);
+    }
+    assert!(graph.edges(everything).len() > 300 && graph.order.len() > 80);
+    for node in graph.all_nodes() {
+        let shown = graph.shown(node);
+        assert_eq!(
+            graph.degree(node),
+            degrees.get(&shown.id).copied().unwrap_or(0),
+            "{}",
+            shown.id
+        );
+    }
+    for entity in &graph.entities {
+        let heads = entity.notes.iter().map(|note| &graph.notes[note]);
+        let active: Vec<_> = heads.filter(|head| head.superseded_by.is_none()).collect();
+        assert_eq!(entity.note_count(), active.len());
+        let best = active.iter().map(|head| head.tier.as_str()).min();
+        assert_eq!(entity.tier().map(|tier| tier.as_str()), best);
+    }
+}
+
+fn repetition(head: &NoteHead, tier: &str) -> Note {
+    Note {
+        id: head.id,
+        content: head.label.clone(),
+        domain: head.domain.clone(),
+        source_type: "manual".into(),
+        source_ref: String::new(),
+        source_refs: Vec::new(),
+        tier: tier.into(),
+        confidence: 0.5,
+        flags: Vec::new(),
+        mentions: head.mentions.clone(),
+        superseded_by: None,
+        created_at: head.created_at,
+    }
+}
+
+/// An entity whose value is its number.
+pub(in crate::actors::graph_store::memory) fn host(number: u128) -> StoredEntity {
+    let key = EntityKey {
+        entity_type: "host".into(),
+        value: format!("h{number}"),
+    };
+    StoredEntity {
+        id: id(number),
+        draft: EntityDraft {
+            name: key.value.clone(),
+            key,
+            aliases: Vec::new(),
+            confidence: 1.0,
+        },
+        created_at: crate::clock::now(),
+    }
 }

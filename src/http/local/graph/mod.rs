@@ -1,20 +1,22 @@
-//! The knowledge graph: nodes, edges, the entity index.
+//! The knowledge graph: nodes, edges, the entity index, pictures of a part of it.
+
+mod entities;
+mod view;
 
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
 use utoipa::{IntoParams, ToSchema};
 
+pub(super) use self::entities::EntitiesQuery;
+pub(super) use self::view::{NodeQuery, ViewQuery};
 use super::body::query_of;
 use super::error::LocalError;
 use super::validate::Fields;
 use super::{LocalState, guarded};
-use crate::domain::memory::view::{EntityView, GraphEdge, GraphNode, Page};
-use crate::local::EntityFilter;
+use crate::domain::memory::view::{GraphEdge, GraphNode, Page};
 
 /// Most nodes or edges in one response.
 const MAX_PAGE: usize = 10_000;
-const MAX_ENTITIES: usize = 500;
-const DEFAULT_ENTITIES: usize = 50;
 /// The API sets no limit on offsets; past the end the result is empty.
 const MAX_OFFSET: usize = usize::MAX >> 1;
 /// Longest filter, in characters.
@@ -23,11 +25,12 @@ const MAX_FILTER: usize = 500;
 pub(super) fn configure(cfg: &mut web::ServiceConfig) {
     cfg.service(guarded("/api/graph/nodes").route(web::get().to(nodes)));
     cfg.service(guarded("/api/graph/edges").route(web::get().to(edges)));
-    cfg.service(guarded("/api/entities").route(web::get().to(entities)));
+    view::configure(cfg);
+    entities::configure(cfg);
 }
 
 #[derive(utoipa::OpenApi)]
-#[openapi(paths(nodes, edges, entities))]
+#[openapi(paths(nodes, edges, view::view, view::node, entities::entities, entities::domains))]
 pub(super) struct Docs;
 
 fn page(fields: &mut Fields<'_>, default: usize, max: usize) -> Page {
@@ -138,72 +141,4 @@ async fn edges(request: HttpRequest, state: web::Data<LocalState>) -> Result<Htt
     let edges = state.memory.edges(Page { offset, limit }).await?;
     let count = edges.len();
     Ok(HttpResponse::Ok().json(Edges { count, edges }))
-}
-
-/// Which entities are wanted.
-#[derive(Debug, IntoParams)]
-#[into_params(parameter_in = Query)]
-pub(super) struct EntitiesQuery {
-    /// Entities to pass over.
-    #[param(required = false)]
-    offset: usize,
-    /// Most entities in the answer.
-    #[param(required = false)]
-    limit: usize,
-    /// Type of the entities, in any case.
-    #[param(rename = "type", example = "actor")]
-    entity_type: Option<String>,
-    /// Best tier of the notes that mention the entity, in any case: `a`, `b` or `c`.
-    #[param(example = "a")]
-    tier: Option<String>,
-    /// Part of the entity's value, in any case.
-    #[param(example = "apt")]
-    q: Option<String>,
-}
-
-impl EntitiesQuery {
-    pub fn read(fields: &mut Fields<'_>) -> Self {
-        let Page { offset, limit } = page(fields, DEFAULT_ENTITIES, MAX_ENTITIES);
-        Self {
-            offset,
-            limit,
-            entity_type: lower(fields.optional_text("type", MAX_FILTER)),
-            tier: lower(fields.optional_text("tier", MAX_FILTER)),
-            q: fields.optional_text("q", MAX_FILTER),
-        }
-    }
-}
-
-/// A page of the entity index.
-#[derive(Debug, Serialize, ToSchema)]
-struct Entities {
-    entities: Vec<EntityView>,
-    /// Number of entities that match.
-    total: usize,
-    offset: usize,
-    limit: usize,
-}
-
-/// Lists the entities.
-///
-/// The entity index: everything that notes mention, with the number of notes.
-#[utoipa::path(
-    get, path = "/api/entities", tag = "Graph", operation_id = "list_entities", params(EntitiesQuery),
-    responses((status = 200, description = "A page of entities.", body = Entities), (status = 422, description = "")),
-)]
-async fn entities(request: HttpRequest, state: web::Data<LocalState>) -> Result<HttpResponse, LocalError> {
-    let query = query_of(&request, EntitiesQuery::read)?;
-    let (offset, limit) = (query.offset, query.limit);
-    let filter = EntityFilter {
-        entity_type: query.entity_type,
-        tier: query.tier,
-        part: query.q,
-    };
-    let (entities, total) = state.memory.entities(filter, Page { offset, limit }).await?;
-    Ok(HttpResponse::Ok().json(Entities {
-        entities,
-        total,
-        offset,
-        limit,
-    }))
 }

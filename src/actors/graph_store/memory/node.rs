@@ -1,0 +1,177 @@
+//! A node of the graph in memory, and its way to the nodes around it.
+
+use std::cmp::Ordering;
+
+use uuid::Uuid;
+
+use super::graph::{EntityState, MemoryGraph};
+use crate::domain::memory::entity::EntityKey;
+use crate::domain::memory::view::{GraphNode, NOTE_TYPE};
+use crate::store::{NoteHead, StoredRelation};
+
+/// An entity or a note.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Node<'a> {
+    Entity(&'a EntityState),
+    Note(&'a NoteHead),
+}
+
+impl Node<'_> {
+    /// What tells it from every other node in this process; not the id that clients see.
+    pub(super) fn key(self) -> Uuid {
+        match self {
+            Self::Entity(entity) => entity.stored.id,
+            Self::Note(head) => head.id,
+        }
+    }
+
+    /// Whether it is of one of these types (of any, if there are none) and has `part` in a name. Types are canonical,
+    /// `part` is in lower case.
+    pub(super) fn fits(self, types: &[String], part: Option<&str>) -> bool {
+        let own = match self {
+            Self::Entity(entity) => entity.stored.draft.key.entity_type.as_str(),
+            Self::Note(_) => NOTE_TYPE,
+        };
+        (types.is_empty() || types.iter().any(|wanted| wanted == own))
+            && part.is_none_or(|part| self.contains(part))
+    }
+
+    fn contains(self, part: &str) -> bool {
+        let contains = |name: &String| name.to_lowercase().contains(part);
+        match self {
+            Self::Entity(entity) => {
+                let draft = &entity.stored.draft;
+                let mut names = [&draft.key.value, &draft.name].into_iter().chain(&draft.aliases);
+                names.any(contains)
+            }
+            Self::Note(head) => contains(&head.label),
+        }
+    }
+
+    /// Compares the ids that clients see, without building them.
+    pub(super) fn cmp_id(self, other: Self) -> Ordering {
+        // UUIDs are ordered as their texts are.
+        if let (Self::Note(first), Self::Note(second)) = (self, other) {
+            return first.id.cmp(&second.id);
+        }
+        let mut buffers = [[0; uuid::fmt::Hyphenated::LENGTH]; 2];
+        let [first, second] = &mut buffers;
+        let parts = self.id_parts(first).into_iter().flat_map(str::bytes);
+        parts.cmp(other.id_parts(second).into_iter().flat_map(str::bytes))
+    }
+
+    fn id_parts<'b>(&'b self, buffer: &'b mut [u8]) -> [&'b str; 3] {
+        match self {
+            Self::Entity(entity) => {
+                let key = &entity.stored.draft.key;
+                [&key.entity_type, ":", &key.value]
+            }
+            Self::Note(head) => [head.id.hyphenated().encode_lower(buffer), "", ""],
+        }
+    }
+}
+
+/// From node to node.
+impl MemoryGraph {
+    /// Entities, then notes, each oldest first.
+    pub(super) fn all_nodes(&self) -> impl Iterator<Item = Node<'_>> {
+        let notes = self.order.iter().filter_map(|id| self.notes.get(id));
+        let entities = self.entities.iter().map(Node::Entity);
+        entities.chain(notes.map(Node::Note))
+    }
+
+    /// The node with the id that clients see; the value of an entity may have any spelling.
+    pub(super) fn find(&self, id: &str) -> Option<Node<'_>> {
+        if let Some((entity_type, value)) = id.split_once(':') {
+            let key = EntityKey {
+                entity_type: entity_type.to_owned(),
+                value: value.to_owned(),
+            };
+            let canonical = || self.by_key.get(&EntityKey::new(entity_type, value).ok()?);
+            let slot = self.by_key.get(&key).or_else(canonical)?;
+            return self.entities.get(*slot).map(Node::Entity);
+        }
+        self.notes.get(&id.parse().ok()?).map(Node::Note)
+    }
+
+    /// Number of edges of a node.
+    pub(super) fn degree(&self, node: Node<'_>) -> usize {
+        match node {
+            Node::Entity(entity) => entity.degree(),
+            Node::Note(head) => {
+                let older = self.older_than(head.id).len();
+                head.mentions.len() + older + usize::from(head.superseded_by.is_some())
+            }
+        }
+    }
+
+    /// The nodes one edge away: of an entity its related entities, then its notes, newest first.
+    pub(super) fn neighbours<'a>(&'a self, node: Node<'a>) -> Box<dyn Iterator<Item = Node<'a>> + 'a> {
+        match node {
+            Node::Entity(entity) => {
+                let related = self
+                    .relations_of(entity)
+                    .filter_map(|relation| self.other_end(entity, relation));
+                let notes = entity.notes.iter().rev().filter_map(|id| self.notes.get(id));
+                Box::new(related.map(Node::Entity).chain(notes.map(Node::Note)))
+            }
+            Node::Note(head) => {
+                let mentioned = head.mentions.iter().filter_map(|id| self.entity(id));
+                let notes = self.older_than(head.id).iter().chain(&head.superseded_by);
+                let notes = notes.filter_map(|id| self.notes.get(id));
+                Box::new(mentioned.map(Node::Entity).chain(notes.map(Node::Note)))
+            }
+        }
+    }
+
+    /// The notes that this one superseded.
+    pub(super) fn older_than(&self, note: Uuid) -> &[Uuid] {
+        self.superseded.get(&note).map_or(&[], Vec::as_slice)
+    }
+
+    /// The relationships of an entity, oldest first.
+    pub(super) fn relations_of<'a>(
+        &'a self,
+        entity: &'a EntityState,
+    ) -> impl Iterator<Item = &'a StoredRelation> {
+        let slots = entity.relations.iter();
+        slots.filter_map(|slot| self.relations.get(*slot))
+    }
+
+    /// The entity at the other end of a relationship.
+    pub(super) fn other_end(&self, entity: &EntityState, relation: &StoredRelation) -> Option<&EntityState> {
+        let is_source = relation.source == entity.stored.id;
+        self.entity(if is_source {
+            &relation.target
+        } else {
+            &relation.source
+        })
+    }
+
+    /// The node as clients see it.
+    pub(super) fn shown(&self, node: Node<'_>) -> GraphNode {
+        match node {
+            Node::Entity(entity) => {
+                let draft = &entity.stored.draft;
+                GraphNode {
+                    id: draft.key.to_string(),
+                    label: draft.name.clone(),
+                    node_type: draft.key.entity_type.clone(),
+                    tier: entity.tier().map(|tier| tier.as_str().to_owned()),
+                    aliases: draft.aliases.clone(),
+                    confidence: draft.confidence,
+                    created_at: entity.stored.created_at,
+                }
+            }
+            Node::Note(head) => GraphNode {
+                id: head.id.to_string(),
+                label: head.label.clone(),
+                node_type: NOTE_TYPE.into(),
+                tier: Some(head.tier.clone()),
+                aliases: Vec::new(),
+                confidence: head.confidence,
+                created_at: head.created_at,
+            },
+        }
+    }
+}

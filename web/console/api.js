@@ -1,0 +1,82 @@
+// The hosted API (docs/api.md, "Hosted service"), as far as the console needs it.
+
+import { Client } from "../lib/client.js";
+import { answered, credential, signInAgain } from "./session.js";
+
+const client = new Client({ headers: credential, unauthorized: signInAgain, answered });
+/** For requests without a credential, or with one that is being tried. */
+const door = new Client({ headers: () => ({}), unauthorized: async () => false });
+
+const at = (prefix, ...ids) => [prefix, ...ids.map(encodeURIComponent)].join("/");
+const feedBatch = (id) => at("/api/threat-intel/batches", id);
+const feedItem = (id, item) => `${feedBatch(id)}/${at("items", item)}`;
+
+export const api = {
+  providers: () => client.get("/api/auth/providers"),
+
+  /** `{email, password, workspace?}`. */
+  signIn: (form, options) => door.post("/api/auth/login", form, options),
+  /** Who holds this credential, given as headers. */
+  who: (headers, options) => door.get("/api/auth/me", { headers, ...options }),
+  health: (options) => door.get("/api/health", options),
+  /** Settings of the workspace; for administrators. */
+  workspace: (options) => client.get("/api/admin/workspace", options),
+
+  /** `{q, mode?, limit?, include_rejected?}`. The answer has a `recall_id`. */
+  search: (query, options) => client.get("/api/recall/search", { query, ...options }),
+  /** `{q, limit?, include_rejected?}`. The answer has no `recall_id`, so that it can't be exported. */
+  semantic: (query, options) => client.get("/api/recall/semantic", { query, ...options }),
+  session: (id, options) => client.get(at("/api/recall/sessions", id), options),
+  /** The STIX bundle of a recall session as a text, and how many objects were held back. */
+  exportSession: async (id, options) => {
+    const path = `${at("/api/recall/sessions", id)}/export.stix`;
+    const response = await client.send("GET", path, { headers: { accept: STIX }, ...options });
+    return { text: await response.text(), heldBack: Number(response.headers.get("x-held-back")) || 0 };
+  },
+
+  /** `{limit?, offset?, include_rejected?}`: the node, a page of its relationships, its newest evidence. */
+  node: (id, query, options) => client.get(at("/api/nodes", id), { query, ...options }),
+  evidence: (id, query, options) => client.get(at("/api/evidence", id), { query, ...options }),
+
+  /** `{text, source_type?, session_id?, ingest_mode?, default_tlp?, default_confidence?}`. */
+  preview: (text, options) => client.post("/api/ingest/preview", text, options),
+  batch: (id, options) => client.get(at("/api/ingest/batch", id), options),
+  /** `{status, resolved_tlp?, merge_target_id?}`. */
+  decide: (entity, decision, options) =>
+    client.json("PATCH", at("/api/ingest/staging", entity), { body: decision, ...options }),
+  commit: (id, options) => client.json("POST", `${at("/api/ingest/batch", id)}/commit`, options),
+
+  feeds: (options) => client.get("/api/threat-intel/feeds", options),
+  feed: (id, options) => client.get(at("/api/threat-intel/feeds", id), options),
+  addFeed: (feed, options) => client.post("/api/threat-intel/feeds", feed, options),
+  changeFeed: (id, changes, options) =>
+    client.json("PATCH", at("/api/threat-intel/feeds", id), { body: changes, ...options }),
+  /** `{feed?, status?, limit?, offset?}`. */
+  feedBatches: (query, options) => client.get("/api/threat-intel/batches", { query, ...options }),
+  /** `{status?, after?, limit?}`: the batch with a page of its items. */
+  feedBatch: (id, query, options) => client.get(feedBatch(id), { query, ...options }),
+  pullFeed: (feed, options) =>
+    client.post("/api/threat-intel/batches", { input_kind: "taxii_2_1_pull", feed_source_id: feed }, options),
+  /** `{bundle, feed_source_id?, default_tlp?}`: stages a bundle for review. */
+  uploadBundle: (upload, options) =>
+    client.post("/api/threat-intel/batches", { input_kind: "stix_bundle", ...upload }, options),
+  resumeFeedBatch: (id, options) => client.json("POST", `${feedBatch(id)}/resume`, options),
+  feedItem: (id, item, options) => client.get(feedItem(id, item), options),
+  /** `{status?, resolved_tlp?}`. */
+  decideFeedItem: (id, item, decision, options) => client.post(feedItem(id, item), decision, options),
+  /** Commits these items, or all accepted ones. */
+  commitFeedBatch: (id, items, options) => client.json("POST", `${feedBatch(id)}/commit`,
+    items ? { body: { item_ids: items }, ...options } : options),
+
+  /** `{user_id?, from?, to?, limit?, offset?}`. */
+  auditLogs: (query, options) => client.get("/api/audit/logs", { query, ...options }),
+  auditVerify: (options) => client.get("/api/audit/verify", options),
+  /** The log as CSV. `{from?, to?, limit?}`. */
+  auditExport: async (query, options) => {
+    const headers = { accept: "text/csv" };
+    const response = await client.send("GET", "/api/audit/export", { query, headers, ...options });
+    return response.text();
+  },
+};
+
+const STIX = "application/stix+json;version=2.1";

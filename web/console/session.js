@@ -1,0 +1,79 @@
+// Who is signed in. The credential is kept in memory only: a reload forgets it.
+
+let headers = {};
+let user = null;
+let asking = null;
+let askAgain = async () => null;
+let watch = () => {};
+
+const ALL = ["recall:read", "recall:write", "audit:read", "audit:export", "admin"];
+/** docs/api.md, "Credentials". */
+const OF_ROLE = {
+  admin: ALL,
+  analyst: ["recall:read", "recall:write"],
+  audit: ["recall:read", "audit:read", "audit:export"],
+  viewer: ["recall:read"],
+};
+const OF_SCOPE = { read: ["recall:read"], ingest: ["recall:write"] };
+
+/**
+ * Who is signed in.
+ *
+ * @typedef {Object} Who
+ * @property {{id: string, email: string, role: string}} [user]
+ * @property {{id: string, scopes: string[]}} [api_key] Instead of a user.
+ * @property {{id: string, name: string, tier: string}} workspace
+ */
+
+/** The headers that carry the credential. */
+export const credential = () => headers;
+
+/** @returns {Who|null} */
+export const who = () => user;
+
+/** Whether the caller may do this. What is refused anyway need not be shown. */
+export function may(permission) {
+  if (user?.api_key) return user.api_key.scopes.some((scope) => OF_SCOPE[scope]?.includes(permission));
+  return OF_ROLE[user?.user?.role]?.includes(permission) ?? false;
+}
+
+/** Begins a session. */
+export function begin(signedIn, carried) {
+  user = signedIn;
+  headers = carried;
+}
+
+/** Whether two answers are about the same caller. */
+export function isSame(one, other) {
+  const id = (of) => `${of.workspace.id} ${of.user?.id ?? of.api_key?.id}`;
+  return id(one) === id(other);
+}
+
+/**
+ * Says what to do when a session has ended, and who is to see the rate limit.
+ *
+ * @param {{again: (error: Error) => Promise<boolean>, limit: (left: number, of: number, reset: number) => void}} by
+ */
+export function attend({ again, limit }) {
+  askAgain = again;
+  watch = limit;
+}
+
+/** Asks for the credential again after a refusal; all who ask meanwhile share the answer. */
+export function signInAgain(error, sent) {
+  if (sent !== headers) return Promise.resolve(true);
+  asking ??= askAgain(error).finally(() => { asking = null; });
+  return asking;
+}
+
+/** Notes how many requests an answer says are left. */
+export function answered(response) {
+  const [left, of, reset] = ["remaining", "limit", "reset"].map((name) => response.headers.get(`ratelimit-${name}`));
+  if (left !== null) watch(Number(left), Number(of), Number(reset));
+}
+
+/** Forgets everything that the page holds. */
+export function signOut() {
+  history.replaceState(null, "", location.pathname);
+  location.reload();
+}

@@ -1,0 +1,212 @@
+// One node of the knowledge graph: what is known about it, its relationships and the evidence behind it.
+
+import { may } from "../console/session.js";
+import { el, fill } from "../lib/dom.js";
+import { count, moment, number, percent } from "../lib/format.js";
+import { marked } from "../lib/marks.js";
+import { badge, button, facts, tlp, when } from "../lib/parts.js";
+import { emptiness, failure, linkTo } from "../lib/shell.js";
+
+/** Relationships per request. */
+const PAGE = 100;
+/** The part of a long text that is shown at first, in characters. */
+const LONG = 8000;
+
+export const node = (api) => ({
+  id: "node",
+  title: "Node",
+  style: "node.css",
+  hidden: true,
+  async show(root, at) {
+    const id = at.params.get("id");
+    if (!id) {
+      const search = el("a", { href: linkTo("search") }, "Search for one.");
+      return void fill(root, emptiness("No node is chosen.", search));
+    }
+    fill(root, el("p.muted", {}, "Loading …"));
+    const query = { limit: PAGE, include_rejected: at.params.get("include_rejected") === "true" || undefined };
+    try {
+      const found = await api.node(id, query, { signal: at.signal });
+      document.title = `${found.node.name} · threat-memory`;
+      const parts = [head(found.node, at), relationships(api, found, query, at), evidence(api, found, query, at)];
+      fill(root, el("div.stack", {}, parts));
+      root.querySelector("details[open]")?.scrollIntoView();
+    } catch (error) {
+      if (error.status !== 404) throw error;
+      fill(root, missing(id, query.include_rejected));
+    }
+  },
+});
+
+function missing(id, withRejected) {
+  const search = el("a", { href: linkTo("search") }, "Search for another");
+  const rejected = may("recall:write") && !withRejected
+    && [", or ", el("a", { href: linkTo("node", { id, include_rejected: true }) }, "look among the rejected ones")];
+  return emptiness("There is no such node, or its marking hides it from this workspace.", search, rejected, ".");
+}
+
+function head(node, at) {
+  const { aliases, ...others } = node.properties;
+  const names = texts(aliases);
+  const copy = button("Copy id", async () => {
+    await navigator.clipboard.writeText(node.id).then(
+      () => at.notify("The id is in the clipboard."),
+      () => at.notify("The browser does not allow copying: mark the id and copy it.", "bad"),
+    );
+  });
+  return el("section.card.node-head", {},
+    el("div.row", {}, badge(node.node_type, `type-${node.node_type}`), tlp(node.tlp),
+      node.status !== "active" && badge(node.status, "bad")),
+    el("h2", {}, node.name),
+    names.length > 0 && el("p.muted", {}, "Also known as ", names.join(", ")),
+    node.description && el("p.pre", {}, node.description),
+    facts([
+      ["Confidence", percent(node.confidence)],
+      ["Source", `${node.source} (${node.source_type})`],
+      ["Ingested", when(node.ingested_at)],
+      ["Id", el("code", {}, node.id)],
+      ...Object.entries(names.length > 0 ? others : node.properties)
+        .map(([name, value]) => [labelOf(name), valueOf(value)]),
+    ]),
+    el("div.row", {},
+      el("a.button", { href: linkTo("graph", { around: node.id }) }, "Show in the graph"),
+      el("a.button", { href: linkTo("search", { q: node.name }) }, "Search for it"),
+      // Without TLS the browser offers no clipboard.
+      navigator.clipboard && copy));
+}
+
+/** A list of texts, or nothing. */
+const texts = (value) => (Array.isArray(value) && value.every((entry) => typeof entry === "string") ? value : []);
+
+const LABELS = { stix_id: "STIX id", stix_type: "STIX type", external_ids: "External ids", url: "URL", cvss: "CVSS" };
+
+function labelOf(name) {
+  if (Object.hasOwn(LABELS, name)) return LABELS[name];
+  const words = name.replaceAll("_", " ");
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+/** A property as one reads it. Nothing but a web address becomes a link. */
+function valueOf(value) {
+  if (value === null || value === "") return el("span.muted", {}, "none");
+  if (typeof value === "string") {
+    if (/^https?:\/\//i.test(value)) {
+      return el("a", { href: value, rel: "noopener noreferrer", target: "_blank" }, value);
+    }
+    if (/^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(value) && !Number.isNaN(Date.parse(value))) return moment(value);
+    return long(value);
+  }
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  if (typeof value === "number") return String(value);
+  const isFlat = Array.isArray(value) && value.every((entry) => entry === null || typeof entry !== "object");
+  if (!isFlat) return json(value);
+  if (value.length === 0) return el("span.muted", {}, "none");
+  return el("ul.values", {}, value.map((entry) => el("li", {}, valueOf(entry))));
+}
+
+/** A text that is cut until somebody wants all of it. */
+function long(text, words = []) {
+  const shown = el("div.pre", {}, marked(text.slice(0, LONG), words));
+  if (text.length <= LONG) return shown;
+  const more = button(`Show all ${number(text.length)} characters`, () => {
+    fill(shown, marked(text, words));
+    more.remove();
+  });
+  return [shown, more];
+}
+
+const json = (value) => el("div.source.mono", { tabindex: 0, role: "group", "aria-label": "JSON" },
+  long(JSON.stringify(value, null, 2)));
+
+function relationships(api, found, query, at) {
+  const loaded = [...found.relationships];
+  const list = el("div.stack");
+  const total = el("span.muted", { "aria-live": "polite" });
+  const problem = el("div");
+  let more = found.more_relationships;
+  const next = button("Show more", () => load());
+  const load = async () => {
+    fill(problem);
+    try {
+      const page = await api.node(found.node.id, { ...query, offset: loaded.length }, { signal: at.signal });
+      loaded.push(...page.relationships);
+      more = page.more_relationships;
+      draw();
+    } catch (error) {
+      if (!at.signal.aborted) fill(problem, failure(error));
+    }
+  };
+  const draw = () => {
+    fill(total, more ? `the first ${number(loaded.length)}` : number(loaded.length));
+    fill(list, groupsOf(loaded).map(group));
+    next.hidden = !more;
+  };
+  draw();
+  return el("section.card", {}, el("h2", {}, "Relationships ", total),
+    loaded.length === 0
+      ? el("p.muted", {}, "None yet. They come with STIX bundles, reports and approved items of feeds.") : list,
+    problem, next);
+}
+
+/** Relationships by direction and type, in the order in which they came. */
+function groupsOf(relationships) {
+  const groups = new Map();
+  for (const one of relationships) {
+    const key = `${one.direction} ${one.relationship_type}`;
+    if (!groups.has(key)) groups.set(key, { direction: one.direction, type: one.relationship_type, entries: [] });
+    groups.get(key).entries.push(one);
+  }
+  return [...groups.values()].sort((a, b) => b.direction.localeCompare(a.direction));
+}
+
+function group({ direction, type, entries }) {
+  const verb = el("strong", {}, type.replaceAll("-", " "));
+  const title = direction === "outgoing" ? ["this node ", verb] : [verb, " this node"];
+  return el("div", {}, el("h3", {}, title, el("span.muted", {}, ` ${number(entries.length)}`)),
+    el("ul.ends", {}, entries.map(({ node, confidence }) => el("li", {},
+      el("a", { href: linkTo("node", { id: node.id }) }, node.name),
+      el("span.row", {}, badge(node.node_type, `type-${node.node_type}`), tlp(node.tlp),
+        el("span.muted", { title: "Confidence of the relationship" }, percent(confidence)))))));
+}
+
+function evidence(api, found, query, at) {
+  const words = [found.node.name, ...texts(found.node.properties.aliases)];
+  const shown = el("span.muted", {}, found.more_evidence && "the newest ", number(found.evidence.length));
+  return el("section.card", {},
+    el("h2", {}, "Evidence ", shown),
+    found.evidence.length === 0
+      ? el("p.muted", {}, "None that this workspace may see.")
+      : el("div.records", {}, found.evidence.map((record) => recordOf(api, record, words, query, at))));
+}
+
+/** A record that is read when it is first opened. */
+function recordOf(api, record, words, query, at) {
+  const content = el("div.record", { "aria-live": "polite" });
+  let wanted = true;
+  const load = async () => {
+    wanted = false;
+    fill(content, el("p.muted", {}, "Loading …"));
+    try {
+      const full = await api.evidence(record.id, { include_rejected: query.include_rejected }, { signal: at.signal });
+      fill(content, contentOf(full, words));
+    } catch (error) {
+      if (!at.signal.aborted) fill(content, failure(error, load));
+    }
+  };
+  const isChosen = record.id === at.params.get("evidence");
+  return el("details", { open: isChosen, ontoggle: (event) => { if (event.target.open && wanted) load(); } },
+    el("summary", {}, el("span.row", {}, badge(record.kind), el("strong", {}, record.title), tlp(record.tlp),
+      el("span.muted", {}, record.source, " · ", when(record.created_at)))),
+    content);
+}
+
+function contentOf(record, words) {
+  const original = record.original;
+  return [
+    record.text
+      ? [el("h3", {}, "Text"), long(record.text, words)] : el("p.muted", {}, "The original has no readable text."),
+    el("h3", {}, "Original ", el("span.muted", {}, count(Object.keys(original).length, "field"))),
+    json(original),
+    el("p.hint", {}, "Record ", el("code", {}, record.id)),
+  ];
+}

@@ -1,0 +1,130 @@
+// Signs in: a page at first, a dialog when a session has ended.
+
+import { providers, sentence, sessionOf, workspacesOf } from "../console/provider.js";
+import { begin, isSame, signOut, who } from "../console/session.js";
+import { el, fill, uniqueId } from "../lib/dom.js";
+import { choice, field } from "../lib/parts.js";
+
+/** Shows the page until somebody has signed in. */
+export async function signIn(main, api) {
+  const body = document.body;
+  body.classList.add("signed-out");
+  document.title = "Sign in · threat-memory";
+  await new Promise((done) => {
+    const entered = (session) => { begin(session.who, session.headers); done(); };
+    const form = el("div");
+    const show = (way) => {
+      const other = way === byPassword ? [byKey, "Sign in with an API key"] : [byPassword, "Sign in with a password"];
+      const inputs = way(api);
+      fill(form, formOf(inputs, entered),
+        el("p", {}, el("button.link", { type: "button", onclick: () => show(other[0]) }, other[1])));
+      inputs.first.focus();
+    };
+    fill(main, el("div.card.sign-in", {}, el("h1", {}, "Sign in"), form, providers(api, entered),
+      el("p.hint", {}, "You stay signed in until this page is closed or reloaded, for 24 hours at most.")));
+    show(byPassword);
+  });
+  body.classList.remove("signed-out");
+}
+
+/** Asks the same caller again once the session has ended. Resolves to whether that was successful. */
+export function signInAgain(api, error) {
+  const before = who();
+  const inputs = before.user ? byPassword(api, before) : byKey(api);
+  const title = el("h2", { id: uniqueId("again") }, "Sign in again");
+  const cancel = el("button", { type: "button" }, "Not now");
+  const leave = el("button.link", { type: "button", onclick: signOut }, "Sign out");
+  const dialog = el("dialog.sign-in", { "aria-labelledby": title.id });
+  return new Promise((resolve) => {
+    const entered = (session) => {
+      if (!isSame(session.who, before)) throw new Error("These belong to somebody else. Sign out to change the user.");
+      begin(session.who, session.headers);
+      dialog.returnValue = "done";
+      dialog.close("done");
+    };
+    cancel.addEventListener("click", () => dialog.close());
+    dialog.addEventListener("close", () => {
+      dialog.remove();
+      resolve(dialog.returnValue === "done");
+    }, { once: true });
+    const reason = `The session has ended (${error.message}). What is on the page stays.`;
+    fill(dialog, title, el("p", {}, reason), formOf(inputs, entered, cancel),
+      before.user && providers(api, entered, before.workspace.id), leave);
+    document.body.append(dialog);
+    dialog.showModal();
+    inputs.first.focus();
+  });
+}
+
+/**
+ * A way to sign in.
+ *
+ * @typedef {Object} Way
+ * @property {Node} fields
+ * @property {HTMLElement} first The field to begin with.
+ * @property {() => Promise<{who: object, headers: object}|null>} enter `null` if something has to be chosen first.
+ */
+
+/** @returns {Way} */
+function byPassword(api, before) {
+  const email = el("input", {
+    type: "email", name: "email", autocomplete: "username", required: true, spellcheck: "false",
+    value: before?.user.email ?? "", readonly: Boolean(before),
+  });
+  const password = el("input", {
+    type: "password", name: "password", autocomplete: "current-password", required: true,
+  });
+  const where = el("div");
+  let workspace = () => before?.workspace.id;
+  email.addEventListener("input", () => { fill(where); workspace = () => undefined; });
+  const enter = async () => {
+    try {
+      const given = { email: email.value.trim(), password: password.value, workspace: workspace() };
+      return sessionOf(await api.signIn(given));
+    } catch (error) {
+      const several = error.status === 400 ? workspacesOf(error.message) : [];
+      if (several.length === 0) throw error;
+      const select = choice(several, several[0][0], { name: "workspace" });
+      workspace = () => select.value;
+      fill(where, field("Workspace", select, "You have an account in several. Choose the one to work in."));
+      select.focus();
+      return null;
+    }
+  };
+  const fields = [field("E-mail", email), field("Password", password), where];
+  return { fields, first: before ? password : email, enter };
+}
+
+/** @returns {Way} */
+function byKey(api) {
+  const key = el("input", { type: "password", name: "key", autocomplete: "off", spellcheck: "false", required: true });
+  const enter = async () => {
+    // A header holds visible ASCII only; another key can't be valid.
+    const headers = { "x-api-key": key.value.trim().replace(/[^\x21-\x7e]/g, "?") };
+    return { who: await api.who(headers), headers };
+  };
+  const hint = "What works depends on its scopes: “read” to search, “ingest” to review.";
+  return { fields: field("API key", key, hint), first: key, enter };
+}
+
+/** A form that enters by a way and hands on what comes of it. */
+function formOf(way, entered, cancel) {
+  const problem = el("div", { role: "alert" });
+  const submit = el("button.primary", {}, "Sign in");
+  return el("form.stack", {
+    onsubmit: async (event) => {
+      event.preventDefault();
+      if (submit.disabled) return;
+      submit.disabled = true;
+      fill(problem);
+      try {
+        const session = await way.enter();
+        if (session) entered(session);
+      } catch (error) {
+        fill(problem, el("p.notice.bad", {}, sentence(error.message)));
+      } finally {
+        submit.disabled = false;
+      }
+    },
+  }, way.fields, problem, el("div.actions", {}, cancel, submit));
+}
