@@ -1,10 +1,7 @@
 // The console of the hosted service.
 
 import { fill } from "../lib/dom.js";
-import { Shell, emptiness, styled } from "../lib/shell.js";
-import { audit } from "../views/audit.js";
-import { node } from "../views/node.js";
-import { search } from "../views/search.js";
+import { Shell, emptiness, later, styled } from "../lib/shell.js";
 import { signIn, signInAgain } from "../views/signin.js";
 import { api } from "./api.js";
 import { header } from "./header.js";
@@ -12,9 +9,19 @@ import { may, who } from "./session.js";
 
 /** Views in the order of the navigation, with the permission that they need. */
 const views = [
-  ["recall:read", search(api)],
-  ["recall:read", node(api)],
-  ["audit:read", audit(api)],
+  ["recall:read", later("search", "Search", async () => {
+    const [{ search }, { hostedSource }] = await Promise.all([import("../views/search.js"), import("./source.js")]);
+    return search(hostedSource(api));
+  })],
+  ["recall:read", later("graph", "Graph", async () => {
+    const [{ graph }, { graphSource }] = await Promise.all([import("../views/graph.js"), import("./graph-source.js")]);
+    return graph(graphSource(api));
+  })],
+  ["recall:write", later("review", "Review", async () => (await import("../views/review.js")).review(api))],
+  ["recall:write", later("feeds", "Feeds", async () => (await import("../views/feeds.js")).feeds(api))],
+  ["recall:write", later("batch", "Feed batch", async () => (await import("../views/batch.js")).batch(api), "feeds")],
+  ["recall:read", later("node", "Node", async () => (await import("../views/node.js")).node(api), "search")],
+  ["audit:read", later("audit", "Audit log", async () => (await import("../views/audit.js")).audit(api))],
 ];
 
 /** A view as this caller sees it. One that may not be used is left out of the navigation and says so. */

@@ -86,10 +86,11 @@ export class Client {
   }
 
   /**
-   * Follows an event stream until the signal ends it. After a break it connects again and goes on after the last event.
+   * Follows an event stream until the signal ends it. After a break it connects again and goes on after the last event;
+   * after a refused credential it ends.
    *
    * @param {string} path
-   * @param {{event: (text: string) => void, state: (state: "open"|"waiting", error?: ApiError) => void,
+   * @param {{event: (text: string) => void, state: (state: "open"|"waiting"|"ended", error?: ApiError) => void,
    *   signal: AbortSignal}} followed
    */
   async follow(path, { event, state, signal }) {
@@ -111,6 +112,7 @@ export class Client {
         problem = error instanceof ApiError ? error : new ApiError(0, "The stream broke off.");
         pause = Math.max(pause, problem.retryAfter * 1000);
       }
+      if (problem?.status === 401) return state("ended", problem);
       state("waiting", problem);
       await waited(pause, signal);
       pause = Math.min(pause * 2, LONGEST_PAUSE);

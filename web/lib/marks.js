@@ -2,8 +2,8 @@
 
 import { el } from "./dom.js";
 
-const ORDINARY = new Set(("a an and are as at be by did do does for from had has have how in is it its of on or that the their "
-  + "they this to was were what when where which who whom whose why will with").split(" "));
+const ORDINARY = new Set(("a an and are as at be by did do does for from had has have how in is it its of on or that "
+  + "the their they this to was were what when where which who whom whose why will with").split(" "));
 
 /** The words of a question that are worth marking, in lower case. */
 export function wordsOf(question) {
@@ -11,11 +11,14 @@ export function wordsOf(question) {
   return [...new Set(words)].filter((word) => word.length > 1 && !ORDINARY.has(word));
 }
 
+/** A text as the source of a regular expression that matches it. */
+export const literal = (text) => text.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&");
+
 /** A text as nodes, with these words in `<mark>` where they begin a word. */
 export function marked(text, words) {
   if (words.length === 0) return [text];
-  const escaped = [...words].sort((a, b) => b.length - a.length).map((word) => word.replace(/[.*+?^${}()|[\]\\/-]/g, "\\$&"));
-  const pattern = new RegExp(`(?<![\\p{L}\\p{N}])(?:${escaped.join("|")})`, "giu");
+  const longestFirst = [...words].sort((a, b) => b.length - a.length).map(literal);
+  const pattern = new RegExp(`(?<![\\p{L}\\p{N}])(?:${longestFirst.join("|")})`, "giu");
   const nodes = [];
   let end = 0;
   for (const found of text.matchAll(pattern)) {

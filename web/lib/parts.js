@@ -127,12 +127,13 @@ export function table(caption, columns, rows, { sorted, sort } = {}) {
     el("table", {}, el("caption.unseen", {}, caption), el("thead", {}, el("tr", {}, head)), el("tbody", {}, body)));
 }
 
-/** Asks a question in a dialog. Resolves to the value of the pressed button, or `""`. */
+/** Asks a question in a dialog. Resolves to the value of the pressed button, or `""`. The Enter key never presses `""`. */
 export function ask(title, content, buttons) {
   const heading = el("h2", { id: uniqueId("dialog") }, title);
   const form = el("form", { method: "dialog" }, heading, content,
     el("div.actions", {}, buttons.map(([value, text, kind = ""]) =>
-      el("button", { value, class: kind, formnovalidate: value === "" }, text))));
+      el("button", { type: value === "" ? "button" : "submit", value, class: kind,
+        onclick: value === "" && (() => dialog.close("")) }, text))));
   const dialog = el("dialog", { "aria-labelledby": heading.id }, form);
   document.body.append(dialog);
   dialog.showModal();

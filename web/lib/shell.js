@@ -11,6 +11,7 @@ import { el, fill } from "./dom.js";
  * @property {string} title
  * @property {string} [style] Its style sheet, relative to `style/`.
  * @property {boolean} [hidden] Whether it is left out of the navigation.
+ * @property {string} [parent] The view in the navigation that a hidden one belongs to.
  * @property {(root: HTMLElement, at: At) => void|Promise<void>} show Fills the root. Called anew at each visit.
  *
  * What a view is given.
@@ -21,7 +22,8 @@ import { el, fill } from "./dom.js";
  * @property {(id: string, params?: Object<string, unknown>) => void} go Visits a view.
  * @property {(params: Object<string, unknown>) => void} keep Records parameters in the URL without a visit.
  * @property {(text: string, kind?: "good"|"bad") => void} notify Tells the user, for a few seconds.
- * @property {(guard: (() => boolean)|null) => void} guard While set, it is asked before the view is left; `true` stays.
+ * @property {(guard: (() => boolean|string)|null) => void} guard While set, it is asked before the view is left. If it
+ *   answers `true` or a question, the user is asked too.
  */
 
 /** The URL of a view. */
@@ -86,7 +88,8 @@ export class Shell {
 
   #changed() {
     if (location.hash === this.#shown) return;
-    if (this.#guard?.() && !confirm("There are changes that were not applied. Leave them?")) {
+    const reason = this.#guard?.();
+    if (reason && !confirm(reason === true ? "There are changes that were not applied. Leave them?" : reason)) {
       history.replaceState(null, "", this.#shown || "#/");
       return;
     }
@@ -102,6 +105,7 @@ export class Shell {
     const view = this.#views.get(path || this.#home) ?? this.#views.get(this.#home);
     for (const link of this.#nav.querySelectorAll("a")) {
       if (link.dataset.view === view.id) link.setAttribute("aria-current", "page");
+      else if (link.dataset.view === view.parent) link.setAttribute("aria-current", "true");
       else link.removeAttribute("aria-current");
     }
     document.title = `${view.title} · threat-memory`;
@@ -133,6 +137,33 @@ export class Shell {
       fill(root, failure(error, () => this.#visited()));
     }
   }
+}
+
+/**
+ * A view whose code is loaded at the first visit.
+ *
+ * @param {string} id
+ * @param {string} title
+ * @param {() => Promise<View>} load
+ * @param {string} [parent] The view in the navigation that this one belongs to, instead of being there itself.
+ * @returns {View}
+ */
+export function later(id, title, load, parent) {
+  let loading = null;
+  const loadedView = () => {
+    loading ??= load().catch((error) => {
+      loading = null;
+      // After an update the service has files of the new version only.
+      throw new Error("This view can't be loaded. Reload the page.", { cause: error });
+    });
+    return loading;
+  };
+  const show = async (root, at) => {
+    const view = await loadedView();
+    if (view.style) await styled(view.style);
+    if (!at.signal.aborted) await view.show(root, at);
+  };
+  return { id, title, parent, hidden: Boolean(parent), show };
 }
 
 const loaded = new Map();

@@ -30,7 +30,8 @@ function dialog(wrong) {
     el("div.field", {}, el("label", { for: input.id }, "Key"), input,
       el("span.hint", {}, "Kept in this tab until it is closed.")),
     el("div.actions", {},
-      el("button", { value: "cancel", formnovalidate: true }, "Cancel"),
+      // Not a submit button: the first of those is what the Enter key presses.
+      el("button", { type: "button", onclick: () => shown.close("cancel") }, "Cancel"),
       el("button.primary", { value: "open" }, "Open")));
   const shown = el("dialog", { "aria-labelledby": title.id }, form);
   document.body.append(shown);

@@ -1,11 +1,211 @@
-// Asks the memory.
+// Asks a service and shows what it finds. What can be asked and how is up to the source.
 
 import { el, fill } from "../lib/dom.js";
+import { count } from "../lib/format.js";
+import { isAbort } from "../lib/client.js";
+import { wordsOf } from "../lib/marks.js";
+import { field } from "../lib/parts.js";
+import { card } from "../lib/result.js";
+import { failure } from "../lib/shell.js";
 
-export const search = (api) => ({
-  id: "search",
-  title: "Search",
-  show(root, at) {
-    fill(root, el("p", {}, at.params.get("q") ?? ""));
-  },
-});
+/**
+ * Where a search looks.
+ *
+ * @typedef {Object} Source
+ * @property {string} label Of the question's field.
+ * @property {string} placeholder
+ * @property {number} longest Of a question, in characters.
+ * @property {[id: string, title: string, hint: string][]} modes The first one is the default.
+ * @property {(at: import("../lib/shell.js").At) => Control[]} controls
+ * @property {(asked: Object<string, string>, signal: AbortSignal) => Promise<Answer>} search Given `q`, `mode` and the
+ *   values of the controls of that mode.
+ * @property {(at: import("../lib/shell.js").At) => Node} welcome Shown before the first question.
+ * @property {(at: import("../lib/shell.js").At) => Node} [aside] Shown below the question.
+ *
+ * @typedef {Object} Control
+ * @property {string} name In the URL and in what is asked.
+ * @property {string} label
+ * @property {HTMLInputElement|HTMLSelectElement} input A checkbox is `"true"` or empty.
+ * @property {string[]} [modes] Where it applies; everywhere if absent.
+ * @property {string} [initial] Left out of the URL.
+ *
+ * @typedef {Object} Answer
+ * @property {string} summary
+ * @property {Node[]} [head] Comes before the results.
+ * @property {Node[]} [actions]
+ * @property {import("../lib/result.js").Result[]} results
+ * @property {{id: string, title: string, of: (result: any) => string, label?: (value: string) => string}[]} [facets]
+ *   Narrow the shown results.
+ * @property {Node} [none] Shown if there are no results.
+ */
+
+/** How long an answer is shown again to someone who comes back. */
+const MEMO_MS = 60_000;
+
+/** @param {Source} source */
+export function search(source) {
+  const memo = { key: "", answer: null, at: 0 };
+  return {
+    id: "search",
+    title: "Search",
+    style: "search.css",
+    show: (root, at) => showSearch(source, memo, root, at),
+  };
+}
+
+function showSearch(source, memo, root, at) {
+  const form = questionForm(source, at);
+  const summary = el("p.summary", { role: "status" });
+  const body = el("div.stack");
+  let running = new AbortController();
+
+  const run = async (fresh) => {
+    const asked = form.asked();
+    running.abort();
+    running = new AbortController();
+    const signal = AbortSignal.any([at.signal, running.signal]);
+    at.keep({ ...form.inUrl(), ...facetsOf(at.params) });
+    fill(summary, "Searching …");
+    body.setAttribute("aria-busy", "true");
+    try {
+      const answer = await remembered(source, memo, asked, fresh, signal);
+      showAnswer(answer, asked, { at, form, summary, body });
+    } catch (error) {
+      if (isAbort(error) || signal.aborted) return;
+      fill(summary);
+      fill(body, failure(error, () => run(true)));
+    } finally {
+      if (!signal.aborted) body.removeAttribute("aria-busy");
+    }
+  };
+
+  form.element.addEventListener("submit", (event) => {
+    event.preventDefault();
+    for (const name of facetNames(at.params)) at.params.delete(name);
+    if (form.question.value.trim()) run(true);
+    else form.question.focus();
+  });
+  fill(root, el("div.card.ask", {}, form.element), source.aside?.(at), summary, body);
+  if (form.question.value.trim()) run(false);
+  else fill(body, source.welcome(at));
+  // On a touch screen the keyboard would hide the results.
+  if (!form.question.value || matchMedia("(pointer: fine)").matches) form.question.focus({ preventScroll: true });
+}
+
+/** The answer, which is asked for anew if the last one is another question's or old. */
+async function remembered(source, memo, asked, fresh, signal) {
+  const key = JSON.stringify(asked);
+  if (fresh || memo.key !== key || Date.now() - memo.at > MEMO_MS) {
+    Object.assign(memo, { answer: await source.search(asked, signal), key, at: Date.now() });
+  }
+  return memo.answer;
+}
+
+function questionForm(source, at) {
+  const question = el("input", {
+    type: "search", id: "question", name: "q", maxlength: source.longest, placeholder: source.placeholder,
+    value: at.params.get("q") ?? "", autocomplete: "off", spellcheck: "false", enterkeyhint: "search",
+  });
+  const controls = source.controls(at).map((control) => ({ ...control, field: field(control.label, control.input) }));
+  const value = ({ input }) => (input.type === "checkbox" ? (input.checked ? "true" : "") : input.value.trim());
+  const hint = el("p.hint");
+  const adapt = (mode) => {
+    for (const control of controls) control.field.hidden = !applies(control, mode);
+    fill(hint, source.modes.find(([id]) => id === mode)[2]);
+  };
+  const modes = modeSwitch(source, at.params.get("mode"), adapt);
+  adapt(modes.value());
+  const active = () => controls.filter((control) => applies(control, modes.value()));
+  const element = el("form", { role: "search" },
+    el("div.ask-row", {},
+      el("label.unseen", { for: question.id }, source.label), question,
+      el("button.primary", { type: "submit" }, "Search")),
+    el("div.ask-options", {}, modes.element, controls.map((control) => control.field)),
+    hint);
+  return {
+    element,
+    question,
+    asked: () => ({
+      q: question.value.trim(), mode: modes.value(),
+      ...Object.fromEntries(active().map((control) => [control.name, value(control)])),
+    }),
+    inUrl: () => ({
+      q: question.value.trim(), mode: modes.value() === source.modes[0][0] ? "" : modes.value(),
+      ...Object.fromEntries(active().filter((control) => value(control) !== control.initial)
+        .map((control) => [control.name, value(control)])),
+    }),
+  };
+}
+
+const applies = (control, mode) => !control.modes || control.modes.includes(mode);
+
+function modeSwitch(source, wanted, changed) {
+  let mode = source.modes.some(([id]) => id === wanted) ? wanted : source.modes[0][0];
+  const choose = (event) => {
+    mode = event.target.value;
+    changed(mode);
+  };
+  const element = el("fieldset.segments", {}, el("legend", {}, "Mode"),
+    source.modes.map(([id, title]) => el("label", {},
+      el("input", { type: "radio", name: "mode", value: id, checked: id === mode, onchange: choose }),
+      el("span", {}, title))));
+  return { element, value: () => mode };
+}
+
+function showAnswer(answer, asked, { at, form, summary, body }) {
+  const words = wordsOf(asked.q);
+  const list = el("ol.plain-list.stack");
+  const draw = () => {
+    const shown = answer.results.filter((result) => (answer.facets ?? []).every((facet) => {
+      const wanted = at.params.get(facetName(facet));
+      return wanted === null || wanted === facet.of(result);
+    }));
+    fill(list, shown.map((result) => el("li", {}, card(result, asked.q, words))));
+    const part = shown.length < answer.results.length ? `; ${count(shown.length, "is", "are")} shown` : "";
+    fill(summary, answer.summary + part);
+  };
+  const narrow = () => {
+    at.keep({ ...form.inUrl(), ...facetsOf(at.params) });
+    draw();
+  };
+  draw();
+  fill(body,
+    (answer.actions ?? []).length > 0 && el("div.row", {}, answer.actions),
+    answer.head,
+    facetBar(answer, at.params, narrow),
+    answer.results.length > 0
+      ? el("section", { "aria-label": "Results" }, el("h2.unseen", {}, "Results"), list)
+      : answer.none);
+}
+
+const PREFIX = "only-";
+const facetName = ({ id }) => PREFIX + id;
+const facetNames = (params) => [...new Set(params.keys())].filter((name) => name.startsWith(PREFIX));
+
+/** The chosen facets as the URL holds them. */
+function facetsOf(params) {
+  return Object.fromEntries(facetNames(params).map((name) => [name, params.get(name)]));
+}
+
+/** Buttons that narrow the results; a facet with one value only would narrow nothing. */
+function facetBar({ results, facets = [] }, params, changed) {
+  const groups = facets.map((facet) => {
+    const counts = Map.groupBy(results, facet.of);
+    if (counts.size < 2) return null;
+    const buttons = [...counts].sort(([a], [b]) => a.localeCompare(b)).map(([value, those]) => {
+      const made = el("button.chip", { type: "button", "aria-pressed": String(params.get(facetName(facet)) === value),
+        onclick: () => {
+          const on = params.get(facetName(facet)) !== value;
+          if (on) params.set(facetName(facet), value);
+          else params.delete(facetName(facet));
+          for (const other of buttons) other.setAttribute("aria-pressed", String(on && other === made));
+          changed();
+        } }, `${facet.label ? facet.label(value) : value} (${those.length})`);
+      return made;
+    });
+    return el("div.row", { role: "group", "aria-label": `Only this ${facet.title.toLowerCase()}` },
+      el("span.facet-title", {}, facet.title), buttons);
+  }).filter(Boolean);
+  return groups.length > 0 && el("div.facets", {}, groups);
+}
+

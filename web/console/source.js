@@ -1,0 +1,113 @@
+// Search in the hosted service, and the export of what it found.
+
+import { el, fill } from "../lib/dom.js";
+import { count } from "../lib/format.js";
+import { badge, button, choice, download, tlp } from "../lib/parts.js";
+import { emptiness, failure, linkTo } from "../lib/shell.js";
+import { who } from "./session.js";
+
+/** Most characters of a description that a card shows. */
+const SHOWN = 500;
+const DEFAULT_LIMIT = "20";
+/** Roles that may see rejected nodes. */
+const REVIEWERS = new Set(["admin", "analyst"]);
+
+/** @returns {import("../views/search.js").Source} */
+export const hostedSource = (api) => ({
+  label: "Question",
+  placeholder: "ransomware that exploited MOVEit",
+  longest: 1000,
+  modes: [
+    ["blended", "Blended", "By words and by meaning. What the question names exactly comes first. Can be exported."],
+    ["structured", "Structured", "By names, identifiers and types only. Can be exported."],
+    ["semantic", "Semantic", "By meaning only, with no regard to the words. Can't be exported."],
+  ],
+  controls,
+  search: (asked, signal) => found(api, asked, signal),
+  welcome: () => emptiness("Search the knowledge graph of your workspace.",
+    "Names, aliases and identifiers such as APT28, CVE-2023-34362, T1190 or 203.0.113.7; or a question."),
+});
+
+function controls({ params }) {
+  const limit = el("input.few", {
+    type: "number", min: 1, max: 100, required: true, value: params.get("limit") || DEFAULT_LIMIT,
+  });
+  const rejected = choice([["", "Active"], ["true", "Active and rejected"]], params.get("include_rejected") ?? "");
+  return [
+    { name: "limit", label: "Nodes", input: limit, initial: DEFAULT_LIMIT },
+    ...(REVIEWERS.has(who()?.user?.role)
+      ? [{ name: "include_rejected", label: "Status", input: rejected, initial: "" }] : []),
+  ];
+}
+
+async function found(api, { mode, ...query }, signal) {
+  const answer = mode === "semantic"
+    ? await api.semantic(query, { signal }) : await api.search({ ...query, mode }, { signal });
+  const { results, max_tlp: highest, recall_id: session } = answer;
+  return {
+    summary: count(results.length, "node"),
+    actions: session && results.length > 0 ? exportParts(api, session, highest, results.length) : [],
+    results: results.map(resultOf),
+    facets: FACETS,
+    none: emptiness("No node fits.", mode === "structured"
+      ? "Structured search needs a name, an identifier or a type. Try the blended search."
+      : "Try other words. What lies above the clearance of your workspace is not searched."),
+  };
+}
+
+const FACETS = [
+  { id: "type", title: "Type", of: (result) => result.type },
+  { id: "tlp", title: "TLP", of: (result) => result.tlp, label: (level) => level.replace("TLP:", "") },
+];
+
+/** @returns {import("../lib/result.js").Result} */
+function resultOf(node) {
+  const { description = "", properties, linked_evidence_ids: evidence } = node;
+  const known = properties?.aliases;
+  const aliases = (Array.isArray(known) ? known : []).filter((name) => typeof name === "string");
+  return {
+    id: node.id,
+    title: node.name,
+    text: description.length > SHOWN ? `${description.slice(0, SHOWN).trimEnd()} …` : description,
+    type: node.node_type,
+    tlp: node.tlp,
+    badges: [
+      badge(node.node_type, `type-${node.node_type}`), tlp(node.tlp),
+      node.status !== "active" && badge(node.status, "warn"),
+    ].filter(Boolean),
+    confidence: node.confidence,
+    score: node.score,
+    createdAt: node.ingested_at,
+    entities: [],
+    names: [node.name, ...aliases],
+    facts: [
+      node.source, count(evidence.length, "evidence record"),
+      aliases.length > 0 && `also ${aliases.slice(0, 6).join(", ")}${aliases.length > 6 ? " …" : ""}`,
+    ].filter(Boolean),
+    why: node.why,
+    links: {
+      open: linkTo("node", { id: node.id }),
+      step: ({ id }) => linkTo("node", { id }),
+    },
+  };
+}
+
+/** The button that exports a session, and what came of it. */
+function exportParts(api, session, highest, nodes) {
+  const outcome = el("div.outcome", { role: "status" });
+  const save = button(`Export ${count(nodes, "node")} as STIX 2.1`, async () => {
+    fill(outcome);
+    try {
+      const { text, heldBack } = await api.exportSession(session);
+      download(`recall-${session}.stix.json`, text, "application/stix+json");
+      fill(outcome, heldBack > 0
+        ? el("p.notice.warn", {}, `The bundle was saved without ${count(heldBack, "object")}: `,
+          "the definition of a marking is missing, or the terms of a feed forbid it.")
+        : el("p.muted", {}, "The bundle was saved."));
+    } catch (error) {
+      const why = error.body?.details;
+      fill(outcome, failure(typeof why === "string" ? `${error.message}: ${why}` : error));
+    }
+  });
+  return [save, el("span.muted", {}, "Highest marking: "), tlp(highest), outcome];
+}

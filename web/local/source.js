@@ -1,0 +1,200 @@
+// Search in the local service: recall, and answers written from the notes.
+
+import { el, fill } from "../lib/dom.js";
+import { count, percent } from "../lib/format.js";
+import { badge, choice, table } from "../lib/parts.js";
+import { tierBadge } from "../lib/result.js";
+import { emptiness, linkTo } from "../lib/shell.js";
+import { domainsOf, rememberForm } from "./remember.js";
+
+const FORMATS = [
+  ["direct_answer", "Direct answer"],
+  ["synthesized_brief", "Brief"],
+  ["timeline_analysis", "Timeline"],
+  ["relationship_map", "Relationships"],
+];
+/** Where a recall cuts a text, in characters. */
+const SHOWN = 500;
+/** Longest title made of a text, in characters. */
+const TITLE = 110;
+const DEFAULT_K = "10";
+
+/** @returns {import("../views/search.js").Source} */
+export const localSource = (api) => ({
+  label: "Question",
+  placeholder: "Which tools does APT28 use?",
+  longest: 1000,
+  modes: [
+    ["recall", "Recall", "Finds the notes that answer a question, by words, meaning and the entities that it names."],
+    ["synthesize", "Synthesize", "Writes an answer from the notes with a language model, and cites them."],
+  ],
+  controls: (at) => controls(api, at),
+  search: (asked, signal) => (asked.mode === "synthesize" ? synthesized : recalled)(api, asked, signal),
+  welcome: () => welcome(api),
+  aside: (at) => rememberPanel(api, at),
+});
+
+function controls(api, at) {
+  const format = choice(FORMATS, at.params.get("format") ?? FORMATS[0][0]);
+  const domain = domainChoice(api, at.params.get("domain") ?? "");
+  const wanted = at.params.get("k") || DEFAULT_K;
+  const k = el("input.few", { type: "number", min: 1, max: 50, required: true, value: wanted });
+  return [
+    { name: "format", label: "Format", input: format, modes: ["synthesize"], initial: FORMATS[0][0] },
+    { name: "domain", label: "Domain", input: domain, modes: ["recall"], initial: "" },
+    { name: "k", label: "Notes", input: k, initial: DEFAULT_K },
+  ];
+}
+
+function domainChoice(api, chosen) {
+  const any = ["", "Any domain"];
+  const select = choice(chosen ? [any, chosen] : [any], chosen);
+  domainsOf(api).then((list) => {
+    const value = select.value;
+    const names = list.map(({ name, notes }) => [name, `${name} (${notes})`]);
+    const missing = value && !list.some(({ name }) => name === value) ? [value] : [];
+    fill(select, [...choice([any, ...missing, ...names], value).children]);
+    select.value = value;
+  }, () => {});
+  return select;
+}
+
+async function recalled(api, { q, k, domain }, signal) {
+  const asked = { query: q, k: Number(k), ...(domain && { domain }) };
+  const { results, latency_ms: latency } = await api.recall(asked, { signal });
+  return {
+    summary: `${count(results.length, "note")} in ${count(latency, "millisecond")}`,
+    results: results.map((note) => resultOf(note, q)),
+    facets: FACETS,
+    none: results.length === 0 ? await nothing(api, q, domain) : null,
+  };
+}
+
+const FACETS = [
+  { id: "domain", title: "Domain", of: (result) => result.domain },
+  { id: "tier", title: "Tier", of: (result) => result.tier, label: (tier) => tier.toUpperCase() },
+];
+
+/** @returns {import("../lib/result.js").Result} */
+function resultOf(note, q) {
+  const [title, rest] = split(note.content);
+  return {
+    id: note.id,
+    title,
+    text: note.content.length >= SHOWN ? `${rest} …` : rest,
+    domain: note.domain,
+    tier: note.tier,
+    badges: [tierBadge(note.tier)],
+    confidence: note.confidence,
+    createdAt: note.created_at,
+    entities: note.entities,
+    facts: [note.domain, note.source_type, note.source_ref].filter(Boolean),
+    why: note.why,
+    links: {
+      open: linkTo("note", { id: note.id, q }),
+      entity: (entity) => linkTo("search", { q: entity }),
+      step: ({ id }) => linkTo("graph", { around: id }),
+    },
+  };
+}
+
+/** The beginning of a text as its title, and the rest. */
+function split(content) {
+  const text = content.trim();
+  const sentence = /^[^\n]{1,110}?(?:[.!?](?=\s)|(?=\n)|$)/u.exec(text)?.[0];
+  if (sentence) return [sentence, text.slice(sentence.length).trim()];
+  const space = text.lastIndexOf(" ", TITLE);
+  const end = space > TITLE / 2 ? space : TITLE;
+  return [`${text.slice(0, end)} …`, `… ${text.slice(end).trim()}`];
+}
+
+async function nothing(api, q, domain) {
+  const domains = await domainsOf(api).catch(() => null);
+  if (domains?.length === 0) return emptyMemory();
+  return emptiness("No note fits.", domain
+    ? ["Nothing in this domain. ", el("a", { href: linkTo("search", { q }) }, "Search in all domains")]
+    : ["Try other words, or ", el("a", { href: linkTo("ingest") }, "ingest"), " what you know about it."]);
+}
+
+const emptyMemory = () => emptiness("The memory is empty.",
+  el("a", { href: linkTo("ingest") }, "Ingest notes or files"), ", or remember a first note above.");
+
+function welcome(api) {
+  const place = el("div", {}, emptiness("Ask a question, or look for a name.",
+    "Actors, tools, CVE numbers, techniques, addresses and hashes are known by name, alias and identifier."));
+  domainsOf(api).then((list) => { if (list.length === 0) fill(place, emptyMemory()); }, () => {});
+  return place;
+}
+
+function rememberPanel(api, at) {
+  const place = el("div.disclosed");
+  return el("details.remember", {
+    ontoggle: (event) => { if (event.target.open && !place.firstChild) fill(place, rememberForm(api, at)); },
+  }, el("summary", {}, "Remember a note"), place);
+}
+
+async function synthesized(api, { q, k, format }, signal) {
+  const { synthesis, sources_count: sought, latency_ms: latency } =
+    await api.synthesize({ query: q, format, k: Number(k) }, { signal });
+  if (synthesis.sources.length === 0) return unanswered(api, q, k, signal);
+  return {
+    summary: `Answered from ${count(sought, "note")} in ${count(latency, "millisecond")}`,
+    head: [answerCard(synthesis, q)],
+    results: [],
+  };
+}
+
+/** Says why there is no answer, and shows the notes that one would be made of. */
+async function unanswered(api, q, k, signal) {
+  const [{ llm_provider: provider }, found] = await Promise.all([
+    api.health({ signal }), recalled(api, { q, k }, signal),
+  ]);
+  const notes = found.results.length > 0 && " These are the notes found.";
+  const why = provider === "none"
+    ? el("div.notice.warn", {}, el("p", {},
+      el("strong", {}, "No language model is configured"), ", so no answer can be written. ",
+      el("a", { href: linkTo("config") }, "Set one in the configuration"), ".", notes))
+    : el("div.notice", {}, el("p", {}, el("strong", {}, "The notes give no answer that can be cited"),
+      ", or the language model failed (see the ", el("a", { href: linkTo("logs") }, "logs"), ").", notes));
+  return { ...found, head: [why] };
+}
+
+function answerCard({ answer, confidence, sources, ...lists }, q) {
+  const numbers = new Map();
+  for (const { note_id: id } of sources) if (!numbers.has(id)) numbers.set(id, numbers.size + 1);
+  const quotes = new Map(sources.map(({ note_id: id, quote }) => [id, quote]));
+  const cite = (id) => el("a.cite", { href: linkTo("note", { id, quote: quotes.get(id), q }), title: "Open the note" },
+    `[${numbers.get(id) ?? "note"}]`);
+  return el("section.card.answer", { "aria-label": "Answer" },
+    el("div.spread", {},
+      el("h2", {}, "Answer"), badge(`confidence ${percent(confidence)}`, confidence >= 0.5 ? "good" : "warn")),
+    el("p.answer-text", {}, answer),
+    pointList(lists.key_points, cite), timeline(lists.timeline, cite), relationMap(lists.relationships, cite),
+    el("h3", {}, "Sources"),
+    el("ol.plain-list.sources", {}, sources.map(({ note_id: id, quote }) => el("li", {},
+      el("span.cite", {}, `[${numbers.get(id)}]`),
+      el("a", { href: linkTo("note", { id, quote, q }) }, el("q", {}, quote))))));
+}
+
+function pointList(points = [], cite) {
+  return points.length > 0 && [el("h3", {}, "Key points"),
+    el("ul", {}, points.map(({ point, note_id: id }) => el("li", {}, point, " ", cite(id))))];
+}
+
+function timeline(events = [], cite) {
+  return events.length > 0 && [el("h3", {}, "Timeline"),
+    el("ol.plain-list.timeline", {}, events.map(({ date, event, note_id: id }) =>
+      el("li", {}, el("span.date", {}, date), el("span", {}, event, " ", cite(id)))))];
+}
+
+function relationMap(relations = [], cite) {
+  const key = ({ source, relationship, target }) => JSON.stringify([source, relationship, target]);
+  const groups = [...Map.groupBy(relations, key).values()];
+  const name = (entity) => el("a", { href: linkTo("search", { q: entity }) }, entity);
+  return relations.length > 0 && [el("h3", {}, "Relationships"), table("Relationships", [
+    { key: "source", title: "From", cell: ([{ source }]) => name(source) },
+    { key: "relationship", title: "Relationship", cell: ([{ relationship }]) => relationship },
+    { key: "target", title: "To", cell: ([{ target }]) => name(target) },
+    { key: "note", title: "Notes", cell: (group) => group.map(({ note_id: id }) => [cite(id), " "]) },
+  ], groups)];
+}

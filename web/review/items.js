@@ -1,0 +1,246 @@
+// The review of a feed's batch, page by page.
+
+import { isAbort } from "../lib/client.js";
+import { el, fill } from "../lib/dom.js";
+import { count } from "../lib/format.js";
+import { ask, badge, button, choice, field, when } from "../lib/parts.js";
+import { emptiness, failure, linkTo } from "../lib/shell.js";
+import { Frame } from "./frame.js";
+import { batchHead, commitResult } from "./head.js";
+import { follow } from "./pull.js";
+import * as part from "./row.js";
+
+const ITEMS = ["item", "items"];
+const STATES = ["pending", "accepted", "rejected", "committed"];
+const VERDICTS = [["accepted", "Accept"], ["rejected", "Reject"]];
+const PAGE_SIZES = [50, 100, 500];
+const UNMARKED = "states no marking";
+
+/** Shows the batch that the URL names. */
+export async function showItems(api, root, at) {
+  const id = at.params.get("id");
+  if (!id) {
+    const list = el("a", { href: linkTo("feeds", { tab: "batches" }) }, "List the batches");
+    fill(root, emptiness("No batch is chosen", list, "."));
+    return;
+  }
+  fill(root, el("p.muted", { role: "status" }, "Loading the batch …"));
+  await new ItemReview(api, root, at, id).show();
+}
+
+class ItemReview {
+  /** Items by their ids and by their STIX ids, as far as pages were read. */
+  #known = new Map();
+  /** The starts of the pages before the shown one. */
+  #before = [];
+  #feed = null;
+
+  constructor(api, root, at, id) {
+    Object.assign(this, { api, root, at, id, body: el("div") });
+    this.status = at.params.get("status") ?? "";
+    this.after = at.params.get("after") ?? "";
+    this.size = PAGE_SIZES.find((size) => String(size) === at.params.get("size")) ?? 100;
+    this.frame = new Frame(at, {
+      things: ITEMS,
+      verdicts: VERDICTS,
+      keys: [["d", "details", ({ kept }) => { kept.details.open = !kept.details.open; }]],
+      more: [button("Commit them at once …", () => this.#commit(this.frame.decisions.chosen))],
+      content: (row, name) => this.#content(row, name),
+      send: async (item, change) => (await api.decideFeedItem(id, item.id, change, { signal: at.signal })).item,
+      changed: (before, item) => this.#changed(before, item),
+    });
+  }
+
+  async show() {
+    const answer = await this.#read();
+    const source = answer.batch.feed_source_id;
+    // Without its feed's name, the batch can still be reviewed.
+    const named = source && await this.api.feed(source, { signal: this.at.signal }).catch(() => null);
+    this.#feed = named?.feed ?? null;
+    fill(this.root, el("div.stack", {}, this.frame.head, this.frame.result, this.body));
+    this.#draw(answer);
+    await this.#follow();
+  }
+
+  #read() {
+    const query = { status: this.status, after: this.after, limit: this.size };
+    return this.api.feedBatch(this.id, query, { signal: this.at.signal });
+  }
+
+  async #load() {
+    fill(this.frame.result);
+    this.at.keep({ id: this.id, status: this.status, after: this.after, size: this.size });
+    try {
+      this.#draw(await this.#read());
+    } catch (error) {
+      this.frame.failed(error, () => this.#load());
+    }
+  }
+
+  async #follow() {
+    if (this.batch.status !== "pulling") return;
+    const read = () => this.api.feedBatch(this.id, { limit: 1 }, { signal: this.at.signal });
+    const seen = ({ batch }) => {
+      this.batch = batch;
+      this.#drawHead();
+    };
+    try {
+      await follow(read, seen, this.at.signal);
+      if (!this.at.signal.aborted) await this.#pulled();
+    } catch (error) {
+      this.frame.failed(error, () => { fill(this.frame.result); this.#follow(); });
+    }
+  }
+
+  /** Shows what a pull has brought, unless somebody is deciding on the items that are shown. */
+  #pulled() {
+    const { chosen, element } = this.frame.decisions;
+    if (chosen.length === 0 && !element.contains(document.activeElement)) return this.#load();
+    return fill(this.frame.result, el("div.notice", {}, "The pull has ended. ",
+      button("Show its items", () => this.#load())));
+  }
+
+  #draw({ batch, items, next }) {
+    this.batch = batch;
+    for (const item of items) this.#known.set(item.id, item).set(item.stix_id, item);
+    this.#drawHead();
+    if (batch.item_count === 0 && items.length === 0) {
+      fill(this.body, this.#nothing());
+      return;
+    }
+    const size = choice(PAGE_SIZES, this.size, { onchange: () => {
+      this.size = Number(size.value);
+      this.#begin();
+    } });
+    fill(this.body, this.frame.list("Items", field("A page", size)));
+    const turn = (before, after) => () => {
+      Object.assign(this, { after });
+      this.#before = before;
+      return this.#load();
+    };
+    const before = this.#before;
+    this.frame.show(items, `${count(items.length, ...ITEMS)} shown`, [
+      this.after !== "" && ["First", () => this.#begin()],
+      before.length > 0 && ["Previous", turn(before.slice(0, -1), before.at(-1))],
+      next && ["Next", turn([...before, this.after], next)],
+    ]);
+  }
+
+  #nothing() {
+    if (this.batch.status === "pulling") return emptiness("Nothing is staged yet", "The pull is still running.");
+    return emptiness("Nothing is staged", "There was nothing new that can become a node. ",
+      el("a", { href: linkTo("feeds") }, "Back to the feeds"));
+  }
+
+  /** Goes to the first page of a filter. */
+  #begin(status = this.status) {
+    Object.assign(this, { status, after: "" });
+    this.#before = [];
+    return this.#load();
+  }
+
+  #drawHead() {
+    const { batch } = this;
+    fill(this.frame.head, batchHead(batch, this.#feed, [
+      el("a", { href: linkTo("feeds", { tab: "batches" }) }, "All batches"),
+      batch.status === "pulling" && el("span.muted", { role: "status" }, "Pulling …"),
+      button("Load again", () => this.#load()),
+      batch.status === "failed" && batch.input_kind !== "stix_bundle" && button("Resume", () => this.#resume()),
+      batch.accepted > 0 && button(`Commit ${count(batch.accepted, "accepted item")} …`, () => this.#commit(null),
+        { class: "primary" }),
+    ]));
+    this.frame.offer(STATES.map((state) => [state, batch[state]]), batch.item_count, this.status,
+      (state) => this.#begin(state));
+  }
+
+  #content(row, name) {
+    const item = row.item;
+    const isUnmarked = item.warnings.some((text) => text.startsWith(UNMARKED));
+    row.kept.details ??= this.#details(item);
+    return [
+      el("div.decision-main", {},
+        el("div.decision-title", {}, badge(item.stix_type), el("h3", { id: name }, this.#title(item)),
+          item.change === "update" && badge("update", "accent", "A newer version of what is stored or staged."),
+          part.stateBadge(item.status), part.remarked(item)),
+        part.facts(["modified ", when(item.modified)], isUnmarked && "unmarked: the default is proposed"),
+        part.warnings(item.warnings.filter((text) => !text.startsWith(UNMARKED))), part.candidates(row),
+        row.kept.details),
+      el("div.decision-side", {},
+        part.marking(row, async (of, level) => await of.decide({ resolved_tlp: level }) === null),
+        !part.isLocked(item) && part.verdicts(row, VERDICTS)),
+    ];
+  }
+
+  /** A relationship is named after its ends, as far as their names are known. */
+  #title(item) {
+    if (!item.source_ref) return item.name || item.stix_id;
+    const end = (id) => this.#known.get(id)?.name ?? id;
+    return [end(item.source_ref), el("span.muted", {}, ` ${item.name} `), end(item.target_ref)];
+  }
+
+  /** The object, read when it is first opened. */
+  #details(item) {
+    const inner = el("div", { role: "status" });
+    const made = el("details", {}, el("summary", { "data-act": "details" }, "Object"), inner);
+    made.addEventListener("toggle", async () => {
+      if (!made.open || made.dataset.read) return;
+      made.dataset.read = "yes";
+      fill(inner, el("p.muted", {}, "Loading …"));
+      try {
+        const { item: whole } = await this.api.feedItem(this.id, item.id, { signal: this.at.signal });
+        fill(inner, el("pre.object", { tabindex: 0, "aria-label": `Object of ${item.name}` },
+          JSON.stringify(whole.object, null, 2)));
+      } catch (error) {
+        delete made.dataset.read;
+        if (!isAbort(error)) fill(inner, failure(error));
+      }
+    });
+    return made;
+  }
+
+  /** The counts of the batch follow from the change; they are not read again for each decision. */
+  #changed(before, item) {
+    this.batch[before.status] -= 1;
+    this.batch[item.status] += 1;
+    this.#drawHead();
+    this.frame.many.update();
+  }
+
+  async #resume() {
+    fill(this.frame.result, el("p.muted", {}, "Resuming …"));
+    try {
+      const answer = await this.api.resumeFeedBatch(this.id, { signal: this.at.signal });
+      fill(this.frame.result);
+      this.#draw(answer);
+      await this.#follow();
+    } catch (error) {
+      await this.#load();
+      this.frame.failed(error);
+    }
+  }
+
+  /** Commits these items, or all accepted ones. */
+  async #commit(items) {
+    const [pending, rejected] = ["pending", "rejected"].map((state) =>
+      items?.filter((item) => item.status === state).length ?? 0);
+    if (rejected > 0) {
+      this.at.notify(`${count(rejected, "selected item is", "selected items are")} rejected: leave them out.`, "bad");
+      return;
+    }
+    const many = items?.length ?? this.batch.accepted;
+    const text = el("p", {}, count(many, "item becomes a node or an edge.", "items become nodes and edges."),
+      pending > 0 && ` ${count(pending, "is", "are")} still pending: the commit approves what it names.`);
+    if (await ask("Commit?", text, [["", "Cancel"], ["commit", "Commit", "primary"]]) !== "commit") return;
+    try {
+      const ids = items?.map((item) => item.id);
+      const { results } = await this.api.commitFeedBatch(this.id, ids, { signal: this.at.signal });
+      await this.#load();
+      fill(this.frame.result, commitResult(results, (id) => {
+        const item = this.#known.get(id);
+        return item ? this.#title(item) : id;
+      }));
+    } catch (error) {
+      this.frame.failed(error);
+    }
+  }
+}

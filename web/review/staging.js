@@ -1,0 +1,221 @@
+// The review of a staging batch: what a text names, to be accepted, rejected or merged.
+
+import { debounced, el, fill } from "../lib/dom.js";
+import { count, number, percent } from "../lib/format.js";
+import { ask, badge, button, choice, field, when } from "../lib/parts.js";
+import { emptiness, linkTo } from "../lib/shell.js";
+import { Frame } from "./frame.js";
+import { chooseTarget } from "./merge.js";
+import * as part from "./row.js";
+
+const ENTITIES = ["entity", "entities"];
+const STATES = ["pending", "accepted", "merged", "uncertain", "rejected", "committed"];
+const VERDICTS = [["accepted", "Accept"], ["rejected", "Reject"], ["uncertain", "Unsure"]];
+const PAGE_SIZES = [50, 200, 1000];
+
+/** Shows a batch with its entities. */
+export async function showBatch(api, root, at, id) {
+  fill(root, el("p.muted", { role: "status" }, "Loading the batch …"));
+  const { batch, entities } = await api.batch(id, { signal: at.signal });
+  new Review(api, root, at, batch, entities).show();
+}
+
+class Review {
+  /** Names of the nodes that were chosen for a merge. */
+  #names = new Map();
+  #page = 0;
+  #size = PAGE_SIZES[0];
+  /** Warnings that every entity has. */
+  #common = [];
+
+  constructor(api, root, at, batch, entities) {
+    Object.assign(this, { api, root, at, batch, entities });
+    this.state = at.params.get("status") ?? "";
+    this.text = at.params.get("q") ?? "";
+    this.frame = new Frame(at, {
+      things: ENTITIES,
+      verdicts: VERDICTS,
+      keys: [["m", "merge", (row) => { this.#merge(row); }]],
+      level: (level) => this.#mayMark(level),
+      content: (row, name) => this.#content(row, name),
+      send: (entity, change) => this.#send(entity, change),
+      changed: (_, entity) => this.#changed(entity),
+    });
+  }
+
+  show() {
+    const { head, result } = this.frame;
+    const text = el("input", { type: "search", value: this.text, placeholder: "Name or reason" });
+    text.addEventListener("input", debounced(250, () => this.#filter({ text: text.value.trim() })));
+    const size = choice(PAGE_SIZES, this.#size, { onchange: () => {
+      this.#size = Number(size.value);
+      this.#filter({});
+    } });
+    const list = this.entities.length === 0 ? this.#nothing()
+      : this.frame.list("Entities", el("div.grow", {}, field("Filter", text)), field("A page", size));
+    fill(this.root, el("div.stack", {}, head, result, list));
+    this.#drawHead();
+    this.#drawList();
+  }
+
+  #nothing() {
+    const title = this.batch.status === "committed" ? "Nothing of this batch is left" : "The text names nothing known";
+    return emptiness(title, el("a", { href: linkTo("review") }, "Read another text"), ".");
+  }
+
+  #filter({ state = this.state, text = this.text, page = 0 }) {
+    Object.assign(this, { state, text });
+    this.#page = page;
+    this.at.keep({ batch: this.batch.id, status: state, q: text });
+    this.#drawHead();
+    this.#drawList();
+  }
+
+  #count(...states) {
+    return this.entities.filter((entity) => states.includes(part.stateOf(entity))).length;
+  }
+
+  #drawHead() {
+    const { batch } = this;
+    this.#common = part.common(this.entities);
+    const isReady = this.#count("accepted", "merged", "rejected") > 0;
+    fill(this.frame.head,
+      el("div.spread", {},
+        el("div.row", {}, badge(batch.status, batch.status === "open" ? "accent" : "good"),
+          el("span", {}, batch.source_type.replace("_", " ")), batch.session_id && badge(`session ${batch.session_id}`),
+          el("span.muted", {}, "read ", when(batch.created_at),
+            batch.committed_at && [", committed ", when(batch.committed_at)])),
+        el("div.row", {},
+          el("a", { href: linkTo("review", { session: batch.session_id }) },
+            batch.session_id ? "Add a text to the session" : "Read another text"),
+          button("Load again", () => this.#again()),
+          isReady && button("Commit …", () => this.#commit(), { class: "primary" }))),
+      summary(batch.summary),
+      part.warnings([...batch.warnings, ...this.#common.map((text) => `Each entity: ${text}`)]),
+      el("p.hint", {}, "Batch ", el("code", {}, batch.id)));
+    this.frame.offer(STATES.map((state) => [state, this.#count(state)]), this.entities.length, this.state,
+      (state) => this.#filter({ state }));
+  }
+
+  #drawList() {
+    const words = this.text.toLowerCase();
+    const fitting = this.entities.filter((entity) => (this.state === "" || part.stateOf(entity) === this.state)
+      && `${entity.name}\n${entity.node_type}\n${entity.extraction_reasoning}`.toLowerCase().includes(words));
+    const from = this.#page * this.#size;
+    const shown = fitting.slice(from, from + this.#size);
+    const text = `${number(from + 1)} to ${number(from + shown.length)} of ${count(fitting.length, ...ENTITIES)}`;
+    const turn = (step) => () => this.#filter({ page: this.#page + step });
+    this.frame.show(shown, text, [from > 0 && ["Previous", turn(-1)],
+      from + this.#size < fitting.length && ["Next", turn(1)]]);
+  }
+
+  #content(row, name) {
+    const entity = row.item;
+    const target = !entity.node_id && entity.merge_target_id;
+    const merging = button("Merge …", () => this.#merge(row), { class: "verdict merged", "data-act": "merged",
+      "aria-pressed": String(entity.status === "merged") });
+    return [
+      el("div.decision-main", {},
+        el("div.decision-title", {}, badge(entity.node_type, `type-${entity.node_type}`),
+          el("h3", { id: name, class: entity.node_type === "ioc" ? "mono" : "" }, entity.name),
+          part.sensitive(entity), part.stateBadge(part.stateOf(entity)), part.remarked(entity)),
+        entity.description && el("p", {}, entity.description),
+        part.facts(`confidence ${percent(entity.proposed_confidence)}`, entity.extraction_reasoning,
+          entity.node_id && el("a", { href: linkTo("node", { id: entity.node_id }) }, "open the node")),
+        target && el("p", {}, "Is to be merged into ",
+          el("a", { href: linkTo("node", { id: target }) }, this.#nameOf(entity, target))),
+        part.warnings(entity.warnings.filter((text) => !this.#common.includes(text))),
+        part.candidates(row, (of, node) => this.#mergeInto(of, node))),
+      el("div.decision-side", {}, part.marking(row, (of, level) => this.#mark(of, level)),
+        !part.isLocked(entity) && part.verdicts(row, VERDICTS, merging)),
+    ];
+  }
+
+  #nameOf(entity, id) {
+    return this.#names.get(id) ?? entity.duplicate_candidates.find((node) => node.node_id === id)?.name ?? id;
+  }
+
+  async #merge(row) {
+    const node = await chooseTarget(this.api, row.item, this.at);
+    if (node) await this.#mergeInto(row, node);
+  }
+
+  #mergeInto(row, node) {
+    this.#names.set(node.node_id, node.name);
+    return row.decide({ status: "merged", merge_target_id: node.node_id });
+  }
+
+  async #send(entity, change) {
+    const body = { status: entity.status, ...change };
+    if (body.status === "merged") body.merge_target_id ??= entity.merge_target_id;
+    return (await this.api.decide(entity.id, body, { signal: this.at.signal })).entity;
+  }
+
+  #changed(entity) {
+    const place = this.entities.findIndex((known) => known.id === entity.id);
+    if (place >= 0) this.entities[place] = entity;
+    this.#drawHead();
+    this.frame.many.update();
+  }
+
+  async #mark(row, level) {
+    return await this.#mayMark(level) && await row.decide({ resolved_tlp: level }) === null;
+  }
+
+  /** A marking above what the workspace may see takes an entity out of everybody's sight, so that is asked first. */
+  async #mayMark(level) {
+    const strictest = Math.max(...this.entities.map((entity) => part.rank(part.levelOf(entity))));
+    if (part.rank(level) <= strictest) return true;
+    const text = `Nothing in this batch is marked as strictly. If this workspace may not see ${level}, what you mark `
+      + "so leaves the batch, and nobody here can decide on it any more. What is accepted already is still committed.";
+    const buttons = [["", "Cancel"], ["mark", "Mark", "danger"]];
+    return await ask(`Mark as ${level}?`, el("p", {}, text), buttons) === "mark";
+  }
+
+  async #again() {
+    fill(this.frame.result);
+    try {
+      Object.assign(this, await this.api.batch(this.batch.id, { signal: this.at.signal }));
+      this.#filter({});
+    } catch (error) {
+      this.frame.failed(error);
+    }
+  }
+
+  async #commit() {
+    const [accepted, merged, rejected] = ["accepted", "merged", "rejected"].map((state) => this.#count(state));
+    const left = this.#count("pending", "uncertain");
+    const line = (many, one, more, text) => many > 0 && el("li", {}, `${count(many, one, more)} ${text}`);
+    const outcome = el("ul", {},
+      line(accepted, "accepted entity becomes a node, or adds", "accepted entities become nodes, or add",
+        "to the one that is known."),
+      line(merged, "entity becomes", "entities become", "evidence of a chosen node."),
+      line(rejected, "rejected entity is", "rejected entities are", "discarded."),
+      line(left, "undecided entity stays", "undecided entities stay", "and keeps the batch open."));
+    const answer = await ask("Commit the decisions?", outcome, [["", "Cancel"], ["commit", "Commit", "primary"]]);
+    if (answer !== "commit") return;
+    try {
+      const { results } = await this.api.commit(this.batch.id, { signal: this.at.signal });
+      await this.#again();
+      fill(this.frame.result, committed(results));
+    } catch (error) {
+      this.frame.failed(error);
+    }
+  }
+}
+
+function summary(found) {
+  return part.facts(`${count(found.total_parsed, ...ENTITIES)} found`, `${number(found.total_to_add)} new`,
+    `${number(found.total_to_update)} known by name`, `${number(found.duplicates)} with a likeness`,
+    `${number(found.missing_tlp)} unmarked`, `${number(found.sensitive_warns)} sensitive`);
+}
+
+function committed(results) {
+  const text = [`Committed: ${count(results.nodes_created, "node")} created`,
+    `${number(results.nodes_updated)} updated`, `${number(results.merged)} merged`,
+    count(results.evidence_created, "evidence record"), `${number(results.discarded)} discarded`].join(", ");
+  const rest = results.remaining > 0
+    ? `${count(results.remaining, "undecided entity keeps", "undecided entities keep")} the batch open.`
+    : "Nothing is left to decide.";
+  return el("div.notice.good", {}, el("p", {}, `${text}.`), el("p", {}, rest));
+}

@@ -1,0 +1,61 @@
+// Reads a text into a staging batch, or opens a batch for review.
+
+import { el, fill } from "../lib/dom.js";
+import { count } from "../lib/format.js";
+import { choice, field, when } from "../lib/parts.js";
+import { linkTo } from "../lib/shell.js";
+import { form, valuesOf } from "./form.js";
+import { LEVELS } from "./row.js";
+import { showBatch } from "./staging.js";
+
+const SOURCES = [["manual_text", "Text"], ["analyst_report", "Analyst's report"], ["osint_feed", "Open source"],
+  ["incident_writeup", "Incident report"], ["chat", "Chat"]];
+const MODES = [["review", "Stage everything for review"], ["auto", "Commit at once, except what is sensitive"]];
+
+/** Batches that this page has made, with the time: the API has no list of them. */
+const recent = new Map();
+
+/** Shows a batch, or the form that makes one. */
+export async function showReview(api, root, at) {
+  const batch = at.params.get("batch");
+  if (batch) await showBatch(api, root, at, batch);
+  else fill(root, el("div.stack", {}, reader(api, at), opener(at)));
+}
+
+function reader(api, at) {
+  const text = el("textarea", { name: "text", required: true, minlength: 10, rows: 10, spellcheck: "false" });
+  const session = el("input", { name: "session_id", maxlength: 200, value: at.params.get("session") ?? "",
+    autocomplete: "off" });
+  const confidence = el("input", { name: "default_confidence", type: "number", min: 0, max: 1, step: "any" });
+  const level = choice([["", "As the text states, else AMBER"], ...LEVELS], "", { name: "default_tlp" });
+  const content = [
+    el("h2", {}, "Read a text"),
+    field("Text", text, "The entities that it names are staged. Nothing becomes a node before it is committed."),
+    el("div.grid.roomy", {},
+      field("Kind of text", choice(SOURCES, "manual_text", { name: "source_type" })),
+      field("Marking", level),
+      field("Session", session, "Texts of one session share a batch, for example a case number."),
+      field("Confidence", confidence, "0 to 1; from the extractor if empty."),
+      field("Afterwards", choice(MODES, "review", { name: "ingest_mode" }))),
+    el("div.actions", {}, el("button.primary", { type: "submit" }, "Find the entities")),
+  ];
+  return form({ class: "card stack" }, content, async (data) => {
+    const body = valuesOf(data);
+    if (body.default_confidence) body.default_confidence = Number(body.default_confidence);
+    const answer = await api.preview(body, { signal: at.signal });
+    const found = count(answer.entities.length, "entity", "entities");
+    at.notify(answer.auto_ingest ? `${found} found and committed.` : `${found} found.`);
+    recent.set(answer.batch_id, new Date().toISOString());
+    at.go("review", { batch: answer.batch_id });
+  });
+}
+
+function opener(at) {
+  const id = el("input", { name: "batch", required: true, autocomplete: "off", spellcheck: "false",
+    placeholder: "2c1a473a-e54c-4c90-8750-d90700bea7d0" });
+  const content = [el("h2", {}, "Open a batch"),
+    el("div.toolbar", {}, el("div.grow", {}, field("Id of the batch", id)), el("button", { type: "submit" }, "Open")),
+    recent.size > 0 && el("p", {}, "Read in this tab: ", [...recent].reverse().map(([batch, time], place) => [
+      place > 0 && ", ", el("a", { href: linkTo("review", { batch }) }, batch.slice(0, 8)), " ", when(time)]))];
+  return form({ class: "card" }, content, async () => at.go("review", { batch: id.value.trim() }));
+}
