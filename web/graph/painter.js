@@ -194,7 +194,7 @@ export class Painter {
 
   /** Names the best connected nodes in view: first those that stand out, then the others. */
   #labelNodes(standsOut, others, moving) {
-    const room = Math.min(MOST_LABELS, this.width * this.height / 7000);
+    const room = Math.min(MOST_LABELS, this.width * this.height / 10_000);
     const crowded = this.#inView.length > MOST_OBSTACLES;
     let left = moving && crowded ? room / 3 : room;
     for (const lit of others ? [true, false] : [true]) {

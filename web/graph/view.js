@@ -295,7 +295,8 @@ export class GraphView {
   #hide() {
     const { types, notes } = this.#wish;
     const present = this.#picture.types();
-    if (types) for (const [type] of present) if (!types.includes(type)) this.#picture.hidden.add(type);
+    const unwanted = ([type]) => types && type !== "note" && !types.includes(type);
+    for (const [type] of present.filter(unwanted)) this.#picture.hidden.add(type);
     const all = new Map(present);
     const many = (all.get("note") ?? 0) > MANY_NOTES && all.size > 1;
     if (notes === "no" || (notes === null && many)) this.#picture.hidden.add("note");

@@ -3,7 +3,7 @@
 import { el } from "./dom.js";
 
 const ORDINARY = new Set(("a an and are as at be by did do does for from had has have how in is it its of on or that "
-  + "the their they this to was were what when where which who whom whose why will with").split(" "));
+  + "the their they this to use used uses using was were what when where which who whom whose why will with").split(" "));
 
 /** The words of a question that are worth marking, in lower case. */
 export function wordsOf(question) {

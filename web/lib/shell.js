@@ -70,6 +70,11 @@ export class Shell {
     this.#views = new Map(views.map((view) => [view.id, view]));
     this.#home = home;
     addEventListener("hashchange", () => this.#changed());
+    // The fragment names the view, so the link must not change it.
+    document.querySelector(".skip").addEventListener("click", (event) => {
+      event.preventDefault();
+      this.#main.focus();
+    });
     addEventListener("beforeunload", (event) => { if (this.#guard?.()) event.preventDefault(); });
   }
 

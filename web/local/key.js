@@ -12,7 +12,9 @@ export function keyHeaders() {
 }
 
 /** Asks for the key after a refusal. Resolves to whether one was given; all who ask meanwhile share the answer. */
-export function askForKey() {
+export function askForKey(_error, sent) {
+  // Refused before the key was given: it is sent again with the key.
+  if (!asking && sent["x-api-key"] !== keyHeaders()["x-api-key"]) return Promise.resolve(true);
   asking ??= dialog(sessionStorage.getItem(PLACE) !== null).finally(() => { asking = null; });
   return asking;
 }

@@ -15,7 +15,7 @@ const FORMATS = [
 ];
 /** Where a recall cuts a text, in characters. */
 const SHOWN = 500;
-/** Longest title made of a text, in characters. */
+/** Where a title is cut that is not a sentence of at most 180 characters. */
 const TITLE = 110;
 const DEFAULT_K = "10";
 
@@ -101,7 +101,7 @@ function resultOf(note, q) {
 /** The beginning of a text as its title, and the rest. */
 function split(content) {
   const text = content.trim();
-  const sentence = /^[^\n]{1,110}?(?:[.!?](?=\s)|(?=\n)|$)/u.exec(text)?.[0];
+  const sentence = /^[^\n]{1,180}?(?:[.!?](?=\s)|(?=\n)|$)/u.exec(text)?.[0];
   if (sentence) return [sentence, text.slice(sentence.length).trim()];
   const space = text.lastIndexOf(" ", TITLE);
   const end = space > TITLE / 2 ? space : TITLE;

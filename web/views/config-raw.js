@@ -73,12 +73,15 @@ class Text {
   }
 
   async refresh(values) {
-    if (this.#loaded !== null && !this.isDirty()) await this.#load(values);
+    if (this.#loaded !== null && !this.isDirty()) await this.#load(values, true);
   }
 
-  async #load(values) {
+  async #load(values, keepsEdits = false) {
     try {
-      this.#area.value = await this.of.load(values);
+      const before = this.#area.value;
+      const text = await this.of.load(values);
+      if (keepsEdits && this.#area.value !== before) return;
+      this.#area.value = text;
       this.#loaded = this.#area.value;
       this.#fail([]);
     } catch (error) {
@@ -88,9 +91,10 @@ class Text {
 
   async #apply() {
     if (this.#loaded === null) return this.#load();
+    const sent = this.#area.value;
     try {
-      const done = await this.of.apply(this.#area.value, this.#loaded);
-      this.#loaded = this.#area.value;
+      const done = await this.of.apply(sent, this.#loaded);
+      this.#loaded = sent;
       this.#fail([]);
       await this.of.applied(done);
     } catch (error) {

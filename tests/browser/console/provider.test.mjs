@@ -58,42 +58,46 @@ describe("the console with a provider", () => {
     }
   }
 
-  test("lets in whom the provider vouches for, and keeps nothing", () => visiting(async (visit) => {
-    const window = await asked(visit);
-    await accessible(visit.page, "the sign-in with a provider");
-    const closed = window.waitForEvent("close");
-    await window.getByRole("link", { name: "Allow" }).click();
-    await closed;
-    await visit.page.getByRole("banner").getByText(USER).waitFor();
-    assert.deepEqual(await visit.context.cookies(), []);
-    const kept = await visit.page.evaluate(() => [localStorage.length, sessionStorage.length, location.search]);
-    assert.deepEqual(kept, [0, 0, ""]);
-  }));
+  test("lets in whom the provider vouches for, and keeps nothing", () =>
+    visiting(async (visit) => {
+      const window = await asked(visit);
+      await accessible(visit.page, "the sign-in with a provider");
+      const closed = window.waitForEvent("close");
+      await window.getByRole("link", { name: "Allow" }).click();
+      await closed;
+      await visit.page.getByRole("banner").getByText(USER).waitFor();
+      assert.deepEqual(await visit.context.cookies(), []);
+      const kept = await visit.page.evaluate(() => [localStorage.length, sessionStorage.length, location.search]);
+      assert.deepEqual(kept, [0, 0, ""]);
+    }));
 
-  test("says why it does not, and lets one try again", () => visiting(async (visit) => {
-    await (await asked(visit)).getByRole("link", { name: "Deny" }).click();
-    await visit.page.getByText("The sign-in was cancelled or refused at the provider").waitFor();
-    await (await asked(visit)).getByRole("link", { name: "Allow" }).click();
-    await visit.page.getByRole("banner").getByText(USER).waitFor();
-  }));
+  test("says why it does not, and lets one try again", () =>
+    visiting(async (visit) => {
+      await (await asked(visit)).getByRole("link", { name: "Deny" }).click();
+      await visit.page.getByText("The sign-in was cancelled or refused at the provider").waitFor();
+      await (await asked(visit)).getByRole("link", { name: "Allow" }).click();
+      await visit.page.getByRole("banner").getByText(USER).waitFor();
+    }));
 
-  test("stops waiting when it is told to", () => visiting(async (visit) => {
-    const window = await asked(visit);
-    await visit.page.getByRole("button", { name: "Cancel" }).click();
-    await window.getByRole("link", { name: "Allow" }).click();
-    await window.getByText("is not open any more").waitFor();
-    assert.ok(await visit.page.getByRole("heading", { level: 1, name: "Sign in" }).isVisible());
-  }));
+  test("stops waiting when it is told to", () =>
+    visiting(async (visit) => {
+      const window = await asked(visit);
+      await visit.page.getByRole("button", { name: "Cancel" }).click();
+      await window.getByRole("link", { name: "Allow" }).click();
+      await window.getByText("is not open any more").waitFor();
+      assert.ok(await visit.page.getByRole("heading", { level: 1, name: "Sign in" }).isVisible());
+    }));
 
-  test("asks which workspace", () => visiting(async (visit) => {
-    const other = await workspaceOf(service, "Other");
-    await userOf(service, "analyst", other.token);
-    await (await asked(visit)).getByRole("link", { name: "Allow" }).click();
-    const choice = visit.page.getByRole("button", { name: "Other" });
-    await choice.waitFor();
-    const opened = visit.context.waitForEvent("page");
-    await choice.click();
-    await (await opened).getByRole("link", { name: "Allow" }).click();
-    await visit.page.getByRole("banner").getByText("Other").waitFor();
-  }));
+  test("asks which workspace", () =>
+    visiting(async (visit) => {
+      const other = await workspaceOf(service, "Other");
+      await userOf(service, "analyst", other.token);
+      await (await asked(visit)).getByRole("link", { name: "Allow" }).click();
+      const choice = visit.page.getByRole("button", { name: "Other" });
+      await choice.waitFor();
+      const opened = visit.context.waitForEvent("page");
+      await choice.click();
+      await (await opened).getByRole("link", { name: "Allow" }).click();
+      await visit.page.getByRole("banner").getByText("Other").waitFor();
+    }));
 });

@@ -23,10 +23,13 @@ export async function provider(email) {
   const none = () => ({ status: 404, body: "" });
   const pages = {
     "GET /.well-known/openid-configuration": () => ({ body: discovery(issuer) }),
-    "GET /jwks": () => ({ body: { keys: [{ ...publicKey.export({ format: "jwk" }), kid: "1", alg: "RS256", use: "sig" }] } }),
+    "GET /jwks": () => ({
+      body: { keys: [{ ...publicKey.export({ format: "jwk" }), kid: "1", alg: "RS256", use: "sig" }] },
+    }),
     "GET /authorize": (url) => ({ type: "text/html", body: consent(url) }),
     "GET /decided": (url) => decided(url, codes),
-    "POST /token": async (_, request) => token(new URLSearchParams(await textOf(request)), { issuer, email, codes, privateKey }),
+    "POST /token": async (_, request) =>
+      token(new URLSearchParams(await textOf(request)), { issuer, email, codes, privateKey }),
   };
   return {
     environment: (port) => ({
@@ -35,7 +38,11 @@ export async function provider(email) {
       THREAT_MEMORY_OAUTH__PROVIDERS__CORP__ISSUER: issuer,
       THREAT_MEMORY_OAUTH__PROVIDERS__CORP__CLIENT_ID: CLIENT,
     }),
-    end: () => new Promise((resolve) => { server.close(resolve); server.closeAllConnections(); }),
+    end: () =>
+      new Promise((resolve) => {
+        server.close(resolve);
+        server.closeAllConnections();
+      }),
   };
 }
 
@@ -46,9 +53,14 @@ async function textOf(request) {
 }
 
 const discovery = (issuer) => ({
-  issuer, authorization_endpoint: `${issuer}/authorize`, token_endpoint: `${issuer}/token`, jwks_uri: `${issuer}/jwks`,
-  response_types_supported: ["code"], subject_types_supported: ["public"],
-  id_token_signing_alg_values_supported: ["RS256"], code_challenge_methods_supported: ["S256"],
+  issuer,
+  authorization_endpoint: `${issuer}/authorize`,
+  token_endpoint: `${issuer}/token`,
+  jwks_uri: `${issuer}/jwks`,
+  response_types_supported: ["code"],
+  subject_types_supported: ["public"],
+  id_token_signing_alg_values_supported: ["RS256"],
+  code_challenge_methods_supported: ["S256"],
 });
 
 const consent = (url) => `<!DOCTYPE html><title>Provider</title><h1>Provider</h1>
@@ -71,11 +83,31 @@ function decided(url, codes) {
 function token(form, { issuer, email, codes, privateKey }) {
   const grant = codes.get(form.get("code"));
   codes.delete(form.get("code"));
-  const challenge = createHash("sha256").update(form.get("code_verifier") ?? "").digest("base64url");
+  const challenge = createHash("sha256")
+    .update(form.get("code_verifier") ?? "")
+    .digest("base64url");
   if (grant?.challenge !== challenge) return { status: 400, body: { error: "invalid_grant" } };
   const now = Math.floor(Date.now() / 1000);
-  const claims = { iss: issuer, aud: CLIENT, sub: "1", iat: now, exp: now + 300, nonce: grant.nonce, email, email_verified: true };
-  const parts = [{ alg: "RS256", typ: "JWT", kid: "1" }, claims].map((part) => Buffer.from(JSON.stringify(part)).toString("base64url"));
+  const claims = {
+    iss: issuer,
+    aud: CLIENT,
+    sub: "1",
+    iat: now,
+    exp: now + 300,
+    nonce: grant.nonce,
+    email,
+    email_verified: true,
+  };
+  const parts = [{ alg: "RS256", typ: "JWT", kid: "1" }, claims].map((part) =>
+    Buffer.from(JSON.stringify(part)).toString("base64url"),
+  );
   const signature = sign("sha256", Buffer.from(parts.join(".")), privateKey).toString("base64url");
-  return { body: { access_token: randomUUID(), token_type: "Bearer", expires_in: 300, id_token: [...parts, signature].join(".") } };
+  return {
+    body: {
+      access_token: randomUUID(),
+      token_type: "Bearer",
+      expires_in: 300,
+      id_token: [...parts, signature].join("."),
+    },
+  };
 }

@@ -1,0 +1,102 @@
+// Threat feeds, and the review of their batches.
+
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { signedIn } from "../support/console.mjs";
+import { accessible, fits, visiting } from "../support/page.mjs";
+import { demoBundle } from "../support/seed.mjs";
+import { serviceOf } from "../support/suite.mjs";
+
+const decision = (page, name) => page.getByRole("group", { name: `Decision on ${name}` });
+const status = (page, name) => page.getByRole("main").getByRole("button", { name });
+
+async function found(service, name) {
+  const { results } = await service.ask("GET", `/api/recall/search?mode=structured&q=${encodeURIComponent(name)}`);
+  return results.filter((node) => node.name === name).length;
+}
+
+describe("feeds", () => {
+  const held = serviceOf("hosted", { environment: { TAXII_ALLOWED_HOSTS: "taxii.example.com" } });
+  const at = (path, work, expected) => () =>
+    visiting(held.service, { expected }, async (visit) => work(await signedIn(visit, path), visit));
+
+  test(
+    "are registered, and a refused address says so at its field",
+    at(
+      "#/feeds",
+      async (page, { service }) => {
+        await page.getByText("No feed is registered yet").waitFor();
+        await accessible(page, "no feeds");
+        await page.getByRole("button", { name: "Register a feed" }).click();
+        await page.getByLabel("Name", { exact: true }).fill("A sector's feed");
+        const address = page.getByLabel("URL of the collection's objects");
+        await address.fill("https://elsewhere.example.org/collections/1/objects/");
+        await page.getByLabel("Marking of what states none").selectOption("TLP:GREEN");
+        await page.getByLabel("Redistribution").selectOption("internal_only");
+        await page.getByRole("button", { name: "Register", exact: true }).click();
+        await page
+          .getByRole("alert")
+          .filter({ hasText: /host|allow/i })
+          .waitFor();
+        assert.equal(await address.getAttribute("aria-invalid"), "true");
+        await accessible(page, "a refused feed");
+        await address.fill("https://taxii.example.com/collections/1/objects/");
+        await page.getByRole("button", { name: "Register", exact: true }).click();
+        await page.getByRole("article", { name: "A sector's feed" }).getByText("internal only").waitFor();
+        const { feeds } = await service.ask("GET", "/api/threat-intel/feeds");
+        assert.deepEqual(
+          feeds.map(({ name }) => name),
+          ["A sector's feed"],
+        );
+        const feed = page.getByRole("article", { name: "A sector's feed" });
+        await feed.getByRole("button", { name: "Change …" }).click();
+        await page.getByRole("switch", { name: "May be pulled" }).uncheck();
+        await page.getByRole("button", { name: "Save" }).click();
+        await page.getByText("switched off").waitFor();
+        assert.ok(await page.getByRole("button", { name: "Pull now" }).isDisabled());
+        await page.setViewportSize({ width: 360, height: 740 });
+        await fits(page, "feeds on a phone");
+      },
+      [/status of 400/],
+    ),
+  );
+
+  test(
+    "are reviewed item by item before anything is a node",
+    at("#/feeds", async (page, { service }) => {
+      const bundle = await demoBundle();
+      await page.getByRole("tab", { name: "Upload a bundle" }).click();
+      const file = (text) => ({ name: "bundle.json", mimeType: "application/json", buffer: Buffer.from(text) });
+      await page.getByLabel("File").setInputFiles(file("{ no JSON"));
+      await page.getByRole("button", { name: "Stage the bundle" }).click();
+      await page.getByRole("alert").filter({ hasText: "bundle.json holds no JSON." }).waitFor();
+      const named = ["Sandworm Team", "APT28"];
+      const objects = bundle.objects.filter(({ name, type }) => named.includes(name) || type === "marking-definition");
+      await page.getByLabel("File").setInputFiles(file(JSON.stringify({ ...bundle, objects })));
+      await page.getByRole("button", { name: "Stage the bundle" }).click();
+      await page.getByRole("heading", { level: 1, name: "Feed batch" }).waitFor();
+      await decision(page, "Sandworm Team").waitFor();
+      await accessible(page, "a batch of a feed");
+      assert.equal(await found(service, "APT28"), 0);
+      await decision(page, "APT28").getByRole("button", { name: "Accept" }).click();
+      await decision(page, "Sandworm Team").getByRole("button", { name: "Reject" }).click();
+      await status(page, "accepted 1").waitFor();
+      await status(page, "rejected 1").waitFor();
+      await page
+        .getByRole("button", { name: /^Commit/ })
+        .first()
+        .click();
+      await page
+        .getByRole("dialog")
+        .getByRole("button", { name: /^Commit/ })
+        .click();
+      await page.getByText(/Committed 1 item: 1 node created/).waitFor();
+      assert.equal(await found(service, "APT28"), 1);
+      assert.equal(await found(service, "Sandworm Team"), 0);
+      await page.getByRole("navigation", { name: "Views" }).getByRole("link", { name: "Feeds" }).click();
+      await page.getByRole("tab", { name: "Batches" }).click();
+      await page.getByRole("tabpanel", { name: "Batches" }).getByRole("link").first().waitFor();
+      await accessible(page, "batches");
+    }),
+  );
+});

@@ -1,0 +1,125 @@
+// Search, export, nodes with their evidence, and the graph of the console.
+
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { describe, test } from "node:test";
+import { signedIn } from "../support/console.mjs";
+import { accessible, settled, visiting } from "../support/page.mjs";
+import { demoBundle } from "../support/seed.mjs";
+import { serviceOf } from "../support/suite.mjs";
+import { until } from "../support/until.mjs";
+
+const results = (page) => page.getByRole("main").getByRole("article");
+
+async function ask(page, text) {
+  await page.getByLabel("Question").fill(text);
+  await page.getByLabel("Question").press("Enter");
+  await settled(page);
+  await results(page).first().waitFor();
+}
+
+describe("an empty workspace", () => {
+  const held = serviceOf("hosted");
+
+  test("says what can be searched, and that nothing fits", () =>
+    visiting(held.service, {}, async (visit) => {
+      const page = await signedIn(visit);
+      await page.getByText("Search the knowledge graph of your workspace.").waitFor();
+      await page.getByLabel("Question").fill("anything");
+      await page.getByLabel("Question").press("Enter");
+      await page.getByText("No node fits.").waitFor();
+      assert.equal(await page.getByRole("button", { name: /^Export/ }).count(), 0);
+    }));
+});
+
+describe("a workspace with nodes", () => {
+  const held = serviceOf("hosted", {}, async (service) => {
+    await service.ask("POST", "/api/ingest/stix", { bundle: await demoBundle() });
+    const block = {
+      entity_name: "Sandworm Team",
+      node_type: "actor",
+      excerpt: "Sandworm used Industroyer2 in April 2022.",
+    };
+    await service.ask("POST", "/api/ingest/report", { title: "The report", content_blocks: [block] });
+  });
+  const at = (work, path) => () =>
+    visiting(held.service, {}, async (visit) => work(await signedIn(visit, path), visit));
+
+  test(
+    "is searched, and exported as a STIX bundle",
+    at(async (page) => {
+      await ask(page, "Sandworm Team");
+      assert.match(await results(page).first().innerText(), /Sandworm Team/);
+      const marks = (await results(page).first().locator("mark").allInnerTexts()).map((mark) => mark.toLowerCase());
+      assert.ok(marks.includes("sandworm"), `${marks}`);
+      await accessible(page, "results of the console");
+      const count = await results(page).count();
+      const coming = page.waitForEvent("download");
+      await page.getByRole("button", { name: /^Export .* as STIX/ }).click();
+      const file = await coming;
+      assert.match(file.suggestedFilename(), /\.stix\.json$/);
+      const bundle = JSON.parse(await readFile(await file.path(), "utf8"));
+      assert.equal(bundle.type, "bundle");
+      assert.match(bundle.id, /^bundle--/);
+      assert.ok(bundle.objects.some(({ name }) => name === "Sandworm Team"));
+      assert.ok(
+        bundle.objects.filter(({ type }) => !["relationship", "marking-definition", "identity"].includes(type))
+          .length >= count,
+      );
+      await page.getByText("The bundle was saved.").waitFor();
+    }),
+  );
+
+  test(
+    "is searched in three ways, and narrowed to a type",
+    at(async (page) => {
+      await ask(page, "ransomware against hospitals");
+      await page.getByRole("group", { name: /type/i }).getByRole("button").first().click();
+      await page.getByText(/(is|are) shown/).waitFor();
+      for (const mode of ["Structured", "Semantic"]) {
+        await page.getByRole("radio", { name: mode }).check({ force: true });
+        await ask(page, "Sandworm Team");
+      }
+      assert.equal(
+        await page.getByRole("button", { name: /^Export/ }).count(),
+        0,
+        "a semantic search can't be exported",
+      );
+    }),
+  );
+
+  test(
+    "shows a node with its relationships and evidence",
+    at(async (page) => {
+      await ask(page, "Sandworm Team");
+      await results(page).first().getByRole("heading").getByRole("link").first().click();
+      await page.getByRole("heading", { level: 2, name: "Sandworm Team" }).waitFor();
+      const record = page.locator("details", { hasText: "The report" }).first();
+      await record.locator("summary").click();
+      await record.getByText("Sandworm used Industroyer2 in April 2022.").first().waitFor();
+      await accessible(page, "a node");
+      const related = page.locator("section", { has: page.getByRole("heading", { level: 2, name: /^Relationships/ }) });
+      const other = related.getByRole("listitem").getByRole("link").first();
+      const name = await other.innerText();
+      await other.click();
+      await page.getByRole("heading", { level: 2, name, exact: true }).waitFor();
+      await page.goBack();
+      await page.getByRole("link", { name: "Show in the graph" }).click();
+      await page
+        .getByRole("complementary", { name: "Selected node" })
+        .getByRole("heading", { name: "Sandworm Team" })
+        .waitFor();
+      await until(
+        async () => (await page.getByText(/nodes? and .* links? shown/).count()) > 0,
+        "the neighbourhood is drawn",
+      );
+      await accessible(page, "the graph of the console");
+    }),
+  );
+
+  test("says that a node does not exist", () =>
+    visiting(held.service, { expected: [/status of 404/] }, async (visit) => {
+      const page = await signedIn(visit, "#/node?id=2c1a473a-e54c-4c90-8750-d90700bea7d0");
+      await page.getByText("There is no such node, or its marking hides it from this workspace.").waitFor();
+    }));
+});

@@ -1,0 +1,156 @@
+// Signing in to the console.
+
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { enter, PASSWORD, signedIn, userOf, workspaceOf } from "../support/console.mjs";
+import { accessible, fits, visiting } from "../support/page.mjs";
+import { ADMIN } from "../support/service.mjs";
+import { serviceOf } from "../support/suite.mjs";
+
+const expected = [/status of 40[01]/];
+const heading = (page) => page.getByRole("heading", { level: 1, name: "Sign in" });
+const views = (page) => page.getByRole("navigation", { name: "Views" });
+
+describe("the console", () => {
+  const held = serviceOf("hosted", {}, async (service) => {
+    await userOf(service, "analyst");
+    const other = await workspaceOf(service, "Other");
+    await userOf(service, "analyst", other.token);
+  });
+  const at = (work, options) => () => visiting(held.service, { expected, ...options }, work);
+
+  test(
+    "lets in who knows a password",
+    at(async (visit) => {
+      const { page, service } = visit;
+      await page.goto(`${service.base}/console`);
+      await heading(page).waitFor();
+      assert.equal(await views(page).getByRole("link").count(), 0, "nothing is shown before");
+      await accessible(page, "the sign-in");
+      await enter(page, { ...ADMIN, password: "the wrong password" });
+      await page
+        .getByRole("alert")
+        .getByText(/invalid|wrong/i)
+        .waitFor();
+      await enter(page);
+      await views(page).getByRole("link", { name: "Search" }).waitFor();
+      await page.getByRole("banner").getByText(ADMIN.email).waitFor();
+      await page.getByRole("banner").getByText("Operator").waitFor();
+    }),
+  );
+
+  test(
+    "keeps the token in memory only, so that a reload asks again",
+    at(async (visit) => {
+      let token = null;
+      visit.context.on("request", (request) => {
+        token ??= request.headers().authorization?.replace("Bearer ", "") ?? null;
+      });
+      const page = await signedIn(visit);
+      await page.getByLabel("Question").fill("anything");
+      await page.getByLabel("Question").press("Enter");
+      await page.getByText("0 nodes").waitFor();
+      assert.match(token, /^ey/, "requests carry a token");
+      const kept = await page.evaluate(async () =>
+        JSON.stringify([
+          Object.entries(sessionStorage),
+          Object.entries(localStorage),
+          document.cookie,
+          location.href,
+          history.state,
+          document.documentElement.outerHTML,
+          (await indexedDB.databases()).length,
+          await caches.keys(),
+        ]),
+      );
+      assert.ok(!kept.includes(token) && !kept.includes(ADMIN.password), "the credential is nowhere in the page");
+      assert.deepEqual(JSON.parse(kept).slice(0, 3), [[], [], ""]);
+      assert.deepEqual(await visit.context.cookies(), []);
+      await page.reload();
+      await heading(page).waitFor();
+      assert.equal(await views(page).getByRole("link").count(), 0);
+    }),
+  );
+
+  test(
+    "forgets everything at sign-out",
+    at(async (visit) => {
+      const page = await signedIn(visit, "#/search?q=secret");
+      await page.getByRole("button", { name: "Sign out" }).click();
+      await heading(page).waitFor();
+      assert.ok(!page.url().includes("secret"));
+    }),
+  );
+
+  test(
+    "asks for the workspace of who has several",
+    at(async (visit) => {
+      const { page, service } = visit;
+      await page.goto(`${service.base}/console`);
+      await enter(page, { email: "analyst@example.com", password: PASSWORD });
+      await page.getByLabel("Workspace").selectOption({ label: "Other" });
+      await page.getByRole("button", { name: "Sign in", exact: true }).click();
+      await page.getByRole("banner").getByText("Other").waitFor();
+    }),
+  );
+
+  test(
+    "takes an API key",
+    at(async (visit) => {
+      const { page, service } = visit;
+      const { key } = await service.ask("POST", "/api/admin/api-keys", { name: "reader", scopes: ["read"] });
+      await page.goto(`${service.base}/console`);
+      await page.getByRole("button", { name: "Sign in with an API key" }).click();
+      await page.getByLabel("API key").fill("not a key");
+      await page.getByRole("button", { name: "Sign in", exact: true }).click();
+      await page
+        .getByRole("alert")
+        .getByText(/invalid/i)
+        .waitFor();
+      await page.getByLabel("API key").fill(key);
+      await page.getByRole("button", { name: "Sign in", exact: true }).click();
+      await views(page).getByRole("link", { name: "Search" }).waitFor();
+      assert.equal(await views(page).getByRole("link", { name: "Review" }).count(), 0);
+    }),
+  );
+
+  test(
+    "asks again when the session has ended, and goes on",
+    at(async (visit) => {
+      const { service } = visit;
+      const user = await userOf(service, "viewer");
+      const page = await signedIn(visit, "", user);
+      const { users } = await service.ask("GET", "/api/admin/users");
+      const { id } = users.find(({ email }) => email === user.email);
+      await service.ask("PATCH", `/api/admin/users/${id}`, { password: "a third long password" });
+      await page.getByLabel("Question").fill("anything");
+      await page.getByLabel("Question").press("Enter");
+      const dialog = page.getByRole("dialog", { name: "Sign in again" });
+      await dialog.getByLabel("Password", { exact: true }).fill("a third long password");
+      await dialog.getByRole("button", { name: "Sign in", exact: true }).click();
+      await page.getByText("0 nodes").waitFor();
+    }),
+  );
+
+  test(
+    "fits a phone",
+    at(
+      async ({ page, service }) => {
+        await page.goto(`${service.base}/console`);
+        await heading(page).waitFor();
+        await fits(page, "the sign-in");
+      },
+      { size: { width: 360, height: 740 } },
+    ),
+  );
+});
+
+describe("server.console = false", () => {
+  const held = serviceOf("hosted", { environment: { THREAT_MEMORY_SERVER__CONSOLE: "false" } });
+
+  test("leaves no console", async () => {
+    const answer = await held.service.send("GET", "/console", undefined, { headers: { accept: "text/html" } });
+    assert.equal(answer.status, 404);
+    assert.equal((await held.service.send("GET", "/health")).status, 200);
+  });
+});

@@ -1,0 +1,224 @@
+// Search of the management page: recall, synthesize, remember, and one note.
+
+import assert from "node:assert/strict";
+import { describe, test } from "node:test";
+import { accessible, settled, visiting } from "../support/page.mjs";
+import { notes } from "../support/seed.mjs";
+import { serviceOf } from "../support/suite.mjs";
+
+const SNAKE = "Turla uses Snake against foreign ministries. The implant speaks to 198.51.100.7 over port 80.";
+const OTHER = "Snake hides its traffic in HTTP. Turla also runs a second stage.";
+
+const question = (page) => page.getByRole("searchbox", { name: "Question" });
+const results = (page) => page.getByRole("main").getByRole("article");
+
+async function ask(page, text) {
+  await question(page).fill(text);
+  await question(page).press("Enter");
+  await settled(page);
+}
+
+const shows = (page, text) => page.getByRole("main").getByText(text).first().waitFor();
+
+describe("an empty memory", () => {
+  const held = serviceOf("local");
+  const at = (work) => () => visiting(held.service, {}, work);
+
+  test(
+    "says what to do, before and after a question",
+    at(async (visit) => {
+      const page = await visit.open("/#/search", "Search");
+      await shows(page, "The memory is empty.");
+      await ask(page, "Who uses Snake?");
+      await shows(page, "0 notes");
+      await shows(page, "The memory is empty.");
+      await accessible(page, "a search that finds nothing");
+      await page
+        .getByRole("main")
+        .getByRole("link", { name: /ingest/i })
+        .first()
+        .click();
+      await page.getByRole("heading", { level: 1, name: "Ingest" }).waitFor();
+    }),
+  );
+
+  test(
+    "remembers a first note, which is then found",
+    at(async (visit) => {
+      const page = await visit.open("/#/search", "Search");
+      await page.getByText("Remember a note").click();
+      const form = page.getByRole("main").locator("form", { has: page.getByLabel("Note", { exact: true }) });
+      await form.getByLabel("Note", { exact: true }).fill(SNAKE);
+      await form.getByLabel("Domain", { exact: true }).fill("espionage");
+      await form.getByLabel("Source", { exact: true }).fill("https://example.org/report");
+      await accessible(page, "the form of a note");
+      await form.getByRole("button", { name: "Remember" }).click();
+      await shows(page, "The note is remembered.");
+      await form.getByRole("link", { name: "turla", exact: true }).waitFor();
+      await form.getByRole("link", { name: "Open the note" }).click();
+      await page.getByRole("heading", { level: 1, name: "Note" }).waitFor();
+      await shows(page, SNAKE);
+      assert.equal(
+        await page.getByRole("link", { name: "https://example.org/report" }).getAttribute("rel"),
+        "noopener noreferrer",
+      );
+      await accessible(page, "a note");
+      await visit.open("/#/search", "Search");
+      await ask(page, "Who uses Snake?");
+      assert.equal(await results(page).count(), 1);
+    }),
+  );
+});
+
+describe("a memory with notes", () => {
+  const held = serviceOf("local", {}, async (service) => {
+    await notes(service, 60);
+    for (const [content, domain] of [
+      [SNAKE, "espionage"],
+      [OTHER, "malware"],
+    ]) {
+      await service.ask("POST", "/api/remember", { content, domain, evolve: false });
+    }
+  });
+  const at = (work, options) => () => visiting(held.service, options ?? {}, work);
+
+  test(
+    "is searched, and says why a note was found",
+    at(async (visit) => {
+      const page = await visit.open("/#/search", "Search");
+      await ask(page, "Which ministries does Snake attack?");
+      const card = results(page).filter({ hasText: "198.51.100.7" }).filter({ hasText: "Snake" }).first();
+      await card.waitFor();
+      const marks = (await card.locator("mark").allInnerTexts()).map((mark) => mark.toLowerCase());
+      assert.ok(marks.includes("snake") && marks.some((mark) => mark.startsWith("ministr")), `${marks}`);
+      assert.match(await card.innerText(), /Tier A/i);
+      assert.match(await card.innerText(), /confidence \d+ %/);
+      assert.match(await card.innerText(), /Matched.*snake/i);
+      await accessible(page, "results");
+      assert.equal(await page.getByLabel("Domain", { exact: true }).inputValue(), "", "no domain was chosen");
+      assert.match(decodeURIComponent(page.url()), /#\/search\?.*q=Which/);
+      await page.reload();
+      await results(page).filter({ hasText: "198.51.100.7" }).first().waitFor();
+      assert.equal(await question(page).inputValue(), "Which ministries does Snake attack?");
+    }),
+  );
+
+  test(
+    "is searched for an entity that is clicked",
+    at(async (visit) => {
+      const page = await visit.open("/#/search", "Search");
+      await ask(page, "Which ministries does Snake attack?");
+      await results(page)
+        .filter({ hasText: "198.51.100.7" })
+        .getByRole("link", { name: "turla", exact: true })
+        .first()
+        .click();
+      await page.waitForFunction(() => document.querySelector("#question")?.value === "turla");
+      await settled(page);
+      assert.ok((await results(page).count()) > 1);
+      await page.goBack();
+      await page.waitForFunction(() => document.querySelector("#question")?.value.startsWith("Which"));
+    }),
+  );
+
+  test(
+    "is searched in one domain, with the number of notes that is wanted",
+    at(async (visit) => {
+      const page = await visit.open("/#/search", "Search");
+      await page
+        .getByLabel("Domain", { exact: true })
+        .getByRole("option", { name: /^espionage/ })
+        .waitFor({ state: "attached" });
+      await page.getByLabel("Domain", { exact: true }).selectOption("espionage");
+      await ask(page, "Snake");
+      await shows(page, "1 note in");
+      assert.match(await results(page).first().innerText(), /espionage/);
+      await page.getByLabel("Domain", { exact: true }).selectOption("");
+      await page.getByLabel("Notes", { exact: true }).fill("3");
+      await ask(page, "Which actors exploit vulnerabilities?");
+      await shows(page, "3 notes in");
+      assert.equal(await results(page).count(), 3);
+    }),
+  );
+
+  test(
+    "narrows what it shows to a domain without asking again",
+    at(async (visit) => {
+      const page = await visit.open("/#/search", "Search");
+      await ask(page, "Snake and Turla");
+      const asked = [];
+      page.on("request", (request) => {
+        if (request.url().includes("/api/")) asked.push(request.url());
+      });
+      await page
+        .getByRole("group", { name: /domain/i })
+        .getByRole("button", { name: /^espionage/ })
+        .click();
+      await shows(page, /is shown/);
+      assert.equal(await results(page).count(), 1);
+      assert.deepEqual(asked, []);
+    }),
+  );
+
+  test(
+    "opens a note with its words marked",
+    at(async (visit) => {
+      const page = await visit.open("/#/search", "Search");
+      await ask(page, "Which ministries does Snake attack?");
+      await results(page).filter({ hasText: "198.51.100.7" }).getByRole("heading").getByRole("link").first().click();
+      await page.getByRole("heading", { level: 1, name: "Note" }).waitFor();
+      await page.getByRole("main").locator("mark", { hasText: "Snake" }).waitFor();
+      await page.getByRole("link", { name: "Search again" }).click();
+      await page.waitForFunction(() => document.querySelector("#question")?.value.startsWith("Which"));
+    }),
+  );
+
+  test(
+    "says that an answer needs a language model, and shows the notes",
+    at(async (visit) => {
+      const page = await visit.open("/#/search", "Search");
+      await page.getByRole("radio", { name: "Synthesize" }).check({ force: true });
+      assert.deepEqual(await page.getByLabel("Format").getByRole("option").allInnerTexts(), [
+        "Direct answer",
+        "Brief",
+        "Timeline",
+        "Relationships",
+      ]);
+      await ask(page, "Who uses Snake?");
+      await shows(page, "No language model is configured");
+      assert.ok((await results(page).count()) > 0);
+      await accessible(page, "an answer that could not be written");
+    }),
+  );
+
+  test(
+    "says that a note does not exist",
+    at(
+      async (visit) => {
+        const page = await visit.open("/#/note?id=01a20447-2092-70ee-bc4e-cee7d5c9d404", "Note");
+        await page.getByRole("alert").waitFor();
+      },
+      { expected: [/status of 404/] },
+    ),
+  );
+});
+
+describe("with a language model", () => {
+  const says = { answer: "Turla uses Snake.", quote: "Turla uses Snake" };
+  const held = serviceOf("local", { model: says }, (service) =>
+    service.ask("POST", "/api/remember", { content: SNAKE }),
+  );
+
+  test("answers with sources that can be opened", () =>
+    visiting(held.service, {}, async (visit) => {
+      const page = await visit.open("/#/search", "Search");
+      await page.getByRole("radio", { name: "Synthesize" }).check({ force: true });
+      await ask(page, "Who uses Snake?");
+      const answer = page.getByRole("region", { name: "Answer" });
+      await answer.getByText("Turla uses Snake.").first().waitFor();
+      await accessible(page, "an answer");
+      await answer.getByRole("link", { name: "Turla uses Snake" }).last().click();
+      await page.getByRole("heading", { level: 1, name: "Note" }).waitFor();
+      await page.getByRole("main").locator("mark", { hasText: "Turla uses Snake" }).waitFor();
+    }));
+});
