@@ -15,6 +15,7 @@ use metrics::{counter, histogram};
 use tracing::Instrument;
 use uuid::Uuid;
 
+use super::pages;
 use super::problem::whole_seconds;
 use crate::actors::rate_limiter::RateState;
 
@@ -70,7 +71,7 @@ pub async fn observe(
         ("status", status.to_string()),
     ];
     counter!("http_requests_total", &labels).increment(1);
-    span.in_scope(|| tracing::info!(status, microseconds = (seconds * 1e6) as u64, "request answered"));
+    span.in_scope(|| log_answer(&labels[1].1, status, (seconds * 1e6) as u64));
     let rate = response.request().extensions().get::<RateState>().copied();
     let headers = response.headers_mut();
     if let Ok(value) = HeaderValue::from_str(&id) {
@@ -85,6 +86,17 @@ pub async fn observe(
         rate_headers(headers, rate);
     }
     Ok(response)
+}
+
+/// Logs an answer: those that an operator looks for as warnings, and the files of the pages only where details are wanted.
+fn log_answer(route: &str, status: u16, microseconds: u64) {
+    match status {
+        429 | 500.. => tracing::warn!(status, microseconds, "request answered"),
+        ..400 if route.starts_with(pages::FILES_BELOW) => {
+            tracing::debug!(status, microseconds, "request answered");
+        }
+        _ => tracing::info!(status, microseconds, "request answered"),
+    }
 }
 
 /// Delays a refusal of a request that names something by id, so that response times do not reveal whether something

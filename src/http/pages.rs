@@ -26,6 +26,8 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 /// The path of the files names their digest.
 const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
 const HTML: &str = "text/html; charset=utf-8";
+/// The paths of files begin so.
+pub(super) const FILES_BELOW: &str = "/assets/";
 /// Path of a file.
 const FILE: &str = "/assets/{digest}/{file:.*}";
 const FRAME: &str = include_str!("../../web/index.html");
@@ -48,6 +50,7 @@ static FILES: LazyLock<BTreeMap<&'static str, Document>> = LazyLock::new(|| {
         "console/provider.js",
         "console/session.js",
         "console/source.js",
+        "graph/frame.js",
         "graph/layout.js",
         "graph/legend.js",
         "graph/list.js",
@@ -57,6 +60,7 @@ static FILES: LazyLock<BTreeMap<&'static str, Document>> = LazyLock::new(|| {
         "graph/stage.js",
         "graph/types.js",
         "graph/view.js",
+        "graph/words.js",
         "icon.svg",
         "ingest/files.js",
         "ingest/items.js",
@@ -69,6 +73,7 @@ static FILES: LazyLock<BTreeMap<&'static str, Document>> = LazyLock::new(|| {
         "lib/format.js",
         "lib/live.js",
         "lib/loglines.js",
+        "lib/markdown.js",
         "lib/marks.js",
         "lib/parts.js",
         "lib/result.js",
@@ -82,6 +87,7 @@ static FILES: LazyLock<BTreeMap<&'static str, Document>> = LazyLock::new(|| {
         "local/source.js",
         "review/batches.js",
         "review/decisions.js",
+        "review/draft.js",
         "review/feed.js",
         "review/feeds.js",
         "review/form.js",
@@ -90,6 +96,7 @@ static FILES: LazyLock<BTreeMap<&'static str, Document>> = LazyLock::new(|| {
         "review/items.js",
         "review/many.js",
         "review/merge.js",
+        "review/missing.js",
         "review/pull.js",
         "review/row.js",
         "review/staging.js",

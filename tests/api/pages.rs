@@ -87,17 +87,19 @@ fn the_management_page_and_its_files_need_no_key() {
 #[test]
 fn the_editor_without_the_key_is_a_refusal_that_a_browser_shows_as_the_page() {
     run(async {
-        let app = LocalApp::with(None, "web.api_key = \"right key\"\nweb.rate_limit_per_minute = 4").await;
+        let app = LocalApp::with(None, "web.api_key = \"right key\"\nweb.rate_limit_per_minute = 5").await;
         let browser = app.client.with_header("accept", HTML);
         let program = app.client.with_header("accept", "application/json");
         let answer = browser.get("/config").await;
         assert_eq!(answer.header("cache-control"), Some("no-store"));
         assert_eq!(answer.header("vary"), Some("accept"));
+        assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
         assert_eq!(answer.header("content-security-policy"), Some(POLICY));
         let (status, page) = answer.whole().await;
         assert_eq!(status, 401);
         assert_eq!(page, app.client.get("/").await.whole().await.1);
-        for client in [&app.client, &program] {
+        let unwilling = app.client.with_header("accept", "text/html;q=0, */*");
+        for client in [&app.client, &program, &unwilling] {
             let (status, text) = client.get("/config").await.whole().await;
             assert_eq!(
                 (status, text.as_str()),

@@ -1,10 +1,12 @@
 // The graph of a workspace, as the graph view wants it: it grows from a search or a node.
 
 import { percent } from "../lib/format.js";
+import { plain } from "../lib/markdown.js";
 import { badge, tlp, when } from "../lib/parts.js";
 import { linkTo } from "../lib/shell.js";
 
-const FOUND = 30;
+/** Of the hits, those at least half as good as the best begin a picture that one can read. */
+const FOUND = 8;
 const PAGE = 100;
 
 /** @returns {import("../views/graph.js").Source} */
@@ -32,7 +34,11 @@ export const graphSource = (api) => {
 
     find: async (q, _notes, options) => {
       const { results } = await api.search({ q, limit: FOUND }, options);
-      return { nodes: results.map(nodeOf), edges: [] };
+      if (results.length === 0) return { nodes: [], edges: [] };
+      const good = results.filter(({ score }) => !(score < results[0].score / 2));
+      const around = part(await read(good[0].id, 0, options));
+      const found = good.map(nodeOf);
+      return { nodes: [...found, ...around.nodes], edges: around.edges, found: found.length, around };
     },
 
     expand: async (id, step, _notes, options) => part(await read(id, step * PAGE, options)),
@@ -44,12 +50,13 @@ export const graphSource = (api) => {
         node: nodeOf(node),
         badges: [tlp(node.tlp), node.status === "active" ? null : badge(node.status, "warn")],
         facts: facts(node),
-        text: node.description,
+        text: plain(node.description ?? ""),
         records: offset > 0 ? [] : found.evidence.map((record) => ({
           id: record.id, text: record.title || record.kind, href: linkTo("node", { id: node.id, evidence: record.id }),
           more: [`${record.source} · `, when(record.created_at)],
         })),
         recordsTitle: "Evidence",
+        totals: found.more_evidence ? undefined : { records: found.evidence.length },
         neighbours: found.relationships.map((relationship) => ({
           node: nodeOf(relationship.node),
           outgoing: relationship.direction === "outgoing",

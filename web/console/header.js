@@ -2,8 +2,8 @@
 
 import { el, fill } from "../lib/dom.js";
 import { count, number } from "../lib/format.js";
-import { badge, tlp } from "../lib/parts.js";
-import { attend, may, signOut, who } from "./session.js";
+import { badge, button, tlp } from "../lib/parts.js";
+import { attend, credential, may, signInAgain, signOut, who } from "./session.js";
 
 /** From this many requests on they are shown. */
 const FEW = 50;
@@ -12,14 +12,21 @@ export function header(status, api, again) {
   const { user, api_key: key, workspace } = who();
   const requests = el("span.requests-left");
   const ceiling = el("span");
+  const ended = button("Sign in again", () => signInAgain(null, credential()).catch(() => {}),
+    { class: "primary", hidden: true });
   const name = el("span.who-name", { title: user?.email ?? key.id }, user?.email ?? "API key");
   const roles = user ? [user.role] : key.scopes;
   fill(status,
     requests,
     el("span.who", {}, name, roles.map((role) => badge(role, "accent")),
       el("span.workspace", { title: `Workspace ${workspace.name}, tier ${workspace.tier}` }, workspace.name), ceiling),
-    el("button", { type: "button", onclick: signOut }, "Sign out"));
-  attend({ again, limit: (left, of, reset) => fill(requests, limitText(left, of, reset)) });
+    ended, el("button", { type: "button", onclick: signOut }, "Sign out"));
+  const asked = async () => {
+    const isSignedIn = await again();
+    ended.hidden = isSignedIn;
+    return isSignedIn;
+  };
+  attend({ again: asked, limit: (left, of, reset) => fill(requests, limitText(left, of, reset)) });
   if (may("admin")) showCeiling(ceiling, api);
 }
 

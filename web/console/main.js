@@ -38,6 +38,6 @@ const status = document.getElementById("status");
 api.health().then(({ version }) => who() || fill(status, version), () => {});
 await styled("console.css");
 await signIn(document.getElementById("main"), api);
-header(status, api, (error) => signInAgain(api, error));
+header(status, api, () => signInAgain(api));
 const shown = views.map(admitted);
 new Shell({ views: shown, home: (shown.find((view) => !view.hidden) ?? shown[0]).id }).start();

@@ -1,7 +1,7 @@
 // Sign-in with a provider in a window of its own. The answer comes back over a channel that only this origin can use,
 // so that the token is never in a URL or a cookie.
 
-import { ApiError, isAbort } from "../lib/client.js";
+import { ApiError, isAbort, sentence } from "../lib/client.js";
 import { el, fill } from "../lib/dom.js";
 import { button } from "../lib/parts.js";
 
@@ -35,13 +35,10 @@ export function sessionOf({ user, workspace, access_token: token }) {
   return { who: { user, workspace }, headers: { authorization: `Bearer ${token}` } };
 }
 
-/** A message as a sentence. */
-export const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1);
-
 /** The workspaces that a refusal names, as `[id, name]`: `… fit NAME (ID), …`, of a provider `… has accounts in …`. */
 export function workspacesOf(message) {
   const named = message.replace(/^.*?(?: fit | has accounts in )/, "");
-  const pairs = named.matchAll(/(.+?) \(([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\)(?:, |$)/g);
+  const pairs = named.matchAll(/(.+?) \(([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\)(?:, |\.?$)/g);
   return [...pairs].map(([, name, id]) => [id, name]);
 }
 

@@ -1,10 +1,13 @@
 // Who is signed in. The credential is kept in memory only: a reload forgets it.
 
+import { ApiError } from "../lib/client.js";
+
 let headers = {};
 let user = null;
 let asking = null;
 let askAgain = async () => null;
 let watch = () => {};
+let quota = null;
 
 const ALL = ["recall:read", "recall:write", "audit:read", "audit:export", "admin"];
 /** docs/api.md, "Credentials". */
@@ -52,24 +55,37 @@ export function isSame(one, other) {
 /**
  * Says what to do when a session has ended, and who is to see the rate limit.
  *
- * @param {{again: (error: Error) => Promise<boolean>, limit: (left: number, of: number, reset: number) => void}} by
+ * @param {{again: () => Promise<boolean>, limit: (left: number, of: number, reset: number) => void}} by
  */
 export function attend({ again, limit }) {
   askAgain = again;
   watch = limit;
 }
 
-/** Asks for the credential again after a refusal; all who ask meanwhile share the answer. */
-export function signInAgain(error, sent) {
-  if (sent !== headers) return Promise.resolve(true);
-  asking ??= askAgain(error).finally(() => { asking = null; });
-  return asking;
+/**
+ * Asks for the credential again after a refusal; all who ask meanwhile share the answer.
+ *
+ * @throws {ApiError} Nobody signed in.
+ */
+export async function signInAgain(_error, sent) {
+  if (sent !== headers) return true;
+  asking ??= askAgain().finally(() => { asking = null; });
+  if (await asking) return true;
+  throw new ApiError(401, "The session has ended. Sign in to go on.");
 }
 
 /** Notes how many requests an answer says are left. */
 export function answered(response) {
   const [left, of, reset] = ["remaining", "limit", "reset"].map((name) => response.headers.get(`ratelimit-${name}`));
-  if (left !== null) watch(Number(left), Number(of), Number(reset));
+  if (left === null) return;
+  quota = { left: Number(left), until: Date.now() + Number(reset) * 1000 };
+  watch(quota.left, Number(of), Number(reset));
+}
+
+/** How many requests are left, as far as is known, and in how many seconds there are more: `{left, reset}` or `null`. */
+export function requestsLeft() {
+  if (!quota || quota.until <= Date.now()) return null;
+  return { left: quota.left, reset: Math.ceil((quota.until - Date.now()) / 1000) };
 }
 
 /** Forgets everything that the page holds. */

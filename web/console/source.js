@@ -2,7 +2,8 @@
 
 import { el, fill } from "../lib/dom.js";
 import { count } from "../lib/format.js";
-import { badge, button, choice, download, tlp } from "../lib/parts.js";
+import { plain } from "../lib/markdown.js";
+import { badge, button, choice, download, joined, tlp } from "../lib/parts.js";
 import { emptiness, failure, linkTo } from "../lib/shell.js";
 import { who } from "./session.js";
 
@@ -62,9 +63,10 @@ const FACETS = [
 
 /** @returns {import("../lib/result.js").Result} */
 function resultOf(node) {
-  const { description = "", properties, linked_evidence_ids: evidence } = node;
+  const { properties, linked_evidence_ids: evidence } = node;
+  const description = plain(node.description ?? "");
   const known = properties?.aliases;
-  const aliases = (Array.isArray(known) ? known : []).filter((name) => typeof name === "string");
+  const aliases = (Array.isArray(known) ? known : []).filter((name) => typeof name === "string" && name.trim());
   return {
     id: node.id,
     title: node.name,
@@ -82,7 +84,7 @@ function resultOf(node) {
     names: [node.name, ...aliases],
     facts: [
       node.source, count(evidence.length, "evidence record"),
-      aliases.length > 0 && `also ${aliases.slice(0, 6).join(", ")}${aliases.length > 6 ? " …" : ""}`,
+      aliases.length > 0 && el("span", {}, "also ", joined(aliases.slice(0, 6)), aliases.length > 6 && " …"),
     ].filter(Boolean),
     why: node.why,
     links: {
@@ -106,7 +108,7 @@ function exportParts(api, session, highest, nodes) {
         : el("p.muted", {}, "The bundle was saved."));
     } catch (error) {
       const why = error.body?.details;
-      fill(outcome, failure(typeof why === "string" ? `${error.message}: ${why}` : error));
+      fill(outcome, failure(typeof why === "string" ? `${error.message} ${why}` : error));
     }
   });
   return [save, el("span.muted", {}, "Highest marking: "), tlp(highest), outcome];

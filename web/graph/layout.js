@@ -18,7 +18,7 @@ export class Layout {
   #apart = forceCollide(({ radius }) => radius + 3).iterations(1);
   #x = forceX();
   #y = forceY();
-  #simulation = forceSimulation().stop().alphaMin(RESTING).velocityDecay(.45)
+  #simulation = forceSimulation().stop().alpha(0).alphaMin(RESTING).velocityDecay(.45)
     .force("links", this.#links).force("push", this.#push).force("x", this.#x).force("y", this.#y);
 
   /** Lays out these nodes and links in a frame of this shape; `heat` (to 1) is how far things may move. */

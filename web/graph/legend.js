@@ -30,6 +30,7 @@ export class Legend {
         others.map(([type, many]) => this.#chip(type, many)),
         all && el("button.chip", { type: "button", "data-type": "", onclick: () => this.#all() }, "Show all types")));
     if (focused !== null) this.root.querySelector(`[data-type="${CSS.escape(focused)}"]`)?.focus();
+    if (focused === "" && !all) this.root.querySelector("button")?.focus();
   }
 
   /** Shows a type again. */

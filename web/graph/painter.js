@@ -6,14 +6,24 @@ import { meaning } from "./picture.js";
 const COLOURS = ["face", "text", "soft", "accent", "line-strong"];
 const LABEL_PX = 12;
 const EDGE_LABEL_PX = 11;
-const MOST_LABELS = 90;
+const MOST_LABELS = 60;
+const AREA_OF_LABEL = 16_000;
+/** So many nodes are tried in one frame. */
+const MOST_TRIED = 250;
 const MOST_EDGE_LABELS = 24;
 const MANY_STRONG = 60;
 const MOST_ARROWS = 800;
-/** With more nodes in view than this, labels may cover nodes, and what moves is drawn with less detail. */
-const MOST_OBSTACLES = 400;
+/** With more nodes in view than this, what moves is drawn with less detail. */
+const MANY_IN_VIEW = 400;
 const MOST_MEASURED = 8;
 const LONGEST_LABEL = 32;
+/** A single word, such as a hash, is shortened in the middle. */
+const LONGEST_WORD = 24;
+const WORD_END = 6;
+const CELL_PX = 40;
+/** Nodes of this part of a hub's radius, and not more, may be under its label. */
+const SMALL = .65;
+const MOST_COVERED = 6;
 
 export class Painter {
   #canvas;
@@ -25,6 +35,8 @@ export class Painter {
   #ranked = [];
   #links = [];
   #inView = [];
+  /** Nodes in view by the cells of a grid. */
+  #cells = new Map();
   #boxes = [];
   #unmeasured = 0;
   #ratio = 1;
@@ -86,6 +98,7 @@ export class Painter {
     this.#drawNodes(dim, moving);
     this.#drawRings(selected, hovered);
     this.#boxes.length = 0;
+    this.#spread();
     this.#unmeasured = moving ? MOST_MEASURED : Infinity;
     for (const node of [selected, focus]) if (node?.seen && this.#picture.shows(node)) this.#labelNode(node, true);
     if (!moving) this.#labelLinks(strong);
@@ -108,6 +121,18 @@ export class Painter {
     }
   }
 
+  #spread() {
+    this.#cells.clear();
+    for (const node of this.#inView) {
+      const { sx, sy, sr } = node;
+      for (const cell of cellsOf({ left: sx - sr, right: sx + sr, top: sy - sr, bottom: sy + sr })) {
+        const others = this.#cells.get(cell);
+        if (others) others.push(node);
+        else this.#cells.set(cell, [node]);
+      }
+    }
+  }
+
   #drawLinks(dim, strong, scale, moving) {
     const context = this.#context;
     const inView = this.#links.filter((link) => this.#crosses(link));
@@ -116,11 +141,13 @@ export class Painter {
     context.lineWidth = 1;
     this.#lines(inView, inView.length <= MOST_ARROWS);
     if (!moving && scale > .55 && inView.length <= MOST_ARROWS) this.#arrows(inView);
-    context.globalAlpha = 1;
+    const many = strong.length > MANY_STRONG;
+    context.globalAlpha = many ? .5 : 1;
     context.strokeStyle = context.fillStyle = this.#colours.accent;
-    context.lineWidth = strong.length > MANY_STRONG ? 1 : 1.6;
+    context.lineWidth = many ? 1 : 1.6;
     this.#lines(strong, true);
     this.#arrows(strong);
+    context.globalAlpha = 1;
   }
 
   #crosses({ source, target }) {
@@ -156,7 +183,7 @@ export class Painter {
 
   #drawNodes(dim, moving) {
     const context = this.#context;
-    const outlined = !moving || this.#inView.length <= MOST_OBSTACLES;
+    const outlined = !moving || this.#inView.length <= MANY_IN_VIEW;
     context.strokeStyle = this.#colours.face;
     context.lineWidth = 1;
     for (const lit of [false, true]) {
@@ -194,14 +221,18 @@ export class Painter {
 
   /** Names the best connected nodes in view: first those that stand out, then the others. */
   #labelNodes(standsOut, others, moving) {
-    const room = Math.min(MOST_LABELS, this.width * this.height / 10_000);
-    const crowded = this.#inView.length > MOST_OBSTACLES;
-    let left = moving && crowded ? room / 3 : room;
+    const room = Math.min(MOST_LABELS, this.width * this.height / AREA_OF_LABEL);
+    const crowded = this.#inView.length > MANY_IN_VIEW;
+    const thrifty = moving && crowded;
+    let left = thrifty ? room / 3 : room;
+    let tries = thrifty ? MOST_TRIED / 3 : MOST_TRIED;
     for (const lit of others ? [true, false] : [true]) {
       for (const node of this.#inView) {
-        if (left <= 0) return;
+        if (left <= 0 || tries <= 0) return;
         const small = crowded && node.sr < 3.2 && !(lit && standsOut);
-        if (node.lit === lit && !small && this.#labelNode(node, false)) left -= 1;
+        if (node.lit !== lit || small) continue;
+        tries -= 1;
+        if (this.#labelNode(node, false)) left -= 1;
       }
     }
   }
@@ -220,19 +251,31 @@ export class Painter {
     return true;
   }
 
-  /** A place for a label that covers no other one and, if possible, no node. */
+  /** A place for a label that covers no other one and no node, except that a hub's may cover some small ones. */
   #free(node, width) {
-    const places = this.#places(node, width);
-    const free = places.filter((box) => !this.#boxes.some((other) => overlap(box, other)));
-    free.sort((a, b) => this.#cut(a) - this.#cut(b));
-    if (this.#inView.length > MOST_OBSTACLES) return free[0] ?? null;
-    const covers = (box) => this.#inView.some((other) => other !== node && isOn(other, box));
-    return free.find((box) => !covers(box)) ?? free[0] ?? null;
+    let best = null;
+    let least = Infinity;
+    for (const box of this.#places(node, width)) {
+      if (box.left < 0 || box.right > this.width || this.#boxes.some((other) => overlap(box, other))) continue;
+      const covered = this.#covered(box, node);
+      if (covered < least) [best, least] = [box, covered];
+      if (covered === 0) break;
+    }
+    return best;
   }
 
-  /** How much of a label would be beyond the edges. */
-  #cut({ left, right }) {
-    return Math.max(0, -left) + Math.max(0, right - this.width);
+  /** How many nodes a label would cover; infinitely many if one of them matters as much as its own. */
+  #covered(box, node) {
+    const covered = new Set();
+    for (const cell of cellsOf(box)) {
+      for (const other of this.#cells.get(cell) ?? []) {
+        if (other === node || !isOn(other, box)) continue;
+        const isFaint = node.lit && !other.lit;
+        covered.add(other);
+        if (!isFaint && (other.sr > node.sr * SMALL || covered.size > MOST_COVERED)) return Infinity;
+      }
+    }
+    return covered.size;
   }
 
   /** Where a label can be: below, above, right, left. */
@@ -253,7 +296,7 @@ export class Painter {
       const width = this.#width(text, font);
       const [left, top] = [(source.sx + target.sx - width) / 2, (source.sy + target.sy - EDGE_LABEL_PX) / 2];
       const box = { left, right: left + width, top, bottom: top + EDGE_LABEL_PX + 3 };
-      if (this.#boxes.some((other) => overlap(box, other))) continue;
+      if (this.#boxes.some((other) => overlap(box, other)) || this.#covered(box, { sr: 0 }) > 0) continue;
       this.#boxes.push(box);
       this.#write(text, font, box, this.#colours.soft);
     }
@@ -312,6 +355,18 @@ function overlap(a, b) {
   return a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
 }
 
+/** The cells of the grid that a box touches. */
+function cellsOf({ left, right, top, bottom }) {
+  const cells = [];
+  for (let x = Math.floor(left / CELL_PX); x * CELL_PX <= right; x += 1) {
+    for (let y = Math.floor(top / CELL_PX); y * CELL_PX <= bottom; y += 1) cells.push(x * 10_000 + y);
+  }
+  return cells;
+}
+
 function shortened(text) {
+  if (text.length > LONGEST_WORD && !/\s/.test(text)) {
+    return `${text.slice(0, LONGEST_WORD - WORD_END - 7)}…${text.slice(-WORD_END)}`;
+  }
   return text.length > LONGEST_LABEL ? `${text.slice(0, LONGEST_LABEL - 1)}…` : text;
 }

@@ -5,6 +5,10 @@ export const MOST_NODES = 3000;
 
 /** A note that mentions more entities than this would tangle the picture. */
 const MOST_TOGETHER = 8;
+/** With more notes than this, entities that share one are linked instead. */
+const MANY_NOTES = 60;
+/** With fewer entities than this, their notes are shown too. */
+const FEW = 8;
 const SMALLEST = 4;
 const LARGEST = 15;
 
@@ -85,6 +89,18 @@ export class Picture {
     if (!this.hidden.delete(type)) this.hidden.add(type);
     // What is around a node depends on whether notes are shown.
     if (type === "note") for (const node of this.nodes.values()) forget(node);
+  }
+
+  /** What is hidden at first: as the URL says; and notes, where there are many. */
+  hideAsAsked({ types, notes }) {
+    const present = this.types();
+    const unwanted = ([type]) => types && type !== "note" && !types.includes(type);
+    for (const [type] of present.filter(unwanted)) this.hidden.add(type);
+    const all = new Map(present);
+    const notable = present.filter(([type]) => type !== "note" && !this.hidden.has(type));
+    const many = (all.get("note") ?? 0) > MANY_NOTES && notable.reduce((sum, [, of]) => sum + of, 0) >= FEW;
+    if (notes === "no" || (notes === null && many)) this.hidden.add("note");
+    if (notes === "yes") this.hidden.delete("note");
   }
 
   /** Whether there may be more around a node than the picture holds. */

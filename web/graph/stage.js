@@ -110,6 +110,17 @@ export class Stage {
     this.redraw();
   }
 
+  /** Where it looks, for `resume`. */
+  get place() {
+    return { at: this.#at, following: this.#following, moving: !this.#layout.resting };
+  }
+
+  resume({ at, following }) {
+    this.#following = following;
+    this.#put(at);
+    this.redraw();
+  }
+
   get #at() {
     return this.#canvas.__zoom ?? zoomIdentity;
   }

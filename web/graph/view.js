@@ -5,15 +5,14 @@ import { ApiError } from "../lib/client.js";
 import { count, number } from "../lib/format.js";
 import { button, choice, field, tabs } from "../lib/parts.js";
 import { emptiness, failure, linkTo } from "../lib/shell.js";
+import { frame } from "./frame.js";
 import { Legend } from "./legend.js";
 import { List } from "./list.js";
 import { Panel } from "./panel.js";
-import { MOST_NODES, Picture, meaning } from "./picture.js";
+import { MOST_NODES, Picture } from "./picture.js";
 import { Stage } from "./stage.js";
-import { typeName } from "./types.js";
+import { findings, outcome, spoken, summary } from "./words.js";
 
-/** With more notes than this, entities that share one are linked instead. */
-const MANY_NOTES = 60;
 const MOST_TRIES = 3;
 const DEPTHS = { 1: "1 step", 2: "2 steps", 3: "3 steps" };
 
@@ -21,7 +20,7 @@ export class GraphView {
   #source;
   #root;
   #at;
-  #picture = new Picture();
+  #picture;
   #stage;
   #legend;
   #list;
@@ -33,6 +32,9 @@ export class GraphView {
   #asked = null;
   #total = 0;
   #truncated = false;
+  #left;
+  /** The node of which to say more once its details have arrived. */
+  #unsaid = null;
   #status = el("p.graph-status", { role: "status" });
   #said = el("p.unseen", { role: "status" });
   #message = el("div");
@@ -43,7 +45,10 @@ export class GraphView {
   });
   #find = el("input", { type: "search", autocomplete: "off", spellcheck: "false", maxlength: 300 });
 
-  constructor(source, root, at) {
+  /** @param {Object|null} left What the last visit of this entry of the history left behind: see `leave`. */
+  constructor(source, root, at, left) {
+    this.#left = left;
+    this.#picture = left?.picture ?? new Picture();
     this.#source = source;
     this.#root = root;
     this.#at = at;
@@ -59,8 +64,9 @@ export class GraphView {
     this.#make();
   }
 
-  /** Loads the picture that the URL asks for. */
+  /** Loads the picture that the URL asks for, unless it is still there. */
   async start() {
+    if (this.#left) return void this.#resume(this.#left);
     const { around, depth } = this.#wish;
     fill(this.#status, "Loading …");
     try {
@@ -68,19 +74,45 @@ export class GraphView {
       this.#total = part.total ?? 0;
       this.#truncated = Boolean(part.truncated);
       this.#picture.add(part);
-      this.#hide();
+      this.#picture.hideAsAsked(this.#wish);
       this.#changed(1);
       const centre = this.#picture.nodes.get(around);
       if (centre) {
-        this.#legend.allow(centre.type);
+        if (!this.#wish.types) this.#legend.allow(centre.type);
         if (!this.#source.whole) this.#expanded(centre, part);
         this.#select(centre);
       }
-      if (this.#find.value.trim() !== "") await this.#seek();
+      if (this.#find.value.trim() !== "") await this.#seek(true);
     } catch (error) {
       if (this.#at.signal.aborted) return;
       this.#failed(error);
     }
+  }
+
+  /** What a later visit can go on with. */
+  leave() {
+    if (this.#picture.nodes.size === 0) return null;
+    this.#picture.hovered = null;
+    return {
+      picture: this.#picture, asked: this.#asked, total: this.#total, truncated: this.#truncated,
+      notesChosen: this.#legend.notesChosen, place: this.#stage.place, tab: this.#pictured ? "picture" : "list",
+    };
+  }
+
+  #resume({ asked, total, truncated, notesChosen, place, tab }) {
+    this.#asked = asked;
+    this.#total = total;
+    this.#truncated = truncated;
+    this.#legend.notesChosen = notesChosen;
+    this.#changed(place.moving ? .3 : 0);
+    this.#stage.resume(place);
+    this.#select(this.#picture.selected);
+    this.#tabs.choose(tab);
+  }
+
+  /** Whether the picture is shown, not the list. */
+  get #pictured() {
+    return this.#canvas.checkVisibility();
   }
 
   get #options() {
@@ -96,6 +128,7 @@ export class GraphView {
     });
     this.#list = new List(this.#picture, {
       select: (node) => { this.#select(node); this.#list.again(); this.#panel.focus(); },
+      close: (node) => this.#close(node),
       find: (node) => {
         this.#tabs.choose("picture");
         this.#select(node);
@@ -143,20 +176,11 @@ export class GraphView {
   }
 
   #frame() {
-    const tool = (text, label, action) =>
-      el("button", { type: "button", "aria-label": label, title: label, onclick: action }, text);
-    this.#release = el("button", { type: "button", hidden: true, onclick: () => this.#stage.release() }, "Release all");
-    return el("div.graph-frame", {},
-      this.#canvas,
-      el("div.graph-tools", {},
-        tool("+", "Zoom in", () => this.#stage.bigger()),
-        tool("−", "Zoom out", () => this.#stage.smaller()),
-        tool("Fit", "Fit everything", () => this.#stage.fit()),
-        this.#release),
-      el("p.hint.graph-keys", { id: "graph-keys" },
-        "Scroll or pinch to zoom, drag to move, click for details. ",
-        el("span.graph-keyboard", {},
-          "Keys: arrows, + − 0, N and P for the next and the previous node, Enter for details.")));
+    this.#release = el("button", { type: "button", hidden: true,
+      onclick: () => { this.#stage.release(); this.#canvas.focus(); } }, "Release all");
+    return frame(this.#canvas, {
+      bigger: () => this.#stage.bigger(), smaller: () => this.#stage.smaller(), fit: () => this.#stage.fit(),
+    }, this.#release);
   }
 
   #release;
@@ -176,38 +200,56 @@ export class GraphView {
       isCentre: (node) => node.id === this.#wish.around,
       only: (node) => this.#at.go("graph", { around: node.id }),
       release: (node) => this.#stage.release(node),
-      remove: (node) => { this.#select(null); this.#picture.remove(node); this.#changed(.2); },
-      close: () => { this.#select(null); this.#canvas.focus(); },
-      learnt: (node, { node: read, neighbours }) => {
-        this.#picture.add({ nodes: [read], edges: neighbours.map(({ edge }) => edge) }, node);
+      remove: (node) => {
+        this.#picture.remove(node);
+        this.#changed(.2);
+        this.#close(node);
+      },
+      close: (node) => this.#close(node),
+      learnt: (node, details) => {
+        node.opened = true;
+        this.#picture.add({ nodes: [details.node], edges: details.neighbours.map(({ edge }) => edge) }, node);
         this.#changed(.05);
+        if (this.#unsaid === node) this.#say(node, details);
       },
     };
   }
 
-  #add(part, near) {
+  /** Closes the details and leads back to where one came from. */
+  #close(node) {
+    this.#select(null);
+    this.#list.again();
+    if (this.#pictured) this.#canvas.focus();
+    else if (!this.#list.focus(node)) this.#tabs.querySelector("[aria-selected=true]").focus();
+  }
+
+  #add(part, near, restored = false) {
     const { added, refused } = this.#picture.add(part, near);
+    if (restored) this.#picture.hideAsAsked(this.#wish);
     if (refused > 0) {
       this.#at.notify(`The picture is full: it holds ${number(MOST_NODES)} nodes. `
         + "Remove some, or look at one neighbourhood only.", "bad");
     }
     this.#changed(added.length > 0 ? .45 : .05);
-    return added;
+    return { added, refused };
   }
 
   async #expand(node) {
     const notes = !this.#picture.hidden.has("note");
+    const came = { shown: 0, hidden: 0 };
+    let part;
+    let refused = 0;
     try {
-      let added = [];
       // What comes first may all be in the picture already.
-      for (let tries = 0; added.length === 0 && !node.complete && tries < MOST_TRIES; tries += 1) {
-        const part = await this.#source.expand(node.id, node.steps ?? 0, notes, this.#options);
-        added = this.#add(part, node).filter((other) => this.#picture.shows(other));
+      for (let tries = 0; came.shown + refused === 0 && !node.complete && tries < MOST_TRIES; tries += 1) {
+        part = await this.#source.expand(node.id, node.steps ?? 0, notes, this.#options);
+        const result = this.#add(part, node);
+        for (const other of result.added) came[this.#picture.shows(other) ? "shown" : "hidden"] += 1;
+        refused = result.refused;
         this.#expanded(node, part);
       }
       this.#panel.again();
-      this.#at.notify(added.length > 0 ? `${count(added.length, "node")} added around ${node.label}.`
-        : `Nothing new around ${node.label}.`);
+      if (refused === 0) this.#at.notify(outcome(node.label, came, part));
     } catch (error) {
       if (!this.#at.signal.aborted) this.#at.notify(error.message, "bad");
     }
@@ -216,21 +258,21 @@ export class GraphView {
   /** Notes how much of what is around a node is in the picture. */
   #expanded(node, part) {
     node.steps = (node.steps ?? 0) + 1;
-    if (!part.truncated) node.complete = true;
+    if (!part.truncated || part.last) node.complete = true;
   }
 
-  #select(node) {
+  #select(node, passing = false) {
     this.#picture.selected = node;
-    this.#panel.show(node);
+    this.#panel.show(node, passing);
     this.#stage.redraw();
+    this.#unsaid = null;
     if (node) this.#say(node);
   }
 
-  #say(node) {
-    const near = node.near ?? [];
-    const first = near.slice(0, 3).map((link) =>
-      `${meaning(link)}: ${(link.source === node ? link.target : link.source).label}`);
-    fill(this.#said, `${node.label}, ${typeName(node.type)}, ${count(near.length, "link")}. ${first.join("; ")}`);
+  /** Says what a node is. Where its links are not known yet, the rest is said when its details arrive. */
+  #say(node, details) {
+    this.#unsaid = !details && !node.opened && !node.near?.length ? node : null;
+    fill(this.#said, spoken(node, this.#unsaid === null, details));
   }
 
   #walk(steps) {
@@ -239,7 +281,7 @@ export class GraphView {
     if (among.length === 0) return;
     const place = among.indexOf(this.#picture.selected);
     const next = place < 0 ? (steps > 0 ? 0 : among.length - 1) : (place + steps + among.length) % among.length;
-    this.#select(among[next]);
+    this.#select(among[next], true);
     this.#stage.centre(among[next]);
   }
 
@@ -263,44 +305,34 @@ export class GraphView {
   }
 
   /** Goes to the next node with the text; asks the service if the picture has none, or always where it grows. */
-  async #seek() {
+  async #seek(restored = false) {
     const text = this.#find.value.trim();
     this.#filter();
     if (text === "") return;
     if (this.#matches.length > 0 && this.#source.whole) this.#walk(1);
-    else await this.#ask(text);
+    else await this.#ask(text, restored);
   }
 
-  async #ask(text) {
+  /** Asks the service. The types of what it finds are shown, unless the URL, which is `restored`, says which are. */
+  async #ask(text, restored = false) {
     fill(this.#status, `Searching for “${text}” …`);
     try {
       const part = await this.#source.find(text, !this.#picture.hidden.has("note"), this.#options);
       const alone = this.#picture.nodes.size === 0;
-      for (const { type } of part.nodes) this.#legend.allow(type);
-      this.#asked = { text, alone, ids: part.nodes.map(({ id }) => id) };
-      const added = this.#add(part, null);
+      const bound = restored && this.#wish.types !== null;
+      if (!bound) for (const { type } of part.nodes) this.#legend.allow(type);
+      this.#asked = { text, alone, ids: part.nodes.slice(0, part.found).map(({ id }) => id) };
+      const { added } = this.#add(part, null, restored);
       if (part.nodes.length === 0) return;
-      const found = count(part.nodes.length, "node");
-      this.#at.notify(`${found} found, ${number(added.length)} of them new in the picture.`);
+      this.#at.notify(findings(part, added.length));
       if (alone) this.#stage.fit();
       const first = this.#picture.nodes.get(part.nodes[0].id);
+      if (first && part.around) this.#expanded(first, part.around);
       if (first) this.#select(first);
       if (first && !alone) this.#stage.centre(first);
     } catch (error) {
-      if (!this.#at.signal.aborted) this.#failed(error, () => this.#ask(text));
+      if (!this.#at.signal.aborted) this.#failed(error, () => this.#ask(text, restored));
     }
-  }
-
-  /** What is hidden at first: as the URL says; and notes, where there are many. */
-  #hide() {
-    const { types, notes } = this.#wish;
-    const present = this.#picture.types();
-    const unwanted = ([type]) => types && type !== "note" && !types.includes(type);
-    for (const [type] of present.filter(unwanted)) this.#picture.hidden.add(type);
-    const all = new Map(present);
-    const many = (all.get("note") ?? 0) > MANY_NOTES && all.size > 1;
-    if (notes === "no" || (notes === null && many)) this.#picture.hidden.add("note");
-    if (notes === "yes") this.#picture.hidden.delete("note");
   }
 
   #changed(heat) {
@@ -330,23 +362,15 @@ export class GraphView {
     ]);
   }
 
-  /** What is shown, and what of it was found. */
   #summary(text, asked) {
-    const { nodes, links } = this.#picture.shown;
+    const { whole } = this.#source;
+    const around = this.#wish.around !== "";
+    const total = whole && this.#truncated ? this.#total : 0;
     return [
-      `${count(nodes.length, "node")} and ${count(links.length, "link")} shown. `,
-      links.some(({ together }) => together) && "Dashed links: in the same note. ",
-      text !== "" && `${number(this.#matches.length)} ${asked ? "found for" : "with"} “${text}”. `,
-      this.#truncated && this.#source.whole && this.#left(),
-      text !== "" && this.#source.whole && !asked
-        && button("Search the whole graph", () => this.#ask(text), { class: "link" }),
+      summary(this.#picture, { text, asked, whole, around, total, matches: this.#matches.length }),
+      text !== "" && whole && !asked
+        && button("Search the whole graph", () => this.#ask(text).then(() => this.#find.focus()), { class: "link" }),
     ];
-  }
-
-  #left() {
-    const kind = this.#wish.around ? "nearest, best connected ones first," : "best connected ones";
-    return `These are the ${number(this.#picture.nodes.size)} ${kind} of ${number(this.#total)} nodes; `
-      + "search or expand to see more. ";
   }
 
   #failed(error, again = () => this.start()) {

@@ -35,7 +35,7 @@ export function filePanel(take, longest) {
       const done = (chosen) => (chosen ? took(tell, file.name, chosen) : tell("discarded."));
       tables.append(columnChoice(reading.table, done));
     } catch (error) {
-      tell(error instanceof Refused ? `refused. ${error.message}` : "could not be read. Is it a folder?", "fault");
+      tell(faultOf(error), "fault");
     }
   };
   const read = async (all) => {
@@ -48,6 +48,13 @@ export function filePanel(take, longest) {
   });
   const zone = dropZone(chooser);
   return { element: el("div.stack", {}, zone, el("div", { role: "status" }, reports), tables), zone, read };
+}
+
+function faultOf(error) {
+  if (error instanceof Refused) return `refused. ${error.message}`;
+  // So browsers name what they say of a folder, and of a file that is gone.
+  const isOutOfReach = ["NotReadableError", "NotFoundError"].includes(error.name);
+  return `could not be read. ${isOutOfReach ? "Is it a folder?" : error.message}`;
 }
 
 const dropZone = (chooser) => el("div.drop", {},
@@ -78,9 +85,9 @@ const COLUMN_TITLES = {
 /** Asks which column of a table is what; `done` is given the notes, or `null`. */
 function columnChoice(table, done) {
   const { rows, name } = table;
-  const head = el("input", { type: "checkbox", checked: hasTitles(rows[0].cells), id: uniqueId("head") });
+  const head = el("input", { type: "checkbox", checked: hasTitles(rows), id: uniqueId("head") });
   const selects = Object.keys(COLUMNS).map((column) => [column, el("select", { required: column === "content" })]);
-  const preview = el("p.hint");
+  const preview = el("p.hint.pre");
   const chosen = () => Object.fromEntries(selects.map(([column, select]) => [column, Number(select.value)]));
   const end = (reading) => {
     panel.remove();
@@ -104,9 +111,15 @@ function columnChoice(table, done) {
 
 const columnOf = (name, cells) => cells.findIndex((title) => COLUMNS[name].test(title.trim()));
 
-function hasTitles(cells) {
-  const isTitle = (cell) => cell.trim() !== "" && cell.length < 40 && !/\d{3}/.test(cell);
-  return Object.keys(COLUMNS).some((name) => columnOf(name, cells) >= 0) || cells.every(isTitle);
+/** Up to three words without punctuation. */
+const isTitle = (cell) => cell.length < 40 && /^\p{L}[\p{L}\p{N}_-]*(?: [\p{L}\p{N}_-]+){0,2}$/u.test(cell.trim());
+
+/** Whether the first row of a table names the columns: then it has known names, or later rows are different. */
+function hasTitles([{ cells }, ...others]) {
+  const given = cells.filter((cell) => cell.trim() !== "");
+  if (!given.every(isTitle)) return false;
+  if (Object.keys(COLUMNS).some((name) => columnOf(name, cells) >= 0)) return true;
+  return given.length === cells.length && others.slice(0, 20).some((row) => !row.cells.every(isTitle));
 }
 
 /** Offers the columns of a table, with the likeliest one chosen at first. */

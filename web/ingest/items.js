@@ -21,6 +21,9 @@ import { count, number } from "../lib/format.js";
 const MIB = 1 << 20;
 const LARGEST_FILE = 64 * MIB;
 const PAUSE_AFTER = 5000;
+const MOST_COLUMNS = 1000;
+/** Where the separator of a table is looked for, in characters. */
+const HEAD = 65_536;
 
 /** A file that is refused as a whole. */
 export class Refused extends Error {}
@@ -121,6 +124,8 @@ function parsed(text) {
     if (typeof json?.content === "string" || typeof json === "string") return numbered([json]);
     throw new Refused(json?.type === "bundle"
       ? "It is a STIX bundle. The hosted service ingests those; this one takes texts."
+      : Array.isArray((json?.Event ?? json?.response?.[0]?.Event)?.Attribute)
+        ? "It is a MISP event. The hosted service ingests those; this one takes texts."
       : "It holds neither a list of notes nor an object with “items” or “content”.");
   } catch (error) {
     if (error instanceof Refused) throw error;
@@ -163,6 +168,11 @@ async function readCsv(text, name) {
     rows.push(row);
     if (rows.length % PAUSE_AFTER === 0) await pause();
   }
+  if (rows.length === 0) throw new Refused("It has no rows.");
+  const { length: columns } = rows[0].cells;
+  if (columns > MOST_COLUMNS) {
+    throw new Refused(`Its first row has ${number(columns)} fields; at most ${number(MOST_COLUMNS)} are read.`);
+  }
   return { notes: [], refused: [], table: { name, rows } };
 }
 
@@ -203,10 +213,16 @@ function quotedCell(text, at, line) {
 
 const unpaired = (line) => new Refused(`A quotation mark in line ${line} has no counterpart.`);
 
+/** The likeliest separator, judged by the first line. */
 function separatorOf(text) {
-  const head = /^(?:"[^"]*"|[^"\r\n])*/.exec(text)[0].replace(/"[^"]*"/g, "");
-  const counts = [",", ";", "\t"].map((separator) => [separator, head.split(separator).length]);
-  return counts.reduce((best, entry) => (entry[1] > best[1] ? entry : best))[0];
+  const counts = new Map([[",", 0], [";", 0], ["\t", 0]]);
+  let isQuoted = false;
+  for (const character of text.slice(0, HEAD)) {
+    if (character === "\"") isQuoted = !isQuoted;
+    else if (!isQuoted && "\r\n".includes(character)) break;
+    else if (!isQuoted && counts.has(character)) counts.set(character, counts.get(character) + 1);
+  }
+  return [...counts].reduce((best, entry) => (entry[1] > best[1] ? entry : best))[0];
 }
 
 /** What the name of a column says about it. */

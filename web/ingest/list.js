@@ -2,7 +2,7 @@
 
 import { el, fill } from "../lib/dom.js";
 import { count, number } from "../lib/format.js";
-import { badge, button } from "../lib/parts.js";
+import { badge, button, joined } from "../lib/parts.js";
 import { emptiness, linkTo } from "../lib/shell.js";
 import { STATES } from "./sender.js";
 
@@ -46,7 +46,7 @@ const failedIn = ({ items }) => items.filter((item) => item.state === "failed" &
 /** Progress and what can be done. Its buttons stay the same elements, so that a redraw swallows no click. */
 function listHead(sender, send, state, draw) {
   const progress = el("p.progress-text", { role: "status" });
-  const bar = el("progress", { max: 1, value: 0, "aria-label": "Notes done" });
+  const bar = el("progress", { max: 1, value: 0, "aria-label": "Notes handled" });
   const notice = el("div");
   const sendAll = button("Send", () => { send(heldIn(sender)); }, { class: "primary" });
   const stop = button("Stop", () => { sender.stop(); });
@@ -68,8 +68,7 @@ function listHead(sender, send, state, draw) {
       const [held, hopes] = [heldIn(sender).length, failedIn(sender).length];
       for (const part of [bar, actions, filters]) part.hidden = items.length === 0;
       bar.value = done / (items.length || 1);
-      fill(progress, items.length > 0 && `${number(done)} of ${count(items.length, "note")} done`,
-        sender.pause && "; waiting for the service");
+      tell(progress, items.length > 0 ? progressOf(sender, done) : "");
       fill(notice, noticeOf(sender));
       notice.hidden = !notice.firstChild;
       relabel(sendAll, `Send ${count(held, "note")}`, held > 0 && !isStopping);
@@ -83,6 +82,16 @@ function listHead(sender, send, state, draw) {
       });
     },
   };
+}
+
+function progressOf({ items, counts, pause }, done) {
+  const outcome = counts.failed > 0 ? `handled, ${number(counts.failed)} failed` : "done";
+  return `${number(done)} of ${count(items.length, "note")} ${outcome}${pause ? "; waiting for the service" : ""}`;
+}
+
+/** Writes only what is new, as a screen reader says whatever is written. */
+function tell(place, text) {
+  if (place.textContent !== text) place.textContent = text;
 }
 
 function relabel(made, text, isShown) {
@@ -139,8 +148,8 @@ function row({ note, from, state, error, id, entities = [] }) {
   return el("li.item", {},
     badge(`${ICONS[state]} ${state}`, KINDS[state] ?? ""),
     el("div.item-text", {},
-      text && el("p", {}, id ? el("a", { href: linkTo("note", { id }) }, text) : text, isCut && " …"),
+      text && el("p", {}, id ? el("a", { href: linkTo("note", { id }) }, text) : el("bdi", {}, text), isCut && " …"),
       error && el("p.field-error", {}, error),
-      el("p.hint", {}, from, note.domain && ` · ${note.domain}`,
-        entities.length > 0 && ` · ${entities.slice(0, 4).join(", ")}${more}`)));
+      el("p.hint", {}, el("bdi", {}, from), note.domain && [" · ", el("bdi", {}, note.domain)],
+        entities.length > 0 && [" · ", joined(entities.slice(0, 4)), more])));
 }

@@ -6,13 +6,13 @@ import { field, tabs } from "../lib/parts.js";
 import { acceptDrops, filePanel } from "./files.js";
 import { length, readLines } from "./items.js";
 import { itemList } from "./list.js";
-import { LONGEST_NOTE, forgetDomains, originFields } from "../local/remember.js";
+import { LONGEST_NOTE, forgetDomains, kept, originFields } from "../local/remember.js";
 
-/** Shows the forms and the list of a sender. */
-export async function showIngest(api, sender, root, at) {
+/** Shows the forms, whose contents stay in `draft`, and the list of a sender. */
+export async function showIngest(api, { sender, draft }, root, at) {
   const limits = await api.config({ signal: at.signal }).then(({ web }) => web, () => null);
   const longest = limits?.max_content_chars ?? LONGEST_NOTE;
-  const origin = originFields(api);
+  const origin = originFields(api, draft);
   /** Puts notes on the list. What is stated for all of them gives way to what a note states itself. */
   const take = (reading, file = "") => {
     const items = [
@@ -33,10 +33,10 @@ export async function showIngest(api, sender, root, at) {
   at.signal.addEventListener("abort", () => { sender.changed = () => {}; sender.abandon(); });
   const panelOfFiles = filePanel(take, longest);
   const ways = tabs("What to ingest", [
-    { id: "one", title: "One note", show: (panel) => fill(panel, oneNote(take, send)) },
-    { id: "many", title: "Many notes", show: (panel) => fill(panel, manyNotes(take, send)) },
+    { id: "one", title: "One note", show: (panel) => fill(panel, oneNote(take, send, draft)) },
+    { id: "many", title: "Many notes", show: (panel) => fill(panel, manyNotes(take, send, draft)) },
     { id: "files", title: "Files", show: (panel) => fill(panel, panelOfFiles.element) },
-  ]);
+  ], draft.lines && !draft.note ? "many" : "one");
   fill(root, el("div.stack", {},
     el("div.card.ingest", {}, ways, el("section.about", {}, el("h2", {}, "About these notes"), origin.fields)),
     list.element));
@@ -54,8 +54,9 @@ function checked(item, longest) {
 
 const refused = (item, error) => ({ ...item, state: "failed", error, hopeless: true });
 
-function oneNote(take, send) {
-  const text = el("textarea", { rows: 9, required: true, placeholder: "APT28 used X-Agent against 203.0.113.7." });
+function oneNote(take, send, draft) {
+  const placeholder = "APT28 used X-Agent against 203.0.113.7.";
+  const text = kept(el("textarea", { name: "note", rows: 9, required: true, placeholder }), draft);
   const form = el("form.stack", {}, field("Note", text),
     el("div.row", {}, el("button.primary", { type: "submit" }, "Remember")));
   form.addEventListener("submit", (event) => {
@@ -63,27 +64,31 @@ function oneNote(take, send) {
     if (!text.value.trim()) return;
     send(take({ notes: [{ note: { content: text.value }, from: "typed" }], refused: [] }));
     text.value = "";
+    delete draft.note;
     text.focus();
   });
   return form;
 }
 
-function manyNotes(take, send) {
-  const text = el("textarea", { rows: 9, required: true, spellcheck: "false" });
-  const submit = el("button.primary", { type: "submit" }, "Remember");
-  const form = el("form.stack", {},
-    field("Notes, one per line", text, "Empty lines are skipped."), el("div.row", {}, submit));
-  text.addEventListener("input", () => {
+function manyNotes(take, send, draft) {
+  const text = kept(el("textarea", { name: "lines", rows: 9, required: true, spellcheck: "false" }), draft);
+  const submit = el("button.primary", { type: "submit" });
+  const label = () => {
     const lines = readLines(text.value).notes.length;
     fill(submit, lines > 0 ? `Remember ${count(lines, "note")}` : "Remember");
-  });
+  };
+  label();
+  const form = el("form.stack", {},
+    field("Notes, one per line", text, "Empty lines are skipped."), el("div.row", {}, submit));
+  text.addEventListener("input", label);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const reading = readLines(text.value);
     if (reading.notes.length === 0) return;
     send(take(reading));
     text.value = "";
-    fill(submit, "Remember");
+    delete draft.lines;
+    label();
     text.focus();
   });
   return form;

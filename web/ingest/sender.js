@@ -88,6 +88,7 @@ export class Sender {
 
   /** Stops after the current batch. What was not sent goes on waiting. */
   stop() {
+    if (!this.isBusy) return;
     this.isStopping = true;
     this.#halt.abort();
     this.changed();

@@ -2,16 +2,26 @@
 
 import { duration } from "./format.js";
 
+/**
+ * A message as a sentence. A name at its beginning, such as that of a file or a field, stays as it is.
+ *
+ * @param {string} text
+ */
+export function sentence(text) {
+  const begun = text.replace(/^[a-z][a-z’'-]*(?=[ ,;.!?]|$)(?!\.\w)/, (word) => word[0].toUpperCase() + word.slice(1));
+  return /[.!?…]$/.test(begun) || begun === "" ? begun : `${begun}.`;
+}
+
 /** An answer that is an error, or no answer at all (`status` 0). */
 export class ApiError extends Error {
   /**
    * @param {number} status
-   * @param {string} message For a person.
+   * @param {string} message For a person; becomes a sentence.
    * @param {{fields?: {path: string, message: string}[], retryAfter?: number, body?: unknown}} [more] `retryAfter` is in
    *   seconds.
    */
   constructor(status, message, { fields = [], retryAfter = 0, body = null } = {}) {
-    super(message);
+    super(sentence(message));
     this.name = "ApiError";
     this.status = status;
     this.fields = fields;
@@ -47,8 +57,14 @@ export class Client {
   /** The JSON of an answer; `null` if it has no body. */
   async json(method, path, options = {}) {
     const response = await this.send(method, path, options);
-    const text = await response.text();
-    return text === "" ? null : JSON.parse(text);
+    const text = await response.text().catch((error) => {
+      throw isAbort(error) ? error : new ApiError(0, "The answer broke off.");
+    });
+    try {
+      return text === "" ? null : JSON.parse(text);
+    } catch {
+      throw new ApiError(response.status, "The answer is not from this service. Is a proxy in between?");
+    }
   }
 
   /**
@@ -98,11 +114,12 @@ export class Client {
     let pause = FIRST_PAUSE;
     while (!signal.aborted) {
       let problem;
+      let opened = Infinity;
       try {
         const headers = { accept: "text/event-stream", ...(lastId && { "last-event-id": lastId }) };
         const response = await this.send("GET", path, { headers, signal });
         state("open");
-        pause = FIRST_PAUSE;
+        opened = Date.now();
         for await (const found of events(response.body)) {
           if (found.id) lastId = found.id;
           event(found.data);
@@ -110,8 +127,10 @@ export class Client {
       } catch (error) {
         if (signal.aborted) return;
         problem = error instanceof ApiError ? error : new ApiError(0, "The stream broke off.");
-        pause = Math.max(pause, problem.retryAfter * 1000);
       }
+      // A stream may also open, repeat what it sent before and end, each time.
+      if (Date.now() - opened >= STEADY_MS) pause = FIRST_PAUSE;
+      pause = Math.max(pause, (problem?.retryAfter ?? 0) * 1000);
       if (problem?.status === 401) return state("ended", problem);
       state("waiting", problem);
       await waited(pause, signal);
@@ -122,6 +141,8 @@ export class Client {
 
 const FIRST_PAUSE = 500;
 const LONGEST_PAUSE = 15_000;
+/** How long a stream lasts that is not one of many attempts. */
+const STEADY_MS = 10_000;
 
 /** Waits, or less if the signal ends it. */
 export function waited(ms, signal) {
@@ -171,7 +192,13 @@ async function errorOf(response) {
     const message = fields.map((field) => (field.path ? `${field.path}: ${field.message}` : field.message)).join("; ");
     return new ApiError(response.status, message || "The request is invalid.", { fields, retryAfter, body });
   }
-  const text = detail ?? body?.error ?? `The service answered ${response.status}.`;
+  const text = sentence(String(detail ?? body?.error ?? `The service answered ${response.status}`));
+  const limit = response.headers.get("ratelimit-limit");
+  const said = limit && detail === LOCAL_LIMIT ? `${text.slice(0, -1)}: ${limit} a minute for all callers on this machine `
+    + "(web.rate_limit_per_minute)." : text;
   const wait = retryAfter > 0 && response.status === 429 ? ` Try again in ${duration(retryAfter)}.` : "";
-  return new ApiError(response.status, `${text}${/[.!?]$/.test(text) || !wait ? "" : "."}${wait}`, { retryAfter, body });
+  return new ApiError(response.status, said + wait, { retryAfter, body });
 }
+
+/** What the local service says when its rate limit is exceeded (src/http/local/error.rs). */
+const LOCAL_LIMIT = "Rate limit exceeded";

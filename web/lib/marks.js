@@ -16,8 +16,9 @@ export const literal = (text) => text.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&");
 
 /** A text as nodes, with these words in `<mark>` where they begin a word. */
 export function marked(text, words) {
-  if (words.length === 0) return [text];
-  const longestFirst = [...words].sort((a, b) => b.length - a.length).map(literal);
+  const known = words.filter((word) => word.trim() !== "");
+  if (known.length === 0) return [text];
+  const longestFirst = known.sort((a, b) => b.length - a.length).map(literal);
   const pattern = new RegExp(`(?<![\\p{L}\\p{N}])(?:${longestFirst.join("|")})`, "giu");
   const nodes = [];
   let end = 0;

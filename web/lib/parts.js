@@ -22,12 +22,19 @@ export function choice(choices, value, attributes = {}) {
 
 /** A point in time: relative, with the exact time as its title. */
 export function when(time) {
+  // A leap second is a time that browsers don't know.
+  if (Number.isNaN(new Date(time).getTime())) return el("span", {}, String(time));
   return el("time", { datetime: time, title: `${moment(time)} (${new Date(time).toISOString()})` }, ago(time));
 }
 
 /** A small label. `kind` chooses its colour: `tlp-red`, `tier-a`, `type-actor`, `good`, `bad`. */
 export function badge(text, kind = "", title) {
   return el("span.badge", { class: kind, title }, text);
+}
+
+/** Texts in a row. Each is apart from the others, so that a change of the writing direction in it ends with it. */
+export function joined(texts) {
+  return texts.map((text, at) => [at > 0 && ", ", el("bdi.apart", {}, text)]);
 }
 
 /** The badge of a marking. */
@@ -117,7 +124,8 @@ export function table(caption, columns, rows, { sorted, sort } = {}) {
     const direction = active ? (sorted.down ? "descending" : "ascending") : column.sortable && "none";
     const arrow = active ? (sorted.down ? " ↓" : " ↑") : "";
     const title = column.sortable
-      ? el("button.plain", { type: "button", onclick: () => sort(column.key) }, column.title, el("span", { "aria-hidden": "true" }, arrow))
+      ? el("button.plain", { type: "button", onclick: () => sort(column.key) }, column.title,
+        el("span", { "aria-hidden": "true" }, arrow))
       : column.title;
     return el("th", { scope: "col", class: column.number ? "number" : "", "aria-sort": direction }, title);
   });
@@ -127,17 +135,28 @@ export function table(caption, columns, rows, { sorted, sort } = {}) {
     el("table", {}, el("caption.unseen", {}, caption), el("thead", {}, el("tr", {}, head)), el("tbody", {}, body)));
 }
 
-/** Asks a question in a dialog. Resolves to the value of the pressed button, or `""`. The Enter key never presses `""`. */
-export function ask(title, content, buttons) {
+/**
+ * Asks a question in a dialog. Resolves to the value of the pressed button, or `""`, also once `signal` ends. The Enter
+ * key never presses `""`: a primary button has the focus, unless the content has something to fill in.
+ */
+export function ask(title, content, buttons, signal) {
+  if (signal?.aborted) return Promise.resolve("");
   const heading = el("h2", { id: uniqueId("dialog") }, title);
-  const form = el("form", { method: "dialog" }, heading, content,
-    el("div.actions", {}, buttons.map(([value, text, kind = ""]) =>
-      el("button", { type: value === "" ? "button" : "submit", value, class: kind,
-        onclick: value === "" && (() => dialog.close("")) }, text))));
+  const actions = buttons.map(([value, text, kind = ""]) =>
+    el("button", { type: value === "" ? "button" : "submit", value, class: kind,
+      onclick: value === "" && (() => dialog.close("")) }, text));
+  const form = el("form", { method: "dialog" }, heading, content, el("div.actions", {}, actions));
+  if (!form.querySelector("input, select, textarea")) form.querySelector(".primary")?.toggleAttribute("autofocus", true);
   const dialog = el("dialog", { "aria-labelledby": heading.id }, form);
   document.body.append(dialog);
   dialog.showModal();
+  const leave = () => dialog.close("");
+  signal?.addEventListener("abort", leave, { once: true });
   return new Promise((resolve) => {
-    dialog.addEventListener("close", () => { dialog.remove(); resolve(dialog.returnValue); }, { once: true });
+    dialog.addEventListener("close", () => {
+      signal?.removeEventListener("abort", leave);
+      dialog.remove();
+      resolve(dialog.returnValue);
+    }, { once: true });
   });
 }

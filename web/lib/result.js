@@ -65,11 +65,15 @@ export function chips(names, link) {
 export const standing = (text, words) => words.filter((word) => marked(text, [word]).length > 1);
 
 const slug = (text) => `-${text.toLowerCase().split(/[^\p{L}\p{N}]+/u).filter(Boolean).join("-")}-`;
+const partsOf = (text) => text.toLowerCase().match(/\p{L}+|\p{N}+/gu) ?? [];
 
-/** Those of the names that a question contains, however they are spaced and hyphenated. */
+/** Those of the names that a question contains, however they are spaced and hyphenated: `APT 28`, `APT-28`, `APT28`. */
 export function named(names, question) {
   const asked = slug(question);
-  return names.filter((name) => slug(name).length > 2 && asked.includes(slug(name)));
+  return names.filter((name) => {
+    const parts = partsOf(name);
+    return parts.length > 0 && new RegExp(`-${parts.join("-?")}-`, "u").test(asked);
+  });
 }
 
 /**
@@ -81,10 +85,12 @@ export function named(names, question) {
  */
 export function card(result, question, words) {
   const { title, text, links, confidence, score, createdAt } = result;
-  const heading = marked(title, words);
+  const marks = [...words, ...named(result.entities, question)];
+  const heading = marked(title, marks);
   const foot = [
     ...(result.facts ?? []).map((fact) => el("span", {}, fact)),
-    confidence !== undefined && el("span", {}, `confidence ${percent(confidence)}`),
+    confidence !== undefined && el("span", { title: "How far it can be relied on, not how well it fits the question" },
+      `${result.type ? "node" : "note"} confidence ${percent(confidence)}`),
     score !== undefined && el("span", { title: "Orders the results of this answer only" }, `score ${score.toFixed(2)}`),
     createdAt && when(createdAt),
   ].filter(Boolean);
@@ -92,7 +98,7 @@ export function card(result, question, words) {
     el("div.result-head", {},
       el("h3", {}, links.open ? el("a", { href: links.open }, heading) : heading),
       el("div.row", {}, result.badges)),
-    text && el("p.result-text", {}, marked(text, words)),
+    text && el("p.result-text", {}, marked(text, marks)),
     chips(result.entities, links.entity),
     reasons(result, words),
     seen(result, question, words),
@@ -104,20 +110,32 @@ function reasons({ why = {}, links }, words) {
   const { shares, alias, path = [], passages = [] } = why;
   const parts = [
     shares && shareBar(shares),
-    alias && el("p", {}, el("q", {}, alias.name), alias.of ? ` is a name of ${alias.of}` : " is one of its names"),
+    alias && el("p", {}, el("q", {}, alias.name),
+      alias.of ? [" is a name of ", el("bdi", {}, alias.of)] : " is one of its names"),
     path.length > 0 && pathLine(path, links),
     passages.length > 0 && el("ul.passages", {}, passages.map((text) => el("li", {}, marked(text, words)))),
   ].filter(Boolean);
   return parts.length > 0 && el("div.why", { role: "group", "aria-label": "Why it was found" }, parts);
 }
 
+/** The names and words of the question that stand in a result. */
+function matches({ title, text, entities, names = [], why }, question, words) {
+  const all = [...named(entities, question), ...(why?.alias ? [] : named(names, question))];
+  const told = new Set(all.flatMap(partsOf));
+  const found = standing(`${title} ${text}`, words).filter((word) => !partsOf(word).every((part) => told.has(part)));
+  return [["name", all], ["word", found]].filter(([, list]) => list.length > 0);
+}
+
+/** Whether a result was found by more than its meaning, as far as one can tell. */
+export function isReasoned(result, question, words) {
+  const { shares = {}, alias, path = [] } = result.why ?? {};
+  return Boolean(alias) || path.length > 0 || shares.words > 0 || shares.graph > 0
+    || matches(result, question, words).length > 0;
+}
+
 /** What the page itself can tell: what of the question stands here. */
-function seen({ title, text, entities, names = [], why }, question, words) {
-  const known = named(entities, question);
-  const called = why?.alias ? [] : named(names, question);
-  const all = [...known, ...called];
-  const found = standing(`${title} ${text}`, words).filter((word) => !all.some((name) => slug(name) === slug(word)));
-  const parts = [["name", all], ["word", found]].filter(([, list]) => list.length > 0);
+function seen(result, question, words) {
+  const parts = matches(result, question, words);
   if (parts.length === 0) return null;
   return el("p.result-match", {}, "Matched ", parts.map(([kind, list], at) => [
     at > 0 && " and ", `the ${kind}${list.length > 1 ? "s" : ""} `,
@@ -139,6 +157,6 @@ function shareBar(shares) {
 
 function pathLine(path, links) {
   return el("ol.plain-list.path", { "aria-label": "Path" }, path.map((step) => el("li", {},
-    step.relation && el("span.relation", {}, step.relation, el("span", { "aria-hidden": "true" }, " →")),
+    step.relation && el("span.relation", {}, el("bdi", {}, step.relation), el("span", { "aria-hidden": "true" }, " →")),
     links.step ? el("a", { href: links.step(step) }, step.name) : step.name)));
 }

@@ -8,6 +8,8 @@ import { linkTo } from "../lib/shell.js";
 const MOST = 2000;
 const FOUND = 25;
 const STEP = 60;
+/** More nodes around one the service does not give. */
+const MOST_AROUND = 5000;
 const PAGE = 50;
 
 /** @returns {import("../views/graph.js").Source} */
@@ -23,12 +25,15 @@ export const graphSource = (api) => ({
   find: async (q, notes, options) => part(await api.graphView({ q, notes, limit: FOUND }, options)),
 
   // Where notes are hidden, the entities of one note are two edges apart.
-  expand: async (around, step, notes, options) =>
-    part(await api.graphView({ around, depth: notes ? 1 : 2, limit: STEP * 3 ** step }, options)),
+  expand: async (around, step, notes, options) => {
+    const limit = Math.min(MOST_AROUND, STEP * 3 ** step);
+    const found = part(await api.graphView({ around, depth: notes ? 1 : 2, limit }, options));
+    return { ...found, last: limit === MOST_AROUND };
+  },
 
   details: async (id, offset, options) => {
     const found = await api.graphNode({ id, offset, limit: PAGE }, options);
-    const { node, notes, neighbours } = found;
+    const { node, notes, neighbours, total_notes, total_neighbours } = found;
     const end = offset + PAGE;
     return {
       node,
@@ -41,10 +46,11 @@ export const graphSource = (api) => ({
         more: [`Tier ${note.tier.toUpperCase()} · ${note.domain} · `, when(note.created_at)],
       })),
       recordsTitle: "Notes behind it",
+      totals: { records: total_notes, neighbours: total_neighbours },
       neighbours: neighbours.map(({ edge_id, relationship, outgoing, node: other }) => ({
         node: other, outgoing, edge: edge(edge_id, relationship, node.id, other.id, outgoing),
       })),
-      next: found.total_notes > end || found.total_neighbours > end ? end : null,
+      next: total_notes > end || total_neighbours > end ? end : null,
       open: node.type === "note" ? { href: linkTo("note", { id: node.id }), text: "Open the note" } : undefined,
     };
   },

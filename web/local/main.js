@@ -22,7 +22,7 @@ const views = [
   later("note", "Note", async () => (await import("../views/note.js")).note(api), "search"),
 ];
 const isConfig = location.pathname === "/config";
-const shell = new Shell({ views, home: isConfig ? "config" : "overview" });
+const shell = new Shell({ views, home: isConfig ? "config" : "overview", elsewhere: isConfig ? "/" : "" });
 shell.start();
 
 api.version().then(

@@ -24,23 +24,33 @@ export function domainsOf(api) {
 /** Lets the domains be asked for again, as there may be a new one. */
 export const forgetDomains = () => { known.list = null; };
 
+/** A control that keeps what is in it in `draft`, so that the next visit finds it there. */
+export function kept(control, draft) {
+  const property = control.type === "checkbox" ? "checked" : "value";
+  if (control.name in draft) control[property] = draft[control.name];
+  control.addEventListener("input", () => { draft[control.name] = control[property]; });
+  return control;
+}
+
 /**
  * The fields that say what a note is about and where it comes from.
  *
+ * @param {object} draft What they hold, which is kept there.
  * @returns {{fields: HTMLElement[], value: () => {domain?: string, source_type?: string, source_ref?: string,
  *   evolve?: boolean}}} What is empty is left out.
  */
-export function originFields(api) {
+export function originFields(api, draft) {
   const domains = el("datalist", { id: uniqueId("domains") });
   domainsOf(api).then((list) => fill(domains, list.map(({ name }) => el("option", { value: name }))), () => {});
   const types = el("datalist", { id: uniqueId("types") }, SOURCE_TYPES.map((type) => el("option", { value: type })));
-  const text = (name, most, more) => el("input", { type: "text", name, maxlength: most, autocomplete: "off", ...more });
+  const text = (name, most, more) =>
+    kept(el("input", { type: "text", name, maxlength: most, autocomplete: "off", ...more }), draft);
   const domain = text("domain", 100, { list: domains.id, placeholder: "cti" });
   const type = text("source_type", 100, { list: types.id, placeholder: "manual" });
   const reference = text("source_ref", 500, { placeholder: "https://example.org/report" });
-  const evolve = el("input.switch", {
+  const evolve = kept(el("input.switch", {
     type: "checkbox", name: "evolve", checked: true, id: uniqueId("evolve"), role: "switch",
-  });
+  }), draft);
   return {
     fields: [
       field("Domain", domain, "What it is about."), domains,
@@ -63,10 +73,13 @@ const OUTCOMES = {
   updated: ["accent", "The note is remembered and supersedes one that said nearly the same."],
 };
 
-/** A form that remembers one note and shows what became of it. */
-export function rememberForm(api, at) {
-  const content = el("textarea", { name: "content", rows: 4, required: true, maxlength: LONGEST_NOTE });
-  const origin = originFields(api);
+/**
+ * A form that remembers one note and shows what became of it. What is not sent stays in `draft`; `done` is called after
+ * a note was remembered.
+ */
+export function rememberForm(api, at, draft, done) {
+  const content = kept(el("textarea", { name: "content", rows: 4, required: true, maxlength: LONGEST_NOTE }), draft);
+  const origin = originFields(api, draft);
   const outcome = el("div", { role: "status" });
   const send = el("button.primary", { type: "submit" }, "Remember");
   const form = el("form.stack", {},
@@ -81,7 +94,9 @@ export function rememberForm(api, at) {
       const told = await api.remember({ content: content.value, ...origin.value() }, { signal: at.signal });
       forgetDomains();
       content.value = "";
+      delete draft.content;
       fill(outcome, remembered(told));
+      if (!at.signal.aborted) done();
     } catch (error) {
       if (isAbort(error)) return;
       if (!showFaults(form, error)) fill(outcome, failure(error));

@@ -20,35 +20,40 @@ const TITLE = 110;
 const DEFAULT_K = "10";
 
 /** @returns {import("../views/search.js").Source} */
-export const localSource = (api) => ({
-  label: "Question",
-  placeholder: "Which tools does APT28 use?",
-  longest: 1000,
-  modes: [
-    ["recall", "Recall", "Finds the notes that answer a question, by words, meaning and the entities that it names."],
-    ["synthesize", "Synthesize", "Writes an answer from the notes with a language model, and cites them."],
-  ],
-  controls: (at) => controls(api, at),
-  search: (asked, signal) => (asked.mode === "synthesize" ? synthesized : recalled)(api, asked, signal),
-  welcome: () => welcome(api),
-  aside: (at) => rememberPanel(api, at),
-});
+export const localSource = (api) => {
+  const draft = {};
+  return {
+    label: "Question",
+    placeholder: "Which tools does APT28 use?",
+    longest: 1000,
+    modes: [
+      ["recall", "Recall", "Finds the notes that answer a question, by words, meaning and the entities that it names."],
+      ["synthesize", "Synthesize", "Writes an answer from the notes with a language model, and cites them."],
+    ],
+    controls: (at) => controls(api, at),
+    search: (asked, signal) => (asked.mode === "synthesize" ? synthesized : recalled)(api, asked, signal),
+    welcome: () => welcome(api),
+    aside: (at, changed) => rememberPanel(api, at, draft, changed),
+  };
+};
 
 function controls(api, at) {
   const format = choice(FORMATS, at.params.get("format") ?? FORMATS[0][0]);
-  const domain = domainChoice(api, at.params.get("domain") ?? "");
+  const domain = choice([], "");
+  const refresh = () => offerDomains(api, domain);
+  offerDomains(api, domain, at.params.get("domain") ?? "");
   const wanted = at.params.get("k") || DEFAULT_K;
   const k = el("input.few", { type: "number", min: 1, max: 50, required: true, value: wanted });
   return [
     { name: "format", label: "Format", input: format, modes: ["synthesize"], initial: FORMATS[0][0] },
-    { name: "domain", label: "Domain", input: domain, modes: ["recall"], initial: "" },
+    { name: "domain", label: "Domain", input: domain, modes: ["recall"], initial: "", refresh },
     { name: "k", label: "Notes", input: k, initial: DEFAULT_K },
   ];
 }
 
-function domainChoice(api, chosen) {
+function offerDomains(api, select, chosen = select.value) {
   const any = ["", "Any domain"];
-  const select = choice(chosen ? [any, chosen] : [any], chosen);
+  fill(select, [...choice(chosen ? [any, chosen] : [any], chosen).children]);
   domainsOf(api).then((list) => {
     const value = select.value;
     const names = list.map(({ name, notes }) => [name, `${name} (${notes})`]);
@@ -56,7 +61,6 @@ function domainChoice(api, chosen) {
     fill(select, [...choice([any, ...missing, ...names], value).children]);
     select.value = value;
   }, () => {});
-  return select;
 }
 
 async function recalled(api, { q, k, domain }, signal) {
@@ -126,38 +130,46 @@ function welcome(api) {
   return place;
 }
 
-function rememberPanel(api, at) {
+function rememberPanel(api, at, draft, changed) {
   const place = el("div.disclosed");
+  const show = () => { if (!place.firstChild) fill(place, rememberForm(api, at, draft, changed)); };
   return el("details.remember", {
-    ontoggle: (event) => { if (event.target.open && !place.firstChild) fill(place, rememberForm(api, at)); },
+    open: Boolean(draft.content), ontoggle: (event) => { if (event.target.open) show(); },
   }, el("summary", {}, "Remember a note"), place);
 }
 
 async function synthesized(api, { q, k, format }, signal) {
+  // The synthesis would find notes and have nobody to write of them, but be recorded as one.
+  if (!(await hasModel(api, signal))) {
+    const found = await recalled(api, { q, k }, signal);
+    return { ...found, head: [noModel(found.results.length > 0)] };
+  }
   const { synthesis, sources_count: sought, latency_ms: latency } =
     await api.synthesize({ query: q, format, k: Number(k) }, { signal });
-  if (synthesis.sources.length === 0) return unanswered(api, q, k, signal);
+  const answered = synthesis.sources.length > 0;
   return {
-    summary: `Answered from ${count(sought, "note")} in ${count(latency, "millisecond")}`,
-    head: [answerCard(synthesis, q)],
+    summary: `${answered ? "Answered from" : "No answer from"} ${count(sought, "note")} in ${count(latency, "millisecond")}`,
+    head: [answered ? answerCard(synthesis, q) : sought > 0 && unanswered(q, k)],
     results: [],
+    none: sought > 0 ? null : await nothing(api, q, ""),
   };
 }
 
-/** Says why there is no answer, and shows the notes that one would be made of. */
-async function unanswered(api, q, k, signal) {
-  const [{ llm_provider: provider }, found] = await Promise.all([
-    api.health({ signal }), recalled(api, { q, k }, signal),
-  ]);
-  const notes = found.results.length > 0 && " These are the notes found.";
-  const why = provider === "none"
-    ? el("div.notice.warn", {}, el("p", {},
-      el("strong", {}, "No language model is configured"), ", so no answer can be written. ",
-      el("a", { href: linkTo("config") }, "Set one in the configuration"), ".", notes))
-    : el("div.notice", {}, el("p", {}, el("strong", {}, "The notes give no answer that can be cited"),
-      ", or the language model failed (see the ", el("a", { href: linkTo("logs") }, "logs"), ").", notes));
-  return { ...found, head: [why] };
+async function hasModel(api, signal) {
+  const { llm_provider: provider } = await api.health({ signal });
+  return provider !== "none";
 }
+
+const noModel = (withNotes) => el("div.notice.warn", {}, el("p", {},
+  el("strong", {}, "No language model is configured"), ", so no answer can be written. ",
+  el("a", { href: linkTo("config", { q: "llm" }) }, "Set one in the configuration"), ".",
+  withNotes && " These are the notes found."));
+
+/** Leads to the notes that an answer would be made of. They are not asked for unbidden, as each recall is recorded. */
+const unanswered = (q, k) => el("div.notice", {}, el("p", {},
+  el("strong", {}, "The notes give no answer that can be cited"), ", or the language model failed (see the ",
+  el("a", { href: linkTo("logs", { level: "warn" }) }, "warnings in the logs"), "). ",
+  el("a", { href: linkTo("search", { q, k: k === DEFAULT_K ? "" : k }) }, "Show the notes found"), "."));
 
 function answerCard({ answer, confidence, sources, ...lists }, q) {
   const numbers = new Map();
@@ -178,13 +190,13 @@ function answerCard({ answer, confidence, sources, ...lists }, q) {
 
 function pointList(points = [], cite) {
   return points.length > 0 && [el("h3", {}, "Key points"),
-    el("ul", {}, points.map(({ point, note_id: id }) => el("li", {}, point, " ", cite(id))))];
+    el("ul", {}, points.map(({ point, note_id: id }) => el("li", {}, el("bdi", {}, point), " ", cite(id))))];
 }
 
 function timeline(events = [], cite) {
   return events.length > 0 && [el("h3", {}, "Timeline"),
     el("ol.plain-list.timeline", {}, events.map(({ date, event, note_id: id }) =>
-      el("li", {}, el("span.date", {}, date), el("span", {}, event, " ", cite(id)))))];
+      el("li", {}, el("span.date", {}, date), el("span", {}, el("bdi", {}, event), " ", cite(id)))))];
 }
 
 function relationMap(relations = [], cite) {

@@ -6,6 +6,7 @@ import { number } from "../lib/format.js";
 import { button, choice, field, table, when } from "../lib/parts.js";
 import { emptiness, failure, linkTo } from "../lib/shell.js";
 import { batchBadge, kindOf } from "./pull.js";
+import { keepingFocus } from "./row.js";
 
 const PAGE = 25;
 const STATES = [["", "Any"], "pulling", "review", "failed", "committed"];
@@ -22,17 +23,18 @@ export function showBatches(api, panel, at, known) {
     try {
       const query = { feed: feed.value, status: status.value, limit: PAGE + 1, offset };
       const { batches } = await api.feedBatches(query, { signal: at.signal });
-      fill(list, shown(batches, offset, known, load));
+      fill(list, shown(batches, offset, known, turn));
     } catch (error) {
-      if (!isAbort(error)) fill(list, failure(error, () => load(offset)));
+      if (!isAbort(error)) fill(list, failure(error, () => turn(offset)));
     }
   };
+  const turn = (offset) => keepingFocus(() => load(offset), () => list.querySelector("[tabindex], a, button"));
   fill(panel, el("div.toolbar", {}, el("div.grow", {}, field("Feed", feed)), field("State", status),
     button("Load again", () => load(0))), list);
   return load(0);
 }
 
-function shown(batches, offset, known, load) {
+function shown(batches, offset, known, turn) {
   if (batches.length === 0) {
     return emptiness(offset > 0 ? "There are no older batches" : "No batch fits",
       el("a", { href: linkTo("feeds") }, "Pull a feed"), " or ",
@@ -41,8 +43,8 @@ function shown(batches, offset, known, load) {
   const page = batches.slice(0, PAGE);
   return [
     table("Batches", columns(known), page),
-    el("div.row.pager", {}, offset > 0 && button("Newer", () => load(Math.max(0, offset - PAGE))),
-      batches.length > PAGE && button("Older", () => load(offset + PAGE))),
+    el("div.row.pager", {}, offset > 0 && button("Newer", () => turn(Math.max(0, offset - PAGE))),
+      batches.length > PAGE && button("Older", () => turn(offset + PAGE))),
   ];
 }
 

@@ -19,15 +19,18 @@ const STEPS = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1 };
 
 export class Decisions {
   #rows = new Map();
+  /** The last decision on each item that one is under way on. */
+  #running = new Map();
   #chosen = new Set();
   #options;
 
   /**
    * @param {{label: string, content: (row: Row, name: string) => Array, isLocked: (item: any) => boolean,
-   *   send: (item: any, change: object) => Promise<any>, changed: (before: any, after: any) => void,
-   *   chosen: () => void, keys: Object<string, (row: Row) => boolean|void>, signal: AbortSignal}} options
-   *   The element of `content` that names the row has the id `name`. `send` resolves to the changed item. A key's
-   *   action that returns `true` goes on to the next row.
+   *   latest: (item: any) => any, send: (item: any, change: object) => Promise<any>,
+   *   changed: (before: any, after: any) => void, chosen: () => void,
+   *   keys: Object<string, (row: Row) => boolean|void>, signal: AbortSignal}} options
+   *   The element of `content` that names the row has the id `name`. `latest` finds an item as it is now. `send`
+   *   resolves to the changed item. A key's action that returns `true` goes on to the next row.
    */
   constructor(options) {
     this.#options = options;
@@ -41,13 +44,23 @@ export class Decisions {
     this.#rows = new Map(items.map((item) => [item.id, this.#made(item)]));
     fill(this.element, [...this.#rows.values()].map((row) => el("li", {}, row.element)));
     for (const row of this.#rows.values()) this.#draw(row);
-    this.#stop(this.element.querySelector("article"));
+    this.#stop(this.first);
     this.#options.chosen();
   }
 
   /** The selected items that can still be decided. */
   get chosen() {
     return [...this.#chosen].map((id) => this.#rows.get(id).item);
+  }
+
+  /** The first row, if there is one. */
+  get first() {
+    return this.element.querySelector("article");
+  }
+
+  /** How many items are shown. */
+  get many() {
+    return this.#rows.size;
   }
 
   /** How many items could be selected. */
@@ -61,23 +74,41 @@ export class Decisions {
     this.#options.chosen();
   }
 
+  /** The item as it is once no decision on it is under way. */
+  async settled(item) {
+    while (this.#running.has(item.id)) await this.#running.get(item.id);
+    return this.#options.latest(item);
+  }
+
   /**
-   * Sends a decision. Resolves to the refusal, or `null`. The item's row, if it is shown, says what came of it, unless
-   * a refusal is shown elsewhere.
+   * Sends a decision, after any other on the same item. Resolves to the refusal, or `null`. The item's row, if it is
+   * shown, says what came of it, unless a refusal is shown elsewhere.
    */
   async decide(item, change, isShownElsewhere = () => false) {
-    const row = this.#rows.get(item.id);
-    if (row?.busy) return null;
+    const earlier = this.#running.get(item.id);
+    const decided = earlier ? earlier.then(() => this.#decide(item, change, isShownElsewhere))
+      : this.#decide(item, change, isShownElsewhere);
+    this.#running.set(item.id, decided);
+    try {
+      return await decided;
+    } finally {
+      if (this.#running.get(item.id) === decided) this.#running.delete(item.id);
+    }
+  }
+
+  async #decide(item, change, isShownElsewhere) {
+    const { latest, send } = this.#options;
     this.#set(item.id, { busy: true, error: null });
     let [changed, problem] = [null, null];
     try {
-      changed = await this.#options.send(item, change);
+      changed = await send(latest(item), change);
     } catch (error) {
       problem = error;
     }
     const shown = problem && !isAbort(problem) && !isShownElsewhere(problem) ? problem : null;
+    const before = latest(item);
     this.#set(item.id, { busy: false, error: shown, ...(changed && { item: changed }) });
-    if (changed) this.#options.changed(item, changed);
+    if (changed) this.#options.changed(before, changed);
     return problem;
   }
 
@@ -90,7 +121,7 @@ export class Decisions {
   #made(item) {
     const element = el("article.decision", { tabindex: -1, "data-id": item.id,
       onfocusin: () => this.#stop(element) });
-    const row = { item, element, busy: false, error: null, kept: {} };
+    const row = { item, element, busy: this.#running.has(item.id), error: null, kept: {} };
     row.decide = (change) => this.decide(row.item, change);
     return row;
   }
@@ -112,7 +143,9 @@ export class Decisions {
     element.setAttribute("aria-labelledby", name);
     fill(element, el("div.decision-box", {}, box),
       el("div.decision-body", {}, this.#options.content(row, name), row.error && failure(row.error)));
-    if (held) (element.querySelector(`[data-act="${act}"]`) ?? element).focus();
+    if (!held) return;
+    element.querySelector(`[data-act="${act}"]`)?.focus();
+    if (!element.contains(document.activeElement)) element.focus();
   }
 
   #choose(id, yes) {

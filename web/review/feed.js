@@ -7,7 +7,7 @@ import { badge, button, choice, field, tlp, when } from "../lib/parts.js";
 import { emptiness, failure, linkTo } from "../lib/shell.js";
 import { form, valuesOf } from "./form.js";
 import { batchOf, received } from "./pull.js";
-import { LEVELS, facts } from "./row.js";
+import { LEVELS, facts, keepingFocus } from "./row.js";
 
 const TERMS = [["allowed", "Allowed: may leave in an export"], ["internal_only", "Internal only: never in an export"],
   ["prohibited", "Prohibited: never in an export"]];
@@ -54,19 +54,19 @@ export function showFeeds(api, panel, at, known) {
 
 function card(api, at, feed, known) {
   const root = el("article.card", { "aria-label": feed.name });
-  const draw = () => fill(root, described(feed), outcome, el("div.row.feed-actions", {},
+  const draw = () => fill(root, described(feed), outcome, clock, el("div.row.feed-actions", {},
     button("Pull now", pullNow, { disabled: !feed.enabled,
       title: feed.enabled ? null : "The feed is switched off." }),
     button("Change …", change),
     el("a", { href: linkTo("feeds", { tab: "batches", feed: feed.id }) }, "Its batches")));
   const outcome = el("div.feed-outcome", { role: "status" });
+  const clock = el("p.muted", { "aria-hidden": "true", hidden: true });
   const pullNow = async () => {
-    const batch = await pull(api, at, feed, outcome);
+    const batch = await pull(api, at, feed, outcome, clock);
     if (!batch?.ended_at || batch.error) return;
     feed = { ...feed, last_pull_at: batch.ended_at };
     known.set(feed.id, feed);
-    draw();
-    root.querySelector("button").focus();
+    if (!root.querySelector("form")) keepingFocus(draw, () => root.querySelector("button"));
   };
   const change = () => {
     const back = () => {
@@ -98,12 +98,12 @@ function described(feed) {
 }
 
 /** Pulls a feed: resolves to its batch, if there is one. The request waits for the pull, but not for ever. */
-async function pull(api, at, feed, outcome) {
+async function pull(api, at, feed, outcome, clock) {
   const begun = Date.now();
-  const elapsed = el("span");
-  fill(outcome, el("p", {}, "Pulling … ", elapsed));
-  const clock = setInterval(() => fill(elapsed, duration((Date.now() - begun) / 1000)), 1000);
-  at.signal.addEventListener("abort", () => clearInterval(clock), { once: true });
+  fill(outcome, el("p", {}, "Pulling …"));
+  fill(clock).hidden = false;
+  const ticking = setInterval(() => fill(clock, duration((Date.now() - begun) / 1000)), 1000);
+  at.signal.addEventListener("abort", () => clearInterval(ticking), { once: true });
   try {
     const { batch } = await api.pullFeed(feed.id, { signal: at.signal });
     fill(outcome, pulled(batch));
@@ -112,7 +112,8 @@ async function pull(api, at, feed, outcome) {
     if (!isAbort(error)) fill(outcome, failed(error));
     return null;
   } finally {
-    clearInterval(clock);
+    clearInterval(ticking);
+    clock.hidden = true;
   }
 }
 

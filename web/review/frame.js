@@ -7,14 +7,22 @@ import { button } from "../lib/parts.js";
 import { failure } from "../lib/shell.js";
 import { Decisions } from "./decisions.js";
 import { manyBar } from "./many.js";
-import { isLocked, keyHelp, levelOf, stateOf } from "./row.js";
+import { isLocked, keepingFocus, keyHelp, levelOf, stateOf } from "./row.js";
 
+/** No answer, or one of a proxy that has none. */
+const UNKNOWN = new Set([0, 502, 504]);
 const KEYS = { accepted: "a", rejected: "r", uncertain: "u" };
 
 export class Frame {
+  /** Of the head: what it is called, its buttons, and the rest. */
+  title = el("div.row");
+  actions = el("div.row");
+  about = el("div.batch-about");
+  #chips = new Map();
   #shown = el("span", { role: "status" });
   #pager = el("div.row");
   #help;
+  #list = null;
   /** Tells screen readers what was decided. */
   #said = el("span.unseen", { role: "status" });
 
@@ -29,11 +37,12 @@ export class Frame {
       [KEYS[status], text.toLowerCase(), (row) => { row.decide({ status }); return true; }]);
     const all = [...known, ...keys];
     this.#help = keyHelp(all.map(([key, does]) => [key, does]));
-    this.head = el("section.card.batch-head", { "aria-label": "The batch" });
-    this.result = el("div", { role: "status" });
+    this.head = el("section.card.batch-head", { "aria-label": "The batch" },
+      el("div.spread", {}, this.title, this.actions), this.about);
+    this.result = el("div", { role: "status", tabindex: -1 });
     this.filters = el("div.chips", { role: "group", "aria-label": "State" });
     const changed = (before, item) => {
-      this.#said.textContent = `${item.name}: ${stateOf(item)}, ${levelOf(item)}`;
+      if (!this.many.isRunning()) this.#said.textContent = `${item.name}: ${stateOf(item)}, ${levelOf(item)}`;
       of.changed(before, item);
     };
     this.decisions = new Decisions({ ...of, changed, label: things[1], signal: at.signal, isLocked,
@@ -44,14 +53,16 @@ export class Frame {
 
   /** The list with its tools. */
   list(title, ...tools) {
-    return el("div.stack", {}, el("h2", {}, title), el("div.toolbar", {}, this.filters, tools), this.#help, this.#said,
-      this.many.element, this.decisions.element, this.#pager);
+    this.#list = el("div.stack", {}, el("h2", {}, title), el("div.toolbar", {}, this.filters, tools), this.#help,
+      this.#said, this.many.element, this.decisions.element, this.#pager);
+    return this.#list;
   }
 
   /** Shows these items, with what to say of them and `[text, action]` for each page that can be turned to. */
   show(items, text, pages) {
+    fill(this.#said);
     fill(this.#shown, items.length === 0 ? "None fits the filter." : text);
-    fill(this.#pager, pages.filter(Boolean).map(([to, action]) => button(to, async () => {
+    fill(this.#pager, pages.filter(Boolean).map(([to, action]) => this.button(to, async () => {
       await action();
       this.many.element.scrollIntoView({ block: "nearest" });
     })));
@@ -59,17 +70,69 @@ export class Frame {
     this.decisions.show(items);
   }
 
-  /** Offers these states, `[state, count]`, except those that nothing is in. */
+  /** A button. If its action takes away what has the focus, that goes to what came of it. */
+  button(text, action, attributes) {
+    return button(text, () => this.keep(action), attributes);
+  }
+
+  keep(action) {
+    return keepingFocus(action, () =>
+      (this.result.hasChildNodes() ? this.result : this.decisions.first ?? this.#chips.get("")));
+  }
+
+  /** Offers these states, `[state, count]`, except those that nothing is in. The chips stay, as they may be in use. */
   offer(states, all, chosen, choose) {
-    const offered = states.filter(([state, many]) => many > 0 || state === chosen);
-    fill(this.filters, [["", all], ...offered].map(([state, many]) => el("button.chip", { type: "button",
-      "aria-pressed": String(state === chosen), onclick: () => choose(state) }, `${state || "all"} ${number(many)}`)));
+    for (const [state, many] of [["", all], ...states]) {
+      if (!this.#chips.has(state)) {
+        const made = el("button.chip", { type: "button", onclick: () => choose(state) });
+        this.#chips.set(state, made);
+        this.filters.append(made);
+      }
+      const chip = this.#chips.get(state);
+      const isVain = state !== "" && many === 0 && state !== chosen;
+      if (isVain && document.activeElement === chip) this.#chips.get("").focus();
+      chip.hidden = isVain;
+      chip.textContent = `${state || "all"} ${number(many)}`;
+      chip.setAttribute("aria-pressed", String(state === chosen));
+    }
+  }
+
+  /**
+   * Commits, while nothing else can be done here, and leaves the focus on what is said. Resolves to what `send` does,
+   * or to `null` after a failure.
+   */
+  async commit(many, send, again) {
+    fill(this.result, el("p.muted", {}, `Committing ${many} …`));
+    this.result.focus();
+    const closed = [this.actions, this.#list].filter(Boolean);
+    for (const part of closed) part.inert = true;
+    try {
+      return await send();
+    } catch (error) {
+      if (UNKNOWN.has(error.status)) fill(this.result, this.#lost(again));
+      else this.failed(error);
+      return null;
+    } finally {
+      for (const part of closed) part.inert = false;
+    }
+  }
+
+  #lost(again) {
+    return el("div.notice.bad", {}, el("p", {}, "The answer was lost. It may be committed or not: load again."),
+      this.button("Load again", again));
+  }
+
+  /** Says what a commit did, besides what went wrong afterwards. */
+  committed(said) {
+    const problem = this.result.querySelector(".notice.bad");
+    fill(this.result, said, problem);
+    this.result.focus();
   }
 
   /** Says what went wrong. */
   failed(error, again) {
     if (isAbort(error)) return;
-    const shown = failure(error, again);
+    const shown = failure(error, again && (() => this.keep(again)));
     if (error.body?.details) shown.append(el("p", {}, error.body.details));
     fill(this.result, shown);
   }

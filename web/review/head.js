@@ -7,16 +7,20 @@ import { linkTo } from "../lib/shell.js";
 import { batchBadge, kindOf, received } from "./pull.js";
 import { facts } from "./row.js";
 
-/** The head. `feed` is the batch's feed, if it has one; `actions` are its buttons. */
-export function batchHead(batch, feed, actions) {
+/** What a batch is called. `feed` is the batch's feed, if it has one. */
+export function batchTitle(batch, feed) {
   return [
-    el("div.spread", {},
-      el("div.row", {}, batchBadge(batch),
-        feed ? el("a", { href: linkTo("feeds", { tab: "batches", feed: feed.id }) }, feed.name)
-          : el("strong", {}, kindOf(batch)),
-        tlp(batch.default_tlp), feed && feed.redistribution_state !== "allowed"
-          && badge(feed.redistribution_state.replace("_", " "), "warn", "What it brings never leaves in an export.")),
-      el("div.row", {}, actions)),
+    batchBadge(batch),
+    feed ? el("a", { href: linkTo("feeds", { tab: "batches", feed: feed.id }) }, feed.name)
+      : el("strong", {}, kindOf(batch)),
+    tlp(batch.default_tlp), feed && feed.redistribution_state !== "allowed"
+      && badge(feed.redistribution_state.replace("_", " "), "warn", "What it brings never leaves in an export."),
+  ];
+}
+
+/** What else there is to say of it. */
+export function batchFacts(batch) {
+  return [
     facts(["begun ", when(batch.created_at)], batch.ended_at && ["ended ", when(batch.ended_at)],
       batch.status === "committed" && ["committed ", when(batch.committed_at)], ...received(batch)),
     batch.error && el("div.notice.bad", {}, el("p", {}, batch.error),

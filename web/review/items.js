@@ -6,7 +6,8 @@ import { count } from "../lib/format.js";
 import { ask, badge, button, choice, field, when } from "../lib/parts.js";
 import { emptiness, failure, linkTo } from "../lib/shell.js";
 import { Frame } from "./frame.js";
-import { batchHead, commitResult } from "./head.js";
+import { batchFacts, batchTitle, commitResult } from "./head.js";
+import { unlessMissing } from "./missing.js";
 import { follow } from "./pull.js";
 import * as part from "./row.js";
 
@@ -44,15 +45,29 @@ class ItemReview {
       things: ITEMS,
       verdicts: VERDICTS,
       keys: [["d", "details", ({ kept }) => { kept.details.open = !kept.details.open; }]],
-      more: [button("Commit them at once …", () => this.#commit(this.frame.decisions.chosen))],
+      more: [button("Commit them at once …", () =>
+        this.frame.keep(() => this.#commit(this.frame.decisions.chosen)))],
       content: (row, name) => this.#content(row, name),
+      latest: (item) => this.#known.get(item.id) ?? item,
       send: async (item, change) => (await api.decideFeedItem(id, item.id, change, { signal: at.signal })).item,
       changed: (before, item) => this.#changed(before, item),
     });
+    const sizes = choice(PAGE_SIZES, this.size, { onchange: () => {
+      this.size = Number(sizes.value);
+      this.#begin();
+    } });
+    this.list = this.frame.list("Items", field("A page", sizes));
+    this.pulling = el("span.muted", { role: "status" });
+    this.resume = this.frame.button("Resume", () => this.#resume());
+    this.commit = this.frame.button("Commit", () => this.#commit(null), { class: "primary" });
+    fill(this.frame.actions, el("a", { href: linkTo("feeds", { tab: "batches" }) }, "All batches"), this.pulling,
+      this.frame.button("Load again", () => this.#load()), this.resume, this.commit);
   }
 
   async show() {
-    const answer = await this.#read();
+    const all = el("a", { href: linkTo("feeds", { tab: "batches" }) }, "List the batches");
+    const answer = await unlessMissing(this.#read(), this.root, all);
+    if (!answer) return;
     const source = answer.batch.feed_source_id;
     // Without its feed's name, the batch can still be reviewed.
     const named = source && await this.api.feed(source, { signal: this.at.signal }).catch(() => null);
@@ -97,7 +112,7 @@ class ItemReview {
     const { chosen, element } = this.frame.decisions;
     if (chosen.length === 0 && !element.contains(document.activeElement)) return this.#load();
     return fill(this.frame.result, el("div.notice", {}, "The pull has ended. ",
-      button("Show its items", () => this.#load())));
+      this.frame.button("Show its items", () => this.#load())));
   }
 
   #draw({ batch, items, next }) {
@@ -108,11 +123,7 @@ class ItemReview {
       fill(this.body, this.#nothing());
       return;
     }
-    const size = choice(PAGE_SIZES, this.size, { onchange: () => {
-      this.size = Number(size.value);
-      this.#begin();
-    } });
-    fill(this.body, this.frame.list("Items", field("A page", size)));
+    if (!this.list.isConnected) fill(this.body, this.list);
     const turn = (before, after) => () => {
       Object.assign(this, { after });
       this.#before = before;
@@ -141,14 +152,18 @@ class ItemReview {
 
   #drawHead() {
     const { batch } = this;
-    fill(this.frame.head, batchHead(batch, this.#feed, [
-      el("a", { href: linkTo("feeds", { tab: "batches" }) }, "All batches"),
-      batch.status === "pulling" && el("span.muted", { role: "status" }, "Pulling …"),
-      button("Load again", () => this.#load()),
-      batch.status === "failed" && batch.input_kind !== "stix_bundle" && button("Resume", () => this.#resume()),
-      batch.accepted > 0 && button(`Commit ${count(batch.accepted, "accepted item")} …`, () => this.#commit(null),
-        { class: "primary" }),
-    ]));
+    fill(this.frame.title, batchTitle(batch, this.#feed));
+    fill(this.frame.about, batchFacts(batch));
+    const text = batch.status === "pulling" ? "Pulling …" : "";
+    if (this.pulling.textContent !== text) this.pulling.textContent = text;
+    this.resume.hidden = batch.status !== "failed" || batch.input_kind === "stix_bundle";
+    this.#drawCounts();
+  }
+
+  #drawCounts() {
+    const { batch } = this;
+    this.commit.hidden = batch.accepted === 0;
+    this.commit.textContent = `Commit ${count(batch.accepted, "accepted item")} …`;
     this.frame.offer(STATES.map((state) => [state, batch[state]]), batch.item_count, this.status,
       (state) => this.#begin(state));
   }
@@ -202,7 +217,8 @@ class ItemReview {
   #changed(before, item) {
     this.batch[before.status] -= 1;
     this.batch[item.status] += 1;
-    this.#drawHead();
+    this.#known.set(item.id, item).set(item.stix_id, item);
+    this.#drawCounts();
     this.frame.many.update();
   }
 
@@ -230,17 +246,17 @@ class ItemReview {
     const many = items?.length ?? this.batch.accepted;
     const text = el("p", {}, count(many, "item becomes a node or an edge.", "items become nodes and edges."),
       pending > 0 && ` ${count(pending, "is", "are")} still pending: the commit approves what it names.`);
-    if (await ask("Commit?", text, [["", "Cancel"], ["commit", "Commit", "primary"]]) !== "commit") return;
-    try {
-      const ids = items?.map((item) => item.id);
-      const { results } = await this.api.commitFeedBatch(this.id, ids, { signal: this.at.signal });
-      await this.#load();
-      fill(this.frame.result, commitResult(results, (id) => {
-        const item = this.#known.get(id);
-        return item ? this.#title(item) : id;
-      }));
-    } catch (error) {
-      this.frame.failed(error);
-    }
+    const buttons = [["", "Cancel"], ["commit", "Commit", "primary"]];
+    if (await ask("Commit?", text, buttons, this.at.signal) !== "commit") return;
+    const ids = items?.map((item) => item.id);
+    const answer = await this.frame.commit(count(many, ...ITEMS),
+      () => this.api.commitFeedBatch(this.id, ids, { signal: this.at.signal }), () => this.#load());
+    if (!answer) return;
+    await this.#load();
+    if (this.frame.decisions.many === 0) await this.#begin("");
+    this.frame.committed(commitResult(answer.results, (id) => {
+      const item = this.#known.get(id);
+      return item ? this.#title(item) : id;
+    }));
   }
 }

@@ -38,8 +38,7 @@ export function verdicts(row, choices, more) {
 export function marking(row, change) {
   const { item } = row;
   if (isLocked(item)) return tlp(levelOf(item));
-  const select = choice(LEVELS, levelOf(item), { "aria-label": `Marking of ${item.name}`, "data-act": "tlp",
-    disabled: row.busy });
+  const select = choice(LEVELS, levelOf(item), { "aria-label": `Marking of ${item.name}`, "data-act": "tlp" });
   select.addEventListener("change", async () => {
     if (!await change(row, select.value)) select.value = levelOf(item);
   });
@@ -73,15 +72,25 @@ export function warnings(texts) {
 
 const MATCHES = { id: "same identifier", name: "same name", alias: "an alias", semantic: "similar meaning" };
 
-/** Nodes that may be the same. `merge` merges into one of them. */
-export function candidates(row, merge) {
+/** Nodes of the same name as another one among these. */
+export function namesakes(nodes) {
+  return nodes.filter((node) => nodes.filter(({ name }) => name === node.name).length > 1);
+}
+
+/** Nodes that may be the same. `merge` merges into one of them; `compare` shows what tells namesakes apart. */
+export function candidates(row, { merge, compare } = {}) {
   const found = row.item.duplicate_candidates;
   if (found.length === 0) return null;
+  const twins = new Set(namesakes(found));
+  const isOpen = merge && !isLocked(row.item);
   return el("div.candidates", {}, el("span.muted", {}, "May be the same as "), el("ul", {}, found.map((node) =>
     el("li", {}, el("a", { href: linkTo("node", { id: node.node_id }) }, node.name), " ",
-      el("span.muted", {}, `${node.node_type} · ${matchOf(node)}`), " ",
-      merge && !isLocked(row.item) && row.item.merge_target_id !== node.node_id
-        && button("Merge into it", () => merge(row, node), { class: "link", "data-act": `merge-${node.node_id}` })))));
+      el("span.muted", {}, `${node.node_type} · ${matchOf(node)}`,
+        twins.has(node) && [" · ", el("code", { title: node.node_id }, node.node_id.slice(0, 8))]),
+      isOpen && !twins.has(node) && row.item.merge_target_id !== node.node_id && [" ",
+        button("Merge into it", () => merge(row, node), { class: "link", "data-act": `merge-${node.node_id}` })]))),
+  isOpen && twins.size > 0
+    && [" ", button("Compare …", () => compare(row), { class: "link", "data-act": "compare" })]);
 }
 
 /** How a node matched: `same name`, `similar meaning, 83 %`. */
@@ -94,6 +103,14 @@ export function matchOf(node) {
 export function facts(...parts) {
   const given = parts.filter(Boolean);
   return given.length > 0 && el("p.decision-facts", {}, given.map((part, at) => [at > 0 && " · ", part]));
+}
+
+/** Does something. If it takes away what has the focus, the element that `next` finds gets it. */
+export async function keepingFocus(action, next) {
+  const held = document.activeElement;
+  await action();
+  const isLost = !held.isConnected || held.closest("[hidden]");
+  if (isLost && [document.body, held].includes(document.activeElement)) next()?.focus();
 }
 
 /** The keys that a list of decisions takes. */

@@ -4,8 +4,10 @@ import { debounced, el, fill } from "../lib/dom.js";
 import { count, number, percent } from "../lib/format.js";
 import { ask, badge, button, choice, field, when } from "../lib/parts.js";
 import { emptiness, linkTo } from "../lib/shell.js";
+import { forgetRead } from "./draft.js";
 import { Frame } from "./frame.js";
 import { chooseTarget } from "./merge.js";
+import { unlessMissing } from "./missing.js";
 import * as part from "./row.js";
 
 const ENTITIES = ["entity", "entities"];
@@ -16,8 +18,9 @@ const PAGE_SIZES = [50, 200, 1000];
 /** Shows a batch with its entities. */
 export async function showBatch(api, root, at, id) {
   fill(root, el("p.muted", { role: "status" }, "Loading the batch …"));
-  const { batch, entities } = await api.batch(id, { signal: at.signal });
-  new Review(api, root, at, batch, entities).show();
+  const next = el("a", { href: linkTo("review") }, "Read a text or open another batch");
+  const found = await unlessMissing(api.batch(id, { signal: at.signal }), root, next);
+  if (found) new Review(api, root, at, found.batch, found.entities).show();
 }
 
 class Review {
@@ -38,6 +41,7 @@ class Review {
       keys: [["m", "merge", (row) => { this.#merge(row); }]],
       level: (level) => this.#mayMark(level),
       content: (row, name) => this.#content(row, name),
+      latest: (entity) => this.entities.find(({ id }) => id === entity.id) ?? entity,
       send: (entity, change) => this.#send(entity, change),
       changed: (_, entity) => this.#changed(entity),
     });
@@ -53,21 +57,28 @@ class Review {
     } });
     const list = this.entities.length === 0 ? this.#nothing()
       : this.frame.list("Entities", el("div.grow", {}, field("Filter", text)), field("A page", size));
-    fill(this.root, el("div.stack", {}, head, result, list));
+    this.commit = this.frame.button("Commit …", () => this.#commit(), { class: "primary" });
+    const { session_id: session } = this.batch;
+    fill(this.frame.actions,
+      el("a", { href: linkTo("review", { session }), onclick: forgetRead },
+        session ? "Add a text to the session" : "Read another text"),
+      this.frame.button("Load again", () => this.#again()), this.commit);
+    this.body = el("div", {}, list);
+    fill(this.root, el("div.stack", {}, head, result, this.body));
     this.#drawHead();
     this.#drawList();
   }
 
   #nothing() {
     const title = this.batch.status === "committed" ? "Nothing of this batch is left" : "The text names nothing known";
-    return emptiness(title, el("a", { href: linkTo("review") }, "Read another text"), ".");
+    return emptiness(title, el("a", { href: linkTo("review"), onclick: forgetRead }, "Read another text"), ".");
   }
 
   #filter({ state = this.state, text = this.text, page = 0 }) {
     Object.assign(this, { state, text });
     this.#page = page;
     this.at.keep({ batch: this.batch.id, status: state, q: text });
-    this.#drawHead();
+    this.#drawCounts();
     this.#drawList();
   }
 
@@ -78,29 +89,31 @@ class Review {
   #drawHead() {
     const { batch } = this;
     this.#common = part.common(this.entities);
-    const isReady = this.#count("accepted", "merged", "rejected") > 0;
-    fill(this.frame.head,
-      el("div.spread", {},
-        el("div.row", {}, badge(batch.status, batch.status === "open" ? "accent" : "good"),
-          el("span", {}, batch.source_type.replace("_", " ")), batch.session_id && badge(`session ${batch.session_id}`),
-          el("span.muted", {}, "read ", when(batch.created_at),
-            batch.committed_at && [", committed ", when(batch.committed_at)])),
-        el("div.row", {},
-          el("a", { href: linkTo("review", { session: batch.session_id }) },
-            batch.session_id ? "Add a text to the session" : "Read another text"),
-          button("Load again", () => this.#again()),
-          isReady && button("Commit …", () => this.#commit(), { class: "primary" }))),
-      summary(batch.summary),
+    fill(this.frame.title, badge(batch.status, batch.status === "open" ? "accent" : "good"),
+      el("span", {}, batch.source_type.replace("_", " ")), batch.session_id && badge(`session ${batch.session_id}`),
+      el("span.muted", {}, "read ", when(batch.created_at),
+        batch.committed_at && [", committed ", when(batch.committed_at)]));
+    fill(this.frame.about, summary(batch.summary),
       part.warnings([...batch.warnings, ...this.#common.map((text) => `Each entity: ${text}`)]),
       el("p.hint", {}, "Batch ", el("code", {}, batch.id)));
+    this.#drawCounts();
+  }
+
+  #drawCounts() {
+    this.commit.hidden = this.#count("accepted", "merged", "rejected") === 0;
     this.frame.offer(STATES.map((state) => [state, this.#count(state)]), this.entities.length, this.state,
       (state) => this.#filter({ state }));
   }
 
-  #drawList() {
+  /** The entities that the filters let through. */
+  #fitting() {
     const words = this.text.toLowerCase();
-    const fitting = this.entities.filter((entity) => (this.state === "" || part.stateOf(entity) === this.state)
+    return this.entities.filter((entity) => (this.state === "" || part.stateOf(entity) === this.state)
       && `${entity.name}\n${entity.node_type}\n${entity.extraction_reasoning}`.toLowerCase().includes(words));
+  }
+
+  #drawList() {
+    const fitting = this.#fitting();
     const from = this.#page * this.#size;
     const shown = fitting.slice(from, from + this.#size);
     const text = `${number(from + 1)} to ${number(from + shown.length)} of ${count(fitting.length, ...ENTITIES)}`;
@@ -125,7 +138,7 @@ class Review {
         target && el("p", {}, "Is to be merged into ",
           el("a", { href: linkTo("node", { id: target }) }, this.#nameOf(entity, target))),
         part.warnings(entity.warnings.filter((text) => !this.#common.includes(text))),
-        part.candidates(row, (of, node) => this.#mergeInto(of, node))),
+        part.candidates(row, { merge: (of, node) => this.#mergeInto(of, node), compare: (of) => this.#merge(of) })),
       el("div.decision-side", {}, part.marking(row, (of, level) => this.#mark(of, level)),
         !part.isLocked(entity) && part.verdicts(row, VERDICTS, merging)),
     ];
@@ -154,7 +167,7 @@ class Review {
   #changed(entity) {
     const place = this.entities.findIndex((known) => known.id === entity.id);
     if (place >= 0) this.entities[place] = entity;
-    this.#drawHead();
+    this.#drawCounts();
     this.frame.many.update();
   }
 
@@ -169,16 +182,22 @@ class Review {
     const text = `Nothing in this batch is marked as strictly. If this workspace may not see ${level}, what you mark `
       + "so leaves the batch, and nobody here can decide on it any more. What is accepted already is still committed.";
     const buttons = [["", "Cancel"], ["mark", "Mark", "danger"]];
-    return await ask(`Mark as ${level}?`, el("p", {}, text), buttons) === "mark";
+    return await ask(`Mark as ${level}?`, el("p", {}, text), buttons, this.at.signal) === "mark";
   }
 
   async #again() {
     fill(this.frame.result);
+    const before = new Set(this.entities);
     try {
-      Object.assign(this, await this.api.batch(this.batch.id, { signal: this.at.signal }));
+      const { batch, entities } = await this.api.batch(this.batch.id, { signal: this.at.signal });
+      // What was decided while the answer was under way is newer than the answer.
+      const newer = new Map(this.entities.filter((entity) => !before.has(entity)).map((entity) => [entity.id, entity]));
+      Object.assign(this, { batch, entities: entities.map((entity) => newer.get(entity.id) ?? entity) });
+      if (this.entities.length === 0) fill(this.body, this.#nothing());
+      this.#drawHead();
       this.#filter({});
     } catch (error) {
-      this.frame.failed(error);
+      this.frame.failed(error, () => this.#again());
     }
   }
 
@@ -192,15 +211,14 @@ class Review {
       line(merged, "entity becomes", "entities become", "evidence of a chosen node."),
       line(rejected, "rejected entity is", "rejected entities are", "discarded."),
       line(left, "undecided entity stays", "undecided entities stay", "and keeps the batch open."));
-    const answer = await ask("Commit the decisions?", outcome, [["", "Cancel"], ["commit", "Commit", "primary"]]);
-    if (answer !== "commit") return;
-    try {
-      const { results } = await this.api.commit(this.batch.id, { signal: this.at.signal });
-      await this.#again();
-      fill(this.frame.result, committed(results));
-    } catch (error) {
-      this.frame.failed(error);
-    }
+    const buttons = [["", "Cancel"], ["commit", "Commit", "primary"]];
+    if (await ask("Commit the decisions?", outcome, buttons, this.at.signal) !== "commit") return;
+    const answer = await this.frame.commit(count(accepted + merged + rejected, ...ENTITIES),
+      () => this.api.commit(this.batch.id, { signal: this.at.signal }), () => this.#again());
+    if (!answer) return;
+    await this.#again();
+    if (this.#fitting().length === 0) this.#filter({ state: "" });
+    this.frame.committed(committed(answer.results));
   }
 }
 

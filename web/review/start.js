@@ -2,8 +2,9 @@
 
 import { el, fill } from "../lib/dom.js";
 import { count } from "../lib/format.js";
-import { choice, field, when } from "../lib/parts.js";
+import { button, choice, field, when } from "../lib/parts.js";
 import { linkTo } from "../lib/shell.js";
+import { drafted, forgetRead, keepDraft } from "./draft.js";
 import { form, valuesOf } from "./form.js";
 import { LEVELS } from "./row.js";
 import { showBatch } from "./staging.js";
@@ -23,31 +24,55 @@ export async function showReview(api, root, at) {
 }
 
 function reader(api, at) {
-  const text = el("textarea", { name: "text", required: true, minlength: 10, rows: 10, spellcheck: "false" });
-  const session = el("input", { name: "session_id", maxlength: 200, value: at.params.get("session") ?? "",
-    autocomplete: "off" });
-  const confidence = el("input", { name: "default_confidence", type: "number", min: 0, max: 1, step: "any" });
-  const level = choice([["", "As the text states, else AMBER"], ...LEVELS], "", { name: "default_tlp" });
+  if (at.params.get("session")) forgetRead();
+  const { values, batch } = drafted();
+  const text = el("textarea", { name: "text", required: true, minlength: 10, rows: 10, spellcheck: "false",
+    value: values.text ?? "" });
+  const session = el("input", { name: "session_id", maxlength: 200, autocomplete: "off",
+    value: at.params.get("session") ?? values.session_id ?? "" });
+  const confidence = el("input", { name: "default_confidence", type: "number", min: 0, max: 1, step: "any",
+    value: values.default_confidence ?? "" });
+  const levels = [["", "As the text states, else AMBER"], ...LEVELS];
+  const read = batch && readBefore(batch, text);
   const content = [
     el("h2", {}, "Read a text"),
     field("Text", text, "The entities that it names are staged. Nothing becomes a node before it is committed."),
+    read,
     el("div.grid.roomy", {},
-      field("Kind of text", choice(SOURCES, "manual_text", { name: "source_type" })),
-      field("Marking", level),
+      field("Kind of text", choice(SOURCES, values.source_type ?? "manual_text", { name: "source_type" })),
+      field("Marking", choice(levels, values.default_tlp, { name: "default_tlp" })),
       field("Session", session, "Texts of one session share a batch, for example a case number."),
       field("Confidence", confidence, "0 to 1; from the extractor if empty."),
-      field("Afterwards", choice(MODES, "review", { name: "ingest_mode" }))),
+      field("Afterwards", choice(MODES, values.ingest_mode ?? "review", { name: "ingest_mode" }))),
     el("div.actions", {}, el("button.primary", { type: "submit" }, "Find the entities")),
   ];
-  return form({ class: "card stack" }, content, async (data) => {
+  const keep = (event) => {
+    keepDraft(Object.fromEntries(new FormData(event.currentTarget)));
+    if (read) read.remove();
+  };
+  return form({ class: "card stack", oninput: keep, onchange: keep }, content, async (data) => {
     const body = valuesOf(data);
     if (body.default_confidence) body.default_confidence = Number(body.default_confidence);
     const answer = await api.preview(body, { signal: at.signal });
     const found = count(answer.entities.length, "entity", "entities");
     at.notify(answer.auto_ingest ? `${found} found and committed.` : `${found} found.`);
     recent.set(answer.batch_id, new Date().toISOString());
+    if (answer.entities.length > 0) keepDraft(drafted().values, answer.batch_id);
     at.go("review", { batch: answer.batch_id });
   });
+}
+
+/** Says that a text was read, and clears it. */
+function readBefore(batch, text) {
+  const clear = () => {
+    forgetRead();
+    text.value = "";
+    said.remove();
+    text.focus();
+  };
+  const said = el("div.row.hint", {}, el("span", {}, "This text is in the batch ",
+    el("a", { href: linkTo("review", { batch }) }, batch.slice(0, 8)), " already."), button("Clear it", clear));
+  return said;
 }
 
 function opener(at) {

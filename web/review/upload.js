@@ -36,6 +36,6 @@ async function read(file) {
   try {
     return JSON.parse(await file.text());
   } catch {
-    throw new ApiError(0, `bundle: ${file.name} holds no JSON.`);
+    throw new ApiError(0, `bundle: the file ${file.name} holds no JSON.`);
   }
 }

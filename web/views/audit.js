@@ -48,7 +48,8 @@ function filters({ from, to, user_id: user }, at) {
     at.go("audit", { from: utcTime(since.value), to: utcTime(before.value), user: who.value });
   };
   const element = el("form.toolbar.card", { onsubmit: visit },
-    field("From", since), field("Before", before), field("User", who),
+    field("From", since), field("Before", before),
+    field("User", who, "Failed sign-ins are listed by address only: choose “All”."),
     el("button.primary", {}, "Show"), (from || to || user) && el("a.button", { href: linkTo("audit") }, "Clear"));
   return { element, users };
 }
@@ -175,7 +176,7 @@ async function details(entry, filter, at) {
     ...(node ? [["node", "Open the node"]] : []),
     ...(entry.user_id && entry.user_id !== filter.user_id ? [["user", "Only this user"]] : []),
     ["", "Close"],
-  ]);
+  ], at.signal);
   if (chosen === "node") at.go("node", { id: entry.resource_id });
   if (chosen === "user") at.go("audit", { from: filter.from, to: filter.to, user: entry.user_id });
 }
@@ -209,14 +210,14 @@ function verdict({ valid, entries, unchained, head, first_error: problem }) {
 function exporter(api, filter, result, at) {
   if (!may("audit:export")) return null;
   const { from, to } = filter;
-  return button("Export as CSV", () => tried(result, at, async () => {
+  const text = filter.user_id ? "Export all users as CSV" : "Export as CSV";
+  return button(text, () => tried(result, at, async () => {
     const text = await api.auditExport({ from, to, limit: EXPORTED }, { signal: at.signal });
     const rows = text.trimEnd().split("\n").length - 1;
     download(`audit-${moment(Date.now()).slice(0, 10)}.csv`, text, "text/csv");
     const oldest = moment(text.trimEnd().split(",").at(-1));
     fill(result, el("p.notice.good", {}, `${count(rows, "entry was", "entries were")} exported, the newest first.`,
-      rows >= EXPORTED && ` That is the most: to go on, set “Before” to ${oldest} and export again.`,
-      filter.user_id && " The export has the entries of all users."));
+      rows >= EXPORTED && ` That is the most: to go on, set “Before” to ${oldest} and export again.`));
   }));
 }
 

@@ -2,18 +2,24 @@
 
 import { ApiError, isAbort } from "../lib/client.js";
 import { el, fill, uniqueId } from "../lib/dom.js";
-import { button, download, tabs } from "../lib/parts.js";
-import { plainly } from "./config-setting.js";
+import { ask, button, download, tabs } from "../lib/parts.js";
+import { INEXACT, plainly } from "./config-setting.js";
 
 const ABOUT_JSON = "The settings in effect. Only what you change is sent; a secret shown as *** stays as it is.";
 const ABOUT_TOML = "A configuration file: the settings in effect and those that wait for the restart, without secrets. "
   + "Keep it as local.toml and start the service with --config local.toml.";
 
+/** Most lines of a text that a question shows. */
+const LINES = 12;
+
 export class Raw {
   #texts;
 
-  /** `applied` is told what came of each change, and asks for a refresh itself. */
-  constructor(api, at, applied) {
+  /**
+   * `before` reads the state that a change as a whole starts from. `applied` is told what came of each change, and asks
+   * for a refresh itself.
+   */
+  constructor(api, at, { before, applied }) {
     const options = () => ({ signal: at.signal });
     this.#texts = [
       new Text({
@@ -23,7 +29,7 @@ export class Raw {
       }),
       new Text({
         id: "toml", title: "TOML", about: ABOUT_TOML, file: "local.toml", type: "application/toml", at, applied,
-        load: () => api.configText(options()),
+        load: () => api.configText(options()), before,
         apply: (text) => api.changeConfigText(text, options()),
       }),
     ];
@@ -93,6 +99,7 @@ class Text {
     if (this.#loaded === null) return this.#load();
     const sent = this.#area.value;
     try {
+      if (this.of.before && !(await this.#overwrites())) return;
       const done = await this.of.apply(sent, this.#loaded);
       this.#loaded = sent;
       this.#fail([]);
@@ -100,6 +107,21 @@ class Text {
     } catch (error) {
       if (!isAbort(error)) this.#refused(error);
     }
+  }
+
+  /** Whether to apply all of the text, though some settings may have been changed since it was loaded. */
+  async #overwrites() {
+    await this.of.before();
+    const now = (await this.of.load()).split(/\r?\n/);
+    const known = new Set(this.#loaded.split("\n"));
+    const fresh = now.filter((line) => !known.has(line));
+    if (fresh.length === 0) return true;
+    const answer = await ask("The settings were changed meanwhile", [
+      el("p", {}, "Since this text was loaded, these lines changed elsewhere. Applying it sets all of them to what the "
+        + "text says."),
+      el("pre.pre", {}, fresh.slice(0, LINES).join("\n"), fresh.length > LINES && "\n…"),
+    ], [["", "Cancel"], ["apply", "Apply the text", "primary"]], this.of.at.signal);
+    return answer === "apply";
   }
 
   #refused(error) {
@@ -145,6 +167,10 @@ function changes(before, after, prefix = "") {
   return Object.entries(after).reduce((all, [key, value]) => {
     const path = prefix + key;
     if (isTree(value) && isTree(before?.[key])) return { ...all, ...changes(before[key], value, `${path}.`) };
-    return JSON.stringify(value) === JSON.stringify(before?.[key]) ? all : { ...all, [path]: value };
+    if (JSON.stringify(value) === JSON.stringify(before?.[key])) return all;
+    if (Number.isInteger(value) && !Number.isSafeInteger(value)) {
+      throw new Error(`${path}: JSON can't hold this number exactly here. ${INEXACT}`);
+    }
+    return { ...all, [path]: value };
   }, {});
 }

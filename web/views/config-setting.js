@@ -7,6 +7,9 @@ import { badge, button, choice } from "../lib/parts.js";
 const NAMES = { "": "General", web: "Web server", llm: "Language model", pii: "Personal data" };
 const WORDS = { api: "API", url: "URL", ms: "(ms)", mib: "(MiB)", k: "k", http: "HTTP" };
 
+/** What can be done about an integer above 2⁵³. */
+export const INEXACT = `Above ${number(Number.MAX_SAFE_INTEGER)} use the TOML text.`;
+
 /** A key or a section as people say it: `api_key` is `API key`. */
 export function named(key) {
   const words = NAMES[key] ?? key.split("_").map((word) => WORDS[word] ?? word).join(" ");
@@ -25,6 +28,8 @@ export class Setting {
   #value;
   #owner;
   #removing = false;
+  /** Whether it was edited again while the edit before was applied. */
+  #isRetyped = false;
   #error = el("p.field-error", { id: uniqueId("error"), hidden: true });
   #notes = el("div.setting-notes", { id: uniqueId("notes") });
   #reset;
@@ -69,7 +74,10 @@ export class Setting {
 
   /** Why the new value can't be sent, or `""`. */
   problem() {
-    return Number.isNaN(this.edit) ? "Enter a number." : "";
+    const { edit } = this;
+    if (Number.isNaN(edit)) return "Enter a number.";
+    const isInexact = Number.isInteger(edit) && !Number.isSafeInteger(edit);
+    return isInexact ? `A page can't send this number exactly. ${INEXACT}` : "";
   }
 
   /** Shows an error at the setting; `""` removes it. */
@@ -89,9 +97,10 @@ export class Setting {
     this.#refresh();
   }
 
-  /** The edit was taken over. A secret is no longer needed here. */
-  accepted() {
-    if (this.#isSecret) this.revert();
+  /** The edit was taken over, unless there is another one by now. A secret is no longer needed here. */
+  accepted(sent) {
+    this.#isRetyped = !Object.is(this.edit, sent);
+    if (this.#isSecret && !this.#isRetyped) this.revert();
   }
 
   /** Takes over a new state; an edit stays. Whether it is different: of a secret that is set, nobody can tell. */
@@ -101,7 +110,8 @@ export class Setting {
     const isDifferent = before !== JSON.stringify([value, field.pending, field.is_set]);
     this.field = field;
     this.#value = value;
-    if (edit === undefined) this.#write(this.#isSecret ? "" : this.#base);
+    if (edit === undefined && !this.#isRetyped) this.#write(this.#isSecret ? "" : this.#base);
+    this.#isRetyped = false;
     this.#refresh();
     return isDifferent || field.is_set || (this.#isSecret && field.pending !== undefined);
   }

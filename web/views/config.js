@@ -36,6 +36,7 @@ class Editor {
   #problem = el("p.field-error", { role: "alert" });
   #none = el("div", { hidden: true }, emptiness("No setting fits the filter.",
     button("Show all settings", () => this.#choose(""))));
+  #unseen = button("Show it", () => this.#reveal(), { class: "link", hidden: true });
   #bar;
   #query;
   #only;
@@ -46,14 +47,14 @@ class Editor {
     this.#api = api;
     this.#at = at;
     this.#meta = meta;
-    const owner = { changed: () => this.#counted(), withdraw: (setting) => this.#withdraw(setting) };
+    const owner = { changed: () => this.#edited(), withdraw: (setting) => this.#withdraw(setting) };
     this.#settings = meta.fields.map((field) => new Setting(field, valueAt(values, field.path), owner));
-    this.#raw = new Raw(api, at, (done) => this.#done(done));
+    this.#raw = new Raw(api, at, { before: () => this.#read(), applied: (done) => this.#done(done) });
     this.#query = el("input", { type: "search", value: at.params.get("q") ?? "", autocomplete: "off",
       oninput: debounced(FILTER_MS, () => this.#filter()) });
     this.#only = choice(SHOWN, at.params.get("show") ?? "", { onchange: () => this.#filter() });
     this.#bar = el("div.config-bar", { hidden: true, role: "region", "aria-label": "Unsaved changes" },
-      el("div", {}, this.#count, this.#problem),
+      el("div", {}, this.#count, " ", this.#unseen, this.#problem),
       el("div.row", {}, button("Revert", () => this.#revert()),
         button("Apply", () => this.#apply(), { class: "primary" })));
   }
@@ -129,6 +130,7 @@ class Editor {
     const all = count(this.#settings.length, "setting");
     this.#found.textContent = shown === this.#settings.length ? all : `${shown} of ${all}`;
     this.#none.hidden = shown > 0;
+    this.#counted();
     this.#keep();
   }
 
@@ -140,6 +142,12 @@ class Editor {
     this.#filter();
   }
 
+  /** Shows the edited settings that the filter hides. */
+  #reveal() {
+    this.#choose("changed");
+    if (!this.#toFirstError()) this.#dirty()[0]?.control.focus();
+  }
+
   #keep() {
     const raw = this.#tabs?.querySelector('[role="tab"][aria-selected="true"]')?.id.endsWith("raw");
     this.#at.keep({ q: this.#query.value, show: this.#only.value, tab: raw ? "raw" : "" });
@@ -149,10 +157,19 @@ class Editor {
     return this.#settings.filter((setting) => setting.edit !== undefined);
   }
 
+  /** What came of the changes before says nothing about these. */
+  #edited() {
+    this.#counted();
+    if (!this.#bar.hidden && this.#result.firstChild) fill(this.#result);
+  }
+
   #counted() {
     const changed = this.#dirty().length;
     this.#bar.hidden = changed === 0;
     this.#count.textContent = changed === 0 ? "" : `${count(changed, "change")} not applied`;
+    const hidden = this.#dirty().filter((setting) => setting.element.hidden).length;
+    this.#unseen.hidden = hidden === 0;
+    this.#unseen.textContent = changed === 1 ? "Show it" : "Show them";
     if (changed === 0) this.#problem.textContent = "";
   }
 
@@ -171,7 +188,7 @@ class Editor {
     const changes = Object.fromEntries(changed.map((setting) => [setting.field.path, setting.edit]));
     try {
       const done = await this.#api.changeConfig(changes, { signal: this.#at.signal });
-      changed.forEach((setting) => setting.accepted());
+      changed.forEach((setting) => setting.accepted(changes[setting.field.path]));
       await this.#done(done);
     } catch (error) {
       this.#refused(error);
@@ -234,8 +251,14 @@ class Editor {
     }
   }
 
-  /** Reads the state again. Resolves to the paths of the settings that are different, or may be. */
+  /** Reads the state again, also into the texts. Resolves to the paths of the settings that may be different. */
   async #refresh() {
+    const { values, moved } = await this.#read();
+    await this.#raw.refresh(values);
+    return moved;
+  }
+
+  async #read() {
     const options = { signal: this.#at.signal };
     const [values, meta] = await Promise.all([this.#api.config(options), this.#api.configMeta(options)]);
     const fields = new Map(meta.fields.map((field) => [field.path, field]));
@@ -245,8 +268,7 @@ class Editor {
     });
     this.#counted();
     this.#remind();
-    await this.#raw.refresh(values);
-    return new Set(moved.map((setting) => setting.field.path));
+    return { values, moved: new Set(moved.map((setting) => setting.field.path)) };
   }
 
   /** Reminds of what waits for the restart. */

@@ -18,7 +18,9 @@ import { GraphView } from "../graph/view.js";
  *   is around a node; `step` counts from 0.
  * @property {(id: string, offset: number, options: {signal: AbortSignal}) => Promise<Details>} details
  *
- * @typedef {{nodes: Object[], edges: Object[], total?: number, truncated?: boolean}} Part `truncated`: there is more.
+ * @typedef {{nodes: Object[], edges: Object[], total?: number, truncated?: boolean, last?: boolean, found?: number,
+ *   around?: Part}} Part `truncated`: there is more; `last`: but it cannot be asked for. Of a search, `found` says how
+ *   many of the nodes, which come first, were found, and `around` is what is around the first.
  *
  * @typedef {Object} Details A node with a page of what is behind it and around it.
  * @property {Object} node
@@ -27,15 +29,38 @@ import { GraphView } from "../graph/view.js";
  * @property {string} [text]
  * @property {{text: string, href: string, more: any[]}[]} records
  * @property {string} recordsTitle
+ * @property {{records?: number, neighbours?: number}} [totals] Of all pages, as far as that is known.
  * @property {{edge: Object, node: Object, outgoing: boolean}[]} neighbours
  * @property {number|null} next Offset of the next page, if there is one.
  * @property {{href: string, text: string}} [open] The node's own page.
  */
 
+/** Pictures of this many visits are kept. */
+const MOST_VISITS = 8;
+
+/** The entry of the browser's history; undefined where the browser doesn't tell, and then nothing is kept. */
+const entry = () => window.navigation?.currentEntry?.key;
+
 /** @param {Source} source */
-export const graph = (source) => ({
-  id: "graph",
-  title: "Graph",
-  style: "graph.css",
-  show: (root, at) => new GraphView(source, root, at).start(),
-});
+export const graph = (source) => {
+  /** What the visits left behind, by entry of the history, so that Back leads to the picture as it was. */
+  const visits = new Map();
+
+  function keep(key, left) {
+    visits.delete(key);
+    if (key !== undefined && left) visits.set(key, left);
+    if (visits.size > MOST_VISITS) visits.delete(visits.keys().next().value);
+  }
+
+  return {
+    id: "graph",
+    title: "Graph",
+    style: "graph.css",
+    show: (root, at) => {
+      const key = entry();
+      const view = new GraphView(source, root, at, visits.get(key) ?? null);
+      at.signal.addEventListener("abort", () => keep(key, view.leave()), { once: true });
+      return view.start();
+    },
+  };
+};

@@ -37,8 +37,10 @@ export const logs = (api) => ({
       screen.frame.hidden = false;
       drawSoon();
     };
-    // Read once the stream is open, so that no line is lost between the two.
+    // Read once the stream is open, so that no line is lost between the two; again with the next stream if that failed.
+    let isLoading = false;
     const load = async () => {
+      isLoading = true;
       try {
         const page = await api.logs({ lines: FIRST }, { signal: at.signal });
         fill(problem, page.error && noLog(page.error));
@@ -49,16 +51,20 @@ export const logs = (api) => ({
         screen.show(log.matching.length);
       } catch (error) {
         if (!isAbort(error)) fill(problem, failure(error, load));
+      } finally {
+        isLoading = false;
       }
     };
-    let isLoaded = false;
+    let hasEnded = false;
+    const follow = () => api.followLogs({ event, state, signal: at.signal });
     const state = (name, error) => {
       live.state(name, error);
-      if (name !== "open" || isLoaded) return;
-      isLoaded = true;
-      load();
+      if (name === "ended") fill(problem, failure(error, follow));
+      else if (hasEnded) fill(problem);
+      hasEnded = name === "ended";
+      if (name === "open" && waiting && !isLoading) load();
     };
-    api.followLogs({ event, state, signal: at.signal });
+    follow();
   },
 });
 

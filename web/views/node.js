@@ -3,14 +3,17 @@
 import { may } from "../console/session.js";
 import { el, fill } from "../lib/dom.js";
 import { count, moment, number, percent } from "../lib/format.js";
+import { plain } from "../lib/markdown.js";
 import { marked } from "../lib/marks.js";
-import { badge, button, facts, tlp, when } from "../lib/parts.js";
+import { badge, button, facts, joined, tlp, when } from "../lib/parts.js";
 import { emptiness, failure, linkTo } from "../lib/shell.js";
 
 /** Relationships per request. */
 const PAGE = 100;
 /** The part of a long text that is shown at first, in characters. */
 const LONG = 8000;
+/** Entries of a list that are shown at first. */
+const FEW = 30;
 
 export const node = (api) => ({
   id: "node",
@@ -27,7 +30,7 @@ export const node = (api) => ({
     const query = { limit: PAGE, include_rejected: at.params.get("include_rejected") === "true" || undefined };
     try {
       const found = await api.node(id, query, { signal: at.signal });
-      document.title = `${found.node.name} · threat-memory`;
+      at.name(found.node.name);
       const parts = [head(found.node, at), relationships(api, found, query, at), evidence(api, found, query, at)];
       fill(root, el("div.stack", {}, parts));
       root.querySelector("details[open]")?.scrollIntoView();
@@ -58,14 +61,14 @@ function head(node, at) {
     el("div.row", {}, badge(node.node_type, `type-${node.node_type}`), tlp(node.tlp),
       node.status !== "active" && badge(node.status, "bad")),
     el("h2", {}, node.name),
-    names.length > 0 && el("p.muted", {}, "Also known as ", names.join(", ")),
-    node.description && el("p.pre", {}, node.description),
+    names.length > 0 && cut(names, el("p.muted.pre"), (shown) => ["Also known as ", joined(shown)]),
+    node.description && el("div", {}, long(plain(node.description))),
     facts([
       ["Confidence", percent(node.confidence)],
-      ["Source", `${node.source} (${node.source_type})`],
+      ["Source", [el("bdi", {}, node.source), ` (${node.source_type})`]],
       ["Ingested", when(node.ingested_at)],
       ["Id", el("code", {}, node.id)],
-      ...Object.entries(names.length > 0 ? others : node.properties)
+      ...Object.entries(names.length > 0 ? others : node.properties).filter(isTelling)
         .map(([name, value]) => [labelOf(name), valueOf(value)]),
     ]),
     el("div.row", {},
@@ -75,10 +78,34 @@ function head(node, at) {
       navigator.clipboard && copy));
 }
 
-/** A list of texts, or nothing. */
-const texts = (value) => (Array.isArray(value) && value.every((entry) => typeof entry === "string") ? value : []);
+/** A list of texts without the empty ones, or nothing. */
+function texts(value) {
+  const isTexts = Array.isArray(value) && value.every((entry) => typeof entry === "string");
+  return isTexts ? value.filter((entry) => entry.trim() !== "") : [];
+}
+
+/** A list that is cut until somebody wants all of it. `drawn` makes what the place holds. */
+function cut(entries, place, drawn) {
+  fill(place, drawn(entries.slice(0, FEW)));
+  if (entries.length <= FEW) return place;
+  return [place, moreOf(`Show all ${number(entries.length)}`, place, () => fill(place, drawn(entries)))];
+}
+
+/** A button that shows the rest of a place once. The focus then goes there, as the button is gone. */
+function moreOf(text, place, draw) {
+  const more = button(text, () => {
+    draw();
+    more.remove();
+    place.tabIndex = -1;
+    place.focus();
+  });
+  return more;
+}
 
 const LABELS = { stix_id: "STIX id", stix_type: "STIX type", external_ids: "External ids", url: "URL", cvss: "CVSS" };
+
+/** Whether a property says something: a flag of MITRE or STIX does so only if it is set. */
+const isTelling = ([name, value]) => value !== false || !/^(?:x_.*|revoked|defanged)$/.test(name);
 
 function labelOf(name) {
   if (Object.hasOwn(LABELS, name)) return LABELS[name];
@@ -101,18 +128,15 @@ function valueOf(value) {
   const isFlat = Array.isArray(value) && value.every((entry) => entry === null || typeof entry !== "object");
   if (!isFlat) return json(value);
   if (value.length === 0) return el("span.muted", {}, "none");
-  return el("ul.values", {}, value.map((entry) => el("li", {}, valueOf(entry))));
+  return cut(value, el("ul.values"), (shown) => shown.map((entry) => el("li", {}, valueOf(entry))));
 }
 
 /** A text that is cut until somebody wants all of it. */
 function long(text, words = []) {
   const shown = el("div.pre", {}, marked(text.slice(0, LONG), words));
   if (text.length <= LONG) return shown;
-  const more = button(`Show all ${number(text.length)} characters`, () => {
-    fill(shown, marked(text, words));
-    more.remove();
-  });
-  return [shown, more];
+  const all = `Show all ${number(text.length)} characters`;
+  return [shown, moreOf(all, shown, () => fill(shown, marked(text, words)))];
 }
 
 const json = (value) => el("div.source.mono", { tabindex: 0, role: "group", "aria-label": "JSON" },
@@ -120,7 +144,7 @@ const json = (value) => el("div.source.mono", { tabindex: 0, role: "group", "ari
 
 function relationships(api, found, query, at) {
   const loaded = [...found.relationships];
-  const list = el("div.stack");
+  const list = el("div.stack", { tabindex: -1 });
   const total = el("span.muted", { "aria-live": "polite" });
   const problem = el("div");
   let more = found.more_relationships;
@@ -132,6 +156,7 @@ function relationships(api, found, query, at) {
       loaded.push(...page.relationships);
       more = page.more_relationships;
       draw();
+      if (!more) list.focus({ preventScroll: true });
     } catch (error) {
       if (!at.signal.aborted) fill(problem, failure(error));
     }
@@ -196,7 +221,7 @@ function recordOf(api, record, words, query, at) {
   const isChosen = record.id === at.params.get("evidence");
   return el("details", { open: isChosen, ontoggle: (event) => { if (event.target.open && wanted) load(); } },
     el("summary", {}, el("span.row", {}, badge(record.kind), el("strong", {}, record.title), tlp(record.tlp),
-      el("span.muted", {}, record.source, " · ", when(record.created_at)))),
+      el("span.muted", {}, el("bdi", {}, record.source), " · ", when(record.created_at)))),
     content);
 }
 

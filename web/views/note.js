@@ -7,6 +7,9 @@ import { badge, button } from "../lib/parts.js";
 import { chips, tierBadge } from "../lib/result.js";
 import { emptiness, linkTo } from "../lib/shell.js";
 
+/** The part of a text that names its note, in characters. */
+const NAMED = 100;
+
 /** Shown with `id`, and optionally `quote` and `q` to be marked. */
 export const note = (api) => ({
   id: "note",
@@ -20,7 +23,12 @@ export const note = (api) => ({
       return;
     }
     fill(root, el("p.muted", { role: "status" }, "Loading …"));
-    const found = await api.note(id, { signal: at.signal });
+    const found = await api.note(id, { signal: at.signal }).catch((error) => {
+      if (error.status !== 404) throw error;
+      return null;
+    });
+    if (!found) return void fill(root, missing(at.params.get("q")));
+    at.name(found.content.slice(0, NAMED));
     const text = el("div.note-text.pre", { tabindex: -1 });
     fill(root, el("div.stack", {}, warnings(found),
       el("article.card.stack", {},
@@ -28,6 +36,9 @@ export const note = (api) => ({
     showText(text, found.content, at.params.get("quote"), at.params.get("q"));
   },
 });
+
+const missing = (q) => emptiness("There is no such note.", "It may have been removed. ",
+  el("a", { href: linkTo("search", { q }) }, q ? "Search again" : "Search for one"), ".");
 
 function head(found, at) {
   const copy = async () => {

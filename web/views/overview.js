@@ -41,6 +41,8 @@ class OverviewPage {
   #latest = el("div");
   #types = el("div");
   #service = el("div");
+  #known = null;
+  #isLive = true;
 
   constructor(api, at) {
     this.#api = api;
@@ -68,7 +70,8 @@ class OverviewPage {
     fill(this.#notices, notices(health, stats));
     redrawn(this.#counts, counts(health, stats));
     redrawn(this.#types, types(stats));
-    redrawn(this.#service, service(health, stats));
+    this.#known = { health, stats, at: Date.now() };
+    this.#drawService();
     this.#drawToday();
   }
 
@@ -77,8 +80,12 @@ class OverviewPage {
       await this.load();
       fill(this.#problem);
     } catch (error) {
-      if (!isAbort(error)) fill(this.#problem, failure(error, () => this.#refresh()));
+      if (!isAbort(error)) fill(this.#problem, failure(error, () => this.#refresh(), { signal: this.#at.signal }));
     }
+  }
+
+  #drawService() {
+    if (this.#known) redrawn(this.#service, service(this.#known, this.#isLive));
   }
 
   #drawToday() {
@@ -107,7 +114,18 @@ class OverviewPage {
       drawSoon();
       refreshSoon();
     };
-    this.#api.followTelemetry({ event, state: this.#live.state, signal });
+    let wasBroken = false;
+    const follow = () => this.#api.followTelemetry({ event, state, signal });
+    const state = (name, error) => {
+      this.#live.state(name, error);
+      if (name === "ended") fill(this.#problem, failure(error, follow));
+      this.#isLive = name === "open";
+      this.#drawService();
+      // What was counted while the service was away, and what failed then.
+      if (name === "open" && wasBroken) refreshIfSeen();
+      wasBroken = name !== "open";
+    };
+    follow();
   }
 }
 
@@ -249,15 +267,15 @@ function types(stats) {
     more > 0 && el("p.muted", {}, el("a", { href: linkTo("entities") }, `${count(more, "more type")}`))];
 }
 
-function service(health, stats) {
-  const isOk = health.status === "ok";
+function service({ health, stats, at }, isLive) {
+  const state = health.status === "ok" ? badge("ok", "good") : badge(health.status, "bad");
   const fact = (title, ...value) => [el("dt", {}, title), el("dd", {}, value)];
   const soft = (text) => el("span.muted", {}, text);
   const onOff = (is) => badge(is ? "on" : "off", is ? "good" : "");
   const llm = [health.llm_model, health.llm_local_backend].filter(Boolean).join(", ");
-  const started = Date.now() - health.uptime_seconds * 1000;
+  const started = at - health.uptime_seconds * 1000;
   return el("dl.facts", {},
-    fact("State", badge(health.status, isOk ? "good" : "bad")),
+    fact("State", isLive ? state : badge("unknown: no connection", "warn")),
     fact("Version", `${health.version}, ${health.edition_name}`),
     fact("Running for", duration(health.uptime_seconds), soft(` since ${moment(started).slice(0, 16)}`)),
     fact("Asked since then", count(stats.retrievals, "question")),

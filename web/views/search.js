@@ -4,9 +4,9 @@ import { el, fill } from "../lib/dom.js";
 import { count } from "../lib/format.js";
 import { isAbort } from "../lib/client.js";
 import { wordsOf } from "../lib/marks.js";
-import { field } from "../lib/parts.js";
-import { card } from "../lib/result.js";
-import { failure } from "../lib/shell.js";
+import { button, field } from "../lib/parts.js";
+import { card, isReasoned } from "../lib/result.js";
+import { emptiness, failure } from "../lib/shell.js";
 
 /**
  * Where a search looks.
@@ -20,7 +20,8 @@ import { failure } from "../lib/shell.js";
  * @property {(asked: Object<string, string>, signal: AbortSignal) => Promise<Answer>} search Given `q`, `mode` and the
  *   values of the controls of that mode.
  * @property {(at: import("../lib/shell.js").At) => Node} welcome Shown before the first question.
- * @property {(at: import("../lib/shell.js").At) => Node} [aside] Shown below the question.
+ * @property {(at: import("../lib/shell.js").At, changed: () => void) => Node} [aside] Shown below the question.
+ *   `changed` is called when there is more to be found.
  *
  * @typedef {Object} Control
  * @property {string} name In the URL and in what is asked.
@@ -28,6 +29,7 @@ import { failure } from "../lib/shell.js";
  * @property {HTMLInputElement|HTMLSelectElement} input A checkbox is `"true"` or empty.
  * @property {string[]} [modes] Where it applies; everywhere if absent.
  * @property {string} [initial] Left out of the URL.
+ * @property {() => void} [refresh] Called when there is more to be found.
  *
  * @typedef {Object} Answer
  * @property {string} summary
@@ -39,12 +41,18 @@ import { failure } from "../lib/shell.js";
  * @property {Node} [none] Shown if there are no results.
  */
 
-/** How long an answer is shown again to someone who comes back. */
+/** How long an answer is shown again to someone who asks the same. */
 const MEMO_MS = 60_000;
+/** How long it is shown again to someone who comes back. */
+const RETURN_MS = 15 * MEMO_MS;
+const MOST_MEMOS = 10;
+/** How long another choice may itself be changed before it is asked for. */
+const CHANGE_MS = 400;
 
 /** @param {Source} source */
 export function search(source) {
-  const memo = { key: "", answer: null, at: 0 };
+  /** Answers with their times, by what was asked. */
+  const memo = new Map();
   return {
     id: "search",
     title: "Search",
@@ -58,22 +66,30 @@ function showSearch(source, memo, root, at) {
   const summary = el("p.summary", { role: "status" });
   const body = el("div.stack");
   let running = new AbortController();
+  let rerun;
+  let last = null;
 
   const run = async (fresh) => {
+    clearTimeout(rerun);
     const asked = form.asked();
+    const isBack = at.returned && last === null;
+    const isOther = last !== null && last.q !== asked.q;
+    last = { q: asked.q, isEmpty: false };
     running.abort();
     running = new AbortController();
     const signal = AbortSignal.any([at.signal, running.signal]);
-    at.keep({ ...form.inUrl(), ...facetsOf(at.params) });
+    at.keep({ ...form.inUrl(), ...facetsOf(at.params) }, isOther);
+    at.name(asked.q);
     fill(summary, "Searching …");
     body.setAttribute("aria-busy", "true");
     try {
-      const answer = await remembered(source, memo, asked, fresh, signal);
+      const answer = await remembered(source, memo, asked, { fresh, isBack, signal });
+      last.isEmpty = answer.results.length === 0 && Boolean(answer.none);
       showAnswer(answer, asked, { at, form, summary, body });
     } catch (error) {
       if (isAbort(error) || signal.aborted) return;
       fill(summary);
-      fill(body, failure(error, () => run(true)));
+      fill(body, failure(error, () => run(true), { signal }));
     } finally {
       if (!signal.aborted) body.removeAttribute("aria-busy");
     }
@@ -85,20 +101,36 @@ function showSearch(source, memo, root, at) {
     if (form.question.value.trim()) run(true);
     else form.question.focus();
   });
-  fill(root, el("div.card.ask", {}, form.element), source.aside?.(at), summary, body);
-  if (form.question.value.trim()) run(false);
-  else fill(body, source.welcome(at));
+  form.element.addEventListener("change", ({ target }) => {
+    clearTimeout(rerun);
+    if (target === form.question || last === null || !form.question.value.trim()) return;
+    // The Enter key changes a field and asks, in this order.
+    rerun = setTimeout(() => { if (!at.signal.aborted && form.element.checkValidity()) run(false); }, CHANGE_MS);
+  });
+  const changed = () => {
+    memo.clear();
+    form.refresh();
+    if (last === null) fill(body, source.welcome(at));
+    else if (last.isEmpty) run(true);
+  };
+  fill(root, el("div.card.ask", {}, form.element), source.aside?.(at, changed), summary, body);
   // On a touch screen the keyboard would hide the results.
-  if (!form.question.value || matchMedia("(pointer: fine)").matches) form.question.focus({ preventScroll: true });
+  const isAsking = !form.question.value || matchMedia("(pointer: fine)").matches;
+  if (isAsking && !at.returned) form.question.focus({ preventScroll: true });
+  if (form.question.value.trim()) return run(false);
+  return void fill(body, source.welcome(at));
 }
 
 /** The answer, which is asked for anew if the last one is another question's or old. */
-async function remembered(source, memo, asked, fresh, signal) {
+async function remembered(source, memo, asked, { fresh, isBack, signal }) {
   const key = JSON.stringify(asked);
-  if (fresh || memo.key !== key || Date.now() - memo.at > MEMO_MS) {
-    Object.assign(memo, { answer: await source.search(asked, signal), key, at: Date.now() });
-  }
-  return memo.answer;
+  const known = memo.get(key);
+  if (!fresh && known && Date.now() - known.time <= (isBack ? RETURN_MS : MEMO_MS)) return known.answer;
+  const answer = await source.search(asked, signal);
+  memo.delete(key);
+  memo.set(key, { answer, time: Date.now() });
+  if (memo.size > MOST_MEMOS) memo.delete(memo.keys().next().value);
+  return answer;
 }
 
 function questionForm(source, at) {
@@ -125,6 +157,7 @@ function questionForm(source, at) {
   return {
     element,
     question,
+    refresh: () => { for (const control of controls) control.refresh?.(); },
     asked: () => ({
       q: question.value.trim(), mode: modes.value(),
       ...Object.fromEntries(active().map((control) => [control.name, value(control)])),
@@ -154,13 +187,14 @@ function modeSwitch(source, wanted, changed) {
 
 function showAnswer(answer, asked, { at, form, summary, body }) {
   const words = wordsOf(asked.q);
-  const list = el("ol.plain-list.stack");
+  const list = el("ol.plain-list.stack", { tabindex: -1 });
   const draw = () => {
     const shown = answer.results.filter((result) => (answer.facets ?? []).every((facet) => {
       const wanted = at.params.get(facetName(facet));
       return wanted === null || wanted === facet.of(result);
     }));
-    fill(list, shown.map((result) => el("li", {}, card(result, asked.q, words))));
+    if (shown.length > 0) fill(list, shown.map((result) => el("li", {}, card(result, asked.q, words))));
+    else fill(list, el("li", {}, emptiness("The filter hides all of them.", button("Show all", widen))));
     const part = shown.length < answer.results.length ? `; ${count(shown.length, "is", "are")} shown` : "";
     fill(summary, answer.summary + part);
   };
@@ -168,14 +202,28 @@ function showAnswer(answer, asked, { at, form, summary, body }) {
     at.keep({ ...form.inUrl(), ...facetsOf(at.params) });
     draw();
   };
+  const widen = () => {
+    for (const name of facetNames(at.params)) at.params.delete(name);
+    at.keep(form.inUrl());
+    showAnswer(answer, asked, { at, form, summary, body });
+    body.querySelector("ol[tabindex]").focus({ preventScroll: true });
+  };
   draw();
   fill(body,
     (answer.actions ?? []).length > 0 && el("div.row", {}, answer.actions),
     answer.head,
+    nearest(answer.results, asked.q, words),
     facetBar(answer, at.params, narrow),
     answer.results.length > 0
       ? el("section", { "aria-label": "Results" }, el("h2.unseen", {}, "Results"), list)
       : answer.none);
+}
+
+/** Says so if nothing but the meaning speaks for what was found. */
+function nearest(results, question, words) {
+  if (results.length === 0 || words.length === 0) return null;
+  if (results.some((result) => isReasoned(result, question, words))) return null;
+  return el("p.notice.warn", {}, "Nothing that is shown has these words or names. These are the nearest in meaning.");
 }
 
 const PREFIX = "only-";
@@ -187,11 +235,13 @@ function facetsOf(params) {
   return Object.fromEntries(facetNames(params).map((name) => [name, params.get(name)]));
 }
 
-/** Buttons that narrow the results; a facet with one value only would narrow nothing. */
+/** Buttons that narrow the results; a facet with one value only would narrow nothing, unless it is chosen already. */
 function facetBar({ results, facets = [] }, params, changed) {
   const groups = facets.map((facet) => {
     const counts = Map.groupBy(results, facet.of);
-    if (counts.size < 2) return null;
+    const chosen = params.get(facetName(facet));
+    if (chosen === null ? counts.size < 2 : results.length === 0) return null;
+    if (chosen !== null && !counts.has(chosen)) counts.set(chosen, []);
     const buttons = [...counts].sort(([a], [b]) => a.localeCompare(b)).map(([value, those]) => {
       const made = el("button.chip", { type: "button", "aria-pressed": String(params.get(facetName(facet)) === value),
         onclick: () => {

@@ -1,8 +1,10 @@
 // Signs in: a page at first, a dialog when a session has ended.
 
-import { providers, sentence, sessionOf, workspacesOf } from "../console/provider.js";
+import { providers, sessionOf, workspacesOf } from "../console/provider.js";
 import { begin, isSame, signOut, who } from "../console/session.js";
+import { ApiError, sentence } from "../lib/client.js";
 import { el, fill, uniqueId } from "../lib/dom.js";
+import { duration } from "../lib/format.js";
 import { choice, field } from "../lib/parts.js";
 
 /** Shows the page until somebody has signed in. */
@@ -21,14 +23,15 @@ export async function signIn(main, api) {
       inputs.first.focus();
     };
     fill(main, el("div.card.sign-in", {}, el("h1", {}, "Sign in"), form, providers(api, entered),
-      el("p.hint", {}, "You stay signed in until this page is closed or reloaded, for 24 hours at most.")));
+      el("p.hint", {}, "Each tab signs in for itself. You stay signed in until it is closed or reloaded, ",
+        "for 24 hours at most.")));
     show(byPassword);
   });
   body.classList.remove("signed-out");
 }
 
 /** Asks the same caller again once the session has ended. Resolves to whether that was successful. */
-export function signInAgain(api, error) {
+export function signInAgain(api) {
   const before = who();
   const inputs = before.user ? byPassword(api, before) : byKey(api);
   const title = el("h2", { id: uniqueId("again") }, "Sign in again");
@@ -47,8 +50,7 @@ export function signInAgain(api, error) {
       dialog.remove();
       resolve(dialog.returnValue === "done");
     }, { once: true });
-    const reason = `The session has ended (${error.message}). What is on the page stays.`;
-    fill(dialog, title, el("p", {}, reason), formOf(inputs, entered, cancel),
+    fill(dialog, title, el("p", {}, "The session has ended. What is on the page stays."), formOf(inputs, entered, cancel),
       before.user && providers(api, entered, before.workspace.id), leave);
     document.body.append(dialog);
     dialog.showModal();
@@ -82,6 +84,7 @@ function byPassword(api, before) {
       const given = { email: email.value.trim(), password: password.value, workspace: workspace() };
       return sessionOf(await api.signIn(given));
     } catch (error) {
+      if (error.status === 429) throw tooMany(error);
       const several = error.status === 400 ? workspacesOf(error.message) : [];
       if (several.length === 0) throw error;
       const select = choice(several, several[0][0], { name: "workspace" });
@@ -93,6 +96,11 @@ function byPassword(api, before) {
   };
   const fields = [field("E-mail", email), field("Password", password), where];
   return { fields, first: before ? password : email, enter };
+}
+
+function tooMany({ status, retryAfter }) {
+  const end = retryAfter > 0 ? ` Try again in ${duration(retryAfter)}.` : "";
+  return new ApiError(status, `Too many failed attempts for this address.${end}`, { retryAfter });
 }
 
 /** @returns {Way} */

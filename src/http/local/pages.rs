@@ -2,7 +2,7 @@
 
 use actix_web::body::{BoxBody, MessageBody};
 use actix_web::dev::{ServiceRequest, ServiceResponse};
-use actix_web::http::header::{ACCEPT, HeaderValue, RETRY_AFTER, VARY};
+use actix_web::http::header::{Accept, Header, HeaderValue, Quality, RETRY_AFTER, VARY, WWW_AUTHENTICATE};
 use actix_web::middleware::{Next, from_fn};
 use actix_web::{Error, HttpRequest, HttpResponse, web};
 
@@ -40,16 +40,19 @@ async fn refused_with_page(
     let mut page = Page::Local.refusal(status);
     let headers = page.headers_mut();
     headers.insert(VARY, HeaderValue::from_static("accept"));
-    if let Some(wait) = answer.headers().get(RETRY_AFTER) {
-        headers.insert(RETRY_AFTER, wait.clone());
+    for name in [RETRY_AFTER, WWW_AUTHENTICATE] {
+        if let Some(value) = answer.headers().get(&name) {
+            headers.insert(name, value.clone());
+        }
     }
     Ok(answer.into_response(page))
 }
 
+/// Whether the caller names HTML among what it accepts (RFC 9110 section 12.5.1).
 fn accepts_html(request: &HttpRequest) -> bool {
-    let accepted = request
-        .headers()
-        .get(ACCEPT)
-        .and_then(|value| value.to_str().ok());
-    accepted.is_some_and(|accepted| accepted.contains("text/html"))
+    let names_it = |accept: Accept| {
+        let mut ranges = accept.iter();
+        ranges.any(|range| range.item.essence_str() == "text/html" && range.quality > Quality::ZERO)
+    };
+    Accept::parse(request).is_ok_and(names_it)
 }

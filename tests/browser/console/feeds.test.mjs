@@ -62,6 +62,46 @@ describe("feeds", () => {
   );
 
   test(
+    "count right what is decided while many are marked",
+    at("", async (page, { service }) => {
+      const time = "2024-01-01T00:00:00.000Z";
+      const id = (at) => `00000000-0000-4000-8000-${String(at).padStart(12, "0")}`;
+      const objects = Array.from({ length: 30 }, (_, at) => ({
+        type: "malware",
+        spec_version: "2.1",
+        id: `malware--${id(at)}`,
+        created: time,
+        modified: time,
+        is_family: true,
+        name: `Sample ${at}`,
+      }));
+      const bundle = { type: "bundle", id: `bundle--${id(99)}`, objects };
+      const { batch } = await service.ask("POST", "/api/threat-intel/batches", {
+        input_kind: "stix_bundle",
+        bundle,
+        default_tlp: "TLP:GREEN",
+      });
+      await page.evaluate((hash) => {
+        location.hash = hash;
+      }, `#/batch?id=${batch.id}`);
+      await decision(page, "Sample 29").waitFor();
+      await page.route("**/items/*", async (route) => {
+        await new Promise((resolve) => {
+          setTimeout(resolve, 150);
+        });
+        await route.continue();
+      });
+      await page.getByRole("checkbox", { name: "All" }).check();
+      await page.getByLabel("Mark the selected").selectOption("TLP:AMBER");
+      await decision(page, "Sample 25").getByRole("button", { name: "Reject" }).click();
+      await page.getByText("30 items marked TLP:AMBER.").waitFor();
+      await status(page, "pending 29").waitFor();
+      await status(page, "rejected 1").waitFor();
+      assert.equal((await service.ask("GET", `/api/threat-intel/batches/${batch.id}`)).batch.rejected, 1);
+    }),
+  );
+
+  test(
     "are reviewed item by item before anything is a node",
     at("#/feeds", async (page, { service }) => {
       const bundle = await demoBundle();
@@ -69,7 +109,7 @@ describe("feeds", () => {
       const file = (text) => ({ name: "bundle.json", mimeType: "application/json", buffer: Buffer.from(text) });
       await page.getByLabel("File").setInputFiles(file("{ no JSON"));
       await page.getByRole("button", { name: "Stage the bundle" }).click();
-      await page.getByRole("alert").filter({ hasText: "bundle.json holds no JSON." }).waitFor();
+      await page.getByRole("alert").filter({ hasText: "The file bundle.json holds no JSON." }).waitFor();
       const named = ["Sandworm Team", "APT28"];
       const objects = bundle.objects.filter(({ name, type }) => named.includes(name) || type === "marking-definition");
       await page.getByLabel("File").setInputFiles(file(JSON.stringify({ ...bundle, objects })));
@@ -93,6 +133,7 @@ describe("feeds", () => {
       await page.getByText(/Committed 1 item: 1 node created/).waitFor();
       assert.equal(await found(service, "APT28"), 1);
       assert.equal(await found(service, "Sandworm Team"), 0);
+      assert.match(await page.evaluate(() => document.activeElement.innerText), /Committed 1 item/);
       await page.getByRole("navigation", { name: "Views" }).getByRole("link", { name: "Feeds" }).click();
       await page.getByRole("tab", { name: "Batches" }).click();
       await page.getByRole("tabpanel", { name: "Batches" }).getByRole("link").first().waitFor();

@@ -11,6 +11,26 @@ import { until } from "../support/until.mjs";
 
 const results = (page) => page.getByRole("main").getByRole("article");
 
+const LONG = "Strangekit starts by itself. ".repeat(1000);
+
+/** Malware with an empty alias, many aliases, one that turns the writing direction, and a long description. */
+function strangeBundle() {
+  const time = "2024-01-01T00:00:00.000Z";
+  const malware = {
+    type: "malware",
+    spec_version: "2.1",
+    id: "malware--0f2b1d6e-6f0c-4f0e-9d3a-6b1f0a7c1e55",
+    created: time,
+    modified: time,
+    name: "Strangekit",
+    is_family: true,
+    aliases: ["", " ", "turned\u202Eexe", ...Array.from({ length: 300 }, (_, at) => `Kit-${at}`)],
+    description: `[Strangekit](https://example.org/kit) starts.(Citation: A (2024)) ${LONG}`,
+    revoked: false,
+  };
+  return { type: "bundle", id: "bundle--5b0c1a52-3f5e-4c39-9d8b-0d1f5f5f7a10", objects: [malware] };
+}
+
 async function ask(page, text) {
   await page.getByLabel("Question").fill(text);
   await page.getByLabel("Question").press("Enter");
@@ -41,6 +61,7 @@ describe("a workspace with nodes", () => {
       excerpt: "Sandworm used Industroyer2 in April 2022.",
     };
     await service.ask("POST", "/api/ingest/report", { title: "The report", content_blocks: [block] });
+    await service.ask("POST", "/api/ingest/stix", { bundle: strangeBundle() });
   });
   const at = (work, path) => () =>
     visiting(held.service, {}, async (visit) => work(await signedIn(visit, path), visit));
@@ -115,6 +136,33 @@ describe("a workspace with nodes", () => {
       );
       await accessible(page, "the graph of the console");
     }),
+  );
+
+  test(
+    "shows a node whose aliases are many, empty or turned around",
+    at(
+      async (page) => {
+        const foot = results(page).first().getByText(/^also /);
+        await foot.waitFor();
+        assert.deepEqual((await foot.locator("bdi").allInnerTexts()).slice(1, 3), ["Kit-0", "Kit-1"]);
+        await results(page).first().getByRole("heading").getByRole("link").first().click();
+        await page.getByRole("heading", { level: 2, name: "Strangekit" }).waitFor();
+        const main = page.getByRole("main");
+        assert.equal(await main.getByText("Kit-299").count(), 0);
+        const text = await main.locator(".node-head").innerText();
+        assert.match(text, /\nStrangekit starts\. Strangekit starts by itself\./);
+        assert.ok(!/Citation|Revoked/.test(text), "no Markdown, and no flag that is not set");
+        await main.getByRole("button", { name: "Show all 301", exact: true }).click();
+        await main.getByText("Kit-299").waitFor();
+        const focused = () => page.evaluate(() => document.activeElement.textContent.slice(0, 13));
+        assert.equal(await focused(), "Also known as");
+        await main.getByRole("button", { name: /^Show all 29,0\d\d characters/ }).first().click();
+        assert.equal(await focused(), "Strangekit st");
+        await main.locator("details summary").first().click();
+        await main.getByRole("heading", { level: 3, name: /^Original/ }).waitFor();
+      },
+      "#/search?q=Strangekit&mode=structured",
+    ),
   );
 
   test("says that a node does not exist", () =>

@@ -133,6 +133,47 @@ describe("the console", () => {
   );
 
   test(
+    "says that the session has ended to who does not sign in again, and lets one do so later",
+    at(async (visit) => {
+      const { service } = visit;
+      const user = { ...(await userOf(service, "audit")), password: PASSWORD };
+      const page = await signedIn(visit, "", user);
+      const { users } = await service.ask("GET", "/api/admin/users");
+      const { id } = users.find(({ email }) => email === user.email);
+      await service.ask("PATCH", `/api/admin/users/${id}`, { password: "a third long password" });
+      await page.getByLabel("Question").fill("anything");
+      await page.getByLabel("Question").press("Enter");
+      const dialog = page.getByRole("dialog", { name: "Sign in again" });
+      await dialog.getByRole("button", { name: "Not now" }).click();
+      await page.getByRole("alert").getByText("The session has ended. Sign in to go on.").waitFor();
+      const later = page.getByRole("banner").getByRole("button", { name: "Sign in again" });
+      await accessible(page, "an ended session");
+      await later.click();
+      await dialog.getByLabel("Password", { exact: true }).fill("a third long password");
+      await dialog.getByRole("button", { name: "Sign in", exact: true }).click();
+      await later.waitFor({ state: "hidden" });
+      await page.getByRole("button", { name: "Try again" }).click();
+      await page.getByText("0 nodes").waitFor();
+    }),
+  );
+
+  test(
+    "says how long to wait after too many attempts",
+    at(
+      async ({ page, service }) => {
+        await page.route("**/api/auth/login", (route) =>
+          route.fulfill({ status: 429, headers: { "retry-after": "90" }, json: { error: "rate limit exceeded" } }),
+        );
+        await page.goto(`${service.base}/console`);
+        await page.getByText("Each tab signs in for itself.").waitFor();
+        await enter(page);
+        await page.getByText("Too many failed attempts for this address. Try again in 1 min 30 s.").waitFor();
+      },
+      { expected: [/status of 429/] },
+    ),
+  );
+
+  test(
     "fits a phone",
     at(
       async ({ page, service }) => {

@@ -79,6 +79,69 @@ describe("the configuration", () => {
   );
 
   test(
+    "keeps what is typed while changes are applied",
+    at(async (page, { service }) => {
+      const secret = "platform.token";
+      await page.route("**/api/config", async (route) => {
+        if (route.request().method() === "PUT") {
+          await control(page, secret).fill("the second one");
+          await control(page, "retrieval.default_k").fill(before);
+        }
+        await route.continue();
+      });
+      const before = await control(page, "retrieval.default_k").inputValue();
+      await control(page, secret).fill("the first one");
+      await control(page, "retrieval.default_k").fill("19");
+      await apply(page);
+      await page.getByText(/In effect:.*retrieval\.default_k/).waitFor();
+      await changes(page).getByText("2 changes not applied").waitFor();
+      assert.equal(await control(page, secret).inputValue(), "the second one");
+      assert.equal(await control(page, "retrieval.default_k").inputValue(), before);
+      assert.equal((await service.ask("GET", "/api/config")).retrieval.default_k, 19);
+      await changes(page).getByRole("button", { name: "Revert" }).click();
+    }),
+  );
+
+  test(
+    "shows the edits that a filter hides",
+    at(async (page) => {
+      await control(page, "retrieval.default_k").fill("8");
+      await changes(page).getByRole("button", { name: "Revert" }).click();
+      await page.getByText("The changes were dropped.").waitFor();
+      await control(page, "retrieval.default_k").fill("9");
+      await page.getByText("The changes were dropped.").waitFor({ state: "hidden" });
+      await page.getByRole("searchbox", { name: "Filter" }).fill("telemetry");
+      await changes(page).getByRole("button", { name: "Show it" }).click();
+      await until(() => control(page, "retrieval.default_k").isVisible(), "the edit is shown");
+      await changes(page).getByRole("button", { name: "Revert" }).click();
+    }),
+  );
+
+  test(
+    "leads from /config to the page of the other views",
+    at(async (page, { service }) => {
+      await page.getByRole("navigation", { name: "Views" }).getByRole("link", { name: "Search" }).click();
+      await page.getByRole("heading", { level: 1, name: "Search" }).waitFor();
+      await until(() => page.url() === `${service.base}/#/search`, "the address is that of the page");
+      await page.goto(`${service.base}/#/nonsense`);
+      await page.getByText("There is no view “nonsense”.").waitFor();
+      assert.match(await page.title(), /^Not found/);
+    }),
+  );
+
+  test(
+    "refuses a number that a page can't send exactly",
+    at(async (page) => {
+      const { fields } = await page.evaluate(() => fetch("/api/config/meta").then((answer) => answer.json()));
+      const { path } = fields.find(({ type, maximum, set_by: by }) => type === "integer" && maximum > 2 ** 53 && !by);
+      await control(page, path).fill("9007199254740993");
+      await apply(page);
+      await setting(page, path).getByText(/can't send this number exactly/).waitFor();
+      await changes(page).getByRole("button", { name: "Revert" }).click();
+    }),
+  );
+
+  test(
     "refuses a value at its field, and changes nothing",
     at(
       async (page, { service }) => {
@@ -193,6 +256,32 @@ describe("the configuration", () => {
       },
       { expected: [/status of (400|422)/] },
     ),
+  );
+
+  test(
+    "asks before a text undoes what was changed elsewhere",
+    at(async (page, { service }) => {
+      await service.ask("PUT", "/api/config", { "retrieval.default_k": 21, "web.max_k": 41 });
+      const toml = await tab(page, "TOML");
+      await page.getByRole("button", { name: "Load the current settings" }).click();
+      await until(async () => /^default_k = 21$/m.test(await toml.inputValue()), "the text is new");
+      await service.ask("PUT", "/api/config", { "retrieval.default_k": 22 });
+      await toml.fill((await toml.inputValue()).replace(/^max_k = 41$/m, "max_k = 42"));
+      const known = async () => {
+        const { retrieval, web } = await service.ask("GET", "/api/config");
+        return [retrieval.default_k, web.max_k];
+      };
+      const question = page.getByRole("dialog", { name: "The settings were changed meanwhile" });
+      await page.getByRole("button", { name: "Apply" }).click();
+      await question.getByText("default_k = 22").waitFor();
+      await accessible(page, "the question");
+      await question.getByRole("button", { name: "Cancel" }).click();
+      assert.deepEqual(await known(), [22, 41]);
+      await page.getByRole("button", { name: "Apply" }).click();
+      await question.getByRole("button", { name: "Apply the text" }).click();
+      await page.getByText(/In effect:.*retrieval\.default_k.*web\.max_k/).waitFor();
+      assert.deepEqual(await known(), [21, 42]);
+    }),
   );
 
   test(

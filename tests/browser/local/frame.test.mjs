@@ -5,6 +5,7 @@ import { describe, test } from "node:test";
 import { accessible, fits, readable, settled, sizesOf, viewsOf, visit, visiting } from "../support/page.mjs";
 import { MARKER, notes } from "../support/seed.mjs";
 import { serviceOf } from "../support/suite.mjs";
+import { until } from "../support/until.mjs";
 
 const VIEWS = ["Overview", "Search", "Graph", "Ingest", "Entities", "History", "Logs", "Configuration"];
 const PHONE = { width: 360, height: 740 };
@@ -58,6 +59,15 @@ describe("an empty memory", () => {
       assert.ok(all.transferred < MOST_BYTES, `${all.transferred} bytes for all views`);
     }));
 
+  test("shows where one is in the navigation of a phone", () =>
+    visiting(held.service, { size: PHONE }, async ({ page, service }) => {
+      await page.goto(`${service.base}/#/config`);
+      await settled(page);
+      const box = await page.getByRole("link", { name: "Configuration", exact: true }).first().boundingBox();
+      assert.ok(box.x >= 0 && box.x + box.width <= PHONE.width, JSON.stringify(box));
+      assert.equal(await page.evaluate(() => scrollY), 0);
+    }));
+
   test("can be used with the keyboard", () =>
     visiting(held.service, {}, async ({ page, service }) => {
       await page.goto(service.base);
@@ -94,6 +104,53 @@ describe("an empty memory", () => {
       assert.equal(await page.title(), "Logs · threat-memory");
       await page.goBack();
       await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
+    }));
+});
+
+describe("a service that is not well", () => {
+  const held = serviceOf("local");
+  const main = (page) => page.getByRole("main");
+
+  test("lets a view be loaded that did not arrive", () =>
+    visiting(held.service, { expected: [/net::ERR_FAILED/] }, async ({ page, service }) => {
+      await page.goto(service.base);
+      await settled(page);
+      await page.route("**/views/history.js", (route) => route.abort());
+      await page.getByRole("link", { name: "History" }).click();
+      await main(page).getByText("This view could not be loaded").waitFor();
+      await page.unroute("**/views/history.js");
+      await main(page).getByRole("button", { name: "Reload the page" }).click();
+      await main(page).getByLabel("Period").waitFor();
+    }));
+
+  test("is told from another one that answers", () =>
+    visiting(held.service, {}, async ({ page, service }) => {
+      await page.route("**/api/stats", (route) => route.fulfill({ contentType: "text/html", body: "<p>Welcome" }));
+      await page.goto(service.base);
+      await main(page).getByText("The answer is not from this service.").waitFor();
+    }));
+
+  test("is not overrun when its streams end at once", () =>
+    visiting(held.service, {}, async ({ page, service }) => {
+      const asked = [];
+      await page.route("**/api/logs/stream", (route) => {
+        asked.push(Date.now());
+        return route.fulfill({ contentType: "text/event-stream", body: 'id: 1\ndata: {"message":"again"}\n\n' });
+      });
+      await page.goto(`${service.base}/#/logs`);
+      await until(() => asked.length === 4, "it is followed again");
+      assert.ok(asked[3] - asked[0] >= 3000, "each pause is longer than the one before");
+    }));
+
+  test("may send a leap second", () =>
+    visiting(held.service, {}, async ({ page, service }) => {
+      await page.goto(service.base);
+      const shown = await page.evaluate(async () => {
+        const main = document.querySelector("script[type=module]").src;
+        const { when } = await import(new URL("../lib/parts.js", main).href);
+        return when("2016-12-31T23:59:60Z").textContent;
+      });
+      assert.equal(shown, "2016-12-31T23:59:60Z");
     }));
 });
 

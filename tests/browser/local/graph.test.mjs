@@ -16,6 +16,17 @@ const legend = (page) => page.getByRole("group", { name: "Types shown" });
 const still = (page) =>
   until(async () => (await picture(page).getAttribute("data-state")) === "still", "the picture rests", 60_000);
 
+const focused = (page) => page.evaluate(() => document.activeElement.tagName);
+
+/** The addresses of the details that the page reads from now on. */
+function readsOf(page) {
+  const reads = [];
+  page.on("request", (request) => {
+    if (request.url().includes("/api/graph/node?")) reads.push(request.url());
+  });
+  return reads;
+}
+
 /** How many nodes and links the page says it shows. */
 async function shown(page) {
   const text = await page
@@ -68,10 +79,13 @@ describe("a memory with notes", () => {
       await page.keyboard.press("p");
       await details(page).getByRole("heading", { level: 2, name: first }).waitFor();
       await page.keyboard.press("Enter");
+      // The details arrive after the focus has come; it must not be lost then.
+      await details(page).getByRole("heading", { level: 3 }).first().waitFor();
       assert.equal(await page.evaluate(() => document.activeElement.tagName), "H2");
       await accessible(page, "the graph with details");
-      await details(page).getByRole("button", { name: "Close the details" }).click();
+      await page.keyboard.press("Escape");
       await details(page).waitFor({ state: "hidden" });
+      assert.equal(await focused(page), "CANVAS", "one goes on in the picture");
     }),
   );
 
@@ -107,8 +121,35 @@ describe("a memory with notes", () => {
       await details(page).getByRole("heading", { level: 2, name: "X-Agent" }).waitFor();
       await details(page)
         .getByRole("button", { name: /Expand/ })
-        .click();
+        .focus();
+      await page.keyboard.press("Enter");
       await until(async () => (await shown(page)).nodes > before.nodes, "there are more nodes");
+      assert.ok(
+        await details(page).evaluate((panel) => panel.contains(document.activeElement)),
+        "the focus is not lost",
+      );
+    }),
+  );
+
+  test(
+    "is as it was after a detour to a note",
+    at("/#/graph?around=actor%3Aapt28&depth=1", async (page) => {
+      const entry = details(page).getByRole("listitem").getByRole("button").first();
+      const name = await entry.innerText();
+      await entry.click();
+      await details(page).getByRole("heading", { level: 2, name, exact: true }).waitFor();
+      await details(page)
+        .getByRole("button", { name: /Expand/ })
+        .click();
+      await page.getByText(/added around|Nothing new/).waitFor();
+      await page.getByRole("tab", { name: "List" }).click();
+      const before = await shown(page);
+      await details(page).getByRole("listitem").getByRole("link").first().click();
+      await page.getByRole("heading", { level: 1, name: "Note" }).waitFor();
+      await page.goBack();
+      await details(page).getByRole("heading", { level: 2, name, exact: true }).waitFor();
+      assert.deepEqual(await shown(page), before);
+      assert.equal(await page.getByRole("tab", { name: "List" }).getAttribute("aria-selected"), "true");
     }),
   );
 
@@ -144,11 +185,80 @@ describe("a memory with notes", () => {
       await accessible(page, "the list");
       await table.getByRole("columnheader", { name: /^Node/ }).getByRole("button").click();
       const row = table.getByRole("row").nth(1);
+      const text = () => page.evaluate(() => document.activeElement.innerText);
+      for (const close of ["Escape", "Enter"]) {
+        await row.getByRole("button").first().press("Enter");
+        await details(page).getByRole("heading", { level: 3 }).first().waitFor();
+        if (close === "Enter") await details(page).getByRole("button", { name: "Close the details" }).focus();
+        await page.keyboard.press(close);
+        await details(page).waitFor({ state: "hidden" });
+        assert.equal(await text(), await row.getByRole("button").first().innerText(), "the focus is back in the list");
+      }
       const name = await row.getByRole("button").first().innerText();
       await row.getByRole("button").first().click();
       await details(page).getByRole("heading", { level: 2, name, exact: true }).waitFor();
       await row.getByRole("button", { name: /in the picture/ }).click();
       await picture(page).waitFor();
+    }),
+  );
+
+  test(
+    "reads details once one has stopped walking",
+    at("/#/graph", async (page) => {
+      const reads = readsOf(page);
+      await picture(page).focus();
+      for (let press = 0; press < 20; press += 1) await page.keyboard.press("n");
+      await details(page).getByText("Loading").waitFor();
+      await page.keyboard.press("Enter");
+      await details(page).getByRole("heading", { level: 3 }).first().waitFor();
+      // A slow machine may pause between two presses.
+      assert.ok(reads.length < 4, reads.join("\n"));
+      assert.equal(await focused(page), "H2", "the focus stays on the heading");
+    }),
+  );
+
+  test(
+    "shows what it reads once, however often it is clicked",
+    at("/#/graph", async (page) => {
+      const reads = readsOf(page);
+      await page.route("**/api/graph/node?*", async (route) => {
+        await new Promise((resolve) => {
+          setTimeout(resolve, 500);
+        });
+        await route.continue();
+      });
+      await page.getByRole("tab", { name: "List" }).click();
+      const table = page.getByRole("table", { name: "Nodes of the picture" });
+      await table.getByRole("row").nth(1).getByRole("button").first().dblclick();
+      await details(page).getByRole("heading", { level: 3, name: "Notes behind it" }).waitFor();
+      await settled(page);
+      assert.equal(reads.length, 1, reads.join("\n"));
+      const known = new URL(reads[0]).searchParams.get("id");
+      const { total_notes } = await held.service.ask("GET", `/api/graph/node?id=${encodeURIComponent(known)}`);
+      const title = await details(page).getByRole("heading", { level: 3, name: "Notes behind it" }).innerText();
+      assert.equal(title, `Notes behind it ${total_notes}`);
+    }),
+  );
+
+  test(
+    "asks for no more around a node than the API gives",
+    at("/#/graph?around=actor%3Aapt28&depth=1", async (page) => {
+      const limits = [];
+      const self = { id: "actor:apt28", type: "actor", label: "APT28", aliases: [], degree: 90_000 };
+      await page.route("**/api/graph/view?*", async (route) => {
+        limits.push(Number(new URL(route.request().url()).searchParams.get("limit")));
+        await route.fulfill({ json: { nodes: [self], edges: [], total_nodes: 90_000, truncated: true } });
+      });
+      await page.reload();
+      const expand = details(page).getByRole("button", { name: /^Expand/ });
+      await expand.click();
+      await page.getByText("expand more to reach the next").waitFor();
+      await expand.focus();
+      await page.keyboard.press("Enter");
+      await page.getByText("There is more, but").waitFor();
+      await expand.waitFor({ state: "detached" });
+      assert.equal(await focused(page), "H2", "the focus stays in the details");
+      assert.ok(Math.max(...limits) <= 5000 && limits.includes(5000), String(limits));
     }),
   );
 
@@ -161,6 +271,40 @@ describe("a memory with notes", () => {
         .getByText(/nodes? and .* links? shown/)
         .first()
         .waitFor();
+    }));
+});
+
+describe("an actor that many notes name, and a note that names many CVEs", () => {
+  const held = serviceOf("local", {}, async (service) => {
+    const cves = Array.from({ length: 120 }, (_, of) => `CVE-2022-${20_000 + of}`);
+    const sightings = Array.from({ length: 90 }, (_, of) => `APT28 was seen again, incident number ${of}.`);
+    const items = [`Patch these: ${cves.join(", ")}.`, ...sightings].map((content) => ({ content, evolve: false }));
+    await service.ask("POST", "/api/ingest", { items });
+  });
+
+  test("notes are shown where little else is", () =>
+    visiting(held.service, {}, async (visit) => {
+      const page = await visit.open("/#/graph?around=actor%3Aapt28", "Graph");
+      await until(async () => (await shown(page)).nodes === 91, "the notes are shown");
+      await legend(page).getByRole("switch", { name: /Notes/ }).click();
+      await page.getByText("1 node and 0 links shown, 90 nodes hidden by type").waitFor();
+    }));
+
+  test("the details say how much is loaded, and keep the focus", () =>
+    visiting(held.service, {}, async (visit) => {
+      const { results } = await held.service.ask("POST", "/api/recall", { query: "Patch CVE-2022-20001", k: 1 });
+      const id = results[0].note_id ?? results[0].id;
+      const page = await visit.open(`/#/graph?around=${id}&depth=1`, "Graph");
+      const title = details(page).getByRole("heading", { level: 3, name: /^mentions/ });
+      await until(async () => (await title.innerText()) === "mentions → 50 of 120", "the first page");
+      await details(page).getByRole("button", { name: "Load more" }).focus();
+      await page.keyboard.press("Enter");
+      await until(async () => (await title.innerText()) === "mentions → 100 of 120", "the second page");
+      assert.equal(await page.evaluate(() => document.activeElement.textContent), "Load more");
+      await page.keyboard.press("Enter");
+      await until(async () => (await title.innerText()) === "mentions → 120", "the last page");
+      assert.equal(await page.evaluate(() => document.activeElement.textContent), "Everything is loaded.");
+      await accessible(page, "the details of a long note");
     }));
 });
 

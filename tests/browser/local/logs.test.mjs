@@ -72,6 +72,22 @@ describe("the log", () => {
   );
 
   test(
+    "is read again with the next stream if that failed at first",
+    at(
+      async (page, { service }) => {
+        await page.getByRole("navigation", { name: "Views" }).getByRole("link", { name: "Overview" }).click();
+        await page.route("**/api/logs?*", (route) => route.abort(), { times: 1 });
+        await page.getByRole("navigation", { name: "Views" }).getByRole("link", { name: "Logs" }).click();
+        await page.getByRole("button", { name: "Try again" }).waitFor();
+        await service.restart();
+        await lines(page).first().waitFor();
+        await page.getByRole("button", { name: "Try again" }).waitFor({ state: "detached" });
+      },
+      { expected: [/net::ERR|status of 502/] },
+    ),
+  );
+
+  test(
     "goes on after the service was restarted",
     at(
       async (page, { service }) => {

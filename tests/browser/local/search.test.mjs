@@ -52,8 +52,19 @@ describe("an empty memory", () => {
       await form.getByLabel("Domain", { exact: true }).fill("espionage");
       await form.getByLabel("Source", { exact: true }).fill("https://example.org/report");
       await accessible(page, "the form of a note");
+      await page.getByRole("link", { name: "Overview" }).click();
+      await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
+      await page.goBack();
+      assert.equal(await form.getByLabel("Note", { exact: true }).inputValue(), SNAKE, "what was written is kept");
+      assert.equal(await form.getByLabel("Domain", { exact: true }).inputValue(), "espionage");
       await form.getByRole("button", { name: "Remember" }).click();
       await shows(page, "The note is remembered.");
+      await shows(page, "Ask a question, or look for a name.");
+      await page
+        .getByRole("search")
+        .getByLabel("Domain")
+        .getByRole("option", { name: "espionage (1)" })
+        .waitFor({ state: "attached" });
       await form.getByRole("link", { name: "turla", exact: true }).waitFor();
       await form.getByRole("link", { name: "Open the note" }).click();
       await page.getByRole("heading", { level: 1, name: "Note" }).waitFor();
@@ -122,6 +133,59 @@ describe("a memory with notes", () => {
   );
 
   test(
+    "leads back to the questions that were typed, and to where one was",
+    at(async (visit) => {
+      const page = await visit.open("/#/search", "Search");
+      await ask(page, "Which ministries does Snake attack?");
+      await ask(page, "Which actors exploit vulnerabilities?");
+      await ask(page, "Turla");
+      await page.goBack();
+      await page.waitForFunction(() => document.querySelector("#question")?.value.includes("vulnerabilities"));
+      await results(page).first().waitFor();
+      await page.evaluate(() => scrollTo(0, 400));
+      await results(page).nth(3).getByRole("heading").getByRole("link").first().evaluate((link) => link.click());
+      await page.getByRole("heading", { level: 1, name: "Note" }).waitFor();
+      assert.equal(await page.evaluate(() => scrollY), 0);
+      await page.goBack();
+      await page.waitForFunction(() => scrollY === 400);
+      assert.equal(await page.evaluate(() => document.activeElement.id), "main");
+      await page.goBack();
+      await page.waitForFunction(() => document.querySelector("#question")?.value.includes("ministries"));
+      await page.goForward();
+      await page.waitForFunction(() => document.querySelector("#question")?.value.includes("vulnerabilities"));
+    }),
+  );
+
+  test(
+    "is asked again when the domain is changed",
+    at(async (visit) => {
+      const page = await visit.open("/#/search?q=Snake", "Search");
+      await results(page).nth(1).waitFor();
+      await page
+        .getByLabel("Domain", { exact: true })
+        .getByRole("option", { name: /^malware/ })
+        .waitFor({ state: "attached" });
+      await page.getByLabel("Domain", { exact: true }).selectOption("malware");
+      await page.waitForURL(/domain=malware/);
+      await settled(page);
+      assert.match(await results(page).first().innerText(), /Snake hides its traffic/);
+    }),
+  );
+
+  test(
+    "says that nothing but the meaning is near, and knows names however they are written",
+    at(async (visit) => {
+      const page = await visit.open("/#/search", "Search");
+      const warning = page.getByText("These are the nearest in meaning.");
+      await ask(page, "xyzzyqwert");
+      await warning.waitFor();
+      await ask(page, "What does APT 28 use?");
+      await shows(page, "the name apt28");
+      assert.equal(await warning.count(), 0);
+    }),
+  );
+
+  test(
     "is searched in one domain, with the number of notes that is wanted",
     at(async (visit) => {
       const page = await visit.open("/#/search", "Search");
@@ -161,6 +225,22 @@ describe("a memory with notes", () => {
   );
 
   test(
+    "shows what a filter of the address hides",
+    at(async (visit) => {
+      const page = await visit.open("/#/search?q=Snake+and+Turla&only-domain=nowhere", "Search");
+      await shows(page, "The filter hides all of them.");
+      await page
+        .getByRole("group", { name: /domain/i })
+        .getByRole("button", { name: "nowhere (0)", pressed: true })
+        .waitFor();
+      await accessible(page, "results that are hidden");
+      await page.getByRole("button", { name: "Show all" }).click();
+      await results(page).first().waitFor();
+      assert.ok(!page.url().includes("nowhere"));
+    }),
+  );
+
+  test(
     "opens a note with its words marked",
     at(async (visit) => {
       const page = await visit.open("/#/search", "Search");
@@ -196,7 +276,9 @@ describe("a memory with notes", () => {
     at(
       async (visit) => {
         const page = await visit.open("/#/note?id=01a20447-2092-70ee-bc4e-cee7d5c9d404", "Note");
-        await page.getByRole("alert").waitFor();
+        await shows(page, "There is no such note.");
+        await page.getByRole("main").getByRole("link", { name: "Search for one" }).click();
+        await page.getByRole("heading", { level: 1, name: "Search" }).waitFor();
       },
       { expected: [/status of 404/] },
     ),

@@ -84,6 +84,7 @@ impl From<ViewQuery> for ViewGraph {
 /// Draws a part of the graph.
 ///
 /// The best connected nodes, or with `around` those around a node, step by step, the best connected of each step first.
+/// While entities wait for a place, notes take at most half of the places.
 /// Edges are those between these nodes. A picture around a node goes only through nodes that it shows.
 #[utoipa::path(
     get, path = "/api/graph/view", tag = "Graph", operation_id = "view_graph", params(ViewQuery),

@@ -27,6 +27,27 @@ fn best_first(a: &Ranked<'_>, b: &Ranked<'_>) -> Ordering {
     b.degree.cmp(&a.degree).then_with(|| a.node.cmp_id(b.node))
 }
 
+/// Keeps the best of the nodes that there is room for, sorted; whether there were more. Notes often outnumber everything
+/// else: while entities wait, here or in a later step, notes take at most half of the room.
+fn keep_best(found: &mut Vec<Ranked<'_>>, room: usize, is_last: bool) -> bool {
+    let is_note = |ranked: &Ranked<'_>| matches!(ranked.node, Node::Note(_));
+    let all = found.clone();
+    let more = keep_first(found, room, best_first);
+    let most = room / 2;
+    if !more || found.iter().filter(|ranked| is_note(ranked)).count() <= most {
+        return more;
+    }
+    let (mut notes, mut entities): (Vec<_>, Vec<_>) = all.into_iter().partition(is_note);
+    keep_first(&mut entities, room - most, best_first);
+    let for_notes = if is_last { room - entities.len() } else { most };
+    keep_first(&mut notes, for_notes, best_first);
+    found.clear();
+    found.append(&mut entities);
+    found.append(&mut notes);
+    found.sort_unstable_by(best_first);
+    true
+}
+
 /// Which nodes a picture shows.
 struct Wanted<'a> {
     query: &'a ViewGraph,
@@ -78,7 +99,7 @@ impl MemoryGraph {
     fn best_connected(&self, wanted: &Wanted<'_>) -> (Vec<Ranked<'_>>, bool) {
         let nodes = self.all_nodes().filter(|node| wanted.includes(*node));
         let mut found: Vec<Ranked<'_>> = nodes.map(|node| self.ranked(node)).collect();
-        let more = keep_first(&mut found, wanted.query.limit, best_first);
+        let more = keep_best(&mut found, wanted.query.limit, true);
         (found, more)
     }
 
@@ -87,8 +108,8 @@ impl MemoryGraph {
     fn around<'a>(&'a self, centre: Node<'a>, wanted: &Wanted<'_>) -> (Vec<Ranked<'a>>, bool) {
         let mut seen = HashSet::from([centre.key()]);
         let mut shown = vec![self.ranked(centre)];
-        let mut last_step = 0;
-        for _ in 0..wanted.query.depth {
+        let (mut last_step, mut more) = (0, false);
+        for left in (0..wanted.query.depth).rev() {
             let mut step = Vec::new();
             for from in shown.iter().skip(last_step) {
                 let next = self.neighbours(from.node);
@@ -97,13 +118,10 @@ impl MemoryGraph {
             }
             last_step = shown.len();
             let room = wanted.query.limit.saturating_sub(shown.len());
-            let more = keep_first(&mut step, room, best_first);
+            more |= keep_best(&mut step, room, left == 0);
             shown.append(&mut step);
-            if more {
-                return (shown, true);
-            }
         }
-        (shown, false)
+        (shown, more)
     }
 
     /// The edges between these nodes, and whether there are more. Each is found from the end that it leads from, so the

@@ -115,6 +115,33 @@ fn types_names_and_notes_are_filtered() {
 }
 
 #[test]
+fn notes_leave_room_for_what_they_mention() {
+    // Each note mentions APT28, a tool that others mention too, and something of its own.
+    let mut entities = vec![entity(1, "actor", "APT28"), entity(2, "tool", "Mimikatz")];
+    entities.extend((0..60).map(|n| entity(100 + n, "domain", &format!("host-{n}.example"))));
+    let notes = (0..60).map(|n| note(1000 + n, &[1, 2, 100 + n])).collect();
+    let graph = MemoryGraph::of(notes, entities, Vec::new());
+    let counts = |query: ViewGraph| {
+        let view = graph.picture(&query).unwrap();
+        let notes = view.nodes.iter().filter(|node| node.node.node_type == "note");
+        (notes.count(), view.nodes.len(), view.truncated)
+    };
+    for limit in [20, 40, 41] {
+        let found = counts(ViewGraph { limit, ..whole() });
+        assert_eq!(found, (limit / 2, limit, true));
+        // The node in the middle needs no room.
+        let hub = |depth| {
+            counts(ViewGraph {
+                limit,
+                ..around("actor:apt28", depth)
+            })
+        };
+        assert_eq!(hub(1), (limit - 1, limit, true), "nothing else is so near");
+        assert_eq!(hub(2), ((limit - 1) / 2, limit, true));
+    }
+}
+
+#[test]
 fn a_picture_around_a_node_grows_step_by_step() {
     let mut graph = graph();
     let at = |graph: &MemoryGraph, query: &ViewGraph| {
@@ -308,13 +335,17 @@ fn an_entity_with_very_many_notes_is_shown_in_part_and_in_linear_time() {
         },
     ] {
         let view = large.picture(&query).unwrap();
-        assert_eq!(view.nodes.len(), query.limit);
+        // Half of the room of the first step is left for the others.
+        assert!((query.limit - 1..=query.limit).contains(&view.nodes.len()));
         assert_eq!(
             (view.nodes[0].node.id.as_str(), view.nodes[0].degree),
             ("host:h1", 50_000)
         );
         assert_eq!((view.total_nodes, view.total_edges), (100_001, 100_000));
-        assert_eq!(view.edges.len(), query.limit - 1, "each note shown mentions it");
+        let notes = view.nodes.iter().filter(|node| node.node.node_type == "note");
+        let notes = notes.count();
+        assert!(notes >= (query.limit - 1) / 2, "{notes}");
+        assert!(view.edges.len() >= notes, "each note shown mentions it");
         assert!(view.truncated);
         let [less, more] = [&small, &large].map(|graph| fastest(|| drop(graph.picture(&query))));
         // Ten times the size takes about ten times as long; quadratic work would take a hundred times.
