@@ -177,7 +177,7 @@ async function readCsv(text, name) {
 }
 
 /** The rows of a CSV text (RFC 4180). The separator may also be a semicolon or a tab; empty lines are skipped. */
-export function* csvRows(text) {
+function* csvRows(text) {
   const separator = separatorOf(text);
   const end = new RegExp(`[${separator}\\r\\n]`, "g");
   let at = 0;

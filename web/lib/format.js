@@ -1,15 +1,11 @@
 // Numbers and times as people read them.
 
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
-const short = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
 const STEPS = [["year", 31_536_000], ["month", 2_592_000], ["day", 86_400], ["hour", 3600], ["minute", 60], ["second", 1]];
 
 /** `12,345`. */
 export const number = (value) => whole.format(value);
-
-/** `12.3K`. */
-export const compact = (value) => short.format(value);
 
 /** `1 note`, `2 notes`. */
 export const count = (value, one, many = `${one}s`) => `${number(value)} ${value === 1 ? one : many}`;

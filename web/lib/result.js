@@ -62,7 +62,7 @@ export function chips(names, link) {
 }
 
 /** Those of the words that stand in a text. */
-export const standing = (text, words) => words.filter((word) => marked(text, [word]).length > 1);
+const standing = (text, words) => words.filter((word) => marked(text, [word]).length > 1);
 
 const slug = (text) => `-${text.toLowerCase().split(/[^\p{L}\p{N}]+/u).filter(Boolean).join("-")}-`;
 const partsOf = (text) => text.toLowerCase().match(/\p{L}+|\p{N}+/gu) ?? [];

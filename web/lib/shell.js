@@ -132,11 +132,6 @@ export class Shell {
     this.#visited();
   }
 
-  /** Shows the current view anew. */
-  again() {
-    this.#visited();
-  }
-
   #changed() {
     if (location.hash === this.#shown) return;
     const reason = this.#guard?.();
