@@ -195,7 +195,6 @@ fn graph_core(
 ) -> Result<GraphCore, StartError> {
     let embedder = embedding::embedder_of(&settings.embedding, settings.embedding_api_key.clone(), runtime)?;
     let index_settings = IndexSettings {
-        exact_scan_limit: settings.search.exact_scan_limit,
         fresh_docs: settings.search.fresh_docs,
         ..IndexSettings::default()
     };

@@ -151,7 +151,6 @@ pub struct RetentionSettings {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SearchSettings {
-    pub exact_scan_limit: usize,
     pub idle_writer_seconds: u64,
     pub fresh_docs: usize,
 }

@@ -35,11 +35,6 @@ impl Settings {
         origin_rules(&self.server.cors_origins)?;
         within("server.drain_seconds", self.server.drain_seconds, 1..=600)?;
         within(
-            "search.exact_scan_limit",
-            self.search.exact_scan_limit,
-            1..=10_000_000,
-        )?;
-        within(
             "search.idle_writer_seconds",
             self.search.idle_writer_seconds,
             1..=86_400,

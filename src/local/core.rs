@@ -75,7 +75,6 @@ impl LocalCore {
         let embedder =
             embedding::embedder_of(&settings.embedding, key(&settings.embedding_api_key), &runtime)?;
         let index_settings = IndexSettings {
-            exact_scan_limit: settings.search.exact_scan_limit,
             fresh_docs: settings.search.fresh_docs,
             ..IndexSettings::default()
         };

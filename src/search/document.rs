@@ -171,9 +171,6 @@ const _: () = assert!(CLASSES < 127, "classes no longer fit a mask");
 /// The class of a replaced row; no mask contains it.
 pub(super) const GONE: u8 = 127;
 
-/// Number of distinct values a class byte takes.
-pub(super) const CLASS_SLOTS: usize = 128;
-
 /// Type, status and marking of a node in one byte.
 pub(super) fn class_of(node_type: NodeType, status: NodeStatus, tlp: Tlp) -> u8 {
     let packed = (node_type as usize * STATUSES + status as usize) * TLPS + usize::from(tlp.rank());

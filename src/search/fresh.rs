@@ -4,7 +4,8 @@
 //! maps that every search also queries, and reach the index together with later ones. Durability does not depend on
 //! them: the stored checkpoint does not cover them, so after a crash the owner applies these documents again.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
 use std::time::{Duration, Instant};
 
 use uuid::Uuid;
@@ -12,7 +13,7 @@ use uuid::Uuid;
 use super::analyzer::tokenize;
 use super::document::{IndexDoc, KeyKind, class_of};
 use super::keyword::Keyed;
-use super::schema::keys_of;
+use super::schema::{body_of, keys_of, title_of};
 use crate::domain::node::NodeStatus;
 
 /// The usual BM25 constants, as in the text index.
@@ -26,34 +27,53 @@ pub(super) enum TextField {
     Body,
 }
 
-/// Word counts of one field.
+/// The words of one field in all documents.
 #[derive(Debug, Default)]
 struct Words {
-    counts: HashMap<String, u32>,
-    total: u32,
+    /// For each word the documents that have it, and how often.
+    postings: HashMap<String, Vec<(Slot, u32)>>,
+    /// Number of words of each document.
+    lengths: Vec<u32>,
 }
 
 impl Words {
-    fn of<'a>(texts: impl Iterator<Item = &'a String>) -> Self {
-        let mut words = Words::default();
+    /// Adds the next document.
+    fn add<'a>(&mut self, slot: Slot, texts: impl Iterator<Item = &'a String>) {
+        let mut length = 0;
         for word in texts.flat_map(|text| tokenize(text)) {
-            *words.counts.entry(word).or_default() += 1;
-            words.total += 1;
+            length += 1;
+            let postings = self.postings.entry(word).or_default();
+            match postings.last_mut().filter(|(last, _)| *last == slot) {
+                Some((_, count)) => *count += 1,
+                None => postings.push((slot, 1)),
+            }
         }
-        words
+        self.lengths.push(length);
+    }
+
+    fn with(&self, word: &str) -> &[(Slot, u32)] {
+        self.postings.get(word).map_or(&[], Vec::as_slice)
+    }
+
+    fn length(&self, slot: Slot) -> f32 {
+        self.lengths
+            .get(slot as usize)
+            .map_or(0.0, |length| *length as f32)
     }
 }
 
-/// A document with everything that a search needs.
+/// Position of a document in the order in which they came.
+type Slot = u32;
+
+/// A document that waits for its commit.
 #[derive(Debug)]
 struct FreshDoc {
     doc: IndexDoc,
     class: u8,
     /// Whether the text index holds an older version.
     replaces: bool,
-    title: Words,
-    body: Words,
-    keys: Vec<(String, KeyKind)>,
+    /// Whether a newer version came before the commit.
+    outdated: bool,
 }
 
 /// A query term and its weight.
@@ -70,7 +90,11 @@ pub(super) struct Term {
 /// The fresh documents of a workspace.
 #[derive(Debug, Default)]
 pub(super) struct Fresh {
-    docs: HashMap<Uuid, FreshDoc>,
+    docs: Vec<FreshDoc>,
+    slots: HashMap<Uuid, Slot>,
+    title: Words,
+    body: Words,
+    keys: BTreeMap<String, Vec<(Slot, KeyKind)>>,
     /// Revision up to which the index is complete together with these documents.
     checkpoint: u64,
     since: Option<Instant>,
@@ -78,16 +102,16 @@ pub(super) struct Fresh {
 
 impl Fresh {
     pub(super) fn len(&self) -> usize {
-        self.docs.len()
+        self.slots.len()
     }
 
     pub(super) fn has_docs(&self) -> bool {
-        !self.docs.is_empty()
+        !self.slots.is_empty()
     }
 
     /// Whether there is nothing to write, not even a newer checkpoint.
     pub(super) fn is_empty(&self) -> bool {
-        self.docs.is_empty() && self.checkpoint == 0
+        self.slots.is_empty() && self.checkpoint == 0
     }
 
     pub(super) fn checkpoint(&self) -> u64 {
@@ -100,27 +124,27 @@ impl Fresh {
 
     /// Adds a document, replacing any older version of it.
     pub(super) fn put(&mut self, doc: &IndexDoc, known: bool) {
-        let replaces = match self.docs.get(&doc.node_id) {
-            Some(older) => older.replaces,
-            None => known,
+        let Ok(slot) = Slot::try_from(self.docs.len()) else {
+            return;
         };
-        let shown = doc.status != NodeStatus::Merged;
-        let (title, body) = if shown {
-            let title = std::iter::once(&doc.name).chain(&doc.aliases);
-            let body = std::iter::once(&doc.body).chain(&doc.identifiers);
-            (Words::of(title), Words::of(body))
-        } else {
-            Default::default()
-        };
-        let fresh = FreshDoc {
+        let older = self.slots.insert(doc.node_id, slot);
+        let older = older.and_then(|older| self.docs.get_mut(older as usize));
+        let replaces = older.map_or(known, |older| {
+            older.outdated = true;
+            older.replaces
+        });
+        let shown = Some(doc).filter(|doc| doc.status != NodeStatus::Merged);
+        self.title.add(slot, shown.into_iter().flat_map(title_of));
+        self.body.add(slot, shown.into_iter().flat_map(body_of));
+        for (key, kind) in shown.into_iter().flat_map(keys_of) {
+            self.keys.entry(key).or_default().push((slot, kind));
+        }
+        self.docs.push(FreshDoc {
             class: class_of(doc.node_type, doc.status, doc.tlp),
             replaces,
-            title,
-            body,
-            keys: if shown { keys_of(doc) } else { Vec::new() },
+            outdated: false,
             doc: doc.clone(),
-        };
-        self.docs.insert(doc.node_id, fresh);
+        });
         self.since.get_or_insert_with(Instant::now);
     }
 
@@ -131,64 +155,17 @@ impl Fresh {
 
     /// The documents in a fixed order, and whether each replaces an indexed one.
     pub(super) fn docs(&self) -> Vec<(&IndexDoc, bool)> {
-        let mut docs: Vec<_> = self
-            .docs
-            .values()
-            .map(|fresh| (&fresh.doc, fresh.replaces))
-            .collect();
+        let current = self.docs.iter().filter(|fresh| !fresh.outdated);
+        let mut docs: Vec<_> = current.map(|fresh| (&fresh.doc, fresh.replaces)).collect();
         docs.sort_unstable_by_key(|(doc, _)| doc.node_id);
         docs
     }
 
     /// Whether the text index's version of this node is outdated.
     pub(super) fn holds(&self, node: Uuid) -> bool {
-        self.docs.contains_key(&node)
+        self.slots.contains_key(&node)
     }
 
-    /// Number of documents that have the word in the field.
-    pub(super) fn doc_freq(&self, field: TextField, word: &str) -> usize {
-        let docs = self.docs.values();
-        docs.filter(|fresh| fresh.words(field).counts.contains_key(word))
-            .count()
-    }
-
-    /// Every document that has one of the words, with its class and BM25 score.
-    pub(super) fn scores(&self, terms: &[Term]) -> impl Iterator<Item = (Uuid, u8, f32)> {
-        self.docs.values().filter_map(|fresh| {
-            let score: f32 = terms.iter().map(|term| fresh.score(term)).sum();
-            (score > 0.0).then_some((fresh.doc.node_id, fresh.class, score))
-        })
-    }
-
-    /// The documents that carry this canonical key.
-    pub(super) fn with_key<'a>(&'a self, key: &'a str) -> impl Iterator<Item = Keyed> + 'a {
-        self.docs.values().filter_map(move |fresh| {
-            let kinds = fresh
-                .keys
-                .iter()
-                .filter(|(own, _)| own == key)
-                .map(|(_, kind)| *kind);
-            Some(Keyed {
-                node: fresh.doc.node_id,
-                kind: kinds.max()?,
-                class: fresh.class,
-            })
-        })
-    }
-
-    /// The documents with an identifier or name that starts with the prefix.
-    pub(super) fn with_prefix<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (Uuid, u8)> + 'a {
-        let begins =
-            move |(key, kind): &(String, KeyKind)| *kind != KeyKind::Alias && key.starts_with(prefix);
-        let docs = self
-            .docs
-            .values()
-            .filter(move |fresh| fresh.keys.iter().any(begins));
-        docs.map(|fresh| (fresh.doc.node_id, fresh.class))
-    }
-}
-
-impl FreshDoc {
     fn words(&self, field: TextField) -> &Words {
         match field {
             TextField::Title => &self.title,
@@ -196,14 +173,63 @@ impl FreshDoc {
         }
     }
 
-    fn score(&self, term: &Term) -> f32 {
-        let words = self.words(term.field);
-        let Some(count) = words.counts.get(&term.word) else {
-            return 0.0;
-        };
-        let (count, length) = (*count as f32, words.total as f32);
-        let norm = K1 * (1.0 - B + B * length / term.mean_length.max(1.0));
-        term.weight * count * (1.0 + K1) / (count + norm)
+    /// A document, unless there is a newer version of it.
+    fn current(&self, slot: Slot) -> Option<&FreshDoc> {
+        self.docs.get(slot as usize).filter(|fresh| !fresh.outdated)
+    }
+
+    /// Number of documents that have the word in the field.
+    pub(super) fn doc_freq(&self, field: TextField, word: &str) -> usize {
+        let with = self.words(field).with(word).iter();
+        with.filter(|(slot, _)| self.current(*slot).is_some()).count()
+    }
+
+    /// Every document that has one of the words, with its class and BM25 score.
+    pub(super) fn scores(&self, terms: &[Term]) -> impl Iterator<Item = (Uuid, u8, f32)> {
+        let mut scores: HashMap<Slot, f32> = HashMap::new();
+        for term in terms {
+            let words = self.words(term.field);
+            for (slot, count) in words.with(&term.word) {
+                let count = *count as f32;
+                let norm = K1 * (1.0 - B + B * words.length(*slot) / term.mean_length.max(1.0));
+                *scores.entry(*slot).or_default() += term.weight * count * (1.0 + K1) / (count + norm);
+            }
+        }
+        scores.into_iter().filter_map(|(slot, score)| {
+            let fresh = self.current(slot)?;
+            Some((fresh.doc.node_id, fresh.class, score))
+        })
+    }
+
+    /// The documents that carry this canonical key.
+    pub(super) fn with_key(&self, key: &str) -> impl Iterator<Item = Keyed> {
+        self.keys
+            .get(key)
+            .into_iter()
+            .flatten()
+            .filter_map(|(slot, kind)| {
+                let fresh = self.current(*slot)?;
+                Some(Keyed {
+                    node: fresh.doc.node_id,
+                    kind: *kind,
+                    class: fresh.class,
+                })
+            })
+    }
+
+    /// The documents with an identifier or name that starts with the prefix.
+    pub(super) fn with_prefix<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (Uuid, u8)> + 'a {
+        let from = (Bound::Included(prefix), Bound::Unbounded);
+        let keys = self.keys.range::<str, _>(from);
+        let carriers = keys
+            .take_while(move |(key, _)| key.starts_with(prefix))
+            .flat_map(|(_, carriers)| carriers);
+        carriers
+            .filter(|(_, kind)| *kind != KeyKind::Alias)
+            .filter_map(|(slot, _)| {
+                let fresh = self.current(*slot)?;
+                Some((fresh.doc.node_id, fresh.class))
+            })
     }
 }
 

@@ -3,10 +3,12 @@
 //! Rows the caller may not see are skipped during collection, so `limit` counts visible rows only and block-max pruning
 //! still works. Term statistics cover the whole workspace: they reveal how common a word is, but not where it occurs.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use tantivy::columnar::ColumnValues;
+use tantivy::postings::{Postings, TermInfo};
 use tantivy::query::{BooleanQuery, BoostQuery, EnableScoring, Occur, Query, TermQuery, Weight};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, DocSet, InvertedIndexReader, Searcher, SegmentReader, TERMINATED, Term};
@@ -16,15 +18,17 @@ use super::analyzer::tokenize;
 use super::document::{Allowed, GONE, KeyKind};
 use super::error::SearchError;
 use super::fresh::{self, Fresh, TextField};
-use super::schema::{CLASS, Fields, HIGH, LOW, any_kind, node_of};
+use super::schema::{CLASS, Fields, HIGH, LOW, node_of};
 use super::top::Top;
 
 /// Weight of a word from a name that is only mentioned.
 const MENTION_WEIGHT: f32 = 0.1;
 /// Maximum number of distinct query words; longer queries keep the rarest.
 const MAX_TERMS: usize = 48;
-/// Maximum number of nodes per key; only very common names are shared by more than a handful.
+/// Maximum number of nodes per key; only very common names are shared by more than a handful. Of more, those with the
+/// strongest kind are kept.
 const MAX_PER_KEY: usize = 100;
+const MAX_LOOKED_AT: usize = 10_000;
 
 /// A segment with the columns that identify each document's node and visibility.
 struct Rows<'a> {
@@ -54,6 +58,22 @@ impl<'a> Rows<'a> {
         !self.reader.is_deleted(doc)
             && allowed.row(self.class(doc), || self.node(doc))
             && !(self.fresh.has_docs() && self.fresh.holds(self.node(doc)))
+    }
+
+    /// Passes every document that carries a key, and how, to `each`, until it returns false.
+    fn carriers(
+        &self,
+        key: &TermInfo,
+        mut each: impl FnMut(DocId, KeyKind) -> bool,
+    ) -> Result<(), SearchError> {
+        let mut docs = self
+            .keys
+            .read_postings_from_terminfo(key, IndexRecordOption::WithFreqs)?;
+        let mut doc = docs.doc();
+        while doc != TERMINATED && each(doc, KeyKind::of_times(docs.term_freq())) {
+            doc = docs.advance();
+        }
+        Ok(())
     }
 
     fn class(&self, doc: DocId) -> u8 {
@@ -234,31 +254,23 @@ impl<'a> Keywords<'a> {
             .filter(|found| allowed.row(found.class, || found.node))
             .take(MAX_PER_KEY)
             .collect();
-        let known = any_kind(key);
         for rows in &self.segments {
-            let index = &rows.keys;
-            if index.terms().get(&known)?.is_none() {
+            let Some(info) = rows.keys.terms().get(key)? else {
                 continue;
-            }
-            for kind in KeyKind::ALL {
-                let Some(info) = index.terms().get(kind.term(key))? else {
-                    continue;
-                };
-                let mut docs = index.read_postings_from_terminfo(&info, IndexRecordOption::Basic)?;
-                let mut doc = docs.doc();
-                while doc != TERMINATED && found.len() < MAX_PER_KEY {
-                    let node = rows.node(doc);
-                    if rows.shows(doc, allowed) && found.iter().all(|found| found.node != node) {
-                        found.push(Keyed {
-                            node,
-                            kind,
-                            class: rows.class(doc),
-                        });
-                    }
-                    doc = docs.advance();
+            };
+            rows.carriers(&info, |doc, kind| {
+                if rows.shows(doc, allowed) {
+                    found.push(Keyed {
+                        node: rows.node(doc),
+                        kind,
+                        class: rows.class(doc),
+                    });
                 }
-            }
+                found.len() < MAX_LOOKED_AT
+            })?;
         }
+        found.sort_by_key(|found| Reverse(found.kind));
+        found.truncate(MAX_PER_KEY);
         Ok(found)
     }
 
@@ -275,22 +287,16 @@ impl<'a> Keywords<'a> {
             .map(|(node, _)| node)
             .take(limit)
             .collect();
-        for kind in [KeyKind::Identifier, KeyKind::Name] {
-            let from = kind.term(prefix);
-            for rows in &self.segments {
-                let index = &rows.keys;
-                let mut keys = index.terms().range().ge(&from).into_stream()?;
-                while found.len() < limit && keys.advance() && keys.key().starts_with(&from) {
-                    let mut docs =
-                        index.read_postings_from_terminfo(keys.value(), IndexRecordOption::Basic)?;
-                    let mut doc = docs.doc();
-                    while doc != TERMINATED && found.len() < limit {
-                        if rows.shows(doc, allowed) && !found.contains(&rows.node(doc)) {
-                            found.push(rows.node(doc));
-                        }
-                        doc = docs.advance();
+        for rows in &self.segments {
+            let mut keys = rows.keys.terms().range().ge(prefix).into_stream()?;
+            while found.len() < limit && keys.advance() && keys.key().starts_with(prefix.as_bytes()) {
+                rows.carriers(keys.value(), |doc, kind| {
+                    if kind != KeyKind::Alias && rows.shows(doc, allowed) && !found.contains(&rows.node(doc))
+                    {
+                        found.push(rows.node(doc));
                     }
-                }
+                    found.len() < limit
+                })?;
             }
         }
         Ok(found)

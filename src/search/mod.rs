@@ -3,8 +3,8 @@
 //! The database is the source of truth. This index can be discarded at any time and is rebuilt by applying every row
 //! again; after a crash the owner applies the rows above `checkpoint()`.
 //!
-//! - One index per workspace ([`WorkspaceIndex`]): text (tantivy, BM25) and vectors (an in-memory matrix, with an HNSW
-//!   graph when it is large) under one commit. Nothing of one workspace, not even its word frequencies, reaches another.
+//! - One index per workspace ([`WorkspaceIndex`]): text (tantivy, BM25) and vectors (mapped files, searched by sketch)
+//!   under one commit. Nothing of one workspace, not even its word frequencies, reaches another.
 //! - Rows the caller may not see are excluded while candidates are collected, so `limit` counts visible rows. The rows
 //!   loaded for the response must still pass `Visible::filter`.
 //! - All calls block and none is async; the owner runs them on blocking threads.
@@ -12,6 +12,7 @@
 //! The index does not read the database, decide on access rights, or know about graph neighbours.
 
 mod analyzer;
+mod calibration;
 mod directory;
 mod document;
 mod dot;
@@ -19,18 +20,20 @@ mod embed;
 mod error;
 mod fresh;
 mod fusion;
-mod graph;
 mod keyword;
+mod pace;
 mod phrases;
 mod query;
+mod replaced;
+mod rows;
 mod schema;
+mod sketch;
 mod storage;
 mod table;
 #[cfg(test)]
 mod tests;
 mod text;
 mod top;
-mod vectors;
 mod workspace;
 mod writers;
 
@@ -50,20 +53,9 @@ pub use text::canonical_key;
 pub use workspace::WorkspaceIndex;
 use writers::Writers;
 
-/// State shared by all workspaces of the process.
-#[derive(Clone)]
-struct Shared {
-    /// Held while a vector graph is built, so that builds run one at a time.
-    turn: Arc<Mutex<()>>,
-    writers: Arc<Writers>,
-}
-
 /// Operator settings of the index.
 #[derive(Debug, Clone)]
 pub struct IndexSettings {
-    /// Number of rows up to which every vector is compared, at about 1 ms per 100,000. Above it, a graph is built in
-    /// the background.
-    pub exact_scan_limit: usize,
     /// Write buffer per workspace in bytes, at least 15 MB.
     pub writer_heap_bytes: usize,
     /// Number of workspaces kept open for writing, at about 4 MB each.
@@ -76,7 +68,6 @@ pub struct IndexSettings {
 impl Default for IndexSettings {
     fn default() -> Self {
         IndexSettings {
-            exact_scan_limit: 200_000,
             writer_heap_bytes: 20_000_000,
             open_writers: 8,
             fresh_docs: 0,
@@ -94,7 +85,7 @@ pub struct SearchIndex {
     fingerprint: String,
     settings: IndexSettings,
     slots: Mutex<HashMap<Uuid, Slot>>,
-    shared: Shared,
+    writers: Arc<Writers>,
 }
 
 impl SearchIndex {
@@ -117,10 +108,7 @@ impl SearchIndex {
             dir: dir.map(Path::to_owned),
             embedder,
             fingerprint,
-            shared: Shared {
-                turn: Arc::default(),
-                writers: Arc::new(Writers::new(settings.open_writers)),
-            },
+            writers: Arc::new(Writers::new(settings.open_writers)),
             settings,
             slots: Mutex::new(HashMap::new()),
         })
@@ -140,7 +128,7 @@ impl SearchIndex {
             &self.fingerprint,
             dimension,
             &self.settings,
-            self.shared.clone(),
+            self.writers.clone(),
         )?;
         let index = Arc::new(index);
         *open = Some(index.clone());

@@ -13,6 +13,7 @@ use super::document::{Allowed, KeyKind, is_entity};
 use super::error::SearchError;
 use super::keyword::Keywords;
 use super::text::{canonical_key, host, refang, words};
+use crate::domain::stix::ingest::NODE_TYPES;
 
 /// Longest phrase looked up as a key, in words.
 const MAX_PHRASE: usize = 5;
@@ -111,7 +112,7 @@ impl Named {
 }
 
 impl Named {
-    /// Looks up what a word contains or starts: the host of a URL, the prefix of a hash.
+    /// Looks up what a word contains, starts or ends: the host of a URL, the prefix of a hash, the UUID of a STIX id.
     fn add_part(
         &mut self,
         word: &str,
@@ -130,6 +131,12 @@ impl Named {
         }
         if is_hash_beginning(word) {
             found.extend(keywords.with_prefix(&canonical_key(word), allowed, MAX_COMPLETIONS)?);
+        }
+        if Uuid::try_parse(word).is_ok() {
+            for kind in NODE_TYPES {
+                let carriers = keywords.with_key(&canonical_key(&format!("{kind}--{word}")), allowed)?;
+                found.extend(carriers.into_iter().map(|found| found.node));
+            }
         }
         for node in found {
             let exact = self.nodes.entry(node).or_default();

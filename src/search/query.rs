@@ -1,6 +1,7 @@
 //! One search in one workspace: named nodes, the two legs, and the final ranking.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use uuid::Uuid;
 
@@ -9,8 +10,8 @@ use super::error::SearchError;
 use super::fusion;
 use super::keyword::Keywords;
 use super::phrases::named;
-use super::table::scale_of;
-use super::vectors::Vectors;
+use super::rows::scale_of;
+use super::table::Table;
 
 /// Candidates that each leg contributes to a blended search.
 const DEPTH: usize = 100;
@@ -28,23 +29,27 @@ pub(super) struct Query<'a> {
 pub(super) fn answer(
     asked: &Query<'_>,
     keywords: &Keywords<'_>,
-    vectors: &Vectors,
+    table: &RwLock<Table>,
 ) -> Result<Vec<Hit>, SearchError> {
     if asked.limit == 0 {
         return Ok(Vec::new());
     }
     let mut hits = match (asked.mode, asked.vector) {
         (Mode::Vector, None) => return Err(SearchError::NoQueryVector),
-        (Mode::Vector, Some(vector)) => by_vector(vector, asked, vectors),
+        (Mode::Vector, Some(vector)) => by_vector(vector, asked, &reading(table)),
         (Mode::Keyword, _) | (Mode::Blended, None) => by_words(asked, keywords)?,
-        (Mode::Blended, Some(vector)) => by_both(vector, asked, keywords, vectors)?,
+        (Mode::Blended, Some(vector)) => by_both(vector, asked, keywords, table)?,
     };
     hits.truncate(asked.limit);
     Ok(hits)
 }
 
-fn by_vector(vector: &[i8], asked: &Query<'_>, vectors: &Vectors) -> Vec<Hit> {
-    let near = vectors.read().nearest(vector, asked.allowed, asked.limit);
+fn reading(table: &RwLock<Table>) -> RwLockReadGuard<'_, Table> {
+    table.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn by_vector(vector: &[i8], asked: &Query<'_>, table: &Table) -> Vec<Hit> {
+    let near = table.nearest(vector, asked.allowed, asked.limit);
     near.into_iter()
         .map(|(node_id, cosine)| Hit {
             node_id,
@@ -63,12 +68,12 @@ fn by_both(
     vector: &[i8],
     asked: &Query<'_>,
     keywords: &Keywords<'_>,
-    vectors: &Vectors,
+    table: &RwLock<Table>,
 ) -> Result<Vec<Hit>, SearchError> {
     let depth = DEPTH.max(asked.limit);
     let named = named(asked.text, asked.allowed, keywords)?;
     let found = keywords.best(asked.text, &named.mentions, asked.allowed, depth)?;
-    let table = vectors.read();
+    let table = reading(table);
     let mentioned = named
         .nodes
         .iter()

@@ -1,9 +1,9 @@
 //! The fields of the text index, and the conversion of a node into a document.
 
+use std::collections::BTreeMap;
+
 use tantivy::TantivyDocument;
-use tantivy::schema::{
-    BytesOptions, FAST, Field, IndexRecordOption, NumericOptions, Schema, TextFieldIndexing, TextOptions,
-};
+use tantivy::schema::{Field, IndexRecordOption, NumericOptions, Schema, TextFieldIndexing, TextOptions};
 use uuid::Uuid;
 
 use super::analyzer::ANALYZER;
@@ -11,30 +11,24 @@ use super::document::{IndexDoc, KeyKind, class_of};
 use super::text::canonical_key;
 use crate::domain::node::NodeStatus;
 
-/// Increment when the fields or the text analysis change; older indexes are then rebuilt.
-pub(super) const SCHEMA_VERSION: u32 = 1;
+/// Increment when the fields, the text analysis or the rows change; older indexes are then rebuilt.
+pub(super) const SCHEMA_VERSION: u32 = 2;
 
 pub(super) const HIGH: &str = "high";
 pub(super) const LOW: &str = "low";
-pub(super) const REV: &str = "rev";
 pub(super) const CLASS: &str = "class";
-pub(super) const VECTOR: &str = "vector";
 
 /// The field handles.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fields {
-    /// The node id as a term, used to replace a document.
-    pub(super) node: Field,
     high: Field,
     low: Field,
-    rev: Field,
     class: Field,
-    vector: Field,
     /// Name and aliases. The field is short, so each word weighs much without a boost.
     pub(super) title: Field,
     /// Description, and the parts of the identifiers.
     pub(super) body: Field,
-    /// Canonical keys: each once alone and once prefixed with the byte of its kind.
+    /// Canonical keys. How often a key stands in the field tells its kind.
     pub(super) key: Field,
 }
 
@@ -46,58 +40,50 @@ pub(super) fn schema() -> (Schema, Fields) {
             .set_tokenizer(ANALYZER)
             .set_index_option(IndexRecordOption::WithFreqs),
     );
+    let keys = TextOptions::default().set_indexing_options(
+        TextFieldIndexing::default()
+            .set_tokenizer("raw")
+            .set_fieldnorms(false)
+            .set_index_option(IndexRecordOption::WithFreqs),
+    );
     let number = || NumericOptions::default().set_fast();
     let fields = Fields {
-        node: builder.add_bytes_field("node", BytesOptions::default().set_indexed()),
         high: builder.add_u64_field(HIGH, number()),
         low: builder.add_u64_field(LOW, number()),
-        rev: builder.add_u64_field(REV, number()),
         class: builder.add_u64_field(CLASS, number()),
-        vector: builder.add_bytes_field(VECTOR, FAST),
         title: builder.add_text_field("title", words.clone()),
         body: builder.add_text_field("body", words),
-        key: builder.add_bytes_field("key", BytesOptions::default().set_indexed()),
+        key: builder.add_text_field("key", keys),
     };
     (builder.build(), fields)
 }
 
 impl KeyKind {
-    /// Every kind, strongest first.
-    pub(super) const ALL: [KeyKind; 3] = [KeyKind::Identifier, KeyKind::Name, KeyKind::Alias];
-
-    fn byte(self) -> u8 {
+    /// How often a key of this kind stands in the key field.
+    fn times(self) -> usize {
         match self {
-            KeyKind::Alias => b'a',
-            KeyKind::Name => b'n',
-            KeyKind::Identifier => b'i',
+            KeyKind::Alias => 1,
+            KeyKind::Name => 2,
+            KeyKind::Identifier => 3,
         }
     }
 
-    /// The term under which a key of this kind is indexed.
-    pub(super) fn term(self, key: &str) -> Vec<u8> {
-        let mut term = Vec::with_capacity(key.len() + 1);
-        term.push(self.byte());
-        term.extend_from_slice(key.as_bytes());
-        term
+    /// The kind of a key that stands in the key field so often.
+    pub(super) fn of_times(times: u32) -> Self {
+        match times {
+            0 | 1 => KeyKind::Alias,
+            2 => KeyKind::Name,
+            _ => KeyKind::Identifier,
+        }
     }
 }
 
-/// The term under which a key of any kind is indexed, so that one look-up tells whether it is known.
-pub(super) fn any_kind(key: &str) -> Vec<u8> {
-    let mut term = Vec::with_capacity(key.len() + 1);
-    term.push(b'k');
-    term.extend_from_slice(key.as_bytes());
-    term
-}
-
-/// The document of a node. A merged node keeps only its id and rev, so it does not affect any score.
+/// The document of a node. A merged node keeps only its id, so it does not affect any score.
 pub(super) fn document(fields: &Fields, doc: &IndexDoc) -> TantivyDocument {
     let mut out = TantivyDocument::new();
     let (high, low) = doc.node_id.as_u64_pair();
-    out.add_bytes(fields.node, doc.node_id.as_bytes());
     out.add_u64(fields.high, high);
     out.add_u64(fields.low, low);
-    out.add_u64(fields.rev, doc.rev);
     out.add_u64(
         fields.class,
         u64::from(class_of(doc.node_type, doc.status, doc.tlp)),
@@ -105,35 +91,44 @@ pub(super) fn document(fields: &Fields, doc: &IndexDoc) -> TantivyDocument {
     if doc.status == NodeStatus::Merged {
         return out;
     }
-    if let Some(vector) = &doc.vector {
-        let bytes: Vec<u8> = vector.iter().map(|&x| x.cast_unsigned()).collect();
-        out.add_bytes(fields.vector, &bytes);
-    }
-    out.add_text(fields.title, &doc.name);
-    for alias in &doc.aliases {
-        out.add_text(fields.title, alias);
-    }
-    out.add_text(fields.body, &doc.body);
-    for identifier in &doc.identifiers {
-        out.add_text(fields.body, identifier);
-    }
+    title_of(doc).for_each(|text| out.add_text(fields.title, text));
+    body_of(doc).for_each(|text| out.add_text(fields.body, text));
     for (key, kind) in keys_of(doc) {
-        out.add_bytes(fields.key, &any_kind(&key));
-        out.add_bytes(fields.key, &kind.term(&key));
+        (0..kind.times()).for_each(|_| out.add_text(fields.key, &key));
     }
     out
 }
 
-/// The canonical keys of a node, each with its kind.
-pub(super) fn keys_of(doc: &IndexDoc) -> Vec<(String, KeyKind)> {
+/// The texts of the title field.
+pub(super) fn title_of(doc: &IndexDoc) -> impl Iterator<Item = &String> {
+    std::iter::once(&doc.name).chain(&doc.aliases)
+}
+
+/// The texts of the body field. Nobody asks for the parts of a STIX id, so it is a key only.
+pub(super) fn body_of(doc: &IndexDoc) -> impl Iterator<Item = &String> {
+    let identifiers = doc.identifiers.iter().filter(|id| !is_stix_id(id));
+    std::iter::once(&doc.body).chain(identifiers)
+}
+
+fn is_stix_id(text: &str) -> bool {
+    text.split_once("--")
+        .is_some_and(|(_, uuid)| Uuid::parse_str(uuid).is_ok())
+}
+
+/// The canonical keys of a node, each with its strongest kind.
+pub(super) fn keys_of(doc: &IndexDoc) -> BTreeMap<String, KeyKind> {
     let name = std::iter::once((KeyKind::Name, &doc.name));
     let aliases = doc.aliases.iter().map(|alias| (KeyKind::Alias, alias));
     let identifiers = doc.identifiers.iter().map(|id| (KeyKind::Identifier, id));
-    name.chain(aliases)
-        .chain(identifiers)
-        .map(|(kind, text)| (canonical_key(text), kind))
-        .filter(|(key, _)| !key.is_empty())
-        .collect()
+    let mut keys: BTreeMap<String, KeyKind> = BTreeMap::new();
+    for (kind, text) in name.chain(aliases).chain(identifiers) {
+        let key = canonical_key(text);
+        if !key.is_empty() {
+            let known = keys.entry(key).or_insert(kind);
+            *known = kind.max(*known);
+        }
+    }
+    keys
 }
 
 /// The node id made of these halves.

@@ -2,28 +2,74 @@
 //!
 //! Whatever is wrong with the files (another version or embedder, truncated, damaged), the remedy is the same: the
 //! directory is removed and the owner fills a new one from the database.
+//!
+//! The files are written without fsync. They survive the end of the process, so an index is opened without reading it
+//! as long as the machine has not been restarted since; afterwards every file is compared with its checksum once.
 
-use std::collections::HashMap;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
 use std::sync::Arc;
 
-use tantivy::columnar::BytesColumn;
 use tantivy::directory::RamDirectory;
-use tantivy::{Index, IndexReader, IndexSettings as TantivySettings, ReloadPolicy, SegmentReader};
-use uuid::Uuid;
+use tantivy::{Index, IndexReader, IndexSettings as TantivySettings, ReloadPolicy};
 
 use super::analyzer::{ANALYZER, analyzer};
 use super::directory::LazyDirectory;
-use super::document::GONE;
 use super::error::SearchError;
-use super::graph::{Graph, print_of_vector};
-use super::schema::{CLASS, Fields, HIGH, LOW, REV, VECTOR, node_of, schema};
+use super::pace::Activity;
+use super::schema::{Fields, schema};
 use super::table::Table;
 
 /// Records the schema and embedder that an index was made with.
 const FINGERPRINT_FILE: &str = "fingerprint";
+/// Records where the files were last known to be whole.
+const WHOLE_FILE: &str = "whole";
+/// Changes with every start of the machine.
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+/// What a commit of the text index says about everything else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Commit {
+    /// Revision up to which the index is complete.
+    pub(super) checkpoint: u64,
+    /// The generation of the rows, and how many of them are committed.
+    pub(super) generation: u64,
+    pub(super) rows: usize,
+    /// By how much more rows than usual a search scores.
+    pub(super) widening: usize,
+}
+
+/// The state of an empty index.
+const NOTHING: Commit = Commit {
+    checkpoint: 0,
+    generation: 0,
+    rows: 0,
+    widening: 1,
+};
+
+impl Commit {
+    pub(super) fn payload(&self) -> String {
+        let Commit {
+            checkpoint,
+            generation,
+            rows,
+            widening,
+        } = self;
+        format!("{checkpoint} {generation} {rows} {widening}")
+    }
+
+    fn of_payload(text: &str) -> Option<Self> {
+        let mut parts = text.split(' ');
+        Some(Commit {
+            checkpoint: parts.next()?.parse().ok()?,
+            generation: parts.next()?.parse().ok()?,
+            rows: parts.next()?.parse().ok()?,
+            widening: parts.next()?.parse().ok()?,
+        })
+    }
+}
 
 /// An opened index and the data read from it.
 pub(super) struct Opened {
@@ -31,17 +77,22 @@ pub(super) struct Opened {
     pub(super) reader: IndexReader,
     pub(super) fields: Fields,
     pub(super) table: Table,
-    pub(super) checkpoint: u64,
+    pub(super) commit: Commit,
 }
 
 /// Opens the index in the directory, or in memory if there is none.
-pub(super) fn open(dir: Option<&Path>, fingerprint: &str, dimension: usize) -> Result<Opened, SearchError> {
+pub(super) fn open(
+    dir: Option<&Path>,
+    fingerprint: &str,
+    dimension: usize,
+    activity: &Arc<Activity>,
+) -> Result<Opened, SearchError> {
     let Some(dir) = dir else {
-        return create(None, dimension);
+        return create(None, dimension, activity);
     };
     if fs::read_to_string(dir.join(FINGERPRINT_FILE)).is_ok_and(|found| found == fingerprint) {
         // Damaged files can make the index library panic; the index is then recreated as well.
-        match std::panic::catch_unwind(AssertUnwindSafe(|| reopen(dir, dimension))) {
+        match std::panic::catch_unwind(AssertUnwindSafe(|| reopen(dir, dimension, activity))) {
             Ok(Ok(opened)) => return Ok(opened),
             Ok(Err(err)) => tracing::warn!(error = %err, "search index discarded, it will be rebuilt"),
             Err(_) => tracing::warn!("search index discarded after a panic, it will be rebuilt"),
@@ -51,12 +102,34 @@ pub(super) fn open(dir: Option<&Path>, fingerprint: &str, dimension: usize) -> R
         fs::remove_dir_all(dir)?;
     }
     fs::create_dir_all(dir)?;
-    let opened = create(Some(dir), dimension)?;
+    let opened = create(Some(dir), dimension, activity)?;
     fs::write(dir.join(FINGERPRINT_FILE), fingerprint)?;
+    remember_whole(dir)?;
     Ok(opened)
 }
 
-fn create(dir: Option<&Path>, dimension: usize) -> Result<Opened, SearchError> {
+/// Where the files are: which start of the machine, and which directory. `None` if it can't be told.
+fn place_of(dir: &Path) -> Option<String> {
+    let boot = fs::read_to_string(BOOT_ID).ok()?;
+    let at = fs::metadata(dir).ok()?;
+    Some(format!("{} {} {}\n", boot.trim(), at.dev(), at.ino()))
+}
+
+/// Whether the files can't have been damaged by a power cut or an incomplete copy since they were last known to be
+/// whole.
+fn is_still_whole(dir: &Path) -> bool {
+    let place = place_of(dir);
+    place.is_some() && fs::read_to_string(dir.join(WHOLE_FILE)).ok() == place
+}
+
+fn remember_whole(dir: &Path) -> Result<(), SearchError> {
+    match place_of(dir) {
+        Some(place) => Ok(fs::write(dir.join(WHOLE_FILE), place)?),
+        None => Ok(()),
+    }
+}
+
+fn create(dir: Option<&Path>, dimension: usize, activity: &Arc<Activity>) -> Result<Opened, SearchError> {
     let (schema, fields) = schema();
     // The index stores no documents, so a docstore thread per commit would be a waste.
     let settings = TantivySettings {
@@ -64,7 +137,10 @@ fn create(dir: Option<&Path>, dimension: usize) -> Result<Opened, SearchError> {
         ..TantivySettings::default()
     };
     let index = match dir {
-        Some(dir) => Index::create(LazyDirectory::open(dir)?, schema, settings)?,
+        Some(dir) => {
+            let files = LazyDirectory::open(dir, Arc::clone(activity))?;
+            Index::create(files, schema, settings)?
+        }
         None => Index::create(RamDirectory::create(), schema, settings)?,
     };
     let reader = reader(&index)?;
@@ -72,8 +148,8 @@ fn create(dir: Option<&Path>, dimension: usize) -> Result<Opened, SearchError> {
         index,
         reader,
         fields,
-        table: Table::new(dimension),
-        checkpoint: 0,
+        table: Table::open(dir, 0, dimension, 0)?,
+        commit: NOTHING,
     })
 }
 
@@ -86,27 +162,45 @@ fn reader(index: &Index) -> Result<IndexReader, SearchError> {
         .try_into()?)
 }
 
-fn reopen(dir: &Path, dimension: usize) -> Result<Opened, SearchError> {
+fn reopen(dir: &Path, dimension: usize, activity: &Arc<Activity>) -> Result<Opened, SearchError> {
     let (wanted, fields) = schema();
-    let index = Index::open(LazyDirectory::open(dir)?)?;
+    let index = Index::open(LazyDirectory::open(dir, Arc::clone(activity))?)?;
     if index.schema() != wanted {
         return Err(SearchError::Storage("other schema".into()));
     }
-    check(&index, dir)?;
-    let checkpoint = index
-        .load_metas()?
-        .payload
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(0);
+    let whole = is_still_whole(dir);
+    if !whole {
+        check(&index, dir)?;
+    }
+    let commit = last_commit(&index)?.unwrap_or(NOTHING);
     let reader = reader(&index)?;
-    let table = read_table(&reader, Some(dir), dimension)?;
+    let mut table = Table::open(Some(dir), commit.generation, dimension, commit.rows)?;
+    table.widen(commit.widening);
+    table.rows().forget_others()?;
+    if !whole {
+        if !table.rows().are_whole() {
+            return Err(SearchError::Storage("a row is damaged".into()));
+        }
+        remember_whole(dir)?;
+    }
     Ok(Opened {
         index,
         reader,
         fields,
         table,
-        checkpoint,
+        commit,
     })
+}
+
+/// What the last commit on disk says; `None` before the first.
+pub(super) fn last_commit(index: &Index) -> Result<Option<Commit>, SearchError> {
+    let Some(payload) = index.load_metas()?.payload else {
+        return Ok(None);
+    };
+    let commit = Commit::of_payload(&payload);
+    commit
+        .map(Some)
+        .ok_or(SearchError::Storage("a commit of another version".into()))
 }
 
 /// Compares every file in use with its checksum.
@@ -134,102 +228,4 @@ fn check(index: &Index, dir: &Path) -> Result<(), SearchError> {
         }
     }
     Ok(())
-}
-
-/// Reads the row of every node, in the order of the saved graph where it still matches.
-fn read_table(reader: &IndexReader, dir: Option<&Path>, dimension: usize) -> Result<Table, SearchError> {
-    let mut table = Table::new(dimension);
-    let mut saved: HashMap<(Uuid, u64), usize> = HashMap::new();
-    let loaded = dir.and_then(|dir| Graph::load(dir, dimension));
-    if let Some((_, prints)) = &loaded {
-        for (row, print) in prints.iter().enumerate() {
-            table.push_gone(print.node);
-            if !print.node.is_nil() {
-                saved.insert((print.node, print.vector), row);
-            }
-        }
-    }
-    for segment in reader.searcher().segment_readers() {
-        read_segment(segment, dimension, &saved, &mut table)?;
-    }
-    if let Some((graph, _)) = loaded {
-        if table.gone() * 2 > graph.rows() {
-            // Most of it belongs to another state of the index.
-            dir.into_iter().for_each(Graph::forget);
-            table.compact();
-        } else {
-            let epoch = table.epoch();
-            table.adopt(Arc::new(graph), epoch);
-        }
-    }
-    Ok(table)
-}
-
-fn read_segment(
-    segment: &SegmentReader,
-    dimension: usize,
-    saved: &HashMap<(Uuid, u64), usize>,
-    table: &mut Table,
-) -> Result<(), SearchError> {
-    let column = |name| segment.fast_fields().column_first_or_default::<u64>(name);
-    let (high, low, rev, class) = (column(HIGH)?, column(LOW)?, column(REV)?, column(CLASS)?);
-    let vectors = segment.fast_fields().bytes(VECTOR)?;
-    let mut with_vector = Vec::new();
-    for doc in segment.doc_ids_alive() {
-        match vectors.as_ref().and_then(|vectors| vectors.term_ords(doc).next()) {
-            Some(ord) => with_vector.push((ord, doc)),
-            None => {
-                let class = u8::try_from(class.get_val(doc)).unwrap_or(GONE);
-                table.put(
-                    node_of(high.get_val(doc), low.get_val(doc)),
-                    rev.get_val(doc),
-                    class,
-                    None,
-                );
-            }
-        }
-    }
-    let Some(vectors) = vectors else { return Ok(()) };
-    with_vector.sort_unstable();
-    in_order(&vectors, &with_vector, |doc, bytes| {
-        let vector: Vec<i8> = bytes.iter().map(|byte| byte.cast_signed()).collect();
-        let node = node_of(high.get_val(doc), low.get_val(doc));
-        let class = u8::try_from(class.get_val(doc)).unwrap_or(GONE);
-        if vector.len() != dimension {
-            return Err(SearchError::Dimension {
-                expected: dimension,
-                found: vector.len(),
-            });
-        }
-        let row = if saved.is_empty() {
-            None
-        } else {
-            saved.get(&(node, print_of_vector(&vector)))
-        };
-        match row {
-            Some(&row) => table.claim(row, node, rev.get_val(doc), class, &vector),
-            None => table.put(node, rev.get_val(doc), class, Some(&vector)),
-        }
-        Ok(())
-    })
-}
-
-/// Walks the column's dictionary once; `docs` must be sorted by ordinal.
-fn in_order(
-    column: &BytesColumn,
-    docs: &[(u64, u32)],
-    mut each: impl FnMut(u32, &[u8]) -> Result<(), SearchError>,
-) -> Result<(), SearchError> {
-    let mut stream = column.dictionary().stream()?;
-    let mut pending = docs.iter().peekable();
-    while stream.advance() {
-        while let Some(&&(_, doc)) = pending.peek().filter(|(ord, _)| *ord == stream.term_ord()) {
-            each(doc, stream.key())?;
-            pending.next();
-        }
-    }
-    match pending.next() {
-        Some(_) => Err(SearchError::Storage("the vector column is incomplete".into())),
-        None => Ok(()),
-    }
 }

@@ -1,81 +1,131 @@
-//! The in-memory rows of a workspace: the indexed version of each node, and its vector.
+//! What is known of a workspace's nodes without asking the text index: the indexed version of each, and the search
+//! by meaning.
 //!
-//! Vectors lie in contiguous blocks that never move, so growth copies nothing. A row is written once: a node whose
-//! vector changes gets a new row and the old one becomes *gone*. A graph over the first rows thus stays valid while
-//! rows are appended.
+//! Every version gets a row of its own; the one it replaces becomes *gone*. A search scans the sketches of all rows
+//! that the caller may see and scores the nearest few thousand by their vectors.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::hash::{BuildHasher, RandomState};
+use std::path::Path;
 
+use hashbrown::HashTable;
 use uuid::Uuid;
 
-use super::document::{Allowed, CLASS_SLOTS, GONE};
+use super::document::{Allowed, GONE};
 use super::dot::dot;
 use super::embed::quantize;
-use super::graph::Graph;
+use super::error::SearchError;
+use super::rows::{Head, NewRow, ROWS_PER_BLOCK, Rows, scale_of};
+use super::sketch::Sketch;
 use super::top::Top;
 
-/// Rows in one block: 256 KiB at 256 dimensions.
-pub(super) const BLOCK: usize = 1024;
-/// If a filter leaves fewer than this fraction of the graph's rows (1 in 10), an exact scan is faster.
-const SCAN_SHARE: usize = 10;
+/// Rows scored exactly in a search, at least.
+const MIN_DEPTH: usize = 4096;
+/// Share of all rows scored exactly (1 in 128).
+const DEPTH_SHARE: usize = 128;
+/// Rows scored exactly for each result asked for.
+const DEPTH_PER_RESULT: usize = 40;
+/// Share of gone rows from which the table is compacted (1 in 4), and their least number.
+const GONE_SHARE: usize = 4;
+const MIN_GONE: usize = ROWS_PER_BLOCK;
 
-/// The state of a node that is known without querying the text index.
+/// The indexed version of a node.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NodeState {
     pub(super) rev: u64,
-    pub(super) class: u8,
-    /// Its row, if it has a vector.
-    row: Option<u32>,
+    has_vector: bool,
 }
 
 impl NodeState {
     /// Whether a document with this rev, with or without a vector, replaces the indexed one.
     pub(super) fn is_replaced_by(&self, rev: u64, vector: bool) -> bool {
-        rev > self.rev || (rev == self.rev && vector && self.row.is_none())
+        rev > self.rev || (rev == self.rev && vector && !self.has_vector)
     }
 }
 
 /// All rows of one workspace.
 pub(super) struct Table {
-    dimension: usize,
-    nodes: HashMap<Uuid, NodeState>,
-    blocks: Vec<Vec<i8>>,
-    owners: Vec<Uuid>,
+    rows: Rows,
+    /// Row of the indexed version of each node.
+    nodes: HashTable<u32>,
+    hasher: RandomState,
+    /// Class of each row that a search may find, [`GONE`] for all others.
     classes: Vec<u8>,
-    /// 1 / length of each vector.
-    scales: Vec<f32>,
-    /// Rows per class, to choose between scan and graph.
-    counts: [usize; CLASS_SLOTS],
-    graph: Option<Arc<Graph>>,
-    /// Changes whenever rows are renumbered.
-    epoch: u64,
-    /// Number of visible rows up to which the scan is used even if there is a graph.
-    scan_limit: usize,
+    /// Number of rows that were replaced.
+    gone: usize,
+    /// By how much more rows than usual are scored; see [`super::calibration`].
+    widening: usize,
 }
 
 impl Table {
-    pub(super) fn new(dimension: usize) -> Self {
-        Table {
-            dimension,
-            nodes: HashMap::new(),
-            blocks: Vec::new(),
-            owners: Vec::new(),
-            classes: Vec::new(),
-            scales: Vec::new(),
-            counts: [0; CLASS_SLOTS],
-            graph: None,
-            epoch: 0,
-            scan_limit: 0,
+    /// The first `len` rows of a generation in the directory of an index; in memory without one.
+    pub(super) fn open(
+        index: Option<&Path>,
+        generation: u64,
+        dimension: usize,
+        len: usize,
+    ) -> Result<Self, SearchError> {
+        let rows = Rows::open(index, generation, dimension, len)?;
+        Ok(Self::of(rows))
+    }
+
+    fn of(rows: Rows) -> Self {
+        let len = rows.len();
+        let mut table = Table {
+            rows,
+            nodes: HashTable::with_capacity(len),
+            hasher: RandomState::new(),
+            classes: Vec::with_capacity(len),
+            gone: 0,
+            widening: 1,
+        };
+        (0..len).for_each(|row| table.publish(row));
+        table
+    }
+
+    /// Makes an appended row the version of its node.
+    fn publish(&mut self, row: usize) {
+        let (Some(head), Ok(number)) = (self.rows.head(row), u32::try_from(row)) else {
+            return;
+        };
+        self.classes
+            .push(if head.has_vector() { head.class } else { GONE });
+        let (rows, hasher) = (&self.rows, &self.hasher);
+        let node_at = |row: &u32| rows.head(*row as usize).map(|head| head.node);
+        let entry = self.nodes.entry(
+            hasher.hash_one(head.node),
+            |row| node_at(row) == Some(head.node),
+            |row| hasher.hash_one(node_at(row).unwrap_or_default()),
+        );
+        match entry {
+            hashbrown::hash_table::Entry::Occupied(mut entry) => {
+                let older = std::mem::replace(entry.get_mut(), number);
+                if let Some(class) = self.classes.get_mut(older as usize) {
+                    *class = GONE;
+                }
+                self.gone += 1;
+            }
+            hashbrown::hash_table::Entry::Vacant(entry) => {
+                entry.insert(number);
+            }
         }
     }
 
-    pub(super) fn set_scan_limit(&mut self, rows: usize) {
-        self.scan_limit = rows;
+    fn row_of(&self, node: Uuid) -> Option<usize> {
+        let is_its = |row: &u32| {
+            self.rows
+                .head(*row as usize)
+                .is_some_and(|head| head.node == node)
+        };
+        let row = self.nodes.find(self.hasher.hash_one(node), is_its)?;
+        Some(*row as usize)
     }
 
     pub(super) fn node(&self, node: Uuid) -> Option<NodeState> {
-        self.nodes.get(&node).copied()
+        let head = self.rows.head(self.row_of(node)?)?;
+        Some(NodeState {
+            rev: head.rev,
+            has_vector: head.has_vector(),
+        })
     }
 
     /// Number of nodes, including merged ones.
@@ -83,161 +133,82 @@ impl Table {
         self.nodes.len()
     }
 
-    /// Number of rows, including gone ones.
-    pub(super) fn rows(&self) -> usize {
-        self.owners.len()
+    /// The rows that back the table.
+    pub(super) fn rows(&self) -> &Rows {
+        &self.rows
     }
 
-    pub(super) fn gone(&self) -> usize {
-        self.counts.get(usize::from(GONE)).copied().unwrap_or(0)
+    /// Multiplies the number of rows scored exactly.
+    pub(super) fn widen(&mut self, widening: usize) {
+        self.widening = widening;
     }
 
-    pub(super) fn epoch(&self) -> u64 {
-        self.epoch
+    pub(super) fn widening(&self) -> usize {
+        self.widening
     }
 
-    pub(super) fn graph(&self) -> Option<Arc<Graph>> {
-        self.graph.clone()
-    }
-
-    /// Installs a graph over the first rows, unless rows were renumbered since its build began.
-    pub(super) fn adopt(&mut self, graph: Arc<Graph>, epoch: u64) -> bool {
-        if epoch == self.epoch && graph.rows() <= self.rows() {
-            self.graph = Some(graph);
-            return true;
+    /// Records versions of nodes: all of them or, on an error, none.
+    pub(super) fn put(&mut self, new: &[NewRow<'_>]) -> Result<(), SearchError> {
+        let first = self.rows.len();
+        if u32::try_from(first + new.len()).is_err() {
+            return Err(SearchError::Index("too many rows".into()));
         }
-        false
+        self.rows.append(new)?;
+        (first..self.rows.len()).for_each(|row| self.publish(row));
+        Ok(())
     }
 
-    /// Records the indexed version of a node. A node whose vector is missing or all zeroes gets no row.
-    pub(super) fn put(&mut self, node: Uuid, rev: u64, class: u8, vector: Option<&[i8]>) {
-        let old = self.nodes.get(&node).and_then(|state| state.row);
-        let kept = old.filter(|&row| vector.is_some_and(|vector| self.vector(row as usize) == Some(vector)));
-        let row = match (kept, vector) {
-            (Some(row), _) => {
-                self.reclass(row as usize, class);
-                Some(row)
-            }
-            (None, vector) => {
-                if let Some(row) = old {
-                    self.reclass(row as usize, GONE);
-                }
-                vector.and_then(|vector| self.push(node, class, vector))
-            }
-        };
-        self.nodes.insert(node, NodeState { rev, class, row });
+    /// Forgets the rows from `len` on, and what they replaced counts again.
+    pub(super) fn cut(&mut self, len: usize) {
+        self.rows.truncate(len);
+        self.classes.clear();
+        self.nodes.clear();
+        self.gone = 0;
+        (0..self.rows.len()).for_each(|row| self.publish(row));
     }
 
-    /// Appends a gone row to preserve the row numbers of a saved graph; see [`Table::claim`].
-    pub(super) fn push_gone(&mut self, node: Uuid) {
-        let zeroes = vec![0; self.dimension];
-        self.append(node, GONE, &zeroes, 0.0);
+    /// Whether so many rows are gone that [`Table::compacted`] pays.
+    pub(super) fn wants_compaction(&self) -> bool {
+        self.gone > (self.rows.len() / GONE_SHARE).max(MIN_GONE)
     }
 
-    /// Records a node whose vector is known to be at this row of a saved graph.
-    pub(super) fn claim(&mut self, row: usize, node: Uuid, rev: u64, class: u8, vector: &[i8]) {
-        let at = row % BLOCK * self.dimension;
-        let slot = self
-            .blocks
-            .get_mut(row / BLOCK)
-            .and_then(|block| block.get_mut(at..at + self.dimension));
-        let (Some(slot), Some(scale), Ok(number)) = (slot, self.scales.get_mut(row), u32::try_from(row))
-        else {
-            return self.put(node, rev, class, Some(vector));
-        };
-        slot.copy_from_slice(vector);
-        *scale = scale_of(vector);
-        self.reclass(row, class);
-        self.nodes.insert(
+    /// A copy without the gone rows, in files of its own.
+    pub(super) fn compacted(&self) -> Result<Self, SearchError> {
+        let mut rows = self.rows.next_generation();
+        let mut kept: Vec<usize> = self.nodes.iter().map(|row| *row as usize).collect();
+        kept.sort_unstable();
+        for chunk in kept.chunks(ROWS_PER_BLOCK) {
+            let new: Vec<NewRow<'_>> = chunk.iter().filter_map(|row| self.new_row(*row)).collect();
+            rows.append(&new)?;
+        }
+        let mut table = Self::of(rows);
+        table.widening = self.widening;
+        Ok(table)
+    }
+
+    fn new_row(&self, row: usize) -> Option<NewRow<'_>> {
+        let Head {
             node,
-            NodeState {
-                rev,
-                class,
-                row: Some(number),
-            },
-        );
-    }
-
-    fn push(&mut self, node: Uuid, class: u8, vector: &[i8]) -> Option<u32> {
-        let scale = scale_of(vector);
-        if scale == 0.0 || vector.len() != self.dimension {
-            return None;
-        }
-        let row = u32::try_from(self.rows()).ok()?;
-        self.append(node, class, vector, scale);
-        Some(row)
-    }
-
-    fn append(&mut self, node: Uuid, class: u8, vector: &[i8], scale: f32) {
-        match self
-            .blocks
-            .last_mut()
-            .filter(|block| block.len() < BLOCK * self.dimension)
-        {
-            Some(block) => block.extend_from_slice(vector),
-            None => self.blocks.push(vector.to_vec()),
-        }
-        self.owners.push(node);
-        self.classes.push(class);
-        self.scales.push(scale);
-        if let Some(count) = self.counts.get_mut(usize::from(class)) {
-            *count += 1;
-        }
-    }
-
-    fn reclass(&mut self, row: usize, class: u8) {
-        let Some(slot) = self.classes.get_mut(row) else {
-            return;
-        };
-        let before = std::mem::replace(slot, class);
-        if let Some(count) = self.counts.get_mut(usize::from(before)) {
-            *count = count.saturating_sub(1);
-        }
-        if let Some(count) = self.counts.get_mut(usize::from(class)) {
-            *count += 1;
-        }
-    }
-
-    /// The vector of a row.
-    pub(super) fn vector(&self, row: usize) -> Option<&[i8]> {
-        let at = row % BLOCK * self.dimension;
-        self.blocks.get(row / BLOCK)?.get(at..at + self.dimension)
-    }
-
-    /// The node of a row that is still in use.
-    pub(super) fn owner(&self, row: usize) -> Option<Uuid> {
-        let class = *self.classes.get(row)?;
-        self.owners.get(row).copied().filter(|_| class != GONE)
-    }
-
-    /// The node that a row was written for, even if the row is gone.
-    pub(super) fn owner_ever(&self, row: usize) -> Uuid {
-        self.owners.get(row).copied().unwrap_or_default()
-    }
-
-    /// Drops the gone rows, and the graph, as its row numbers become invalid.
-    pub(super) fn compact(&mut self) {
-        let mut fresh = Table::new(self.dimension);
-        fresh.epoch = self.epoch + 1;
-        fresh.scan_limit = self.scan_limit;
-        for row in 0..self.rows() {
-            let (Some(node), Some(vector)) = (self.owner(row), self.vector(row)) else {
-                continue;
-            };
-            if let Some(state) = self.nodes.get(&node) {
-                fresh.put(node, state.rev, state.class, Some(vector));
-            }
-        }
-        let rest = self.nodes.iter().filter(|(_, state)| state.row.is_none());
-        fresh.nodes.extend(rest.map(|(node, state)| (*node, *state)));
-        *self = fresh;
+            rev,
+            class,
+            scale,
+            ..
+        } = self.rows.head(row)?;
+        let vector = self.rows.vector(row).filter(|_| scale > 0.0);
+        Some(NewRow {
+            node,
+            rev,
+            class,
+            vector: vector.map(|vector| (vector, scale)),
+        })
     }
 
     /// The cosine of one node with the query.
     pub(super) fn cosine(&self, node: Uuid, query: &[i8], query_scale: f32) -> Option<f32> {
-        let row = self.nodes.get(&node)?.row? as usize;
-        let dot = dot(self.vector(row)?, query)?;
-        Some(dot as f32 * self.scales.get(row)? * query_scale)
+        let row = self.row_of(node)?;
+        let head = self.rows.head(row).filter(Head::has_vector)?;
+        let dot = dot(self.rows.vector(row)?, query)?;
+        Some(dot as f32 * head.scale * query_scale)
     }
 
     /// The query without its components along the vectors of these nodes, that is, the rest of its meaning.
@@ -249,18 +220,12 @@ impl Table {
         // In a fixed order, since each subtraction affects the next.
         nodes.sort_unstable();
         let mut rest: Vec<f32> = query.iter().map(|&x| f32::from(x)).collect();
-        for row in nodes.iter().filter_map(|node| self.nodes.get(node)?.row) {
-            let (Some(vector), Some(scale)) = (self.vector(row as usize), self.scales.get(row as usize))
-            else {
+        for row in nodes.into_iter().filter_map(|node| self.row_of(node)) {
+            let (Some(head), Some(vector)) = (self.rows.head(row), self.rows.vector(row)) else {
                 continue;
             };
-            let along = rest
-                .iter()
-                .zip(vector)
-                .map(|(x, &y)| x * f32::from(y))
-                .sum::<f32>()
-                * scale
-                * scale;
+            let products = rest.iter().zip(vector).map(|(x, &y)| x * f32::from(y));
+            let along = products.sum::<f32>() * head.scale * head.scale;
             rest.iter_mut()
                 .zip(vector)
                 .for_each(|(x, &y)| *x -= along * f32::from(y));
@@ -270,96 +235,104 @@ impl Table {
 
     /// The `limit` allowed rows nearest to the query, best first.
     pub(super) fn nearest(&self, query: &[i8], allowed: &Allowed, limit: usize) -> Vec<(Uuid, f32)> {
+        let depth = self.depth(limit).saturating_mul(self.widening);
+        self.nearest_of(query, allowed, limit, depth)
+    }
+
+    /// Number of rows that a search scores exactly, unless the model needs more.
+    pub(super) fn depth(&self, limit: usize) -> usize {
+        MIN_DEPTH
+            .max(self.rows.len() / DEPTH_SHARE)
+            .max(limit.saturating_mul(DEPTH_PER_RESULT))
+    }
+
+    /// The same, with the number of rows that are scored exactly.
+    pub(super) fn nearest_of(
+        &self,
+        query: &[i8],
+        allowed: &Allowed,
+        limit: usize,
+        depth: usize,
+    ) -> Vec<(Uuid, f32)> {
         let scale = scale_of(query);
         if scale == 0.0 || limit == 0 {
             return Vec::new();
         }
         let mut top = Top::new(limit);
-        let visible = self.count(allowed);
-        let graph = self
-            .graph
-            .as_ref()
-            .filter(|graph| visible > self.scan_limit.max(graph.rows() / SCAN_SHARE));
-        let found = graph.and_then(|graph| {
-            graph.search(query, limit, |row| {
-                self.class(row)
-                    .is_some_and(|class| allowed.row(class, || self.owner_ever(row)))
-            })
-        });
-        let mut first = 0;
-        if let (Some(graph), Some(rows)) = (graph, found) {
-            first = graph.rows();
-            for row in rows {
-                self.offer(row, query, &mut top);
+        for row in self.candidates(query, allowed, depth) {
+            let dot = self.rows.vector(row).and_then(|vector| dot(vector, query));
+            if let (Some(dot), Some(head)) = (dot, self.rows.head(row)) {
+                top.offer(head.node, dot as f32 * head.scale);
             }
         }
-        self.scan(first, query, allowed, &mut top);
-        top.into_sorted()
-            .into_iter()
+        let sorted = top.into_sorted().into_iter();
+        sorted
             .map(|(node, dot)| (node, (dot * scale).clamp(-1.0, 1.0)))
             .collect()
     }
 
-    fn class(&self, row: usize) -> Option<u8> {
-        self.classes.get(row).copied()
-    }
-
-    /// Number of rows in the allowed classes.
-    fn count(&self, allowed: &Allowed) -> usize {
-        (0u8..)
-            .zip(&self.counts)
-            .filter(|&(class, _)| allowed.class(class))
-            .map(|(_, &count)| count)
-            .sum()
-    }
-
-    fn offer(&self, row: usize, query: &[i8], top: &mut Top) {
-        let dot = self.vector(row).and_then(|vector| dot(vector, query));
-        if let (Some(dot), Some(scale), Some(&node)) = (dot, self.scales.get(row), self.owners.get(row)) {
-            top.offer(node, dot as f32 * scale);
-        }
-    }
-
-    /// Offers every allowed row from `first` on.
-    fn scan(&self, first: usize, query: &[i8], allowed: &Allowed, top: &mut Top) {
-        for (number, block) in self.blocks.iter().enumerate().skip(first / BLOCK) {
-            let base = number * BLOCK;
-            let rows = base..(base + BLOCK).min(self.rows());
-            let (Some(classes), Some(scales), Some(owners)) = (
-                self.classes.get(rows.clone()),
-                self.scales.get(rows.clone()),
-                self.owners.get(rows),
-            ) else {
-                continue;
-            };
-            let skipped = first.saturating_sub(base);
-            let rows = block
-                .chunks_exact(self.dimension)
-                .zip(classes)
-                .zip(scales)
-                .zip(owners)
-                .skip(skipped);
-            for (((vector, &class), scale), node) in rows {
-                if allowed.class(class)
-                    && let Some(dot) = dot(vector, query)
-                {
-                    let score = dot as f32 * scale;
-                    // The row condition costs more than the dot product, and few rows get this far.
-                    if score >= top.threshold() && allowed.row(class, || *node) {
-                        top.offer(*node, score);
-                    }
+    /// At least `depth` allowed rows whose sketches are nearest to the query's, or all of them, in their order.
+    fn candidates(&self, query: &[i8], allowed: &Allowed, depth: usize) -> impl Iterator<Item = usize> {
+        let sketch = Sketch::of(query);
+        let mut near = Nearest::new(query.len(), depth);
+        let mut distances = [0u16; ROWS_PER_BLOCK];
+        for (block, classes) in (0..self.rows.blocks()).zip(self.classes.chunks(ROWS_PER_BLOCK)) {
+            sketch.distances(self.rows.sketches(block), &mut distances);
+            let first = block * ROWS_PER_BLOCK;
+            for (place, (&class, &distance)) in classes.iter().zip(&distances).enumerate() {
+                let row = first + place;
+                let node = || self.rows.head(row).map(|head| head.node).unwrap_or_default();
+                if distance <= near.limit && allowed.class(class) && allowed.row(class, node) {
+                    near.take(row, distance);
                 }
             }
         }
+        near.into_rows()
     }
 }
 
-/// 1 / length of a vector, or 0 for the zero vector.
-pub(super) fn scale_of(vector: &[i8]) -> f32 {
-    let length = vector
-        .iter()
-        .map(|&x| f32::from(x) * f32::from(x))
-        .sum::<f32>()
-        .sqrt();
-    if length > 0.0 { 1.0 / length } else { 0.0 }
+/// The rows at the smallest distances seen so far.
+struct Nearest {
+    /// Largest distance that still counts.
+    limit: u16,
+    wanted: usize,
+    /// Number of rows at each distance up to the limit, and in all.
+    counts: Vec<usize>,
+    count: usize,
+    rows: Vec<(u32, u16)>,
+}
+
+impl Nearest {
+    fn new(dimension: usize, wanted: usize) -> Self {
+        Nearest {
+            limit: u16::try_from(dimension).unwrap_or(u16::MAX),
+            wanted,
+            counts: vec![0; dimension + 1],
+            count: 0,
+            rows: Vec::new(),
+        }
+    }
+
+    fn take(&mut self, row: usize, distance: u16) {
+        // A table has fewer than 2^32 rows.
+        self.rows.push((row as u32, distance));
+        self.count += 1;
+        if let Some(count) = self.counts.get_mut(usize::from(distance)) {
+            *count += 1;
+        }
+        // The rows at the largest distance are dropped once the nearer ones suffice.
+        while let Some(farthest) = self.counts.get(usize::from(self.limit))
+            && self.count - farthest >= self.wanted
+            && self.limit > 0
+        {
+            self.count -= farthest;
+            self.limit -= 1;
+        }
+    }
+
+    fn into_rows(self) -> impl Iterator<Item = usize> {
+        let near = self.rows.into_iter();
+        near.filter(move |(_, distance)| *distance <= self.limit)
+            .map(|(row, _)| row as usize)
+    }
 }

@@ -4,28 +4,28 @@
 //! node; applying a document twice changes nothing; the checkpoint is stored in the same commit as the documents it
 //! covers, and never decreases.
 
-use std::collections::HashMap;
-use std::path::Path;
+mod commit;
+
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
-use tantivy::indexer::IndexWriterOptions;
-use tantivy::{Index, IndexReader, IndexWriter, Searcher, Term};
+use tantivy::{Index, IndexReader, Searcher};
 use uuid::Uuid;
 
-use super::document::{Allowed, Filter, Hit, IndexDoc, KeyHit, Mode, StructuredQuery, class_of};
+use super::IndexSettings;
+use super::document::{Allowed, Filter, Hit, IndexDoc, KeyHit, Mode, StructuredQuery};
 use super::error::SearchError;
 use super::fresh::Fresh;
 use super::keyword::Keywords;
+use super::pace::Activity;
 use super::query::{self, Query};
-use super::schema::{Fields, document};
+use super::schema::Fields;
 use super::storage;
+use super::table::Table;
 use super::text::canonical_key;
-use super::vectors::Vectors;
 use super::writers::{Writers, Writing};
-use super::{IndexSettings, Shared};
-use crate::domain::node::NodeStatus;
 
 /// Minimum writer heap accepted by the text index.
 const MIN_WRITER_HEAP: usize = 15_000_000;
@@ -42,7 +42,8 @@ pub struct WorkspaceIndex {
     index: Index,
     reader: IndexReader,
     fields: Fields,
-    vectors: Vectors,
+    dir: Option<PathBuf>,
+    table: RwLock<Table>,
     dimension: usize,
     writer_heap: usize,
     checkpoint: AtomicU64,
@@ -52,9 +53,9 @@ pub struct WorkspaceIndex {
     queue: Mutex<Vec<Arc<QueuedWrite>>>,
     writing: Arc<Mutex<Writing>>,
     writers: Arc<Writers>,
-    born: Instant,
-    /// Milliseconds from `born` to the last call.
-    used: AtomicU64,
+    /// Number of writes that were rolled back.
+    rollbacks: AtomicU64,
+    activity: Arc<Activity>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -67,32 +68,26 @@ impl WorkspaceIndex {
         fingerprint: &str,
         dimension: usize,
         settings: &IndexSettings,
-        shared: Shared,
+        writers: Arc<Writers>,
     ) -> Result<Self, SearchError> {
-        let opened = storage::open(dir, fingerprint, dimension)?;
-        let vectors = Vectors::new(
-            opened.table,
-            dimension,
-            dir,
-            settings.exact_scan_limit,
-            shared.turn,
-        );
-        vectors.maintain();
+        let activity = Arc::new(Activity::new());
+        let opened = storage::open(dir, fingerprint, dimension, &activity)?;
         Ok(WorkspaceIndex {
             index: opened.index,
             reader: opened.reader,
             fields: opened.fields,
-            vectors,
+            dir: dir.map(Path::to_owned),
+            table: RwLock::new(opened.table),
             dimension,
             writer_heap: settings.writer_heap_bytes.max(MIN_WRITER_HEAP),
-            checkpoint: AtomicU64::new(opened.checkpoint),
+            checkpoint: AtomicU64::new(opened.commit.checkpoint),
             fresh: RwLock::default(),
             most_fresh: settings.fresh_docs,
             queue: Mutex::new(Vec::new()),
-            writing: Arc::new(Mutex::new(Writing::new())),
-            writers: shared.writers,
-            born: Instant::now(),
-            used: AtomicU64::new(0),
+            writing: Arc::new(Mutex::new(Writing::new(opened.commit))),
+            writers,
+            rollbacks: AtomicU64::new(0),
+            activity,
         })
     }
 
@@ -101,10 +96,8 @@ impl WorkspaceIndex {
     /// to the checkpoint has been applied. Calls that arrive during a write share the next one and its outcome. A
     /// checkpoint lower than the stored one is ignored.
     pub fn apply(&self, docs: Vec<IndexDoc>, checkpoint: u64) -> Result<(), SearchError> {
-        self.touch();
-        for vector in docs.iter().filter_map(|doc| doc.vector.as_ref()) {
-            self.check(vector)?;
-        }
+        self.activity.touch();
+        self.check_all(&docs)?;
         let job = Arc::new(QueuedWrite {
             docs,
             checkpoint,
@@ -126,66 +119,24 @@ impl WorkspaceIndex {
             // Only the holder of the write lock sets outcomes, so none is set twice.
             let _ = job.outcome.set(outcome.clone());
         }
-        drop(writing);
-        self.vectors.maintain();
         outcome
     }
 
-    fn commit(&self, writing: &mut Writing, jobs: &[Arc<QueuedWrite>]) -> Result<(), SearchError> {
+    /// Hands over documents that become searchable with the next [`WorkspaceIndex::apply`]: the first parts of a large
+    /// write. If [`WorkspaceIndex::rollbacks`] has changed by then, they must be handed over again.
+    pub fn stage(&self, docs: Vec<IndexDoc>) -> Result<(), SearchError> {
+        self.activity.touch();
+        self.check_all(&docs)?;
+        let mut writing = lock(&self.writing);
         writing.used = Instant::now();
-        let docs = self.newest(jobs);
-        let checkpoint = jobs
-            .iter()
-            .map(|job| job.checkpoint)
-            .fold(self.checkpoint(), u64::max);
-        if docs.is_empty() && checkpoint == self.checkpoint() {
-            return Ok(());
-        }
-        let few = self.fresh().len() + docs.len() <= self.most_fresh;
-        self.take(&docs, checkpoint);
-        if few && !docs.is_empty() {
-            return Ok(());
-        }
-        self.flush(writing)
+        let docs = self.newest(docs.iter());
+        let outcome = self.add(&mut writing, &docs);
+        self.or_roll_back(&mut writing, outcome)
     }
 
-    /// Makes documents searchable in memory.
-    fn take(&self, docs: &[&IndexDoc], checkpoint: u64) {
-        let mut fresh = self.fresh.write().unwrap_or_else(PoisonError::into_inner);
-        let mut table = self.vectors.write();
-        for doc in docs {
-            fresh.put(doc, table.node(doc.node_id).is_some());
-            let vector = doc.vector.as_deref().filter(|_| doc.status != NodeStatus::Merged);
-            table.put(
-                doc.node_id,
-                doc.rev,
-                class_of(doc.node_type, doc.status, doc.tlp),
-                vector,
-            );
-        }
-        fresh.complete_up_to(checkpoint);
-    }
-
-    /// Writes the documents that are only in memory into the text index.
-    fn flush(&self, writing: &mut Writing) -> Result<(), SearchError> {
-        let checkpoint = {
-            let fresh = self.fresh();
-            if fresh.is_empty() {
-                return Ok(());
-            }
-            let checkpoint = fresh.checkpoint().max(self.checkpoint());
-            if let Err(err) = self.write(writing, &fresh.docs(), checkpoint) {
-                // Dropping the writer rolls back uncommitted changes.
-                writing.writer = None;
-                writing.suspect = true;
-                return Err(err);
-            }
-            checkpoint
-        };
-        // Only the holder of the write lock adds documents, so nothing new is lost.
-        *self.fresh.write().unwrap_or_else(PoisonError::into_inner) = Fresh::default();
-        self.checkpoint.store(checkpoint, Ordering::SeqCst);
-        Ok(())
+    /// Number of writes that have been rolled back so far.
+    pub fn rollbacks(&self) -> u64 {
+        self.rollbacks.load(Ordering::SeqCst)
     }
 
     /// Writes documents that have been only in memory for at least `age` into the text index.
@@ -195,68 +146,19 @@ impl WorkspaceIndex {
         }
         let mut writing = lock(&self.writing);
         writing.used = Instant::now();
-        self.flush(&mut writing)
+        self.flush_fresh(&mut writing)
     }
 
     fn fresh(&self) -> RwLockReadGuard<'_, Fresh> {
         self.fresh.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The documents newer than their indexed version; for each node, the newest.
-    fn newest<'a>(&self, jobs: &'a [Arc<QueuedWrite>]) -> Vec<&'a IndexDoc> {
-        let table = self.vectors.read();
-        let mut newest: HashMap<Uuid, &IndexDoc> = HashMap::new();
-        for doc in jobs.iter().flat_map(|job| &job.docs) {
-            let known = table.node(doc.node_id);
-            if known.is_some_and(|state| !state.is_replaced_by(doc.rev, doc.vector.is_some())) {
-                continue;
-            }
-            newest
-                .entry(doc.node_id)
-                .and_modify(|held| {
-                    if (doc.rev, doc.vector.is_some()) >= (held.rev, held.vector.is_some()) {
-                        *held = doc;
-                    }
-                })
-                .or_insert(doc);
-        }
-        // In a fixed order, so that ties at the limit are broken the same way after every rebuild.
-        let mut docs: Vec<&IndexDoc> = newest.into_values().collect();
-        docs.sort_unstable_by_key(|doc| doc.node_id);
-        docs
+    fn table(&self) -> RwLockReadGuard<'_, Table> {
+        self.table.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(
-        &self,
-        writing: &mut Writing,
-        docs: &[(&IndexDoc, bool)],
-        checkpoint: u64,
-    ) -> Result<(), SearchError> {
-        let writer = match &mut writing.writer {
-            Some(writer) => writer,
-            none => none.insert(self.open_writer()?),
-        };
-        for (doc, replaces) in docs {
-            if writing.suspect || *replaces {
-                writer.delete_term(Term::from_field_bytes(self.fields.node, doc.node_id.as_bytes()));
-            }
-            writer.add_document(document(&self.fields, doc))?;
-        }
-        let mut prepared = writer.prepare_commit()?;
-        prepared.set_payload(&checkpoint.to_string());
-        prepared.commit()?;
-        self.reader.reload()?;
-        Ok(())
-    }
-
-    fn open_writer(&self) -> Result<IndexWriter, SearchError> {
-        self.writers.admit(&self.writing);
-        let options = IndexWriterOptions::builder()
-            .memory_budget_per_thread(self.writer_heap)
-            .num_worker_threads(1)
-            .num_merge_threads(1)
-            .build();
-        Ok(self.index.writer_with_options(options)?)
+    fn table_mut(&self) -> RwLockWriteGuard<'_, Table> {
+        self.table.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The nodes that best match the query among those the filter accepts. A blended search without a query vector is a
@@ -269,7 +171,7 @@ impl WorkspaceIndex {
         filter: &Filter,
         limit: usize,
     ) -> Result<Vec<Hit>, SearchError> {
-        self.touch();
+        self.activity.touch();
         if let Some(vector) = query_vector {
             self.check(vector)?;
         }
@@ -282,13 +184,13 @@ impl WorkspaceIndex {
             allowed: &Allowed::of(filter),
             limit,
         };
-        query::answer(&question, &self.keywords(&searcher, &fresh)?, &self.vectors)
+        query::answer(&question, &self.keywords(&searcher, &fresh)?, &self.table)
     }
 
     /// The nodes that carry one of the keys as name, alias or identifier, in any spelling that [`canonical_key`] treats
     /// as equal.
     pub fn lookup(&self, keys: &[&str], filter: &Filter) -> Result<Vec<KeyHit>, SearchError> {
-        self.touch();
+        self.activity.touch();
         let fresh = self.fresh();
         let searcher = self.reader.searcher();
         let keywords = self.keywords(&searcher, &fresh)?;
@@ -330,7 +232,7 @@ impl WorkspaceIndex {
 
     /// Number of indexed nodes, including merged ones.
     pub fn len(&self) -> usize {
-        self.vectors.read().len()
+        self.table().len()
     }
 
     /// Whether the index is empty.
@@ -340,10 +242,7 @@ impl WorkspaceIndex {
 
     /// Whether this version of the node, or a newer one, is indexed.
     pub fn contains(&self, node: Uuid, rev: u64) -> bool {
-        self.vectors
-            .read()
-            .node(node)
-            .is_some_and(|state| state.rev >= rev)
+        self.table().node(node).is_some_and(|state| state.rev >= rev)
     }
 
     /// Drops the writer, its threads and buffers if it has been idle for at least `idle`.
@@ -354,7 +253,7 @@ impl WorkspaceIndex {
         if writing.used.elapsed() < idle {
             return Ok(());
         }
-        self.flush(&mut writing)?;
+        self.flush_fresh(&mut writing)?;
         let Some(writer) = writing.writer.take() else {
             return Ok(());
         };
@@ -364,21 +263,14 @@ impl WorkspaceIndex {
         Ok(())
     }
 
-    /// Waits for a running graph build; for tests, benches and orderly shutdown.
-    pub fn settle(&self) {
-        self.vectors.settle();
-    }
-
     /// Time since the last call.
     pub(super) fn idle_for(&self) -> Duration {
-        self.born
-            .elapsed()
-            .saturating_sub(Duration::from_millis(self.used.load(Ordering::Relaxed)))
+        self.activity.idle_for()
     }
 
-    fn touch(&self) {
-        let now = u64::try_from(self.born.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.used.store(now, Ordering::Relaxed);
+    fn check_all(&self, docs: &[IndexDoc]) -> Result<(), SearchError> {
+        let mut vectors = docs.iter().filter_map(|doc| doc.vector.as_ref());
+        vectors.try_for_each(|vector| self.check(vector))
     }
 
     fn check(&self, vector: &[i8]) -> Result<(), SearchError> {

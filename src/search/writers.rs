@@ -9,20 +9,31 @@ use std::time::Instant;
 
 use tantivy::IndexWriter;
 
+use super::storage::Commit;
+
 /// The write side of a workspace, used by one thread at a time.
 pub(super) struct Writing {
     /// Opened by the first write; dropped when idle or after a failure.
     pub(super) writer: Option<IndexWriter>,
+    /// Whether the writer holds documents that it has not committed.
+    pub(super) staged: bool,
     /// Set by a failed commit, which may have left documents that the table does not know.
     pub(super) suspect: bool,
+    /// The last commit.
+    pub(super) committed: Commit,
+    /// Number of rows when the sketches were last checked.
+    pub(super) calibrated: usize,
     pub(super) used: Instant,
 }
 
 impl Writing {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(committed: Commit) -> Self {
         Writing {
             writer: None,
+            staged: false,
             suspect: false,
+            calibrated: committed.rows / 2,
+            committed,
             used: Instant::now(),
         }
     }
@@ -54,6 +65,10 @@ impl Writers {
                 return false;
             };
             let used = match other.try_lock() {
+                Ok(writing) if writing.staged => {
+                    busy += 1;
+                    return true;
+                }
                 Ok(writing) => writing.writer.is_some().then_some(writing.used),
                 Err(TryLockError::Poisoned(held)) => {
                     held.into_inner().writer.is_some().then_some(Instant::now())
@@ -70,7 +85,9 @@ impl Writers {
         let excess = (busy + idle.len() + 1).saturating_sub(self.limit);
         for (_, other) in idle.into_iter().take(excess) {
             // Never blocks: a workspace that is writing again keeps its writer.
-            if let Ok(mut writing) = other.try_lock() {
+            if let Ok(mut writing) = other.try_lock()
+                && !writing.staged
+            {
                 writing.writer = None;
             }
         }

@@ -70,7 +70,6 @@ impl LocalSettings {
         let (cosine, overlap) = (evolution.near_duplicate_cosine, evolution.near_duplicate_overlap);
         within("evolution.near_duplicate_cosine", cosine, 0.5..=1.0)?;
         within("evolution.near_duplicate_overlap", overlap, 0.5..=1.0)?;
-        within("search.exact_scan_limit", search.exact_scan_limit, 1..=10_000_000)?;
         within(
             "search.idle_writer_seconds",
             search.idle_writer_seconds,

@@ -140,6 +140,61 @@ fn damaged_files_are_discarded() {
 }
 
 #[test]
+fn after_a_restart_of_the_machine_one_wrong_byte_anywhere_is_noticed() {
+    for kind in ["fast", "idx", "term", "rows"] {
+        let dir = tempfile::tempdir().unwrap();
+        open(Some(dir.path()))
+            .workspace(id(0))
+            .unwrap()
+            .apply(groups(50), 50)
+            .unwrap();
+        let inside = workspace_dir(&dir);
+        if kind == "rows" {
+            let file = inside.join("rows").join("0-000000");
+            let mut bytes = fs::read(&file).unwrap();
+            bytes[36 * 20 + 3] ^= 1;
+            fs::write(&file, bytes).unwrap();
+        } else {
+            for entry in fs::read_dir(&inside).unwrap() {
+                let file = entry.unwrap().path();
+                if file.extension().is_some_and(|found| found == kind) {
+                    let mut bytes = fs::read(&file).unwrap();
+                    bytes[10] ^= 1;
+                    fs::write(&file, bytes).unwrap();
+                }
+            }
+        }
+        fs::write(inside.join("whole"), "another start of the machine").unwrap();
+        let index = open(Some(dir.path())).workspace(id(0)).unwrap();
+        assert_eq!((index.checkpoint(), index.len()), (0, 0), "{kind}");
+    }
+}
+
+#[test]
+fn what_is_staged_is_searchable_after_the_next_write_and_gone_after_a_crash() {
+    let dir = tempfile::tempdir().unwrap();
+    let copy = tempfile::tempdir().unwrap();
+    let index = open(Some(dir.path())).workspace(id(0)).unwrap();
+    index.apply(groups(10), 10).unwrap();
+    let mut newer = groups(12);
+    newer.iter_mut().for_each(|doc| {
+        (doc.rev, doc.body) = (2, "sabotage".to_owned());
+    });
+    index.stage(newer[..6].to_vec()).unwrap();
+    assert_eq!(found(&index, "sabotage", Mode::Keyword, &all(), 20), NONE);
+    copy_dir(&workspace_dir(&dir), &workspace_dir(&copy));
+    index.apply(newer[6..].to_vec(), 12).unwrap();
+    assert_eq!(found(&index, "sabotage", Mode::Keyword, &all(), 20).len(), 12);
+    assert_eq!(found(&index, "phishing", Mode::Keyword, &all(), 20), NONE);
+    assert_eq!((index.len(), index.checkpoint(), index.rollbacks()), (12, 12, 0));
+    let after = open(Some(copy.path())).workspace(id(0)).unwrap();
+    assert_eq!((after.len(), after.checkpoint()), (10, 10));
+    assert!(!after.contains(id(3), 2));
+    after.apply(newer, 12).unwrap();
+    assert_eq!(answers(&after), answers(&index));
+}
+
+#[test]
 fn another_embedder_begins_anew() {
     let dir = tempfile::tempdir().unwrap();
     open(Some(dir.path()))
@@ -223,6 +278,11 @@ fn copy_dir(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
-        fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+        let copy = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy_dir(&entry.path(), &copy);
+        } else {
+            fs::copy(entry.path(), copy).unwrap();
+        }
     }
 }

@@ -208,3 +208,25 @@ fn odd_queries_are_answered() {
     let long: String = (0..2000).map(|n| format!("word{n} ")).collect();
     found(&index, &long, Mode::Blended, &all(), 3);
 }
+
+#[test]
+fn a_stix_id_and_its_uuid_find_their_node() {
+    let mut named = doc(1, "Quiet Heron", "a group");
+    named.identifiers = vec!["intrusion-set--899ce53f-13a0-479b-a0e4-67d46e241542".into()];
+    let mut other = doc(2, "Loud Heron", "another group");
+    other.identifiers = vec!["intrusion-set--899ce53f-13a0-479b-a0e4-67d46e241543".into()];
+    let index = holding(vec![named, other]);
+    for query in [
+        "intrusion-set--899ce53f-13a0-479b-a0e4-67d46e241542",
+        "899ce53f-13a0-479b-a0e4-67d46e241542",
+        "What is 899CE53F-13A0-479B-A0E4-67D46E241542?",
+    ] {
+        for mode in [Mode::Keyword, Mode::Blended] {
+            assert_eq!(
+                found(&index, query, mode, &all(), 5).first(),
+                Some(&id(1)),
+                "{query} {mode:?}"
+            );
+        }
+    }
+}

@@ -1,105 +1,174 @@
-//! The graph returns the results of the exact scan, also while it grows, with filters, and after a restart.
+//! The search by sketch finds what a comparison with every vector finds, whatever the model and the filter, while rows
+//! change and after a restart.
 
+use super::super::calibration::{recall, widening};
+use super::super::document::{Allowed, GONE, class_of};
+use super::super::rows::{NewRow, ROWS_PER_BLOCK};
+use super::super::table::Table;
+use super::super::{BuiltinEmbedder, Only};
 use super::*;
 
-/// Vectors clustered around a few hundred centres, like those of real texts.
-fn clustered(count: u128, seed: u64) -> Vec<IndexDoc> {
+const CLASS: fn(Tlp) -> u8 = |tlp| class_of(NodeType::Actor, NodeStatus::Active, tlp);
+
+/// Vectors clustered around a few hundred centres, like those of real texts, scattered around `centre`.
+fn clustered(count: usize, dimension: usize, seed: u64, centre: f32) -> Vec<Vec<i8>> {
     let mut random = Random(seed);
     let centres: Vec<Vec<f32>> = (0..200)
-        .map(|_| (0..DIMENSION).map(|_| random.unit()).collect())
+        .map(|_| (0..dimension).map(|_| random.unit() + centre).collect())
         .collect();
-    (0..count)
-        .map(|n| {
-            let centre = &centres[random.next() as usize % centres.len()];
-            let vector: Vec<f32> = centre.iter().map(|x| x + random.unit() * 0.6).collect();
-            let mut doc = doc(n, "", "");
-            doc.vector = Some(quantize(&vector));
-            doc.tlp = Tlp::ALL[random.next() as usize % 5];
-            doc
-        })
-        .collect()
+    let mut vector = || {
+        let near = &centres[random.next() as usize % centres.len()];
+        let vector: Vec<f32> = near.iter().map(|x| x + random.unit() * 0.6).collect();
+        quantize(&vector)
+    };
+    (0..count).map(|_| vector()).collect()
 }
 
-fn settings(exact_scan_limit: usize) -> IndexSettings {
-    IndexSettings {
-        exact_scan_limit,
-        ..IndexSettings::default()
-    }
+/// A table in memory with these vectors, in all markings.
+fn table_of(vectors: &[Vec<i8>]) -> Table {
+    let mut table = Table::open(None, 0, vectors[0].len(), 0).unwrap();
+    let rows = vectors.iter().enumerate().map(|(at, vector)| {
+        let class = CLASS(Tlp::ALL[at % Tlp::ALL.len()]);
+        NewRow::new(id(at as u128), 1, class, Some(vector))
+    });
+    let rows: Vec<NewRow<'_>> = rows.collect();
+    rows.chunks(1000).for_each(|rows| table.put(rows).unwrap());
+    table
 }
 
-/// Share of the exact top ten that the other index also has in its top ten.
-fn recall(exact: &WorkspaceIndex, other: &WorkspaceIndex, docs: &[IndexDoc], filter: &Filter) -> f64 {
-    let (mut found, mut wanted) = (0, 0);
-    for doc in docs.iter().step_by(docs.len() / 100) {
-        let ask = |index: &WorkspaceIndex| -> Vec<Uuid> {
-            let hits = index
-                .search("", doc.vector.as_deref(), Mode::Vector, filter, 10)
-                .unwrap();
-            hits.into_iter().map(|hit| hit.node_id).collect()
-        };
-        let (truth, got) = (ask(exact), ask(other));
-        wanted += truth.len();
-        found += truth.iter().filter(|node| got.contains(node)).count();
-    }
-    found as f64 / wanted as f64
+/// The share of the exact results among the first ten and the first hundred that a search finds.
+fn found_of_exact(table: &Table, queries: &[Vec<i8>], filter: &Filter) -> [f32; 2] {
+    let allowed = Allowed::of(filter);
+    let ids = |found: Vec<(Uuid, f32)>| found.into_iter().map(|(node, _)| node).collect::<Vec<_>>();
+    let exact = queries
+        .iter()
+        .map(|query| ids(table.nearest_of(query, &allowed, 100, usize::MAX)));
+    let found = queries
+        .iter()
+        .map(|query| ids(table.nearest(query, &allowed, 100)));
+    let (exact, found): (Vec<_>, Vec<_>) = (exact.collect(), found.collect());
+    [recall(&exact, &found, 10), recall(&exact, &found, 100)]
 }
 
+/// Texts like those of reports: sentences of the shipped content in pairs that don't repeat.
+fn texts(count: usize) -> Vec<String> {
+    let demo = include_str!("../../../assets/demo/bundle.json");
+    let mut sentences: Vec<&str> = demo
+        .split(['.', '"', '\\'])
+        .map(str::trim)
+        .filter(|sentence| sentence.split(' ').count() > 5)
+        .collect();
+    sentences.sort_unstable();
+    sentences.dedup();
+    let mut random = Random(11);
+    let mut pick = || sentences[random.next() as usize % sentences.len()];
+    (0..count).map(|_| format!("{}. {}.", pick(), pick())).collect()
+}
+
+/// Set `THREAT_MEMORY_SKETCH_ROWS` to try other sizes.
 #[test]
-fn the_graph_finds_what_the_scan_finds() {
-    let docs = clustered(12_000, 3);
-    let dir = tempfile::tempdir().unwrap();
-    let exact = open_with(None, "word-hash", settings(usize::MAX))
-        .workspace(id(0))
-        .unwrap();
-    let search = open_with(Some(dir.path()), "word-hash", settings(2_000));
-    let graph = search.workspace(id(0)).unwrap();
-    for index in [&exact, &graph] {
-        index.apply(docs[..9_000].to_vec(), 1).unwrap();
-        index.settle();
-        // Adds rows behind the graph, and changes rows inside it.
-        index.apply(docs[9_000..].to_vec(), 2).unwrap();
-        let mut moved: Vec<IndexDoc> = clustered(500, 9);
-        moved.iter_mut().for_each(|doc| doc.rev = 2);
-        index.apply(moved, 3).unwrap();
-        index.settle();
-    }
-    let filters = [all(), Filter::up_to(Tlp::Green), Filter::up_to(Tlp::White)];
-    for filter in &filters {
-        let recall = recall(&exact, &graph, &docs, filter);
-        assert!(recall >= 0.95, "{filter:?}: {recall}");
-    }
-    drop(graph);
-    drop(search);
-    assert!(dir.path().join(id(0).to_string()).join("graph.rows").exists());
-    let search = open_with(Some(dir.path()), "word-hash", settings(2_000));
-    let graph = search.workspace(id(0)).unwrap();
-    assert_eq!(graph.len(), 12_000);
-    for filter in &filters {
-        let recall = recall(&exact, &graph, &docs, filter);
-        assert!(recall >= 0.95, "after a restart, {filter:?}: {recall}");
+fn by_sketch_the_vectors_of_the_built_in_model_are_found_as_by_the_exact_scan() {
+    let rows = std::env::var("THREAT_MEMORY_SKETCH_ROWS").map_or(30_000, |rows| rows.parse().unwrap());
+    let model = BuiltinEmbedder::load().unwrap();
+    let texts = texts(rows + 50);
+    let vectors: Vec<Vec<i8>> = texts
+        .iter()
+        .map(|text| quantize(&model.embed(&[text.as_str()]).unwrap()[0]))
+        .collect();
+    let (queries, vectors) = vectors.split_at(50);
+    let table = table_of(vectors);
+    for filter in [all(), Filter::up_to(Tlp::Green)] {
+        let [ten, hundred] = found_of_exact(&table, queries, &filter);
+        assert!(ten >= 0.995 && hundred >= 0.97, "{filter:?}: {ten} {hundred}");
     }
 }
 
 #[test]
-fn a_workspace_that_keeps_changing_keeps_its_answers() {
-    let exact = open_with(None, "word-hash", settings(usize::MAX))
-        .workspace(id(0))
-        .unwrap();
-    let graph = open_with(None, "word-hash", settings(500))
-        .workspace(id(0))
-        .unwrap();
+fn a_model_whose_signs_say_nothing_is_noticed_and_searched_exactly() {
+    // All components are positive, so all sketches are equal.
+    let vectors = clustered(20_000, 64, 3, 3.0);
+    let mut table = table_of(&vectors);
+    assert_eq!(widening(&table), 1, "rows at the same distance are all scored");
+    assert_eq!(found_of_exact(&table, &vectors[..20], &all()), [1.0, 1.0]);
+    // Half of the components say nothing, and the sketch is short.
+    let vectors: Vec<Vec<i8>> = clustered(20_000, 16, 5, 0.9);
+    table = table_of(&vectors);
+    let wider = widening(&table);
+    table.widen(wider);
+    let [ten, hundred] = found_of_exact(&table, &vectors[..20], &all());
+    assert!(ten >= 0.98 && hundred >= 0.96, "{wider}: {ten} {hundred}");
+}
+
+#[test]
+fn a_filter_on_rows_gets_its_results_from_those_rows_only() {
+    let vectors = clustered(9_000, 64, 3, 0.0);
+    let table = table_of(&vectors);
+    let even = Filter {
+        only: Some(Only::new(|node| node.as_u128() % 2 == 0)),
+        ..all()
+    };
+    let found = table.nearest(&vectors[7], &Allowed::of(&even), 100);
+    assert_eq!(found.len(), 100);
+    assert!(found.iter().all(|(node, _)| node.as_u128() % 2 == 0));
+    assert_eq!(found_of_exact(&table, &vectors[..5], &even), [1.0, 1.0]);
+}
+
+#[test]
+fn of_all_versions_the_last_one_counts_also_after_a_compaction() {
+    let mut table = table_of(&clustered(3_000, 64, 1, 0.0));
     let mut last = Vec::new();
-    for rev in 1..8u64 {
-        let mut docs = clustered(3_000, rev);
-        docs.iter_mut().for_each(|doc| doc.rev = rev);
-        for index in [&exact, &graph] {
-            index.apply(docs.clone(), rev).unwrap();
-        }
-        last = docs;
+    for rev in 2..6u64 {
+        last = clustered(3_000, 64, rev, 0.0);
+        let rows = last.iter().enumerate();
+        let rows = rows.map(|(at, vector)| NewRow::new(id(at as u128), rev, CLASS(Tlp::White), Some(vector)));
+        table.put(&rows.collect::<Vec<_>>()).unwrap();
     }
-    graph.settle();
-    let recall = recall(&exact, &graph, &last, &all());
-    assert!(recall >= 0.95, "{recall}");
+    table.put(&[NewRow::new(id(0), 9, GONE, None)]).unwrap();
+    assert!(table.wants_compaction());
+    for table in [table.compacted().unwrap(), table] {
+        assert_eq!(table.len(), 3_000);
+        assert_eq!(table.node(id(5)).map(|state| state.rev), Some(5));
+        let near = |at: usize| table.nearest(&last[at], &Allowed::of(&all()), 1);
+        assert!((1..50).all(|at| near(at)[0].0 == id(at as u128)));
+        assert_ne!(
+            near(0)[0].0,
+            id(0),
+            "a version without a vector is not found by it"
+        );
+        assert!(!table.compacted().unwrap().wants_compaction());
+    }
+}
+
+#[test]
+fn rows_beyond_the_last_commit_are_forgotten_by_a_restart() {
+    let dir = tempfile::tempdir().unwrap();
+    let vectors = clustered(ROWS_PER_BLOCK + 200, 64, 1, 0.0);
+    let rows = |from: usize, to: usize, rev| {
+        let rows = vectors[from..to].iter().enumerate();
+        rows.map(|(at, vector)| NewRow::new(id((from + at) as u128), rev, CLASS(Tlp::White), Some(vector)))
+            .collect::<Vec<_>>()
+    };
+    let committed = ROWS_PER_BLOCK - 100;
+    {
+        let mut table = Table::open(Some(dir.path()), 0, 64, 0).unwrap();
+        table.put(&rows(0, committed, 1)).unwrap();
+        table.put(&rows(committed, vectors.len(), 1)).unwrap();
+        table.put(&rows(0, 50, 2)).unwrap();
+    }
+    let mut table = Table::open(Some(dir.path()), 0, 64, committed).unwrap();
+    assert_eq!(table.len(), committed);
+    assert_eq!(table.node(id(3)).map(|state| state.rev), Some(1));
+    table.put(&rows(committed, vectors.len(), 4)).unwrap();
+    assert!(table.rows().are_whole());
+    let again = Table::open(Some(dir.path()), 0, 64, vectors.len()).unwrap();
+    for at in [0, committed - 1, committed, vectors.len() - 1] {
+        let near = again.nearest(&vectors[at], &Allowed::of(&all()), 1);
+        assert_eq!(near[0].0, id(at as u128));
+    }
+    assert!(
+        Table::open(Some(dir.path()), 0, 64, 3 * ROWS_PER_BLOCK).is_err(),
+        "a file is missing"
+    );
 }
 
 #[test]

@@ -113,20 +113,22 @@ impl StixPlan {
     }
 }
 
+/// The STIX types whose objects become nodes.
+pub const NODE_TYPES: [&str; 9] = [
+    "threat-actor",
+    "intrusion-set",
+    "campaign",
+    "malware",
+    "tool",
+    "vulnerability",
+    "attack-pattern",
+    "course-of-action",
+    "indicator",
+];
+
 /// Whether objects of a STIX type become nodes.
 pub fn is_node_type(stix_type: &str) -> bool {
-    matches!(
-        stix_type,
-        "threat-actor"
-            | "intrusion-set"
-            | "campaign"
-            | "malware"
-            | "tool"
-            | "vulnerability"
-            | "attack-pattern"
-            | "course-of-action"
-            | "indicator"
-    )
+    NODE_TYPES.contains(&stix_type)
 }
 
 /// Sorts the objects of a bundle for the store; `known` are markings received earlier.

@@ -1,0 +1,76 @@
+//! Checks that sketches suit a model's vectors.
+//!
+//! Signs say much about vectors whose components scatter around zero, as those of the built-in model do. For other
+//! models this is measured: vectors of the table are searched for by sketch and exactly, and where the sketch misses
+//! too many, more rows are scored in every search, up to all of them.
+
+use uuid::Uuid;
+
+use super::document::{Allowed, Filter};
+use super::table::Table;
+use crate::domain::tlp::Tlp;
+
+/// Row counts between which a table is checked each time that it has doubled.
+const FROM: usize = 16_384;
+const UP_TO: usize = 131_072;
+/// Number of vectors searched for.
+const PROBES: usize = 16;
+/// Results compared, and the share of the exact ones that must be among them.
+const WANTED: [(usize, f32); 2] = [(10, 0.995), (100, 0.97)];
+/// Largest factor tried before everything is scored.
+const MAX_WIDENING: usize = 32;
+
+/// Whether a table that was checked at `checked` rows should be checked again.
+pub(super) fn is_due(table: &Table, checked: usize) -> bool {
+    let rows = table.rows().len();
+    rows >= FROM && checked < UP_TO && rows >= checked * 2
+}
+
+/// The least factor by which a search must score more rows than usual.
+pub(super) fn widening(table: &Table) -> usize {
+    let allowed = Allowed::of(&Filter::up_to(Tlp::Red));
+    let rows = table.rows().len();
+    let probes: Vec<Vec<i8>> = (0..rows)
+        .step_by((rows / PROBES).max(1))
+        .filter_map(|row| Some(table.rows().vector(row)?.to_vec()))
+        .collect();
+    let widest = WANTED.iter().map(|(limit, _)| *limit).max().unwrap_or(1);
+    let exact: Vec<Vec<Uuid>> = probes
+        .iter()
+        .map(|probe| ids(table.nearest_of(probe, &allowed, widest, usize::MAX)))
+        .collect();
+    let suffices = |widening: &usize| {
+        let found: Vec<Vec<Uuid>> = probes
+            .iter()
+            .map(|probe| ids(table.nearest_of(probe, &allowed, widest, table.depth(widest) * widening)))
+            .collect();
+        WANTED
+            .iter()
+            .all(|(limit, share)| recall(&exact, &found, *limit) >= *share)
+    };
+    let mut widenings = std::iter::successors(Some(1), |widening| Some(widening * 2));
+    let tried = widenings
+        .by_ref()
+        .take_while(|widening| *widening <= MAX_WIDENING);
+    tried.into_iter().find(suffices).unwrap_or(usize::MAX)
+}
+
+fn ids(found: Vec<(Uuid, f32)>) -> Vec<Uuid> {
+    found.into_iter().map(|(node, _)| node).collect()
+}
+
+/// Share of the first `limit` exact results that are also among the first `limit` found.
+pub(super) fn recall(exact: &[Vec<Uuid>], found: &[Vec<Uuid>], limit: usize) -> f32 {
+    let (mut wanted, mut hit) = (0, 0);
+    for (exact, found) in exact.iter().zip(found) {
+        let found: Vec<&Uuid> = found.iter().take(limit).collect();
+        let exact = exact.iter().take(limit);
+        wanted += exact.len();
+        hit += exact.filter(|node| found.contains(node)).count();
+    }
+    if wanted == 0 {
+        1.0
+    } else {
+        hit as f32 / wanted as f32
+    }
+}

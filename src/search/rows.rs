@@ -1,0 +1,369 @@
+//! The rows of a workspace on disk: for each indexed version of a node its head, its sketch and its vector.
+//!
+//! Rows are only ever appended. They lie in files of [`ROWS_PER_BLOCK`] rows that are mapped into memory, so opening
+//! them reads nothing but the heads. A file is written with `write` rather than through its mapping: a full disk is
+//! then an error and not a signal. A row counts once the text index's commit names it; later rows are overwritten after
+//! a restart. An index without a directory keeps its rows in memory.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use memmap2::Mmap;
+use uuid::Uuid;
+
+use super::error::SearchError;
+use super::sketch::{self, Sketch};
+
+/// Rows in one file: 1.3 MB at 256 dimensions, of which only written pages take space.
+pub(super) const ROWS_PER_BLOCK: usize = 4096;
+const HEAD_BYTES: usize = 36;
+const HAS_VECTOR: u8 = 1;
+const DIR: &str = "rows";
+
+/// What a row says about its node, apart from the vector.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Head {
+    pub(super) node: Uuid,
+    pub(super) rev: u64,
+    pub(super) class: u8,
+    /// 1 / length of the vector; 0 if there is none.
+    pub(super) scale: f32,
+    /// Hash of the whole row, by which a damaged one is recognised.
+    print: u32,
+}
+
+/// A row to be appended.
+#[derive(Debug)]
+pub(super) struct NewRow<'a> {
+    pub(super) node: Uuid,
+    pub(super) rev: u64,
+    pub(super) class: u8,
+    /// A vector and 1 / its length.
+    pub(super) vector: Option<(&'a [i8], f32)>,
+}
+
+impl<'a> NewRow<'a> {
+    /// A row for a version of a node; a vector of zeroes is no vector.
+    pub(super) fn new(node: Uuid, rev: u64, class: u8, vector: Option<&'a [i8]>) -> Self {
+        let with_scale = vector.map(|vector| (vector, scale_of(vector)));
+        NewRow {
+            node,
+            rev,
+            class,
+            vector: with_scale.filter(|(_, scale)| *scale > 0.0),
+        }
+    }
+}
+
+/// All rows of one generation; a compaction begins the next.
+pub(super) struct Rows {
+    dir: Option<PathBuf>,
+    generation: u64,
+    dimension: usize,
+    blocks: Vec<Block>,
+    /// The file written last, with its number.
+    tail: Option<(usize, File)>,
+    len: usize,
+}
+
+enum Block {
+    Mapped(Mmap),
+    Memory(Box<[u8]>),
+}
+
+impl Block {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Block::Mapped(map) => map,
+            Block::Memory(bytes) => bytes,
+        }
+    }
+}
+
+impl Head {
+    fn of(row: &NewRow<'_>) -> Self {
+        let mut head = Head {
+            node: row.node,
+            rev: row.rev,
+            class: row.class,
+            scale: row.vector.map_or(0.0, |(_, scale)| scale),
+            print: 0,
+        };
+        head.print = head.print_with(row.vector.map_or(&[], |(vector, _)| vector));
+        head
+    }
+
+    fn print_with(&self, vector: &[i8]) -> u32 {
+        let own = self.node.into_bytes().into_iter().chain(self.rev.to_le_bytes());
+        let rest = self.scale.to_le_bytes().into_iter().chain([self.class]);
+        let vector = vector.iter().map(|x| x.cast_unsigned());
+        let hash = super::text::fnv1a(own.chain(rest).chain(vector));
+        (hash ^ hash >> 32) as u32
+    }
+
+    pub(super) fn has_vector(&self) -> bool {
+        self.scale > 0.0
+    }
+
+    fn write(&self, into: &mut Vec<u8>) {
+        into.extend_from_slice(self.node.as_bytes());
+        into.extend_from_slice(&self.rev.to_le_bytes());
+        into.extend_from_slice(&self.scale.to_le_bytes());
+        into.extend_from_slice(&self.print.to_le_bytes());
+        into.extend_from_slice(&[self.class, if self.has_vector() { HAS_VECTOR } else { 0 }, 0, 0]);
+    }
+
+    fn read(bytes: &[u8; HEAD_BYTES]) -> Option<Self> {
+        let (node, rest) = bytes.split_first_chunk::<16>()?;
+        let (rev, rest) = rest.split_first_chunk::<8>()?;
+        let (scale, rest) = rest.split_first_chunk::<4>()?;
+        let (print, rest) = rest.split_first_chunk::<4>()?;
+        Some(Head {
+            node: Uuid::from_bytes(*node),
+            rev: u64::from_le_bytes(*rev),
+            class: *rest.first()?,
+            scale: f32::from_le_bytes(*scale),
+            print: u32::from_le_bytes(*print),
+        })
+    }
+}
+
+impl Rows {
+    /// The first `len` rows of a generation; without a directory, none, in memory. Files of other generations are
+    /// removed.
+    pub(super) fn open(
+        index: Option<&Path>,
+        generation: u64,
+        dimension: usize,
+        len: usize,
+    ) -> Result<Self, SearchError> {
+        let dir = index.map(|index| index.join(DIR));
+        if let Some(dir) = &dir {
+            crate::files::private_dir(dir)?;
+        }
+        let mut rows = Rows {
+            dir,
+            generation,
+            dimension,
+            blocks: Vec::new(),
+            tail: None,
+            len: 0,
+        };
+        for block in 0..len.div_ceil(ROWS_PER_BLOCK) {
+            let block = rows.map(block, false)?;
+            rows.blocks.push(block);
+        }
+        rows.len = len;
+        Ok(rows)
+    }
+
+    /// An empty next generation of the same rows.
+    pub(super) fn next_generation(&self) -> Self {
+        Rows {
+            dir: self.dir.clone(),
+            generation: self.generation + 1,
+            dimension: self.dimension,
+            blocks: Vec::new(),
+            tail: None,
+            len: 0,
+        }
+    }
+
+    pub(super) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Forgets the rows from `len` on; the next ones overwrite them.
+    pub(super) fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+    }
+
+    fn sketch_bytes(&self) -> usize {
+        sketch::bytes_of(self.dimension)
+    }
+
+    fn sketches_at(&self) -> usize {
+        HEAD_BYTES * ROWS_PER_BLOCK
+    }
+
+    fn vectors_at(&self) -> usize {
+        self.sketches_at() + self.sketch_bytes() * ROWS_PER_BLOCK
+    }
+
+    fn block_bytes(&self) -> usize {
+        self.vectors_at() + self.dimension * ROWS_PER_BLOCK
+    }
+
+    fn path(dir: &Path, generation: u64, block: usize) -> PathBuf {
+        dir.join(format!("{generation}-{block:06}"))
+    }
+
+    fn file(&self, dir: &Path, number: usize, create: bool) -> io::Result<File> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(create).truncate(create);
+        let file = options.open(Self::path(dir, self.generation, number))?;
+        let bytes = self.block_bytes() as u64;
+        if create {
+            file.set_len(bytes)?;
+        } else if file.metadata()?.len() != bytes {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "a file of rows is cut off",
+            ));
+        }
+        Ok(file)
+    }
+
+    fn map(&self, number: usize, create: bool) -> io::Result<Block> {
+        let Some(dir) = &self.dir else {
+            return Ok(Block::Memory(vec![0; self.block_bytes()].into_boxed_slice()));
+        };
+        let file = self.file(dir, number, create)?;
+        // SAFETY: the file belongs to this index alone, keeps its length while it is mapped, and is written only where
+        // no row has been published yet.
+        #[allow(unsafe_code)]
+        let map = unsafe { Mmap::map(&file)? };
+        Ok(Block::Mapped(map))
+    }
+
+    /// Appends rows: all of them or, on an error, none. Their numbers begin at the old length.
+    pub(super) fn append(&mut self, new: &[NewRow<'_>]) -> Result<(), SearchError> {
+        let mut at = self.len;
+        let mut left = new;
+        while !left.is_empty() {
+            let (block, place) = (at / ROWS_PER_BLOCK, at % ROWS_PER_BLOCK);
+            if block == self.blocks.len() {
+                let created = self.map(block, true)?;
+                self.blocks.push(created);
+            }
+            let (now, later) = left.split_at(left.len().min(ROWS_PER_BLOCK - place));
+            self.write(block, place, now)?;
+            at += now.len();
+            left = later;
+        }
+        self.len = at;
+        Ok(())
+    }
+
+    fn write(&mut self, block: usize, place: usize, new: &[NewRow<'_>]) -> io::Result<()> {
+        let (mut heads, mut sketches, mut vectors) = (Vec::new(), Vec::new(), Vec::new());
+        for row in new {
+            Head::of(row).write(&mut heads);
+            match row.vector {
+                Some((vector, _)) => {
+                    Sketch::of(vector).write(&mut sketches);
+                    vectors.extend(vector.iter().map(|x| x.cast_unsigned()));
+                }
+                None => {
+                    sketches.resize(sketches.len() + self.sketch_bytes(), 0);
+                    vectors.resize(vectors.len() + self.dimension, 0);
+                }
+            }
+        }
+        let parts = [
+            (HEAD_BYTES * place, heads),
+            (self.sketches_at() + self.sketch_bytes() * place, sketches),
+            (self.vectors_at() + self.dimension * place, vectors),
+        ];
+        parts
+            .iter()
+            .try_for_each(|(at, bytes)| self.put(block, *at, bytes))
+    }
+
+    fn put(&mut self, block: usize, at: usize, bytes: &[u8]) -> io::Result<()> {
+        if let Some(Block::Memory(all)) = self.blocks.get_mut(block) {
+            if let Some(place) = all.get_mut(at..at + bytes.len()) {
+                place.copy_from_slice(bytes);
+            }
+            return Ok(());
+        }
+        let Some(dir) = &self.dir else { return Ok(()) };
+        if self.tail.as_ref().is_none_or(|(number, _)| *number != block) {
+            self.tail = Some((block, self.file(dir, block, false)?));
+        }
+        match &self.tail {
+            Some((_, file)) => file.write_all_at(bytes, at as u64),
+            None => Ok(()),
+        }
+    }
+
+    /// The head of a row.
+    pub(super) fn head(&self, row: usize) -> Option<Head> {
+        let at = row % ROWS_PER_BLOCK * HEAD_BYTES;
+        let bytes = self.blocks.get(row / ROWS_PER_BLOCK)?.bytes();
+        Head::read(bytes.get(at..)?.first_chunk()?)
+    }
+
+    /// The vector of a row; all zeroes if it has none.
+    #[inline]
+    pub(super) fn vector(&self, row: usize) -> Option<&[i8]> {
+        let at = self.vectors_at() + row % ROWS_PER_BLOCK * self.dimension;
+        let bytes = self.blocks.get(row / ROWS_PER_BLOCK)?.bytes();
+        bytes.get(at..at + self.dimension).map(signed)
+    }
+
+    /// The sketches of one block's rows.
+    pub(super) fn sketches(&self, block: usize) -> &[u8] {
+        let rows = self
+            .len
+            .saturating_sub(block * ROWS_PER_BLOCK)
+            .min(ROWS_PER_BLOCK);
+        let (from, bytes) = (self.sketches_at(), rows * self.sketch_bytes());
+        let block = self.blocks.get(block).map(Block::bytes);
+        block
+            .and_then(|block| block.get(from..from + bytes))
+            .unwrap_or_default()
+    }
+
+    pub(super) fn blocks(&self) -> usize {
+        self.len.div_ceil(ROWS_PER_BLOCK)
+    }
+
+    /// Compares every row with its hash; false if one is damaged.
+    pub(super) fn are_whole(&self) -> bool {
+        (0..self.len).all(|row| match (self.head(row), self.vector(row)) {
+            (Some(head), Some(vector)) => {
+                let vector = if head.has_vector() { vector } else { &[] };
+                head.print == head.print_with(vector)
+            }
+            _ => false,
+        })
+    }
+
+    /// Removes the files of other generations.
+    pub(super) fn forget_others(&self) -> io::Result<()> {
+        let Some(dir) = &self.dir else { return Ok(()) };
+        let own = format!("{}-", self.generation);
+        for entry in fs::read_dir(dir)? {
+            let entry = entry?;
+            if !entry.file_name().to_string_lossy().starts_with(&own) {
+                fs::remove_file(entry.path())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn signed(bytes: &[u8]) -> &[i8] {
+    // SAFETY: both types are one byte without invalid values.
+    #[allow(unsafe_code)]
+    unsafe {
+        std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len())
+    }
+}
+
+/// 1 / length of a vector, or 0 for the zero vector.
+pub(super) fn scale_of(vector: &[i8]) -> f32 {
+    let length = vector
+        .iter()
+        .map(|&x| f32::from(x) * f32::from(x))
+        .sum::<f32>()
+        .sqrt();
+    if length > 0.0 { 1.0 / length } else { 0.0 }
+}

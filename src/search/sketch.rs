@@ -1,0 +1,126 @@
+//! Sign sketches: one bit per dimension, set where a vector's component is positive.
+//!
+//! The Hamming distance of two sketches estimates the angle of their vectors (Charikar, "Similarity estimation
+//! techniques from rounding algorithms", STOC 2002). A scan of sketches reads an eighth of what a scan of the vectors
+//! reads, and its best few thousand rows hold nearly all of the nearest vectors.
+
+/// Bits of a sketch are stored in words of this many bytes, least significant byte first.
+const WORD: usize = size_of::<u64>();
+
+/// The sketch of a vector.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Sketch(Vec<u64>);
+
+/// Bytes of the sketch of a vector of this many dimensions.
+pub(super) const fn bytes_of(dimension: usize) -> usize {
+    dimension.div_ceil(64) * WORD
+}
+
+impl Sketch {
+    pub(super) fn of(vector: &[i8]) -> Self {
+        let word = |part: &[i8]| {
+            let bits = (0u32..).zip(part).filter(|(_, x)| **x > 0);
+            bits.fold(0u64, |word, (bit, _)| word | 1 << bit)
+        };
+        Sketch(vector.chunks(64).map(word).collect())
+    }
+
+    pub(super) fn write(&self, into: &mut Vec<u8>) {
+        self.0
+            .iter()
+            .for_each(|word| into.extend_from_slice(&word.to_le_bytes()));
+    }
+
+    /// The Hamming distance to each of the stored sketches, one after another in `stored`; `distances` has one place
+    /// for each.
+    pub(super) fn distances(&self, stored: &[u8], distances: &mut [u16]) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            if std::arch::is_x86_feature_detected!("avx512vpopcntdq")
+                && std::arch::is_x86_feature_detected!("avx512vl")
+            {
+                // SAFETY: the processor has the features, the only requirement of the function.
+                #[allow(unsafe_code)]
+                return unsafe { self.scan_avx512(stored, distances) };
+            }
+            if std::arch::is_x86_feature_detected!("popcnt") {
+                // SAFETY: as above.
+                #[allow(unsafe_code)]
+                return unsafe { self.scan_popcnt(stored, distances) };
+            }
+        }
+        self.scan(stored, distances);
+    }
+
+    /// The same loop, compiled for processors that count the bits of eight words at once.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512vl,avx512vpopcntdq,popcnt")]
+    fn scan_avx512(&self, stored: &[u8], distances: &mut [u16]) {
+        self.scan(stored, distances);
+    }
+
+    /// The same loop, compiled for processors that count the bits of a word.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "popcnt")]
+    fn scan_popcnt(&self, stored: &[u8], distances: &mut [u16]) {
+        self.scan(stored, distances);
+    }
+
+    #[inline(always)]
+    fn scan(&self, stored: &[u8], distances: &mut [u16]) {
+        // The sketch of the built-in model has four words; a known length lets the compiler unroll the loop.
+        if let Ok(own) = <&[u64; 4]>::try_from(self.0.as_slice()) {
+            let rows = stored.as_chunks::<{ 4 * WORD }>().0;
+            for (row, distance) in rows.iter().zip(distances) {
+                *distance = differing(own, row);
+            }
+            return;
+        }
+        for (row, distance) in stored.chunks_exact(self.0.len() * WORD).zip(distances) {
+            *distance = differing(&self.0, row);
+        }
+    }
+}
+
+/// Number of differing bits.
+#[inline(always)]
+fn differing(own: &[u64], row: &[u8]) -> u16 {
+    let words = row
+        .as_chunks::<WORD>()
+        .0
+        .iter()
+        .map(|word| u64::from_le_bytes(*word));
+    let bits: u32 = own.iter().zip(words).map(|(a, b)| (a ^ b).count_ones()).sum();
+    // At most the number of dimensions, which is far below 65,536.
+    bits as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_distance_is_the_number_of_differing_signs(
+            (query, rows) in (1usize..300).prop_flat_map(|dimension| {
+                let vector = move || prop::collection::vec(any::<i8>(), dimension);
+                (vector(), prop::collection::vec(vector(), 0..5))
+            }),
+        ) {
+            let mut stored = Vec::new();
+            rows.iter().for_each(|row| Sketch::of(row).write(&mut stored));
+            prop_assert_eq!(stored.len(), rows.len() * bytes_of(query.len()));
+            let expected: Vec<u16> = rows
+                .iter()
+                .map(|row| row.iter().zip(&query).filter(|(x, y)| (**x > 0) != (**y > 0)).count() as u16)
+                .collect();
+            let mut distances = vec![0; rows.len()];
+            Sketch::of(&query).distances(&stored, &mut distances);
+            prop_assert_eq!(&distances, &expected);
+            Sketch::of(&query).scan(&stored, &mut distances);
+            prop_assert_eq!(&distances, &expected);
+        }
+    }
+}

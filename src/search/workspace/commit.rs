@@ -1,0 +1,271 @@
+//! The write side of a workspace's index: what is kept in memory, what is committed, and what a failure undoes.
+//!
+//! A commit of the text index names the rows of the table that belong to it. Both are taken back to the last commit
+//! when a write fails, and by a restart.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::time::Instant;
+
+use tantivy::IndexWriter;
+use tantivy::indexer::IndexWriterOptions;
+use uuid::Uuid;
+
+use super::super::calibration;
+use super::super::document::{IndexDoc, class_of};
+use super::super::error::SearchError;
+use super::super::fresh::Fresh;
+use super::super::replaced::Replaced;
+use super::super::rows::NewRow;
+use super::super::schema::document;
+use super::super::storage::{self, Commit};
+use super::super::table::Table;
+use super::super::writers::Writing;
+use super::{QueuedWrite, WorkspaceIndex};
+use crate::domain::node::NodeStatus;
+
+/// Largest write whose documents are kept in memory: there each is analysed once more than in a commit.
+const FEW: usize = 256;
+
+impl WorkspaceIndex {
+    pub(super) fn commit(&self, writing: &mut Writing, jobs: &[Arc<QueuedWrite>]) -> Result<(), SearchError> {
+        writing.used = Instant::now();
+        let docs = self.newest(jobs.iter().flat_map(|job| &job.docs));
+        let checkpoint = jobs
+            .iter()
+            .map(|job| job.checkpoint)
+            .fold(self.checkpoint(), u64::max);
+        if docs.is_empty() && checkpoint == self.checkpoint() && !writing.staged {
+            return Ok(());
+        }
+        let few = docs.len() <= FEW && self.fresh().len() + docs.len() <= self.most_fresh;
+        if few && !docs.is_empty() && !writing.staged {
+            return self.keep(&docs, checkpoint);
+        }
+        self.flush(writing, &docs, checkpoint)
+    }
+
+    /// Makes a few documents searchable in memory.
+    fn keep(&self, docs: &[&IndexDoc], checkpoint: u64) -> Result<(), SearchError> {
+        let mut fresh = self.fresh.write().unwrap_or_else(PoisonError::into_inner);
+        let known: Vec<bool> = {
+            let table = self.table();
+            docs.iter().map(|doc| table.node(doc.node_id).is_some()).collect()
+        };
+        self.record(docs)?;
+        for (doc, known) in docs.iter().zip(known) {
+            fresh.put(doc, known);
+        }
+        fresh.complete_up_to(checkpoint);
+        Ok(())
+    }
+
+    /// Records versions and vectors of documents.
+    fn record(&self, docs: &[&IndexDoc]) -> Result<(), SearchError> {
+        let rows = docs.iter().map(|doc| {
+            let class = class_of(doc.node_type, doc.status, doc.tlp);
+            let vector = doc.vector.as_deref().filter(|_| doc.status != NodeStatus::Merged);
+            NewRow::new(doc.node_id, doc.rev, class, vector)
+        });
+        let rows: Vec<NewRow<'_>> = rows.collect();
+        self.table_mut().put(&rows)
+    }
+
+    /// Adds documents to the text index and the table, without a commit.
+    pub(super) fn add(&self, writing: &mut Writing, docs: &[&IndexDoc]) -> Result<(), SearchError> {
+        let known: Vec<Uuid> = {
+            let table = self.table();
+            let ids = docs.iter().map(|doc| doc.node_id);
+            ids.filter(|node| writing.suspect || table.node(*node).is_some())
+                .collect()
+        };
+        writing.staged = true;
+        self.write(writing, docs, known.into_iter())?;
+        self.record(docs)
+    }
+
+    fn write(
+        &self,
+        writing: &mut Writing,
+        docs: &[&IndexDoc],
+        replaced: impl Iterator<Item = Uuid>,
+    ) -> Result<(), SearchError> {
+        let writer = match &mut writing.writer {
+            Some(writer) => writer,
+            none => none.insert(self.open_writer()?),
+        };
+        let replaced = Replaced::new(replaced);
+        if !replaced.is_empty() {
+            writer.delete_query(Box::new(replaced))?;
+        }
+        for doc in docs {
+            writer.add_document(document(&self.fields, doc))?;
+        }
+        Ok(())
+    }
+
+    /// Writes these documents and those that are only in memory into the text index.
+    fn flush(&self, writing: &mut Writing, docs: &[&IndexDoc], checkpoint: u64) -> Result<(), SearchError> {
+        let outcome = self.try_flush(writing, docs, checkpoint);
+        self.or_roll_back(writing, outcome)
+    }
+
+    fn try_flush(
+        &self,
+        writing: &mut Writing,
+        docs: &[&IndexDoc],
+        checkpoint: u64,
+    ) -> Result<(), SearchError> {
+        let checkpoint = {
+            let fresh = self.fresh();
+            // A document that is replaced by one of these has been replaced in the table already.
+            let older = fresh.docs();
+            let replaced: Vec<Uuid> = older
+                .iter()
+                .filter(|(_, replaces)| writing.suspect || *replaces)
+                .map(|(doc, _)| doc.node_id)
+                .collect();
+            let older: Vec<&IndexDoc> = older.into_iter().map(|(doc, _)| doc).collect();
+            self.write(writing, &older, replaced.into_iter())?;
+            fresh.checkpoint().max(checkpoint).max(self.checkpoint())
+        };
+        self.add(writing, docs)?;
+        let commit = self.commit_of(checkpoint);
+        if let Some(writer) = &mut writing.writer {
+            let mut prepared = writer.prepare_commit()?;
+            prepared.set_payload(&commit.payload());
+            prepared.commit()?;
+        }
+        self.reader.reload()?;
+        // Only the holder of the write lock adds documents, so nothing new is lost.
+        *self.fresh.write().unwrap_or_else(PoisonError::into_inner) = Fresh::default();
+        self.checkpoint.store(checkpoint, Ordering::SeqCst);
+        self.committed(writing, commit)
+    }
+
+    fn commit_of(&self, checkpoint: u64) -> Commit {
+        let table = self.table();
+        Commit {
+            checkpoint,
+            generation: table.rows().generation(),
+            rows: table.rows().len(),
+            widening: table.widening(),
+        }
+    }
+
+    /// Follows up on a commit.
+    fn committed(&self, writing: &mut Writing, commit: Commit) -> Result<(), SearchError> {
+        writing.staged = false;
+        writing.suspect = false;
+        if commit.generation != writing.committed.generation {
+            self.table().rows().forget_others()?;
+        }
+        writing.committed = commit;
+        if calibration::is_due(&self.table(), writing.calibrated) {
+            let widening = calibration::widening(&self.table());
+            if widening > 1 {
+                tracing::info!(
+                    widening,
+                    "the embedding model needs more rows to be scored exactly"
+                );
+            }
+            self.table_mut().widen(widening);
+            writing.calibrated = self.table().rows().len();
+        }
+        if let Err(error) = self.compact(writing) {
+            tracing::warn!(%error, "a search index could not be compacted");
+        }
+        Ok(())
+    }
+
+    /// Rewrites the table when much of it is gone. The next commit names the new files; until then the old ones stay.
+    fn compact(&self, writing: &mut Writing) -> Result<(), SearchError> {
+        let compacted = {
+            let table = self.table();
+            if !table.wants_compaction() {
+                return Ok(());
+            }
+            table.compacted()?
+        };
+        *self.table_mut() = compacted;
+        if self.dir.is_none() {
+            writing.committed = self.commit_of(writing.committed.checkpoint);
+        }
+        Ok(())
+    }
+
+    /// After a failure, takes text index and table back to the last commit.
+    pub(super) fn or_roll_back(
+        &self,
+        writing: &mut Writing,
+        outcome: Result<(), SearchError>,
+    ) -> Result<(), SearchError> {
+        if outcome.is_err() {
+            // Dropping the writer drops what it has not committed.
+            writing.writer = None;
+            writing.suspect = true;
+            writing.staged = false;
+            self.rollbacks.fetch_add(1, Ordering::SeqCst);
+            self.roll_back(writing)?;
+        }
+        outcome
+    }
+
+    fn roll_back(&self, writing: &mut Writing) -> Result<(), SearchError> {
+        let fresh = self.fresh();
+        match &self.dir {
+            Some(dir) => {
+                // A commit may have reached the disk although it failed.
+                writing.committed = storage::last_commit(&self.index)?.unwrap_or(writing.committed);
+                let Commit { generation, rows, .. } = writing.committed;
+                *self.table_mut() = Table::open(Some(dir), generation, self.dimension, rows)?;
+            }
+            None => self.table_mut().cut(writing.committed.rows),
+        }
+        self.table_mut().widen(writing.committed.widening);
+        let docs = fresh.docs();
+        self.record(&docs.iter().map(|(doc, _)| *doc).collect::<Vec<_>>())
+    }
+
+    pub(super) fn flush_fresh(&self, writing: &mut Writing) -> Result<(), SearchError> {
+        if self.fresh().is_empty() && !writing.staged {
+            return Ok(());
+        }
+        self.flush(writing, &[], self.checkpoint())
+    }
+
+    /// The documents newer than their indexed version; for each node, the newest.
+    pub(super) fn newest<'a>(&self, docs: impl Iterator<Item = &'a IndexDoc>) -> Vec<&'a IndexDoc> {
+        let table = self.table();
+        let mut newest: HashMap<Uuid, &IndexDoc> = HashMap::new();
+        for doc in docs {
+            let known = table.node(doc.node_id);
+            if known.is_some_and(|state| !state.is_replaced_by(doc.rev, doc.vector.is_some())) {
+                continue;
+            }
+            newest
+                .entry(doc.node_id)
+                .and_modify(|held| {
+                    if (doc.rev, doc.vector.is_some()) >= (held.rev, held.vector.is_some()) {
+                        *held = doc;
+                    }
+                })
+                .or_insert(doc);
+        }
+        // In a fixed order, so that ties at the limit are broken the same way after every rebuild.
+        let mut docs: Vec<&IndexDoc> = newest.into_values().collect();
+        docs.sort_unstable_by_key(|doc| doc.node_id);
+        docs
+    }
+
+    fn open_writer(&self) -> Result<IndexWriter, SearchError> {
+        self.writers.admit(&self.writing);
+        let options = IndexWriterOptions::builder()
+            .memory_budget_per_thread(self.writer_heap)
+            .num_worker_threads(1)
+            .num_merge_threads(1)
+            .build();
+        Ok(self.index.writer_with_options(options)?)
+    }
+}
