@@ -2,24 +2,42 @@
 //! queried over HTTP.
 //!
 //! Run with `cargo bench --bench service`. `-- --quick` measures only 2,000 nodes, `-- --nodes 10000` sets other sizes,
-//! and `-- --neighbour` measures only how one workspace's load affects another. The corpus is generated and identical
-//! in every run. The service and this client share the cores. Without `--bench`, which `cargo bench` passes, it exits
-//! at once.
+//! and `-- --neighbour` measures only how one workspace's load affects another. `-- --growth` grows one service to
+//! 10,000, 100,000 and 1,000,000 nodes with texts of 60 to 110 words (`--growth 10000,100000` sets other sizes) and
+//! prints how cost grows, with targets. The corpus is generated and identical in every run. The service and this client
+//! share the cores. Without `--bench`, which `cargo bench` passes, it exits at once.
+//!
+//! `THREAT_MEMORY_BINARY=PATH` measures another binary than the one just built, so that two can be compared in
+//! alternating runs without a rebuild.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // A benchmark can only panic on failure.
 
+#[path = "service/bulk.rs"]
+mod bulk;
 #[path = "service/client.rs"]
 mod client;
 #[path = "service/corpus.rs"]
 mod corpus;
+#[path = "service/growth.rs"]
+mod growth;
+#[path = "common/ledger.rs"]
+mod ledger;
 #[path = "service/load.rs"]
 mod load;
 #[path = "service/neighbour.rs"]
 mod neighbour;
 #[path = "service/process.rs"]
 mod process;
+#[path = "common/program.rs"]
+mod program;
+#[path = "common/prose.rs"]
+mod prose;
+#[path = "common/raw_store.rs"]
+mod raw_store;
 #[path = "service/report.rs"]
 mod report;
+#[path = "common/spread.rs"]
+mod spread;
 #[path = "service/words.rs"]
 mod words;
 
@@ -29,6 +47,7 @@ use std::time::{Duration, Instant};
 
 use client::Client;
 use corpus::Corpus;
+use ledger::sizes;
 use process::Service;
 
 type Fallible<T> = Result<T, Box<dyn Error + Send + Sync>>;
@@ -46,7 +65,14 @@ fn main() -> Fallible<()> {
     if !has("--bench") || has("--test") || has("--list") {
         return Ok(());
     }
-    let sizes = sizes(&args)?;
+    if has("--growth") {
+        // Two threads, so that a reader does not wait for the client's own ingest.
+        let mut runtime = tokio::runtime::Builder::new_multi_thread();
+        let runtime = runtime.worker_threads(2).enable_all().build()?;
+        return runtime.block_on(growth::run(&sizes(&args, "--growth", &growth::SIZES)?));
+    }
+    let default = if has("--quick") { &QUICK[..] } else { &SIZES };
+    let sizes = sizes(&args, "--nodes", default)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -56,20 +82,8 @@ fn main() -> Fallible<()> {
     runtime.block_on(run(&sizes))
 }
 
-/// The node counts to measure at, smallest first.
-fn sizes(args: &[String]) -> Fallible<Vec<usize>> {
-    let mut given = args.iter().skip_while(|arg| *arg != "--nodes").skip(1);
-    let mut sizes = match given.next() {
-        Some(list) => list.split(',').map(str::parse).collect::<Result<Vec<_>, _>>()?,
-        None if args.iter().any(|arg| arg == "--quick") => QUICK.to_vec(),
-        None => SIZES.to_vec(),
-    };
-    sizes.sort_unstable();
-    Ok(sizes)
-}
-
 async fn run(sizes: &[usize]) -> Fallible<()> {
-    report::head();
+    program::head("");
     let dir = tempfile::tempdir()?;
     empty(&dir.path().join("empty")).await?;
 

@@ -15,6 +15,10 @@ mod client;
 mod corpus;
 #[path = "service/process.rs"]
 mod process;
+#[path = "common/program.rs"]
+mod program;
+#[path = "common/prose.rs"]
+mod prose;
 #[path = "service/words.rs"]
 mod words;
 

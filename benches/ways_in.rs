@@ -11,6 +11,8 @@
 mod client;
 #[path = "service/process.rs"]
 mod process;
+#[path = "common/program.rs"]
+mod program;
 
 use std::error::Error;
 use std::time::{Duration, Instant};

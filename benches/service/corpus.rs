@@ -1,16 +1,21 @@
 //! Bundles as an intelligence team would receive them, from a fixed seed: actors with aliases, malware, techniques,
 //! indicators, vulnerabilities and the relationships between them.
 
+use std::sync::Arc;
+
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use crate::prose::Prose;
 use crate::words::{Words, capitalized};
 
 /// Number of connections that ingest bundles. A bundle refers only to earlier ones of its own stream.
 pub const STREAMS: usize = 2;
+/// Words of every text in a growth run.
+const WORDS: std::ops::RangeInclusive<usize> = 60..=110;
 /// Objects per bundle: the author, the nodes and the relationships.
 const OBJECTS: usize = 1000;
 const RELATIONSHIPS: usize = 400;
@@ -45,6 +50,8 @@ struct Known {
 /// Generates bundles and matching queries.
 pub struct Corpus {
     words: Words,
+    /// Texts of a growth run; without them, texts differ in length and there are relationships too.
+    prose: Option<Arc<Prose>>,
     rng: StdRng,
     /// Separate from `rng`, so that the number of queries does not change the bundles.
     asking: StdRng,
@@ -60,6 +67,7 @@ impl Corpus {
     pub fn new() -> Self {
         Self {
             words: Words::new(),
+            prose: None,
             rng: StdRng::seed_from_u64(SEED),
             asking: StdRng::seed_from_u64(SEED + 1),
             known: Default::default(),
@@ -69,6 +77,19 @@ impl Corpus {
             bundles: 0,
             techniques: 0,
         }
+    }
+
+    /// Nodes only, each with a text of this prose.
+    pub fn of(prose: Arc<Prose>) -> Self {
+        Self {
+            prose: Some(prose),
+            ..Self::new()
+        }
+    }
+
+    /// Number of nodes made so far.
+    pub fn nodes(&self) -> usize {
+        self.nodes
     }
 
     /// The bundles needed to reach this total number of nodes.
@@ -96,13 +117,19 @@ impl Corpus {
     }
 
     pub fn question(&mut self) -> String {
-        self.words.question(&mut self.asking)
+        match &self.prose {
+            Some(prose) => prose.question(&mut self.asking),
+            None => self.words.question(&mut self.asking),
+        }
     }
 
     /// One more bundle, with this many nodes.
     pub fn bundle_of(&mut self, nodes: usize) -> Bundle {
         let stream = self.bundles % STREAMS;
-        let relationships = nodes * RELATIONSHIPS / NODES;
+        let relationships = match self.prose {
+            Some(_) => 0,
+            None => nodes * RELATIONSHIPS / NODES,
+        };
         let mut objects = vec![json!({"type": "identity", "spec_version": "2.1", "id": AUTHOR,
             "created": "2020-01-01T00:00:00.000Z", "modified": "2020-01-01T00:00:00.000Z",
             "name": "Example Intelligence Team", "identity_class": "organization"})];
@@ -154,11 +181,15 @@ impl Corpus {
             rng.random_range(0..1000),
         );
         let characters = rng.random_range(characters / 2..characters * 3 / 2);
+        let description = match &self.prose {
+            Some(prose) => prose.text(rng, WORDS),
+            None => self.words.text(rng, characters),
+        };
         let mut object = json!({
             "type": kind, "spec_version": "2.1", "id": id(kind, rng), "created_by_ref": AUTHOR,
             "created": format!("{year}-{month:02}-{day:02}T{hour:02}:15:26.{milli:03}Z"),
             "modified": format!("{}-{month:02}-{day:02}T{hour:02}:26:10.{milli:03}Z", year + 1),
-            "description": self.words.text(rng, characters),
+            "description": description,
         });
         if let Some(marking) = MARKINGS.get(rng.random_range(0..4)) {
             object["object_marking_refs"] = json!([marking]);

@@ -10,8 +10,8 @@ use crate::client::Client;
 use crate::corpus::{Bundle, Corpus, STREAMS};
 
 pub const BLENDED: &str = "/api/recall/search";
-const STRUCTURED: &str = "/api/recall/search?mode=structured";
-const SEMANTIC: &str = "/api/recall/semantic";
+pub const STRUCTURED: &str = "/api/recall/search?mode=structured";
+pub const SEMANTIC: &str = "/api/recall/semantic";
 /// The search modes, by name.
 pub const SEARCHES: [(&str, &str); 3] = [
     ("blended recall", BLENDED),

@@ -29,7 +29,7 @@ struct Seen {
 
 /// Measures a quiet workspace alone and alongside a loud one.
 pub async fn run() -> Fallible<()> {
-    report::head();
+    crate::program::head("");
     // Generated before connecting, since the service closes connections that are idle for seconds.
     let mut others = Corpus::new();
     let bodies: Vec<Vec<u8>> = (0..LOUD).map(|_| others.bundle_of(LOUD_NODES).body).collect();

@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::time::Duration;
 
+use crate::ledger::thousands;
 use crate::load::{Grown, Series};
-use crate::process::{Service, disk};
+use crate::program::{Service, disk};
 
 const MEGABYTE: f64 = 1e6;
 
@@ -14,15 +15,6 @@ pub struct Comeback {
     pub healthy: Duration,
     /// From the start to the first search response.
     pub answered: Duration,
-}
-
-pub fn head() {
-    let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    println!("threat-memory {}, {cores} cores", env!("CARGO_PKG_VERSION"));
-    if let Ok(load) = std::fs::read_to_string("/proc/loadavg") {
-        let load = load.split(' ').next().unwrap_or_default();
-        println!("load of the machine before the start: {load}");
-    }
 }
 
 pub fn title(text: &str) {
@@ -108,17 +100,4 @@ pub fn comeback(name: &str, back: &Comeback) {
         &format!("start to first search answer {name}"),
         &millis(back.answered),
     );
-}
-
-/// A number without decimals, with thousands separators.
-pub fn thousands(number: f64) -> String {
-    let digits = format!("{number:.0}");
-    let mut out = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }

@@ -99,6 +99,16 @@ impl Words {
         }
     }
 
+    /// All whole words, the most common ones of each kind first.
+    pub fn ranked(&self) -> impl Iterator<Item = &str> {
+        let at = |rank: usize| {
+            let verb = self.verbs.get(rank).copied();
+            let noun = self.nouns.get(rank).map(String::as_str);
+            [verb, noun, self.adjectives.get(rank).copied()]
+        };
+        (0..self.nouns.len()).flat_map(at).flatten()
+    }
+
     pub fn verb(&self, rng: &mut StdRng) -> &str {
         self.verbs[often_first(rng, self.verbs.len())]
     }
@@ -183,7 +193,7 @@ impl Words {
 }
 
 /// A random index skewed towards small values, as word frequencies are.
-fn often_first(rng: &mut StdRng, count: usize) -> usize {
+pub fn often_first(rng: &mut StdRng, count: usize) -> usize {
     let at = (count as f64 + 1.0).powf(rng.random::<f64>()) as usize;
     at.saturating_sub(1).min(count - 1)
 }
