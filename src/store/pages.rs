@@ -39,22 +39,64 @@ impl Store {
         ws: Uuid,
         id_of: impl Fn(&T) -> &RecordId,
     ) -> Result<Vec<T>, DomainError> {
+        let failed = super::failed("reading the memory failed");
         let mut rows: Vec<T> = Vec::new();
-        let mut start = String::new();
-        loop {
-            let query =
-                format!("SELECT {fields} FROM {table}:{start}.. WHERE ws = $ws AND {filter} LIMIT {SCAN}");
-            let answer = self.db.query(query).bind(("ws", ws)).await;
-            let part: surrealdb::Result<Vec<T>> = answer.and_then(|mut answer| answer.take(0));
-            let part = part.map_err(super::failed("reading the memory failed"))?;
-            let Some(last) = part.last() else { break };
-            start = format!("u'{}'>", key(id_of(last))?);
-            let full = part.len() == SCAN;
+        let mut stretch = Some(Stretch::default());
+        while let Some(ids) = stretch {
+            let range = format!("{table}:u'{}'..=u'{}'", ids.first(), ids.last());
+            let query = format!("SELECT {fields} FROM {range} WHERE ws = $ws AND {filter} LIMIT {SCAN}");
+            let mut answer = self.db.query(query).bind(("ws", ws)).await.map_err(&failed)?;
+            let part: Vec<T> = answer.take(0).map_err(&failed)?;
+            let found = part.iter().map(|row| key(id_of(row)));
+            stretch = ids.after(&found.collect::<Result<Vec<_>, _>>()?);
             rows.extend(part);
-            if !full {
-                break;
-            }
         }
         Ok(rows)
+    }
+}
+
+/// A stretch of ids that is read at once. The engine reads a range to its end whatever the limit, so a stretch is made
+/// as long as some thousand rows lie apart.
+#[derive(Debug, Clone, Copy)]
+struct Stretch {
+    start: u128,
+    length: u128,
+}
+
+impl Default for Stretch {
+    fn default() -> Self {
+        Stretch {
+            start: 0,
+            length: u128::MAX / 16,
+        }
+    }
+}
+
+impl Stretch {
+    fn first(self) -> Uuid {
+        Uuid::from_u128(self.start)
+    }
+
+    fn last(self) -> Uuid {
+        Uuid::from_u128(self.start.saturating_add(self.length))
+    }
+
+    /// The stretch to read after this one held these ids, of which there are at most [`SCAN`]; `None` after the last
+    /// id.
+    fn after(self, found: &[Uuid]) -> Option<Self> {
+        match found {
+            [first, .., last] if found.len() >= SCAN => Some(Stretch {
+                start: last.as_u128().checked_add(1)?,
+                length: last.as_u128() - first.as_u128(),
+            }),
+            _ => Some(Stretch {
+                start: self.last().as_u128().checked_add(1)?,
+                length: match found.len() {
+                    0 => self.length.saturating_mul(16),
+                    few if few < SCAN / 4 => self.length.saturating_mul(2),
+                    _ => self.length,
+                },
+            }),
+        }
     }
 }

@@ -5,6 +5,7 @@ mod feed_batches;
 mod feeds;
 mod node_writes;
 mod outbox;
+mod pages;
 mod retention;
 mod staging;
 

@@ -1,0 +1,70 @@
+//! A whole table is read page by page: every row once, at a cost that does not grow with the rows that remain.
+
+use std::time::{Duration, Instant};
+
+use super::*;
+use crate::domain::memory::entity::{EntityDraft, EntityKey};
+use crate::store::{NotesWrite, StoredEntity, entity_id};
+
+async fn fill(store: &Store, ws: Uuid, entities: usize) {
+    for first in (0..entities).step_by(500) {
+        let mut write = NotesWrite::default();
+        for at in first..entities.min(first + 500) {
+            let key = EntityKey::new("domain", &format!("host{at}.example")).unwrap();
+            write.entities.push(StoredEntity {
+                id: entity_id(ws, &key),
+                draft: EntityDraft {
+                    name: key.value.clone(),
+                    key,
+                    aliases: Vec::new(),
+                    confidence: 1.0,
+                },
+                created_at: clock::now(),
+            });
+        }
+        store.write_notes(ws, &write, clock::now()).await.unwrap();
+    }
+}
+
+async fn read(store: &Store, ws: Uuid, expected: usize) -> Duration {
+    let begun = Instant::now();
+    let found = store.entities(ws).await.unwrap();
+    let took = begun.elapsed();
+    assert_eq!(found.len(), expected);
+    assert!(found.is_sorted_by(|a, b| a.id < b.id), "each once, by id");
+    took
+}
+
+#[test]
+fn every_row_of_a_workspace_is_read_once() {
+    run_on_each(|url| async move {
+        let store = open(&url).await;
+        let (ws, other) = (Uuid::new_v4(), Uuid::new_v4());
+        fill(&store, ws, 4_000).await;
+        fill(&store, other, 700).await;
+        read(&store, ws, 4_000).await;
+        read(&store, other, 700).await;
+        read(&store, Uuid::new_v4(), 0).await;
+    });
+}
+
+#[test]
+fn four_times_the_rows_take_four_times_as_long() {
+    let dir = tempfile::tempdir().unwrap();
+    let url = format!("surrealkv://{}", dir.path().display());
+    run(async move {
+        let store = open(&url).await;
+        let ws = Uuid::new_v4();
+        let (mut few, mut many) = (Duration::MAX, Duration::MAX);
+        fill(&store, ws, 6_000).await;
+        for _ in 0..3 {
+            few = few.min(read(&store, ws, 6_000).await);
+        }
+        fill(&store, ws, 24_000).await;
+        for _ in 0..3 {
+            many = many.min(read(&store, ws, 24_000).await);
+        }
+        // With every page read to the end of the table it would be twelve times as long.
+        assert!(many < few * 8, "{few:?} for 6,000, {many:?} for 24,000");
+    });
+}
