@@ -34,6 +34,8 @@ const MIN_WRITER_HEAP: usize = 15_000_000;
 struct QueuedWrite {
     docs: Vec<IndexDoc>,
     checkpoint: u64,
+    /// Number of rollbacks before earlier parts of it were staged.
+    staged: Option<u64>,
     outcome: OnceLock<Result<(), SearchError>>,
 }
 
@@ -96,11 +98,30 @@ impl WorkspaceIndex {
     /// to the checkpoint has been applied. Calls that arrive during a write share the next one and its outcome. A
     /// checkpoint lower than the stored one is ignored.
     pub fn apply(&self, docs: Vec<IndexDoc>, checkpoint: u64) -> Result<(), SearchError> {
+        self.queued(docs, checkpoint, None)
+    }
+
+    /// Ends a large write whose first parts were handed over with [`WorkspaceIndex::stage`]; all are searchable once
+    /// this returns. `rollbacks` is what [`WorkspaceIndex::rollbacks`] said before the first part.
+    ///
+    /// # Errors
+    /// When the parts were lost since, because another write failed; nothing is applied then.
+    pub fn apply_staged(
+        &self,
+        docs: Vec<IndexDoc>,
+        checkpoint: u64,
+        rollbacks: u64,
+    ) -> Result<(), SearchError> {
+        self.queued(docs, checkpoint, Some(rollbacks))
+    }
+
+    fn queued(&self, docs: Vec<IndexDoc>, checkpoint: u64, staged: Option<u64>) -> Result<(), SearchError> {
         self.activity.touch();
         self.check_all(&docs)?;
         let job = Arc::new(QueuedWrite {
             docs,
             checkpoint,
+            staged,
             outcome: OnceLock::new(),
         });
         lock(&self.queue).push(job.clone());
@@ -114,22 +135,32 @@ impl WorkspaceIndex {
                 "the commit this write was part of did not end".into(),
             ));
         }
+        let now = self.rollbacks();
+        let is_lost = |job: &Arc<QueuedWrite>| job.staged.is_some_and(|staged| staged != now);
+        let (lost, jobs): (Vec<_>, Vec<_>) = jobs.into_iter().partition(is_lost);
+        // Only the holder of the write lock sets outcomes, so none is set twice.
+        for job in &lost {
+            let error = SearchError::Index("the first parts of this write were rolled back".into());
+            let _ = job.outcome.set(Err(error));
+        }
         let outcome = self.commit(&mut writing, &jobs);
         for job in &jobs {
-            // Only the holder of the write lock sets outcomes, so none is set twice.
             let _ = job.outcome.set(outcome.clone());
         }
-        outcome
+        job.outcome.get().cloned().unwrap_or(outcome)
     }
 
-    /// Hands over documents that become searchable with the next [`WorkspaceIndex::apply`]: the first parts of a large
-    /// write. If [`WorkspaceIndex::rollbacks`] has changed by then, they must be handed over again.
+    /// Hands over the first parts of a large write, which [`WorkspaceIndex::apply_staged`] ends.
     pub fn stage(&self, docs: Vec<IndexDoc>) -> Result<(), SearchError> {
         self.activity.touch();
         self.check_all(&docs)?;
         let mut writing = lock(&self.writing);
         writing.used = Instant::now();
         let docs = self.newest(docs.iter());
+        let holds_older = docs.iter().any(|doc| self.fresh().holds(doc.node_id));
+        if holds_older {
+            self.flush_fresh(&mut writing)?;
+        }
         let outcome = self.add(&mut writing, &docs);
         self.or_roll_back(&mut writing, outcome)
     }

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::nodes::statuses;
 use super::rows::{EvidenceRow, corrupt, key, record, tlp, unpack};
-use super::stix::node_id;
+use super::stix_rows::node_id;
 use super::{Store, failed};
 use crate::domain::detail::{EvidenceHead, EvidenceRecord};
 use crate::domain::error::DomainError;

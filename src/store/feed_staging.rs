@@ -18,7 +18,7 @@ use super::feed_rows::{
 };
 use super::retry::with_retry;
 use super::rows::{AuditRow, corrupt, key, record};
-use super::stix::{edge_id, node_id};
+use super::stix_rows::{edge_id, node_id};
 use super::tx::{WriteTx, breathe};
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;

@@ -19,6 +19,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (9, include_str!("../../schemas/0009_feeds.surql")),
     (10, include_str!("../../schemas/0010_demo.surql")),
     (11, include_str!("../../schemas/0011_pilot.surql")),
+    (12, include_str!("../../schemas/0012_hot_tables.surql")),
 ];
 
 /// Selects the database, applies missing migrations and defines the service user.

@@ -79,8 +79,9 @@ pub use outbox::{AfterFailure, ClaimedMail};
 pub use sessions::{EdgeRecord, HeldBack, SessionRecord};
 pub use staging::{Committed, Decision};
 pub use staging_parts::{NewBatch, Staged};
-pub use stix::{IngestResult, StixIngested, node_id};
+pub use stix::{IngestResult, StixIngested};
 pub use stix_held::{HeldReport, Remarked};
+pub use stix_rows::node_id;
 use temporary::Temporary;
 
 use crate::domain::error::DomainError;

@@ -8,7 +8,7 @@ use surrealdb::types::{Bytes, RecordId, SurrealValue};
 use uuid::Uuid;
 
 use super::rows::{AuditRow, EdgeRow, corrupt, key, parse, record, tlp, unpack};
-use super::stix::support_id;
+use super::stix_rows::support_id;
 use super::{Store, failed};
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;

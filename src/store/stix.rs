@@ -13,7 +13,7 @@ use super::retry::with_retry;
 use super::rows::{AuditRow, EvidenceRow, HeldRow, NodeRow, corrupt, key, record};
 use super::stix_feeds::{Lifted, united};
 use super::stix_held::{HeldReport, STATED, StatedMarking};
-use super::stix_rows::StixRows;
+use super::stix_rows::{StixRows, node_id, support_id};
 use super::tx::{CHUNK, WriteTx, breathe};
 use super::{Store, failed, size};
 use crate::domain::audit::AuditEntry;
@@ -71,21 +71,6 @@ struct ExistingNode {
     feeds: Option<Vec<Uuid>>,
 }
 
-/// The id of the node for an external id in a workspace: the same on every ingest.
-pub fn node_id(ws: Uuid, external: &str) -> Uuid {
-    Uuid::new_v5(&ws, format!("node\0{external}").as_bytes())
-}
-
-/// The id of the edge for a relationship in a workspace.
-pub(super) fn edge_id(ws: Uuid, stix_id: &str) -> Uuid {
-    Uuid::new_v5(&ws, format!("edge\0{stix_id}").as_bytes())
-}
-
-/// The id of a supporting object in a workspace.
-pub(super) fn support_id(ws: Uuid, stix_id: &str) -> Uuid {
-    Uuid::new_v5(&ws, format!("support\0{stix_id}").as_bytes())
-}
-
 impl Store {
     /// The markings of the workspace among these ids, with the level each states.
     pub async fn markings(&self, ws: Uuid, stix_ids: &[String]) -> Result<Markings, DomainError> {
@@ -108,7 +93,9 @@ impl Store {
         rows.into_iter().map(StatedMarking::into_known).collect()
     }
 
-    /// Writes the contents of a bundle, which may come from a feed: everything, or, on an error, nothing.
+    /// Writes the contents of a bundle, which may come from a feed: everything, or, on an error, nothing. `written` is
+    /// told the nodes of each statement as the transaction proceeds: the position of its first object in the plan, and
+    /// the ids of the nodes that are new or changed. A transaction that lost a race tells them again.
     pub async fn ingest_stix(
         &self,
         ws: Uuid,
@@ -116,6 +103,7 @@ impl Store {
         origin: &StixOrigin,
         now: DateTime<Utc>,
         audit: impl Fn(&IngestResult, &SkipReport) -> AuditEntry,
+        written: impl Fn(usize, &[Uuid]),
     ) -> Result<StixIngested, DomainError> {
         self.db.budget().allow_plan(plan)?;
         with_retry(|| async {
@@ -133,7 +121,7 @@ impl Store {
                 own: plan.nodes.iter().map(|node| node_id(ws, &node.stix_id)).collect(),
                 done: Outcome::new(plan),
             };
-            let outcome = ingest.run(plan, origin, &audit).await;
+            let outcome = ingest.run(plan, origin, &audit, &written).await;
             let rev = ingest.rows.rev;
             let done = ingest.done;
             tx.finish(outcome).await?;
@@ -191,10 +179,13 @@ impl Ingest<'_> {
         plan: &StixPlan,
         origin: &StixOrigin,
         audit: &impl Fn(&IngestResult, &SkipReport) -> AuditEntry,
+        written: &impl Fn(usize, &[Uuid]),
     ) -> Result<(), StoreError> {
         // In chunks: the rows of a large bundle would take as much memory again.
-        for nodes in plan.nodes.chunks(CHUNK) {
+        for (chunk, nodes) in plan.nodes.chunks(CHUNK).enumerate() {
+            let before = self.done.touched.len();
             self.nodes(nodes, plan.default_tlp).await?;
+            written(chunk * CHUNK, self.done.touched.split_at(before).1);
         }
         for edges in plan.relationships.chunks(CHUNK) {
             self.edges(edges, plan.default_tlp).await?;

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::connect::StoreError;
 use super::retry::with_retry;
 use super::rows::{AuditRow, HeldRow, NodeRow, key, record, tlp, unpack};
-use super::stix::{node_id, support_id};
+use super::stix_rows::{node_id, support_id};
 use super::tx::WriteTx;
 use super::{Store, failed};
 use crate::domain::audit::AuditEntry;

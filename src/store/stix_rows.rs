@@ -5,7 +5,6 @@ use surrealdb::types::{Bytes, RecordId};
 use uuid::Uuid;
 
 use super::rows::{EdgeRow, EvidenceRow, NodeRow, SupportRow, record};
-use super::stix::edge_id;
 use crate::domain::stix::ingest::{StixNode, StixRelationship, StixSupport};
 
 /// Builds the rows of one transaction.
@@ -15,6 +14,21 @@ pub(super) struct StixRows {
     pub rev: u64,
     /// The feed that the objects come from.
     pub feed: Option<Uuid>,
+}
+
+/// The id of the node for an external id in a workspace: the same on every ingest.
+pub fn node_id(ws: Uuid, external: &str) -> Uuid {
+    Uuid::new_v5(&ws, format!("node\0{external}").as_bytes())
+}
+
+/// The id of the edge for a relationship in a workspace.
+pub(super) fn edge_id(ws: Uuid, stix_id: &str) -> Uuid {
+    Uuid::new_v5(&ws, format!("edge\0{stix_id}").as_bytes())
+}
+
+/// The id of a supporting object in a workspace.
+pub(super) fn support_id(ws: Uuid, stix_id: &str) -> Uuid {
+    Uuid::new_v5(&ws, format!("support\0{stix_id}").as_bytes())
 }
 
 fn evidence_id(ws: Uuid, node: &StixNode) -> Uuid {

@@ -3,6 +3,7 @@
 mod addresses;
 mod feed_batches;
 mod feeds;
+mod hot_tables;
 mod node_writes;
 mod outbox;
 mod pages;
@@ -116,7 +117,14 @@ async fn filled(url: &str) -> (Store, Uuid) {
     let (store, tenant) = (open(url).await, Uuid::new_v4());
     let (plan, ingested) = (plan(3), entry(tenant, "ingest"));
     let origin = StixOrigin::from(None);
-    let done = store.ingest_stix(tenant, &plan, &origin, clock::now(), |_, _| ingested.clone());
+    let done = store.ingest_stix(
+        tenant,
+        &plan,
+        &origin,
+        clock::now(),
+        |_, _| ingested.clone(),
+        |_, _| (),
+    );
     done.await.unwrap();
     let session = SessionRecord {
         session: RecallSession {
@@ -467,9 +475,14 @@ fn parallel_ingests_of_one_plan_end_with_one_set_of_rows() {
                 tokio::spawn(async move {
                     let entry = entry(tenant, "ingest");
                     store
-                        .ingest_stix(tenant, &plan, &StixOrigin::default(), clock::now(), |_, _| {
-                            entry.clone()
-                        })
+                        .ingest_stix(
+                            tenant,
+                            &plan,
+                            &StixOrigin::default(),
+                            clock::now(),
+                            |_, _| entry.clone(),
+                            |_, _| (),
+                        )
                         .await
                 })
             })

@@ -25,6 +25,15 @@ pub(super) async fn breathe(row: usize) {
     }
 }
 
+/// A row as it is stored: without fields that are NONE, each of which the engine would look at several times.
+fn stored<T: SurrealValue>(row: T) -> Value {
+    let mut value = row.into_value();
+    if let Value::Object(fields) = &mut value {
+        fields.retain(|_, field| !matches!(field, Value::None));
+    }
+    value
+}
+
 /// A transaction that must be ended with [`WriteTx::finish`].
 pub(super) struct WriteTx {
     tx: WriteTransaction,
@@ -157,19 +166,16 @@ impl WriteTx {
     }
 
     /// Runs a write statement over `rows`, bound as `$rows`, chunk by chunk.
-    pub(super) async fn write<T: SurrealValue + Clone + 'static>(
-        &self,
-        query: &str,
-        rows: Vec<T>,
-    ) -> Result<(), StoreError> {
-        let mut rows = rows;
-        while !rows.is_empty() {
-            let rest = rows.split_off(rows.len().min(CHUNK));
-            self.tx.query(query).bind(("rows", rows)).await?.check()?;
-            rows = rest;
+    pub(super) async fn write<T: SurrealValue>(&self, query: &str, rows: Vec<T>) -> Result<(), StoreError> {
+        let mut rows = rows.into_iter();
+        loop {
+            let chunk: Vec<Value> = rows.by_ref().take(CHUNK).map(stored).collect();
+            if chunk.is_empty() {
+                return Ok(());
+            }
+            self.tx.query(query).bind(("rows", chunk)).await?.check()?;
             tokio::task::yield_now().await;
         }
-        Ok(())
     }
 
     /// Adds the size of what a statement writes beyond its parameters to the transaction's size.

@@ -15,18 +15,16 @@ use crate::actors::job::blocking;
 use crate::capacity::{heavy, indexing};
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
-use crate::search::{IndexDoc, SearchIndex, WorkspaceIndex};
+use crate::search::{IndexDoc, SearchError, SearchIndex, WorkspaceIndex};
 use crate::store::{Change, Store};
 
 /// Nodes read and indexed at a time while an index catches up.
 const PAGE: usize = 2000;
 /// Documents embedded at a time, which takes some tens of milliseconds.
 const DOCS_PER_PIECE: usize = 256;
-/// Minimum number of a write's nodes turned into documents, embedded and indexed at a time: a document takes several
-/// times the memory of a small node.
-const NODES_PER_PAGE: usize = 500;
-/// Maximum number of pages per write: each is a commit of the text index.
-const MAX_PAGES: usize = 16;
+/// Number of a write's nodes turned into documents, embedded and indexed at a time: a document takes several times the
+/// memory of a small node.
+pub(super) const NODES_PER_PAGE: usize = 500;
 /// Microseconds allowed for another process's open transaction or for clock skew.
 const OVERLAP: u64 = 120_000_000;
 
@@ -224,22 +222,43 @@ impl GraphCore {
         &self,
         ws: Uuid,
         target: &Arc<WorkspaceIndex>,
-        mut docs: Vec<IndexDoc>,
+        docs: Vec<IndexDoc>,
         checkpoint: u64,
         embed: bool,
     ) -> Result<bool, DomainError> {
-        let mut embedded = embed;
-        if embed && docs.iter().any(|doc| doc.vector.is_none()) {
-            (docs, embedded) = self.embedded(ws, docs).await?;
-        }
+        let (docs, embedded) = self.with_vectors(ws, docs, embed).await?;
+        self.indexing(ws, target, move |index| index.apply(docs, checkpoint))
+            .await?;
+        Ok(embedded)
+    }
+
+    /// Writes to an index on a thread for blocking work, in the workspace's turn.
+    async fn indexing(
+        &self,
+        ws: Uuid,
+        target: &Arc<WorkspaceIndex>,
+        write: impl FnOnce(&WorkspaceIndex) -> Result<(), SearchError> + Send + 'static,
+    ) -> Result<(), DomainError> {
         let place = indexing().take(Some(ws)).await;
         let target = Arc::clone(target);
         blocking(move || {
             let _place = place;
-            target.apply(docs, checkpoint).map_err(index_failed)
+            write(&target).map_err(index_failed)
         })
-        .await?;
-        Ok(embedded)
+        .await
+    }
+
+    /// The documents, embedded if asked for and not done yet; false when they have no vectors.
+    async fn with_vectors(
+        &self,
+        ws: Uuid,
+        docs: Vec<IndexDoc>,
+        embed: bool,
+    ) -> Result<(Vec<IndexDoc>, bool), DomainError> {
+        if embed && docs.iter().any(|doc| doc.vector.is_none()) {
+            return self.embedded(ws, docs).await;
+        }
+        Ok((docs, embed))
     }
 
     /// Embeds documents piece by piece; false when the model can't be reached.
@@ -280,8 +299,8 @@ impl GraphCore {
         unindexed.highest = unindexed.highest.max(rev);
     }
 
-    /// Indexes what a committed revision changed, page by page; the last page advances the checkpoint. After a
-    /// failure the checkpoint stays below the revision and the background fill tries again.
+    /// Indexes what a committed revision changed, page by page; the last page makes all of them searchable and advances
+    /// the checkpoint. After a failure the checkpoint stays below the revision and the background fill tries again.
     pub(super) async fn index_revision<P>(
         &self,
         ws: Uuid,
@@ -292,32 +311,45 @@ impl GraphCore {
         P: Future<Output = Result<Vec<IndexDoc>, DomainError>>,
     {
         let applied = async {
+            let target = self.open_index(ws).await?;
+            let rollbacks = target.rollbacks();
             let (mut left, mut complete) = (pages.len(), true);
-            if left == 0 {
-                return self.index_page(ws, Vec::new(), Some(state.mark(rev))).await;
-            }
+            let mut last = Vec::new();
             for page in pages {
                 left -= 1;
-                let mark = (left == 0).then(|| state.mark(rev));
-                complete &= self.index_page(ws, page.await?, mark).await?;
+                let docs = page.await?;
+                if left == 0 {
+                    last = docs;
+                } else {
+                    complete &= self.stage(ws, &target, docs).await?;
+                }
             }
-            Ok(complete)
+            let embed = !self.surroundings.remote_model;
+            let (last, embedded) = self.with_vectors(ws, last, embed).await?;
+            let mark = state.mark(rev);
+            self.indexing(ws, &target, move |index| {
+                index.apply_staged(last, mark, rollbacks)
+            })
+            .await?;
+            Ok(complete && embedded)
         };
         let applied = applied.await;
         self.indexed(ws, state, rev, applied);
     }
 
-    /// Indexes one page of a revision; `mark` is set on the last page and becomes the checkpoint.
-    async fn index_page(
+    /// Hands a page of documents to the index, embedded if the model is near; they are searchable with the next
+    /// `apply`. False when they have no vectors yet.
+    async fn stage(
         &self,
         ws: Uuid,
+        target: &Arc<WorkspaceIndex>,
         docs: Vec<IndexDoc>,
-        mark: Option<u64>,
     ) -> Result<bool, DomainError> {
-        let target = self.open_index(ws).await?;
-        let mark = mark.unwrap_or_else(|| target.checkpoint());
-        self.apply(ws, &target, docs, mark, !self.surroundings.remote_model)
-            .await
+        let (docs, embedded) = self
+            .with_vectors(ws, docs, !self.surroundings.remote_model)
+            .await?;
+        self.indexing(ws, target, move |index| index.stage(docs)).await?;
+        Ok(embedded)
     }
 
     /// Records the outcome of indexing a revision: whether its nodes have their vectors.
@@ -463,11 +495,6 @@ impl GraphCore {
     }
 }
 
-/// Page size for indexing a write that changed this many nodes.
-pub(super) fn page_of(nodes: usize) -> usize {
-    nodes.div_ceil(MAX_PAGES).max(NODES_PER_PAGE)
-}
-
-pub(super) fn index_failed(error: crate::search::SearchError) -> DomainError {
+pub(super) fn index_failed(error: SearchError) -> DomainError {
     DomainError::internal("the search index failed", error)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::core::{GraphCore, index_failed, page_of};
+use super::core::{GraphCore, NODES_PER_PAGE, index_failed};
 use super::documents;
 use super::workspace::WorkspaceState;
 use crate::actors::job::blocking;
@@ -181,8 +181,8 @@ impl Work for CommitStaged {
             GraphCore::committed(&state, done.rev);
             done
         };
-        core.index_stored(ws, &state, done.rev, &done.touched).await;
-        core.chain(audit(&done.result)).await;
+        let indexed = core.index_stored(ws, &state, done.rev, &done.touched);
+        tokio::join!(indexed, core.chain(audit(&done.result)));
         Ok(done.result)
     }
 }
@@ -224,8 +224,8 @@ impl GraphCore {
         };
         // Nothing is retried from here on, so a large request releases its memory before the index needs some.
         drop(drafts);
-        self.index_stored(ws, &state, done.rev, &done.touched).await;
-        self.chain(audit(&done.result)).await;
+        let indexed = self.index_stored(ws, &state, done.rev, &done.touched);
+        tokio::join!(indexed, self.chain(audit(&done.result)));
         Ok(DraftsDone {
             result: done.result,
             ids: done.ids,
@@ -234,7 +234,7 @@ impl GraphCore {
 
     /// Indexes what a revision changed, page by page.
     pub(super) async fn index_stored(&self, ws: Uuid, state: &WorkspaceState, rev: u64, touched: &[Uuid]) {
-        let pages = touched.chunks(page_of(touched.len())).map(|page| async move {
+        let pages = touched.chunks(NODES_PER_PAGE).map(|page| async move {
             let nodes = self.store.nodes_to_index(ws, page).await?;
             let docs = move || Ok(nodes.iter().map(documents::of_stored).collect());
             heavy(Some(ws), docs).await

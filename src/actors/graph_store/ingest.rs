@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::core::{GraphCore, page_of};
+use super::ahead::{Ahead, Made};
+use super::core::{GraphCore, NODES_PER_PAGE};
 use super::documents;
 use super::workspace::WorkspaceState;
 use crate::actors::worker::{Access, Party, Work};
@@ -18,6 +19,7 @@ use crate::domain::principal::Principal;
 use crate::domain::stix::ingest::{self, Defaults, Markings, Planning, SkipReport, StixNode, StixPlan};
 use crate::domain::stix::object;
 use crate::domain::stix::objects::Objects;
+use crate::search::IndexDoc;
 use crate::store::{IngestResult, Remarked, Reviewed, StixIngested, StixOrigin, node_id};
 
 /// Audit action for re-marking objects that waited for a marking definition.
@@ -95,11 +97,14 @@ impl GraphCore {
                 .with("skipped", skipped.total())
         };
         let state = self.state(ws);
+        let plan = Arc::new(plan);
+        let ahead = self.documents_ahead(ws, &plan);
+        let written = |first: usize, ids: &[Uuid]| ahead.iter().for_each(|ahead| ahead.ask(first, ids));
         let (done, remarked) = {
             let _writing = state.writing.lock().await;
             let done = self
                 .store
-                .ingest_stix(ws, &plan, &origin, clock::now(), audit)
+                .ingest_stix(ws, &plan, &origin, clock::now(), audit, written)
                 .await?;
             Self::committed(&state, done.rev);
             let entry = || AuditEntry::by(&by, REMARKED, "node", Outcome::Success, clock::now());
@@ -113,9 +118,14 @@ impl GraphCore {
             reviewed,
             rev,
         } = done;
-        self.index_planned(ws, &state, rev, plan.into_nodes(), touched)
-            .await;
-        self.chain(audit(&result, &skipped)).await;
+        let made = match ahead {
+            Some(ahead) => ahead.end().await,
+            None => Made::new(),
+        };
+        // Nothing else holds the plan by now, so nothing is copied.
+        let nodes = Arc::unwrap_or_clone(plan).into_nodes();
+        let indexed = self.index_planned(ws, &state, rev, (nodes, made), touched);
+        tokio::join!(indexed, self.chain(audit(&result, &skipped)));
         Ok(Ingested {
             result,
             skipped,
@@ -125,24 +135,34 @@ impl GraphCore {
         })
     }
 
+    /// Starts making the documents of a bundle, unless embedding them means waiting for a remote model.
+    fn documents_ahead(&self, ws: Uuid, plan: &Arc<StixPlan>) -> Option<Ahead> {
+        let begin = || Ahead::begin(Arc::clone(&self.index), ws, Arc::clone(plan));
+        (!self.remote_model()).then(begin)
+    }
+
     /// Indexes the nodes of a bundle that were written; each page frees its nodes' memory.
     async fn index_planned(
         &self,
         ws: Uuid,
         state: &WorkspaceState,
         rev: u64,
-        mut nodes: Vec<StixNode>,
+        (mut nodes, mut made): (Vec<StixNode>, Made),
         touched: Vec<Uuid>,
     ) {
-        let touched: Arc<HashSet<Uuid>> = Arc::new(touched.into_iter().collect());
-        let page = page_of(nodes.len());
-        let pages = (0..nodes.len().div_ceil(page)).map(|_| {
-            let page = nodes.split_off(nodes.len().saturating_sub(page));
-            let touched = Arc::clone(&touched);
+        let touched: HashSet<Uuid> = touched.into_iter().collect();
+        let pages = (0..nodes.len().div_ceil(NODES_PER_PAGE)).map(|_| {
+            let page = nodes.split_off(nodes.len().saturating_sub(NODES_PER_PAGE));
+            let page: Vec<_> = page
+                .into_iter()
+                .map(|node| (node_id(ws, &node.stix_id), node))
+                .filter(|(id, _)| touched.contains(id))
+                .map(|(id, node)| (id, node, made.remove(&id)))
+                .collect();
             heavy(Some(ws), move || {
-                let docs = page.into_iter().filter_map(|node| {
-                    let id = node_id(ws, &node.stix_id);
-                    touched.contains(&id).then(|| documents::of_stix(id, rev, &node))
+                let docs = page.into_iter().map(|(id, node, made)| match made {
+                    Some(doc) => IndexDoc { rev, ..doc },
+                    None => documents::of_stix(id, rev, &node),
                 });
                 Ok(docs.collect())
             })

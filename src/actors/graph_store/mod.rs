@@ -4,6 +4,7 @@
 //! ordered, and reads never wait for them. Everything returned has passed the caller's clearance. The only other
 //! actor it calls is the audit writer, to link the entries written in its own transactions.
 
+mod ahead;
 mod core;
 mod demo;
 mod detail;

@@ -1,5 +1,6 @@
 //! Several processes on one database, each with its own index.
 
+mod indexing;
 mod redistribution;
 
 use std::future::Future;
@@ -187,6 +188,7 @@ fn what_a_cut_left_held_back_is_marked_anew_at_the_next_start() {
                 &StixOrigin::default(),
                 clock::now(),
                 |_, _| entry.clone(),
+                |_, _| (),
             )
             .await
             .unwrap();

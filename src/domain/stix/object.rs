@@ -108,28 +108,29 @@ fn is_ref_key(key: &str) -> bool {
     key.ends_with("_ref")
 }
 
-/// The dotted path of a string that contains a NUL character or is longer than `limit` bytes.
-pub fn unfit_text(value: &Value, path: &str, limit: usize) -> Option<String> {
+/// The dotted path of a string that contains a NUL character or is longer than `limit` bytes, with the broken rule.
+pub fn unfit_text(value: &Value, limit: usize) -> Option<String> {
+    let (path, rule) = unfit(value, limit)?;
+    Some(format!("{}: {rule}", path.strip_prefix('.').unwrap_or(&path)))
+}
+
+/// The path is built on the way back, as nearly all objects need none.
+fn unfit(value: &Value, limit: usize) -> Option<(String, String)> {
     match value {
-        Value::String(text) if text.contains('\0') => Some(format!("{path}: holds a NUL character")),
-        Value::String(text) if text.len() > limit => Some(format!("{path}: longer than {limit} bytes")),
-        Value::Array(items) => items
-            .iter()
-            .enumerate()
-            .find_map(|(i, item)| unfit_text(item, &format!("{path}[{i}]"), limit)),
+        Value::String(text) if text.contains('\0') => Some((String::new(), "holds a NUL character".into())),
+        Value::String(text) if text.len() > limit => {
+            Some((String::new(), format!("longer than {limit} bytes")))
+        }
+        Value::Array(items) => items.iter().enumerate().find_map(|(place, item)| {
+            let (path, rule) = unfit(item, limit)?;
+            Some((format!("[{place}]{path}"), rule))
+        }),
         Value::Object(map) => map.iter().find_map(|(key, item)| {
             if key.contains('\0') {
-                return Some(format!("{path}: a property name holds a NUL character"));
+                return Some((String::new(), "a property name holds a NUL character".into()));
             }
-            unfit_text(
-                item,
-                &if path.is_empty() {
-                    key.clone()
-                } else {
-                    format!("{path}.{key}")
-                },
-                limit,
-            )
+            let (path, rule) = unfit(item, limit)?;
+            Some((format!(".{key}{path}"), rule))
         }),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
     }
@@ -172,11 +173,11 @@ mod tests {
     fn unfit_text_is_named_by_its_path() {
         let value = json!({"a": {"b": ["ok", "x\u{0}y"]}});
         assert_eq!(
-            unfit_text(&value, "", 10),
+            unfit_text(&value, 10),
             Some("a.b[1]: holds a NUL character".into())
         );
         assert_eq!(
-            unfit_text(&json!({"a": "0123456789x"}), "", 10),
+            unfit_text(&json!({"a": "0123456789x"}), 10),
             Some("a: longer than 10 bytes".into())
         );
     }

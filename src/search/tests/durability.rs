@@ -183,7 +183,11 @@ fn what_is_staged_is_searchable_after_the_next_write_and_gone_after_a_crash() {
     index.stage(newer[..6].to_vec()).unwrap();
     assert_eq!(found(&index, "sabotage", Mode::Keyword, &all(), 20), NONE);
     copy_dir(&workspace_dir(&dir), &workspace_dir(&copy));
-    index.apply(newer[6..].to_vec(), 12).unwrap();
+    index.apply_staged(newer[6..].to_vec(), 12, 0).unwrap();
+    assert!(
+        index.apply_staged(groups(20), 20, 1).is_err(),
+        "its first parts are lost"
+    );
     assert_eq!(found(&index, "sabotage", Mode::Keyword, &all(), 20).len(), 12);
     assert_eq!(found(&index, "phishing", Mode::Keyword, &all(), 20), NONE);
     assert_eq!((index.len(), index.checkpoint(), index.rollbacks()), (12, 12, 0));
@@ -192,6 +196,25 @@ fn what_is_staged_is_searchable_after_the_next_write_and_gone_after_a_crash() {
     assert!(!after.contains(id(3), 2));
     after.apply(newer, 12).unwrap();
     assert_eq!(answers(&after), answers(&index));
+}
+
+#[test]
+fn a_staged_version_replaces_one_that_is_only_in_memory() {
+    let settings = IndexSettings {
+        fresh_docs: 100,
+        ..IndexSettings::default()
+    };
+    let index = open_with(None, "word-hash", settings).workspace(id(0)).unwrap();
+    index.apply(vec![doc(1, "Alpha", "phishing")], 1).unwrap();
+    let mut newer = doc(1, "Alpha", "wiper");
+    newer.rev = 2;
+    index.stage(vec![newer]).unwrap();
+    index
+        .apply_staged(vec![doc(2, "Beta", "words")], 2, index.rollbacks())
+        .unwrap();
+    assert_eq!(found(&index, "phishing", Mode::Keyword, &all(), 5), NONE);
+    assert_eq!(found(&index, "wiper", Mode::Keyword, &all(), 5), [id(1)]);
+    assert_eq!(index.lookup(&["alpha"], &all()).unwrap().len(), 1);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::domain::error::DomainError;
 use crate::domain::node::NodeStatus;
 use crate::store::connect::StoreError;
 use crate::store::rows::{NodeRow, key, record};
-use crate::store::stix::node_id;
+use crate::store::stix_rows::node_id;
 
 /// Nodes looked up so far; `None` for those that do not exist.
 type Rows = HashMap<Uuid, Option<Held>>;

@@ -119,7 +119,14 @@ async fn ingest(
 ) -> Result<StixIngested, DomainError> {
     let audit = entry(ws, "ingest");
     store
-        .ingest_stix(ws, plan, &feed.into(), clock::now(), |_, _| audit.clone())
+        .ingest_stix(
+            ws,
+            plan,
+            &feed.into(),
+            clock::now(),
+            |_, _| audit.clone(),
+            |_, _| (),
+        )
         .await
 }
 

@@ -10,7 +10,7 @@ use crate::store::UserRecord;
 /// Reverts a new store to the schema in which an address was unique across all workspaces.
 const BEFORE: &str = "REMOVE INDEX user_ws_email ON user; REMOVE INDEX user_address ON user; \
     DEFINE INDEX user_email ON user FIELDS email UNIQUE; REMOVE TABLE stix_held; \
-    REMOVE FIELD held_by ON node; REMOVE FIELD held_by ON edge; REMOVE FIELD held_by ON stix_support; \
+    REMOVE FIELD IF EXISTS held_by ON node; REMOVE FIELD IF EXISTS held_by ON edge; REMOVE FIELD held_by ON stix_support; \
     REMOVE TABLE node_write; DEFINE INDEX node_ws_rev ON node FIELDS ws, rev; \
     DELETE schema_version WHERE record::id(id) >= 6;";
 

@@ -134,7 +134,14 @@ impl Scene {
         };
         let audit = entry(self.ws, "feed.commit");
         self.store
-            .ingest_stix(self.ws, &plan, &origin, clock::now(), |_, _| audit.clone())
+            .ingest_stix(
+                self.ws,
+                &plan,
+                &origin,
+                clock::now(),
+                |_, _| audit.clone(),
+                |_, _| (),
+            )
             .await
     }
 

@@ -14,8 +14,8 @@ use crate::store::{DraftsIngested, DraftsWrite, IngestResult, StixIngested, Stix
 /// Reverts a store to the schema without feeds, in which each node named the redistribution state of its source.
 pub(super) const WITHOUT_FEEDS: &str = "REMOVE TABLE pilot_request; REMOVE TABLE outbox; \
     REMOVE TABLE feed; REMOVE TABLE feed_batch; REMOVE TABLE feed_item; REMOVE TABLE feed_pulse; \
-    REMOVE TABLE feed_object; REMOVE TABLE feed_support; REMOVE TABLE feed_waiting; REMOVE FIELD feeds ON node; \
-    REMOVE FIELD feeds ON edge; REMOVE FIELD feeds ON stix_support; UPDATE node SET redistribution = 'allowed'; \
+    REMOVE TABLE feed_object; REMOVE TABLE feed_support; REMOVE TABLE feed_waiting; REMOVE FIELD IF EXISTS feeds ON node; \
+    REMOVE FIELD IF EXISTS feeds ON edge; REMOVE FIELD feeds ON stix_support; UPDATE node SET redistribution = 'allowed'; \
     DEFINE FIELD OVERWRITE redistribution ON node TYPE string; DELETE schema_version WHERE record::id(id) >= 9;";
 
 impl Store {
@@ -122,7 +122,7 @@ async fn bring(store: &Store, ws: Uuid, feed: Option<Uuid>, objects: Vec<Value>)
     let plan = ingest::plan(objects.into(), defaults, known);
     let audit = entry(ws, "ingest");
     let origin = StixOrigin::from(feed);
-    let done = store.ingest_stix(ws, &plan, &origin, clock::now(), |_, _| audit.clone());
+    let done = store.ingest_stix(ws, &plan, &origin, clock::now(), |_, _| audit.clone(), |_, _| ());
     done.await.unwrap()
 }
 

@@ -26,7 +26,7 @@ fn tools(count: usize, year: u32) -> StixPlan {
 async fn write(store: &Store, ws: Uuid, plan: &StixPlan) -> u64 {
     let audit = entry(ws, "ingest");
     let origin = StixOrigin::from(None);
-    let done = store.ingest_stix(ws, plan, &origin, clock::now(), |_, _| audit.clone());
+    let done = store.ingest_stix(ws, plan, &origin, clock::now(), |_, _| audit.clone(), |_, _| ());
     done.await.unwrap().rev
 }
 

@@ -255,7 +255,7 @@ impl Planner {
     fn checked(&self, mut raw: Map<String, Value>) -> Result<Checked, String> {
         complete::fill_required(&mut raw, self.defaults.now);
         let value = Value::Object(raw);
-        if let Some(problem) = unfit_text(&value, "", MAX_TEXT) {
+        if let Some(problem) = unfit_text(&value, MAX_TEXT) {
             return Err(problem);
         }
         if value.get("type").and_then(Value::as_str) == Some("identity")

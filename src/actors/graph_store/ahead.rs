@@ -1,0 +1,222 @@
+//! Documents of a bundle's nodes, made while the transaction of the bundle runs: they depend on the objects alone.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::JoinHandle;
+use uuid::Uuid;
+
+use super::documents;
+use crate::capacity::heavy;
+use crate::domain::stix::ingest::StixPlan;
+use crate::search::{IndexDoc, SearchIndex};
+use crate::store::node_id;
+
+/// Memory for documents that wait for their transaction, in bytes; further ones are made after it.
+const ROOM: usize = 8 << 20;
+/// Size of a document besides its texts and its vector, in bytes.
+const FRAME: usize = 512;
+
+/// Documents by node. They have no revision yet: the transaction has none before it is committed.
+pub(super) type Made = HashMap<Uuid, IndexDoc>;
+
+/// Some nodes of a plan: where to look for them, and their ids.
+struct Wanted {
+    first: usize,
+    ids: Vec<Uuid>,
+}
+
+/// Makes documents on the threads for heavy work until it is ended or dropped.
+pub(super) struct Ahead {
+    /// Dropped first, so that what is still asked for is not made.
+    stop: Stop,
+    wanted: UnboundedSender<Wanted>,
+    made: JoinHandle<Made>,
+}
+
+/// Tells the task that nobody waits for further documents.
+struct Stop(Arc<AtomicBool>);
+
+impl Drop for Stop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Ahead {
+    pub(super) fn begin(index: Arc<SearchIndex>, ws: Uuid, plan: Arc<StixPlan>) -> Self {
+        let (wanted, queue) = unbounded_channel();
+        let stopped = Arc::new(AtomicBool::new(false));
+        let maker = Maker {
+            index,
+            ws,
+            plan,
+            stopped: Arc::clone(&stopped),
+        };
+        Self {
+            wanted,
+            stop: Stop(stopped),
+            made: tokio::spawn(maker.run(queue)),
+        }
+    }
+
+    /// Asks for the documents of these nodes, which follow this position of the plan in the plan's order.
+    pub(super) fn ask(&self, first: usize, ids: &[Uuid]) {
+        let ids = ids.to_vec();
+        // Nobody listens once there is no room left.
+        let _ = self.wanted.send(Wanted { first, ids });
+    }
+
+    /// The documents made so far.
+    pub(super) async fn end(self) -> Made {
+        drop(self.stop);
+        // The task waits for further wishes until nobody can have any.
+        drop(self.wanted);
+        self.made.await.unwrap_or_default()
+    }
+}
+
+struct Maker {
+    index: Arc<SearchIndex>,
+    ws: Uuid,
+    plan: Arc<StixPlan>,
+    stopped: Arc<AtomicBool>,
+}
+
+impl Maker {
+    async fn run(self, mut queue: UnboundedReceiver<Wanted>) -> Made {
+        let (mut made, mut taken) = (Made::new(), 0usize);
+        while let Some(mut wanted) = queue.recv().await {
+            // A transaction that lost a race asks for the same documents again.
+            wanted.ids.retain(|id| !made.contains_key(id));
+            if self.stopped.load(Ordering::Relaxed) || taken > ROOM {
+                break;
+            }
+            let Some(docs) = self.documents(wanted).await else {
+                break;
+            };
+            taken += docs.iter().map(size_of_doc).sum::<usize>();
+            made.extend(docs.into_iter().map(|doc| (doc.node_id, doc)));
+        }
+        made
+    }
+
+    /// The documents of these nodes; `None` if the model fails.
+    async fn documents(&self, wanted: Wanted) -> Option<Vec<IndexDoc>> {
+        let (index, ws, plan) = (Arc::clone(&self.index), self.ws, Arc::clone(&self.plan));
+        let made = heavy(Some(ws), move || {
+            let mut ids: HashSet<Uuid> = wanted.ids.into_iter().collect();
+            let mut docs = Vec::with_capacity(ids.len());
+            for node in plan.nodes.iter().skip(wanted.first) {
+                if ids.is_empty() {
+                    break;
+                }
+                let id = node_id(ws, &node.stix_id);
+                if ids.remove(&id) {
+                    docs.push(documents::of_stix(id, 0, node));
+                }
+            }
+            Ok(documents::embed(&index, &mut docs).then_some(docs))
+        });
+        made.await.ok().flatten()
+    }
+}
+
+fn size_of_doc(doc: &IndexDoc) -> usize {
+    let lists = [&doc.aliases, &doc.identifiers];
+    let listed: usize = lists
+        .into_iter()
+        .flatten()
+        .map(|text| text.len() + FRAME / 8)
+        .sum();
+    let vector = doc.vector.as_ref().map_or(0, Vec::len);
+    FRAME + doc.name.len() + doc.body.len() + listed + vector
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::super::tests::run;
+    use super::*;
+    use crate::clock;
+    use crate::domain::stix::ingest::{self, Defaults, Markings};
+    use crate::domain::tlp::Tlp;
+    use crate::search::{BuiltinEmbedder, IndexSettings};
+
+    fn stix_id(n: usize) -> String {
+        format!("tool--00000000-0000-4000-8000-{n:012}")
+    }
+
+    fn maker(tools: usize, description: &str, stopped: bool) -> Maker {
+        let tool = |n| {
+            json!({"type": "tool", "id": stix_id(n), "spec_version": "2.1", "name": format!("Quiet Heron {n}"),
+                "description": description})
+        };
+        let objects: Vec<Value> = (0..tools).map(tool).collect();
+        let defaults = Defaults {
+            tlp: Tlp::Green,
+            confidence: 0.5,
+            now: clock::now(),
+        };
+        let embedder = Arc::new(BuiltinEmbedder::load().unwrap());
+        Maker {
+            index: Arc::new(SearchIndex::open(None, embedder, IndexSettings::default()).unwrap()),
+            ws: Uuid::new_v4(),
+            plan: Arc::new(ingest::plan(objects.into(), defaults, Markings::new())),
+            stopped: Arc::new(AtomicBool::new(stopped)),
+        }
+    }
+
+    /// The numbers of the tools that were made when these were asked for, and their documents.
+    async fn made(maker: Maker, asked: &[(usize, &[usize])]) -> Vec<(usize, IndexDoc)> {
+        let (wanted, queue) = unbounded_channel();
+        let ws = maker.ws;
+        for (first, tools) in asked {
+            let ids = tools.iter().map(|n| node_id(ws, &stix_id(*n))).collect();
+            wanted.send(Wanted { first: *first, ids }).ok().unwrap();
+        }
+        drop(wanted);
+        let mut made = maker.run(queue).await;
+        (0..100)
+            .filter_map(|n| Some((n, made.remove(&node_id(ws, &stix_id(n)))?)))
+            .collect()
+    }
+
+    fn numbers(made: &[(usize, IndexDoc)]) -> Vec<usize> {
+        made.iter().map(|(n, _)| *n).collect()
+    }
+
+    #[test]
+    fn what_is_asked_for_is_made_once_and_as_it_would_be_made_later() {
+        run(async {
+            let maker = maker(6, "A heron.", false);
+            let (index, plan, ws) = (Arc::clone(&maker.index), Arc::clone(&maker.plan), maker.ws);
+            let found = made(maker, &[(0, &[1, 2]), (3, &[5]), (0, &[2, 1])]).await;
+            assert_eq!(numbers(&found), [1, 2, 5]);
+            for (n, doc) in found {
+                let mut later = vec![documents::of_stix(node_id(ws, &stix_id(n)), 0, &plan.nodes[n])];
+                assert!(documents::embed(&index, &mut later));
+                assert!(doc.vector.is_some());
+                assert_eq!(format!("{doc:?}"), format!("{:?}", later[0]));
+            }
+        });
+    }
+
+    #[test]
+    fn it_ends_when_there_is_no_room_left_or_nobody_waits() {
+        run(async {
+            let long = "heron ".repeat(ROOM / 60);
+            let asked: Vec<(usize, Vec<usize>)> = (0..20).map(|n| (n, vec![n])).collect();
+            let asked: Vec<(usize, &[usize])> = asked.iter().map(|(n, all)| (*n, all.as_slice())).collect();
+            let found = numbers(&made(maker(20, &long, false), &asked).await);
+            assert!(
+                found == [0, 1, 2, 3, 4, 5, 6, 7, 8, 9] || found.len() == 11,
+                "{found:?}"
+            );
+            assert!(made(maker(3, "A heron.", true), &[(0, &[0])]).await.is_empty());
+        });
+    }
+}

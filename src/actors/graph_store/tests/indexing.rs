@@ -1,0 +1,116 @@
+//! How a write reaches the search index: page by page, and searchable once it is complete.
+
+use std::future::ready;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::{GraphCore, IngestStix, analyst, graph, names, open, run};
+use crate::actors::graph_store::core::NODES_PER_PAGE;
+use crate::actors::graph_store::documents;
+use crate::actors::worker::Work;
+use crate::clock;
+use crate::domain::error::DomainError;
+use crate::domain::principal::Principal;
+use crate::domain::stix::ingest::Defaults;
+use crate::domain::tlp::Tlp;
+use crate::search::{Filter, IndexDoc, Mode};
+use crate::store::StixOrigin;
+
+fn tools(count: usize, year: u32) -> Vec<Value> {
+    let tool = |n| {
+        json!({"type": "tool", "id": format!("tool--00000000-0000-4000-8000-{n:012}"), "spec_version": "2.1",
+            "name": format!("Heron{n}"), "description": format!("Number {n} of {year}."),
+            "created": "2020-01-01T00:00:00.000Z", "modified": format!("{year}-01-01T00:00:00.000Z")})
+    };
+    (0..count).map(tool).collect()
+}
+
+async fn ingest(core: &Arc<GraphCore>, by: &Principal, objects: Vec<Value>) {
+    let message = IngestStix {
+        by: by.clone(),
+        objects: objects.into(),
+        defaults: Defaults {
+            tlp: Tlp::Green,
+            confidence: 0.5,
+            now: clock::now(),
+        },
+        origin: StixOrigin::default(),
+    };
+    message.run(Arc::clone(core)).await.unwrap();
+}
+
+/// The stored nodes of the workspace as documents, and their revision.
+async fn stored(core: &GraphCore, ws: Uuid) -> (Vec<IndexDoc>, u64) {
+    let changes = core.store.node_changes(ws, 0, 10_000).await.unwrap();
+    let ids: Vec<Uuid> = changes.iter().map(|change| change.id).collect();
+    let nodes = core.store.nodes_to_index(ws, &ids).await.unwrap();
+    let docs = nodes.iter().map(documents::of_stored).collect();
+    (docs, changes.last().unwrap().rev)
+}
+
+#[test]
+fn all_pages_of_a_write_are_searchable_by_words_and_by_vector() {
+    run(async {
+        let store = open().await;
+        let (core, by) = (graph(&store), analyst());
+        let ws = by.workspace.id;
+        let count = 2 * NODES_PER_PAGE + 7;
+        for (year, changed) in [(2021, count), (2022, 3)] {
+            ingest(&core, &by, tools(changed, year)).await;
+            let (_, rev) = stored(&core, ws).await;
+            let target = core.index_of(ws).await.unwrap();
+            assert_eq!(target.len(), count);
+            assert!(target.checkpoint() <= rev);
+            assert!(target.contains(
+                crate::store::node_id(ws, "tool--00000000-0000-4000-8000-000000000002"),
+                rev
+            ));
+        }
+        for n in [0, NODES_PER_PAGE, count - 1] {
+            assert_eq!(
+                names(&core, &by, &format!("Heron{n}")).await[0],
+                format!("Heron{n}")
+            );
+        }
+        let target = core.index_of(ws).await.unwrap();
+        let query = core.index.embed_query("Heron").unwrap();
+        let filter = Filter::up_to(Tlp::Red);
+        let found = target.search("", Some(&query), Mode::Vector, &filter, 2 * count);
+        assert_eq!(found.unwrap().len(), count, "every node has its vector");
+    });
+}
+
+#[test]
+fn a_write_with_a_failed_page_is_indexed_again() {
+    run(async {
+        let store = open().await;
+        let (core, by) = (graph(&store), analyst());
+        let ws = by.workspace.id;
+        ingest(&core, &by, tools(4, 2021)).await;
+        let (docs, first) = stored(&core, ws).await;
+
+        // Another process over the same database, whose index knows nothing yet, fails half-way.
+        let core = graph(&store);
+        let state = core.state(ws);
+        state.caught_up.get_or_init(|| ready(())).await;
+        GraphCore::committed(&state, first);
+        let (half, rest) = docs.split_at(2);
+        let missing = rest[0].name.clone();
+        let failed = DomainError::internal("a page failed", "test");
+        let pages = vec![Ok(half.to_vec()), Err(failed), Ok(rest.to_vec())];
+        core.index_revision(ws, &state, first, pages.into_iter().map(ready))
+            .await;
+        let target = core.index_of(ws).await.unwrap();
+        assert!(
+            target.checkpoint() < first,
+            "the next start begins before the write"
+        );
+        assert!(!names(&core, &by, &missing).await.contains(&missing));
+
+        core.fill_vectors().await;
+        assert_eq!(names(&core, &by, &missing).await[0], missing);
+        assert_eq!(target.len(), 4);
+    });
+}
