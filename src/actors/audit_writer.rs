@@ -65,6 +65,23 @@ impl Request for Chain {
     }
 }
 
+/// Requests the links of the entries of one write, which are already in the log, in their order.
+#[derive(Debug)]
+pub struct ChainAll {
+    pub tenant: Uuid,
+    pub entries: Vec<AuditEntry>,
+}
+
+impl Request for ChainAll {
+    type Reply = ();
+    const NAME: &'static str = "chain_all";
+    const ACCESS: Access = Access::Write;
+
+    fn party(&self) -> Party {
+        Some(self.tenant)
+    }
+}
+
 /// Lists entries of a workspace, newest first.
 #[derive(Debug)]
 pub struct ListEntries {
@@ -387,6 +404,20 @@ impl Handler<Job<Chain>> for AuditWriter {
         let (Chain(entry), _guard, _span) = job.open();
         let number = self.arrive();
         self.await_link(number, entry);
+        self.chain_soon(ctx);
+        Ok(())
+    }
+}
+
+impl Handler<Job<ChainAll>> for AuditWriter {
+    type Result = Result<(), DomainError>;
+
+    fn handle(&mut self, job: Job<ChainAll>, ctx: &mut Self::Context) -> Self::Result {
+        let (ChainAll { entries, .. }, _guard, _span) = job.open();
+        for entry in entries {
+            let number = self.arrive();
+            self.await_link(number, entry);
+        }
         self.chain_soon(ctx);
         Ok(())
     }

@@ -101,7 +101,10 @@ impl LocalCore {
         let config = roster.worker(&Arc::new(config));
 
         let live = watched.clone();
-        let memory = Memory::new(WORKSPACE, Arc::new(move || tuning(&live.borrow())));
+        // Another process that takes over an external database would not write to this process's copy.
+        let copy = data_dir.as_ref().map(|dir| dir.join("graph").join("log"));
+        let copy = copy.filter(|_| !fixed.is_shared());
+        let memory = Memory::new(WORKSPACE, Arc::new(move || tuning(&live.borrow())), copy);
         let queue = memory.enrichment();
         let core = Arc::new(GraphCore::new(
             Arc::clone(&store),

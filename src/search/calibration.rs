@@ -7,7 +7,7 @@
 use uuid::Uuid;
 
 use super::document::{Allowed, Filter};
-use super::table::Table;
+use super::table::{Depth, Table};
 use crate::domain::tlp::Tlp;
 
 /// Row counts between which a table is checked each time that it has doubled.
@@ -17,8 +17,8 @@ const UP_TO: usize = 131_072;
 const PROBES: usize = 16;
 /// Results compared, and the share of the exact ones that must be among them.
 const WANTED: [(usize, f32); 2] = [(10, 0.995), (100, 0.97)];
-/// Largest factor tried before everything is scored.
-const MAX_WIDENING: usize = 32;
+/// Share of the rows (1 in 4) from which scoring all of them is hardly slower.
+const EVERYTHING: usize = 4;
 
 /// Whether a table that was checked at `checked` rows should be checked again.
 pub(super) fn is_due(table: &Table, checked: usize) -> bool {
@@ -37,22 +37,22 @@ pub(super) fn widening(table: &Table) -> usize {
     let widest = WANTED.iter().map(|(limit, _)| *limit).max().unwrap_or(1);
     let exact: Vec<Vec<Uuid>> = probes
         .iter()
-        .map(|probe| ids(table.nearest_of(probe, &allowed, widest, usize::MAX)))
+        .map(|probe| ids(table.nearest_within(probe, &allowed, widest, Depth::EXACT)))
         .collect();
     let suffices = |widening: &usize| {
         let found: Vec<Vec<Uuid>> = probes
             .iter()
-            .map(|probe| ids(table.nearest_of(probe, &allowed, widest, table.depth(widest) * widening)))
+            .map(|probe| {
+                ids(table.nearest_within(probe, &allowed, widest, table.depth(widest).widened(*widening)))
+            })
             .collect();
         WANTED
             .iter()
             .all(|(limit, share)| recall(&exact, &found, *limit) >= *share)
     };
-    let mut widenings = std::iter::successors(Some(1), |widening| Some(widening * 2));
-    let tried = widenings
-        .by_ref()
-        .take_while(|widening| *widening <= MAX_WIDENING);
-    tried.into_iter().find(suffices).unwrap_or(usize::MAX)
+    let is_less = |widening: &usize| table.depth(widest).widened(*widening).scored < rows / EVERYTHING;
+    let widenings = std::iter::successors(Some(1usize), |widening| widening.checked_mul(2));
+    widenings.take_while(is_less).find(suffices).unwrap_or(usize::MAX)
 }
 
 fn ids(found: Vec<(Uuid, f32)>) -> Vec<Uuid> {

@@ -308,6 +308,15 @@ impl Rows {
         bytes.get(at..at + self.dimension).map(signed)
     }
 
+    /// The sketch of a row.
+    pub(super) fn sketch(&self, row: usize) -> &[u8] {
+        let bytes = self.sketch_bytes();
+        let from = row % ROWS_PER_BLOCK * bytes;
+        self.sketches(row / ROWS_PER_BLOCK)
+            .get(from..from + bytes)
+            .unwrap_or_default()
+    }
+
     /// The sketches of one block's rows.
     pub(super) fn sketches(&self, block: usize) -> &[u8] {
         let rows = self

@@ -82,6 +82,38 @@ impl Sketch {
     }
 }
 
+/// A query in full precision against sketches: the sum of its components, each with the sign that the sketch gives.
+/// It orders rows better than the Hamming distance does, and costs ten times as much.
+#[derive(Debug)]
+pub(super) struct Estimate {
+    /// For each byte of a sketch the sum for each of its values.
+    tables: Vec<[f32; 256]>,
+}
+
+impl Estimate {
+    pub(super) fn of(query: &[i8]) -> Self {
+        let table = |part: &[i8]| {
+            std::array::from_fn(|byte| {
+                let signed = |(bit, x): (usize, &i8)| {
+                    let x = f32::from(*x);
+                    if byte >> bit & 1 == 1 { x } else { -x }
+                };
+                part.iter().enumerate().map(signed).sum()
+            })
+        };
+        Estimate {
+            tables: query.chunks(8).map(table).collect(),
+        }
+    }
+
+    /// The estimate for one stored sketch.
+    pub(super) fn for_sketch(&self, stored: &[u8]) -> f32 {
+        let sums = self.tables.iter().zip(stored);
+        sums.filter_map(|(table, byte)| table.get(usize::from(*byte)))
+            .sum()
+    }
+}
+
 /// Number of differing bits.
 #[inline(always)]
 fn differing(own: &[u64], row: &[u8]) -> u16 {
@@ -102,6 +134,17 @@ mod tests {
     use super::*;
 
     proptest! {
+        #[test]
+        fn the_estimate_is_the_product_with_the_signs(
+            pairs in prop::collection::vec(any::<(i8, i8)>(), 1..300),
+        ) {
+            let (query, row): (Vec<i8>, Vec<i8>) = pairs.into_iter().unzip();
+            let mut stored = Vec::new();
+            Sketch::of(&row).write(&mut stored);
+            let signed = query.iter().zip(&row).map(|(x, y)| f32::from(*x) * if *y > 0 { 1.0 } else { -1.0 });
+            prop_assert_eq!(Estimate::of(&query).for_sketch(&stored), signed.sum::<f32>());
+        }
+
         #[test]
         fn the_distance_is_the_number_of_differing_signs(
             (query, rows) in (1usize..300).prop_flat_map(|dimension| {

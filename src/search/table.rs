@@ -2,7 +2,7 @@
 //! by meaning.
 //!
 //! Every version gets a row of its own; the one it replaces becomes *gone*. A search scans the sketches of all rows
-//! that the caller may see and scores the nearest few thousand by their vectors.
+//! that the caller may see and scores the most alike thousand by their vectors.
 
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
@@ -15,15 +15,15 @@ use super::dot::dot;
 use super::embed::quantize;
 use super::error::SearchError;
 use super::rows::{Head, NewRow, ROWS_PER_BLOCK, Rows, scale_of};
-use super::sketch::Sketch;
+use super::sketch::{Estimate, Sketch};
 use super::top::Top;
 
-/// Rows scored exactly in a search, at least.
-const MIN_DEPTH: usize = 4096;
-/// Share of all rows scored exactly (1 in 128).
-const DEPTH_SHARE: usize = 128;
-/// Rows scored exactly for each result asked for.
-const DEPTH_PER_RESULT: usize = 40;
+/// Least number of rows that a search takes from the scan of the sketches, and the share of all rows (1 in 128).
+const MIN_NEAR: usize = 4096;
+const NEAR_SHARE: usize = 128;
+/// Least number of those rows that are scored by their vectors, and their number for each result asked for.
+const MIN_SCORED: usize = 1024;
+const SCORED_PER_RESULT: usize = 20;
 /// Share of gone rows from which the table is compacted (1 in 4), and their least number.
 const GONE_SHARE: usize = 4;
 const MIN_GONE: usize = ROWS_PER_BLOCK;
@@ -52,7 +52,7 @@ pub(super) struct Table {
     classes: Vec<u8>,
     /// Number of rows that were replaced.
     gone: usize,
-    /// By how much more rows than usual are scored; see [`super::calibration`].
+    /// How many times as many rows as usual are scored; see [`super::calibration`].
     widening: usize,
 }
 
@@ -235,31 +235,33 @@ impl Table {
 
     /// The `limit` allowed rows nearest to the query, best first.
     pub(super) fn nearest(&self, query: &[i8], allowed: &Allowed, limit: usize) -> Vec<(Uuid, f32)> {
-        let depth = self.depth(limit).saturating_mul(self.widening);
-        self.nearest_of(query, allowed, limit, depth)
+        self.nearest_within(query, allowed, limit, self.depth(limit).widened(self.widening))
     }
 
-    /// Number of rows that a search scores exactly, unless the model needs more.
-    pub(super) fn depth(&self, limit: usize) -> usize {
-        MIN_DEPTH
-            .max(self.rows.len() / DEPTH_SHARE)
-            .max(limit.saturating_mul(DEPTH_PER_RESULT))
+    /// How deep a search looks, unless the model needs more.
+    pub(super) fn depth(&self, limit: usize) -> Depth {
+        let scored = MIN_SCORED.max(limit.saturating_mul(SCORED_PER_RESULT));
+        Depth {
+            near: MIN_NEAR.max(self.rows.len() / NEAR_SHARE).max(scored),
+            scored,
+        }
     }
 
-    /// The same, with the number of rows that are scored exactly.
-    pub(super) fn nearest_of(
+    /// The nearest rows as far as a search of this depth finds them.
+    pub(super) fn nearest_within(
         &self,
         query: &[i8],
         allowed: &Allowed,
         limit: usize,
-        depth: usize,
+        depth: Depth,
     ) -> Vec<(Uuid, f32)> {
         let scale = scale_of(query);
         if scale == 0.0 || limit == 0 {
             return Vec::new();
         }
+        let near = self.candidates(query, allowed, depth.near).collect();
         let mut top = Top::new(limit);
-        for row in self.candidates(query, allowed, depth) {
+        for row in self.most_alike(query, near, depth.scored) {
             let dot = self.rows.vector(row).and_then(|vector| dot(vector, query));
             if let (Some(dot), Some(head)) = (dot, self.rows.head(row)) {
                 top.offer(head.node, dot as f32 * head.scale);
@@ -271,10 +273,29 @@ impl Table {
             .collect()
     }
 
-    /// At least `depth` allowed rows whose sketches are nearest to the query's, or all of them, in their order.
-    fn candidates(&self, query: &[i8], allowed: &Allowed, depth: usize) -> impl Iterator<Item = usize> {
+    /// Those `count` of the rows that are most like the query by its own components and their signs, in their order.
+    fn most_alike(&self, query: &[i8], rows: Vec<usize>, count: usize) -> Vec<usize> {
+        if rows.len() <= count {
+            return rows;
+        }
+        let estimate = Estimate::of(query);
+        let mut rated: Vec<(f32, usize)> = rows
+            .into_iter()
+            .map(|row| (estimate.for_sketch(self.rows.sketch(row)), row))
+            .collect();
+        rated.select_nth_unstable_by(count, |(a, row), (b, other)| {
+            b.total_cmp(a).then_with(|| row.cmp(other))
+        });
+        rated.truncate(count);
+        let mut rows: Vec<usize> = rated.into_iter().map(|(_, row)| row).collect();
+        rows.sort_unstable();
+        rows
+    }
+
+    /// At least `wanted` allowed rows whose sketches are nearest to the query's, or all of them, in their order.
+    fn candidates(&self, query: &[i8], allowed: &Allowed, wanted: usize) -> impl Iterator<Item = usize> {
         let sketch = Sketch::of(query);
-        let mut near = Nearest::new(query.len(), depth);
+        let mut near = Nearest::new(query.len(), wanted);
         let mut distances = [0u16; ROWS_PER_BLOCK];
         for (block, classes) in (0..self.rows.blocks()).zip(self.classes.chunks(ROWS_PER_BLOCK)) {
             sketch.distances(self.rows.sketches(block), &mut distances);
@@ -288,6 +309,30 @@ impl Table {
             }
         }
         near.into_rows()
+    }
+}
+
+/// How many rows a search looks at.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Depth {
+    /// Rows whose sketches are nearest to the query's.
+    near: usize,
+    /// Those of them that are scored by their vectors.
+    pub(super) scored: usize,
+}
+
+impl Depth {
+    /// Every row is scored.
+    pub(super) const EXACT: Depth = Depth {
+        near: usize::MAX,
+        scored: usize::MAX,
+    };
+
+    pub(super) fn widened(self, by: usize) -> Self {
+        Depth {
+            near: self.near.saturating_mul(by),
+            scored: self.scored.saturating_mul(by),
+        }
     }
 }
 

@@ -1,4 +1,5 @@
-//! Journal of the nodes each write changed, in write order; the search index follows it.
+//! Journal of the nodes each write changed, in write order; the search index of the hosted service and the graph of the
+//! local one follow it.
 //!
 //! Each row lists many nodes and is keyed by workspace and revision. An index over the nodes' own revisions would
 //! take four entries per node, more than a small node's own row on commit.
@@ -27,7 +28,7 @@ pub struct Change {
 }
 
 #[derive(Debug, Clone, SurrealValue)]
-struct NewRow {
+pub(super) struct NewRow {
     id: RecordId,
     nodes: Vec<Uuid>,
 }
@@ -42,17 +43,25 @@ struct Row {
 impl WriteTx {
     /// Records which nodes the transaction wrote. Call once per transaction, since its revision is the key.
     pub(super) async fn note_nodes(&self, ws: Uuid, rev: u64, nodes: &[Uuid]) -> Result<(), StoreError> {
-        let rev = i64::try_from(rev).unwrap_or(i64::MAX);
-        let rows = (0i64..).zip(nodes.chunks(NODES)).map(|(part, nodes)| {
-            let key = vec![ws.into_value(), rev.into_value(), part.into_value()];
-            NewRow {
-                id: RecordId::new("node_write", Array::from(key)),
-                nodes: nodes.to_vec(),
-            }
-        });
-        self.write("INSERT INTO node_write $rows RETURN NONE", rows.collect())
-            .await
+        self.write(
+            "INSERT INTO node_write $rows RETURN NONE",
+            rows_of(ws, rev, nodes),
+        )
+        .await
     }
+}
+
+/// The rows that record which nodes a write changed.
+pub(super) fn rows_of(ws: Uuid, rev: u64, nodes: &[Uuid]) -> Vec<NewRow> {
+    let rev = i64::try_from(rev).unwrap_or(i64::MAX);
+    let rows = (0i64..).zip(nodes.chunks(NODES)).map(|(part, nodes)| {
+        let key = vec![ws.into_value(), rev.into_value(), part.into_value()];
+        NewRow {
+            id: RecordId::new("node_write", Array::from(key)),
+            nodes: nodes.to_vec(),
+        }
+    });
+    rows.collect()
 }
 
 impl Store {

@@ -6,16 +6,16 @@ use surrealdb::IndexedResults;
 use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
-use super::node_writes::Change;
-use super::notes_rows::{
-    EntityRow, HeadRow, NoteRow, Rows, changed, mentioning, relation, repeating, superseding,
-};
-use super::rows::{AuditRow, EdgeRow, key, record};
+use super::node_writes::{self, Change};
+use super::notes_rows::{NoteRow, Rows, changed, mentioning, repeating, superseding};
+use super::rows::{AuditRow, key, record};
 use super::{Store, failed};
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
+use crate::domain::memory::digest::Digest;
 use crate::domain::memory::entity::{EntityDraft, EntityKey};
 use crate::domain::memory::note::Note;
+use crate::domain::memory::tier::Tier;
 
 /// The `source_type` of entity nodes.
 pub(super) const ENTITY_SOURCE: &str = "note";
@@ -44,21 +44,21 @@ impl ChangeRow {
 }
 
 /// The part of a note that the graph in memory keeps.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct NoteHead {
     pub id: Uuid,
     pub label: String,
     pub domain: String,
-    pub tier: String,
+    pub tier: Tier,
     pub confidence: f64,
-    pub digest: String,
+    pub digest: Digest,
     pub mentions: Vec<Uuid>,
     pub superseded_by: Option<Uuid>,
     pub created_at: DateTime<Utc>,
 }
 
 /// An entity as it is stored.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct StoredEntity {
     pub id: Uuid,
     pub draft: EntityDraft,
@@ -66,7 +66,7 @@ pub struct StoredEntity {
 }
 
 /// A relationship between two entities as it is stored.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct StoredRelation {
     pub id: Uuid,
     pub source: Uuid,
@@ -86,7 +86,7 @@ pub struct StoredRelation {
 #[derive(Debug, Default)]
 pub struct NotesWrite {
     /// Notes with their digests.
-    pub notes: Vec<(Note, String)>,
+    pub notes: Vec<(Note, Digest)>,
     pub entities: Vec<StoredEntity>,
     pub relations: Vec<StoredRelation>,
     /// Existing relationships whose properties change.
@@ -105,6 +105,16 @@ pub struct NotesWrite {
 }
 
 impl NotesWrite {
+    /// The entities that are new, and those with an edge that is new or changed: edges have no revision of their own.
+    fn touched(&self) -> Vec<Uuid> {
+        let edges = self.relations.iter().chain(&self.changed_relations);
+        let new = self.entities.iter().map(|entity| entity.id);
+        let mut touched: Vec<Uuid> = new.chain(edges.map(|relation| relation.source)).collect();
+        touched.sort_unstable();
+        touched.dedup();
+        touched
+    }
+
     /// Stamps everything new in the graph with the time of the write, in the order in which a restart reads it.
     pub fn stamp(&mut self, now: DateTime<Utc>) {
         self.entities
@@ -139,6 +149,7 @@ impl Store {
     ) -> Result<u64, DomainError> {
         let rev = self.next_rev();
         let stamp = i64::try_from(rev).unwrap_or(i64::MAX);
+        let touched = node_writes::rows_of(ws, rev, &write.touched());
         // One block is one transaction; empty lists cost nothing.
         let mut block = String::from("{ ");
         for (wanted, statement) in [
@@ -179,6 +190,10 @@ impl Store {
             (
                 !write.enriched.is_empty(),
                 "DELETE $enriched WHERE ws = $ws RETURN NONE; ",
+            ),
+            (
+                !touched.is_empty(),
+                "INSERT INTO node_write $touched RETURN NONE; ",
             ),
             (!write.audit.is_empty(), "INSERT INTO audit $audit RETURN NONE; "),
         ] {
@@ -249,6 +264,7 @@ impl Store {
                     .map(|id| record("enrichment", *id))
                     .collect::<Vec<_>>(),
             ))
+            .bind(("touched", touched))
             .bind((
                 "audit",
                 write.audit.iter().map(AuditRow::from).collect::<Vec<_>>(),
@@ -316,33 +332,6 @@ impl Store {
             .map_err(failed(what))?;
         let rows: Vec<ChangeRow> = response.take(0).map_err(failed(what))?;
         rows.into_iter().map(ChangeRow::into_change).collect()
-    }
-
-    /// The heads of all notes of a workspace, for the graph in memory.
-    pub async fn note_heads(&self, ws: Uuid) -> Result<Vec<NoteHead>, DomainError> {
-        let fields = "id, label, domain, tier, confidence, digest, mentions, superseded_by, created_at";
-        let rows: Vec<HeadRow> = self
-            .rows_of_table([fields, "note", "true"], ws, |row: &HeadRow| &row.id)
-            .await?;
-        rows.into_iter().map(HeadRow::into_head).collect()
-    }
-
-    /// Every entity of a workspace.
-    pub async fn entities(&self, ws: Uuid) -> Result<Vec<StoredEntity>, DomainError> {
-        let fields = "id, name, confidence, properties, ingested_at";
-        let of_notes = format!("source_type = '{ENTITY_SOURCE}'");
-        let rows: Vec<EntityRow> = self
-            .rows_of_table([fields, "node", &of_notes], ws, |row: &EntityRow| &row.id)
-            .await?;
-        rows.into_iter().map(EntityRow::into_entity).collect()
-    }
-
-    /// Every relationship of a workspace.
-    pub async fn relations(&self, ws: Uuid) -> Result<Vec<StoredRelation>, DomainError> {
-        let rows: Vec<EdgeRow> = self
-            .rows_of_table(["*", "edge", "active = true"], ws, |row: &EdgeRow| &row.id)
-            .await?;
-        rows.into_iter().map(relation).collect()
     }
 
     /// At most `limit` notes queued for a language model after this one, oldest first: their ids begin with a

@@ -8,8 +8,10 @@ use uuid::Uuid;
 use super::notes::{ENTITY_SOURCE, NoteHead, StoredEntity, StoredNote, StoredRelation};
 use super::rows::{EdgeRow, NodeRow, corrupt, key, record};
 use crate::domain::error::DomainError;
+use crate::domain::memory::digest::Digest;
 use crate::domain::memory::entity::{EntityDraft, EntityKey};
 use crate::domain::memory::note::{self, Note, domain_of};
+use crate::domain::memory::tier::Tier;
 use crate::domain::node::NodeStatus;
 use crate::domain::tlp::Tlp;
 
@@ -43,6 +45,7 @@ pub(super) struct HeadRow {
     pub(super) digest: String,
     pub(super) mentions: Vec<Uuid>,
     pub(super) superseded_by: Option<Uuid>,
+    pub(super) rev: i64,
     pub(super) created_at: DateTime<Utc>,
 }
 
@@ -52,6 +55,7 @@ pub(super) struct EntityRow {
     pub(super) name: String,
     pub(super) confidence: f64,
     pub(super) properties: String,
+    pub(super) rev: i64,
     pub(super) ingested_at: DateTime<Utc>,
 }
 
@@ -88,7 +92,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    pub(super) fn note(&self, note: &Note, digest: &str) -> NoteRow {
+    pub(super) fn note(&self, note: &Note, digest: &Digest) -> NoteRow {
         NoteRow {
             id: record("note", note.id),
             ws: self.ws,
@@ -101,7 +105,7 @@ impl Rows {
             tier: note.tier.clone(),
             confidence: note.confidence,
             flags: note.flags.clone(),
-            digest: digest.to_owned(),
+            digest: hex::encode(digest),
             mentions: note.mentions.clone(),
             superseded_by: note.superseded_by,
             rev: self.stamp,
@@ -262,13 +266,15 @@ impl NoteRow {
 
 impl HeadRow {
     pub(super) fn into_head(self) -> Result<NoteHead, DomainError> {
+        let mut digest = Digest::default();
+        hex::decode_to_slice(&self.digest, &mut digest).map_err(corrupt)?;
         Ok(NoteHead {
             id: key(&self.id)?,
             label: self.label,
             domain: domain_of(&self.domain).to_owned(),
-            tier: self.tier,
+            tier: self.tier.parse().unwrap_or(Tier::C),
             confidence: self.confidence,
-            digest: self.digest,
+            digest,
             mentions: self.mentions,
             superseded_by: self.superseded_by,
             created_at: self.created_at,

@@ -218,7 +218,7 @@ impl GraphCore {
 
     /// Indexes documents, embedding them first if asked to; returns once a search sees the nodes. False when they
     /// have no vectors yet.
-    async fn apply(
+    pub(super) async fn apply(
         &self,
         ws: Uuid,
         target: &Arc<WorkspaceIndex>,
@@ -353,7 +353,13 @@ impl GraphCore {
     }
 
     /// Records the outcome of indexing a revision: whether its nodes have their vectors.
-    fn indexed(&self, ws: Uuid, state: &WorkspaceState, rev: u64, applied: Result<bool, DomainError>) {
+    pub(super) fn indexed(
+        &self,
+        ws: Uuid,
+        state: &WorkspaceState,
+        rev: u64,
+        applied: Result<bool, DomainError>,
+    ) {
         match applied {
             Ok(embedded) => {
                 let mut unindexed = state.unindexed();

@@ -58,22 +58,36 @@ impl WorkspaceState {
     /// # Errors
     /// `Busy` when it takes too long: continuing would duplicate what the index does not show yet.
     pub(super) async fn settled(&self) -> Result<(), DomainError> {
-        let all_shown = async {
+        self.once(|unindexed| unindexed.revs.is_empty() && !unindexed.behind)
+            .await
+    }
+
+    /// Waits for a state of the index.
+    async fn once(&self, is_so: impl Fn(&Unindexed) -> bool) -> Result<(), DomainError> {
+        let so = async {
             loop {
                 let indexed = self.indexed.notified();
-                {
-                    let unindexed = self.unindexed();
-                    if unindexed.revs.is_empty() && !unindexed.behind {
-                        return;
-                    }
+                if is_so(&self.unindexed()) {
+                    return;
                 }
                 indexed.await;
             }
         };
-        let waited = tokio::time::timeout(SETTLING, all_shown).await;
+        let waited = tokio::time::timeout(SETTLING, so).await;
         waited.map_err(|_| DomainError::Busy {
             actor: "search index",
         })
+    }
+
+    /// The revision up to which a search sees everything that is durable. Waits while nodes are missing in the index.
+    ///
+    /// # Errors
+    /// `Busy` when that takes too long.
+    pub(super) async fn shown(&self) -> Result<u64, DomainError> {
+        self.once(|unindexed| !unindexed.behind).await?;
+        let unindexed = self.unindexed();
+        let first = unindexed.revs.first();
+        Ok(first.map_or(unindexed.highest, |rev| rev.saturating_sub(1)))
     }
 
     /// The revision up to which the index is complete once `rev` is indexed too.

@@ -3,11 +3,14 @@
 //!
 //! Case and inner white space are significant; [`super::similarity`] handles such differences.
 
-use sha2::{Digest, Sha256};
+use sha2::{Digest as _, Sha256};
+
+/// The identity of a text in its domain.
+pub type Digest = [u8; 16];
 
 /// The first 16 bytes of SHA-256 over the domain and the content. Both are trimmed, and line endings become LF. A
 /// chance collision of 128 bits is negligible.
-pub fn digest(domain: &str, content: &str) -> [u8; 16] {
+pub fn digest(domain: &str, content: &str) -> Digest {
     let domain = domain.trim();
     let mut hasher = Sha256::new();
     // The length prefix separates domain and content.

@@ -89,8 +89,27 @@ fn everything_acknowledged_survives_a_kill() {
         assert!(storage["total_notes"].as_u64().unwrap() >= all.len() as u64);
         let found = client.recall("10.0.0.0").await;
         assert!(all.contains(&found[0]), "the index agrees with the store");
+        let from_copy = graph_of(&client).await;
+        service.kill();
+        std::fs::remove_dir_all(dir.path().join("graph")).unwrap();
+        let service = Service::start(local(dir.path(), 2));
+        let from_store = graph_of(&service.anonymous()).await;
+        assert!(
+            from_copy == from_store,
+            "the copy of the graph agrees with the store"
+        );
         service.kill();
     });
+}
+
+/// Every node, edge and entity.
+async fn graph_of(client: &Client) -> [Value; 3] {
+    let list = async |path: &str| client.get(path).await.expect(200).await;
+    [
+        list("/api/graph/nodes").await,
+        list("/api/graph/edges").await,
+        list("/api/entities").await,
+    ]
 }
 
 #[test]

@@ -2,14 +2,13 @@
 //!
 //! The queue is a table, so no waiting note is lost. A note leaves it in the transaction that stores the result.
 
-use std::future::ready;
-use std::iter::once;
 use std::sync::Arc;
 
 use uuid::Uuid;
 
 use super::evolution::Asked;
 use super::state::Memory;
+use super::wording::Wording;
 use crate::actors::graph_store::core::GraphCore;
 use crate::actors::graph_store::documents;
 use crate::actors::job::blocking;
@@ -175,18 +174,16 @@ impl GraphCore {
             if (memory.tuning)().audited && !write.superseded.is_empty() {
                 write.audit.push(entry(ws, message.note, &write));
             }
-            let now = clock::now();
-            write.stamp(now);
-            let rev = self.store.write_notes(ws, &write, now).await?;
+            let merged = write.notes.iter();
+            let wordings = merged.map(|(note, digest)| Arc::new(Wording::of(note, *digest, None)));
+            let wordings = wordings.collect();
+            let (rev, entries) = self.write_memory(memory, write, wordings).await?;
             docs.iter_mut().for_each(|doc: &mut IndexDoc| doc.rev = rev);
-            memory.took(&write);
             Self::committed(&state, rev);
-            (rev, docs, write.audit)
+            (rev, docs, entries)
         };
-        self.index_revision(ws, &state, rev, once(ready(Ok(docs)))).await;
-        for entry in entries {
-            self.chain(entry).await;
-        }
+        self.show_docs(memory, &state, rev, docs).await;
+        self.chain_all(ws, entries).await;
         Ok(())
     }
 
@@ -277,7 +274,7 @@ fn judge(
             let merged = merged_note(memory, write, notes, text);
             superseded.extend([(older, merged.id), (note.id, merged.id)]);
             docs.push(documents::of_note(&merged, 0));
-            let digest = hex::encode(digest::digest(&merged.domain, &merged.content));
+            let digest = digest::digest(&merged.domain, &merged.content);
             write.notes.push((merged, digest));
         }
         Verdict::Keep | Verdict::Supersedes(_) | Verdict::SaidBy(_) | Verdict::Merges { .. } => {}
@@ -341,9 +338,8 @@ fn mentioned(memory: &Memory, write: &NotesWrite, notes: [&Note; 2]) -> Vec<Uuid
     let stored = notes.iter().filter_map(|note| graph.note(note.id));
     let added = write.mentions.iter().flat_map(|(_, mentions)| mentions);
     stored
-        .flat_map(|head| &head.mentions)
-        .chain(added)
-        .copied()
+        .flat_map(|head| graph.mentioned_by(head))
+        .chain(added.copied())
         .collect()
 }
 

@@ -1,25 +1,42 @@
 //! How a new note relates to stored ones: exact duplicates by digest, near-duplicates by their words. Anything less
 //! certain is left to a language model or to the reader: sharing an actor or a tool proves nothing.
+//!
+//! Stored notes are searched before the note's turn to be written, beside the writes of others. In its turn the note is
+//! compared with what was written since.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use uuid::Uuid;
 
+use super::graph::{MemoryGraph, NoteState};
 use super::prepare::Prepared;
 use super::recall::in_domain;
 use super::state::Memory;
 use super::tuning::Tuning;
+use super::wording::alike;
 use crate::actors::graph_store::core::{GraphCore, index_failed};
 use crate::actors::job::blocking;
 use crate::domain::error::DomainError;
 use crate::domain::memory::note::Note;
 use crate::domain::memory::similarity;
 use crate::domain::tlp::Tlp;
-use crate::search::{Filter, Mode};
+use crate::search::{Filter, Mode, SearchIndex, embedding_text};
 
-/// Number of stored notes a new one is compared with.
+/// Number of stored notes a new one is compared with, where the index finds them.
 const CANDIDATES: usize = 5;
+/// Most notes with the same entities that are compared word by word; among more, the index finds the nearest.
+const MOST_ALIKE: usize = 8;
+/// Most notes of an entity that are examined for having the same entities.
+const MOST_EXAMINED: usize = 1_000;
+
+/// The stored notes that a new one repeats in nearly the same words, best first, and up to which revision all stored
+/// notes were considered.
+#[derive(Debug, Default)]
+pub(super) struct Looked {
+    pub(super) near: Vec<Uuid>,
+    pub(super) seen: u64,
+}
 
 /// Near-duplicates of the notes of a group, by the new note's id.
 #[derive(Debug, Default)]
@@ -28,53 +45,141 @@ pub(super) struct Known {
 }
 
 impl Known {
+    /// What is known of the notes of a group; call under the write lock. A note of the group, or one written a moment
+    /// ago, comes before one that was stored earlier.
+    pub(super) fn of(memory: &Memory, notes: &[&Prepared], tuning: &Tuning) -> Self {
+        let mut known = Self::default();
+        let (recent, graph) = (memory.recent(), memory.graph());
+        for (place, new) in notes.iter().enumerate().filter(|(_, new)| new.evolve) {
+            let earlier = notes.iter().take(place).rev().map(|old| &old.wording);
+            let beside = earlier.chain(recent.after(new.looked.seen));
+            let repeated = beside
+                .filter(|old| new.wording.repeats(old, tuning))
+                .map(|old| old.id);
+            let stored = new.looked.near.iter().copied();
+            // One of the group is not in the graph yet.
+            let stands = |id: &Uuid| graph.note(*id).is_none_or(NoteState::is_active);
+            let old = repeated.chain(stored).find(stands);
+            known.near.extend(old.map(|old| (new.note.id, old)));
+        }
+        known
+    }
+
     pub(super) fn near_duplicate(&self, new: Uuid) -> Option<Uuid> {
         self.near.get(&new).copied()
     }
 }
 
+impl MemoryGraph {
+    /// The active notes of a domain that mention all of these entities, newest first. `None` if there may be many.
+    ///
+    /// A near-duplicate has the same facts, so it mentions the same entities.
+    fn notes_with(&self, domain: &str, mentions: &[Uuid]) -> Option<Vec<Uuid>> {
+        let mut slots = Vec::with_capacity(mentions.len());
+        for mention in mentions {
+            let Some(slot) = self.entity_at.get(mention) else {
+                return Some(Vec::new());
+            };
+            slots.push(*slot);
+        }
+        let entities = slots.iter().filter_map(|slot| self.entity_in(*slot));
+        let rarest = entities.min_by_key(|entity| entity.notes.len())?;
+        if rarest.notes.len() > MOST_EXAMINED {
+            return None;
+        }
+        let notes = rarest.notes.iter().rev().filter_map(|slot| self.note_in(*slot));
+        let same = notes.filter(|note| {
+            note.is_active()
+                && *note.domain == *domain
+                && slots.iter().all(|slot| note.mentions.contains(slot))
+        });
+        let found: Vec<Uuid> = same.map(|note| note.id).take(MOST_ALIKE + 1).collect();
+        (found.len() <= MOST_ALIKE).then_some(found)
+    }
+}
+
 impl GraphCore {
-    /// Finds the stored notes that these notes repeat. Call under the write lock.
-    pub(super) async fn known(
+    /// Finds the stored notes that these notes repeat.
+    pub(super) async fn look_up(
         &self,
         memory: &Memory,
-        notes: &[&Prepared],
+        notes: &mut [&mut Prepared],
         tuning: &Tuning,
-    ) -> Result<Known, DomainError> {
-        if !notes.iter().any(|prepared| prepared.evolve) {
-            return Ok(Known::default());
+    ) -> Result<(), DomainError> {
+        if notes.is_empty() {
+            return Ok(());
         }
-        // Notes written a moment ago must be found too.
-        self.state(memory.workspace).settled().await?;
-        let asked: Vec<Asked> = notes
-            .iter()
-            .filter(|prepared| prepared.evolve)
-            .filter(|prepared| memory.graph().duplicate_of(&prepared.digest).is_none())
-            .map(|prepared| Asked::of(&prepared.note, prepared.vector.clone()))
-            .collect();
-        let candidates = self.candidates(memory, asked, tuning.near_cosine).await?;
-        let ids: Vec<Uuid> = candidates.iter().flat_map(|(_, found)| found).copied().collect();
-        let stored = self.store.notes_by_id(memory.workspace, &ids).await?;
-        let stored: HashMap<Uuid, Note> = stored.into_iter().map(|note| (note.id, note)).collect();
-        let mut known = within_group(notes, tuning);
-        let by_id: HashMap<Uuid, &Note> = notes
-            .iter()
-            .map(|prepared| (prepared.note.id, &prepared.note))
-            .collect();
-        for (new, found) in candidates {
-            let Some(note) = by_id.get(&new) else { continue };
-            let same = found.into_iter().find(|id| {
-                stored.get(id).is_some_and(|old| {
-                    old.domain == note.domain
-                        && old.superseded_by.is_none()
-                        && similarity::near_duplicate(&old.content, &note.content, tuning.near_overlap)
-                })
-            });
-            if let Some(old) = same {
-                known.near.entry(new).or_insert(old);
+        let seen = self.state(memory.workspace).shown().await?;
+        let mut candidates: HashMap<Uuid, Vec<Uuid>> = HashMap::new();
+        let mut asked = Vec::new();
+        for prepared in notes.iter_mut() {
+            prepared.looked = Looked {
+                near: Vec::new(),
+                seen,
+            };
+            let note = &prepared.note;
+            let graph = memory.graph();
+            if graph.duplicate_of(&prepared.digest).is_some() {
+                continue;
+            }
+            match graph.notes_with(&note.domain, &note.mentions) {
+                Some(found) => drop(candidates.insert(note.id, found)),
+                None => asked.push(Asked::of(note, prepared.wording.vector.clone())),
             }
         }
-        Ok(known)
+        let found = self.candidates(memory, asked, tuning.near_cosine).await?;
+        candidates.extend(found);
+        candidates.retain(|_, found| !found.is_empty());
+        if candidates.is_empty() {
+            return Ok(());
+        }
+        self.compare(memory, notes, candidates, tuning).await
+    }
+
+    /// Compares notes with their candidates, word by word.
+    async fn compare(
+        &self,
+        memory: &Memory,
+        notes: &mut [&mut Prepared],
+        mut candidates: HashMap<Uuid, Vec<Uuid>>,
+        tuning: &Tuning,
+    ) -> Result<(), DomainError> {
+        let ids: Vec<Uuid> = candidates.values().flatten().copied().collect();
+        let stored = self.store.notes_by_id(memory.workspace, &ids).await?;
+        let stored: HashMap<Uuid, Note> = stored.into_iter().map(|note| (note.id, note)).collect();
+        let wordings = notes.iter().filter_map(|prepared| {
+            let found = candidates.remove(&prepared.note.id)?;
+            Some((
+                Arc::clone(&prepared.wording),
+                prepared.note.content.clone(),
+                found,
+            ))
+        });
+        let asked: Vec<_> = wordings.collect();
+        let index = (!self.remote_model()).then(|| Arc::clone(&self.index));
+        let tuning = tuning.clone();
+        let mut near: HashMap<Uuid, Vec<Uuid>> = blocking(move || {
+            let compared = asked.into_iter().map(|(wording, content, mut found)| {
+                found.retain(|id| {
+                    stored.get(id).is_some_and(|old| {
+                        old.domain == wording.domain
+                            && old.superseded_by.is_none()
+                            && similarity::near_duplicate(&old.content, &content, tuning.near_overlap)
+                            && alike(
+                                vector_of(index.as_deref(), old).as_deref(),
+                                wording.vector.as_deref(),
+                            ) >= tuning.near_cosine
+                    })
+                });
+                (wording.id, found)
+            });
+            Ok(compared.collect())
+        })
+        .await?;
+        for prepared in notes {
+            prepared.looked.near = near.remove(&prepared.note.id).unwrap_or_default();
+        }
+        Ok(())
     }
 
     /// Stored notes whose text is repeated here with something new about it: a better tier or another source.
@@ -88,7 +193,8 @@ impl GraphCore {
             let stored = |prepared: &&&Prepared| graph.note(graph.duplicate_of(&prepared.digest)?);
             let adds = |prepared: &&&Prepared| {
                 let new = &prepared.note;
-                stored(prepared).filter(|head| new.tier < head.tier || !new.source_refs.is_empty())
+                let better = |known: &&NoteState| new.tier.as_str() < known.tier.as_str();
+                stored(prepared).filter(|known| better(known) || !new.source_refs.is_empty())
             };
             let evolving = notes.iter().filter(|prepared| prepared.evolve);
             evolving
@@ -109,7 +215,7 @@ impl GraphCore {
         if asked.is_empty() {
             return Ok(Vec::new());
         }
-        let target = self.index_of(memory.workspace).await?;
+        let target = self.notes_index(memory).await?;
         let graph = Arc::clone(&memory.graph);
         blocking(move || {
             let look = |asked: Asked| {
@@ -136,6 +242,12 @@ impl GraphCore {
     }
 }
 
+/// The vector of a stored note, made anew: only a note in nearly the same words gets this far.
+fn vector_of(index: Option<&SearchIndex>, note: &Note) -> Option<Vec<i8>> {
+    let text = embedding_text("", &[], &note.content);
+    index?.embed_query(&text).ok()
+}
+
 /// A note whose neighbours are wanted.
 pub(super) struct Asked {
     note: Uuid,
@@ -153,34 +265,4 @@ impl Asked {
             vector,
         }
     }
-}
-
-/// Near-duplicates among notes that arrived together: a later one supersedes an earlier one.
-fn within_group(notes: &[&Prepared], tuning: &Tuning) -> Known {
-    let mut known = Known::default();
-    for (place, new) in notes.iter().enumerate().filter(|(_, new)| new.evolve) {
-        let earlier = notes.iter().take(place).rev();
-        let same = earlier.filter(|old| old.digest != new.digest).find(|old| {
-            old.note.domain == new.note.domain
-                && alike(old, new) >= tuning.near_cosine
-                && similarity::near_duplicate(&old.note.content, &new.note.content, tuning.near_overlap)
-        });
-        known.near.extend(same.map(|old| (new.note.id, old.note.id)));
-    }
-    known
-}
-
-/// Cosine similarity of two notes; 1 where a vector is missing, so that the words decide.
-fn alike(a: &Prepared, b: &Prepared) -> f32 {
-    let (Some(a), Some(b)) = (&a.vector, &b.vector) else {
-        return 1.0;
-    };
-    let dot = |x: &[i8], y: &[i8]| -> f32 {
-        x.iter()
-            .zip(y)
-            .map(|(x, y)| i32::from(*x) * i32::from(*y))
-            .sum::<i32>() as f32
-    };
-    let lengths = (dot(a, a) * dot(b, b)).sqrt();
-    if lengths > 0.0 { dot(a, b) / lengths } else { 1.0 }
 }

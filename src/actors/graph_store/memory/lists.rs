@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 
 use uuid::Uuid;
 
-use super::graph::{EntityFilter, EntityState, MemoryGraph};
+use super::graph::{EntityFilter, EntityState, MemoryGraph, NoteState};
 use super::node::Node;
 use crate::domain::memory::entity::{EntityKey, canonical_type, known_types};
 use crate::domain::memory::view::{
     DomainCount, EntityRelationship, EntitySort, EntityView, GraphEdge, GraphNode, MENTIONS, MemoryCounts,
     Page, SUPERSEDES, SortDirection, TypeCount,
 };
-use crate::store::{NoteHead, StoredRelation};
+use crate::store::StoredRelation;
 
 /// The lists of the API.
 impl MemoryGraph {
@@ -52,13 +52,14 @@ impl MemoryGraph {
             .relations
             .iter()
             .filter_map(|relation| self.relation_edge(relation));
-        let of_note = |head: &NoteHead| {
-            let mentions = head.mentions.iter().map(|id| (*id, MENTIONS));
+        let of_note = |head: &NoteState| {
+            let mentions = self.mentioned_by(head).map(|id| (id, MENTIONS));
             let superseding = head.superseded_by.iter().map(|id| (*id, SUPERSEDES));
             mentions.chain(superseding).collect::<Vec<_>>()
         };
-        let heads = self.order.iter().filter_map(|id| self.notes.get(id));
-        let from_notes = heads.flat_map(|head| of_note(head).into_iter().map(move |end| (head, end)));
+        let from_notes = self
+            .notes_by_age()
+            .flat_map(|head| of_note(head).into_iter().map(move |end| (head, end)));
         let taken = self.relations.len().saturating_sub(page.offset).min(page.limit);
         let mut edges: Vec<GraphEdge> = relations.skip(page.offset).take(page.limit).collect();
         let skipped = page.offset.saturating_sub(self.relations.len());
@@ -77,9 +78,9 @@ impl MemoryGraph {
         })
     }
 
-    pub(super) fn note_edge(&self, head: &NoteHead, other: Uuid, kind: &str) -> Option<GraphEdge> {
+    pub(super) fn note_edge(&self, head: &NoteState, other: Uuid, kind: &str) -> Option<GraphEdge> {
         let (source, target, created_at) = if kind == SUPERSEDES {
-            let newer = self.notes.get(&other)?;
+            let newer = self.note(other)?;
             (newer.id.to_string(), head.id.to_string(), newer.created_at)
         } else {
             let entity = self.entity(&other)?;
@@ -114,9 +115,8 @@ impl MemoryGraph {
                 .as_ref()
                 .is_none_or(|wanted| entity.tier().is_some_and(|tier| tier.as_str() == wanted))
         };
-        let slots = self.by_key.values();
-        let mut fitting: Vec<&EntityState> = slots
-            .filter_map(|slot| self.entities.get(*slot))
+        let mut fitting: Vec<&EntityState> = self
+            .entities_by_key()
             .filter(|entity| of_tier(entity) && Node::Entity(entity).fits(&kinds, part.as_deref()))
             .collect();
         order.sort(&mut fitting);
@@ -129,7 +129,7 @@ impl MemoryGraph {
 
     /// Every relationship of an entity.
     pub(super) fn relationships_of(&self, key: &EntityKey) -> Vec<EntityRelationship> {
-        let Some(entity) = self.by_key.get(key).and_then(|slot| self.entities.get(*slot)) else {
+        let Some(entity) = self.with_key(key) else {
             return Vec::new();
         };
         self.relations_of(entity)
@@ -147,7 +147,7 @@ impl MemoryGraph {
     /// Number of nodes and of edges.
     pub(super) fn size(&self) -> (usize, usize) {
         (
-            self.entities.len() + self.notes.len(),
+            self.entities.len() + self.note_count(),
             self.relations.len() + self.note_edges,
         )
     }
@@ -165,7 +165,7 @@ impl MemoryGraph {
         }
         let (graph_nodes, graph_edges) = self.size();
         MemoryCounts {
-            notes: self.notes.len(),
+            notes: self.note_count(),
             notes_created: 0,
             entities: self.entities.len(),
             graph_nodes,
@@ -177,13 +177,13 @@ impl MemoryGraph {
 
     /// The domains with most notes, at most `limit`.
     pub(super) fn list_domains(&self, limit: usize) -> Vec<DomainCount> {
-        let mut domains: Vec<(&String, usize)> =
-            self.domains.iter().map(|(name, notes)| (name, *notes)).collect();
+        let counted = self.domains.iter();
+        let mut domains: Vec<(&str, usize)> = counted.map(|(name, notes)| (&**name, *notes)).collect();
         keep_first(&mut domains, limit, |a, b| {
             b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0))
         });
-        let count = |(name, notes): (&String, usize)| DomainCount {
-            name: name.clone(),
+        let count = |(name, notes): (&str, usize)| DomainCount {
+            name: name.to_owned(),
             notes,
         };
         domains.into_iter().map(count).collect()

@@ -3,18 +3,24 @@
 //! A note is acknowledged once it is durable in full and both search and graph show it. Waiting notes are written
 //! together in one transaction. A superseded note stays readable. Reads never wait for writes.
 
+mod changes;
 pub mod enrich;
 mod evolution;
 mod explore;
 mod graph;
+mod group;
+mod journal;
 mod lists;
+mod load;
 mod node;
 mod prepare;
 mod recall;
+mod relate;
 pub(super) mod state;
 #[cfg(test)]
 mod tests;
 mod tuning;
+mod wording;
 mod writer;
 
 use std::net::IpAddr;
@@ -251,20 +257,27 @@ impl Work for ReadRelationships {
 impl GraphCore {
     /// The memory, loaded on first use.
     pub(super) async fn memory(&self) -> Result<&Memory, DomainError> {
-        let Holds::Notes(memory) = &self.holds else {
-            return Err(DomainError::internal(
-                "this store keeps no notes",
-                "a note request reached it",
-            ));
-        };
+        let memory = self.held()?;
         memory.load(&self.store).await?;
         Ok(memory)
     }
 
-    /// Loads the memory and opens its index ahead of the first request.
+    /// The memory, loaded or not.
+    fn held(&self) -> Result<&Memory, DomainError> {
+        match &self.holds {
+            Holds::Notes(memory) => Ok(memory),
+            Holds::Nodes => Err(DomainError::internal(
+                "this store keeps no notes",
+                "a note request reached it",
+            )),
+        }
+    }
+
+    /// Loads the memory and opens its index, side by side, ahead of the first request.
     pub async fn open_memory(&self) -> Result<(), DomainError> {
-        let memory = self.memory().await?;
-        self.index_of(memory.workspace).await.map(drop)
+        let memory = self.held()?;
+        tokio::try_join!(memory.load(&self.store), self.notes_index(memory))?;
+        Ok(())
     }
 
     async fn list_nodes(&self, message: ListNodes) -> Result<Vec<GraphNode>, DomainError> {

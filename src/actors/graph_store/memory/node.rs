@@ -4,16 +4,16 @@ use std::cmp::Ordering;
 
 use uuid::Uuid;
 
-use super::graph::{EntityState, MemoryGraph};
+use super::graph::{At, EntityState, MemoryGraph, NoteState};
 use crate::domain::memory::entity::EntityKey;
 use crate::domain::memory::view::{GraphNode, NOTE_TYPE};
-use crate::store::{NoteHead, StoredRelation};
+use crate::store::StoredRelation;
 
 /// An entity or a note.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Node<'a> {
     Entity(&'a EntityState),
-    Note(&'a NoteHead),
+    Note(&'a NoteState),
 }
 
 impl Node<'_> {
@@ -37,12 +37,12 @@ impl Node<'_> {
     }
 
     fn contains(self, part: &str) -> bool {
-        let contains = |name: &String| name.to_lowercase().contains(part);
+        let contains = |name: &str| name.to_lowercase().contains(part);
         match self {
             Self::Entity(entity) => {
                 let draft = &entity.stored.draft;
                 let mut names = [&draft.key.value, &draft.name].into_iter().chain(&draft.aliases);
-                names.any(contains)
+                names.any(|name| contains(name))
             }
             Self::Note(head) => contains(&head.label),
         }
@@ -75,9 +75,8 @@ impl Node<'_> {
 impl MemoryGraph {
     /// Entities, then notes, each oldest first.
     pub(super) fn all_nodes(&self) -> impl Iterator<Item = Node<'_>> {
-        let notes = self.order.iter().filter_map(|id| self.notes.get(id));
         let entities = self.entities.iter().map(Node::Entity);
-        entities.chain(notes.map(Node::Note))
+        entities.chain(self.notes_by_age().map(Node::Note))
     }
 
     /// The node with the id that clients see; the value of an entity may have any spelling.
@@ -87,11 +86,10 @@ impl MemoryGraph {
                 entity_type: entity_type.to_owned(),
                 value: value.to_owned(),
             };
-            let canonical = || self.by_key.get(&EntityKey::new(entity_type, value).ok()?);
-            let slot = self.by_key.get(&key).or_else(canonical)?;
-            return self.entities.get(*slot).map(Node::Entity);
+            let canonical = || self.with_key(&EntityKey::new(entity_type, value).ok()?);
+            return self.with_key(&key).or_else(canonical).map(Node::Entity);
         }
-        self.notes.get(&id.parse().ok()?).map(Node::Note)
+        self.note(id.parse().ok()?).map(Node::Note)
     }
 
     /// Number of edges of a node.
@@ -112,21 +110,17 @@ impl MemoryGraph {
                 let related = self
                     .relations_of(entity)
                     .filter_map(|relation| self.other_end(entity, relation));
-                let notes = entity.notes.iter().rev().filter_map(|id| self.notes.get(id));
+                let notes = entity.notes.iter().rev().filter_map(|slot| self.note_in(*slot));
                 Box::new(related.map(Node::Entity).chain(notes.map(Node::Note)))
             }
             Node::Note(head) => {
-                let mentioned = head.mentions.iter().filter_map(|id| self.entity(id));
-                let notes = self.older_than(head.id).iter().chain(&head.superseded_by);
-                let notes = notes.filter_map(|id| self.notes.get(id));
-                Box::new(mentioned.map(Node::Entity).chain(notes.map(Node::Note)))
+                let mentioned = head.mentions.iter().filter_map(|slot| self.entity_in(*slot));
+                let older = self.older_than(head.id).filter_map(|slot| self.note_in(slot));
+                let newer = head.superseded_by.and_then(|id| self.note(id));
+                let notes = older.chain(newer).map(Node::Note);
+                Box::new(mentioned.map(Node::Entity).chain(notes))
             }
         }
-    }
-
-    /// The notes that this one superseded.
-    pub(super) fn older_than(&self, note: Uuid) -> &[Uuid] {
-        self.superseded.get(&note).map_or(&[], Vec::as_slice)
     }
 
     /// The relationships of an entity, oldest first.
@@ -135,7 +129,7 @@ impl MemoryGraph {
         entity: &'a EntityState,
     ) -> impl Iterator<Item = &'a StoredRelation> {
         let slots = entity.relations.iter();
-        slots.filter_map(|slot| self.relations.get(*slot))
+        slots.filter_map(|slot| self.relations.get(slot.at()))
     }
 
     /// The entity at the other end of a relationship.
@@ -165,9 +159,9 @@ impl MemoryGraph {
             }
             Node::Note(head) => GraphNode {
                 id: head.id.to_string(),
-                label: head.label.clone(),
+                label: head.label.to_string(),
                 node_type: NOTE_TYPE.into(),
-                tier: Some(head.tier.clone()),
+                tier: Some(head.tier.as_str().to_owned()),
                 aliases: Vec::new(),
                 confidence: head.confidence,
                 created_at: head.created_at,

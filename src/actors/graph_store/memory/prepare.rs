@@ -1,24 +1,31 @@
 //! Preparation of a note: everything that can be derived from the note alone.
 
+use std::sync::Arc;
+
 use uuid::Uuid;
 
+use super::evolution::Looked;
 use super::tuning::{PiiAction, Tuning};
+use super::wording::Wording;
 use crate::clock;
 use crate::domain::error::DomainError;
+use crate::domain::memory::digest::{self, Digest};
 use crate::domain::memory::entity::{Mentions, mentions_in};
 use crate::domain::memory::note::{self, NewNote, Note};
-use crate::domain::memory::{digest, injection, tier};
+use crate::domain::memory::{injection, tier};
 use crate::domain::pii;
 use crate::search::{SearchIndex, embedding_text};
 use crate::store::entity_id;
 
-/// A note with everything derived from it alone.
+/// A note with everything derived from it before its turn to be written.
 pub(super) struct Prepared {
     pub(super) note: Note,
-    pub(super) digest: String,
+    pub(super) digest: Digest,
     pub(super) evolve: bool,
-    pub(super) vector: Option<Vec<i8>>,
     pub(super) mentions: Mentions,
+    pub(super) wording: Arc<Wording>,
+    /// The stored notes that it repeats, as far as they have been looked up.
+    pub(super) looked: Looked,
 }
 
 /// Derives what can be known about a note without looking at any other.
@@ -78,12 +85,14 @@ pub(super) fn prepare(
         created_at: clock::now(),
         content,
     };
+    let digest = digest::digest(&note.domain, &note.content);
     Ok(Prepared {
-        digest: hex::encode(digest::digest(&note.domain, &note.content)),
+        wording: Arc::new(Wording::of(&note, digest, vector)),
+        digest,
         note,
         evolve,
-        vector,
         mentions,
+        looked: Looked::default(),
     })
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-use super::graph::MemoryGraph;
+use super::graph::{MemoryGraph, NoteState, Slot};
 use super::state::Memory;
 use super::tuning::Tuning;
 use super::{FoundNote, NotesFound, RecallNotes};
@@ -42,7 +42,7 @@ impl GraphCore {
         let memory = self.memory().await?;
         let RecallNotes { query, k, domain } = message;
         let domain = domain.map(|domain| domain_of(&domain).to_owned());
-        let target = self.index_of(memory.workspace).await?;
+        let target = self.notes_index(memory).await?;
         let (index, graph) = (Arc::clone(&self.index), Arc::clone(&memory.graph));
         let tuning = (memory.tuning)();
         let now = clock::now();
@@ -135,7 +135,7 @@ pub(super) fn in_domain(graph: &Arc<RwLock<MemoryGraph>>, domain: &str) -> Optio
     Some(Only::new(move |note| {
         locked(&graph)
             .note(note)
-            .is_some_and(|head| head.domain == domain)
+            .is_some_and(|head| *head.domain == *domain)
     }))
 }
 
@@ -157,26 +157,18 @@ impl Ranking<'_> {
         let asked = self.asked(query);
         let mut near: HashMap<Uuid, f32> = HashMap::new();
         let share = 1.0 / asked.len().max(1) as f32;
-        let wanted = |note: &Uuid| self.is_of(*note, domain);
+        let wanted = |note: &&NoteState| domain.is_none_or(|domain| *note.domain == *domain);
         for entity in &asked {
-            for note in self
-                .graph
-                .notes_about(*entity, PER_ENTITY)
-                .iter()
-                .filter(|note| wanted(note))
-            {
-                *near.entry(*note).or_default() += share;
+            let notes = self.graph.notes_about(*entity, PER_ENTITY);
+            for note in notes.filter(|note| wanted(note)) {
+                *near.entry(note.id).or_default() += share;
             }
         }
         for entity in &asked {
             for related in self.graph.related(*entity, &asked, RELATED) {
-                for note in self
-                    .graph
-                    .notes_about(related, PER_RELATED)
-                    .iter()
-                    .filter(|note| wanted(note))
-                {
-                    let worth = near.entry(*note).or_default();
+                let notes = self.graph.notes_about(related, PER_RELATED);
+                for note in notes.filter(|note| wanted(note)) {
+                    let worth = near.entry(note.id).or_default();
                     *worth = worth.max(share * ONE_STEP);
                 }
             }
@@ -186,11 +178,11 @@ impl Ranking<'_> {
 
     /// Whether a note belongs to the requested domain.
     fn is_of(&self, note: Uuid, domain: Option<&str>) -> bool {
-        domain.is_none_or(|domain| self.graph.note(note).is_some_and(|head| head.domain == domain))
+        domain.is_none_or(|domain| self.graph.note(note).is_some_and(|head| *head.domain == *domain))
     }
 
     /// The entities a question names: found by the rules, or by a name that only this memory knows.
-    fn asked(&self, query: &str) -> Vec<usize> {
+    fn asked(&self, query: &str) -> Vec<Slot> {
         let filters = question_filters(query);
         let names = filters
             .names

@@ -1,18 +1,25 @@
 //! In-process state of the memory beside the database: its graph, and the pending requests.
 
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use tokio::sync::{Notify, OnceCell, OwnedSemaphorePermit, oneshot};
 use uuid::Uuid;
 
+use super::changes::Changes;
 use super::graph::MemoryGraph;
+use super::journal::Journal;
+use super::load;
 use super::prepare::Prepared;
 use super::tuning::TuningSource;
+use super::wording::{Recent, Wording};
+use crate::actors::graph_store::core::GraphCore;
 use crate::domain::error::DomainError;
 use crate::domain::memory::note::Remembered;
-use crate::store::Store;
+use crate::search::WorkspaceIndex;
+use crate::store::{NotesWrite, Store};
 
 /// Outcome for each note of one request.
 pub(super) type Outcomes = Vec<Result<Remembered, DomainError>>;
@@ -31,12 +38,17 @@ pub(super) struct Pending {
 pub struct Memory {
     pub(super) workspace: Uuid,
     pub(super) tuning: TuningSource,
+    /// The file of the graph's copy.
+    copy: Option<PathBuf>,
     pub(super) graph: Arc<RwLock<MemoryGraph>>,
+    index: OnceCell<Arc<WorkspaceIndex>>,
     loaded: OnceCell<()>,
     /// Number of lost database replies when the graph was last read.
     losses: AtomicU64,
     /// Requests waiting for the next group.
     waiting: Mutex<Vec<Pending>>,
+    recent: Mutex<Recent>,
+    journal: Mutex<Option<Journal>>,
     pub(super) created: AtomicU64,
     pub(super) enrichment: Arc<EnrichmentQueue>,
 }
@@ -79,15 +91,20 @@ impl EnrichmentQueue {
 }
 
 impl Memory {
-    /// The memory of one workspace.
-    pub fn new(workspace: Uuid, tuning: TuningSource) -> Self {
+    /// The memory of one workspace. With a file, it keeps a copy of its graph there, which spares a start reading the
+    /// database; only for a database that no other process writes to.
+    pub fn new(workspace: Uuid, tuning: TuningSource, copy: Option<PathBuf>) -> Self {
         Self {
             workspace,
             tuning,
+            copy,
             graph: Arc::default(),
+            index: OnceCell::new(),
             loaded: OnceCell::new(),
             losses: AtomicU64::new(0),
             waiting: Mutex::default(),
+            recent: Mutex::default(),
+            journal: Mutex::default(),
             created: AtomicU64::new(0),
             enrichment: Arc::default(),
         }
@@ -113,18 +130,62 @@ impl Memory {
     }
 
     async fn read(&self, store: &Store) -> Result<(), DomainError> {
-        let ws = self.workspace;
         let losses = store.losses();
-        let (heads, entities, relations, waiting) = tokio::try_join!(
-            store.note_heads(ws),
-            store.entities(ws),
-            store.relations(ws),
-            store.count_waiting(ws),
-        )?;
-        *self.graph_mut() = MemoryGraph::of(heads, entities, relations);
+        let waiting = store.count_waiting(self.workspace);
+        let (loaded, waiting) =
+            tokio::try_join!(load::load(store, self.workspace, self.copy.clone()), waiting)?;
+        // After the clock was set back, new revisions must still be higher.
+        store.observe_rev(loaded.rev);
+        *self.graph_mut() = loaded.graph;
+        *self.journal() = loaded.journal;
+        self.recent().forget(loaded.rev);
         self.enrichment.set(waiting);
         self.losses.store(losses, Ordering::Release);
         Ok(())
+    }
+
+    /// Applies a durable write to the graph and its copy; `wordings` are those of its new notes. Call under the write
+    /// lock.
+    pub(super) fn took(&self, rev: u64, write: NotesWrite, wordings: Vec<Arc<Wording>>) {
+        let (created, queued) = (write.notes.len() as u64, write.enrich.len() as u64);
+        self.enrichment.done(write.enriched.len() as u64);
+        let changes = Changes::of(rev, write);
+        if changes.len() > 0 {
+            let copied = self.copy(&changes);
+            self.graph_mut().apply(changes);
+            self.recent().add(rev, wordings);
+            if copied {
+                self.shorten_copy(rev);
+            }
+        }
+        self.created.fetch_add(created, Ordering::Relaxed);
+        if queued > 0 {
+            self.enrichment.add(queued);
+        }
+    }
+
+    /// Appends changes to the copy; whether it should be written anew. A copy that can't be written is given up: what it
+    /// lacks is read from the database at the next start.
+    fn copy(&self, changes: &Changes) -> bool {
+        let mut journal = self.journal();
+        match journal.as_mut().map(|journal| journal.append(changes)) {
+            None => false,
+            Some(Ok(())) => journal.as_ref().is_some_and(Journal::is_long),
+            Some(Err(error)) => {
+                tracing::warn!(%error, "the copy of the graph is no longer written");
+                *journal = None;
+                false
+            }
+        }
+    }
+
+    fn shorten_copy(&self, rev: u64) {
+        let (mut journal, graph) = (self.journal(), self.graph());
+        let shortened = journal.as_mut().map(|journal| journal.shorten(&graph, rev));
+        if let Some(Err(error)) = shortened {
+            tracing::warn!(%error, "the copy of the graph is no longer written");
+            *journal = None;
+        }
     }
 
     pub(super) fn graph(&self) -> RwLockReadGuard<'_, MemoryGraph> {
@@ -137,5 +198,21 @@ impl Memory {
 
     pub(super) fn queue(&self) -> MutexGuard<'_, Vec<Pending>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn recent(&self) -> MutexGuard<'_, Recent> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn journal(&self) -> MutexGuard<'_, Option<Journal>> {
+        self.journal.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl GraphCore {
+    /// The index of the notes, caught up with the store and kept open.
+    pub(super) async fn notes_index(&self, memory: &Memory) -> Result<Arc<WorkspaceIndex>, DomainError> {
+        let open = || self.index_of(memory.workspace);
+        memory.index.get_or_try_init(open).await.cloned()
     }
 }

@@ -2,13 +2,13 @@
 
 use uuid::Uuid;
 
-use crate::actors::graph_store::memory::graph::{EntityState, MemoryGraph};
+use crate::actors::graph_store::memory::graph::{EntityState, MemoryGraph, NoteState};
 use crate::actors::graph_store::memory::lists::note_edge_id;
 use crate::actors::graph_store::memory::node::Node;
 use crate::domain::memory::view::{
     ConnectedNode, MENTIONS, Neighbour, NodeDetails, NoteSummary, Page, SUPERSEDES,
 };
-use crate::store::{NoteHead, StoredRelation};
+use crate::store::StoredRelation;
 
 impl MemoryGraph {
     /// A node with a page of its notes and of its neighbours; `None` if there is no such node. The context of each note
@@ -39,13 +39,13 @@ impl MemoryGraph {
 
     /// The active notes that mention an entity, newest first.
     fn page_of_notes(&self, entity: &EntityState, page: Page) -> Vec<NoteSummary> {
-        let heads = entity.notes.iter().rev().filter_map(|id| self.notes.get(id));
-        let active = heads.filter(|head| head.superseded_by.is_none());
-        let summary = |head: &NoteHead| NoteSummary {
+        let notes = entity.notes.iter().rev().filter_map(|slot| self.note_in(*slot));
+        let active = notes.filter(|note| note.is_active());
+        let summary = |head: &NoteState| NoteSummary {
             id: head.id,
-            context: head.label.clone(),
-            domain: head.domain.clone(),
-            tier: head.tier.clone(),
+            context: head.label.to_string(),
+            domain: head.domain.to_string(),
+            tier: head.tier.as_str().to_owned(),
             confidence: head.confidence,
             created_at: head.created_at,
         };
@@ -67,18 +67,19 @@ impl MemoryGraph {
     }
 
     /// What a note mentions, the notes that it superseded, and the one that superseded it.
-    fn page_of_ends(&self, head: &NoteHead, page: Page) -> Vec<Neighbour> {
-        let mentioned = head.mentions.iter().map(|id| End {
-            edge_id: note_edge_id(head.id, *id, MENTIONS),
+    fn page_of_ends(&self, head: &NoteState, page: Page) -> Vec<Neighbour> {
+        let mentioned = self.mentioned_by(head).map(|id| End {
+            edge_id: note_edge_id(head.id, id, MENTIONS),
             relationship: MENTIONS,
             outgoing: true,
-            other: *id,
+            other: id,
         });
-        let older = self.older_than(head.id).iter().map(|id| End {
-            edge_id: note_edge_id(*id, head.id, SUPERSEDES),
+        let older = self.older_than(head.id).filter_map(|slot| self.note_in(slot));
+        let older = older.map(|older| End {
+            edge_id: note_edge_id(older.id, head.id, SUPERSEDES),
             relationship: SUPERSEDES,
             outgoing: true,
-            other: *id,
+            other: older.id,
         });
         let newer = head.superseded_by.iter().map(|id| End {
             edge_id: note_edge_id(head.id, *id, SUPERSEDES),

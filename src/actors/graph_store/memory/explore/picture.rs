@@ -150,7 +150,7 @@ impl MemoryGraph {
                 Box::new(relations.filter_map(|relation| self.relation_edge(relation)))
             }
             Node::Note(head) => {
-                let mentions = head.mentions.iter().map(|id| (*id, MENTIONS));
+                let mentions = self.mentioned_by(head).map(|id| (id, MENTIONS));
                 let successor = head.superseded_by.iter().map(|id| (*id, SUPERSEDES));
                 let ends = mentions.chain(successor);
                 let ends = ends.filter(|(other, _)| inside.contains(other));

@@ -1,5 +1,6 @@
 use super::*;
 use crate::actors::graph_store::memory::graph::tests::{ALL, entity, note, numbers, relation};
+use crate::domain::memory::tier::Tier;
 
 #[test]
 fn entities_are_sorted_by_each_choice_with_ties_by_type_and_value() {
@@ -15,7 +16,7 @@ fn entities_are_sorted_by_each_choice_with_ties_by_type_and_value() {
         vec![relation(20, 1, 2), relation(21, 2, 3)],
     );
     let mut best = note(13, &[3]);
-    best.tier = "a".into();
+    best.tier = Tier::A;
     graph.add_note(best);
     let sorted = |by, direction| {
         let order = EntityOrder { by, direction };

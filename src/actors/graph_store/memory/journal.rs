@@ -1,0 +1,246 @@
+//! A copy of the graph beside the search index, so that a start need not read the database row by row.
+//!
+//! It is a log of what each durable write changed. The database is the source of truth: the copy is written without
+//! waiting for the disk, and may be deleted at any time. Each record has a length and a checksum over itself and all
+//! before it, so that whatever a crash or a power cut leaves is valid up to a record. What the log lacks at its end is
+//! found in the database by revision. A file of another version or workspace, one without a revision, and one whose last
+//! revision the database does not have, are discarded.
+
+mod codec;
+#[cfg(test)]
+mod tests;
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use flate2::Crc;
+use uuid::Uuid;
+
+use super::changes::Changes;
+use super::graph::MemoryGraph;
+use crate::files;
+
+/// Name and version of the format.
+const FORMAT: &[u8; 16] = b"threat-memory g1";
+/// Length and checksum before each record.
+const FRAME: usize = 8;
+/// Largest record in bytes; a longer one can only be damage.
+const MOST: usize = 256 << 20;
+/// Things per record of a whole copy.
+const PART: usize = 1_000;
+/// Bytes by which the log may outgrow twice its size as a whole copy.
+const SLACK: u64 = 32 << 20;
+
+/// The open log.
+#[derive(Debug)]
+pub(super) struct Journal {
+    path: PathBuf,
+    file: File,
+    workspace: Uuid,
+    bytes: u64,
+    /// Its size when it was last written as a whole.
+    whole: u64,
+    checksum: u32,
+}
+
+/// A graph read from a log.
+#[derive(Debug)]
+pub(super) struct Replayed {
+    pub(super) graph: MemoryGraph,
+    /// The revision up to which the graph is complete.
+    pub(super) rev: u64,
+    pub(super) journal: Journal,
+}
+
+impl Journal {
+    /// Reads the log of a workspace and cuts what is torn off its end. `None` if there is none that can be used.
+    pub(super) fn replay(path: &Path, workspace: Uuid) -> io::Result<Option<Replayed>> {
+        let file = match OpenOptions::new().read(true).write(true).open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let mut records = Records::new(&file, workspace)?;
+        let (mut graph, mut rev, mut whole) = (MemoryGraph::default(), 0, 0);
+        while let Some(changes) = records.next()? {
+            if rev == 0 {
+                whole = records.bytes;
+            }
+            rev = rev.max(changes.rev);
+            graph.apply(changes);
+        }
+        let (bytes, checksum) = (records.bytes, records.checksum);
+        if rev == 0 {
+            return Ok(None);
+        }
+        file.set_len(bytes)?;
+        (&file).seek(SeekFrom::End(0))?;
+        let journal = Self {
+            path: path.to_owned(),
+            file,
+            workspace,
+            bytes,
+            whole,
+            checksum,
+        };
+        Ok(Some(Replayed { graph, rev, journal }))
+    }
+
+    /// Writes a whole graph as a new log in the place of the old one.
+    pub(super) fn create(path: &Path, workspace: Uuid, graph: &MemoryGraph, rev: u64) -> io::Result<Self> {
+        if let Some(dir) = path.parent() {
+            files::private_dir(dir)?;
+        }
+        let new = path.with_extension("new");
+        let mut journal = Self {
+            path: path.to_owned(),
+            file: File::create(&new)?,
+            workspace,
+            bytes: 0,
+            whole: 0,
+            checksum: 0,
+        };
+        let mut out = BufWriter::new(&journal.file);
+        out.write_all(&header(workspace))?;
+        journal.bytes = header(workspace).len() as u64;
+        for part in parts(graph, rev) {
+            let record = record(&part, &mut journal.checksum);
+            journal.bytes += record.len() as u64;
+            out.write_all(&record)?;
+        }
+        out.flush()?;
+        drop(out);
+        fs::rename(&new, path)?;
+        journal.whole = journal.bytes;
+        Ok(journal)
+    }
+
+    /// Appends what a durable write changed. After an error nothing may be appended any more.
+    pub(super) fn append(&mut self, changes: &Changes) -> io::Result<()> {
+        let record = record(changes, &mut self.checksum);
+        self.file.write_all(&record)?;
+        self.bytes += record.len() as u64;
+        Ok(())
+    }
+
+    /// Whether the log has become much longer than a whole copy of the graph.
+    pub(super) fn is_long(&self) -> bool {
+        self.bytes > 2 * self.whole + SLACK
+    }
+
+    /// Writes the log anew from the graph.
+    pub(super) fn shorten(&mut self, graph: &MemoryGraph, rev: u64) -> io::Result<()> {
+        *self = Self::create(&self.path, self.workspace, graph, rev)?;
+        Ok(())
+    }
+}
+
+fn header(workspace: Uuid) -> [u8; 32] {
+    let mut header = [0; 32];
+    let bytes = FORMAT.iter().chain(workspace.as_bytes());
+    header.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+    header
+}
+
+/// A graph as changes to an empty one, in its own order; only the last part has the revision.
+fn parts(graph: &MemoryGraph, rev: u64) -> impl Iterator<Item = Changes> + '_ {
+    let entities = graph.entities.chunks(PART).map(|part| Changes {
+        entities: part.iter().map(|entity| entity.stored.clone()).collect(),
+        ..Changes::default()
+    });
+    let relations = graph.relations.chunks(PART).map(|part| Changes {
+        relations: part.to_vec(),
+        ..Changes::default()
+    });
+    let notes = graph.notes().chunks(PART).map(|part| Changes {
+        notes: part.iter().map(|note| graph.head(note)).collect(),
+        ..Changes::default()
+    });
+    let end = Changes {
+        rev,
+        ..Changes::default()
+    };
+    entities.chain(relations).chain(notes).chain([end])
+}
+
+/// A record with its frame; its checksum continues the one of the record before.
+fn record(changes: &Changes, checksum: &mut u32) -> Vec<u8> {
+    let mut record = vec![0; FRAME];
+    codec::encode(changes, &mut record);
+    let content = record.get(FRAME..).unwrap_or_default();
+    let length = u32::try_from(content.len()).unwrap_or(u32::MAX);
+    *checksum = continued(*checksum, content);
+    let frame = length.to_le_bytes().into_iter().chain(checksum.to_le_bytes());
+    record.iter_mut().zip(frame).for_each(|(to, from)| *to = from);
+    record
+}
+
+fn continued(checksum: u32, content: &[u8]) -> u32 {
+    let mut crc = Crc::new();
+    crc.update(&checksum.to_le_bytes());
+    crc.update(content);
+    crc.sum()
+}
+
+/// The valid records of a log, from its beginning.
+struct Records<'a> {
+    input: BufReader<&'a File>,
+    buffer: Vec<u8>,
+    /// Bytes of the header and the valid records; 0 if the header is not the expected one.
+    bytes: u64,
+    checksum: u32,
+    left: u64,
+}
+
+impl<'a> Records<'a> {
+    fn new(file: &'a File, workspace: Uuid) -> io::Result<Self> {
+        let mut records = Self {
+            input: BufReader::with_capacity(1 << 18, file),
+            buffer: Vec::new(),
+            bytes: 0,
+            checksum: 0,
+            left: file.metadata()?.len(),
+        };
+        let mut found = [0; 32];
+        if records.read(&mut found)? && found == header(workspace) {
+            records.bytes = found.len() as u64;
+        }
+        Ok(records)
+    }
+
+    /// Fills a buffer; false at the end of the file.
+    fn read(&mut self, into: &mut [u8]) -> io::Result<bool> {
+        let wanted = into.len() as u64;
+        if wanted > self.left {
+            return Ok(false);
+        }
+        self.left -= wanted;
+        self.input.read_exact(into)?;
+        Ok(true)
+    }
+
+    /// The next record; `None` at the first that is torn or damaged.
+    fn next(&mut self) -> io::Result<Option<Changes>> {
+        let (mut length, mut checksum) = ([0; 4], [0; 4]);
+        if self.bytes == 0 || !self.read(&mut length)? || !self.read(&mut checksum)? {
+            return Ok(None);
+        }
+        let length = usize::try_from(u32::from_le_bytes(length)).unwrap_or(usize::MAX);
+        if length > MOST || length as u64 > self.left {
+            return Ok(None);
+        }
+        let mut content = std::mem::take(&mut self.buffer);
+        content.resize(length, 0);
+        let whole = self.read(&mut content)?;
+        let sum = continued(self.checksum, &content);
+        let changes = (whole && sum == u32::from_le_bytes(checksum)).then(|| codec::decode(&content));
+        self.buffer = content;
+        let Some(changes) = changes.flatten() else {
+            return Ok(None);
+        };
+        self.checksum = sum;
+        self.bytes += (FRAME + length) as u64;
+        Ok(Some(changes))
+    }
+}

@@ -1,0 +1,155 @@
+//! What the local memory's graph is made of: all of it, or what was written after a revision.
+
+use surrealdb::types::{RecordId, SurrealValue};
+use uuid::Uuid;
+
+use super::notes::{ENTITY_SOURCE, NoteHead, StoredEntity, StoredRelation};
+use super::notes_rows::{EntityRow, HeadRow, relation};
+use super::rows::{EdgeRow, record};
+use super::{Store, failed};
+use crate::domain::error::DomainError;
+
+const HEAD: &str = "id, label, domain, tier, confidence, digest, mentions, superseded_by, rev, created_at";
+const ENTITY: &str = "id, name, confidence, properties, rev, ingested_at";
+const WHAT: &str = "reading the memory failed";
+/// Notes read at a time.
+const PAGE: usize = 2_000;
+/// Nodes whose edges are read at a time.
+const NODES: usize = 200;
+
+/// Rows, and the highest revision among them.
+#[derive(Debug)]
+pub struct Loaded<T> {
+    pub rows: Vec<T>,
+    pub rev: u64,
+}
+
+impl Store {
+    /// The heads of all notes of a workspace.
+    pub async fn note_heads(&self, ws: Uuid) -> Result<Loaded<NoteHead>, DomainError> {
+        let rows: Vec<HeadRow> = self
+            .rows_of_table([HEAD, "note", "true"], ws, |row: &HeadRow| &row.id)
+            .await?;
+        loaded(rows, |row| row.rev, HeadRow::into_head)
+    }
+
+    /// Every entity of a workspace.
+    pub async fn entities(&self, ws: Uuid) -> Result<Loaded<StoredEntity>, DomainError> {
+        let of_notes = format!("source_type = '{ENTITY_SOURCE}'");
+        let rows: Vec<EntityRow> = self
+            .rows_of_table([ENTITY, "node", &of_notes], ws, |row: &EntityRow| &row.id)
+            .await?;
+        loaded(rows, |row| row.rev, EntityRow::into_entity)
+    }
+
+    /// Every relationship of a workspace.
+    pub async fn relations(&self, ws: Uuid) -> Result<Vec<StoredRelation>, DomainError> {
+        let rows: Vec<EdgeRow> = self
+            .rows_of_table(["*", "edge", "active = true"], ws, |row: &EdgeRow| &row.id)
+            .await?;
+        rows.into_iter().map(relation).collect()
+    }
+
+    /// The heads of the notes written after a revision.
+    pub async fn note_heads_after(&self, ws: Uuid, rev: u64) -> Result<Loaded<NoteHead>, DomainError> {
+        let mut rows: Vec<HeadRow> = Vec::new();
+        let mut after = rev;
+        loop {
+            let changes = self.note_changes(ws, after, PAGE).await?;
+            let Some(last) = changes.last() else { break };
+            after = last.rev;
+            let ids: Vec<Uuid> = changes.iter().map(|change| change.id).collect();
+            rows.extend(self.rows_with_ids(ws, HEAD, "note", &ids).await?);
+        }
+        loaded(rows, |row| row.rev, HeadRow::into_head)
+    }
+
+    /// The entities written after a revision, and the edges from those of which an edge was written after it.
+    pub async fn entities_after(
+        &self,
+        ws: Uuid,
+        rev: u64,
+    ) -> Result<(Loaded<StoredEntity>, Vec<StoredRelation>), DomainError> {
+        let changes = self.node_changes(ws, rev, usize::MAX).await?;
+        let ids: Vec<Uuid> = changes.iter().map(|change| change.id).collect();
+        let rows: Vec<EntityRow> = self.rows_with_ids(ws, ENTITY, "node", &ids).await?;
+        let mut entities = loaded(rows, |row| row.rev, EntityRow::into_entity)?;
+        let highest = changes.iter().map(|change| change.rev).max();
+        entities.rev = entities.rev.max(highest.unwrap_or(0));
+        Ok((entities, self.edges_from(ws, &ids).await?))
+    }
+
+    /// Whether the database holds a write with this revision. Rows that were rewritten since don't tell.
+    pub async fn has_revision(&self, ws: Uuid, rev: u64) -> Result<bool, DomainError> {
+        let before = rev.saturating_sub(1);
+        let of_rev = i64::try_from(rev).unwrap_or(i64::MAX);
+        let mut response = self
+            .db
+            .query("SELECT VALUE id FROM note WHERE ws = $ws AND rev = $rev LIMIT 1")
+            .bind(("ws", ws))
+            .bind(("rev", of_rev))
+            .await
+            .map_err(failed(WHAT))?;
+        let note: Option<RecordId> = response.take(0).map_err(failed(WHAT))?;
+        if note.is_some() {
+            return Ok(true);
+        }
+        let changes = self.node_changes(ws, before, 1).await?;
+        Ok(changes.iter().any(|change| change.rev == rev))
+    }
+
+    async fn rows_with_ids<T: SurrealValue>(
+        &self,
+        ws: Uuid,
+        fields: &str,
+        table: &'static str,
+        ids: &[Uuid],
+    ) -> Result<Vec<T>, DomainError> {
+        let ids = ids.iter().map(|id| record(table, *id)).collect();
+        let query = format!("SELECT {fields} FROM $ids WHERE ws = $ws");
+        self.rows_by_id(&query, ids, &[("ws", ws.into_value())])
+            .await
+            .map_err(failed(WHAT))
+    }
+
+    async fn edges_from(&self, ws: Uuid, nodes: &[Uuid]) -> Result<Vec<StoredRelation>, DomainError> {
+        let mut edges = Vec::new();
+        for nodes in nodes.chunks(NODES) {
+            let ids: Vec<_> = nodes.iter().map(|id| record("node", *id)).collect();
+            let mut response = self
+                .db
+                .query("SELECT * FROM $ids->edge WHERE ws = $ws AND active = true")
+                .bind(("ids", ids))
+                .bind(("ws", ws))
+                .await
+                .map_err(failed(WHAT))?;
+            let rows: Vec<EdgeRow> = response.take(0).map_err(failed(WHAT))?;
+            for row in rows {
+                edges.push(relation(row)?);
+            }
+        }
+        Ok(edges)
+    }
+}
+
+#[cfg(test)]
+impl Store {
+    /// As if an older version of this program had written.
+    pub async fn forget_node_writes(&self, ws: Uuid) {
+        let query = "DELETE node_write:[$ws, 0, 0]..[$ws, $end]";
+        let statement = self.db.query(query).bind(("ws", ws)).bind(("end", i64::MAX));
+        statement.await.unwrap().check().unwrap();
+    }
+}
+
+fn loaded<R, T>(
+    rows: Vec<R>,
+    rev: impl Fn(&R) -> i64,
+    into: impl Fn(R) -> Result<T, DomainError>,
+) -> Result<Loaded<T>, DomainError> {
+    let highest = rows.iter().map(rev).max().unwrap_or(0);
+    Ok(Loaded {
+        rows: rows.into_iter().map(into).collect::<Result<_, _>>()?,
+        rev: u64::try_from(highest).unwrap_or(0),
+    })
+}
