@@ -16,8 +16,9 @@ use uuid::Uuid;
 use super::error::SearchError;
 use super::sketch::{self, Sketch};
 
-/// Rows in one file: 1.3 MB at 256 dimensions, of which only written pages take space.
-pub(super) const ROWS_PER_BLOCK: usize = 4096;
+/// Rows in one file: 330 KB at 256 dimensions, of which only written pages take space. A process may map some 65,000
+/// files.
+pub(super) const ROWS_PER_BLOCK: usize = 1024;
 const HEAD_BYTES: usize = 36;
 const HAS_VECTOR: u8 = 1;
 const DIR: &str = "rows";

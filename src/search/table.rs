@@ -19,14 +19,14 @@ use super::sketch::{Estimate, Sketch};
 use super::top::Top;
 
 /// Least number of rows that a search takes from the scan of the sketches, and the share of all rows (1 in 128).
-const MIN_NEAR: usize = 4096;
+const MIN_NEAR: usize = 8192;
 const NEAR_SHARE: usize = 128;
 /// Least number of those rows that are scored by their vectors, and their number for each result asked for.
-const MIN_SCORED: usize = 1024;
+const MIN_SCORED: usize = 2048;
 const SCORED_PER_RESULT: usize = 20;
 /// Share of gone rows from which the table is compacted (1 in 4), and their least number.
 const GONE_SHARE: usize = 4;
-const MIN_GONE: usize = ROWS_PER_BLOCK;
+const MIN_GONE: usize = 4096;
 
 /// The indexed version of a node.
 #[derive(Debug, Clone, Copy)]

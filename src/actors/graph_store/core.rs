@@ -22,8 +22,7 @@ use crate::store::{Change, Store};
 const PAGE: usize = 2000;
 /// Documents embedded at a time, which takes some tens of milliseconds.
 const DOCS_PER_PIECE: usize = 256;
-/// Number of a write's nodes turned into documents, embedded and indexed at a time: a document takes several times the
-/// memory of a small node.
+/// Nodes of a write turned into documents, embedded and indexed at a time.
 pub(super) const NODES_PER_PAGE: usize = 500;
 /// Microseconds allowed for another process's open transaction or for clock skew.
 const OVERLAP: u64 = 120_000_000;
@@ -131,8 +130,7 @@ impl GraphCore {
         Ok(())
     }
 
-    /// One page of documents written after a revision, without those that are `known`, and the last revision of the
-    /// page. `None` when nothing was written.
+    /// One page of documents written after a revision, without those `known`, and its last revision; `None` at the end.
     async fn docs_after(
         &self,
         ws: Uuid,
@@ -216,8 +214,7 @@ impl GraphCore {
             .collect()
     }
 
-    /// Indexes documents, embedding them first if asked to; returns once a search sees the nodes. False when they
-    /// have no vectors yet.
+    /// Indexes documents, embedding them first if asked to; false when they have no vectors yet.
     pub(super) async fn apply(
         &self,
         ws: Uuid,
@@ -337,8 +334,7 @@ impl GraphCore {
         self.indexed(ws, state, rev, applied);
     }
 
-    /// Hands a page of documents to the index, embedded if the model is near; they are searchable with the next
-    /// `apply`. False when they have no vectors yet.
+    /// Hands a page of documents to the index for the write's last page; false when they have no vectors yet.
     async fn stage(
         &self,
         ws: Uuid,
@@ -380,8 +376,7 @@ impl GraphCore {
         }
     }
 
-    /// Adds the vectors of nodes indexed without one: after a change of model, or while the model could not be
-    /// reached.
+    /// Adds the vectors of nodes indexed without one, after a change of model or an outage of it.
     pub async fn fill_vectors(&self) {
         for (ws, state) in self.states() {
             let from = {
@@ -418,8 +413,7 @@ impl GraphCore {
         }
     }
 
-    /// Fills in the vectors of everything written after a revision; returns the revision where it had to stop, if
-    /// any.
+    /// Fills in the vectors of everything written after a revision; returns where it had to stop, if anywhere.
     async fn fill_workspace(&self, ws: Uuid, mut after: u64) -> Option<u64> {
         loop {
             let page = async {

@@ -84,3 +84,42 @@ fn what_an_older_store_wrote_is_known_by_its_writes() {
         );
     });
 }
+
+#[test]
+fn parallel_ingests_of_one_plan_end_with_one_set_of_rows() {
+    run_on_each(|url| async move {
+        let store = std::sync::Arc::new(open(&url).await);
+        let (tenant, plan) = (Uuid::new_v4(), std::sync::Arc::new(plan(40)));
+        let tasks: Vec<_> = (0..20)
+            .map(|_| {
+                let (store, plan) = (std::sync::Arc::clone(&store), std::sync::Arc::clone(&plan));
+                tokio::spawn(async move {
+                    let entry = entry(tenant, "ingest");
+                    store
+                        .ingest_stix(
+                            tenant,
+                            &plan,
+                            &StixOrigin::default(),
+                            clock::now(),
+                            |_, _| entry.clone(),
+                            |_, _| (),
+                        )
+                        .await
+                })
+            })
+            .collect();
+        let mut created = (0, 0, 0);
+        for task in tasks {
+            let result = task.await.unwrap().unwrap().result;
+            created.0 += result.nodes_created;
+            created.1 += result.evidence_created;
+            created.2 += result.edges_created;
+            assert_eq!((result.nodes_updated, result.edges_updated), (0, 0));
+        }
+        assert_eq!(created, (40, 40, 39));
+        for (table, want) in [("node", 40), ("evidence", 40), ("edge", 39), ("audit", 20)] {
+            assert_eq!(rows(&store.db, table).await.len(), want, "{table}");
+        }
+        assert_eq!(store.node_changes(tenant, 0, 1000).await.unwrap().len(), 40);
+    });
+}

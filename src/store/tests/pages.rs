@@ -28,7 +28,7 @@ async fn fill(store: &Store, ws: Uuid, entities: usize) {
 
 async fn read(store: &Store, ws: Uuid, expected: usize) -> Duration {
     let begun = Instant::now();
-    let found = store.entities(ws).await.unwrap();
+    let found = store.entities(ws).await.unwrap().rows;
     let took = begun.elapsed();
     assert_eq!(found.len(), expected);
     assert!(found.is_sorted_by(|a, b| a.id < b.id), "each once, by id");

@@ -243,7 +243,8 @@ fn domains_are_searched_apart() {
 #[test]
 fn figures_and_history_are_true() {
     run(async {
-        let app = LocalApp::durable(tempfile::tempdir().unwrap().path()).await;
+        let dir = tempfile::tempdir().unwrap();
+        let app = LocalApp::durable(dir.path()).await;
         app.client.remember(REPORT).await;
         app.client.recall("secret question one").await;
         app.client.recall("Why question two?").await;

@@ -126,7 +126,8 @@ fn a_second_process_on_the_same_directory_says_so() {
 #[test]
 fn with_two_permits_writers_are_refused_and_readers_go_on() {
     run(async {
-        let app = LocalApp::durable(tempfile::tempdir().unwrap().path()).await;
+        let dir = tempfile::tempdir().unwrap();
+        let app = LocalApp::durable(dir.path()).await;
         for number in 0..50 {
             app.client
                 .remember(&format!("ransomware note {number} about 10.9.9.{number}"))

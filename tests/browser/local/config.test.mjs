@@ -177,7 +177,7 @@ describe("the configuration", () => {
         await apply(page);
         await page.getByText(/Waits for the restart:.*search\.fresh_docs/).waitFor();
         await page.getByText("1 change waits for a restart of the service.").waitFor();
-        assert.equal((await service.ask("GET", "/api/config")).search.fresh_docs, 256);
+        assert.equal((await service.ask("GET", "/api/config")).search.fresh_docs, 2048);
         await accessible(page, "a change that waits");
         await service.restart();
         await page.reload();
