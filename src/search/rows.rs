@@ -20,7 +20,6 @@ use super::sketch::{self, Sketch};
 /// files.
 pub(super) const ROWS_PER_BLOCK: usize = 1024;
 const HEAD_BYTES: usize = 36;
-const HAS_VECTOR: u8 = 1;
 const DIR: &str = "rows";
 
 /// What a row says about its node, apart from the vector.
@@ -113,7 +112,7 @@ impl Head {
         into.extend_from_slice(&self.rev.to_le_bytes());
         into.extend_from_slice(&self.scale.to_le_bytes());
         into.extend_from_slice(&self.print.to_le_bytes());
-        into.extend_from_slice(&[self.class, if self.has_vector() { HAS_VECTOR } else { 0 }, 0, 0]);
+        into.extend_from_slice(&[self.class, 0, 0, 0]);
     }
 
     fn read(bytes: &[u8; HEAD_BYTES]) -> Option<Self> {

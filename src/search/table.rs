@@ -2,7 +2,7 @@
 //! by meaning.
 //!
 //! Every version gets a row of its own; the one it replaces becomes *gone*. A search scans the sketches of all rows
-//! that the caller may see and scores the most alike thousand by their vectors.
+//! that the caller may see and scores the two thousand most alike by their vectors.
 
 use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
