@@ -33,6 +33,15 @@ pub fn spawn_as<T: Send + 'static>(
     watched(&Handle::current(), task, LIMIT, work)
 }
 
+/// Like [`spawn_as`], on a given runtime.
+pub fn spawn_as_on<T: Send + 'static>(
+    runtime: &Handle,
+    task: &'static str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> JoinHandle<T> {
+    watched(runtime, task, LIMIT, work)
+}
+
 /// Like [`spawn`], on a given runtime.
 pub fn spawn_on<T, W>(runtime: &Handle, work: W) -> JoinHandle<T>
 where

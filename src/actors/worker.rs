@@ -16,6 +16,7 @@ pub use super::handle::Access;
 use super::handle::{ActorHandle, Job, Request, Stateful};
 use super::job;
 pub use crate::capacity::Party;
+use crate::capacity::bulk_or;
 use crate::domain::error::DomainError;
 
 /// State shared by all requests to one actor; it survives a restart of the actor.
@@ -38,6 +39,11 @@ pub trait Work: Send + 'static {
 
     /// Workspace the request is made for: permits are shared out among workspaces.
     fn party(&self) -> Party;
+
+    /// Whether the work is large enough to step back behind other requests: see [`crate::capacity::bulk_or`].
+    fn is_bulk(&self) -> bool {
+        false
+    }
 
     /// Runs on the multi-thread runtime, to completion even if the caller goes away.
     fn run(self, core: Arc<Self::Core>) -> impl Future<Output = Result<Self::Reply, DomainError>> + Send;
@@ -94,7 +100,12 @@ impl<W: Work> Handler<Job<W>> for Worker<W::Core> {
     fn handle(&mut self, job: Job<W>, _: &mut Self::Context) -> Self::Result {
         let (work, guard, span) = job.open();
         let core = Arc::clone(&self.core);
-        job::run(&self.runtime, guard, span, work.run(core))
+        let runtime = if work.is_bulk() {
+            bulk_or(&self.runtime)
+        } else {
+            &self.runtime
+        };
+        job::run(runtime, guard, span, work.run(core))
     }
 }
 

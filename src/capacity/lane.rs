@@ -3,7 +3,9 @@
 use std::num::NonZero;
 use std::sync::LazyLock;
 
-use super::{Party, Shares};
+use tokio::runtime::Handle;
+
+use super::{Party, Shares, bulk_or};
 use crate::blocking;
 use crate::domain::error::DomainError;
 
@@ -38,7 +40,8 @@ where
         let _turn = turn;
         work()
     };
-    let done = blocking::spawn_as(blocking::name_of::<W>(), run).await;
+    let threads = Handle::current();
+    let done = blocking::spawn_as_on(bulk_or(&threads), blocking::name_of::<W>(), run).await;
     done.unwrap_or_else(|error| Err(DomainError::internal("the request failed unexpectedly", error)))
 }
 

@@ -8,12 +8,14 @@
 //! one never causes an outage for another.
 
 mod budget;
+mod bulk;
 mod lane;
 mod shares;
 
 use uuid::Uuid;
 
 pub use budget::{Budget, Load};
+pub use bulk::{bulk_or, lower_priority};
 pub use lane::{heavy, indexing, large_places};
 pub use shares::{Share, Shares};
 

@@ -1,7 +1,7 @@
 //! The keyword leg: BM25 over title and body, and exact look-up of canonical keys.
 //!
-//! Rows the caller may not see are skipped during collection, so `limit` counts visible rows only and block-max pruning
-//! still works. Term statistics cover the whole workspace: they reveal how common a word is, but not where it occurs.
+//! Rows the caller may not see are skipped during collection, so `limit` counts visible rows only and raises the
+//! threshold only with them. Term statistics cover the whole workspace: they reveal how common a word is, but not where it occurs.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use tantivy::columnar::ColumnValues;
 use tantivy::postings::{Postings, TermInfo};
-use tantivy::query::{BooleanQuery, BoostQuery, EnableScoring, Occur, Query, TermQuery, Weight};
-use tantivy::schema::IndexRecordOption;
+use tantivy::query::Bm25Weight;
+use tantivy::schema::{Field, IndexRecordOption};
 use tantivy::{DocId, DocSet, InvertedIndexReader, Searcher, SegmentReader, TERMINATED, Term};
 use uuid::Uuid;
 
@@ -20,6 +20,7 @@ use super::error::SearchError;
 use super::fresh::{self, Fresh, TextField};
 use super::schema::{CLASS, Fields, HIGH, LOW, node_of};
 use super::top::Top;
+use super::union::{self, Scored};
 
 /// Weight of a word from a name that is only mentioned.
 const MENTION_WEIGHT: f32 = 0.1;
@@ -107,11 +108,13 @@ impl<'a> Keywords<'a> {
         fields: &'a Fields,
         fresh: &'a Fresh,
     ) -> Result<Self, SearchError> {
-        let segments = searcher
+        let mut segments = searcher
             .segment_readers()
             .iter()
             .map(|reader| Rows::open(reader, fields, fresh))
-            .collect::<Result<_, _>>()?;
+            .collect::<Result<Vec<_>, _>>()?;
+        // The largest first, as it most likely holds the best documents, which raise the threshold for the others.
+        segments.sort_by_key(|rows| Reverse(rows.reader.max_doc()));
         Ok(Keywords {
             searcher,
             fields,
@@ -135,12 +138,9 @@ impl<'a> Keywords<'a> {
                 top.offer(node, score);
             }
         }
-        let Some(weight) = self.weight(&words)? else {
-            return Ok(top.into_sorted());
-        };
+        let scored = self.scored(&words)?;
         for rows in &self.segments {
-            let threshold = top.threshold();
-            weight.for_each_pruning(threshold, rows.reader, &mut |doc, score| {
+            union::for_each_above(rows.reader, &scored, top.threshold(), &mut |doc, score| {
                 if rows.shows(doc, allowed) {
                     top.offer(rows.node(doc), score);
                 }
@@ -167,22 +167,36 @@ impl<'a> Keywords<'a> {
         Ok(self.terms(query)?.into_iter().map(weight).collect())
     }
 
-    /// The words as one scored disjunction, or `None` if there are none.
-    fn weight(&self, words: &[(String, f32)]) -> Result<Option<Box<dyn Weight>>, SearchError> {
-        let mut clauses: Vec<(Occur, Box<dyn Query>)> = Vec::new();
-        for (word, times) in words {
-            for field in [self.fields.title, self.fields.body] {
-                let term = TermQuery::new(Term::from_field_text(field, word), IndexRecordOption::WithFreqs);
-                clauses.push((Occur::Should, Box::new(BoostQuery::new(Box::new(term), *times))));
+    /// Each word in each text field, weighted by its frequency in the text index.
+    fn scored(&self, words: &[(String, f32)]) -> Result<Vec<Scored>, SearchError> {
+        let docs = self
+            .segments
+            .iter()
+            .map(|rows| u64::from(rows.reader.max_doc()))
+            .sum();
+        let mut scored = Vec::with_capacity(2 * words.len());
+        for field in [self.fields.title, self.fields.body] {
+            let mean_length = self.words_of(field)? as f32 / docs as f32;
+            for (word, times) in words {
+                let term = Term::from_field_text(field, word);
+                let found = self.searcher.doc_freq(&term)?;
+                if found > 0 {
+                    let weight = Bm25Weight::for_one_term_without_explain(found, docs, mean_length);
+                    let weight = weight.boost_by(*times);
+                    scored.push(Scored { term, weight });
+                }
             }
         }
-        if clauses.is_empty() {
-            return Ok(None);
+        Ok(scored)
+    }
+
+    /// Number of words of a text field in all documents.
+    fn words_of(&self, field: Field) -> Result<u64, SearchError> {
+        let mut words = 0;
+        for rows in &self.segments {
+            words += rows.reader.inverted_index(field)?.total_num_tokens();
         }
-        let query = BooleanQuery::new(clauses);
-        Ok(Some(
-            query.weight(EnableScoring::enabled_from_searcher(self.searcher))?,
-        ))
+        Ok(words)
     }
 
     /// The terms for documents that are not in the text index yet, with the combined statistics of both.
@@ -196,11 +210,7 @@ impl<'a> Keywords<'a> {
             (TextField::Title, self.fields.title),
             (TextField::Body, self.fields.body),
         ] {
-            let mut tokens = 0;
-            for rows in &self.segments {
-                tokens += rows.reader.inverted_index(field)?.total_num_tokens();
-            }
-            let mean_length = tokens as f32 / self.searcher.num_docs().max(1) as f32;
+            let mean_length = self.words_of(field)? as f32 / self.searcher.num_docs().max(1) as f32;
             for (word, times) in words {
                 let indexed = self.searcher.doc_freq(&Term::from_field_text(field, word))?;
                 let found = usize::try_from(indexed).unwrap_or(usize::MAX) + self.fresh.doc_freq(name, word);

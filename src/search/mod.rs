@@ -34,6 +34,7 @@ mod table;
 mod tests;
 mod text;
 mod top;
+mod union;
 mod workspace;
 mod writers;
 

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+use std::thread;
 
 use uuid::Uuid;
 
@@ -15,6 +16,8 @@ use super::table::Table;
 
 /// Candidates that each leg contributes to a blended search.
 const DEPTH: usize = 100;
+/// Number of nodes from which the two legs run side by side: below, a thread costs more than it saves.
+const SIDE_BY_SIDE: usize = 100_000;
 
 /// A search request.
 pub(super) struct Query<'a> {
@@ -72,7 +75,6 @@ fn by_both(
 ) -> Result<Vec<Hit>, SearchError> {
     let depth = DEPTH.max(asked.limit);
     let named = named(asked.text, asked.allowed, keywords)?;
-    let found = keywords.best(asked.text, &named.mentions, asked.allowed, depth)?;
     let table = reading(table);
     let mentioned = named
         .nodes
@@ -80,7 +82,19 @@ fn by_both(
         .filter(|(_, exact)| exact.mention)
         .map(|(node, _)| *node);
     let vector = table.without(vector, mentioned);
-    let near = table.nearest(&vector, asked.allowed, depth);
+    let words = || keywords.best(asked.text, &named.mentions, asked.allowed, depth);
+    let meaning = || table.nearest(&vector, asked.allowed, depth);
+    let (found, near) = if table.len() < SIDE_BY_SIDE {
+        (words()?, meaning())
+    } else {
+        thread::scope(|scope| {
+            let words = scope.spawn(words);
+            let near = meaning();
+            let found = words.join();
+            let failed = |_| SearchError::Index("the search by words panicked".into());
+            Ok::<_, SearchError>((found.map_err(failed)??, near))
+        })?
+    };
     let scale = scale_of(&vector);
     Ok(fusion::blend(&found, &near, &named, depth, |node| {
         table.cosine(node, &vector, scale)

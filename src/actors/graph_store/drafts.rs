@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use super::core::{GraphCore, NODES_PER_PAGE, index_failed};
 use super::documents;
+use super::ingest::BULK;
 use super::workspace::WorkspaceState;
 use crate::actors::job::blocking;
 use crate::actors::worker::{Access, Party, Work};
@@ -59,6 +60,10 @@ impl Work for IngestDrafts {
 
     fn party(&self) -> Party {
         Some(self.by.workspace.id)
+    }
+
+    fn is_bulk(&self) -> bool {
+        self.drafts.nodes.len() >= BULK
     }
 
     async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {

@@ -25,6 +25,9 @@ use crate::store::{IngestResult, Remarked, Reviewed, StixIngested, StixOrigin, n
 /// Audit action for re-marking objects that waited for a marking definition.
 const REMARKED: &str = "ingest.stix_remarked";
 
+/// Objects from which a bundle is bulk work.
+pub(super) const BULK: usize = 100;
+
 /// Objects planned at a time, which takes some tens of milliseconds.
 const OBJECTS_PER_PIECE: usize = 200;
 
@@ -58,6 +61,10 @@ impl Work for IngestStix {
 
     fn party(&self) -> Party {
         Some(self.by.workspace.id)
+    }
+
+    fn is_bulk(&self) -> bool {
+        self.objects.count() >= BULK
     }
 
     async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {

@@ -57,6 +57,10 @@ impl Work for CommitFeedItems {
         Some(self.by.workspace.id)
     }
 
+    fn is_bulk(&self) -> bool {
+        true
+    }
+
     async fn run(self, core: Arc<TaxiiPullerCore>) -> Result<Self::Reply, DomainError> {
         let Self { by, batch, items } = self;
         let (ws, highest) = (by.workspace.id, by.workspace.clearance().highest());

@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::{Ended, PullerHandle, TaxiiPullerCore};
 use crate::actors::graph_store::{IngestStix, planned};
 use crate::actors::worker::{Access, Party, Work};
-use crate::capacity::heavy;
+use crate::capacity::{bulk_or, heavy};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::{DomainError, PullFailure};
@@ -162,7 +163,7 @@ impl TaxiiPullerCore {
         self.lock().insert(batch, ended.clone());
         let core = Arc::clone(self);
         tokio::spawn(async move {
-            let pull = tokio::spawn(Arc::clone(&core).run_pull(running));
+            let pull = bulk_or(&Handle::current()).spawn(Arc::clone(&core).run_pull(running));
             let how = match pull.await {
                 Ok(how) => how,
                 Err(panic) => {

@@ -46,6 +46,10 @@ impl Work for StageBundle {
         Some(self.by.workspace.id)
     }
 
+    fn is_bulk(&self) -> bool {
+        true
+    }
+
     async fn run(self, core: Arc<TaxiiPullerCore>) -> Result<Self::Reply, DomainError> {
         let Self {
             by,

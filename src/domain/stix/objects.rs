@@ -55,6 +55,11 @@ struct Newest {
 }
 
 impl Objects {
+    /// Number of distinct objects.
+    pub fn count(&self) -> usize {
+        self.kept.len()
+    }
+
     /// Makes the pass over the objects at these positions of `text`.
     ///
     /// # Errors

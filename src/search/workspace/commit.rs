@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
+use std::thread;
 use std::time::Instant;
 
 use tantivy::IndexWriter;
@@ -23,6 +24,7 @@ use super::super::storage::{self, Commit};
 use super::super::table::Table;
 use super::super::writers::Writing;
 use super::{QueuedWrite, WorkspaceIndex};
+use crate::capacity::lower_priority;
 use crate::domain::node::NodeStatus;
 
 /// Largest write whose documents are kept in memory: there each is analysed once more than in a commit.
@@ -266,6 +268,15 @@ impl WorkspaceIndex {
             .num_worker_threads(1)
             .num_merge_threads(1)
             .build();
-        Ok(self.index.writer_with_options(options)?)
+        // The threads of the writer inherit the priority of the one that starts them.
+        let opened = thread::scope(|scope| {
+            let open = || {
+                lower_priority();
+                self.index.writer_with_options(options)
+            };
+            scope.spawn(open).join()
+        });
+        let failed = |_| SearchError::Index("opening the writer panicked".into());
+        Ok(opened.map_err(failed)??)
     }
 }

@@ -1,0 +1,257 @@
+//! The best documents of a segment for a query of several words: BM25 with the MaxScore rule.
+//!
+//! Documents are taken in windows. The scores of the words that decide are summed up list by list. The words that are
+//! too common to lift a document over the threshold on their own are looked up only for documents that are near it
+//! (Turtle and Flood, "Query evaluation: strategies and optimizations", Information Processing and Management 31, 1995).
+//! The result is the same as that of adding up all lists.
+
+use tantivy::fieldnorm::FieldNormReader;
+use tantivy::postings::BlockSegmentPostings;
+use tantivy::query::Bm25Weight;
+use tantivy::schema::{Field, IndexRecordOption};
+use tantivy::{DocId, SegmentReader, Term};
+
+use super::error::SearchError;
+
+/// Documents in the first window and in the largest one. Each window is twice as long as the one before.
+const FIRST_WINDOW: DocId = 4096;
+const LARGEST_WINDOW: DocId = 65_536;
+/// What sums of the same numbers in another order may differ by.
+const ROUNDING: f32 = 1e-5;
+
+/// A word in one field, with its weight in the whole index.
+pub(super) struct Scored {
+    pub(super) term: Term,
+    pub(super) weight: Bm25Weight,
+}
+
+/// The documents of a segment that have a word in one field.
+struct List {
+    postings: BlockSegmentPostings,
+    norms: FieldNormReader,
+    weight: Bm25Weight,
+    /// More than the word can add to a score.
+    most: f32,
+    /// Position in the current block.
+    at: usize,
+}
+
+impl List {
+    fn open(segment: &SegmentReader, word: &Scored) -> Result<Option<Self>, SearchError> {
+        let field: Field = word.term.field();
+        let index = segment.inverted_index(field)?;
+        let Some(postings) = index.read_block_postings(&word.term, IndexRecordOption::WithFreqs)? else {
+            return Ok(None);
+        };
+        Ok(Some(List {
+            postings,
+            norms: segment.get_fieldnorms_reader(field)?,
+            most: word.weight.max_score(),
+            weight: word.weight.clone(),
+            at: 0,
+        }))
+    }
+
+    /// Adds the scores of all documents before `end` to their places, the first of which is that of `start`.
+    fn add_up_to(&mut self, start: DocId, end: DocId, sums: &mut [f32]) {
+        loop {
+            let docs = self.postings.docs();
+            let (all, behind) = (docs.len(), docs.partition_point(|doc| *doc < end));
+            let read = self.at..behind;
+            let docs = docs.get(read.clone()).unwrap_or_default();
+            let freqs = self.postings.freqs().get(read).unwrap_or_default();
+            for (&doc, &freq) in docs.iter().zip(freqs) {
+                if let Some(sum) = sums.get_mut((doc - start) as usize) {
+                    *sum += self.weight.score(self.norms.fieldnorm_id(doc), freq);
+                }
+            }
+            self.at = behind;
+            if behind < all || all == 0 {
+                return;
+            }
+            self.postings.advance();
+            self.at = 0;
+        }
+    }
+
+    /// What the word adds to a document's score. The documents asked for must ascend.
+    fn score(&mut self, doc: DocId) -> f32 {
+        let place = self.postings.seek(doc);
+        if place < self.postings.block_len() && self.postings.doc(place) == doc {
+            let freq = self.postings.freq(place);
+            return self.weight.score(self.norms.fieldnorm_id(doc), freq);
+        }
+        0.0
+    }
+}
+
+/// Passes the documents that score no less than the threshold, in ascending order, to `each`, which returns the new
+/// threshold.
+pub(super) fn for_each_above(
+    segment: &SegmentReader,
+    words: &[Scored],
+    mut threshold: f32,
+    each: &mut dyn FnMut(DocId, f32) -> f32,
+) -> Result<(), SearchError> {
+    let mut lists = Vec::with_capacity(words.len());
+    for word in words {
+        lists.extend(List::open(segment, word)?);
+    }
+    // Those that can add least come first, in a fixed order.
+    lists.sort_by(|a, b| a.most.total_cmp(&b.most));
+    let most: Vec<f32> = lists
+        .iter()
+        .scan(0.0, |sum, list| {
+            *sum += list.most;
+            Some(*sum)
+        })
+        .collect();
+    let mut sums: Vec<f32> = Vec::new();
+    let (mut start, mut length) = (0, FIRST_WINDOW);
+    while start < segment.max_doc() {
+        let end = segment.max_doc().min(start.saturating_add(length));
+        let common = most.partition_point(|most| !reaches(*most, threshold));
+        let Some((common, deciding)) = lists.split_at_mut_checked(common) else {
+            return Ok(());
+        };
+        if deciding.is_empty() {
+            return Ok(());
+        }
+        sums.clear();
+        sums.resize((end - start) as usize, 0.0);
+        for list in deciding {
+            list.add_up_to(start, end, &mut sums);
+        }
+        let rest = most.get(common.len().wrapping_sub(1)).copied().unwrap_or(0.0);
+        for (doc, &sum) in (start..end).zip(&sums) {
+            if sum > 0.0
+                && reaches(sum + rest, threshold)
+                && let Some(score) = total(common, &most, (doc, sum), threshold)
+            {
+                threshold = each(doc, score);
+            }
+        }
+        start = end;
+        length = LARGEST_WINDOW.min(length * 2);
+    }
+    Ok(())
+}
+
+/// The whole score of a document that scores this much by the deciding words, unless it stays below the threshold.
+fn total(common: &mut [List], most: &[f32], (doc, sum): (DocId, f32), threshold: f32) -> Option<f32> {
+    let mut score = sum;
+    for (list, most) in common.iter_mut().zip(most).rev() {
+        if !reaches(score + most, threshold) {
+            return None;
+        }
+        score += list.score(doc);
+    }
+    (score >= threshold).then_some(score)
+}
+
+/// Whether an upper bound allows for a score that is not below the threshold.
+fn reaches(bound: f32, threshold: f32) -> bool {
+    bound * (1.0 + ROUNDING) >= threshold
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+    use tantivy::collector::TopDocs;
+    use tantivy::query::{BooleanQuery, BoostQuery, Occur, Query, TermQuery};
+    use tantivy::schema::{Schema, TextFieldIndexing, TextOptions};
+    use tantivy::{Index, doc};
+
+    use super::*;
+
+    const BOOSTS: [f32; 4] = [1.0, 0.1, 1.7, 1.0];
+
+    /// The best documents of all segments by the function under test.
+    fn best(searcher: &tantivy::Searcher, words: &[Scored], limit: usize) -> Vec<f32> {
+        let mut scores: Vec<f32> = Vec::new();
+        for segment in searcher.segment_readers() {
+            let threshold = scores.get(limit - 1).copied().unwrap_or(f32::MIN);
+            for_each_above(segment, words, threshold, &mut |_, score| {
+                let place = scores.partition_point(|other| *other >= score);
+                scores.insert(place, score);
+                scores.truncate(limit);
+                scores.get(limit - 1).copied().unwrap_or(f32::MIN)
+            })
+            .unwrap();
+        }
+        scores
+    }
+
+    fn weight(searcher: &tantivy::Searcher, term: &Term, boost: f32) -> Bm25Weight {
+        Bm25Weight::for_terms(searcher, std::slice::from_ref(term))
+            .unwrap()
+            .boost_by(boost)
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
+        /// Documents are drawn so that some words are in nearly all of them and some in few, over several windows.
+        #[test]
+        fn the_best_are_those_of_adding_up_all_lists(
+            seed in any::<u64>(),
+            docs in prop_oneof![1usize..400, 9_000usize..20_000],
+            segments in 1usize..4,
+            limit in 1usize..120,
+        ) {
+            let mut schema = Schema::builder();
+            let words = TextFieldIndexing::default()
+                .set_tokenizer("whitespace")
+                .set_index_option(IndexRecordOption::WithFreqs);
+            let field = schema.add_text_field("text", TextOptions::default().set_indexing_options(words));
+            let index = Index::create_in_ram(schema.build());
+            let mut writer = index.writer_with_num_threads(1, 15_000_000).unwrap();
+            let mut state = seed | 1;
+            let mut next = || {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                state
+            };
+            for number in 0..docs {
+                let mut text = String::new();
+                for (word, one_in) in [("a", 1), ("b", 3), ("c", 40), ("d", 700)] {
+                    if next() % one_in == 0 {
+                        (0..=next() % 4).for_each(|_| text.push_str(&format!("{word} ")));
+                    }
+                }
+                (0..next() % 30).for_each(|_| text.push_str("filler "));
+                writer.add_document(doc!(field => text)).unwrap();
+                if number % (docs / segments).max(1) == 0 {
+                    writer.commit().unwrap();
+                }
+            }
+            writer.commit().unwrap();
+            let searcher = index.reader().unwrap().searcher();
+
+            let terms: BTreeMap<&str, f32> = ["a", "b", "c", "d"].into_iter().zip(BOOSTS).collect();
+            let scored: Vec<Scored> = terms
+                .iter()
+                .map(|(word, boost)| {
+                    let term = Term::from_field_text(field, word);
+                    Scored { weight: weight(&searcher, &term, *boost), term }
+                })
+                .collect();
+            let clauses = terms.iter().map(|(word, boost)| {
+                let term = TermQuery::new(Term::from_field_text(field, word), IndexRecordOption::WithFreqs);
+                let clause: Box<dyn Query> = Box::new(BoostQuery::new(Box::new(term), *boost));
+                (Occur::Should, clause)
+            });
+            let query = BooleanQuery::new(clauses.collect());
+            let expected = searcher.search(&query, &TopDocs::with_limit(limit).order_by_score()).unwrap();
+
+            let found = best(&searcher, &scored, limit);
+            prop_assert_eq!(found.len(), expected.len());
+            for (found, (expected, _)) in found.iter().zip(&expected) {
+                prop_assert!((found - expected).abs() <= 1e-4 * expected, "{} instead of {}", found, expected);
+            }
+        }
+    }
+}
