@@ -3,7 +3,6 @@
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use threat_memory::app::StartError;
@@ -11,7 +10,7 @@ use threat_memory::app::hosted::Application;
 use threat_memory::app::local::LocalApplication;
 use threat_memory::config::local::{Editor, LocalFlags, LocalSettings};
 use threat_memory::config::{ConfigError, Flags, LogSettings, Settings};
-use threat_memory::{demo, telemetry};
+use threat_memory::{capacity, demo, telemetry};
 use tracing_appender::non_blocking::WorkerGuard;
 
 /// mimalloc returns memory to the system after a large ingest; the default allocator does not.
@@ -34,14 +33,8 @@ const ALLOCATOR_OPTIONS: &[AllocatorOption] = &[
 /// delay, keeps a tenth more of all memory but makes the start faster.
 const ONCE_STARTED: &[AllocatorOption] = &[(24, 0)];
 
-/// Blocking threads per core; more only hold memory.
-const BLOCKING_THREADS: usize = 4;
-/// How long an idle blocking thread waits for work.
-const BLOCKING_KEEP_ALIVE: Duration = Duration::from_secs(2);
 /// Requested limit of open files; the system may allow fewer.
 const MAX_OPEN_FILES: u64 = 1 << 16;
-/// SurrealDB evaluates queries recursively.
-const STACK_BYTES: usize = 16 << 20;
 /// Exit code for unusable configuration.
 const BAD_CONFIGURATION: u8 = 2;
 
@@ -108,14 +101,9 @@ fn main() -> ExitCode {
     if let Err(error) = rlimit::increase_nofile_limit(MAX_OPEN_FILES) {
         eprintln!("the limit of open files could not be raised: {error}");
     }
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let system = actix::System::with_tokio_rt(move || {
+    let system = actix::System::with_tokio_rt(|| {
         #[allow(clippy::expect_used)] // Without threads nothing can run, and there is nobody to report to.
-        tokio::runtime::Builder::new_multi_thread()
-            .enable_all()
-            .max_blocking_threads((BLOCKING_THREADS * cores).clamp(8, 64))
-            .thread_keep_alive(BLOCKING_KEEP_ALIVE)
-            .thread_stack_size(STACK_BYTES)
+        capacity::runtime()
             .build()
             .expect("the operating system gives no threads")
     });

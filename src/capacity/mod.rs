@@ -2,22 +2,23 @@
 //!
 //! - [`Shares`]: permits, such as those of an actor's gate, and the queue for them.
 //! - [`Budget`]: bytes of request bodies in flight.
-//! - [`heavy`]: threads for CPU-bound work.
+//! - [`heavy`]: turns for CPU-bound work.
+//! - [`runtime`]: the threads, and those of low priority for bulk work.
 //!
 //! A single workspace may use nearly everything. While others are active it gets its fair share, so that the load of
 //! one never causes an outage for another.
 
 mod budget;
-mod bulk;
 mod lane;
 mod shares;
+mod threads;
 
 use uuid::Uuid;
 
 pub use budget::{Budget, Load};
-pub use bulk::{bulk_or, lower_priority};
 pub use lane::{heavy, indexing, large_places};
 pub use shares::{Share, Shares};
+pub use threads::{STACK_BYTES, bulk_or, lower_priority, runtime};
 
 /// The owner of work: a workspace, or `None` for the service itself and for unauthenticated callers.
 pub type Party = Option<Uuid>;

@@ -8,13 +8,10 @@ use tokio::sync::oneshot;
 
 use super::core::LocalCore;
 use super::handles::LocalHandles;
+use crate::capacity::{self, STACK_BYTES};
 use crate::config::local::{Editor, LocalSettings};
 use crate::lifecycle::StartError;
 
-/// SurrealDB evaluates queries recursively.
-const STACK_BYTES: usize = 16 << 20;
-/// Maximum number of blocking threads; more only hold memory.
-const BLOCKING_THREADS: usize = 16;
 /// Time-out for closing.
 const CLOSING: Duration = Duration::from_secs(30);
 
@@ -79,10 +76,7 @@ async fn run(
 
 fn runtime() -> Runtime {
     #[allow(clippy::expect_used)] // Without threads nothing can run, and there is nobody to report to.
-    tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .max_blocking_threads(BLOCKING_THREADS)
-        .thread_stack_size(STACK_BYTES)
+    capacity::runtime()
         .build()
         .expect("the operating system gives no threads")
 }

@@ -1,0 +1,84 @@
+//! The threads of the process: those that answer requests, and those for bulk work (large ingests, feed pulls, all
+//! heavy pieces of work).
+//!
+//! The latter have a lower priority, so a search does not wait for an ingest to use up its time slice. Bulk work runs at
+//! full speed while nothing else wants the cores.
+
+use std::num::NonZero;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use tokio::runtime::{Builder, Handle, Runtime};
+
+/// Niceness of threads for bulk work (nice(2)): beside a thread of normal priority they get a tenth of a core.
+#[cfg(target_os = "linux")]
+const NICENESS: i32 = 10;
+/// Blocking threads per core; more only hold memory.
+const BLOCKING_THREADS: usize = 4;
+/// How long an idle blocking thread waits for work.
+const KEEP_ALIVE: Duration = Duration::from_secs(2);
+/// SurrealDB evaluates queries recursively.
+pub const STACK_BYTES: usize = 16 << 20;
+
+static BULK: LazyLock<Option<Runtime>> = LazyLock::new(|| {
+    let started = runtime()
+        .thread_name("bulk")
+        .on_thread_start(lower_priority)
+        .build();
+    started
+        .inspect_err(|error| tracing::warn!(%error, "bulk work runs at normal priority"))
+        .ok()
+});
+
+/// A runtime as the service needs it, with a worker per core.
+pub fn runtime() -> Builder {
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    let mut builder = Builder::new_multi_thread();
+    builder
+        .enable_all()
+        .max_blocking_threads((BLOCKING_THREADS * cores).clamp(8, 64))
+        .thread_keep_alive(KEEP_ALIVE)
+        .thread_stack_size(STACK_BYTES);
+    builder
+}
+
+/// The runtime for bulk work, or `usual` if there is none.
+pub fn bulk_or(usual: &Handle) -> &Handle {
+    BULK.as_ref().map_or(usual, Runtime::handle)
+}
+
+/// Lowers the priority of the calling thread and of the threads that it will start.
+pub fn lower_priority() {
+    // Elsewhere a priority belongs to the whole process.
+    #[cfg(target_os = "linux")]
+    // SAFETY: the call takes three numbers; on Linux 0 means the calling thread. A failure changes nothing.
+    #[allow(unsafe_code)]
+    unsafe {
+        libc::setpriority(libc::PRIO_PROCESS, 0, NICENESS);
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    /// Priority of the calling thread.
+    fn niceness() -> i32 {
+        // SAFETY: the call takes two numbers; 0 means the calling thread.
+        #[allow(unsafe_code)]
+        unsafe {
+            libc::getpriority(libc::PRIO_PROCESS, 0)
+        }
+    }
+
+    #[tokio::test]
+    async fn only_bulk_work_has_a_low_priority() {
+        let usual = Handle::current();
+        let before = niceness();
+        let bulk = bulk_or(&usual);
+        let on_worker = bulk.spawn(async { niceness() }).await.unwrap();
+        let blocking = bulk.spawn_blocking(niceness).await.unwrap();
+        assert_eq!((on_worker, blocking), (before + NICENESS, before + NICENESS));
+        assert_eq!(usual.spawn_blocking(niceness).await.unwrap(), before);
+    }
+}
