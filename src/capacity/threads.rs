@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
-/// Niceness of threads for bulk work (nice(2)): beside a thread of normal priority they get a tenth of a core.
+/// Niceness of threads for bulk work (nice(2)): beside a thread of normal priority they get a quarter of a core.
 #[cfg(target_os = "linux")]
-const NICENESS: i32 = 10;
+const NICENESS: i32 = 5;
 /// Blocking threads per core; more only hold memory.
 const BLOCKING_THREADS: usize = 4;
 /// How long an idle blocking thread waits for work.
