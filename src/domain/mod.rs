@@ -21,6 +21,7 @@ pub mod permission;
 pub mod pii;
 pub mod pilot;
 pub mod principal;
+pub mod question;
 pub mod schema;
 pub mod session;
 pub mod staging;

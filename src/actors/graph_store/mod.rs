@@ -5,6 +5,7 @@
 //! actor it calls is the audit writer, to link the entries written in its own transactions.
 
 mod ahead;
+mod asked;
 mod core;
 mod demo;
 mod detail;

@@ -29,10 +29,10 @@ const RELATED: f32 = 0.8;
 /// A query and the visibility limits of the caller.
 #[derive(Debug, Clone)]
 pub(super) struct Search {
-    ws: Uuid,
-    text: String,
-    filter: Filter,
-    limit: usize,
+    pub(super) ws: Uuid,
+    pub(super) text: String,
+    pub(super) filter: Filter,
+    pub(super) limit: usize,
 }
 
 /// Searches and stores the result as a session.
@@ -236,6 +236,7 @@ impl GraphCore {
 
     async fn blended(&self, ask: Search) -> Result<Vec<Hit>, DomainError> {
         let (index, target) = (Arc::clone(&self.index), self.index_of(ask.ws).await?);
+        let related = self.asked_for(&ask, &target).await?;
         blocking(move || {
             let vector = index.embed_query(&ask.text);
             if let Err(error) = &vector {
@@ -251,7 +252,11 @@ impl GraphCore {
                 .search(&ask.text, vector.as_deref(), mode, &ask.filter, ask.limit)
                 .map_err(index_failed)?;
             let named = named_elsewhere(&target, &ask.text, &ask.filter)?;
-            Ok(lead_with(named, hits, ask.limit))
+            Ok(related_first(
+                related,
+                lead_with(named, hits, ask.limit),
+                ask.limit,
+            ))
         })
         .await
     }
@@ -288,6 +293,7 @@ impl GraphCore {
     /// Handles names, identifiers and types: "malware used by Sandworm Team" asks for nodes related to the one named.
     async fn structured(&self, ask: Search) -> Result<Vec<Hit>, DomainError> {
         let target = self.index_of(ask.ws).await?;
+        let asked_for = self.asked_for(&ask, &target).await?;
         let (index, question, asked) = (Arc::clone(&self.index), ask.clone(), Arc::clone(&target));
         let (types, words, named, direct) = blocking(move || {
             let mut found = question_filters(&question.text);
@@ -311,6 +317,9 @@ impl GraphCore {
             Ok((types, words, named, direct))
         })
         .await?;
+        if !asked_for.is_empty() {
+            return Ok(related_first(asked_for, direct, ask.limit));
+        }
         let wanted = Wanted {
             highest: ask.filter.highest_tlp,
             include_rejected: ask.filter.include_rejected,

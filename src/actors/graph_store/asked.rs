@@ -1,0 +1,391 @@
+//! Answers from the graph: what a question asks for, one or two steps from what it names.
+
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use uuid::Uuid;
+
+use super::core::{GraphCore, index_failed};
+use super::recall::Search;
+use crate::actors::job::blocking;
+use crate::clock;
+use crate::domain::error::DomainError;
+use crate::domain::extraction::Gazetteer;
+use crate::domain::node::{KgNode, NodeType};
+use crate::domain::question::{Kind, Name, Period, Plan, Reading, likeness, relationships};
+use crate::search::{Filter, Mode, WorkspaceIndex};
+use crate::store::{Passable, Reached, SeenNode};
+
+/// Nodes that are compared with the words of a question that names nothing.
+const ALIKE: usize = 10;
+/// Nodes on the way that are followed, the best ones.
+const FOLLOWED: usize = 200;
+/// Largest workspace, in nodes, in which a question about a time alone is answered by reading all nodes of the type.
+const LISTED: usize = 20_000;
+
+/// The nodes that a question names, by the words that name them.
+type Named = Vec<(Range<usize>, Vec<Uuid>)>;
+
+/// How well a node answers; the least is the best.
+type Rank = (usize, Reverse<usize>, Reverse<u64>, Reverse<u64>, String);
+
+impl GraphCore {
+    /// The nodes that a question asks for by their relationships to what it names, or by a time, best first. Empty if it
+    /// asks for nothing of the kind or the graph has no answer.
+    pub(super) async fn asked_for(
+        &self,
+        ask: &Search,
+        target: &Arc<WorkspaceIndex>,
+    ) -> Result<Vec<Uuid>, DomainError> {
+        let Some(reading) = Reading::of(&ask.text, clock::now()) else {
+            return Ok(Vec::new());
+        };
+        let named = self.named_in(&reading, ask, target).await?;
+        let ids: Vec<Uuid> = named.iter().flat_map(|(_, nodes)| nodes).copied().collect();
+        let nodes = self.nodes_named(ask, &ids).await?;
+        let mut named = named;
+        let mut nodes = nodes;
+        if nodes.is_empty() {
+            (named, nodes) = self.nodes_meant(&reading, ask, target).await?;
+        }
+        let kind_of = |id: &Uuid| nodes.get(id).and_then(kind_of_node);
+        let names: Vec<Name> = named
+            .iter()
+            .map(|(words, nodes)| Name {
+                words: words.clone(),
+                kinds: nodes.iter().filter_map(kind_of).collect(),
+            })
+            .filter(|name| !name.kinds.is_empty())
+            .collect();
+        let Some(plan) = reading.plan(&names) else {
+            return Ok(Vec::new());
+        };
+        let mut found = self.walk(ask, &plan, &nodes, target.len()).await?;
+        let subjects: HashSet<Uuid> = nodes.keys().copied().collect();
+        found.retain(|node| !subjects.contains(node));
+        found.truncate(ask.limit);
+        Ok(found)
+    }
+
+    /// The nodes whose names, aliases or identifiers stand in the question; longer names first, and no word twice.
+    async fn named_in(
+        &self,
+        reading: &Reading<'_>,
+        ask: &Search,
+        target: &Arc<WorkspaceIndex>,
+    ) -> Result<Named, DomainError> {
+        let candidates: Vec<(Range<usize>, String)> = reading
+            .candidates()
+            .into_iter()
+            .map(|candidate| (candidate.words, candidate.text.to_owned()))
+            .collect();
+        let (target, filter) = (Arc::clone(target), ask.filter.clone());
+        blocking(move || {
+            let mut named: Named = Vec::new();
+            for (words, text) in candidates {
+                let is_taken = named
+                    .iter()
+                    .any(|(other, _)| other.start < words.end && words.start < other.end);
+                if is_taken {
+                    continue;
+                }
+                let mut keys = vec![text.as_str()];
+                keys.extend(
+                    Gazetteer::shared()
+                        .resolve(&text)
+                        .into_iter()
+                        .flat_map(|entry| entry.names()),
+                );
+                let hits = target.lookup(&keys, &filter).map_err(index_failed)?;
+                let nodes: HashSet<Uuid> = hits.into_iter().map(|hit| hit.node_id).collect();
+                if !nodes.is_empty() {
+                    named.push((words, nodes.into_iter().collect()));
+                }
+            }
+            Ok(named)
+        })
+        .await
+    }
+
+    /// The visible nodes with these ids.
+    async fn nodes_named(&self, ask: &Search, ids: &[Uuid]) -> Result<HashMap<Uuid, KgNode>, DomainError> {
+        let stored = self
+            .store
+            .nodes_by_id(ask.ws, ids, ask.filter.highest_tlp, ask.filter.include_rejected)
+            .await?;
+        Ok(stored
+            .into_iter()
+            .map(|stored| (stored.node.id, stored.node))
+            .collect())
+    }
+
+    /// The node that the question means but does not name in full: "credential dumping" is OS Credential Dumping.
+    async fn nodes_meant(
+        &self,
+        reading: &Reading<'_>,
+        ask: &Search,
+        target: &Arc<WorkspaceIndex>,
+    ) -> Result<(Named, HashMap<Uuid, KgNode>), DomainError> {
+        let subject: Vec<String> = reading.subject().into_iter().map(str::to_owned).collect();
+        let types = reading.subject_types();
+        if subject.is_empty() || types.is_empty() {
+            return Ok(Default::default());
+        }
+        let (index, target) = (Arc::clone(&self.index), Arc::clone(target));
+        let filter = Filter {
+            node_types: Some(types),
+            ..ask.filter.clone()
+        };
+        let words = subject.join(" ");
+        let near = blocking(move || {
+            let vector = index.embed_query(&words).ok();
+            target
+                .search(&words, vector.as_deref(), Mode::Blended, &filter, ALIKE)
+                .map_err(index_failed)
+        })
+        .await?;
+        let near: Vec<Uuid> = near.into_iter().map(|hit| hit.node_id).collect();
+        let mut nodes = self.nodes_named(ask, &near).await?;
+        let subject: Vec<&str> = subject.iter().map(String::as_str).collect();
+        let mut best: Option<(f32, Uuid)> = None;
+        for id in near {
+            let Some(node) = nodes.get(&id) else { continue };
+            let alike = likeness(&subject, names_of(node));
+            if alike > best.map_or(0.0, |(alike, _)| alike) {
+                best = Some((alike, id));
+            }
+        }
+        let Some((_, id)) = best else {
+            return Ok(Default::default());
+        };
+        nodes.retain(|other, _| *other == id);
+        Ok((vec![(reading.subject_words(), vec![id])], nodes))
+    }
+
+    /// Walks from what is named to what is asked for.
+    async fn walk(
+        &self,
+        ask: &Search,
+        plan: &Plan,
+        named: &HashMap<Uuid, KgNode>,
+        size: usize,
+    ) -> Result<Vec<Uuid>, DomainError> {
+        let first = if plan.through.is_empty() {
+            &plan.wanted
+        } else {
+            &plan.through
+        };
+        let mut at: HashMap<Uuid, Kind> = HashMap::new();
+        for (id, node) in named {
+            let kind = kind_of_node(node);
+            at.extend(
+                kind.filter(|kind| is_related(first, *kind))
+                    .map(|kind| (*id, kind)),
+            );
+        }
+        let in_first = plan
+            .period
+            .filter(|_| plan.through.is_empty() || plan.period_is_of_through);
+        let mut answers = Answers::default();
+        if at.is_empty() {
+            // Only a time is given.
+            let Some(period) = in_first.filter(|_| named.is_empty() && size <= LISTED) else {
+                return Ok(Vec::new());
+            };
+            answers.add_listed(self.listed(ask, first).await?, first, period);
+        } else {
+            answers.add(self.step(ask, &at, first).await?, &at, first, 0, in_first);
+            if at.values().all(|kind| *kind == Kind::Technique) && !first.contains(&Kind::Technique) {
+                let parts = self.step(ask, &at, &[Kind::Technique]).await?;
+                let parts: HashMap<Uuid, Kind> = parts
+                    .into_iter()
+                    .map(|step| (step.node.id, Kind::Technique))
+                    .collect();
+                answers.add(self.step(ask, &parts, first).await?, &parts, first, 1, in_first);
+            }
+        }
+        if plan.through.is_empty() {
+            return Ok(answers.best().into_iter().map(|(id, _)| id).collect());
+        }
+        let at: HashMap<Uuid, Kind> = answers.best().into_iter().take(FOLLOWED).collect();
+        let mut answers = Answers::default();
+        let period = plan.period.filter(|_| !plan.period_is_of_through);
+        answers.add(
+            self.step(ask, &at, &plan.wanted).await?,
+            &at,
+            &plan.wanted,
+            0,
+            period,
+        );
+        Ok(answers.best().into_iter().map(|(id, _)| id).collect())
+    }
+
+    async fn step(
+        &self,
+        ask: &Search,
+        at: &HashMap<Uuid, Kind>,
+        to: &[Kind],
+    ) -> Result<Vec<Reached>, DomainError> {
+        let mut types: Vec<NodeType> = to.iter().flat_map(|kind| kind.node_types()).copied().collect();
+        types.dedup();
+        let mut names: Vec<&'static str> = Vec::new();
+        for name in at
+            .values()
+            .flat_map(|from| to.iter().flat_map(|to| relationships(*from, *to)))
+        {
+            if !names.contains(name) {
+                names.push(name);
+            }
+        }
+        let passable = Passable {
+            highest: ask.filter.highest_tlp,
+            include_rejected: ask.filter.include_rejected,
+            relationships: &names,
+            node_types: &types,
+        };
+        let from: Vec<Uuid> = at.keys().copied().collect();
+        self.store.reached(ask.ws, &from, passable).await
+    }
+
+    async fn listed(&self, ask: &Search, kinds: &[Kind]) -> Result<Vec<SeenNode>, DomainError> {
+        let types: Vec<NodeType> = kinds.iter().flat_map(|kind| kind.node_types()).copied().collect();
+        let shown = (ask.filter.highest_tlp, ask.filter.include_rejected);
+        self.store.nodes_of_type(ask.ws, shown, &types, LISTED).await
+    }
+}
+
+/// The nodes that one step found.
+#[derive(Debug, Default)]
+struct Answers {
+    found: HashMap<Uuid, Answer>,
+}
+
+#[derive(Debug)]
+struct Answer {
+    kind: Kind,
+    /// Position of the kind among those asked for, later if the relationship or the thing named fits less well.
+    fit: usize,
+    relationships: usize,
+    relationship_confidence: f64,
+    node: SeenNode,
+}
+
+impl Answers {
+    /// Adds what a step from these nodes reached, as far as kind, relationship and time fit. `later` lowers the rank.
+    fn add(
+        &mut self,
+        reached: Vec<Reached>,
+        from: &HashMap<Uuid, Kind>,
+        kinds: &[Kind],
+        later: usize,
+        period: Option<Period>,
+    ) {
+        for step in reached {
+            let kind = Kind::of(step.node.node_type, step.node.stix.kind.as_deref());
+            let place = kinds.iter().position(|wanted| kind == Some(*wanted));
+            let (Some(kind), Some(place), Some(near)) = (kind, place, from.get(&step.from)) else {
+                continue;
+            };
+            let fitting = relationships(*near, kind)
+                .iter()
+                .position(|name| *name == step.relationship);
+            let Some(fitting) = fitting.filter(|_| !from.contains_key(&step.node.id)) else {
+                continue;
+            };
+            if period.is_some_and(|period| !is_in(&period, &step.node)) {
+                continue;
+            }
+            let fit = later * 100 + place * 10 + usize::from(fitting > 0);
+            let answer = self.found.entry(step.node.id).or_insert(Answer {
+                kind,
+                fit,
+                relationships: 0,
+                relationship_confidence: 0.0,
+                node: step.node,
+            });
+            answer.fit = answer.fit.min(fit);
+            answer.relationships += 1;
+            answer.relationship_confidence = answer.relationship_confidence.max(step.confidence);
+        }
+    }
+
+    /// Adds the nodes of these kinds that fit a time.
+    fn add_listed(&mut self, nodes: Vec<SeenNode>, kinds: &[Kind], period: Period) {
+        for node in nodes {
+            let kind = Kind::of(node.node_type, node.stix.kind.as_deref());
+            let place = kinds.iter().position(|wanted| kind == Some(*wanted));
+            if let (Some(kind), Some(fit)) = (kind, place)
+                && is_in(&period, &node)
+            {
+                let id = node.id;
+                self.found.insert(
+                    id,
+                    Answer {
+                        kind,
+                        fit,
+                        relationships: 0,
+                        relationship_confidence: 0.0,
+                        node,
+                    },
+                );
+            }
+        }
+    }
+
+    /// What was found, best first.
+    fn best(self) -> Vec<(Uuid, Kind)> {
+        let mut ranked: Vec<(Rank, Uuid, Kind)> = self
+            .found
+            .into_iter()
+            .map(|(id, answer)| (answer.rank(), id, answer.kind))
+            .collect();
+        ranked.sort_by(|(a, id, _), (b, other, _)| a.cmp(b).then_with(|| id.cmp(other)));
+        ranked.into_iter().map(|(_, id, kind)| (id, kind)).collect()
+    }
+}
+
+impl Answer {
+    fn rank(&self) -> Rank {
+        // Confidences lie between 0 and 1; their bits are in the same order.
+        let confidence = |value: f64| Reverse(value.max(0.0).to_bits());
+        (
+            self.fit,
+            Reverse(self.relationships),
+            confidence(self.relationship_confidence),
+            confidence(self.node.confidence),
+            self.node.name.clone(),
+        )
+    }
+}
+
+fn kind_of_node(node: &KgNode) -> Option<Kind> {
+    let stix_type = node.properties.get("stix_type").and_then(|value| value.as_str());
+    Kind::of(node.node_type, stix_type)
+}
+
+fn names_of(node: &KgNode) -> impl Iterator<Item = &str> {
+    let aliases = node.properties.get("aliases").and_then(|value| value.as_array());
+    let aliases = aliases.into_iter().flatten().filter_map(|alias| alias.as_str());
+    std::iter::once(node.name.as_str()).chain(aliases)
+}
+
+fn is_related(kinds: &[Kind], to: Kind) -> bool {
+    kinds.iter().any(|kind| !relationships(*kind, to).is_empty())
+}
+
+/// Whether a node was seen, or entered, in the period. A node without times is not.
+fn is_in(period: &Period, node: &SeenNode) -> bool {
+    let time = |text: &Option<String>| -> Option<DateTime<Utc>> { text.as_ref()?.parse().ok() };
+    let (first, last) = if period.entered {
+        (time(&node.stix.created), time(&node.stix.created))
+    } else {
+        (
+            time(&node.stix.first_seen).or(time(&node.stix.last_seen)),
+            time(&node.stix.last_seen),
+        )
+    };
+    first.is_some_and(|first| period.covers(first, last.unwrap_or(first)))
+}

@@ -1,0 +1,102 @@
+//! What a question can ask for, and which relationships connect what.
+
+use serde::Serialize;
+
+use crate::domain::node::NodeType;
+
+/// A kind of node, as people ask for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// An intrusion set or a threat actor.
+    Group,
+    Campaign,
+    /// Malware or a tool.
+    Software,
+    Technique,
+    /// A course of action.
+    Mitigation,
+    Vulnerability,
+    Indicator,
+}
+
+impl Kind {
+    /// The kind of a node; `None` for nodes that no question asks for. A node that is no STIX object has no STIX type.
+    pub fn of(node_type: NodeType, stix_type: Option<&str>) -> Option<Self> {
+        match (node_type, stix_type) {
+            (NodeType::Actor, Some("campaign")) => Some(Kind::Campaign),
+            (NodeType::Actor, _) => Some(Kind::Group),
+            (NodeType::Tool, _) => Some(Kind::Software),
+            (NodeType::Attck, Some("course-of-action")) => Some(Kind::Mitigation),
+            (NodeType::Attck, _) => Some(Kind::Technique),
+            (NodeType::Cve | NodeType::Vulnerability, _) => Some(Kind::Vulnerability),
+            (NodeType::Ioc, _) => Some(Kind::Indicator),
+            (NodeType::Osint, _) => None,
+        }
+    }
+
+    /// The types of the nodes of this kind.
+    pub fn node_types(self) -> &'static [NodeType] {
+        match self {
+            Kind::Group | Kind::Campaign => &[NodeType::Actor],
+            Kind::Software => &[NodeType::Tool],
+            Kind::Technique | Kind::Mitigation => &[NodeType::Attck],
+            Kind::Vulnerability => &[NodeType::Cve, NodeType::Vulnerability],
+            Kind::Indicator => &[NodeType::Ioc],
+        }
+    }
+
+    /// The kinds that a relationship connects with this one.
+    pub fn connected(self) -> Vec<Kind> {
+        let all = [
+            Kind::Group,
+            Kind::Campaign,
+            Kind::Software,
+            Kind::Technique,
+            Kind::Mitigation,
+            Kind::Vulnerability,
+            Kind::Indicator,
+        ];
+        all.into_iter()
+            .filter(|other| !relationships(self, *other).is_empty())
+            .collect()
+    }
+}
+
+/// The relationship types that say how two kinds of nodes are related (STIX 2.1, appendix B), in either direction; none
+/// if they aren't related directly.
+pub fn relationships(one: Kind, other: Kind) -> &'static [&'static str] {
+    use Kind::{Campaign, Group, Indicator, Mitigation, Software, Technique, Vulnerability};
+    const INDICATES: &[&str] = &["indicates", "based-on", "communicates-with", "related-to"];
+    match (one, other) {
+        (Group | Campaign, Technique | Software) | (Technique | Software, Group | Campaign) => {
+            &["uses", "authored-by", "related-to"]
+        }
+        (Software, Technique) | (Technique, Software) => &["uses", "delivers", "related-to"],
+        (Campaign, Group) | (Group, Campaign) => &["attributed-to", "related-to"],
+        (Mitigation, Technique | Vulnerability) | (Technique | Vulnerability, Mitigation) => &["mitigates"],
+        (Group | Campaign | Software | Technique, Vulnerability)
+        | (Vulnerability, Group | Campaign | Software | Technique) => &["exploits", "targets", "related-to"],
+        (Indicator, Group | Campaign | Software | Technique | Vulnerability)
+        | (Group | Campaign | Software | Technique | Vulnerability, Indicator) => INDICATES,
+        (Software, Software) => &["variant-of", "drops", "downloads", "delivers", "controls"],
+        (Group, Group) => &["attributed-to"],
+        (Technique, Technique) => &["subtechnique-of"],
+        (Campaign, Campaign)
+        | (Mitigation, Group | Campaign | Software | Mitigation | Indicator)
+        | (Group | Campaign | Software | Indicator, Mitigation)
+        | (Vulnerability, Vulnerability)
+        | (Indicator, Indicator) => &[],
+    }
+}
+
+/// The kind between two that are related only through it.
+pub fn between(one: Kind, other: Kind) -> Option<Kind> {
+    use Kind::{Campaign, Group, Mitigation, Software, Technique};
+    match (one, other) {
+        (Mitigation, Group | Campaign | Software) | (Group | Campaign | Software, Mitigation) => {
+            Some(Technique)
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,349 @@
+//! Understands what a question asks for: the kind of thing, what it is about, how the two are related, and when.
+//!
+//! Rules only. A question is read in two steps, since only the index knows which words are names: [`Reading::of`] finds
+//! what could be a name, and [`Reading::plan`] takes the names that were found. What does not ask for related things,
+//! such as a sentence of a report, has no reading or no plan and is searched for by words and meaning alone.
+
+mod kind;
+mod period;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use std::ops::Range;
+
+use chrono::{DateTime, Utc};
+use serde::Serialize;
+
+use crate::domain::node::NodeType;
+
+pub use kind::{Kind, between, relationships};
+pub use period::Period;
+use words::{Mention, Word};
+
+/// Longest name, in words, and how many words of a question are looked at for names.
+const LONGEST_NAME: usize = 8;
+const MAX_WORDS: usize = 48;
+/// Least share of the words that stand for a thing which must be part of its name.
+const SIMILAR: f32 = 0.5;
+
+/// What a question asks for.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Plan {
+    /// Kinds of the things asked for, the most fitting one first.
+    pub wanted: Vec<Kind>,
+    /// Kinds of the things on the way to them.
+    pub through: Vec<Kind>,
+    /// The time asked for, and whether it is that of the things on the way.
+    pub period: Option<Period>,
+    pub period_is_of_through: bool,
+}
+
+/// A name that was found in a question.
+#[derive(Debug, Clone)]
+pub struct Name {
+    /// The words, as [`Candidate::words`] tells them.
+    pub words: Range<usize>,
+    /// The kinds of the nodes that have it.
+    pub kinds: Vec<Kind>,
+}
+
+/// Words that could be a name.
+#[derive(Debug, Clone)]
+pub struct Candidate<'a> {
+    pub words: Range<usize>,
+    pub text: &'a str,
+}
+
+/// A text that may ask for related things.
+#[derive(Debug)]
+pub struct Reading<'a> {
+    text: &'a str,
+    words: Vec<Word>,
+    now: DateTime<Utc>,
+}
+
+impl<'a> Reading<'a> {
+    /// Reads a text; `None` if it doesn't ask for related things, whatever its words name.
+    pub fn of(text: &'a str, now: DateTime<Utc>) -> Option<Self> {
+        let words = words::words(text);
+        let no_names = |_| false;
+        let fits = words::asks(text, &words)
+            && (!words::mentions(&words, no_names).is_empty()
+                || words::is_about_protection(&words, no_names)
+                || words::is_about_use(&words));
+        fits.then_some(Reading { text, words, now })
+    }
+
+    /// The words that could be names, longest first.
+    pub fn candidates(&self) -> Vec<Candidate<'a>> {
+        let words = self.words.len().min(MAX_WORDS);
+        let mut candidates = Vec::new();
+        for length in (1..=LONGEST_NAME.min(words)).rev() {
+            for first in 0..=words - length {
+                let at = first..first + length;
+                if self.could_name(&at) {
+                    candidates.extend(self.text_of(&at).map(|text| Candidate { words: at, text }));
+                }
+            }
+        }
+        candidates
+    }
+
+    fn could_name(&self, at: &Range<usize>) -> bool {
+        let Some(words) = self.words.get(at.clone()) else {
+            return false;
+        };
+        let edge = |word: Option<&Word>| word.is_some_and(|word| !words::is_function_word(&word.text));
+        let kind = |place: usize| {
+            let mention = words::mentions(&self.words, |other| other != place);
+            !mention.is_empty()
+        };
+        match words {
+            [single] => {
+                !words::is_function_word(&single.text) && !kind(at.start) && single.text.chars().count() > 1
+            }
+            _ => edge(words.first()) || edge(words.last()),
+        }
+    }
+
+    fn text_of(&self, at: &Range<usize>) -> Option<&'a str> {
+        let first = self.words.get(at.start)?;
+        let last = self.words.get(at.end.checked_sub(1)?)?;
+        self.text.get(first.span.start..last.span.end)
+    }
+
+    /// The words that say what the question is about, if none of them is a name.
+    pub fn subject(&self) -> Vec<&str> {
+        let mentions = words::mentions(&self.words, |_| false);
+        let time = period::period_of(&self.words, |_| false, self.now).map(|(_, at)| at);
+        let is_taken = |at: usize| {
+            mentions.iter().any(|mention| mention.at.contains(&at))
+                || time
+                    .as_ref()
+                    .is_some_and(|time| time.contains(&at) && time.len() > 1)
+        };
+        let words = self.words.iter().enumerate();
+        words
+            .filter(|(at, word)| !is_taken(*at) && !words::is_function_word(&word.text))
+            .map(|(_, word)| word.text.as_str())
+            .collect()
+    }
+
+    /// From the first to the last of these words.
+    pub fn subject_words(&self) -> Range<usize> {
+        let subject = self.subject();
+        let is_of = |word: &&Word| subject.contains(&word.text.as_str());
+        let first = self.words.iter().position(|word| is_of(&word)).unwrap_or(0);
+        let last = self.words.iter().rposition(|word| is_of(&word)).unwrap_or(0);
+        first..last + 1
+    }
+
+    /// The types of nodes that the question can be about, by what it asks for.
+    pub fn subject_types(&self) -> Vec<NodeType> {
+        let mentions = words::mentions(&self.words, |_| false);
+        let wanted = mentions
+            .first()
+            .map_or(&[Kind::Mitigation][..], |mention| mention.kinds);
+        let mut types: Vec<NodeType> = Vec::new();
+        for kind in wanted.iter().flat_map(|kind| kind.connected()) {
+            let new = kind.node_types().iter().filter(|kind| !types.contains(kind));
+            let new: Vec<NodeType> = new.copied().collect();
+            types.extend(new);
+        }
+        types
+    }
+
+    /// What the question asks for, given the names in it. `None` if it doesn't ask for anything related to them.
+    pub fn plan(&self, names: &[Name]) -> Option<Plan> {
+        let is_name = |at: usize| names.iter().any(|name| name.words.contains(&at));
+        let mut named: Vec<Kind> = Vec::new();
+        for kind in names.iter().flat_map(|name| &name.kinds) {
+            if !named.contains(kind) {
+                named.push(*kind);
+            }
+        }
+        let period = period::period_of(&self.words, is_name, self.now).map(|(period, _)| period);
+        let mentions = words::mentions(&self.words, is_name);
+        let (wanted, through) = self.kinds(&mentions, names, &named)?;
+        let (wanted, through) = self.turned(wanted, through, &named);
+        if named.is_empty() && period.is_none() {
+            return None;
+        }
+        let through = connecting(&wanted, through, &named)?;
+        Some(Plan {
+            period_is_of_through: through.contains(&Kind::Campaign) && wanted != [Kind::Campaign],
+            wanted,
+            through,
+            period,
+        })
+    }
+
+    /// The kinds asked for, and those on the way to them as far as the question says.
+    fn kinds(&self, mentions: &[Mention], names: &[Name], named: &[Kind]) -> Option<(Vec<Kind>, Vec<Kind>)> {
+        let relevant = mentions
+            .iter()
+            .filter(|mention| !self.is_apposition(mention, names));
+        let mut unions: Vec<(Range<usize>, Vec<Kind>)> = Vec::new();
+        for mention in relevant {
+            let joined = unions
+                .last_mut()
+                .filter(|(at, _)| self.are_joined(at.end, mention.at.start));
+            match joined {
+                Some((at, kinds)) => {
+                    at.end = mention.at.end;
+                    let new = mention.kinds.iter().filter(|kind| !kinds.contains(kind)).copied();
+                    let new: Vec<Kind> = new.collect();
+                    kinds.extend(new);
+                }
+                None => unions.push((mention.at.clone(), mention.kinds.to_vec())),
+            }
+        }
+        let mut unions = unions.into_iter();
+        let Some((_, wanted)) = unions.next() else {
+            return self.unsaid(named, names).map(|wanted| (wanted, Vec::new()));
+        };
+        // What follows the last name and is not next to it belongs to another part of the sentence.
+        let last_name = names
+            .iter()
+            .map(|name| name.words.end)
+            .max()
+            .unwrap_or(usize::MAX);
+        let through = unions
+            .find(|(at, _)| at.start <= last_name)
+            .map(|(_, kinds)| kinds);
+        Some((wanted, through.unwrap_or_default()))
+    }
+
+    /// "How can we mitigate the techniques of …" asks for mitigations, and "What can the malware of … do?" for techniques.
+    fn turned(&self, wanted: Vec<Kind>, through: Vec<Kind>, named: &[Kind]) -> (Vec<Kind>, Vec<Kind>) {
+        let said = |kind: Kind| wanted.contains(&kind) || named.contains(&kind);
+        let protects =
+            words::asks_for_ways(&self.words) && words::is_about_protection(&self.words, |_| false);
+        if protects && !said(Kind::Mitigation) {
+            return (vec![Kind::Mitigation], wanted);
+        }
+        if words::is_about_ability(&self.words) && !said(Kind::Technique) {
+            return (vec![Kind::Technique], wanted);
+        }
+        (wanted, through)
+    }
+
+    /// The kinds asked for by a question that names none: "How can phishing be mitigated?".
+    fn unsaid(&self, named: &[Kind], names: &[Name]) -> Option<Vec<Kind>> {
+        let is_name = |at: usize| names.iter().any(|name| name.words.contains(&at));
+        if words::is_about_protection(&self.words, is_name) {
+            let wanted = if named.contains(&Kind::Mitigation) {
+                Kind::Technique
+            } else {
+                Kind::Mitigation
+            };
+            return Some(vec![wanted]);
+        }
+        let uses = words::is_about_use(&self.words) && !named.is_empty();
+        uses.then(|| vec![Kind::Technique, Kind::Software])
+    }
+
+    /// Whether a kind only says what the name beside it is: "the group APT28", "Sandworm group".
+    fn is_apposition(&self, mention: &Mention, names: &[Name]) -> bool {
+        if mention.asks {
+            return false;
+        }
+        let of_kind = |name: &&Name| name.kinds.iter().any(|kind| mention.kinds.contains(kind));
+        let follows = |name: &&Name| self.are_apposed(mention.at.end, name.words.start);
+        let precedes = |name: &&Name| name.words.end == mention.at.start;
+        names.iter().any(|name| {
+            let name = &name;
+            (of_kind(name) && (follows(name) || precedes(name))) || (precedes(name) && !mention.many)
+        })
+    }
+
+    /// Whether only "and", "or" or a comma lies between two words.
+    fn are_joined(&self, end: usize, start: usize) -> bool {
+        let ends_part = end
+            .checked_sub(1)
+            .and_then(|last| self.words.get(last))
+            .is_some_and(|word| word.ends_part);
+        match self.words.get(end..start) {
+            Some([]) => ends_part,
+            Some([word]) => matches!(word.text.as_str(), "and" | "or" | "and/or" | "&"),
+            Some(_) | None => false,
+        }
+    }
+
+    /// Whether nothing lies between a kind and a name but what introduces the name.
+    fn are_apposed(&self, end: usize, start: usize) -> bool {
+        let introduces = |word: &Word| {
+            matches!(
+                word.text.as_str(),
+                "also" | "tracked" | "known" | "as" | "called" | "named" | "aka" | "the"
+            )
+        };
+        self.words
+            .get(end..start)
+            .is_some_and(|between| between.iter().all(introduces))
+    }
+}
+
+/// The kinds on the way from what is named to what is asked for: those that the question says if they fit, else none if
+/// both are related directly, else the usual one. `None` if nothing relates them.
+fn connecting(wanted: &[Kind], said: Vec<Kind>, named: &[Kind]) -> Option<Vec<Kind>> {
+    if named.is_empty() {
+        let relates = |through: &Kind| {
+            wanted
+                .iter()
+                .any(|wanted| !relationships(*wanted, *through).is_empty())
+        };
+        return Some(said.into_iter().filter(relates).collect());
+    }
+    let relates =
+        |one: &Kind, others: &[Kind]| others.iter().any(|other| !relationships(*one, *other).is_empty());
+    let fitting: Vec<Kind> = said
+        .into_iter()
+        .filter(|kind| relates(kind, wanted) && relates(kind, named))
+        .collect();
+    if !fitting.is_empty() {
+        return Some(fitting);
+    }
+    if wanted.iter().any(|kind| relates(kind, named)) {
+        return Some(Vec::new());
+    }
+    let usual = wanted
+        .iter()
+        .find_map(|wanted| named.iter().find_map(|named| between(*wanted, *named)));
+    usual.map(|kind| vec![kind])
+}
+
+/// How well a node's names fit the words that a question has for a thing: the share of the words that are part of them,
+/// or 0 if that is not enough to take the node for the thing.
+pub fn likeness<'n>(subject: &[&str], names: impl Iterator<Item = &'n str>) -> f32 {
+    let best = names.map(|name| share(subject, name)).fold(0.0, f32::max);
+    if best >= SIMILAR { best } else { 0.0 }
+}
+
+fn share(subject: &[&str], name: &str) -> f32 {
+    let name = name.to_lowercase();
+    let parts: Vec<&str> = name
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|part| part.len() > 2)
+        .collect();
+    let alike = |word: &str, part: &str| {
+        let shorter = word.len().min(part.len());
+        let beginning = shorter.min(5.max(shorter * 2 / 3));
+        word == part
+            || (shorter > 3
+                && word.get(..beginning).is_some()
+                && word.get(..beginning) == part.get(..beginning))
+            || (word.len() > 4 && part.ends_with(word))
+    };
+    let pieces: Vec<&str> = subject
+        .iter()
+        .flat_map(|word| word.split(|c: char| !c.is_alphanumeric()))
+        .filter(|piece| piece.len() > 2 && !words::is_function_word(piece))
+        .collect();
+    let found = pieces
+        .iter()
+        .filter(|piece| parts.iter().any(|part| alike(piece, part)))
+        .count();
+    found as f32 / pieces.len().max(1) as f32
+}

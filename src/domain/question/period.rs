@@ -1,0 +1,300 @@
+//! The time that a question asks about: "in 2021", "since March 2024", "between 2019 and 2021", "last month".
+
+use std::ops::Range;
+
+use chrono::{DateTime, Datelike, Days, Months, NaiveDate, TimeZone, Utc};
+use serde::Serialize;
+
+use super::words::Word;
+
+/// A stretch of time; a missing end is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct Period {
+    /// First instant.
+    pub from: Option<DateTime<Utc>>,
+    /// First instant after it.
+    pub until: Option<DateTime<Utc>>,
+    /// Whether what is asked for must begin in it, rather than only overlap it.
+    pub begins: bool,
+    /// Whether it means when something was entered rather than when it was seen.
+    pub entered: bool,
+}
+
+impl Period {
+    /// Whether something seen from `first` to `last` fits.
+    pub fn covers(&self, first: DateTime<Utc>, last: DateTime<Utc>) -> bool {
+        let reached = if self.begins { first } else { last.max(first) };
+        self.from.is_none_or(|from| reached >= from) && self.until.is_none_or(|until| first < until)
+    }
+}
+
+/// A day, month or year, as the instants at which it begins and ends.
+#[derive(Debug, Clone, Copy)]
+struct Date {
+    begin: DateTime<Utc>,
+    end: DateTime<Utc>,
+}
+
+const MONTHS: [&str; 12] = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+];
+const ENTERED: &[&str] = &[
+    "added",
+    "created",
+    "entered",
+    "ingested",
+    "introduced",
+    "new",
+    "newly",
+    "published",
+    "recorded",
+    "registered",
+];
+const BEGINS: &[&str] = &["began", "begin", "begun", "started", "start", "first", "after"];
+
+/// The time that the words name, and which words name it. Words that `is_name` are part of a name.
+pub(super) fn period_of(
+    words: &[Word],
+    is_name: impl Fn(usize) -> bool,
+    now: DateTime<Utc>,
+) -> Option<(Period, Range<usize>)> {
+    let (period, at) = relative(words, &is_name, now).or_else(|| absolute(words, &is_name))?;
+    let has = |list: &[&str]| words.iter().any(|word| list.contains(&word.text.as_str()));
+    let period = Period {
+        begins: period.from.is_some() && period.until.is_none() && has(BEGINS),
+        entered: has(ENTERED),
+        ..period
+    };
+    Some((period, at))
+}
+
+fn absolute(words: &[Word], is_name: &impl Fn(usize) -> bool) -> Option<(Period, Range<usize>)> {
+    let mut dates: Vec<(Date, Range<usize>)> = Vec::new();
+    let mut at = 0;
+    while at < words.len() {
+        match Some(at)
+            .filter(|at| !is_name(*at))
+            .and_then(|at| date_at(words, at))
+        {
+            Some((date, end)) => {
+                dates.push((date, at..end));
+                at = end;
+            }
+            None => at += 1,
+        }
+    }
+    let (first, span) = dates.first()?.clone();
+    let before = |at: usize, back: usize| {
+        let word = at.checked_sub(back).and_then(|at| words.get(at));
+        word.map_or("", |word| word.text.as_str())
+    };
+    if let Some((second, other)) = dates.get(1) {
+        let joined = words.get(span.end..other.start).unwrap_or_default();
+        let joins = |word: &Word| {
+            matches!(
+                word.text.as_str(),
+                "and" | "to" | "until" | "till" | "through" | "the" | "end" | "of"
+            )
+        };
+        if joined.iter().all(joins) {
+            let period = Period {
+                from: Some(first.begin.min(second.begin)),
+                until: Some(first.end.max(second.end)),
+                ..Period::default()
+            };
+            return Some((period, span.start.saturating_sub(1)..other.end));
+        }
+    }
+    // "the year 2000", "the end of 2016"
+    let mut back = 1;
+    let mut at_end = false;
+    while matches!(before(span.start, back), "the" | "year" | "month" | "of" | "end") {
+        at_end |= before(span.start, back) == "end";
+        back += 1;
+    }
+    let word = before(span.start, back);
+    let than = word == "than" || (word == "to" && before(span.start, back + 1) == "prior");
+    let word = if than { before(span.start, back + 1) } else { word };
+    let after = words.get(span.end).map_or("", |word| word.text.as_str());
+    let after = if matches!(after, "or" | "and") {
+        words.get(span.end + 1).map_or("", |word| word.text.as_str())
+    } else {
+        after
+    };
+    let (from, until) = match (word, after) {
+        ("since", _) | (_, "on" | "onward" | "onwards" | "later" | "newer") => (Some(first.begin), None),
+        ("after" | "later" | "newer" | "past" | "following", _) => (Some(first.end), None),
+        ("before" | "earlier" | "older" | "prior" | "preceding", _) => {
+            (None, Some(if at_end { first.end } else { first.begin }))
+        }
+        ("until" | "till" | "through", _) | (_, "earlier" | "older" | "before") => (None, Some(first.end)),
+        ("by" | "to", _) if at_end || before(span.start, back + 1) == "up" => (None, Some(first.end)),
+        _ => (Some(first.begin), Some(first.end)),
+    };
+    let introduced = matches!(
+        word,
+        "in" | "during"
+            | "since"
+            | "from"
+            | "after"
+            | "before"
+            | "until"
+            | "till"
+            | "by"
+            | "to"
+            | "through"
+            | "than"
+            | "later"
+            | "earlier"
+            | "older"
+            | "newer"
+            | "prior"
+            | "of"
+    );
+    let whole = if introduced {
+        span.start.saturating_sub(back)..span.end
+    } else {
+        span
+    };
+    Some((
+        Period {
+            from,
+            until,
+            ..Period::default()
+        },
+        whole,
+    ))
+}
+
+/// A date that begins at this word, and where it ends.
+fn date_at(words: &[Word], at: usize) -> Option<(Date, usize)> {
+    let word = words.get(at)?.text.as_str();
+    if let Ok(day) = NaiveDate::parse_from_str(word, "%Y-%m-%d") {
+        return Some((
+            Date {
+                begin: midnight(day)?,
+                end: midnight(day.checked_add_days(Days::new(1))?)?,
+            },
+            at + 1,
+        ));
+    }
+    if let Some(year) = year_of(word) {
+        return Some((
+            Date {
+                begin: first_of(year, 1)?,
+                end: first_of(year + 1, 1)?,
+            },
+            at + 1,
+        ));
+    }
+    let month = month_of(word)?;
+    let year = year_of(&words.get(at + 1)?.text)?;
+    let begin = NaiveDate::from_ymd_opt(year, month, 1)?;
+    let end = begin.checked_add_months(Months::new(1))?;
+    Some((
+        Date {
+            begin: midnight(begin)?,
+            end: midnight(end)?,
+        },
+        at + 2,
+    ))
+}
+
+fn year_of(word: &str) -> Option<i32> {
+    let is_year = word.len() == 4 && word.bytes().all(|b| b.is_ascii_digit());
+    word.parse()
+        .ok()
+        .filter(|year| is_year && (1970..2100).contains(year))
+}
+
+fn month_of(word: &str) -> Option<u32> {
+    let fits = |month: &str| month == word || (word.len() == 3 && month.starts_with(word));
+    let place = MONTHS.iter().position(|month| fits(month))?;
+    u32::try_from(place + 1).ok()
+}
+
+fn first_of(year: i32, month: u32) -> Option<DateTime<Utc>> {
+    midnight(NaiveDate::from_ymd_opt(year, month, 1)?)
+}
+
+fn midnight(day: NaiveDate) -> Option<DateTime<Utc>> {
+    Some(Utc.from_utc_datetime(&day.and_hms_opt(0, 0, 0)?))
+}
+
+/// "last month", "this year", "in the last 30 days", "yesterday".
+fn relative(
+    words: &[Word],
+    is_name: &impl Fn(usize) -> bool,
+    now: DateTime<Utc>,
+) -> Option<(Period, Range<usize>)> {
+    let today = midnight(now.date_naive())?;
+    let text = |at: usize| words.get(at).map_or("", |word| word.text.as_str());
+    (0..words.len()).filter(|at| !is_name(*at)).find_map(|at| {
+        let (from, until, end) = match text(at) {
+            "today" => (today, None, at + 1),
+            "yesterday" => (today.checked_sub_days(Days::new(1))?, Some(today), at + 1),
+            "recently" => (now.checked_sub_days(Days::new(30))?, None, at + 1),
+            "last" | "past" | "previous" => last(at, &text, now)?,
+            "this" => (begin_of(text(at + 1), now)?, None, at + 2),
+            _ => return None,
+        };
+        let period = Period {
+            from: Some(from),
+            until,
+            ..Period::default()
+        };
+        Some((period, at..end))
+    })
+}
+
+type Stretch = (DateTime<Utc>, Option<DateTime<Utc>>, usize);
+
+fn last<'a>(at: usize, text: &impl Fn(usize) -> &'a str, now: DateTime<Utc>) -> Option<Stretch> {
+    if let Ok(count) = text(at + 1).parse::<u32>() {
+        return Some((ago(text(at + 2).trim_end_matches('s'), count, now)?, None, at + 3));
+    }
+    let unit = text(at + 1);
+    if unit.ends_with('s') {
+        return None;
+    }
+    // The calendar's last month, but "the past month" is the thirty days up to now.
+    if text(at) == "past" {
+        return Some((ago(unit, 1, now)?, None, at + 2));
+    }
+    let end = begin_of(unit, now)?;
+    Some((ago(unit, 1, end)?, Some(end), at + 2))
+}
+
+fn ago(unit: &str, count: u32, from: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    match unit {
+        "day" => from.checked_sub_days(Days::new(count.into())),
+        "week" => from.checked_sub_days(Days::new(u64::from(count) * 7)),
+        "month" => from.checked_sub_months(Months::new(count)),
+        "quarter" => from.checked_sub_months(Months::new(count.checked_mul(3)?)),
+        "year" => from.checked_sub_months(Months::new(count.checked_mul(12)?)),
+        _ => None,
+    }
+}
+
+/// When the current week, month or year began.
+fn begin_of(unit: &str, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+    let today = now.date_naive();
+    match unit {
+        "day" => midnight(today),
+        "week" => midnight(today.week(chrono::Weekday::Mon).first_day()),
+        "month" => first_of(today.year(), today.month()),
+        "year" => first_of(today.year(), 1),
+        _ => None,
+    }
+}

@@ -1,0 +1,533 @@
+//! The words of a question, and what they mean in one.
+
+use std::ops::Range;
+
+use super::kind::Kind;
+
+/// A word without the punctuation around it.
+#[derive(Debug, Clone)]
+pub(super) struct Word {
+    pub(super) span: Range<usize>,
+    /// In lower case.
+    pub(super) text: String,
+    /// Whether a comma, dash or the like follows.
+    pub(super) ends_part: bool,
+}
+
+/// The words of a text.
+pub(super) fn words(text: &str) -> Vec<Word> {
+    let mut words = Vec::new();
+    let mut from = 0;
+    for part in text.split(char::is_whitespace) {
+        let start = from;
+        from += part.len();
+        from += text
+            .get(from..)
+            .and_then(|rest| rest.chars().next())
+            .map_or(0, char::len_utf8);
+        let front = part.trim_start_matches(|c: char| !c.is_alphanumeric());
+        let word = front.trim_end_matches(|c: char| !c.is_alphanumeric());
+        let tail = front.get(word.len()..).unwrap_or_default();
+        let word = ["'s", "’s"]
+            .iter()
+            .find_map(|s| word.strip_suffix(s))
+            .unwrap_or(word);
+        if word.is_empty() {
+            if let Some(Word { ends_part, .. }) = words.last_mut() {
+                *ends_part = !part.is_empty() || *ends_part;
+            }
+            continue;
+        }
+        let at = start + part.len() - front.len();
+        words.push(Word {
+            span: at..at + word.len(),
+            text: word.to_lowercase(),
+            ends_part: tail.contains([',', ';', ':', '.', '-', '–', '—', '?', '!']),
+        });
+    }
+    words
+}
+
+/// A kind that is mentioned, at these words.
+#[derive(Debug, Clone)]
+pub(super) struct Mention {
+    pub(super) at: Range<usize>,
+    pub(super) kinds: &'static [Kind],
+    /// Whether the word can stand for many: a plural, or a noun without one.
+    pub(super) many: bool,
+    /// Whether the word asks, as "who" does, and names no kind of its own.
+    pub(super) asks: bool,
+}
+
+const ACTORS: &[Kind] = &[Kind::Group, Kind::Campaign];
+const GROUPS: &[Kind] = &[Kind::Group];
+const CAMPAIGNS: &[Kind] = &[Kind::Campaign];
+const SOFTWARE: &[Kind] = &[Kind::Software];
+const TECHNIQUES: &[Kind] = &[Kind::Technique];
+const MITIGATIONS: &[Kind] = &[Kind::Mitigation];
+const VULNERABILITIES: &[Kind] = &[Kind::Vulnerability];
+const INDICATORS: &[Kind] = &[Kind::Indicator];
+
+/// Nouns in the singular; several words are the last words of a phrase.
+const NOUNS: &[(&str, &[Kind])] = &[
+    ("intrusion set", GROUPS),
+    ("threat actor", ACTORS),
+    ("malicious software", SOFTWARE),
+    ("malicious code", SOFTWARE),
+    ("malicious program", SOFTWARE),
+    ("attack pattern", TECHNIQUES),
+    ("attack technique", TECHNIQUES),
+    ("attack method", TECHNIQUES),
+    ("modus operandi", TECHNIQUES),
+    ("security control", MITIGATIONS),
+    ("course of action", MITIGATIONS),
+    ("group", GROUPS),
+    ("gang", GROUPS),
+    ("crew", GROUPS),
+    ("team", GROUPS),
+    ("apt", GROUPS),
+    ("actor", ACTORS),
+    ("adversary", ACTORS),
+    ("perpetrator", ACTORS),
+    ("culprit", ACTORS),
+    ("hacker", ACTORS),
+    ("cybercriminal", ACTORS),
+    ("campaign", CAMPAIGNS),
+    ("malware", SOFTWARE),
+    ("ransomware", SOFTWARE),
+    ("backdoor", SOFTWARE),
+    ("trojan", SOFTWARE),
+    ("implant", SOFTWARE),
+    ("wiper", SOFTWARE),
+    ("worm", SOFTWARE),
+    ("virus", SOFTWARE),
+    ("tool", SOFTWARE),
+    ("toolset", SOFTWARE),
+    ("tooling", SOFTWARE),
+    ("toolkit", SOFTWARE),
+    ("toolbox", SOFTWARE),
+    ("software", SOFTWARE),
+    ("arsenal", SOFTWARE),
+    ("utility", SOFTWARE),
+    ("technique", TECHNIQUES),
+    ("subtechnique", TECHNIQUES),
+    ("sub-technique", TECHNIQUES),
+    ("ttp", TECHNIQUES),
+    ("tactic", TECHNIQUES),
+    ("procedure", TECHNIQUES),
+    ("tradecraft", TECHNIQUES),
+    ("method", TECHNIQUES),
+    ("capability", TECHNIQUES),
+    ("mitigation", MITIGATIONS),
+    ("countermeasure", MITIGATIONS),
+    ("counter-measure", MITIGATIONS),
+    ("defense", MITIGATIONS),
+    ("defence", MITIGATIONS),
+    ("safeguard", MITIGATIONS),
+    ("protection", MITIGATIONS),
+    ("remediation", MITIGATIONS),
+    ("vulnerability", VULNERABILITIES),
+    ("cve", VULNERABILITIES),
+    ("vuln", VULNERABILITIES),
+    ("weakness", VULNERABILITIES),
+    ("indicator", INDICATORS),
+    ("ioc", INDICATORS),
+];
+
+/// Plurals whose singular is an ordinary word of other questions.
+const PLURALS: &[(&str, &[Kind])] = &[
+    ("families", SOFTWARE),
+    ("samples", SOFTWARE),
+    ("users", ACTORS),
+    ("operators", ACTORS),
+    ("behaviours", TECHNIQUES),
+    ("behaviors", TECHNIQUES),
+];
+/// Plurals that count only after a word that asks.
+const ASKED_PLURALS: &[(&str, &[Kind])] = &[
+    ("operations", CAMPAIGNS),
+    ("controls", MITIGATIONS),
+    ("measures", MITIGATIONS),
+    ("attackers", ACTORS),
+    ("steps", MITIGATIONS),
+];
+/// Nouns without a plural.
+const MASS: &[&str] = &[
+    "malware",
+    "ransomware",
+    "software",
+    "tooling",
+    "arsenal",
+    "toolset",
+    "toolkit",
+    "tradecraft",
+    "malicious software",
+    "malicious code",
+    "modus operandi",
+];
+const ASKING: &[&str] = &[
+    "which", "what", "whose", "list", "show", "name", "other", "same", "any", "all", "known",
+];
+const PERSONS: &[&str] = &[
+    "who",
+    "whom",
+    "whoever",
+    "everyone",
+    "anyone",
+    "everybody",
+    "anybody",
+    "attribution",
+];
+
+/// The kinds that the words mention, in order. Neighbouring nouns are one mention, as in "threat actor groups".
+pub(super) fn mentions(words: &[Word], is_name: impl Fn(usize) -> bool) -> Vec<Mention> {
+    let mut found: Vec<Mention> = Vec::new();
+    let mut at = 0;
+    while at < words.len() {
+        let Some(mention) = Some(at)
+            .filter(|at| !is_name(*at))
+            .and_then(|at| mention_at(words, at))
+        else {
+            at += 1;
+            continue;
+        };
+        at = mention.at.end;
+        let Some(last) = found.last_mut().filter(|last| last.at.end == mention.at.start) else {
+            found.push(mention);
+            continue;
+        };
+        let ends = words.get(last.at.end - 1).is_some_and(|word| word.ends_part);
+        match (mention.asks, ends) {
+            // "the group who …"
+            (true, _) => {}
+            // "malware, tools"
+            (false, true) => found.push(mention),
+            (false, false) => {
+                let start = last.at.start;
+                *last = Mention {
+                    at: start..mention.at.end,
+                    ..mention
+                };
+            }
+        }
+    }
+    found
+}
+
+fn mention_at(words: &[Word], at: usize) -> Option<Mention> {
+    let word = words.get(at)?.text.as_str();
+    let before = at
+        .checked_sub(1)
+        .and_then(|before| words.get(before))
+        .map_or("", |word| word.text.as_str());
+    let mention = |length: usize, kinds, many, asks| Mention {
+        at: at..at + length,
+        kinds,
+        many,
+        asks,
+    };
+    if PERSONS.contains(&word) {
+        return Some(mention(1, ACTORS, true, true));
+    }
+    let listed = |list: &[(&str, &'static [Kind])]| {
+        list.iter()
+            .find(|(plural, _)| *plural == word)
+            .map(|(_, kinds)| *kinds)
+    };
+    if let Some(kinds) = listed(PLURALS) {
+        return Some(mention(1, kinds, true, false));
+    }
+    if let Some(kinds) = listed(ASKED_PLURALS).filter(|_| at == 0 || ASKING.contains(&before)) {
+        return Some(mention(1, kinds, true, false));
+    }
+    for (noun, kinds) in NOUNS {
+        let length = noun.split(' ').count();
+        let Some(phrase) = words.get(at..at + length) else {
+            continue;
+        };
+        let mut parts = noun.split(' ').zip(phrase).enumerate();
+        // The head of "courses of action" comes first, that of other phrases last.
+        let head = if noun.contains(" of ") { 0 } else { length - 1 };
+        let mut many = MASS.contains(noun);
+        let fits = parts.all(|(place, (part, word))| {
+            if place != head || word.text == part {
+                return word.text == part;
+            }
+            many = true;
+            is_plural(&word.text, part)
+        });
+        if fits {
+            return Some(mention(length, kinds, many, false));
+        }
+    }
+    None
+}
+
+fn is_plural(word: &str, singular: &str) -> bool {
+    let stem = |ending: &str| word.strip_suffix(ending);
+    stem("s") == Some(singular)
+        || stem("es") == Some(singular)
+        || stem("ies").is_some_and(|stem| singular.strip_suffix('y') == Some(stem))
+}
+
+/// Words that a question begins with.
+const OPENINGS: &[&str] = &[
+    "which",
+    "what",
+    "who",
+    "whom",
+    "whose",
+    "how",
+    "when",
+    "where",
+    "is",
+    "are",
+    "was",
+    "were",
+    "has",
+    "have",
+    "does",
+    "do",
+    "did",
+    "can",
+    "could",
+    "would",
+    "should",
+    "will",
+    "list",
+    "show",
+    "name",
+    "find",
+    "give",
+    "tell",
+    "please",
+    "get",
+    "search",
+    "display",
+    "enumerate",
+    "describe",
+    "explain",
+    "i'd",
+    "we",
+    "i",
+];
+/// Words before the word that asks: "by which groups".
+const PREPOSITIONS: &[&str] = &[
+    "by", "in", "for", "from", "against", "to", "of", "with", "during", "through",
+];
+/// Longest question without a word or mark that asks, and longest one that only begins with what it asks for, in words.
+const SHORT: usize = 10;
+const PHRASE: usize = 20;
+/// Longest question, in words.
+const LONGEST: usize = 48;
+
+/// Whether the words ask rather than tell.
+pub(super) fn asks(text: &str, words: &[Word]) -> bool {
+    let word = |at: usize| words.get(at).map_or("", |word| word.text.as_str());
+    let opens =
+        OPENINGS.contains(&word(0)) || (PREPOSITIONS.contains(&word(0)) && OPENINGS.contains(&word(1)));
+    let is_phrase = || mention_at(words, 0).is_some_and(|mention| mention.many) && words.len() <= PHRASE;
+    words.len() <= LONGEST && (opens || words.len() <= SHORT || text.trim_end().ends_with('?') || is_phrase())
+}
+
+/// Verbs of protection, by their beginnings.
+const PROTECT: &[&str] = &[
+    "mitigat",
+    "defend",
+    "prevent",
+    "protect",
+    "counter",
+    "stop",
+    "block",
+    "harden",
+    "thwart",
+    "avoid",
+    "remediat",
+    "guard",
+    "safeguard",
+];
+
+/// Whether the words ask how something is mitigated, or what a mitigation protects from.
+pub(super) fn is_about_protection(words: &[Word], is_name: impl Fn(usize) -> bool) -> bool {
+    let words = words.iter().enumerate().filter(|(at, _)| !is_name(*at));
+    let mut reduces = false;
+    words.into_iter().any(|(_, word)| {
+        let risk = reduces && word.text.starts_with("risk");
+        reduces |= word.text.starts_with("reduc") || word.text.starts_with("lower");
+        risk || PROTECT.iter().any(|verb| word.text.starts_with(verb))
+    })
+}
+
+/// Whether the words ask what something uses or does.
+pub(super) fn is_about_use(words: &[Word]) -> bool {
+    const USES: &[&str] = &[
+        "use", "uses", "used", "operate", "operates", "work", "works", "employ", "deploy", "do", "behave",
+    ];
+    let asks = words
+        .first()
+        .is_some_and(|word| matches!(word.text.as_str(), "what" | "how"));
+    asks && words.iter().any(|word| USES.contains(&word.text.as_str()))
+}
+
+/// Whether the words ask what something is able to do: they end with the verb.
+pub(super) fn is_about_ability(words: &[Word]) -> bool {
+    let is = |word: Option<&Word>, list: &[&str]| word.is_some_and(|word| list.contains(&word.text.as_str()));
+    is(words.first(), &["what", "how"])
+        && is(
+            words.last(),
+            &[
+                "do", "work", "works", "operate", "operates", "behave", "behaves", "function",
+            ],
+        )
+}
+
+/// Whether the words ask for ways rather than for things of a kind: "how can we …", "what should be done …".
+pub(super) fn asks_for_ways(words: &[Word]) -> bool {
+    let word = |at: usize| words.get(at).map_or("", |word| word.text.as_str());
+    word(0) == "how"
+        || (word(0) == "what" && matches!(word(1), "can" | "could" | "should" | "to" | "must" | "helps"))
+}
+
+/// Words that say nothing of their own, and those that only say how a question is put.
+const FUNCTION_WORDS: &[&str] = &[
+    "a",
+    "about",
+    "active",
+    "after",
+    "against",
+    "all",
+    "also",
+    "am",
+    "an",
+    "and",
+    "any",
+    "are",
+    "as",
+    "associated",
+    "at",
+    "attack",
+    "attacks",
+    "attributed",
+    "be",
+    "been",
+    "before",
+    "began",
+    "behind",
+    "believed",
+    "between",
+    "by",
+    "can",
+    "carried",
+    "conducted",
+    "could",
+    "covered",
+    "deploy",
+    "deployed",
+    "deploying",
+    "did",
+    "do",
+    "does",
+    "done",
+    "during",
+    "employ",
+    "employed",
+    "first",
+    "for",
+    "from",
+    "give",
+    "had",
+    "happened",
+    "has",
+    "have",
+    "help",
+    "helps",
+    "how",
+    "i",
+    "in",
+    "into",
+    "involved",
+    "is",
+    "it",
+    "its",
+    "known",
+    "leveraging",
+    "linked",
+    "list",
+    "made",
+    "make",
+    "makes",
+    "may",
+    "me",
+    "mitigate",
+    "mitigated",
+    "my",
+    "name",
+    "observed",
+    "occurred",
+    "of",
+    "on",
+    "or",
+    "other",
+    "our",
+    "out",
+    "perform",
+    "performing",
+    "performs",
+    "place",
+    "please",
+    "prevent",
+    "put",
+    "ran",
+    "related",
+    "responsible",
+    "run",
+    "same",
+    "seen",
+    "send",
+    "show",
+    "since",
+    "tell",
+    "than",
+    "that",
+    "the",
+    "their",
+    "them",
+    "there",
+    "these",
+    "they",
+    "this",
+    "those",
+    "to",
+    "took",
+    "track",
+    "tracked",
+    "until",
+    "up",
+    "us",
+    "use",
+    "used",
+    "uses",
+    "using",
+    "was",
+    "way",
+    "ways",
+    "we",
+    "were",
+    "what",
+    "when",
+    "where",
+    "which",
+    "who",
+    "whom",
+    "whose",
+    "why",
+    "will",
+    "with",
+    "would",
+    "you",
+    "your",
+];
+
+pub(super) fn is_function_word(word: &str) -> bool {
+    FUNCTION_WORDS.contains(&word)
+}
