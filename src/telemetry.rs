@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
-use tracing_appender::non_blocking::WorkerGuard;
+use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
 use tracing_appender::rolling::{RollingFileAppender, Rotation};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -16,6 +16,10 @@ use crate::files;
 const BUCKETS: [f64; 14] = [
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0,
 ];
+
+/// Most log lines that wait for the disk; further ones are dropped. The queue takes its memory, 32 bytes for each, at
+/// once.
+const MAX_WAITING_LINES: usize = 16_384;
 
 /// The full filter: the operator's filter applies to this program first.
 fn directives(filter: &str) -> String {
@@ -64,7 +68,8 @@ pub fn init_logs(
                 .max_log_files(settings.keep_files)
                 .build(logs)
                 .map_err(|error| unusable(&error))?;
-            let (writer, guard) = tracing_appender::non_blocking(appender);
+            let queue = NonBlockingBuilder::default().buffered_lines_limit(MAX_WAITING_LINES);
+            let (writer, guard) = queue.finish(appender);
             let layer = fmt::layer()
                 .json()
                 .with_writer(writer)

@@ -1,5 +1,7 @@
 //! The dot product of two vectors of signed bytes, computed for every row of an exact scan.
 
+use super::rows::scale_of;
+
 /// The dot product; `None` if the lengths differ.
 pub(super) fn dot(a: &[i8], b: &[i8]) -> Option<i32> {
     if a.len() != b.len() {
@@ -12,6 +14,13 @@ pub(super) fn dot(a: &[i8], b: &[i8]) -> Option<i32> {
         return Some(unsafe { sum_avx2(a, b) });
     }
     Some(sum(a, b))
+}
+
+/// The cosine similarity; `None` if the lengths differ or one of the vectors is zero.
+pub(crate) fn cosine(a: &[i8], b: &[i8]) -> Option<f32> {
+    let scale = scale_of(a) * scale_of(b);
+    let dot = dot(a, b)? as f32;
+    (scale > 0.0).then_some(dot * scale)
 }
 
 /// The same loop compiled for AVX2, with half as many instructions.
@@ -62,5 +71,14 @@ mod tests {
     #[test]
     fn vectors_of_different_lengths_have_none() {
         assert_eq!(dot(&[1, 2], &[1]), None);
+        assert_eq!(cosine(&[1, 2], &[1]), None);
+    }
+
+    #[test]
+    fn the_cosine_does_not_depend_on_the_lengths() {
+        assert!((cosine(&[3, 4], &[30, 40]).unwrap() - 1.0).abs() < 1e-6);
+        assert!((cosine(&[3, 4], &[-6, -8]).unwrap() + 1.0).abs() < 1e-6);
+        assert!((cosine(&[1, 0], &[1, 1]).unwrap() - 0.5f32.sqrt()).abs() < 1e-6);
+        assert_eq!(cosine(&[0, 0], &[1, 1]), None);
     }
 }

@@ -48,6 +48,7 @@ use uuid::Uuid;
 
 pub use analyzer::tokenize;
 pub use document::{Filter, Hit, IndexDoc, KeyHit, KeyKind, Mode, Only, StructuredQuery};
+pub(crate) use dot::cosine;
 pub use embed::{BUILTIN_MODEL, BuiltinEmbedder, Embedder, embedding_text, quantize};
 pub use error::{EmbedError, SearchError};
 pub use text::canonical_key;

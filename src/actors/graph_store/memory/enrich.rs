@@ -290,7 +290,7 @@ fn merged_note(memory: &Memory, write: &mut NotesWrite, notes: [&Note; 2], text:
     // Keep what a model once found in either note, if the text still contains it.
     for id in mentioned(memory, write, notes) {
         let drafted = write.entities.iter().find(|entity| entity.id == id).cloned();
-        let drafted = drafted.or_else(|| memory.graph().entity(&id).map(|entity| entity.stored.clone()));
+        let drafted = drafted.or_else(|| memory.graph().entity(&id).map(|entity| entity.stored()));
         let stands = drafted.is_some_and(|StoredEntity { draft, .. }| {
             let mut names = [&draft.key.value, &draft.name].into_iter().chain(&draft.aliases);
             names.any(|name| haystack.name(name).is_some())

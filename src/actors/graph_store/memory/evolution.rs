@@ -77,10 +77,10 @@ impl MemoryGraph {
     fn notes_with(&self, domain: &str, mentions: &[Uuid]) -> Option<Vec<Uuid>> {
         let mut slots = Vec::with_capacity(mentions.len());
         for mention in mentions {
-            let Some(slot) = self.entity_at.get(mention) else {
+            let Some(slot) = self.entity_slot(*mention) else {
                 return Some(Vec::new());
             };
-            slots.push(*slot);
+            slots.push(slot);
         }
         let entities = slots.iter().filter_map(|slot| self.entity_in(*slot));
         let rarest = entities.min_by_key(|entity| entity.notes.len())?;

@@ -10,14 +10,18 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-pub(super) use self::names::Slots;
-pub(super) use self::slot::{At, Slot};
+pub(super) use self::entity::EntityState;
+use self::lookup::Lookup;
+use self::names::Names;
+pub(super) use self::slot::{At, Slot, Slots};
 use crate::domain::memory::digest::Digest;
 use crate::domain::memory::entity::EntityKey;
 use crate::domain::memory::tier::Tier;
 use crate::search::canonical_key;
 use crate::store::{NoteHead, StoredEntity, StoredRelation};
 
+mod entity;
+mod lookup;
 mod names;
 mod slot;
 
@@ -38,55 +42,23 @@ pub(super) struct NoteState {
     pub(super) created_at: DateTime<Utc>,
 }
 
-/// An entity with its notes and relations.
-#[derive(Debug)]
-pub(super) struct EntityState {
-    pub(super) stored: StoredEntity,
-    /// The notes that mention it, oldest first, superseded ones included.
-    pub(super) notes: Vec<Slot>,
-    pub(super) relations: Vec<Slot>,
-    /// Number of active notes that mention it, by tier, best tier first.
-    active: [u32; Tier::ALL.len()],
-}
-
-impl EntityState {
-    /// Number of notes that mention it, superseded ones excluded.
-    pub(super) fn note_count(&self) -> usize {
-        self.active.iter().map(|notes| notes.at()).sum()
-    }
-
-    /// The best tier of those notes.
-    pub(super) fn tier(&self) -> Option<Tier> {
-        let mut tiers = Tier::ALL.iter().zip(self.active);
-        tiers.find(|(_, notes)| *notes > 0).map(|(tier, _)| *tier)
-    }
-
-    /// Number of edges that start or end here.
-    pub(super) fn degree(&self) -> usize {
-        self.notes.len() + self.relations.len()
-    }
-
-    fn active_of(&mut self, tier: Tier) -> Option<&mut u32> {
-        let mut counts = Tier::ALL.iter().zip(&mut self.active);
-        counts.find(|(known, _)| **known == tier).map(|(_, count)| count)
-    }
-}
-
 /// The graph; see the module documentation.
 #[derive(Debug, Default)]
 pub(super) struct MemoryGraph {
     pub(super) entities: Vec<EntityState>,
-    pub(super) entity_at: HashMap<Uuid, Slot>,
+    entity_at: Lookup,
+    /// One text for all entities of a type.
+    types: HashSet<Arc<str>>,
     /// Entities in the order of their keys.
     by_key: Vec<Slot>,
     /// Canonical names, aliases and values.
-    by_name: HashMap<Box<str>, Slots>,
+    by_name: Names,
     notes: Vec<NoteState>,
-    note_at: HashMap<Uuid, Slot>,
+    note_at: Lookup,
     /// Notes, oldest first.
     order: Vec<Slot>,
     /// The newest active note of each digest of domain and content.
-    digests: HashMap<Digest, Slot>,
+    digests: Lookup,
     /// Older active notes with the same digest, where a text is kept more than once.
     doubles: HashMap<Digest, Vec<Slot>>,
     /// The notes that each note superseded.
@@ -94,7 +66,7 @@ pub(super) struct MemoryGraph {
     /// Number of notes in each domain.
     pub(super) domains: HashMap<Arc<str>, usize>,
     pub(super) relations: Vec<StoredRelation>,
-    relation_at: HashMap<Uuid, Slot>,
+    relation_at: Lookup,
     /// Number of edges from notes: mentions and supersessions.
     pub(super) note_edges: usize,
 }
@@ -128,36 +100,43 @@ impl MemoryGraph {
     }
 
     pub(super) fn add_entity(&mut self, entity: StoredEntity) {
-        if self.entity_at.contains_key(&entity.id) {
+        if self.has_entity(entity.id) {
             return;
         }
         let slot = Slot::after(&self.entities);
-        self.entity_at.insert(entity.id, slot);
-        let draft = &entity.draft;
-        let names = [&draft.key.value, &draft.name].into_iter().chain(&draft.aliases);
-        for name in names
-            .map(|name| canonical_key(name))
-            .filter(|name| !name.is_empty())
-        {
-            match self.by_name.get_mut(name.as_str()) {
-                Some(slots) => slots.add(slot),
-                None => drop(self.by_name.insert(name.into_boxed_str(), Slots::One(slot))),
+        let entities = &self.entities;
+        let id_of = |slot: Slot| entities.get(slot.at()).map(|entity| entity.id);
+        self.entity_at.insert(&entity.id, slot, id_of);
+        let place = self.place_of(&entity.draft.key).unwrap_or_else(|place| place);
+        self.by_key.insert(place, slot);
+        let entity_type = self.type_of(&entity.draft.key.entity_type);
+        let entity = EntityState::new(entity, entity_type);
+        for name in entity.all_names().map(canonical_key) {
+            if !name.is_empty() {
+                self.by_name.add(&name, slot);
             }
         }
-        let place = self.place_of(&draft.key).unwrap_or_else(|place| place);
-        self.by_key.insert(place, slot);
-        self.entities.push(EntityState {
-            stored: entity,
-            notes: Vec::new(),
-            relations: Vec::new(),
-            active: Default::default(),
-        });
+        self.entities.push(entity);
+    }
+
+    /// The text that all entities of a type share.
+    fn type_of(&mut self, name: &str) -> Arc<str> {
+        if let Some(known) = self.types.get(name) {
+            return Arc::clone(known);
+        }
+        let new: Arc<str> = name.into();
+        self.types.insert(Arc::clone(&new));
+        new
     }
 
     /// The place of a key among the sorted ones, or where it belongs.
     fn place_of(&self, key: &EntityKey) -> Result<usize, usize> {
-        let key_of = |slot: &Slot| Some(&self.entities.get(slot.at())?.stored.draft.key);
-        self.by_key.binary_search_by(|slot| key_of(slot).cmp(&Some(key)))
+        let key_of = |slot: &Slot| {
+            let entity = self.entities.get(slot.at())?;
+            Some((&*entity.entity_type, &*entity.value))
+        };
+        let wanted = Some((key.entity_type.as_str(), key.value.as_str()));
+        self.by_key.binary_search_by(|slot| key_of(slot).cmp(&wanted))
     }
 
     pub(super) fn with_key(&self, key: &EntityKey) -> Option<&EntityState> {
@@ -171,17 +150,20 @@ impl MemoryGraph {
     }
 
     pub(super) fn add_note(&mut self, head: NoteHead) {
-        if self.note_at.contains_key(&head.id) {
+        if self.note_slot(head.id).is_some() {
             return;
         }
         let slot = Slot::after(&self.notes);
+        let notes = &self.notes;
+        let id_of = |slot: Slot| notes.get(slot.at()).map(|note| note.id);
+        let digest_of = |slot: Slot| notes.get(slot.at()).map(|note| note.digest);
         if let Some(by) = head.superseded_by {
             self.note_edges += 1;
             self.superseded.entry(by).or_default().push(slot);
-        } else if let Some(older) = self.digests.insert(head.digest, slot) {
+        } else if let Some(older) = self.digests.insert(&head.digest, slot, digest_of) {
             self.doubles.entry(head.digest).or_default().push(older);
         }
-        self.note_at.insert(head.id, slot);
+        self.note_at.insert(&head.id, slot, id_of);
         let mentions: Box<[Slot]> = self.slots_of(&head.mentions);
         let note = NoteState {
             id: head.id,
@@ -195,7 +177,10 @@ impl MemoryGraph {
             created_at: head.created_at,
         };
         self.notes.push(note);
-        put_by_age(&self.notes, &mut self.order, slot);
+        self.order.insert(
+            self.order.len() - newer_than(&self.notes, &self.order, slot),
+            slot,
+        );
         self.link(slot, &mentions);
     }
 
@@ -211,15 +196,15 @@ impl MemoryGraph {
     }
 
     fn slots_of(&self, entities: &[Uuid]) -> Box<[Slot]> {
-        let slots = entities.iter().filter_map(|id| self.entity_at.get(id));
-        slots.copied().collect()
+        entities.iter().filter_map(|id| self.entity_slot(*id)).collect()
     }
 
     fn link(&mut self, note: Slot, mentions: &[Slot]) {
         self.note_edges += mentions.len();
         for mention in mentions {
             if let Some(entity) = self.entities.get_mut(mention.at()) {
-                put_by_age(&self.notes, &mut entity.notes, note);
+                let newer = newer_than(&self.notes, &entity.notes, note);
+                entity.notes.insert_before(newer, note);
             }
         }
         let state = self.notes.get(note.at());
@@ -265,26 +250,26 @@ impl MemoryGraph {
     }
 
     fn note_mut(&mut self, id: Uuid) -> Option<(Slot, &mut NoteState)> {
-        let slot = *self.note_at.get(&id)?;
+        let slot = self.note_slot(id)?;
         Some((slot, self.notes.get_mut(slot.at())?))
     }
 
     /// Adds a relationship, or updates the properties of a known one.
     pub(super) fn put_relation(&mut self, relation: StoredRelation) {
-        if let Some(known) = self
-            .relation_at
-            .get(&relation.id)
-            .and_then(|slot| self.relations.get_mut(slot.at()))
-        {
-            *known = relation;
+        let relations = &self.relations;
+        let id_of = |slot: Slot| relations.get(slot.at()).map(|relation| relation.id);
+        if let Some(known) = self.relation_at.get(&relation.id, id_of) {
+            if let Some(known) = self.relations.get_mut(known.at()) {
+                *known = relation;
+            }
             return;
         }
         let slot = Slot::after(&self.relations);
-        self.relation_at.insert(relation.id, slot);
+        self.relation_at.insert(&relation.id, slot, id_of);
         // A self-relation appears only once in its entity's list.
         let other = (relation.target != relation.source).then_some(relation.target);
         for end in iter::once(relation.source).chain(other) {
-            let at = self.entity_at.get(&end).copied();
+            let at = self.entity_slot(end);
             if let Some(entity) = at.and_then(|slot| self.entities.get_mut(slot.at())) {
                 entity.relations.push(slot);
             }
@@ -317,15 +302,17 @@ impl MemoryGraph {
 
     /// A superseded note is no longer found by its digest; an older one with the same text may be.
     fn forget_digest(&mut self, digest: Digest, note: Slot) {
+        let notes = &self.notes;
+        let digest_of = |slot: Slot| notes.get(slot.at()).map(|note| note.digest);
         let doubles = self.doubles.get_mut(&digest);
-        if self.digests.get(&digest) != Some(&note) {
+        if self.digests.get(&digest, digest_of) != Some(note) {
             doubles
                 .into_iter()
                 .for_each(|doubles| doubles.retain(|slot| *slot != note));
         } else if let Some(older) = doubles.and_then(Vec::pop) {
-            self.digests.insert(digest, older);
+            self.digests.insert(&digest, older, digest_of);
         } else {
-            self.digests.remove(&digest);
+            self.digests.remove(&digest, digest_of);
         }
     }
 
@@ -348,11 +335,18 @@ impl MemoryGraph {
 
     /// The active note with this digest.
     pub(super) fn duplicate_of(&self, digest: &Digest) -> Option<Uuid> {
-        Some(self.note_in(*self.digests.get(digest)?)?.id)
+        let digest_of = |slot: Slot| self.note_in(slot).map(|note| note.digest);
+        let slot = self.digests.get(digest, digest_of)?;
+        Some(self.note_in(slot)?.id)
     }
 
     pub(super) fn note(&self, id: Uuid) -> Option<&NoteState> {
-        self.note_in(*self.note_at.get(&id)?)
+        self.note_in(self.note_slot(id)?)
+    }
+
+    fn note_slot(&self, id: Uuid) -> Option<Slot> {
+        self.note_at
+            .get(&id, |slot| self.note_in(slot).map(|note| note.id))
     }
 
     pub(super) fn note_in(&self, slot: Slot) -> Option<&NoteState> {
@@ -362,7 +356,7 @@ impl MemoryGraph {
     /// The ids of the entities that a note mentions.
     pub(super) fn mentioned_by<'a>(&'a self, note: &'a NoteState) -> impl Iterator<Item = Uuid> + 'a {
         let entities = note.mentions.iter().filter_map(|slot| self.entity_in(*slot));
-        entities.map(|entity| entity.stored.id)
+        entities.map(|entity| entity.id)
     }
 
     /// Number of notes, superseded ones included.
@@ -387,11 +381,17 @@ impl MemoryGraph {
     }
 
     pub(super) fn has_entity(&self, id: Uuid) -> bool {
-        self.entity_at.contains_key(&id)
+        self.entity_slot(id).is_some()
+    }
+
+    pub(super) fn entity_slot(&self, id: Uuid) -> Option<Slot> {
+        let id_of = |slot: Slot| self.entity_in(slot).map(|entity| entity.id);
+        self.entity_at.get(&id, id_of)
     }
 
     pub(super) fn relation(&self, id: Uuid) -> Option<&StoredRelation> {
-        self.relations.get(self.relation_at.get(&id)?.at())
+        let id_of = |slot: Slot| self.relations.get(slot.at()).map(|relation| relation.id);
+        self.relations.get(self.relation_at.get(&id, id_of)?.at())
     }
 
     pub(super) fn is_active(&self, note: Uuid) -> bool {
@@ -402,19 +402,24 @@ impl MemoryGraph {
     pub(super) fn named<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Vec<Slot> {
         let mut found = Vec::new();
         for name in names {
-            let known = self.by_name.get(canonical_key(name).as_str());
-            for slot in known.map_or(&[][..], Slots::as_slice) {
-                if !found.contains(slot) {
-                    found.push(*slot);
+            let key = canonical_key(name);
+            for slot in self.by_name.maybe(&key) {
+                if !found.contains(&slot) && self.is_named(slot, &key) {
+                    found.push(slot);
                 }
             }
         }
         found
     }
 
+    fn is_named(&self, entity: Slot, key: &str) -> bool {
+        let entity = self.entity_in(entity);
+        entity.is_some_and(|entity| entity.all_names().any(|name| canonical_key(name) == key))
+    }
+
     /// The newest active notes that mention the entity, at most `limit`.
     pub(super) fn notes_about(&self, entity: Slot, limit: usize) -> impl Iterator<Item = &NoteState> {
-        let notes = self.entity_in(entity).map(|entity| entity.notes.as_slice());
+        let notes = self.entity_in(entity).map(|entity| &*entity.notes);
         let newest = notes.unwrap_or_default().iter().rev();
         let states = newest.filter_map(|slot| self.note_in(*slot));
         states.filter(|note| note.is_active()).take(limit)
@@ -432,24 +437,24 @@ impl MemoryGraph {
             .iter()
             .filter_map(|slot| self.relations.get(slot.at()));
         let others = relations.filter_map(|relation| {
-            let other = if relation.source == state.stored.id {
+            let other = if relation.source == state.id {
                 relation.target
             } else {
                 relation.source
             };
-            self.entity_at.get(&other).copied()
+            self.entity_slot(other)
         });
         others.filter(|slot| seen.insert(*slot)).take(limit).collect()
     }
 
     /// The canonical values of these entities.
     pub(super) fn values(&self, ids: &[Uuid]) -> Vec<String> {
-        let value = |id: &Uuid| Some(self.entity(id)?.stored.draft.key.value.clone());
+        let value = |id: &Uuid| Some(self.entity(id)?.value.to_string());
         ids.iter().filter_map(value).collect()
     }
 
     pub(super) fn entity(&self, id: &Uuid) -> Option<&EntityState> {
-        self.entity_in(*self.entity_at.get(id)?)
+        self.entity_in(self.entity_slot(*id)?)
     }
 
     pub(super) fn entity_in(&self, slot: Slot) -> Option<&EntityState> {
@@ -463,12 +468,11 @@ impl NoteState {
     }
 }
 
-/// Inserts a note into a list sorted oldest first; nearly always at its end.
-fn put_by_age(notes: &[NoteState], list: &mut Vec<Slot>, note: Slot) {
+/// How many of a list of notes, sorted oldest first, are newer than a note: nearly always none.
+fn newer_than(notes: &[NoteState], list: &[Slot], note: Slot) -> usize {
     let age = |slot: &Slot| notes.get(slot.at()).map(|note| (note.created_at, note.id));
     let new = age(&note);
-    let newer = list.iter().rev().take_while(|slot| age(slot) > new).count();
-    list.insert(list.len() - newer, note);
+    list.iter().rev().take_while(|slot| age(slot) > new).count()
 }
 
 #[cfg(test)]

@@ -146,7 +146,7 @@ fn header(workspace: Uuid) -> [u8; 32] {
 /// A graph as changes to an empty one, in its own order; only the last part has the revision.
 fn parts(graph: &MemoryGraph, rev: u64) -> impl Iterator<Item = Changes> + '_ {
     let entities = graph.entities.chunks(PART).map(|part| Changes {
-        entities: part.iter().map(|entity| entity.stored.clone()).collect(),
+        entities: part.iter().map(|entity| entity.stored()).collect(),
         ..Changes::default()
     });
     let relations = graph.relations.chunks(PART).map(|part| Changes {

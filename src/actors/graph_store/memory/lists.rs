@@ -17,16 +17,15 @@ use crate::store::StoredRelation;
 /// The lists of the API.
 impl MemoryGraph {
     fn entity_view(&self, entity: &EntityState) -> EntityView {
-        let draft = &entity.stored.draft;
         EntityView {
-            id: draft.key.to_string(),
-            name: draft.name.clone(),
-            node_type: draft.key.entity_type.clone(),
-            aliases: draft.aliases.clone(),
-            confidence: draft.confidence,
+            id: entity.public_id(),
+            name: entity.name().to_owned(),
+            node_type: entity.entity_type.to_string(),
+            aliases: entity.aliases().to_vec(),
+            confidence: entity.confidence,
             connected_count: entity.degree(),
-            entity_type: draft.key.entity_type.clone(),
-            entity_value: draft.key.value.clone(),
+            entity_type: entity.entity_type.to_string(),
+            entity_value: entity.value.to_string(),
             note_count: entity.note_count(),
             tier: entity.tier().map(|tier| tier.as_str().to_owned()),
         }
@@ -71,8 +70,8 @@ impl MemoryGraph {
     pub(super) fn relation_edge(&self, relation: &StoredRelation) -> Option<GraphEdge> {
         Some(GraphEdge {
             id: relation.id,
-            source: self.entity(&relation.source)?.stored.draft.key.to_string(),
-            target: self.entity(&relation.target)?.stored.draft.key.to_string(),
+            source: self.entity(&relation.source)?.public_id(),
+            target: self.entity(&relation.target)?.public_id(),
             relationship: relation.relationship.clone(),
             created_at: relation.created_at,
         })
@@ -84,11 +83,7 @@ impl MemoryGraph {
             (newer.id.to_string(), head.id.to_string(), newer.created_at)
         } else {
             let entity = self.entity(&other)?;
-            (
-                head.id.to_string(),
-                entity.stored.draft.key.to_string(),
-                head.created_at,
-            )
+            (head.id.to_string(), entity.public_id(), head.created_at)
         };
         Some(GraphEdge {
             id: note_edge_id(head.id, other, kind),
@@ -136,7 +131,7 @@ impl MemoryGraph {
             .filter_map(|relation| {
                 Some(EntityRelationship {
                     relationship: relation.relationship.clone(),
-                    outgoing: relation.source == entity.stored.id,
+                    outgoing: relation.source == entity.id,
                     properties: relation.properties.clone().unwrap_or_default(),
                     node: self.entity_view(self.other_end(entity, relation)?),
                 })
@@ -157,9 +152,7 @@ impl MemoryGraph {
             .map(|name| (name.to_owned(), TypeCount::default()))
             .collect();
         for entity in &self.entities {
-            let count = by_type
-                .entry(entity.stored.draft.key.entity_type.clone())
-                .or_default();
+            let count = by_type.entry(entity.entity_type.to_string()).or_default();
             count.unique_entities += 1;
             count.total_mappings += entity.notes.len();
         }
@@ -233,8 +226,8 @@ impl EntityOrder {
     fn sort(self, entities: &mut [&EntityState]) {
         // Entities without a note come after those of the last tier.
         let key = |entity: &&EntityState| match self.by {
-            EntitySort::Name => (entity.stored.draft.name.to_lowercase(), 0),
-            EntitySort::Type => (entity.stored.draft.key.entity_type.clone(), 0),
+            EntitySort::Name => (entity.name().to_lowercase(), 0),
+            EntitySort::Type => (entity.entity_type.to_string(), 0),
             EntitySort::Notes => (String::new(), entity.note_count()),
             EntitySort::Connections => (String::new(), entity.degree()),
             EntitySort::Tier => (

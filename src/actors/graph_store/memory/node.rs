@@ -20,7 +20,7 @@ impl Node<'_> {
     /// What tells it from every other node in this process; not the id that clients see.
     pub(super) fn key(self) -> Uuid {
         match self {
-            Self::Entity(entity) => entity.stored.id,
+            Self::Entity(entity) => entity.id,
             Self::Note(head) => head.id,
         }
     }
@@ -29,7 +29,7 @@ impl Node<'_> {
     /// `part` is in lower case.
     pub(super) fn fits(self, types: &[String], part: Option<&str>) -> bool {
         let own = match self {
-            Self::Entity(entity) => entity.stored.draft.key.entity_type.as_str(),
+            Self::Entity(entity) => &*entity.entity_type,
             Self::Note(_) => NOTE_TYPE,
         };
         (types.is_empty() || types.iter().any(|wanted| wanted == own))
@@ -39,11 +39,7 @@ impl Node<'_> {
     fn contains(self, part: &str) -> bool {
         let contains = |name: &str| name.to_lowercase().contains(part);
         match self {
-            Self::Entity(entity) => {
-                let draft = &entity.stored.draft;
-                let mut names = [&draft.key.value, &draft.name].into_iter().chain(&draft.aliases);
-                names.any(|name| contains(name))
-            }
+            Self::Entity(entity) => entity.all_names().any(contains),
             Self::Note(head) => contains(&head.label),
         }
     }
@@ -62,10 +58,7 @@ impl Node<'_> {
 
     fn id_parts<'b>(&'b self, buffer: &'b mut [u8]) -> [&'b str; 3] {
         match self {
-            Self::Entity(entity) => {
-                let key = &entity.stored.draft.key;
-                [&key.entity_type, ":", &key.value]
-            }
+            Self::Entity(entity) => [&entity.entity_type, ":", &entity.value],
             Self::Note(head) => [head.id.hyphenated().encode_lower(buffer), "", ""],
         }
     }
@@ -134,7 +127,7 @@ impl MemoryGraph {
 
     /// The entity at the other end of a relationship.
     pub(super) fn other_end(&self, entity: &EntityState, relation: &StoredRelation) -> Option<&EntityState> {
-        let is_source = relation.source == entity.stored.id;
+        let is_source = relation.source == entity.id;
         self.entity(if is_source {
             &relation.target
         } else {
@@ -145,18 +138,15 @@ impl MemoryGraph {
     /// The node as clients see it.
     pub(super) fn shown(&self, node: Node<'_>) -> GraphNode {
         match node {
-            Node::Entity(entity) => {
-                let draft = &entity.stored.draft;
-                GraphNode {
-                    id: draft.key.to_string(),
-                    label: draft.name.clone(),
-                    node_type: draft.key.entity_type.clone(),
-                    tier: entity.tier().map(|tier| tier.as_str().to_owned()),
-                    aliases: draft.aliases.clone(),
-                    confidence: draft.confidence,
-                    created_at: entity.stored.created_at,
-                }
-            }
+            Node::Entity(entity) => GraphNode {
+                id: entity.public_id(),
+                label: entity.name().to_owned(),
+                node_type: entity.entity_type.to_string(),
+                tier: entity.tier().map(|tier| tier.as_str().to_owned()),
+                aliases: entity.aliases().to_vec(),
+                confidence: entity.confidence,
+                created_at: entity.created_at,
+            },
             Node::Note(head) => GraphNode {
                 id: head.id.to_string(),
                 label: head.label.to_string(),

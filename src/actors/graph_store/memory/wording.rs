@@ -12,6 +12,7 @@ use super::tuning::Tuning;
 use crate::domain::memory::digest::Digest;
 use crate::domain::memory::note::Note;
 use crate::domain::memory::similarity;
+use crate::search::cosine;
 
 /// Bytes of texts and vectors that are remembered. A group of sixteen writers has some 20,000.
 const MOST_BYTES: usize = 1 << 20;
@@ -57,17 +58,7 @@ impl Wording {
 
 /// Cosine similarity of two vectors; 1 where one is missing, so that the words decide.
 pub(super) fn alike(a: Option<&[i8]>, b: Option<&[i8]>) -> f32 {
-    let (Some(a), Some(b)) = (a, b) else {
-        return 1.0;
-    };
-    let dot = |x: &[i8], y: &[i8]| -> f32 {
-        x.iter()
-            .zip(y)
-            .map(|(x, y)| i32::from(*x) * i32::from(*y))
-            .sum::<i32>() as f32
-    };
-    let lengths = (dot(a, a) * dot(b, b)).sqrt();
-    if lengths > 0.0 { dot(a, b) / lengths } else { 1.0 }
+    a.zip(b).and_then(|(a, b)| cosine(a, b)).unwrap_or(1.0)
 }
 
 /// The notes written last, with the revisions of their writes.

@@ -59,7 +59,7 @@ impl MemoryGraph {
             Some(Neighbour {
                 edge_id: relation.id,
                 relationship: relation.relationship.clone(),
-                outgoing: relation.source == entity.stored.id,
+                outgoing: relation.source == entity.id,
                 node: self.shown(Node::Entity(self.other_end(entity, relation)?)),
             })
         };

@@ -143,7 +143,7 @@ impl MemoryGraph {
     ) -> Box<dyn Iterator<Item = GraphEdge> + 'a> {
         match node {
             Node::Entity(entity) => {
-                let own = entity.stored.id;
+                let own = entity.id;
                 let relations = self
                     .relations_of(entity)
                     .filter(move |relation| relation.source == own && inside.contains(&relation.target));

@@ -1,30 +1,66 @@
-//! The entities of one name: nearly always a single one.
+//! The entities of a name, in little memory.
+
+use std::hash::{BuildHasher, RandomState};
+
+use hashbrown::HashTable;
 
 use super::Slot;
 
-/// A set of slots, without a list for a single one.
-#[derive(Debug)]
-pub(in crate::actors::graph_store::memory) enum Slots {
-    One(Slot),
-    Several(Vec<Slot>),
+/// Entities by a hash of each of their names: the names stand in the entities.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    slots: HashTable<(u32, Slot)>,
+    hasher: RandomState,
 }
 
-impl Slots {
-    pub(super) fn as_slice(&self) -> &[Slot] {
-        match self {
-            Self::One(slot) => std::slice::from_ref(slot),
-            Self::Several(slots) => slots,
+impl Names {
+    /// Adds a name of an entity.
+    pub(super) fn add(&mut self, name: &str, slot: Slot) {
+        let entry = (self.short(name), slot);
+        let hash = spread(entry.0);
+        if self.slots.find(hash, |known| *known == entry).is_none() {
+            self.slots.insert_unique(hash, entry, |(short, _)| spread(*short));
         }
     }
 
-    /// Adds a slot, unless it is there.
-    pub(super) fn add(&mut self, slot: Slot) {
-        if self.as_slice().contains(&slot) {
-            return;
+    /// The entities that may have this name, oldest first; nearly always those that do.
+    pub(super) fn maybe(&self, name: &str) -> Vec<Slot> {
+        let wanted = self.short(name);
+        let near = self.slots.iter_hash(spread(wanted));
+        let equal = near.filter(|(short, _)| *short == wanted);
+        let mut slots: Vec<Slot> = equal.map(|(_, slot)| *slot).collect();
+        slots.sort_unstable();
+        slots
+    }
+
+    fn short(&self, name: &str) -> u32 {
+        // Half of the hash tells names apart well enough.
+        self.hasher.hash_one(name) as u32
+    }
+}
+
+/// A hash for the table: it also looks at the upper bits.
+fn spread(short: u32) -> u64 {
+    u64::from(short).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_has_its_entities_oldest_first_and_each_once() {
+        let mut names = Names::default();
+        let slots: Vec<Slot> = (0..100).map(|number| Slot::after(&vec![(); number])).collect();
+        for slot in slots.iter().rev() {
+            names.add("the same", *slot);
+            names.add("the same", *slot);
+            names.add(&format!("{slot:?}"), *slot);
         }
-        match self {
-            Self::One(first) => *self = Self::Several(vec![*first, slot]),
-            Self::Several(slots) => slots.push(slot),
+        assert_eq!(names.maybe("the same"), slots);
+        for slot in &slots {
+            assert!(names.maybe(&format!("{slot:?}")).contains(slot));
         }
+        assert!(names.maybe("unknown").len() < 2);
     }
 }

@@ -33,7 +33,7 @@ fn changes(rev: u64) -> Changes {
 /// Everything that a graph holds, in its order.
 fn all_of(graph: &MemoryGraph) -> (Vec<NoteHead>, Vec<StoredEntity>, Vec<StoredRelation>, usize) {
     let notes = graph.notes_by_age().map(|note| graph.head(note)).collect();
-    let entities = graph.entities.iter().map(|entity| entity.stored.clone());
+    let entities = graph.entities.iter().map(|entity| entity.stored());
     (
         notes,
         entities.collect(),

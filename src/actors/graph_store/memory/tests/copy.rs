@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::super::enrich::{ApplyEnrichment, Verdict};
-use super::super::graph::MemoryGraph;
+use super::super::graph::{EntityState, MemoryGraph};
 use super::super::load::load;
 use super::*;
 use crate::actors::worker::Work;
@@ -46,7 +46,7 @@ impl Copied {
 /// Everything that a graph holds, in its order.
 fn shown(graph: &MemoryGraph) -> String {
     let notes = graph.notes_by_age().map(|note| graph.head(note));
-    let entities = graph.entities.iter().map(|entity| &entity.stored);
+    let entities = graph.entities.iter().map(EntityState::stored);
     format!(
         "{:#?}\n{:#?}\n{:#?}\n{}",
         notes.collect::<Vec<_>>(),
