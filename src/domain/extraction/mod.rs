@@ -11,6 +11,7 @@
 //! sentence are related only if the sentence states it ([`stated_relations`]).
 
 mod bitcoin;
+mod context;
 mod entities;
 mod files;
 mod gazetteer;

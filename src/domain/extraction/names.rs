@@ -1,95 +1,29 @@
 //! Finds all gazetteer names in a text in a single pass.
 //!
 //! Each name is matched with its parts joined by a space, a hyphen or nothing. Names that are also ordinary words
-//! count only in their own case, and some only beside a word that says what they are.
+//! count only in their own case, and some only where the [`context`] says what they are.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::ops::Range;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, MatchKind};
+use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, Match, MatchKind};
 
-use super::gazetteer::{Entry, Gazetteer, Mode};
-use super::rule_names;
-use super::source::{Source, is_one_of};
+use super::gazetteer::{Gazetteer, Mode};
+use super::source::Source;
+use super::{context, rule_names};
 use crate::domain::cursor::Cursor;
 
 /// Words that trigger the search for a detection rule's name.
 const TRIGGERS: [&str; 4] = ["yara", "sigma", "logsource:", "rule "];
 
-/// Words beside which an ordinary word is a name.
-const CONTEXT: &[&str] = &[
-    "malware",
-    "ransomware",
-    "backdoor",
-    "trojan",
-    "rat",
-    "implant",
-    "loader",
-    "dropper",
-    "downloader",
-    "tool",
-    "tools",
-    "toolkit",
-    "framework",
-    "group",
-    "actor",
-    "actors",
-    "apt",
-    "gang",
-    "operators",
-    "operator",
-    "affiliates",
-    "affiliate",
-    "spyware",
-    "worm",
-    "botnet",
-    "stealer",
-    "infostealer",
-    "rootkit",
-    "wiper",
-    "hackers",
-    "cluster",
-    "keylogger",
-    "beacon",
-    "bootkit",
-    "family",
-    "variant",
-    "samples",
-    "sample",
-    "payload",
-    "payloads",
-    "c2",
-    "encryptor",
-    "miner",
-    "webshell",
-    "locker",
-    "banker",
-    "virus",
-    "shellcode",
-    "adversary",
-    "extortionists",
-    "exploit",
-    "kit",
-    "modules",
-    "infection",
-    "infections",
-    "stager",
-    "raas",
-    "implants",
-    "backdoors",
-];
-/// Verbs that introduce a name.
-const NAMING: &[&str] = &[
-    "called",
-    "named",
-    "dubbed",
-    "aka",
-    "deployed",
-    "deploys",
-    "deploying",
-    "dropped",
-    "drops",
-    "delivers",
-];
+/// What stands between two items of a list.
+const JOINTS: [&str; 9] = [", ", " and ", ", and ", " or ", ", or ", "/", " / ", " & ", " ("];
+/// Confidence in a name that is spelled as in the list.
+const SPELLED: f32 = 0.95;
+/// Confidence in another case or with its parts joined otherwise.
+const RESPELLED: f32 = 0.88;
+/// Confidence in an ordinary word that is a name elsewhere in the text.
+const RECALLED: f32 = 0.8;
 
 /// A case-insensitive name, and the cases in which it is written.
 #[derive(Debug)]
@@ -126,7 +60,7 @@ impl NameFinder {
         let automaton = AhoCorasick::builder()
             .ascii_case_insensitive(true)
             .match_kind(MatchKind::LeftmostLongest)
-            .kind(Some(AhoCorasickKind::DFA))
+            .kind(Some(AhoCorasickKind::ContiguousNFA))
             .build(words)
             .ok();
         NameFinder {
@@ -137,31 +71,176 @@ impl NameFinder {
 
     /// Records every name in the source.
     pub fn find(&self, source: &mut Source<'_>, gazetteer: &Gazetteer) {
-        let Some(automaton) = &self.automaton else { return };
+        let found = self.candidates(source, gazetteer);
+        for candidate in accepted(source, gazetteer, found) {
+            let Some(entry) = gazetteer.entries().get(candidate.entry) else {
+                continue;
+            };
+            source.push(
+                entry.kind,
+                entry.name.clone(),
+                candidate.span,
+                "gazetteer-name",
+                candidate.confidence,
+            );
+        }
+    }
+
+    /// Every spelling of a name, in text order.
+    fn candidates(&self, source: &mut Source<'_>, gazetteer: &Gazetteer) -> Vec<Candidate> {
+        let mut found = Vec::new();
+        let Some(automaton) = &self.automaton else {
+            return found;
+        };
         let mut cursor = Cursor::new(source.text);
-        while let Some(found) = automaton.find(Input::new(source.text).range(cursor.at()..)) {
-            let (start, end) = (found.start(), found.end());
+        while let Some(hit) = automaton.find(Input::new(source.text).range(cursor.at()..)) {
+            let (start, end) = (hit.start(), hit.end());
             // A longer pattern that merely starts inside a word must not hide the next name.
             cursor.skip_to(start);
             cursor.bump();
-            let index = found.pattern().as_usize();
             if !starts_word(source, start) {
                 continue;
             }
-            let pattern = index
-                .checked_sub(TRIGGERS.len())
-                .and_then(|at| self.patterns.get(at));
-            match pattern {
-                None => trigger(source, index, start, end),
-                Some(pattern) if ends_word(source, end) || ends_plural(source, start, end) => {
-                    let entry = gazetteer.entries().get(pattern.entry);
-                    if entry.is_some_and(|entry| name(source, pattern, entry, start, end)) {
-                        cursor.skip_to(end);
-                    }
+            if hit.pattern().as_usize() < TRIGGERS.len() {
+                trigger(source, hit.pattern().as_usize(), start, end);
+            } else if let Some(candidate) = self.longest(source, gazetteer, hit) {
+                // The words of a doubtful name may be others' names.
+                if candidate.sure {
+                    cursor.skip_to(candidate.span.end);
                 }
-                Some(_) => {}
+                found.push(candidate);
             }
         }
+        found
+    }
+
+    /// The longest name that starts with this hit and is cased and bounded as a name is. A hit is no longer than the
+    /// longest name, so this takes bounded time.
+    fn longest(&self, source: &Source<'_>, gazetteer: &Gazetteer, hit: Match) -> Option<Candidate> {
+        let start = hit.start();
+        let mut next = Some(hit);
+        while let Some(hit) = next.filter(|hit| hit.start() == start) {
+            let index = hit.pattern().as_usize().checked_sub(TRIGGERS.len());
+            let pattern = index.and_then(|at| self.patterns.get(at));
+            let bounded = ends_word(source, hit.end()) || ends_plural(source, start, hit.end());
+            if let Some(pattern) = pattern.filter(|_| bounded)
+                && let Some(candidate) = candidate(source, gazetteer, pattern, hit.range())
+            {
+                return Some(candidate);
+            }
+            let shorter = Input::new(source.text).range(start..hit.end() - 1);
+            next = self.automaton.as_ref()?.find(shorter);
+        }
+        None
+    }
+}
+
+/// A spelling of a name in the text.
+#[derive(Debug)]
+struct Candidate {
+    entry: usize,
+    span: Range<usize>,
+    confidence: f32,
+    /// Whether it is a name as it stands; otherwise the rest of the text decides.
+    sure: bool,
+    /// Whether only the beginning of a sentence makes it doubtful.
+    inside: bool,
+}
+
+fn candidate(
+    source: &Source<'_>,
+    gazetteer: &Gazetteer,
+    pattern: &Pattern,
+    span: Range<usize>,
+) -> Option<Candidate> {
+    let written = source.text.get(span.clone())?;
+    let as_written = |wanted: Mode| {
+        let mut forms = pattern.forms.iter();
+        forms.any(|(mode, text)| *mode == wanted && is_cased(written, text))
+    };
+    let any = pattern.forms.iter().any(|(mode, _)| *mode == Mode::Any);
+    let inside = as_written(Mode::Inside);
+    // A plural is none of a name that needs its case.
+    if !any && !ends_word(source, span.end) {
+        return None;
+    }
+    let mut sure = any || as_written(Mode::Exact);
+    if !sure && !inside && !as_written(Mode::Context) {
+        return None;
+    }
+    if !sure {
+        let kind = gazetteer.entries().get(pattern.entry)?.kind;
+        let within =
+            inside && context::stands_alone(source, &span) && !context::begins_sentence(source, &span);
+        sure = within || context::is_name(source, kind, &span);
+    }
+    let spelled = pattern.forms.iter().any(|(_, text)| written == text);
+    let confidence = if spelled { SPELLED } else { RESPELLED };
+    Some(Candidate {
+        entry: pattern.entry,
+        span,
+        confidence,
+        sure,
+        inside,
+    })
+}
+
+/// Whether a name that needs its case has it: each word of a phrase may also begin with a capital.
+fn is_cased(written: &str, name: &str) -> bool {
+    let capitals = |text: &str| {
+        text.split([' ', '-'])
+            .all(|word| !word.starts_with(char::is_lowercase))
+    };
+    written == name || (name.contains([' ', '-']) && capitals(name) && capitals(written))
+}
+
+/// The sure candidates, and the doubtful ones for which the text itself speaks: they stand in a list beside a name,
+/// or the same text names their entry surely and they stand alone inside a sentence.
+fn accepted(source: &Source<'_>, gazetteer: &Gazetteer, mut found: Vec<Candidate>) -> Vec<Candidate> {
+    if found.iter().all(|candidate| candidate.sure) {
+        return found;
+    }
+    let named: HashSet<usize> = found.iter().filter(|one| one.sure).map(|one| one.entry).collect();
+    for at in 0..found.len() {
+        join(source, gazetteer, &mut found, at, at.checked_sub(1));
+    }
+    for at in (0..found.len()).rev() {
+        join(source, gazetteer, &mut found, at, Some(at + 1));
+    }
+    for candidate in found.iter_mut().filter(|one| !one.sure) {
+        candidate.sure = named.contains(&candidate.entry)
+            && context::stands_alone(source, &candidate.span)
+            && (candidate.inside || !context::begins_sentence(source, &candidate.span));
+        candidate.confidence = RECALLED;
+    }
+    found.retain(|candidate| candidate.sure);
+    found
+}
+
+/// Makes the candidate sure if a list joins it to a neighbour that is sure and of the same sort, or if it follows one
+/// as its other name.
+fn join(
+    source: &Source<'_>,
+    gazetteer: &Gazetteer,
+    found: &mut [Candidate],
+    at: usize,
+    neighbour: Option<usize>,
+) {
+    let sort = |candidate: &Candidate| {
+        let entry = gazetteer.entries().get(candidate.entry);
+        entry.map(|entry| entry.kind.node_type())
+    };
+    let (Some(one), Some(other)) = (found.get(at), neighbour.and_then(|at| found.get(at))) else {
+        return;
+    };
+    let between = one.span.end.min(other.span.end)..one.span.start.max(other.span.start);
+    let gap = source.text.get(between).unwrap_or_default();
+    let alias = gap == " (";
+    let joined = JOINTS.contains(&gap) && other.sure && (one.sure || alias || sort(one) == sort(other));
+    if let Some(one) = found.get_mut(at)
+        && joined
+    {
+        one.sure = true;
     }
 }
 
@@ -173,39 +252,6 @@ fn trigger(source: &mut Source<'_>, index: usize, start: usize, end: usize) {
         3 => rule_names::at_rule(source, start),
         _ => {}
     }
-}
-
-fn name(source: &mut Source<'_>, pattern: &Pattern, entry: &Entry, start: usize, end: usize) -> bool {
-    let written = source.text.get(start..end).unwrap_or_default();
-    let counts = pattern.forms.iter().any(|(mode, text)| match mode {
-        Mode::Any => true,
-        Mode::Exact => written == text,
-        Mode::Context => written == text && has_context(source, start, end),
-    });
-    if counts {
-        let exact = pattern.forms.iter().any(|(_, text)| written == text);
-        let confidence = if exact { 0.95 } else { 0.88 };
-        source.push(
-            entry.kind,
-            entry.name.clone(),
-            start..end,
-            "gazetteer-name",
-            confidence,
-        );
-    }
-    counts
-}
-
-fn has_context(source: &Source<'_>, start: usize, end: usize) -> bool {
-    let before = source.previous_words(start).any(|word| is_one_of(word, CONTEXT));
-    let naming = is_one_of(source.previous_word(start), NAMING);
-    let after = source.after(end, 32);
-    let after = after.split(['.', '\n', ';']).next().unwrap_or_default();
-    let mut words = after
-        .split(|c: char| !c.is_alphanumeric())
-        .filter(|word| !word.is_empty())
-        .take(2);
-    before || naming || words.any(|word| is_one_of(word, CONTEXT))
 }
 
 fn starts_word(source: &Source<'_>, at: usize) -> bool {

@@ -1,6 +1,7 @@
 //! A corpus of sentences, and properties that hold for any text.
 
 mod forward;
+mod names;
 mod time;
 
 use std::collections::HashMap;

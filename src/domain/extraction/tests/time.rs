@@ -25,6 +25,10 @@ const PROSE: &str = "In March 2021 the operators of the campaign sent messages w
 
 /// Fragments that make rules look ahead, back or around.
 const UNITS: &[&str] = &[
+    "Play ",
+    "Play, ",
+    "Snake and ",
+    "malware such as Royal, ",
     "a",
     " ",
     "\n",

@@ -1,0 +1,403 @@
+//! Whether an ordinary word is a name where it stands: "Royal ransomware", "groups such as Play, Royal and Akira".
+//!
+//! A word with a capital is not enough: it may begin a sentence or belong to a longer name ("Royal Mail"). The word
+//! must stand alone, and beside it must be a word that only threats have beside them, or a word that introduces a
+//! name in a sentence about threats. Every window is bounded, so no text makes this slow.
+
+use std::ops::Range;
+
+use super::kind::EntityKind;
+use super::source::{Source, is_one_of};
+
+/// How far back a sentence is read.
+const SENTENCE: usize = 200;
+/// Items of a list that are skipped to find what introduces it.
+const LIST: usize = 8;
+/// Words of one item of a list.
+const ITEM: usize = 3;
+
+/// Nouns that make the word beside them a name.
+const THREAT: &[&str] = &[
+    "malware",
+    "ransomware",
+    "backdoor",
+    "backdoors",
+    "trojan",
+    "rat",
+    "botnet",
+    "stealer",
+    "infostealer",
+    "spyware",
+    "rootkit",
+    "bootkit",
+    "wiper",
+    "webshell",
+    "keylogger",
+    "cryptominer",
+    "dropper",
+    "downloader",
+    "loader",
+    "implant",
+    "implants",
+    "worm",
+    "raas",
+    "encryptor",
+    "shellcode",
+    "stager",
+    "apt",
+];
+/// Nouns of people, beside which the name of a group or of a ransomware stands.
+const PEOPLE: &[&str] = &[
+    "group",
+    "gang",
+    "operators",
+    "operator",
+    "affiliates",
+    "affiliate",
+    "actor",
+    "actors",
+    "hackers",
+    "extortionists",
+    "cluster",
+    "collective",
+    "crew",
+    "adversary",
+];
+/// Nouns of programs, beside which the name of a tool stands.
+const PROGRAM: &[&str] = &[
+    "tool",
+    "toolkit",
+    "framework",
+    "beacon",
+    "beacons",
+    "c2",
+    "payload",
+    "payloads",
+];
+/// Words between a name and its noun: "the Zeus banking trojan".
+const BETWEEN: &[&str] = &[
+    "banking",
+    "android",
+    "linux",
+    "windows",
+    "macos",
+    "mobile",
+    "remote",
+    "access",
+    "information",
+    "info",
+    "credential",
+    "espionage",
+    "threat",
+    "hacking",
+    "hacker",
+    "crypto",
+    "extortion",
+    "cybercrime",
+    "ransomware",
+    "malware",
+    "web",
+    "exploit",
+    "wiper",
+    "apt",
+    "post-exploitation",
+];
+/// Second words of a noun: exploit kit, web shell, information stealer.
+const SECOND: &[&str] = &["kit", "shell", "miner", "tool"];
+/// Words that introduce a name.
+const INTRODUCING: &[&str] = &[
+    "called",
+    "named",
+    "dubbed",
+    "aka",
+    "codenamed",
+    "nicknamed",
+    "like",
+    "including",
+    "include",
+    "includes",
+    "namely",
+    "deployed",
+    "deploys",
+    "deploying",
+    "deploy",
+    "dropped",
+    "drops",
+    "delivers",
+    "delivered",
+    "executed",
+    "installed",
+    "downloads",
+    "downloaded",
+    "uses",
+    "used",
+    "using",
+];
+/// Words of which one must be in the sentence for an introduced name to be a threat.
+const ABOUT_THREATS: &[&str] = &[
+    "attackers",
+    "attacker",
+    "hackers",
+    "adversary",
+    "adversaries",
+    "intruders",
+    "apt",
+    "ransomware",
+    "malware",
+    "malicious",
+    "backdoor",
+    "backdoors",
+    "trojan",
+    "trojans",
+    "rat",
+    "rats",
+    "rootkit",
+    "bootkit",
+    "wiper",
+    "wipers",
+    "botnet",
+    "botnets",
+    "stealer",
+    "stealers",
+    "infostealers",
+    "loader",
+    "loaders",
+    "implant",
+    "implants",
+    "worm",
+    "spyware",
+    "webshell",
+    "espionage",
+    "c2",
+    "post-exploitation",
+    "cybercrime",
+    "cybercriminals",
+    "affiliates",
+    "raas",
+    "extort",
+    "extorts",
+    "extorted",
+    "extortion",
+    "ransom",
+    "ransoms",
+    "victims",
+];
+/// Capitalised words before a name that are no part of it.
+const BEFORE_A_NAME: &[&str] = &[
+    "the",
+    "a",
+    "an",
+    "this",
+    "these",
+    "both",
+    "and",
+    "or",
+    "with",
+    "by",
+    "from",
+    "like",
+    "unlike",
+    "while",
+    "when",
+    "after",
+    "since",
+    "in",
+    "on",
+    "for",
+    "as",
+    "that",
+    "how",
+    "why",
+    "new",
+    "using",
+    "via",
+    "deploying",
+    "later",
+    "then",
+    "however",
+    "also",
+    "but",
+    "if",
+    "once",
+    "although",
+    "because",
+    "before",
+    "during",
+    "recently",
+    "meanwhile",
+    "today",
+    "where",
+    "between",
+    "through",
+    "besides",
+    "researchers",
+    "analysts",
+    "both",
+    "other",
+];
+
+/// Whether the words around make this spelling a name of the kind.
+pub(super) fn is_name(source: &Source<'_>, kind: EntityKind, span: &Range<usize>) -> bool {
+    stands_alone(source, span) && (is_followed(source, kind, span) || is_preceded(source, span))
+}
+
+/// Whether the word is no part of a longer name, path or compound.
+pub(super) fn stands_alone(source: &Source<'_>, span: &Range<usize>) -> bool {
+    let after = source.after(span.end, 40);
+    let joined = after.starts_with(['-', '/', '\\', '@', '_', '='])
+        || after
+            .strip_prefix(['.', ':', '+', '#', '&'])
+            .is_some_and(|rest| rest.starts_with(char::is_alphanumeric));
+    let next = after.strip_prefix(' ').map(first_word).unwrap_or_default();
+    let longer = next.starts_with(char::is_uppercase) && !is_noun(next) && !is_one_of(next, BETWEEN);
+    let before = source.before(span.start, 40);
+    let inside = before.ends_with(['-', '/', '\\', '@', '_', '.', '#', '=', '$', '&']);
+    let previous = before.strip_suffix(' ').map(last_word).unwrap_or_default();
+    let part =
+        previous.starts_with(char::is_uppercase) && !is_one_of(previous, BEFORE_A_NAME) && !is_noun(previous);
+    !joined && !longer && !inside && !part
+}
+
+/// Whether the word begins a sentence, a line or an item of a list, where every word has a capital.
+pub(super) fn begins_sentence(source: &Source<'_>, span: &Range<usize>) -> bool {
+    let before = source.before(span.start, 16);
+    let open = |c: char| matches!(c, ' ' | '\t' | '"' | '\'' | '“' | '‘' | '(' | '[' | '*' | '_');
+    let before = before.trim_end_matches(open);
+    before.is_empty()
+        || before.ends_with([
+            '.', '!', '?', ':', ';', '\n', '\r', '-', '–', '—', '•', '#', '>', '|',
+        ])
+}
+
+/// "Royal ransomware", "the Zeus banking trojan", "the Akira group".
+fn is_followed(source: &Source<'_>, kind: EntityKind, span: &Range<usize>) -> bool {
+    let after = source.after(span.end, 64);
+    let after = after
+        .strip_prefix("'s")
+        .or_else(|| after.strip_prefix("’s"))
+        .unwrap_or(after);
+    let after = after.trim_start_matches(['"', '”', '’', '\'', ')', '*']);
+    let Some(after) = after.strip_prefix(' ') else {
+        return false;
+    };
+    let mut words = after
+        .split(' ')
+        .map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()));
+    let mut next = || words.next().unwrap_or_default();
+    let (first, second, third) = (next(), next(), next());
+    if is_one_of(first, THREAT) {
+        return true;
+    }
+    let between = is_one_of(first, BETWEEN);
+    if between && (is_one_of(second, THREAT) || is_one_of(second, SECOND)) {
+        return true;
+    }
+    if between && is_one_of(second, BETWEEN) && is_one_of(third, THREAT) {
+        return true;
+    }
+    // "Play groups" and "Phoenix Group" are not of this world: the noun is in lower case, inside a sentence.
+    let nouns = if kind == EntityKind::Tool { PROGRAM } else { PEOPLE };
+    let noun = if between { second } else { first };
+    nouns.contains(&noun) && !begins_sentence(source, span)
+}
+
+/// "the backdoor Carbon", "malware called Snake", "ransomware groups such as Akira, Royal and Play".
+fn is_preceded(source: &Source<'_>, span: &Range<usize>) -> bool {
+    let mut before = sentence(source, span.start);
+    if let Some(rest) = before.strip_suffix(' ')
+        && is_one_of(last_word(rest), THREAT)
+    {
+        return true;
+    }
+    for _ in 0..LIST {
+        let introduced = before.trim_end_matches(|c: char| !c.is_alphanumeric());
+        let word = last_word(introduced);
+        if is_one_of(word, INTRODUCING) || is_as(introduced) {
+            let behind = source.after(span.end, SENTENCE);
+            let behind = behind.split(['\n', '.', '!', '?']).next().unwrap_or_default();
+            return is_about_threats(introduced) || (are_people(introduced) && is_about_threats(behind));
+        }
+        if is_one_of(word, THREAT) && before.trim_end().ends_with([':', '(']) {
+            return true;
+        }
+        let Some(rest) = without_item(before) else {
+            return false;
+        };
+        before = rest;
+    }
+    false
+}
+
+/// "groups such as", "gangs like": what they do may be said behind their names.
+fn are_people(text: &str) -> bool {
+    let before = text
+        .strip_suffix(" such as")
+        .or_else(|| text.rsplit_once(' ').map(|(rest, _)| rest));
+    let noun = last_word(before.unwrap_or_default().trim_end_matches([',', ' ']));
+    is_one_of(noun, &["groups", "gangs", "crews", "actors"])
+}
+
+/// "such as", "known as", "referred to as"
+fn is_as(text: &str) -> bool {
+    let before = text.strip_suffix(" as").map(last_word).unwrap_or_default();
+    is_one_of(before, &["such", "known", "tracked", "identified", "to"])
+}
+
+/// The text before the last item of a list and its separator; `None` if this is no list.
+fn without_item(text: &str) -> Option<&str> {
+    let text = text.trim_end();
+    let text = text
+        .strip_suffix(" and")
+        .or_else(|| text.strip_suffix(" or"))
+        .or_else(|| text.strip_suffix(" and/or"))
+        .map(|rest| rest.trim_end_matches([',', ' ']))
+        .or_else(|| text.strip_suffix([',', '/', '&']))?;
+    let mut rest = text;
+    for _ in 0..ITEM {
+        let word = last_word(rest);
+        if !word.starts_with(|c: char| c.is_uppercase() || c.is_ascii_digit()) {
+            break;
+        }
+        rest = rest
+            .get(..rest.len() - word.len())?
+            .trim_end_matches([' ', '(', '"', '“']);
+    }
+    (rest.len() < text.len()).then_some(rest)
+}
+
+/// The sentence before `at`, as far as it is read.
+fn sentence<'t>(source: &Source<'t>, at: usize) -> &'t str {
+    let window = source.before(at, SENTENCE);
+    let start = ["\n", ". ", "! ", "? "]
+        .iter()
+        .filter_map(|end| window.rfind(end).map(|at| at + end.len()))
+        .max();
+    window.get(start.unwrap_or_default()..).unwrap_or_default()
+}
+
+fn is_about_threats(text: &str) -> bool {
+    let mut previous = "";
+    text.split(|c: char| !c.is_alphanumeric() && c != '-')
+        .any(|word| {
+            let actor = previous.eq_ignore_ascii_case("threat")
+                && is_one_of(word.trim_end_matches('s'), &["actor", "group"]);
+            previous = word;
+            actor || is_one_of(word, ABOUT_THREATS)
+        })
+}
+
+fn is_noun(word: &str) -> bool {
+    [THREAT, PEOPLE, PROGRAM].iter().any(|list| is_one_of(word, list))
+}
+
+fn first_word(text: &str) -> &str {
+    text.split(|c: char| !c.is_alphanumeric())
+        .next()
+        .unwrap_or_default()
+}
+
+fn last_word(text: &str) -> &str {
+    text.rsplit(|c: char| !c.is_alphanumeric())
+        .next()
+        .unwrap_or_default()
+}
