@@ -29,6 +29,8 @@ pub struct Passable<'a> {
 pub struct Reached {
     pub from: Uuid,
     pub relationship: String,
+    /// Whether the relationship leads from `from` to the node rather than back.
+    pub outgoing: bool,
     /// 0 to 1.
     pub confidence: f64,
     pub node: SeenNode,
@@ -67,6 +69,7 @@ struct SeenRow {
 #[derive(Debug, SurrealValue)]
 struct ReachedRow {
     near: RecordId,
+    outgoing: bool,
     relationship: String,
     confidence: f64,
     node: RecordId,
@@ -92,11 +95,11 @@ impl Store {
         let edges = "ws = $ws AND active = true AND tlp_rank <= $highest AND relationship IN $relationships";
         let query = format!(
             "LET $seen = SELECT VALUE id FROM $ids WHERE ws = $ws AND tlp_rank <= $highest AND status IN $statuses; \
-             LET $outgoing = SELECT in AS near, out AS node, relationship, confidence FROM $seen->edge \
+             LET $outgoing = SELECT in AS near, out AS node, true AS outgoing, relationship, confidence FROM $seen->edge \
                  WHERE {edges} LIMIT {MOST}; \
-             LET $incoming = SELECT out AS near, in AS node, relationship, confidence FROM $seen<-edge \
+             LET $incoming = SELECT out AS near, in AS node, false AS outgoing, relationship, confidence FROM $seen<-edge \
                  WHERE {edges} LIMIT {MOST}; \
-             SELECT near, node, relationship, confidence, node.name AS name, node.node_type AS node_type, \
+             SELECT near, node, outgoing, relationship, confidence, node.name AS name, node.node_type AS node_type, \
                  node.confidence AS node_confidence, node.properties AS properties \
                  FROM array::concat($outgoing, $incoming) \
                  WHERE node.ws = $ws AND node.tlp_rank <= $highest AND node.status IN $statuses \
@@ -176,6 +179,7 @@ impl ReachedRow {
         Ok(Reached {
             from: key(&self.near)?,
             relationship: self.relationship,
+            outgoing: self.outgoing,
             confidence: self.confidence,
             node: node.into_node()?,
         })

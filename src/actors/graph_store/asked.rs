@@ -1,7 +1,7 @@
 //! Answers from the graph: what a question asks for, one or two steps from what it names.
 
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::domain::error::DomainError;
 use crate::domain::extraction::Gazetteer;
 use crate::domain::node::{KgNode, NodeType};
 use crate::domain::question::{Kind, Name, Period, Plan, Reading, likeness, relationships};
-use crate::search::{Filter, Mode, WorkspaceIndex};
+use crate::search::{Filter, Mode, Only, WorkspaceIndex};
 use crate::store::{Passable, Reached, SeenNode};
 
 /// Nodes that are compared with the words of a question that names nothing.
@@ -43,11 +43,9 @@ impl GraphCore {
         let Some(reading) = Reading::of(&ask.text, clock::now()) else {
             return Ok(Vec::new());
         };
-        let named = self.named_in(&reading, ask, target).await?;
+        let mut named = self.named_in(&reading, ask, target).await?;
         let ids: Vec<Uuid> = named.iter().flat_map(|(_, nodes)| nodes).copied().collect();
-        let nodes = self.nodes_named(ask, &ids).await?;
-        let mut named = named;
-        let mut nodes = nodes;
+        let mut nodes = self.nodes_named(ask, &ids).await?;
         if nodes.is_empty() {
             (named, nodes) = self.nodes_meant(&reading, ask, target).await?;
         }
@@ -64,10 +62,44 @@ impl GraphCore {
             return Ok(Vec::new());
         };
         let mut found = self.walk(ask, &plan, &nodes, target.len()).await?;
-        let subjects: HashSet<Uuid> = nodes.keys().copied().collect();
-        found.retain(|node| !subjects.contains(node));
-        found.truncate(ask.limit);
-        Ok(found)
+        found.retain(|(node, _)| !nodes.contains_key(node));
+        if found.len() > 1 {
+            let words = reading.other_words(&names).join(" ");
+            self.rank_by_words(ask, target, words, &mut found).await?;
+        }
+        Ok(found.into_iter().map(|(node, _)| node).take(ask.limit).collect())
+    }
+
+    /// Of answers that fit equally well, puts those first that contain the other words of the question.
+    async fn rank_by_words(
+        &self,
+        ask: &Search,
+        target: &Arc<WorkspaceIndex>,
+        words: String,
+        answers: &mut [(Uuid, usize)],
+    ) -> Result<(), DomainError> {
+        if words.is_empty() {
+            return Ok(());
+        }
+        let among: HashSet<Uuid> = answers.iter().map(|(node, _)| *node).collect();
+        let filter = Filter {
+            only: Some(Only::new(move |node| among.contains(&node))),
+            ..ask.filter.clone()
+        };
+        let (target, limit) = (Arc::clone(target), ask.limit);
+        let hits = blocking(move || {
+            target
+                .search(&words, None, Mode::Keyword, &filter, limit)
+                .map_err(index_failed)
+        })
+        .await?;
+        let places: HashMap<Uuid, usize> = hits
+            .iter()
+            .enumerate()
+            .map(|(place, hit)| (hit.node_id, place))
+            .collect();
+        answers.sort_by_key(|(node, fit)| (*fit, places.get(node).copied().unwrap_or(usize::MAX)));
+        Ok(())
     }
 
     /// The nodes whose names, aliases or identifiers stand in the question; longer names first, and no word twice.
@@ -84,25 +116,32 @@ impl GraphCore {
             .collect();
         let (target, filter) = (Arc::clone(target), ask.filter.clone());
         blocking(move || {
-            let mut named: Named = Vec::new();
-            for (words, text) in candidates {
-                let is_taken = named
-                    .iter()
-                    .any(|(other, _)| other.start < words.end && words.start < other.end);
-                if is_taken {
-                    continue;
-                }
-                let mut keys = vec![text.as_str()];
+            let mut keys: Vec<(usize, &str)> = Vec::new();
+            for (place, (_, text)) in candidates.iter().enumerate() {
+                keys.push((place, text));
+                let entry = Gazetteer::shared().resolve(text);
                 keys.extend(
-                    Gazetteer::shared()
-                        .resolve(&text)
+                    entry
                         .into_iter()
-                        .flat_map(|entry| entry.names()),
+                        .flat_map(|entry| entry.names())
+                        .map(|name| (place, name)),
                 );
-                let hits = target.lookup(&keys, &filter).map_err(index_failed)?;
-                let nodes: HashSet<Uuid> = hits.into_iter().map(|hit| hit.node_id).collect();
-                if !nodes.is_empty() {
-                    named.push((words, nodes.into_iter().collect()));
+            }
+            let texts: Vec<&str> = keys.iter().map(|(_, text)| *text).collect();
+            let mut nodes: Vec<BTreeSet<Uuid>> = vec![BTreeSet::new(); candidates.len()];
+            for hit in target.lookup(&texts, &filter).map_err(index_failed)? {
+                let nodes = keys.get(hit.key).and_then(|(place, _)| nodes.get_mut(*place));
+                nodes.into_iter().for_each(|nodes| {
+                    nodes.insert(hit.node_id);
+                });
+            }
+            let mut named: Named = Vec::new();
+            for ((words, _), nodes) in candidates.iter().zip(nodes) {
+                let overlaps = |(other, _): &(Range<usize>, Vec<Uuid>)| {
+                    other.start < words.end && words.start < other.end
+                };
+                if !nodes.is_empty() && !named.iter().any(overlaps) {
+                    named.push((words.clone(), nodes.into_iter().collect()));
                 }
             }
             Ok(named)
@@ -165,62 +204,57 @@ impl GraphCore {
         Ok((vec![(reading.subject_words(), vec![id])], nodes))
     }
 
-    /// Walks from what is named to what is asked for.
+    /// Walks from what is named to what is asked for: the answers with how well they fit, best first.
     async fn walk(
         &self,
         ask: &Search,
         plan: &Plan,
         named: &HashMap<Uuid, KgNode>,
         size: usize,
-    ) -> Result<Vec<Uuid>, DomainError> {
-        let first = if plan.through.is_empty() {
-            &plan.wanted
-        } else {
-            &plan.through
-        };
+    ) -> Result<Vec<(Uuid, usize)>, DomainError> {
+        let is_direct = plan.through.is_empty();
+        let first = if is_direct { &plan.wanted } else { &plan.through };
+        let in_first = plan.period.filter(|_| is_direct || plan.period_is_of_through);
         let mut at: HashMap<Uuid, Kind> = HashMap::new();
         for (id, node) in named {
-            let kind = kind_of_node(node);
-            at.extend(
-                kind.filter(|kind| is_related(first, *kind))
-                    .map(|kind| (*id, kind)),
-            );
+            let kind = kind_of_node(node).filter(|kind| is_related(first, *kind));
+            at.extend(kind.map(|kind| (*id, kind)));
         }
-        let in_first = plan
-            .period
-            .filter(|_| plan.through.is_empty() || plan.period_is_of_through);
         let mut answers = Answers::default();
-        if at.is_empty() {
-            // Only a time is given.
-            let Some(period) = in_first.filter(|_| named.is_empty() && size <= LISTED) else {
-                return Ok(Vec::new());
-            };
-            answers.add_listed(self.listed(ask, first).await?, first, period);
-        } else {
-            answers.add(self.step(ask, &at, first).await?, &at, first, 0, in_first);
-            if at.values().all(|kind| *kind == Kind::Technique) && !first.contains(&Kind::Technique) {
-                let parts = self.step(ask, &at, &[Kind::Technique]).await?;
-                let parts: HashMap<Uuid, Kind> = parts
-                    .into_iter()
-                    .map(|step| (step.node.id, Kind::Technique))
-                    .collect();
-                answers.add(self.step(ask, &parts, first).await?, &parts, first, 1, in_first);
-            }
+        match in_first.filter(|_| named.is_empty() && size <= LISTED) {
+            Some(period) => answers.add_listed(self.listed(ask, first).await?, first, period),
+            None => self.first_step(ask, &at, first, in_first, &mut answers).await?,
         }
-        if plan.through.is_empty() {
-            return Ok(answers.best().into_iter().map(|(id, _)| id).collect());
+        if !is_direct {
+            let best = answers.best().into_iter().take(FOLLOWED);
+            let at: HashMap<Uuid, Kind> = best.map(|(id, kind, _)| (id, kind)).collect();
+            let period = plan.period.filter(|_| !plan.period_is_of_through);
+            let reached = self.step(ask, &at, &plan.wanted).await?;
+            answers = Answers::default();
+            answers.add(reached, &at, &plan.wanted, 0, period);
         }
-        let at: HashMap<Uuid, Kind> = answers.best().into_iter().take(FOLLOWED).collect();
-        let mut answers = Answers::default();
-        let period = plan.period.filter(|_| !plan.period_is_of_through);
-        answers.add(
-            self.step(ask, &at, &plan.wanted).await?,
-            &at,
-            &plan.wanted,
-            0,
-            period,
-        );
-        Ok(answers.best().into_iter().map(|(id, _)| id).collect())
+        Ok(answers.best().into_iter().map(|(id, _, fit)| (id, fit)).collect())
+    }
+
+    /// The step from what is named; from a technique also by way of its sub-techniques, whose answers fit less well.
+    async fn first_step(
+        &self,
+        ask: &Search,
+        at: &HashMap<Uuid, Kind>,
+        to: &[Kind],
+        period: Option<Period>,
+        answers: &mut Answers,
+    ) -> Result<(), DomainError> {
+        answers.add(self.step(ask, at, to).await?, at, to, 0, period);
+        let is_of_techniques = at.values().all(|kind| *kind == Kind::Technique);
+        if !is_of_techniques || to.contains(&Kind::Technique) {
+            return Ok(());
+        }
+        let parts = self.step(ask, at, &[Kind::Technique]).await?;
+        let parts = parts.into_iter().filter(|step| !step.outgoing);
+        let parts: HashMap<Uuid, Kind> = parts.map(|step| (step.node.id, Kind::Technique)).collect();
+        answers.add(self.step(ask, &parts, to).await?, &parts, to, 1, period);
+        Ok(())
     }
 
     async fn step(
@@ -335,15 +369,17 @@ impl Answers {
         }
     }
 
-    /// What was found, best first.
-    fn best(self) -> Vec<(Uuid, Kind)> {
-        let mut ranked: Vec<(Rank, Uuid, Kind)> = self
-            .found
-            .into_iter()
+    /// What was found, best first, with how well it fits: the least is the best.
+    fn best(self) -> Vec<(Uuid, Kind, usize)> {
+        let found = self.found.into_iter();
+        let mut ranked: Vec<(Rank, Uuid, Kind)> = found
             .map(|(id, answer)| (answer.rank(), id, answer.kind))
             .collect();
         ranked.sort_by(|(a, id, _), (b, other, _)| a.cmp(b).then_with(|| id.cmp(other)));
-        ranked.into_iter().map(|(_, id, kind)| (id, kind)).collect()
+        ranked
+            .into_iter()
+            .map(|(rank, id, kind)| (id, kind, rank.0))
+            .collect()
     }
 }
 

@@ -5,6 +5,7 @@
 //! such as a sentence of a report, has no reading or no plan and is searched for by words and meaning alone.
 
 mod kind;
+mod lexicon;
 mod period;
 #[cfg(test)]
 mod tests;
@@ -71,7 +72,8 @@ impl<'a> Reading<'a> {
         let fits = words::asks(text, &words)
             && (!words::mentions(&words, no_names).is_empty()
                 || words::is_about_protection(&words, no_names)
-                || words::is_about_use(&words));
+                || words::is_about_use(&words)
+                || words::is_about_ability(&words));
         fits.then_some(Reading { text, words, now })
     }
 
@@ -115,10 +117,17 @@ impl<'a> Reading<'a> {
 
     /// The words that say what the question is about, if none of them is a name.
     pub fn subject(&self) -> Vec<&str> {
-        let mentions = words::mentions(&self.words, |_| false);
-        let time = period::period_of(&self.words, |_| false, self.now).map(|(_, at)| at);
+        self.other_words(&[])
+    }
+
+    /// The words that are neither part of a name nor say how the question is put.
+    pub fn other_words(&self, names: &[Name]) -> Vec<&str> {
+        let is_name = |at: usize| names.iter().any(|name| name.words.contains(&at));
+        let mentions = words::mentions(&self.words, is_name);
+        let time = period::period_of(&self.words, is_name, self.now).map(|(_, at)| at);
         let is_taken = |at: usize| {
-            mentions.iter().any(|mention| mention.at.contains(&at))
+            is_name(at)
+                || mentions.iter().any(|mention| mention.at.contains(&at))
                 || time
                     .as_ref()
                     .is_some_and(|time| time.contains(&at) && time.len() > 1)
@@ -240,8 +249,8 @@ impl<'a> Reading<'a> {
             };
             return Some(vec![wanted]);
         }
-        let uses = words::is_about_use(&self.words) && !named.is_empty();
-        uses.then(|| vec![Kind::Technique, Kind::Software])
+        let uses = words::is_about_use(&self.words) || words::is_about_ability(&self.words);
+        (uses && !named.is_empty()).then(|| vec![Kind::Technique, Kind::Software])
     }
 
     /// Whether a kind only says what the name beside it is: "the group APT28", "Sandworm group".

@@ -83,10 +83,8 @@ fn absolute(words: &[Word], is_name: &impl Fn(usize) -> bool) -> Option<(Period,
     let mut dates: Vec<(Date, Range<usize>)> = Vec::new();
     let mut at = 0;
     while at < words.len() {
-        match Some(at)
-            .filter(|at| !is_name(*at))
-            .and_then(|at| date_at(words, at))
-        {
+        let date = Some(at).filter(|at| !is_name(*at));
+        match date.and_then(|at| date_at(words, at)) {
             Some((date, end)) => {
                 dates.push((date, at..end));
                 at = end;
@@ -94,87 +92,73 @@ fn absolute(words: &[Word], is_name: &impl Fn(usize) -> bool) -> Option<(Period,
             None => at += 1,
         }
     }
-    let (first, span) = dates.first()?.clone();
-    let before = |at: usize, back: usize| {
-        let word = at.checked_sub(back).and_then(|at| words.get(at));
-        word.map_or("", |word| word.text.as_str())
-    };
-    if let Some((second, other)) = dates.get(1) {
-        let joined = words.get(span.end..other.start).unwrap_or_default();
-        let joins = |word: &Word| {
-            matches!(
-                word.text.as_str(),
-                "and" | "to" | "until" | "till" | "through" | "the" | "end" | "of"
-            )
-        };
-        if joined.iter().all(joins) {
+    let (first, span) = dates.first()?;
+    match dates.get(1) {
+        Some((second, other)) if are_joined(words, span.end..other.start) => {
             let period = Period {
                 from: Some(first.begin.min(second.begin)),
                 until: Some(first.end.max(second.end)),
                 ..Period::default()
             };
-            return Some((period, span.start.saturating_sub(1)..other.end));
+            Some((period, span.start.saturating_sub(1)..other.end))
         }
+        Some(_) | None => Some(around(words, *first, span.clone())),
     }
+}
+
+/// Whether nothing else lies between two dates: "from 2015 to 2017", "between June 2016 and the end of 2017".
+fn are_joined(words: &[Word], between: Range<usize>) -> bool {
+    const JOINING: &[&str] = &["and", "to", "until", "till", "through", "the", "end", "of"];
+    let mut between = words.get(between).unwrap_or_default().iter();
+    between.all(|word| JOINING.contains(&word.text.as_str()))
+}
+
+/// Words that say how a date is meant.
+const INTRODUCING: &[&str] = &[
+    "in", "during", "of", "since", "from", "after", "before", "until", "till", "by", "to", "through", "than",
+    "later", "earlier", "older", "newer", "prior",
+];
+
+/// The time that a date and the words around it mean: "since 2022", "2022 or later", "up to the end of 2016".
+fn around(words: &[Word], date: Date, span: Range<usize>) -> (Period, Range<usize>) {
+    let text = |at: Option<usize>| {
+        at.and_then(|at| words.get(at))
+            .map_or("", |word| word.text.as_str())
+    };
+    let before = |back: usize| text(span.start.checked_sub(back));
     // "the year 2000", "the end of 2016"
     let mut back = 1;
     let mut at_end = false;
-    while matches!(before(span.start, back), "the" | "year" | "month" | "of" | "end") {
-        at_end |= before(span.start, back) == "end";
+    while matches!(before(back), "the" | "year" | "month" | "of" | "end") {
+        at_end |= before(back) == "end";
         back += 1;
     }
-    let word = before(span.start, back);
-    let than = word == "than" || (word == "to" && before(span.start, back + 1) == "prior");
-    let word = if than { before(span.start, back + 1) } else { word };
-    let after = words.get(span.end).map_or("", |word| word.text.as_str());
-    let after = if matches!(after, "or" | "and") {
-        words.get(span.end + 1).map_or("", |word| word.text.as_str())
-    } else {
-        after
-    };
+    let compares = before(back) == "than" || (before(back) == "to" && before(back + 1) == "prior");
+    let word = before(back + usize::from(compares));
+    let or = matches!(text(Some(span.end)), "or" | "and");
+    let after = text(Some(span.end + usize::from(or)));
     let (from, until) = match (word, after) {
-        ("since", _) | (_, "on" | "onward" | "onwards" | "later" | "newer") => (Some(first.begin), None),
-        ("after" | "later" | "newer" | "past" | "following", _) => (Some(first.end), None),
+        ("since", _) | (_, "on" | "onward" | "onwards" | "later" | "newer") => (Some(date.begin), None),
+        ("after" | "later" | "newer" | "past" | "following", _) => (Some(date.end), None),
         ("before" | "earlier" | "older" | "prior" | "preceding", _) => {
-            (None, Some(if at_end { first.end } else { first.begin }))
+            (None, Some(if at_end { date.end } else { date.begin }))
         }
-        ("until" | "till" | "through", _) | (_, "earlier" | "older" | "before") => (None, Some(first.end)),
-        ("by" | "to", _) if at_end || before(span.start, back + 1) == "up" => (None, Some(first.end)),
-        _ => (Some(first.begin), Some(first.end)),
+        ("until" | "till" | "through", _) | (_, "earlier" | "older" | "before") => (None, Some(date.end)),
+        ("by" | "to", _) if at_end || before(back + 1) == "up" => (None, Some(date.end)),
+        _ => (Some(date.begin), Some(date.end)),
     };
-    let introduced = matches!(
-        word,
-        "in" | "during"
-            | "since"
-            | "from"
-            | "after"
-            | "before"
-            | "until"
-            | "till"
-            | "by"
-            | "to"
-            | "through"
-            | "than"
-            | "later"
-            | "earlier"
-            | "older"
-            | "newer"
-            | "prior"
-            | "of"
-    );
-    let whole = if introduced {
-        span.start.saturating_sub(back)..span.end
+    let is_introduced = INTRODUCING.contains(&before(back));
+    let start = if is_introduced {
+        span.start.saturating_sub(back)
     } else {
-        span
+        span.start
     };
-    Some((
-        Period {
-            from,
-            until,
-            ..Period::default()
-        },
-        whole,
-    ))
+    let period = Period {
+        from,
+        until,
+        ..Period::default()
+    };
+    (period, start..span.end)
 }
 
 /// A date that begins at this word, and where it ends.

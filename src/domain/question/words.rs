@@ -3,6 +3,10 @@
 use std::ops::Range;
 
 use super::kind::Kind;
+use super::lexicon::{
+    ACTORS, ASKED_PLURALS, ASKING, FUNCTION_WORDS, MASS, NOUNS, OPENINGS, PERSONS, PLURALS, PREPOSITIONS,
+    PROTECT,
+};
 
 /// A word without the punctuation around it.
 #[derive(Debug, Clone)]
@@ -58,126 +62,6 @@ pub(super) struct Mention {
     /// Whether the word asks, as "who" does, and names no kind of its own.
     pub(super) asks: bool,
 }
-
-const ACTORS: &[Kind] = &[Kind::Group, Kind::Campaign];
-const GROUPS: &[Kind] = &[Kind::Group];
-const CAMPAIGNS: &[Kind] = &[Kind::Campaign];
-const SOFTWARE: &[Kind] = &[Kind::Software];
-const TECHNIQUES: &[Kind] = &[Kind::Technique];
-const MITIGATIONS: &[Kind] = &[Kind::Mitigation];
-const VULNERABILITIES: &[Kind] = &[Kind::Vulnerability];
-const INDICATORS: &[Kind] = &[Kind::Indicator];
-
-/// Nouns in the singular; several words are the last words of a phrase.
-const NOUNS: &[(&str, &[Kind])] = &[
-    ("intrusion set", GROUPS),
-    ("threat actor", ACTORS),
-    ("malicious software", SOFTWARE),
-    ("malicious code", SOFTWARE),
-    ("malicious program", SOFTWARE),
-    ("attack pattern", TECHNIQUES),
-    ("attack technique", TECHNIQUES),
-    ("attack method", TECHNIQUES),
-    ("modus operandi", TECHNIQUES),
-    ("security control", MITIGATIONS),
-    ("course of action", MITIGATIONS),
-    ("group", GROUPS),
-    ("gang", GROUPS),
-    ("crew", GROUPS),
-    ("team", GROUPS),
-    ("apt", GROUPS),
-    ("actor", ACTORS),
-    ("adversary", ACTORS),
-    ("perpetrator", ACTORS),
-    ("culprit", ACTORS),
-    ("hacker", ACTORS),
-    ("cybercriminal", ACTORS),
-    ("campaign", CAMPAIGNS),
-    ("malware", SOFTWARE),
-    ("ransomware", SOFTWARE),
-    ("backdoor", SOFTWARE),
-    ("trojan", SOFTWARE),
-    ("implant", SOFTWARE),
-    ("wiper", SOFTWARE),
-    ("worm", SOFTWARE),
-    ("virus", SOFTWARE),
-    ("tool", SOFTWARE),
-    ("toolset", SOFTWARE),
-    ("tooling", SOFTWARE),
-    ("toolkit", SOFTWARE),
-    ("toolbox", SOFTWARE),
-    ("software", SOFTWARE),
-    ("arsenal", SOFTWARE),
-    ("utility", SOFTWARE),
-    ("technique", TECHNIQUES),
-    ("subtechnique", TECHNIQUES),
-    ("sub-technique", TECHNIQUES),
-    ("ttp", TECHNIQUES),
-    ("tactic", TECHNIQUES),
-    ("procedure", TECHNIQUES),
-    ("tradecraft", TECHNIQUES),
-    ("method", TECHNIQUES),
-    ("capability", TECHNIQUES),
-    ("mitigation", MITIGATIONS),
-    ("countermeasure", MITIGATIONS),
-    ("counter-measure", MITIGATIONS),
-    ("defense", MITIGATIONS),
-    ("defence", MITIGATIONS),
-    ("safeguard", MITIGATIONS),
-    ("protection", MITIGATIONS),
-    ("remediation", MITIGATIONS),
-    ("vulnerability", VULNERABILITIES),
-    ("cve", VULNERABILITIES),
-    ("vuln", VULNERABILITIES),
-    ("weakness", VULNERABILITIES),
-    ("indicator", INDICATORS),
-    ("ioc", INDICATORS),
-];
-
-/// Plurals whose singular is an ordinary word of other questions.
-const PLURALS: &[(&str, &[Kind])] = &[
-    ("families", SOFTWARE),
-    ("samples", SOFTWARE),
-    ("users", ACTORS),
-    ("operators", ACTORS),
-    ("behaviours", TECHNIQUES),
-    ("behaviors", TECHNIQUES),
-];
-/// Plurals that count only after a word that asks.
-const ASKED_PLURALS: &[(&str, &[Kind])] = &[
-    ("operations", CAMPAIGNS),
-    ("controls", MITIGATIONS),
-    ("measures", MITIGATIONS),
-    ("attackers", ACTORS),
-    ("steps", MITIGATIONS),
-];
-/// Nouns without a plural.
-const MASS: &[&str] = &[
-    "malware",
-    "ransomware",
-    "software",
-    "tooling",
-    "arsenal",
-    "toolset",
-    "toolkit",
-    "tradecraft",
-    "malicious software",
-    "malicious code",
-    "modus operandi",
-];
-const ASKING: &[&str] = &[
-    "which", "what", "whose", "list", "show", "name", "other", "same", "any", "all", "known",
-];
-const PERSONS: &[&str] = &[
-    "who",
-    "whom",
-    "whoever",
-    "everyone",
-    "anyone",
-    "everybody",
-    "anybody",
-    "attribution",
-];
 
 /// The kinds that the words mention, in order. Neighbouring nouns are one mention, as in "threat actor groups".
 pub(super) fn mentions(words: &[Word], is_name: impl Fn(usize) -> bool) -> Vec<Mention> {
@@ -270,51 +154,6 @@ fn is_plural(word: &str, singular: &str) -> bool {
         || stem("ies").is_some_and(|stem| singular.strip_suffix('y') == Some(stem))
 }
 
-/// Words that a question begins with.
-const OPENINGS: &[&str] = &[
-    "which",
-    "what",
-    "who",
-    "whom",
-    "whose",
-    "how",
-    "when",
-    "where",
-    "is",
-    "are",
-    "was",
-    "were",
-    "has",
-    "have",
-    "does",
-    "do",
-    "did",
-    "can",
-    "could",
-    "would",
-    "should",
-    "will",
-    "list",
-    "show",
-    "name",
-    "find",
-    "give",
-    "tell",
-    "please",
-    "get",
-    "search",
-    "display",
-    "enumerate",
-    "describe",
-    "explain",
-    "i'd",
-    "we",
-    "i",
-];
-/// Words before the word that asks: "by which groups".
-const PREPOSITIONS: &[&str] = &[
-    "by", "in", "for", "from", "against", "to", "of", "with", "during", "through",
-];
 /// Longest question without a word or mark that asks, and longest one that only begins with what it asks for, in words.
 const SHORT: usize = 10;
 const PHRASE: usize = 20;
@@ -330,23 +169,6 @@ pub(super) fn asks(text: &str, words: &[Word]) -> bool {
     words.len() <= LONGEST && (opens || words.len() <= SHORT || text.trim_end().ends_with('?') || is_phrase())
 }
 
-/// Verbs of protection, by their beginnings.
-const PROTECT: &[&str] = &[
-    "mitigat",
-    "defend",
-    "prevent",
-    "protect",
-    "counter",
-    "stop",
-    "block",
-    "harden",
-    "thwart",
-    "avoid",
-    "remediat",
-    "guard",
-    "safeguard",
-];
-
 /// Whether the words ask how something is mitigated, or what a mitigation protects from.
 pub(super) fn is_about_protection(words: &[Word], is_name: impl Fn(usize) -> bool) -> bool {
     let words = words.iter().enumerate().filter(|(at, _)| !is_name(*at));
@@ -361,7 +183,7 @@ pub(super) fn is_about_protection(words: &[Word], is_name: impl Fn(usize) -> boo
 /// Whether the words ask what something uses or does.
 pub(super) fn is_about_use(words: &[Word]) -> bool {
     const USES: &[&str] = &[
-        "use", "uses", "used", "operate", "operates", "work", "works", "employ", "deploy", "do", "behave",
+        "use", "uses", "used", "operate", "operates", "work", "works", "employ", "deploy", "behave",
     ];
     let asks = words
         .first()
@@ -388,146 +210,7 @@ pub(super) fn asks_for_ways(words: &[Word]) -> bool {
         || (word(0) == "what" && matches!(word(1), "can" | "could" | "should" | "to" | "must" | "helps"))
 }
 
-/// Words that say nothing of their own, and those that only say how a question is put.
-const FUNCTION_WORDS: &[&str] = &[
-    "a",
-    "about",
-    "active",
-    "after",
-    "against",
-    "all",
-    "also",
-    "am",
-    "an",
-    "and",
-    "any",
-    "are",
-    "as",
-    "associated",
-    "at",
-    "attack",
-    "attacks",
-    "attributed",
-    "be",
-    "been",
-    "before",
-    "began",
-    "behind",
-    "believed",
-    "between",
-    "by",
-    "can",
-    "carried",
-    "conducted",
-    "could",
-    "covered",
-    "deploy",
-    "deployed",
-    "deploying",
-    "did",
-    "do",
-    "does",
-    "done",
-    "during",
-    "employ",
-    "employed",
-    "first",
-    "for",
-    "from",
-    "give",
-    "had",
-    "happened",
-    "has",
-    "have",
-    "help",
-    "helps",
-    "how",
-    "i",
-    "in",
-    "into",
-    "involved",
-    "is",
-    "it",
-    "its",
-    "known",
-    "leveraging",
-    "linked",
-    "list",
-    "made",
-    "make",
-    "makes",
-    "may",
-    "me",
-    "mitigate",
-    "mitigated",
-    "my",
-    "name",
-    "observed",
-    "occurred",
-    "of",
-    "on",
-    "or",
-    "other",
-    "our",
-    "out",
-    "perform",
-    "performing",
-    "performs",
-    "place",
-    "please",
-    "prevent",
-    "put",
-    "ran",
-    "related",
-    "responsible",
-    "run",
-    "same",
-    "seen",
-    "send",
-    "show",
-    "since",
-    "tell",
-    "than",
-    "that",
-    "the",
-    "their",
-    "them",
-    "there",
-    "these",
-    "they",
-    "this",
-    "those",
-    "to",
-    "took",
-    "track",
-    "tracked",
-    "until",
-    "up",
-    "us",
-    "use",
-    "used",
-    "uses",
-    "using",
-    "was",
-    "way",
-    "ways",
-    "we",
-    "were",
-    "what",
-    "when",
-    "where",
-    "which",
-    "who",
-    "whom",
-    "whose",
-    "why",
-    "will",
-    "with",
-    "would",
-    "you",
-    "your",
-];
-
+/// Whether a word says nothing of its own, or only how a question is put.
 pub(super) fn is_function_word(word: &str) -> bool {
     FUNCTION_WORDS.contains(&word)
 }

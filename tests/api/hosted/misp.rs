@@ -5,6 +5,8 @@ use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
+use threat_memory::domain::extraction::Gazetteer;
+
 use crate::helpers::{Client, TestApp, read_json, run, shared};
 use crate::hosted::ways_in::counts;
 use crate::stix::{is_node, text};
@@ -138,7 +140,10 @@ fn clusters(event: &Value) -> BTreeSet<(&'static str, String)> {
         } else {
             return;
         };
-        found.insert((what, value.to_lowercase()));
+        // Clusters may be names of one thing.
+        let known = Gazetteer::shared().resolve(value);
+        let name = known.map_or(value, |entry| entry.name.as_str());
+        found.insert((what, name.to_lowercase()));
     };
     for galaxy in list(event, "Galaxy") {
         for cluster in list(galaxy, "GalaxyCluster") {

@@ -3,6 +3,7 @@
 mod administration;
 mod analyst;
 mod array_bodies;
+mod asked;
 mod attack;
 mod audit;
 mod audit_completeness;
