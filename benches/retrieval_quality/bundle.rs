@@ -56,6 +56,7 @@ pub fn node(object: &Value) -> Option<IndexDoc> {
         identifiers,
         body: plain(object["description"].as_str().unwrap_or("")),
         vector: None,
+        ends: None,
     })
 }
 

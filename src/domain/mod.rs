@@ -17,6 +17,7 @@ pub mod misp;
 pub mod naming;
 pub mod node;
 pub mod packed;
+pub mod passage;
 pub mod permission;
 pub mod pii;
 pub mod pilot;

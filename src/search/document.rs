@@ -1,7 +1,8 @@
 //! The documents of the index, and the queries and results of a search.
 //!
 //! A node's type, status and marking are packed into one byte, its *class*. A [`Filter`] becomes a [`Mask`], the set of
-//! classes the caller may see, so both search legs test one bit per row.
+//! classes the caller may see, so both search legs test one bit per row. Passages have classes of their own, so a search
+//! for nodes never meets one.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use uuid::Uuid;
 use crate::domain::node::{NodeStatus, NodeType};
 use crate::domain::tlp::Tlp;
 
-/// A node as indexed. `rev` orders the versions of a node; the highest wins.
+/// A node, or a passage about nodes, as indexed. `rev` orders the versions of a node; the highest wins.
 #[derive(Debug, Clone)]
 pub struct IndexDoc {
     pub node_id: Uuid,
@@ -27,6 +28,48 @@ pub struct IndexDoc {
     pub body: String,
     /// The quantised embedding; a node without one is found only by its text.
     pub vector: Option<Vec<i8>>,
+    /// What a passage is about. Only its body is searched, and it is no result itself.
+    pub ends: Option<Ends>,
+}
+
+/// Size of the ends of a passage on disk.
+pub(super) const ENDS_BYTES: usize = 32;
+
+/// The nodes that a passage is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ends([Uuid; 2]);
+
+impl Ends {
+    /// The ends of a relationship, the same twice if it connects a node to itself.
+    pub fn of(source: Uuid, target: Uuid) -> Self {
+        Ends([source, target])
+    }
+
+    /// The nodes, each once.
+    pub(super) fn nodes(&self) -> impl Iterator<Item = Uuid> {
+        let [source, target] = self.0;
+        let second = (source != target).then_some(target);
+        std::iter::once(source).chain(second)
+    }
+
+    pub(super) fn is_source(&self, node: Uuid) -> bool {
+        let [source, target] = self.0;
+        node == source && source != target
+    }
+
+    pub(super) fn to_bytes(self) -> [u8; ENDS_BYTES] {
+        let [source, target] = self.0;
+        let mut bytes = [0; ENDS_BYTES];
+        let parts = source.into_bytes().into_iter().chain(target.into_bytes());
+        bytes.iter_mut().zip(parts).for_each(|(byte, part)| *byte = part);
+        bytes
+    }
+
+    pub(super) fn from_bytes(bytes: &[u8; ENDS_BYTES]) -> Option<Self> {
+        let (source, rest) = bytes.split_first_chunk::<16>()?;
+        let target = rest.first_chunk::<16>()?;
+        Some(Ends::of(Uuid::from_bytes(*source), Uuid::from_bytes(*target)))
+    }
 }
 
 impl IndexDoc {
@@ -43,6 +86,31 @@ impl IndexDoc {
             identifiers: Vec::new(),
             body: String::new(),
             vector: None,
+            ends: None,
+        }
+    }
+
+    /// A text about other nodes.
+    pub fn passage(id: Uuid, rev: u64, tlp: Tlp, ends: Ends, text: String) -> Self {
+        IndexDoc {
+            status: NodeStatus::Active,
+            tlp,
+            body: text,
+            ends: Some(ends),
+            ..IndexDoc::removal(id, rev)
+        }
+    }
+
+    /// Whether this ends all earlier versions without a new one.
+    pub(super) fn is_removal(&self) -> bool {
+        self.status == NodeStatus::Merged
+    }
+
+    /// The class of its row.
+    pub(super) fn class(&self) -> u8 {
+        match self.ends {
+            Some(_) if !self.is_removal() => PASSAGES + self.tlp.rank(),
+            Some(_) | None => class_of(self.node_type, self.status, self.tlp),
         }
     }
 }
@@ -165,8 +233,11 @@ const STATUSES: usize = NodeStatus::ALL.len();
 const TLPS: usize = Tlp::ALL.len();
 const CLASSES: usize = NodeType::ALL.len() * STATUSES * TLPS;
 
+/// The class of a passage with the lowest marking; those with higher ones follow.
+const PASSAGES: u8 = CLASSES as u8;
+
 // A mask is one u128, and its last bit is reserved for deleted rows.
-const _: () = assert!(CLASSES < 127, "classes no longer fit a mask");
+const _: () = assert!(CLASSES + TLPS < 127, "classes no longer fit a mask");
 
 /// The class of a replaced row; no mask contains it.
 pub(super) const GONE: u8 = 127;
@@ -182,6 +253,11 @@ pub(super) fn is_entity(class: u8) -> bool {
     [NodeType::Actor, NodeType::Tool]
         .iter()
         .any(|&kind| usize::from(class) / (STATUSES * TLPS) == kind as usize)
+}
+
+/// Whether rows of this class are passages.
+pub(super) fn is_passage(class: u8) -> bool {
+    (PASSAGES..PASSAGES + TLPS as u8).contains(&class)
 }
 
 /// A set of classes.
@@ -210,6 +286,12 @@ impl Mask {
         Mask(bits)
     }
 
+    /// The classes of passages up to a marking.
+    fn of_passages(highest: Tlp) -> Mask {
+        let tlps = Tlp::ALL.into_iter().filter(|&tlp| tlp <= highest);
+        Mask(tlps.fold(0, |bits, tlp| bits | 1u128 << (PASSAGES + tlp.rank())))
+    }
+
     /// Whether rows of this class may be shown.
     #[inline]
     fn allows(self, class: u8) -> bool {
@@ -217,30 +299,59 @@ impl Mask {
     }
 }
 
+/// Decides which rows one leg of a search may return.
+pub(super) trait Accepts {
+    /// Whether rows of this class may be returned at all.
+    fn class(&self, class: u8) -> bool;
+
+    /// Whether this row may be returned; its node is looked up only if needed.
+    fn row(&self, class: u8, node: impl FnOnce() -> Uuid) -> bool;
+}
+
 /// What a search may return: the allowed classes, and the condition on rows.
 #[derive(Debug, Clone)]
 pub(super) struct Allowed {
     mask: Mask,
     only: Option<Only>,
+    /// Nodes of every type that the caller may see, and passages.
+    visible: Mask,
+    passages: Mask,
 }
 
 impl Allowed {
     pub(super) fn of(filter: &Filter) -> Allowed {
+        let of_every_type = Filter {
+            node_types: None,
+            ..filter.clone()
+        };
         Allowed {
             mask: Mask::of(filter),
             only: filter.only.clone(),
+            visible: Mask::of(&of_every_type),
+            passages: Mask::of_passages(filter.highest_tlp),
         }
     }
 
-    /// Whether rows of this class may be shown at all.
+    /// Whether the caller may see nodes of this class, wanted or not.
+    pub(super) fn sees(&self, class: u8) -> bool {
+        self.visible.allows(class)
+    }
+
+    /// Whether the caller may see passages of this class, provided that it may see what they are about.
     #[inline]
-    pub(super) fn class(&self, class: u8) -> bool {
+    pub(super) fn passage(&self, class: u8) -> bool {
+        self.passages.allows(class)
+    }
+}
+
+impl Accepts for Allowed {
+    #[inline]
+    fn class(&self, class: u8) -> bool {
         self.mask.allows(class)
     }
 
-    /// Whether this row may be shown; its node is looked up only if needed.
     #[inline]
-    pub(super) fn row(&self, class: u8, node: impl FnOnce() -> Uuid) -> bool {
+    fn row(&self, class: u8, node: impl FnOnce() -> Uuid) -> bool {
         self.mask.allows(class) && self.only.as_ref().is_none_or(|Only(holds)| holds(node()))
     }
 }

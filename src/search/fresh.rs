@@ -11,10 +11,9 @@ use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 use super::analyzer::tokenize;
-use super::document::{IndexDoc, KeyKind, class_of};
+use super::document::{IndexDoc, KeyKind, is_passage};
 use super::keyword::Keyed;
 use super::schema::{body_of, keys_of, title_of};
-use crate::domain::node::NodeStatus;
 
 /// The usual BM25 constants, as in the text index.
 const K1: f32 = 1.2;
@@ -25,6 +24,7 @@ const B: f32 = 0.75;
 pub(super) enum TextField {
     Title,
     Body,
+    Passage,
 }
 
 /// The words of one field in all documents.
@@ -94,6 +94,9 @@ pub(super) struct Fresh {
     slots: HashMap<Uuid, Slot>,
     title: Words,
     body: Words,
+    passage: Words,
+    /// How many of the documents are passages.
+    passages: usize,
     keys: BTreeMap<String, Vec<(Slot, KeyKind)>>,
     /// Revision up to which the index is complete together with these documents.
     checkpoint: u64,
@@ -103,6 +106,11 @@ pub(super) struct Fresh {
 impl Fresh {
     pub(super) fn len(&self) -> usize {
         self.slots.len()
+    }
+
+    /// How many of the documents are passages.
+    pub(super) fn passages(&self) -> usize {
+        self.passages
     }
 
     pub(super) fn has_docs(&self) -> bool {
@@ -131,16 +139,24 @@ impl Fresh {
         let older = older.and_then(|older| self.docs.get_mut(older as usize));
         let replaces = older.map_or(known, |older| {
             older.outdated = true;
+            self.passages -= usize::from(is_passage(older.class));
             older.replaces
         });
-        let shown = Some(doc).filter(|doc| doc.status != NodeStatus::Merged);
+        let class = doc.class();
+        self.passages += usize::from(is_passage(class));
+        let all = Some(doc).filter(|doc| !doc.is_removal());
+        let (passage, shown) = (
+            all.filter(|doc| doc.ends.is_some()),
+            all.filter(|doc| doc.ends.is_none()),
+        );
+        self.passage.add(slot, passage.into_iter().map(|doc| &doc.body));
         self.title.add(slot, shown.into_iter().flat_map(title_of));
         self.body.add(slot, shown.into_iter().flat_map(body_of));
         for (key, kind) in shown.into_iter().flat_map(keys_of) {
             self.keys.entry(key).or_default().push((slot, kind));
         }
         self.docs.push(FreshDoc {
-            class: class_of(doc.node_type, doc.status, doc.tlp),
+            class,
             replaces,
             outdated: false,
             doc: doc.clone(),
@@ -170,6 +186,7 @@ impl Fresh {
         match field {
             TextField::Title => &self.title,
             TextField::Body => &self.body,
+            TextField::Passage => &self.passage,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Fuses the keyword list, the vector list and the exact matches into one.
 //!
-//! Each leg's scores over all candidates are normalised to z-scores and added. A candidate missing from the keyword
-//! list takes that list's lowest score; a missing cosine is looked up.
+//! Each leg's scores over all candidates are normalised to z-scores and added, and the votes of passages to them. A
+//! candidate missing from the keyword list takes that list's lowest score; a missing cosine is looked up.
 //!
 //! The final score is between 0 and 1 and falls with the rank, in bands: 0.95–1 if the query is the node's name or
 //! identifier; 0.90–0.95 if it is an alias; 0.80–0.90 if a name makes up much of the query; below 0.80 the fused score
@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use super::document::{Hit, KeyKind};
 use super::phrases::{Exact, Named};
+use super::votes::Votes;
 
 /// Share of the query from which a name is taken as its subject.
 const MAIN_SHARE: f32 = 0.4;
@@ -23,6 +24,8 @@ const NAMED_FLOOR: f32 = 0.7;
 /// Weight of the vector leg relative to the keyword leg. Keyword scores have the longer tail, so at equal weight their
 /// best would override the vectors.
 const VECTOR_WEIGHT: f32 = 1.3;
+/// What the vote of one passage that is first in both legs adds, in standard deviations.
+const VOTE_WEIGHT: f32 = 2.0;
 /// The BM25 score that maps to 0.5.
 const HALF_BM25: f32 = 10.0;
 
@@ -36,15 +39,28 @@ fn band(exact: Exact) -> (f32, f32) {
     }
 }
 
-/// Fuses both legs, each cut off after `depth`; `cosine` returns the vector score of any node.
+/// What the legs of a blended search found.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Legs<'a> {
+    pub(super) keyword: &'a [(Uuid, f32)],
+    pub(super) vector: &'a [(Uuid, f32)],
+    pub(super) votes: &'a Votes,
+}
+
+/// Fuses the legs, each cut off after `depth`; `cosine` returns the vector score of any node.
 pub(super) fn blend(
-    keyword: &[(Uuid, f32)],
-    vector: &[(Uuid, f32)],
+    legs: &Legs<'_>,
     named: &Named,
     depth: usize,
     cosine: impl Fn(Uuid) -> Option<f32>,
 ) -> Vec<Hit> {
-    let nodes = candidates(keyword.iter().chain(vector), named);
+    let Legs {
+        keyword,
+        vector,
+        votes,
+    } = *legs;
+    let listed = keyword.iter().chain(vector).map(|(node, _)| *node);
+    let nodes = candidates(listed.chain(votes.keys().copied()), named);
     let words = leg_scores(&nodes, keyword, depth, |_| None);
     let meaning = leg_scores(&nodes, vector, depth, cosine);
     let scored = nodes
@@ -52,7 +68,8 @@ pub(super) fn blend(
         .zip(words.iter().zip(&meaning))
         .map(|(&node, (word, meaning))| {
             let exact = named.nodes.get(&node).copied().unwrap_or_default();
-            let fused = (word + VECTOR_WEIGHT * meaning) / (1.0 + VECTOR_WEIGHT);
+            let vote = votes.get(&node).map_or(0.0, |vote| vote.weight);
+            let fused = (word + VECTOR_WEIGHT * meaning) / (1.0 + VECTOR_WEIGHT) + VOTE_WEIGHT * vote;
             (node, exact, fused + NAME_BONUS * exact.share)
         });
     ranked(scored.collect(), |z| 1.0 / (1.0 + (-z / 2.0).exp()))
@@ -61,19 +78,18 @@ pub(super) fn blend(
 /// The keyword list alone, plus the nodes that the query names.
 pub(super) fn keyword_only(keyword: &[(Uuid, f32)], named: &Named) -> Vec<Hit> {
     let listed: HashMap<Uuid, f32> = keyword.iter().copied().collect();
-    let scored = candidates(keyword.iter(), named).into_iter().map(|node| {
-        let exact = named.nodes.get(&node).copied().unwrap_or_default();
-        (node, exact, listed.get(&node).copied().unwrap_or(0.0))
-    });
+    let scored = candidates(keyword.iter().map(|(node, _)| *node), named)
+        .into_iter()
+        .map(|node| {
+            let exact = named.nodes.get(&node).copied().unwrap_or_default();
+            (node, exact, listed.get(&node).copied().unwrap_or(0.0))
+        });
     ranked(scored.collect(), |score| score / (score + HALF_BM25))
 }
 
 /// Every listed or named node once, in a fixed order.
-fn candidates<'a>(listed: impl Iterator<Item = &'a (Uuid, f32)>, named: &Named) -> Vec<Uuid> {
-    let mut nodes: Vec<Uuid> = listed
-        .map(|(node, _)| *node)
-        .chain(named.nodes.keys().copied())
-        .collect();
+fn candidates(listed: impl Iterator<Item = Uuid>, named: &Named) -> Vec<Uuid> {
+    let mut nodes: Vec<Uuid> = listed.chain(named.nodes.keys().copied()).collect();
     nodes.sort_unstable();
     nodes.dedup();
     nodes
@@ -149,11 +165,24 @@ mod tests {
         Uuid::from_u128(number)
     }
 
+    fn legs<'a>(keyword: &'a [(Uuid, f32)], vector: &'a [(Uuid, f32)], votes: &'a Votes) -> Legs<'a> {
+        Legs {
+            keyword,
+            vector,
+            votes,
+        }
+    }
+
     #[test]
     fn being_first_in_both_legs_is_best() {
         let keyword = [(id(1), 9.0), (id(2), 8.0), (id(3), 1.0)];
         let vector = [(id(1), 0.9), (id(3), 0.8), (id(2), 0.1)];
-        let hits = blend(&keyword, &vector, &Named::default(), 3, |_| None);
+        let hits = blend(
+            &legs(&keyword, &vector, &Votes::new()),
+            &Named::default(),
+            3,
+            |_| None,
+        );
         assert_eq!(hits.first().map(|hit| hit.node_id), Some(id(1)));
     }
 
@@ -162,7 +191,12 @@ mod tests {
         let vector: Vec<(Uuid, f32)> = (1..=50u8)
             .map(|n| (id(u128::from(n)), 0.5 - f32::from(n) / 500.0))
             .collect();
-        let hits = blend(&[(id(40), 7.0)], &vector, &Named::default(), 100, |_| None);
+        let hits = blend(
+            &legs(&[(id(40), 7.0)], &vector, &Votes::new()),
+            &Named::default(),
+            100,
+            |_| None,
+        );
         assert_eq!(hits.first().map(|hit| hit.node_id), Some(id(40)));
     }
 
@@ -192,7 +226,12 @@ mod tests {
                 mention: false,
             },
         );
-        let hits = blend(&[(id(4), 99.0)], &[(id(5), 1.0)], &named, 100, |_| None);
+        let hits = blend(
+            &legs(&[(id(4), 99.0)], &[(id(5), 1.0)], &Votes::new()),
+            &named,
+            100,
+            |_| None,
+        );
         let order: Vec<Uuid> = hits.iter().map(|hit| hit.node_id).collect();
         assert_eq!(order.get(..3), Some([id(3), id(2), id(1)].as_slice()));
         assert!(hits.is_sorted_by(|a, b| a.score >= b.score));

@@ -1,7 +1,8 @@
-//! The keyword leg: BM25 over title and body, and exact look-up of canonical keys.
+//! The keyword leg: BM25 over title and body of the nodes or over the passages, and exact look-up of canonical keys.
 //!
 //! Rows the caller may not see are skipped during collection, so `limit` counts visible rows only and raises the
-//! threshold only with them. Term statistics cover the whole workspace: they reveal how common a word is, but not where it occurs.
+//! threshold only with them. Term statistics cover the whole workspace: they reveal how common a word is, but not where
+//! it occurs. Those of nodes and passages are kept apart.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -15,10 +16,10 @@ use tantivy::{DocId, DocSet, InvertedIndexReader, Searcher, SegmentReader, TERMI
 use uuid::Uuid;
 
 use super::analyzer::tokenize;
-use super::document::{Allowed, GONE, KeyKind};
+use super::document::{Accepts, Allowed, GONE, KeyKind};
 use super::error::SearchError;
 use super::fresh::{self, Fresh, TextField};
-use super::schema::{CLASS, Fields, HIGH, LOW, node_of};
+use super::schema::{CLASS, Fields, HIGH, LOW, PASSAGE, node_of};
 use super::top::Top;
 use super::union::{self, Scored};
 
@@ -55,7 +56,7 @@ impl<'a> Rows<'a> {
         })
     }
 
-    fn shows(&self, doc: DocId, allowed: &Allowed) -> bool {
+    fn shows(&self, doc: DocId, allowed: &impl Accepts) -> bool {
         !self.reader.is_deleted(doc)
             && allowed.row(self.class(doc), || self.node(doc))
             && !(self.fresh.has_docs() && self.fresh.holds(self.node(doc)))
@@ -94,6 +95,22 @@ pub(super) struct Keyed {
     pub(super) class: u8,
 }
 
+/// What a search by words looks through.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Texts {
+    Nodes,
+    Passages,
+}
+
+impl Texts {
+    fn fields(self) -> &'static [TextField] {
+        match self {
+            Texts::Nodes => &[TextField::Title, TextField::Body],
+            Texts::Passages => &[TextField::Passage],
+        }
+    }
+}
+
 /// A snapshot of the text index.
 pub(super) struct Keywords<'a> {
     searcher: &'a Searcher,
@@ -123,22 +140,21 @@ impl<'a> Keywords<'a> {
         })
     }
 
-    /// The best visible nodes by BM25. Words of names that the query only mentions get a low weight.
+    /// The best visible nodes or passages by BM25. Words of names that the query only mentions get a low weight.
     pub(super) fn best(
         &self,
-        query: &str,
-        mentions: &HashSet<String>,
-        allowed: &Allowed,
+        texts: Texts,
+        words: &[(String, f32)],
+        allowed: &impl Accepts,
         limit: usize,
     ) -> Result<Vec<(Uuid, f32)>, SearchError> {
-        let words = self.weighted(query, mentions)?;
         let mut top = Top::new(limit);
-        for (node, class, score) in self.fresh.scores(&self.fresh_terms(&words)?) {
+        for (node, class, score) in self.fresh.scores(&self.fresh_terms(texts, words)?) {
             if allowed.row(class, || node) {
                 top.offer(node, score);
             }
         }
-        let scored = self.scored(&words)?;
+        let scored = self.scored(texts, words)?;
         for rows in &self.segments {
             union::for_each_above(rows.reader, &scored, top.threshold(), &mut |doc, score| {
                 if rows.shows(doc, allowed) {
@@ -151,7 +167,11 @@ impl<'a> Keywords<'a> {
     }
 
     /// The words of the query and their weights.
-    fn weighted(&self, query: &str, mentions: &HashSet<String>) -> Result<Vec<(String, f32)>, SearchError> {
+    pub(super) fn weighted(
+        &self,
+        query: &str,
+        mentions: &HashSet<String>,
+    ) -> Result<Vec<(String, f32)>, SearchError> {
         let weight = |(word, count): (String, usize)| {
             let repeated = 1.0 + (count as f32).ln();
             let mentioned = mentions.contains(&word);
@@ -168,14 +188,14 @@ impl<'a> Keywords<'a> {
     }
 
     /// Each word in each text field, weighted by its frequency in the text index.
-    fn scored(&self, words: &[(String, f32)]) -> Result<Vec<Scored>, SearchError> {
-        let docs = self
-            .segments
-            .iter()
-            .map(|rows| u64::from(rows.reader.max_doc()))
-            .sum();
+    fn scored(&self, texts: Texts, words: &[(String, f32)]) -> Result<Vec<Scored>, SearchError> {
+        let docs = self.docs(texts)?;
         let mut scored = Vec::with_capacity(2 * words.len());
-        for field in [self.fields.title, self.fields.body] {
+        if docs == 0 {
+            return Ok(scored);
+        }
+        for name in texts.fields() {
+            let field = self.field(*name);
             let mean_length = self.words_of(field)? as f32 / docs as f32;
             for (word, times) in words {
                 let term = Term::from_field_text(field, word);
@@ -190,6 +210,26 @@ impl<'a> Keywords<'a> {
         Ok(scored)
     }
 
+    fn field(&self, name: TextField) -> Field {
+        match name {
+            TextField::Title => self.fields.title,
+            TextField::Body => self.fields.body,
+            TextField::Passage => self.fields.passage,
+        }
+    }
+
+    /// Number of nodes or passages in the text index, replaced ones included.
+    fn docs(&self, texts: Texts) -> Result<u64, SearchError> {
+        let passages = self
+            .searcher
+            .doc_freq(&Term::from_field_text(self.fields.key, PASSAGE))?;
+        let all = self.segments.iter().map(|rows| u64::from(rows.reader.max_doc()));
+        Ok(match texts {
+            Texts::Nodes => all.sum::<u64>().saturating_sub(passages),
+            Texts::Passages => passages,
+        })
+    }
+
     /// Number of words of a text field in all documents.
     fn words_of(&self, field: Field) -> Result<u64, SearchError> {
         let mut words = 0;
@@ -200,17 +240,21 @@ impl<'a> Keywords<'a> {
     }
 
     /// The terms for documents that are not in the text index yet, with the combined statistics of both.
-    fn fresh_terms(&self, words: &[(String, f32)]) -> Result<Vec<fresh::Term>, SearchError> {
+    fn fresh_terms(&self, texts: Texts, words: &[(String, f32)]) -> Result<Vec<fresh::Term>, SearchError> {
         let mut terms = Vec::new();
         if !self.fresh.has_docs() {
             return Ok(terms);
         }
-        let docs = usize::try_from(self.searcher.num_docs()).unwrap_or(usize::MAX) + self.fresh.len();
-        for (name, field) in [
-            (TextField::Title, self.fields.title),
-            (TextField::Body, self.fields.body),
-        ] {
-            let mean_length = self.words_of(field)? as f32 / self.searcher.num_docs().max(1) as f32;
+        let passages = self.fresh.passages();
+        let fresh = match texts {
+            Texts::Nodes => self.fresh.len() - passages,
+            Texts::Passages => passages,
+        };
+        let indexed = usize::try_from(self.docs(texts)?).unwrap_or(usize::MAX);
+        let docs = indexed.saturating_add(fresh);
+        for &name in texts.fields() {
+            let field = self.field(name);
+            let mean_length = self.words_of(field)? as f32 / indexed.max(1) as f32;
             for (word, times) in words {
                 let indexed = self.searcher.doc_freq(&Term::from_field_text(field, word))?;
                 let found = usize::try_from(indexed).unwrap_or(usize::MAX) + self.fresh.doc_freq(name, word);

@@ -35,6 +35,7 @@ mod tests;
 mod text;
 mod top;
 mod union;
+mod votes;
 mod workspace;
 mod writers;
 
@@ -47,11 +48,13 @@ use std::time::Duration;
 use uuid::Uuid;
 
 pub use analyzer::tokenize;
-pub use document::{Filter, Hit, IndexDoc, KeyHit, KeyKind, Mode, Only, StructuredQuery};
+pub use document::{Ends, Filter, Hit, IndexDoc, KeyHit, KeyKind, Mode, Only, StructuredQuery};
 pub(crate) use dot::cosine;
 pub use embed::{BUILTIN_MODEL, BuiltinEmbedder, Embedder, embedding_text, quantize};
 pub use error::{EmbedError, SearchError};
+pub use query::Found;
 pub use text::canonical_key;
+pub use votes::{Vote, Votes};
 pub use workspace::WorkspaceIndex;
 use writers::Writers;
 

@@ -46,6 +46,14 @@ pub(super) struct Named {
     pub(super) mentions: HashSet<String>,
 }
 
+impl Named {
+    /// The nodes that are only mentioned.
+    pub(super) fn mentioned(&self) -> impl Iterator<Item = Uuid> {
+        let mentions = self.nodes.iter().filter(|(_, exact)| exact.mention);
+        mentions.map(|(node, _)| *node)
+    }
+}
+
 /// Finds the visible nodes that a query names.
 pub(super) fn named(text: &str, allowed: &Allowed, keywords: &Keywords<'_>) -> Result<Named, SearchError> {
     let mut named = Named::default();

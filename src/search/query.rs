@@ -9,10 +9,11 @@ use uuid::Uuid;
 use super::document::{Allowed, Hit, KeyHit, KeyKind, Mode};
 use super::error::SearchError;
 use super::fusion;
-use super::keyword::Keywords;
+use super::keyword::{Keywords, Texts};
 use super::phrases::named;
 use super::rows::scale_of;
 use super::table::Table;
+use super::votes::{self, Voters, Votes};
 
 /// Candidates that each leg contributes to a blended search.
 const DEPTH: usize = 100;
@@ -28,23 +29,41 @@ pub(super) struct Query<'a> {
     pub(super) limit: usize,
 }
 
-/// Runs a search; results are sorted best first.
+/// The results of a search, and why they are there.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Sorted best first.
+    pub hits: Vec<Hit>,
+    /// What passages said for nodes, as far as they were asked.
+    pub votes: Votes,
+}
+
+impl From<Vec<Hit>> for Found {
+    fn from(hits: Vec<Hit>) -> Self {
+        Found {
+            hits,
+            votes: Votes::new(),
+        }
+    }
+}
+
+/// Runs a search.
 pub(super) fn answer(
     asked: &Query<'_>,
     keywords: &Keywords<'_>,
     table: &RwLock<Table>,
-) -> Result<Vec<Hit>, SearchError> {
+) -> Result<Found, SearchError> {
     if asked.limit == 0 {
-        return Ok(Vec::new());
+        return Ok(Found::default());
     }
-    let mut hits = match (asked.mode, asked.vector) {
+    let mut found = match (asked.mode, asked.vector) {
         (Mode::Vector, None) => return Err(SearchError::NoQueryVector),
-        (Mode::Vector, Some(vector)) => by_vector(vector, asked, &reading(table)),
-        (Mode::Keyword, _) | (Mode::Blended, None) => by_words(asked, keywords)?,
+        (Mode::Vector, Some(vector)) => by_vector(vector, asked, &reading(table)).into(),
+        (Mode::Keyword, _) | (Mode::Blended, None) => by_words(asked, keywords)?.into(),
         (Mode::Blended, Some(vector)) => by_both(vector, asked, keywords, table)?,
     };
-    hits.truncate(asked.limit);
-    Ok(hits)
+    found.hits.truncate(asked.limit);
+    Ok(found)
 }
 
 fn reading(table: &RwLock<Table>) -> RwLockReadGuard<'_, Table> {
@@ -63,7 +82,8 @@ fn by_vector(vector: &[i8], asked: &Query<'_>, table: &Table) -> Vec<Hit> {
 
 fn by_words(asked: &Query<'_>, keywords: &Keywords<'_>) -> Result<Vec<Hit>, SearchError> {
     let named = named(asked.text, asked.allowed, keywords)?;
-    let found = keywords.best(asked.text, &named.mentions, asked.allowed, asked.limit)?;
+    let words = keywords.weighted(asked.text, &named.mentions)?;
+    let found = keywords.best(Texts::Nodes, &words, asked.allowed, asked.limit)?;
     Ok(fusion::keyword_only(&found, &named))
 }
 
@@ -72,18 +92,33 @@ fn by_both(
     asked: &Query<'_>,
     keywords: &Keywords<'_>,
     table: &RwLock<Table>,
-) -> Result<Vec<Hit>, SearchError> {
+) -> Result<Found, SearchError> {
     let depth = DEPTH.max(asked.limit);
     let named = named(asked.text, asked.allowed, keywords)?;
     let table = reading(table);
-    let mentioned = named
-        .nodes
-        .iter()
-        .filter(|(_, exact)| exact.mention)
-        .map(|(node, _)| *node);
-    let vector = table.without(vector, mentioned);
-    let words = || keywords.best(asked.text, &named.mentions, asked.allowed, depth);
-    let meaning = || table.nearest(&vector, asked.allowed, depth);
+    let vector = table.without(vector, named.mentioned());
+    let voters = Voters {
+        allowed: asked.allowed,
+        table: &table,
+    };
+    let votes = table.passages() > 0;
+    let words = || {
+        let words = keywords.weighted(asked.text, &named.mentions)?;
+        Ok::<_, SearchError>(Leg {
+            nodes: keywords.best(Texts::Nodes, &words, asked.allowed, depth)?,
+            passages: match votes {
+                true => keywords.best(Texts::Passages, &words, &voters, votes::DEPTH)?,
+                false => Vec::new(),
+            },
+        })
+    };
+    let meaning = || Leg {
+        nodes: table.nearest(&vector, asked.allowed, depth),
+        passages: match votes {
+            true => table.nearest_passages(&vector, &voters, votes::DEPTH),
+            false => Vec::new(),
+        },
+    };
     let (found, near) = if table.len() < SIDE_BY_SIDE {
         (words()?, meaning())
     } else {
@@ -95,10 +130,23 @@ fn by_both(
             Ok::<_, SearchError>((found.map_err(failed)??, near))
         })?
     };
+    let mentioned = named.mentioned().collect();
     let scale = scale_of(&vector);
-    Ok(fusion::blend(&found, &near, &named, depth, |node| {
-        table.cosine(node, &vector, scale)
-    }))
+    let cosine = |row| table.cosine(row, &vector, scale);
+    let votes = votes::count(&found.passages, &near.passages, &voters, &mentioned, cosine);
+    let legs = fusion::Legs {
+        keyword: &found.nodes,
+        vector: &near.nodes,
+        votes: &votes,
+    };
+    let hits = fusion::blend(&legs, &named, depth, cosine);
+    Ok(Found { hits, votes })
+}
+
+/// What one leg of a blended search found.
+struct Leg {
+    nodes: Vec<(Uuid, f32)>,
+    passages: Vec<(Uuid, f32)>,
 }
 
 /// Nodes found by key: those with more of the keys, and stronger kinds, come first.

@@ -1,4 +1,5 @@
-//! The rows of a workspace on disk: for each indexed version of a node its head, its sketch and its vector.
+//! The rows of a workspace on disk: for each indexed version of a node its head, its sketch and its vector, and for each
+//! passage also what it is about.
 //!
 //! Rows are only ever appended. They lie in files of [`ROWS_PER_BLOCK`] rows that are mapped into memory, so opening
 //! them reads nothing but the heads. A file is written with `write` rather than through its mapping: a full disk is
@@ -13,6 +14,7 @@ use std::path::{Path, PathBuf};
 use memmap2::Mmap;
 use uuid::Uuid;
 
+use super::document::{ENDS_BYTES, Ends, IndexDoc, is_passage};
 use super::error::SearchError;
 use super::sketch::{self, Sketch};
 
@@ -42,9 +44,21 @@ pub(super) struct NewRow<'a> {
     pub(super) class: u8,
     /// A vector and 1 / its length.
     pub(super) vector: Option<(&'a [i8], f32)>,
+    /// What a passage is about.
+    pub(super) ends: Option<Ends>,
 }
 
 impl<'a> NewRow<'a> {
+    /// The row of a document.
+    pub(super) fn of(doc: &'a IndexDoc) -> Self {
+        let shown = !doc.is_removal();
+        let vector = doc.vector.as_deref().filter(|_| shown);
+        NewRow {
+            ends: doc.ends.filter(|_| shown),
+            ..NewRow::new(doc.node_id, doc.rev, doc.class(), vector)
+        }
+    }
+
     /// A row for a version of a node; a vector of zeroes is no vector.
     pub(super) fn new(node: Uuid, rev: u64, class: u8, vector: Option<&'a [i8]>) -> Self {
         let with_scale = vector.map(|vector| (vector, scale_of(vector)));
@@ -53,6 +67,7 @@ impl<'a> NewRow<'a> {
             rev,
             class,
             vector: with_scale.filter(|(_, scale)| *scale > 0.0),
+            ends: None,
         }
     }
 }
@@ -91,15 +106,16 @@ impl Head {
             scale: row.vector.map_or(0.0, |(_, scale)| scale),
             print: 0,
         };
-        head.print = head.print_with(row.vector.map_or(&[], |(vector, _)| vector));
+        head.print = head.print_with(row.vector.map_or(&[], |(vector, _)| vector), row.ends);
         head
     }
 
-    fn print_with(&self, vector: &[i8]) -> u32 {
+    fn print_with(&self, vector: &[i8], ends: Option<Ends>) -> u32 {
         let own = self.node.into_bytes().into_iter().chain(self.rev.to_le_bytes());
         let rest = self.scale.to_le_bytes().into_iter().chain([self.class]);
         let vector = vector.iter().map(|x| x.cast_unsigned());
-        let hash = super::text::fnv1a(own.chain(rest).chain(vector));
+        let ends = ends.into_iter().flat_map(Ends::to_bytes);
+        let hash = super::text::fnv1a(own.chain(rest).chain(vector).chain(ends));
         (hash ^ hash >> 32) as u32
     }
 
@@ -196,8 +212,12 @@ impl Rows {
         self.sketches_at() + self.sketch_bytes() * ROWS_PER_BLOCK
     }
 
-    fn block_bytes(&self) -> usize {
+    fn ends_at(&self) -> usize {
         self.vectors_at() + self.dimension * ROWS_PER_BLOCK
+    }
+
+    fn block_bytes(&self) -> usize {
+        self.ends_at() + ENDS_BYTES * ROWS_PER_BLOCK
     }
 
     fn path(dir: &Path, generation: u64, block: usize) -> PathBuf {
@@ -273,7 +293,27 @@ impl Rows {
         ];
         parts
             .iter()
-            .try_for_each(|(at, bytes)| self.put(block, *at, bytes))
+            .try_for_each(|(at, bytes)| self.put(block, *at, bytes))?;
+        // The others have none, and their part of the file takes no space.
+        let ends = (place..)
+            .zip(new)
+            .filter_map(|(place, row)| Some((place, row.ends?)));
+        self.put_ends(block, ends)
+    }
+
+    /// Writes what passages are about, those that lie side by side at once.
+    fn put_ends(&mut self, block: usize, ends: impl Iterator<Item = (usize, Ends)>) -> io::Result<()> {
+        let mut ends = ends.peekable();
+        while let Some((first, own)) = ends.next() {
+            let mut bytes = own.to_bytes().to_vec();
+            let mut next = first + 1;
+            while let Some((_, own)) = ends.next_if(|(place, _)| *place == next) {
+                bytes.extend(own.to_bytes());
+                next += 1;
+            }
+            self.put(block, self.ends_at() + ENDS_BYTES * first, &bytes)?;
+        }
+        Ok(())
     }
 
     fn put(&mut self, block: usize, at: usize, bytes: &[u8]) -> io::Result<()> {
@@ -308,6 +348,14 @@ impl Rows {
         bytes.get(at..at + self.dimension).map(signed)
     }
 
+    /// What a passage is about; `None` for a node.
+    pub(super) fn ends(&self, row: usize) -> Option<Ends> {
+        self.head(row).filter(|head| is_passage(head.class))?;
+        let at = self.ends_at() + row % ROWS_PER_BLOCK * ENDS_BYTES;
+        let bytes = self.blocks.get(row / ROWS_PER_BLOCK)?.bytes();
+        Ends::from_bytes(bytes.get(at..)?.first_chunk()?)
+    }
+
     /// The sketch of a row.
     pub(super) fn sketch(&self, row: usize) -> &[u8] {
         let bytes = self.sketch_bytes();
@@ -339,7 +387,7 @@ impl Rows {
         (0..self.len).all(|row| match (self.head(row), self.vector(row)) {
             (Some(head), Some(vector)) => {
                 let vector = if head.has_vector() { vector } else { &[] };
-                head.print == head.print_with(vector)
+                head.print == head.print_with(vector, self.ends(row))
             }
             _ => false,
         })

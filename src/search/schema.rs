@@ -7,16 +7,18 @@ use tantivy::schema::{Field, IndexRecordOption, NumericOptions, Schema, TextFiel
 use uuid::Uuid;
 
 use super::analyzer::ANALYZER;
-use super::document::{IndexDoc, KeyKind, class_of};
+use super::document::{IndexDoc, KeyKind};
 use super::text::canonical_key;
-use crate::domain::node::NodeStatus;
 
 /// Increment when the fields, the text analysis or the rows change; older indexes are then rebuilt.
-pub(super) const SCHEMA_VERSION: u32 = 2;
+pub(super) const SCHEMA_VERSION: u32 = 3;
 
 pub(super) const HIGH: &str = "high";
 pub(super) const LOW: &str = "low";
 pub(super) const CLASS: &str = "class";
+
+/// The key that every passage has, by which their number is known. No text has it as its canonical key.
+pub(super) const PASSAGE: &str = "\u{1}passage";
 
 /// The field handles.
 #[derive(Debug, Clone, Copy)]
@@ -28,6 +30,8 @@ pub(super) struct Fields {
     pub(super) title: Field,
     /// Description, and the parts of the identifiers.
     pub(super) body: Field,
+    /// The text of a passage. In a field of its own, it does not change how rare a word is among the nodes.
+    pub(super) passage: Field,
     /// Canonical keys. How often a key stands in the field tells its kind.
     pub(super) key: Field,
 }
@@ -52,7 +56,8 @@ pub(super) fn schema() -> (Schema, Fields) {
         low: builder.add_u64_field(LOW, number()),
         class: builder.add_u64_field(CLASS, number()),
         title: builder.add_text_field("title", words.clone()),
-        body: builder.add_text_field("body", words),
+        body: builder.add_text_field("body", words.clone()),
+        passage: builder.add_text_field("passage", words),
         key: builder.add_text_field("key", keys),
     };
     (builder.build(), fields)
@@ -78,17 +83,19 @@ impl KeyKind {
     }
 }
 
-/// The document of a node. A merged node keeps only its id, so it does not affect any score.
+/// The document of a node or passage. A merged node keeps only its id, so it does not affect any score.
 pub(super) fn document(fields: &Fields, doc: &IndexDoc) -> TantivyDocument {
     let mut out = TantivyDocument::new();
     let (high, low) = doc.node_id.as_u64_pair();
     out.add_u64(fields.high, high);
     out.add_u64(fields.low, low);
-    out.add_u64(
-        fields.class,
-        u64::from(class_of(doc.node_type, doc.status, doc.tlp)),
-    );
-    if doc.status == NodeStatus::Merged {
+    out.add_u64(fields.class, u64::from(doc.class()));
+    if doc.is_removal() {
+        return out;
+    }
+    if doc.ends.is_some() {
+        out.add_text(fields.passage, &doc.body);
+        out.add_text(fields.key, PASSAGE);
         return out;
     }
     title_of(doc).for_each(|text| out.add_text(fields.title, text));

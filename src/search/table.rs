@@ -1,5 +1,5 @@
-//! What is known of a workspace's nodes without asking the text index: the indexed version of each, and the search
-//! by meaning.
+//! What is known of a workspace's nodes and passages without asking the text index: the indexed version of each, and the
+//! search by meaning.
 //!
 //! Every version gets a row of its own; the one it replaces becomes *gone*. A search scans the sketches of all rows
 //! that the caller may see and scores the two thousand most alike by their vectors.
@@ -10,7 +10,7 @@ use std::path::Path;
 use hashbrown::HashTable;
 use uuid::Uuid;
 
-use super::document::{Allowed, GONE};
+use super::document::{Accepts, Ends, GONE, is_passage};
 use super::dot::dot;
 use super::embed::quantize;
 use super::error::SearchError;
@@ -52,6 +52,8 @@ pub(super) struct Table {
     classes: Vec<u8>,
     /// Number of rows that were replaced.
     gone: usize,
+    /// Number of passages.
+    passages: usize,
     /// How many times as many rows as usual are scored; see [`super::calibration`].
     widening: usize,
 }
@@ -76,6 +78,7 @@ impl Table {
             hasher: RandomState::new(),
             classes: Vec::with_capacity(len),
             gone: 0,
+            passages: 0,
             widening: 1,
         };
         (0..len).for_each(|row| table.publish(row));
@@ -99,6 +102,8 @@ impl Table {
         match entry {
             hashbrown::hash_table::Entry::Occupied(mut entry) => {
                 let older = std::mem::replace(entry.get_mut(), number);
+                let was = rows.head(older as usize);
+                self.passages -= usize::from(was.is_some_and(|was| is_passage(was.class)));
                 if let Some(class) = self.classes.get_mut(older as usize) {
                     *class = GONE;
                 }
@@ -108,6 +113,7 @@ impl Table {
                 entry.insert(number);
             }
         }
+        self.passages += usize::from(is_passage(head.class));
     }
 
     fn row_of(&self, node: Uuid) -> Option<usize> {
@@ -128,7 +134,22 @@ impl Table {
         })
     }
 
-    /// Number of nodes, including merged ones.
+    /// The class of a node's indexed version.
+    pub(super) fn class(&self, node: Uuid) -> Option<u8> {
+        Some(self.rows.head(self.row_of(node)?)?.class)
+    }
+
+    /// What a passage is about.
+    pub(super) fn ends(&self, passage: Uuid) -> Option<Ends> {
+        self.rows.ends(self.row_of(passage)?)
+    }
+
+    /// Number of passages.
+    pub(super) fn passages(&self) -> usize {
+        self.passages
+    }
+
+    /// Number of nodes and passages, including merged ones.
     pub(super) fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -163,7 +184,7 @@ impl Table {
         self.rows.truncate(len);
         self.classes.clear();
         self.nodes.clear();
-        self.gone = 0;
+        (self.gone, self.passages) = (0, 0);
         (0..self.rows.len()).for_each(|row| self.publish(row));
     }
 
@@ -200,6 +221,7 @@ impl Table {
             rev,
             class,
             vector: vector.map(|vector| (vector, scale)),
+            ends: self.rows.ends(row),
         })
     }
 
@@ -234,8 +256,19 @@ impl Table {
     }
 
     /// The `limit` allowed rows nearest to the query, best first.
-    pub(super) fn nearest(&self, query: &[i8], allowed: &Allowed, limit: usize) -> Vec<(Uuid, f32)> {
+    pub(super) fn nearest(&self, query: &[i8], allowed: &impl Accepts, limit: usize) -> Vec<(Uuid, f32)> {
         self.nearest_within(query, allowed, limit, self.depth(limit).widened(self.widening))
+    }
+
+    /// The `limit` accepted passages nearest to the query, best first. Fewer vote than there are results, so the search
+    /// looks less deep.
+    pub(super) fn nearest_passages(
+        &self,
+        query: &[i8],
+        accepted: &impl Accepts,
+        limit: usize,
+    ) -> Vec<(Uuid, f32)> {
+        self.nearest_within(query, accepted, limit, Depth::OF_PASSAGES.widened(self.widening))
     }
 
     /// How deep a search looks, unless the model needs more.
@@ -251,7 +284,7 @@ impl Table {
     pub(super) fn nearest_within(
         &self,
         query: &[i8],
-        allowed: &Allowed,
+        allowed: &impl Accepts,
         limit: usize,
         depth: Depth,
     ) -> Vec<(Uuid, f32)> {
@@ -259,7 +292,7 @@ impl Table {
         if scale == 0.0 || limit == 0 {
             return Vec::new();
         }
-        let near = self.candidates(query, allowed, depth.near).collect();
+        let near = self.candidates(query, allowed, depth.near);
         let mut top = Top::new(limit);
         for row in self.most_alike(query, near, depth.scored) {
             let dot = self.rows.vector(row).and_then(|vector| dot(vector, query));
@@ -293,11 +326,15 @@ impl Table {
     }
 
     /// At least `wanted` allowed rows whose sketches are nearest to the query's, or all of them, in their order.
-    fn candidates(&self, query: &[i8], allowed: &Allowed, wanted: usize) -> impl Iterator<Item = usize> {
+    fn candidates(&self, query: &[i8], allowed: &impl Accepts, wanted: usize) -> Vec<usize> {
         let sketch = Sketch::of(query);
         let mut near = Nearest::new(query.len(), wanted);
         let mut distances = [0u16; ROWS_PER_BLOCK];
         for (block, classes) in (0..self.rows.blocks()).zip(self.classes.chunks(ROWS_PER_BLOCK)) {
+            // Nodes and passages are mostly written apart.
+            if !classes.iter().any(|class| allowed.class(*class)) {
+                continue;
+            }
             sketch.distances(self.rows.sketches(block), &mut distances);
             let first = block * ROWS_PER_BLOCK;
             for (place, (&class, &distance)) in classes.iter().zip(&distances).enumerate() {
@@ -308,7 +345,7 @@ impl Table {
                 }
             }
         }
-        near.into_rows()
+        near.into_rows().collect()
     }
 }
 
@@ -326,6 +363,12 @@ impl Depth {
     pub(super) const EXACT: Depth = Depth {
         near: usize::MAX,
         scored: usize::MAX,
+    };
+
+    /// For the passages that vote.
+    const OF_PASSAGES: Depth = Depth {
+        near: 512,
+        scored: 256,
     };
 
     pub(super) fn widened(self, by: usize) -> Self {

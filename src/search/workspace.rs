@@ -20,7 +20,7 @@ use super::error::SearchError;
 use super::fresh::Fresh;
 use super::keyword::Keywords;
 use super::pace::Activity;
-use super::query::{self, Query};
+use super::query::{self, Found, Query};
 use super::schema::Fields;
 use super::storage;
 use super::table::Table;
@@ -202,6 +202,19 @@ impl WorkspaceIndex {
         filter: &Filter,
         limit: usize,
     ) -> Result<Vec<Hit>, SearchError> {
+        let found = self.search_with_votes(query, query_vector, mode, filter, limit)?;
+        Ok(found.hits)
+    }
+
+    /// [`WorkspaceIndex::search`], with the passages that spoke for the results.
+    pub fn search_with_votes(
+        &self,
+        query: &str,
+        query_vector: Option<&[i8]>,
+        mode: Mode,
+        filter: &Filter,
+        limit: usize,
+    ) -> Result<Found, SearchError> {
         self.activity.touch();
         if let Some(vector) = query_vector {
             self.check(vector)?;
@@ -261,7 +274,7 @@ impl WorkspaceIndex {
         self.checkpoint.load(Ordering::SeqCst)
     }
 
-    /// Number of indexed nodes, including merged ones.
+    /// Number of indexed nodes and passages, including merged ones.
     pub fn len(&self) -> usize {
         self.table().len()
     }

@@ -21,6 +21,7 @@ use super::tx::WriteTx;
 use crate::domain::audit::AuditEntry;
 use crate::domain::draft::{Drafts, EdgeDraft, EvidenceDraft};
 use crate::domain::error::DomainError;
+use crate::domain::passage::passage_of;
 use crate::domain::tlp::Tlp;
 
 /// Drafts processed at a time, which bounds the memory a large request needs besides the transaction.
@@ -33,6 +34,8 @@ const MARKINGS: &str = "SELECT id, tlp_rank FROM $ids WHERE ws = $ws";
 pub struct DraftsIngested {
     pub result: IngestResult,
     pub touched: Vec<Uuid>,
+    /// The new edges with a text.
+    pub edges: Vec<Uuid>,
     /// The node each draft became or was merged into, in the order of the drafts.
     pub ids: Vec<Uuid>,
     pub rev: u64,
@@ -96,13 +99,14 @@ pub(super) async fn write_drafts(
         told: Told::default(),
         created: HashSet::new(),
         touched: HashSet::new(),
+        texts: Vec::new(),
         kept: Vec::new(),
     };
     work.evidence(&write.drafts.evidence, true).await?;
     let ids = work.nodes().await?;
     work.edges(&ids).await?;
     let touched: Vec<Uuid> = work.touched.iter().copied().collect();
-    tx.note_nodes(write.ws, rev, &touched).await?;
+    tx.note_writes(write.ws, rev, &touched, &work.texts).await?;
     let result = work.told.result();
     let entry = audit(&result);
     tx.write(
@@ -113,6 +117,7 @@ pub(super) async fn write_drafts(
     Ok(DraftsIngested {
         result,
         touched,
+        edges: work.texts,
         ids,
         rev,
     })
@@ -150,6 +155,8 @@ struct DraftsTransaction<'a> {
     created: HashSet<Uuid>,
     /// Nodes created or changed by this write, hidden ones included.
     touched: HashSet<Uuid>,
+    /// New edges with a text.
+    texts: Vec<Uuid>,
     /// Texts that their node could not accept, and whether the writer may see that node.
     kept: Vec<(EvidenceDraft, bool)>,
 }
@@ -234,6 +241,10 @@ impl DraftsTransaction<'_> {
                 }
             }
             rows.retain(|id, _| !stored.contains_key(id));
+            let with_text = rows
+                .iter()
+                .filter(|(_, row)| row.proof.as_deref().and_then(passage_of).is_some());
+            self.texts.extend(with_text.map(|(id, _)| *id));
             self.tx
                 .write(
                     "INSERT RELATION INTO edge $rows RETURN NONE",

@@ -1,7 +1,7 @@
-//! Journal of the nodes each write changed, in write order; the search index of the hosted service and the graph of the
-//! local one follow it.
+//! Journal of the nodes and of the edges with texts that each write changed, in write order; the search index of the
+//! hosted service and the graph of the local one follow it.
 //!
-//! Each row lists many nodes and is keyed by workspace and revision. An index over the nodes' own revisions would
+//! Each row lists many of them and is keyed by workspace and revision. An index over the nodes' own revisions would
 //! take four entries per node, more than a small node's own row on commit.
 
 use std::collections::HashSet;
@@ -14,7 +14,7 @@ use super::tx::WriteTx;
 use super::{Store, failed};
 use crate::domain::error::DomainError;
 
-/// Maximum number of nodes in one row.
+/// Maximum number of nodes in one row, and of edges.
 const NODES: usize = 1000;
 /// Rows read at a time.
 const ROWS: usize = 100;
@@ -31,6 +31,7 @@ pub struct Change {
 pub(super) struct NewRow {
     id: RecordId,
     nodes: Vec<Uuid>,
+    edges: Option<Vec<Uuid>>,
 }
 
 #[derive(Debug, SurrealValue)]
@@ -38,27 +39,50 @@ struct Row {
     rev: i64,
     part: i64,
     nodes: Vec<Uuid>,
+    edges: Option<Vec<Uuid>>,
+}
+
+/// What was written after a revision.
+#[derive(Debug, Default)]
+pub struct Changes {
+    pub nodes: Vec<Change>,
+    /// Edges that have a text or may have had one.
+    pub edges: Vec<Change>,
+    /// The last of the writes; `None` if there were none.
+    pub last: Option<u64>,
 }
 
 impl WriteTx {
-    /// Records which nodes the transaction wrote. Call once per transaction, since its revision is the key.
-    pub(super) async fn note_nodes(&self, ws: Uuid, rev: u64, nodes: &[Uuid]) -> Result<(), StoreError> {
+    /// Records which nodes the transaction wrote, and which edges with texts. Call once per transaction, since its
+    /// revision is the key.
+    pub(super) async fn note_writes(
+        &self,
+        ws: Uuid,
+        rev: u64,
+        nodes: &[Uuid],
+        edges: &[Uuid],
+    ) -> Result<(), StoreError> {
         self.write(
             "INSERT INTO node_write $rows RETURN NONE",
-            rows_of(ws, rev, nodes),
+            rows_of(ws, rev, nodes, edges),
         )
         .await
     }
 }
 
-/// The rows that record which nodes a write changed.
-pub(super) fn rows_of(ws: Uuid, rev: u64, nodes: &[Uuid]) -> Vec<NewRow> {
+/// The rows that record which nodes and edges a write changed.
+pub(super) fn rows_of(ws: Uuid, rev: u64, nodes: &[Uuid], edges: &[Uuid]) -> Vec<NewRow> {
     let rev = i64::try_from(rev).unwrap_or(i64::MAX);
-    let rows = (0i64..).zip(nodes.chunks(NODES)).map(|(part, nodes)| {
+    let nodes = nodes.chunks(NODES).map(|nodes| (nodes.to_vec(), None));
+    let edges = edges
+        .chunks(NODES)
+        .map(|edges| (Vec::new(), Some(edges.to_vec())));
+    let rows = (0i64..).zip(nodes.chain(edges)).map(|(part, (nodes, edges))| {
         let key = vec![ws.into_value(), rev.into_value(), part.into_value()];
         NewRow {
             id: RecordId::new("node_write", Array::from(key)),
-            nodes: nodes.to_vec(),
+            nodes,
+            edges,
         }
     });
     rows.collect()
@@ -68,27 +92,34 @@ impl Store {
     /// The nodes of a workspace written after `rev`, each with its newest revision, oldest write first. Returns at
     /// least `limit` of them if there are that many, since a page never ends inside a write.
     pub async fn node_changes(&self, ws: Uuid, rev: u64, limit: usize) -> Result<Vec<Change>, DomainError> {
-        let mut changes: Vec<Change> = Vec::new();
+        Ok(self.changes(ws, rev, limit).await?.nodes)
+    }
+
+    /// [`Store::node_changes`], with the edges, which count against the limit, too.
+    pub async fn changes(&self, ws: Uuid, rev: u64, limit: usize) -> Result<Changes, DomainError> {
+        let mut changes = Changes::default();
         let (mut rev, mut part) = (i64::try_from(rev).unwrap_or(i64::MAX), i64::MAX);
         'pages: loop {
             let rows = self.node_writes(ws, (rev, part), ROWS).await?;
             let more = rows.len() == ROWS;
             for row in rows {
-                if changes.len() >= limit && row.rev != rev {
+                if changes.nodes.len() + changes.edges.len() >= limit && row.rev != rev {
                     break 'pages;
                 }
                 (rev, part) = (row.rev, row.part);
                 let rev = u64::try_from(rev).unwrap_or(0);
-                changes.extend(row.nodes.into_iter().map(|id| Change { id, rev }));
+                changes.last = Some(rev);
+                let change = |id| Change { id, rev };
+                changes.nodes.extend(row.nodes.into_iter().map(change));
+                let edges = row.edges.into_iter().flatten();
+                changes.edges.extend(edges.map(change));
             }
             if !more {
                 break;
             }
         }
-        let mut seen = HashSet::new();
-        changes.reverse();
-        changes.retain(|change| seen.insert(change.id));
-        changes.reverse();
+        keep_newest(&mut changes.nodes);
+        keep_newest(&mut changes.edges);
         Ok(changes)
     }
 
@@ -101,7 +132,7 @@ impl Store {
     ) -> Result<Vec<Row>, DomainError> {
         let what = "reading revisions for the index failed";
         let query = format!(
-            "SELECT record::id(id)[1] AS rev, record::id(id)[2] AS part, nodes \
+            "SELECT record::id(id)[1] AS rev, record::id(id)[2] AS part, nodes, edges \
              FROM node_write:[$ws, $rev, $part]>..[$ws, $end] LIMIT {rows}"
         );
         let statement = self.db.query(query).bind(("ws", ws)).bind(("rev", rev));
@@ -109,4 +140,12 @@ impl Store {
         let mut response = statement.await.map_err(failed(what))?;
         response.take(0).map_err(failed(what))
     }
+}
+
+/// Keeps the newest change of each row.
+fn keep_newest(changes: &mut Vec<Change>) {
+    let mut seen = HashSet::new();
+    changes.reverse();
+    changes.retain(|change| seen.insert(change.id));
+    changes.reverse();
 }

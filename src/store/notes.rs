@@ -149,7 +149,7 @@ impl Store {
     ) -> Result<u64, DomainError> {
         let rev = self.next_rev();
         let stamp = i64::try_from(rev).unwrap_or(i64::MAX);
-        let touched = node_writes::rows_of(ws, rev, &write.touched());
+        let touched = node_writes::rows_of(ws, rev, &write.touched(), &[]);
         // One block is one transaction; empty lists cost nothing.
         let mut block = String::from("{ ");
         for (wanted, statement) in [

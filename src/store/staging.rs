@@ -32,6 +32,7 @@ pub struct Decision {
 pub struct Committed {
     pub result: CommitResult,
     pub touched: Vec<Uuid>,
+    pub edges: Vec<Uuid>,
     pub rev: u64,
 }
 

@@ -103,6 +103,7 @@ impl Commit<'_> {
         Ok(Committed {
             result,
             touched: written.touched,
+            edges: written.edges,
             rev: self.rev,
         })
     }

@@ -27,6 +27,13 @@ const OLD: &str = "not newer than the stored version";
 const VERSIONS: &str = "SELECT id, modified, tlp_rank, feeds FROM $ids WHERE ws = $ws";
 const NO_END: &str = "an end of the relationship is not in the workspace";
 
+/// What a statement of an ingest wrote, and the position in the plan of its first object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    Nodes(usize),
+    Edges(usize),
+}
+
 /// Counts of what an ingest changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, utoipa::ToSchema)]
 pub struct IngestResult {
@@ -40,13 +47,15 @@ pub struct IngestResult {
     pub held_back: u64,
 }
 
-/// Outcome of a STIX ingest, with the ids of the nodes to reindex.
+/// Outcome of a STIX ingest, with the ids of what is to be reindexed.
 #[derive(Debug)]
 pub struct StixIngested {
     pub result: IngestResult,
     pub skipped: SkipReport,
     pub held: HeldReport,
     pub touched: Vec<Uuid>,
+    /// The edges whose texts were added, changed or removed.
+    pub edges: Vec<Uuid>,
     /// What became of the items, if the objects were reviewed.
     pub reviewed: Reviewed,
     pub rev: u64,
@@ -94,8 +103,8 @@ impl Store {
     }
 
     /// Writes the contents of a bundle, which may come from a feed: everything, or, on an error, nothing. `written` is
-    /// told the nodes of each statement as the transaction proceeds: the position of its first object in the plan, and
-    /// the ids of the nodes that are new or changed. A transaction that lost a race tells them again.
+    /// told what each statement wrote as the transaction proceeds: the ids of the nodes that are new or changed, or of the
+    /// edges whose texts are. A transaction that lost a race tells them again.
     pub async fn ingest_stix(
         &self,
         ws: Uuid,
@@ -103,7 +112,7 @@ impl Store {
         origin: &StixOrigin,
         now: DateTime<Utc>,
         audit: impl Fn(&IngestResult, &SkipReport) -> AuditEntry,
-        written: impl Fn(usize, &[Uuid]),
+        written: impl Fn(Part, &[Uuid]),
     ) -> Result<StixIngested, DomainError> {
         self.db.budget().allow_plan(plan)?;
         with_retry(|| async {
@@ -130,6 +139,7 @@ impl Store {
                 skipped: done.skipped,
                 held: done.held,
                 touched: done.touched,
+                edges: done.texts,
                 reviewed: done.reviewed,
                 rev,
             })
@@ -144,6 +154,8 @@ struct Outcome {
     skipped: SkipReport,
     held: HeldReport,
     touched: Vec<Uuid>,
+    /// Edges that have a text or had one.
+    texts: Vec<Uuid>,
     /// Relationships without an end.
     unjoined: HashSet<String>,
     reviewed: Reviewed,
@@ -156,6 +168,7 @@ impl Outcome {
             skipped: plan.skipped.clone(),
             held: HeldReport::default(),
             touched: Vec::new(),
+            texts: Vec::new(),
             unjoined: HashSet::new(),
             reviewed: Reviewed::default(),
         }
@@ -179,22 +192,24 @@ impl Ingest<'_> {
         plan: &StixPlan,
         origin: &StixOrigin,
         audit: &impl Fn(&IngestResult, &SkipReport) -> AuditEntry,
-        written: &impl Fn(usize, &[Uuid]),
+        written: &impl Fn(Part, &[Uuid]),
     ) -> Result<(), StoreError> {
         // In chunks: the rows of a large bundle would take as much memory again.
         for (chunk, nodes) in plan.nodes.chunks(CHUNK).enumerate() {
             let before = self.done.touched.len();
             self.nodes(nodes, plan.default_tlp).await?;
-            written(chunk * CHUNK, self.done.touched.split_at(before).1);
+            written(Part::Nodes(chunk * CHUNK), self.done.touched.split_at(before).1);
         }
-        for edges in plan.relationships.chunks(CHUNK) {
+        for (chunk, edges) in plan.relationships.chunks(CHUNK).enumerate() {
+            let before = self.done.texts.len();
             self.edges(edges, plan.default_tlp).await?;
+            written(Part::Edges(chunk * CHUNK), self.done.texts.split_at(before).1);
         }
         for objects in plan.supporting.chunks(CHUNK) {
             self.support(objects, plan.default_tlp).await?;
         }
         self.tx
-            .note_nodes(self.ws, self.rows.rev, &self.done.touched)
+            .note_writes(self.ws, self.rows.rev, &self.done.touched, &self.done.texts)
             .await?;
         if let Some(review) = &origin.review {
             let done = &mut self.done;
@@ -369,6 +384,10 @@ impl Ingest<'_> {
             }
             if !is_joined {
                 continue;
+            }
+            // The version that it replaces may have had one.
+            if edge.passage.is_some() || known.is_some() {
+                self.done.texts.push(id);
             }
             let id = record("edge", id);
             self.hold(

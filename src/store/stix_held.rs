@@ -90,6 +90,8 @@ pub struct Remarked {
     pub objects: u64,
     /// The nodes among them, to be reindexed.
     pub touched: Vec<Uuid>,
+    /// The edges among them.
+    pub edges: Vec<Uuid>,
     pub rev: u64,
 }
 
@@ -223,8 +225,8 @@ impl Release<'_> {
         }
         let objects = held.len() as u64;
         let touched = self.nodes(&held).await?;
-        self.tx.note_nodes(self.ws, self.rev, &touched).await?;
-        self.others(&held, "edge").await?;
+        let edges = self.others(&held, "edge").await?;
+        self.tx.note_writes(self.ws, self.rev, &touched, &edges).await?;
         self.others(&held, "stix_support").await?;
         let done = held.into_iter().map(|row| row.id).collect();
         self.tx.write("DELETE $rows RETURN NONE", done).await?;
@@ -235,6 +237,7 @@ impl Release<'_> {
         Ok(Some(Remarked {
             objects,
             touched,
+            edges,
             rev: self.rev,
         }))
     }
@@ -303,8 +306,8 @@ impl Release<'_> {
             .collect::<Result<_, DomainError>>()?)
     }
 
-    /// Re-marks edges or supporting objects.
-    async fn others(&self, held: &[HeldRow], table: &str) -> Result<(), StoreError> {
+    /// Re-marks edges or supporting objects; returns their ids.
+    async fn others(&self, held: &[HeldRow], table: &str) -> Result<Vec<Uuid>, StoreError> {
         let found: Vec<HeldRaw> = self
             .tx
             .find(
@@ -323,7 +326,9 @@ impl Release<'_> {
                 "FOR $row IN $rows { UPDATE $row.id SET tlp_rank = $row.tlp_rank, held_by = $row.held_by RETURN NONE }",
                 changes,
             )
-            .await
+            .await?;
+        let ids = reread.iter().map(|object| key(&object.row));
+        Ok(ids.collect::<Result<_, _>>()?)
     }
 
     /// Determines the markings of objects again from the definitions known by now.

@@ -22,7 +22,7 @@ pub fn node_id(ws: Uuid, external: &str) -> Uuid {
 }
 
 /// The id of the edge for a relationship in a workspace.
-pub(super) fn edge_id(ws: Uuid, stix_id: &str) -> Uuid {
+pub fn edge_id(ws: Uuid, stix_id: &str) -> Uuid {
     Uuid::new_v5(&ws, format!("edge\0{stix_id}").as_bytes())
 }
 

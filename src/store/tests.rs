@@ -7,6 +7,7 @@ mod hot_tables;
 mod node_writes;
 mod outbox;
 mod pages;
+mod passages;
 mod retention;
 mod staging;
 

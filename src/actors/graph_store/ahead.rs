@@ -1,4 +1,5 @@
-//! Documents of a bundle's nodes, made while the transaction of the bundle runs: they depend on the objects alone.
+//! Documents of a bundle's nodes and texts, made while the transaction of the bundle runs: they depend on the objects
+//! alone.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -12,19 +13,19 @@ use super::documents;
 use crate::capacity::heavy;
 use crate::domain::stix::ingest::StixPlan;
 use crate::search::{IndexDoc, SearchIndex};
-use crate::store::node_id;
+use crate::store::{Part, edge_id, node_id};
 
 /// Memory for documents that wait for their transaction, in bytes; further ones are made after it.
 const ROOM: usize = 8 << 20;
 /// Size of a document besides its texts and its vector, in bytes.
 const FRAME: usize = 512;
 
-/// Documents by node. They have no revision yet: the transaction has none before it is committed.
+/// Documents by node or edge. They have no revision yet: the transaction has none before it is committed.
 pub(super) type Made = HashMap<Uuid, IndexDoc>;
 
-/// Some nodes of a plan: where to look for them, and their ids.
+/// Some nodes or edges of a plan: where to look for them, and their ids.
 struct Wanted {
-    first: usize,
+    part: Part,
     ids: Vec<Uuid>,
 }
 
@@ -62,11 +63,11 @@ impl Ahead {
         }
     }
 
-    /// Asks for the documents of these nodes, which follow this position of the plan in the plan's order.
-    pub(super) fn ask(&self, first: usize, ids: &[Uuid]) {
+    /// Asks for the documents of these nodes or edges, which follow this position of the plan in the plan's order.
+    pub(super) fn ask(&self, part: Part, ids: &[Uuid]) {
         let ids = ids.to_vec();
         // Nobody listens once there is no room left.
-        let _ = self.wanted.send(Wanted { first, ids });
+        let _ = self.wanted.send(Wanted { part, ids });
     }
 
     /// The documents made so far.
@@ -103,25 +104,42 @@ impl Maker {
         made
     }
 
-    /// The documents of these nodes; `None` if the model fails.
+    /// The documents of these nodes or edges; `None` if the model fails.
     async fn documents(&self, wanted: Wanted) -> Option<Vec<IndexDoc>> {
         let (index, ws, plan) = (Arc::clone(&self.index), self.ws, Arc::clone(&self.plan));
         let made = heavy(Some(ws), move || {
-            let mut ids: HashSet<Uuid> = wanted.ids.into_iter().collect();
-            let mut docs = Vec::with_capacity(ids.len());
-            for node in plan.nodes.iter().skip(wanted.first) {
-                if ids.is_empty() {
-                    break;
-                }
+            let mut docs = documents_of(ws, &plan, wanted);
+            Ok(documents::embed(&index, &mut docs).then_some(docs))
+        });
+        made.await.ok().flatten()
+    }
+}
+
+/// The documents of these nodes or edges, without vectors.
+fn documents_of(ws: Uuid, plan: &StixPlan, wanted: Wanted) -> Vec<IndexDoc> {
+    let mut ids: HashSet<Uuid> = wanted.ids.into_iter().collect();
+    let mut docs = Vec::with_capacity(ids.len());
+    match wanted.part {
+        Part::Nodes(first) => {
+            let mut nodes = plan.nodes.iter().skip(first);
+            while let Some(node) = nodes.next().filter(|_| !ids.is_empty()) {
                 let id = node_id(ws, &node.stix_id);
                 if ids.remove(&id) {
                     docs.push(documents::of_stix(id, 0, node));
                 }
             }
-            Ok(documents::embed(&index, &mut docs).then_some(docs))
-        });
-        made.await.ok().flatten()
+        }
+        Part::Edges(first) => {
+            let mut edges = plan.relationships.iter().skip(first);
+            while let Some(edge) = edges.next().filter(|_| !ids.is_empty()) {
+                let id = edge_id(ws, &edge.stix_id);
+                if ids.remove(&id) {
+                    docs.push(documents::of_relationship(ws, id, 0, edge));
+                }
+            }
+        }
     }
+    docs
 }
 
 fn size_of_doc(doc: &IndexDoc) -> usize {
@@ -176,7 +194,8 @@ mod tests {
         let ws = maker.ws;
         for (first, tools) in asked {
             let ids = tools.iter().map(|n| node_id(ws, &stix_id(*n))).collect();
-            wanted.send(Wanted { first: *first, ids }).ok().unwrap();
+            let part = Part::Nodes(*first);
+            wanted.send(Wanted { part, ids }).ok().unwrap();
         }
         drop(wanted);
         let mut made = maker.run(queue).await;

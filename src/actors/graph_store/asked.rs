@@ -329,9 +329,12 @@ impl Answers {
             let Some(fitting) = fitting.filter(|_| !from.contains_key(&step.node.id)) else {
                 continue;
             };
-            if period.is_some_and(|period| !is_in(&period, &step.node)) {
+            let timely = period.map_or(Some(true), |period| is_in(&period, &step.node));
+            // Of a group or a technique nobody says when it was seen; a campaign without a time is none of that time.
+            if timely == Some(false) || (timely.is_none() && kind == Kind::Campaign) {
                 continue;
             }
+            let later = later + 2 * usize::from(timely.is_none());
             let fit = later * 100 + place * 10 + usize::from(fitting > 0);
             let answer = self.found.entry(step.node.id).or_insert(Answer {
                 kind,
@@ -352,7 +355,7 @@ impl Answers {
             let kind = Kind::of(node.node_type, node.stix.kind.as_deref());
             let place = kinds.iter().position(|wanted| kind == Some(*wanted));
             if let (Some(kind), Some(fit)) = (kind, place)
-                && is_in(&period, &node)
+                && is_in(&period, &node) == Some(true)
             {
                 let id = node.id;
                 self.found.insert(
@@ -412,8 +415,8 @@ fn is_related(kinds: &[Kind], to: Kind) -> bool {
     kinds.iter().any(|kind| !relationships(*kind, to).is_empty())
 }
 
-/// Whether a node was seen, or entered, in the period. A node without times is not.
-fn is_in(period: &Period, node: &SeenNode) -> bool {
+/// Whether a node was seen, or entered, in the period; `None` if the node has no times.
+fn is_in(period: &Period, node: &SeenNode) -> Option<bool> {
     let time = |text: &Option<String>| -> Option<DateTime<Utc>> { text.as_ref()?.parse().ok() };
     let (first, last) = if period.entered {
         (time(&node.stix.created), time(&node.stix.created))
@@ -423,5 +426,5 @@ fn is_in(period: &Period, node: &SeenNode) -> bool {
             time(&node.stix.last_seen),
         )
     };
-    first.is_some_and(|first| period.covers(first, last.unwrap_or(first)))
+    first.map(|first| period.covers(first, last.unwrap_or(first)))
 }

@@ -18,8 +18,6 @@ use crate::domain::error::DomainError;
 use crate::search::{IndexDoc, SearchError, SearchIndex, WorkspaceIndex};
 use crate::store::{Change, Store};
 
-/// Nodes read and indexed at a time while an index catches up.
-const PAGE: usize = 2000;
 /// Documents embedded at a time, which takes some tens of milliseconds.
 const DOCS_PER_PIECE: usize = 256;
 /// Nodes of a write turned into documents, embedded and indexed at a time.
@@ -89,7 +87,7 @@ impl GraphCore {
         self.open_index(ws).await
     }
 
-    async fn open_index(&self, ws: Uuid) -> Result<Arc<WorkspaceIndex>, DomainError> {
+    pub(super) async fn open_index(&self, ws: Uuid) -> Result<Arc<WorkspaceIndex>, DomainError> {
         let index = Arc::clone(&self.index);
         blocking(move || index.workspace(ws).map_err(index_failed)).await
     }
@@ -128,43 +126,6 @@ impl GraphCore {
             tracing::info!(workspace = %ws, nodes = indexed, "search index caught up with the store");
         }
         Ok(())
-    }
-
-    /// One page of documents written after a revision, without those `known`, and its last revision; `None` at the end.
-    async fn docs_after(
-        &self,
-        ws: Uuid,
-        rev: u64,
-        known: impl Fn(&Change) -> bool,
-    ) -> Result<Option<(Vec<IndexDoc>, u64)>, DomainError> {
-        let changes = match &self.holds {
-            Holds::Nodes => self.store.node_changes(ws, rev, PAGE).await?,
-            Holds::Notes(_) => self.store.note_changes(ws, rev, PAGE).await?,
-        };
-        let Some(last) = changes.last().map(|change| change.rev) else {
-            return Ok(None);
-        };
-        let ids: Vec<Uuid> = changes
-            .iter()
-            .filter(|change| !known(change))
-            .map(|change| change.id)
-            .collect();
-        let docs = match &self.holds {
-            Holds::Nodes => {
-                let nodes = self.store.nodes_to_index(ws, &ids).await?;
-                // Nodes rewritten since then come with a later page.
-                let nodes = nodes.iter().filter(|stored| stored.rev <= last);
-                nodes.map(documents::of_stored).collect()
-            }
-            Holds::Notes(_) => {
-                let notes = self.store.notes_to_index(ws, &ids).await?;
-                notes
-                    .iter()
-                    .map(|stored| documents::of_note(&stored.note, stored.rev))
-                    .collect()
-            }
-        };
-        Ok(Some((docs, last)))
     }
 
     /// The revision below which no other process still has an open transaction.

@@ -1,14 +1,14 @@
-//! Converts nodes to documents of the search index.
+//! Converts nodes, and texts about them, to documents of the search index.
 
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::domain::memory::note::Note;
 use crate::domain::node::{NodeStatus, NodeType};
-use crate::domain::stix::ingest::StixNode;
+use crate::domain::stix::ingest::{StixNode, StixRelationship};
 use crate::domain::tlp::Tlp;
-use crate::search::{IndexDoc, SearchIndex, embedding_text};
-use crate::store::StoredNode;
+use crate::search::{Ends, IndexDoc, SearchIndex, embedding_text};
+use crate::store::{StoredNode, StoredPassage, node_id};
 
 /// Properties whose values identify exactly this node.
 const IDENTIFIERS: [&str; 3] = ["stix_id", "external_ids", "value"];
@@ -58,6 +58,21 @@ pub(super) fn of_stix(id: Uuid, rev: u64, node: &StixNode) -> IndexDoc {
     facts.into_doc()
 }
 
+/// The document of an edge's text.
+pub(super) fn of_passage(passage: StoredPassage, rev: u64) -> IndexDoc {
+    let ends = Ends::of(passage.source, passage.target);
+    IndexDoc::passage(passage.id, rev, passage.tlp, ends, passage.text)
+}
+
+/// The document of a relationship's text that was just written; the removal of an earlier one if it has none.
+pub(super) fn of_relationship(ws: Uuid, id: Uuid, rev: u64, edge: &StixRelationship) -> IndexDoc {
+    let ends = Ends::of(node_id(ws, &edge.source_ref), node_id(ws, &edge.target_ref));
+    match &edge.passage {
+        Some(text) => IndexDoc::passage(id, rev, edge.tlp, ends, text.clone()),
+        None => IndexDoc::removal(id, rev),
+    }
+}
+
 /// The document of a note; a superseded note is not searchable.
 pub(super) fn of_note(note: &Note, rev: u64) -> IndexDoc {
     if note.superseded_by.is_some() {
@@ -75,6 +90,7 @@ pub(super) fn of_note(note: &Note, rev: u64) -> IndexDoc {
         identifiers: Vec::new(),
         body: note.content.clone(),
         vector: None,
+        ends: None,
     }
 }
 
@@ -93,7 +109,10 @@ pub(super) fn embed(index: &SearchIndex, docs: &mut [IndexDoc]) -> bool {
     for docs in docs.chunks_mut(EMBEDDED_AT_A_TIME) {
         let texts: Vec<String> = docs
             .iter()
-            .map(|doc| embedding_text(&doc.name, &doc.aliases, &doc.body))
+            .map(|doc| match doc.ends {
+                Some(_) => doc.body.clone(),
+                None => embedding_text(&doc.name, &doc.aliases, &doc.body),
+            })
             .collect();
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         match index.embed_texts(&texts) {
@@ -150,6 +169,7 @@ impl DocumentParts<'_> {
             identifiers,
             body,
             vector: None,
+            ends: None,
         }
     }
 }

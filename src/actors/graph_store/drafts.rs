@@ -186,7 +186,7 @@ impl Work for CommitStaged {
             GraphCore::committed(&state, done.rev);
             done
         };
-        let indexed = core.index_stored(ws, &state, done.rev, &done.touched);
+        let indexed = core.index_stored(ws, &state, done.rev, (&done.touched, &done.edges));
         tokio::join!(indexed, core.chain(audit(&done.result)));
         Ok(done.result)
     }
@@ -229,7 +229,7 @@ impl GraphCore {
         };
         // Nothing is retried from here on, so a large request releases its memory before the index needs some.
         drop(drafts);
-        let indexed = self.index_stored(ws, &state, done.rev, &done.touched);
+        let indexed = self.index_stored(ws, &state, done.rev, (&done.touched, &done.edges));
         tokio::join!(indexed, self.chain(audit(&done.result)));
         Ok(DraftsDone {
             result: done.result,
@@ -237,11 +237,25 @@ impl GraphCore {
         })
     }
 
-    /// Indexes what a revision changed, page by page.
-    pub(super) async fn index_stored(&self, ws: Uuid, state: &WorkspaceState, rev: u64, touched: &[Uuid]) {
-        let pages = touched.chunks(NODES_PER_PAGE).map(|page| async move {
-            let nodes = self.store.nodes_to_index(ws, page).await?;
-            let docs = move || Ok(nodes.iter().map(documents::of_stored).collect());
+    /// Indexes the nodes and the texts of edges that a revision changed, page by page.
+    pub(super) async fn index_stored(
+        &self,
+        ws: Uuid,
+        state: &WorkspaceState,
+        rev: u64,
+        (nodes, edges): (&[Uuid], &[Uuid]),
+    ) {
+        let of_nodes = nodes.chunks(NODES_PER_PAGE).map(|page| (page, [].as_slice()));
+        let of_edges = edges.chunks(NODES_PER_PAGE).map(|page| ([].as_slice(), page));
+        let pages: Vec<(&[Uuid], &[Uuid])> = of_nodes.chain(of_edges).collect();
+        let pages = pages.into_iter().map(|(nodes, edges)| async move {
+            let nodes = self.store.nodes_to_index(ws, nodes).await?;
+            let passages = self.store.passages_to_index(ws, edges).await?;
+            let docs = move || {
+                let passages = passages.into_iter();
+                let passages = passages.map(|passage| documents::of_passage(passage, rev));
+                Ok(nodes.iter().map(documents::of_stored).chain(passages).collect())
+            };
             heavy(Some(ws), docs).await
         });
         self.index_revision(ws, state, rev, pages).await;

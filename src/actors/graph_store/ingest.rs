@@ -16,11 +16,13 @@ use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
 use crate::domain::principal::Principal;
-use crate::domain::stix::ingest::{self, Defaults, Markings, Planning, SkipReport, StixNode, StixPlan};
+use crate::domain::stix::ingest::{
+    self, Defaults, Markings, Planning, SkipReport, StixNode, StixPlan, StixRelationship,
+};
 use crate::domain::stix::object;
 use crate::domain::stix::objects::Objects;
 use crate::search::IndexDoc;
-use crate::store::{IngestResult, Remarked, Reviewed, StixIngested, StixOrigin, node_id};
+use crate::store::{IngestResult, Part, Remarked, Reviewed, StixIngested, StixOrigin, edge_id, node_id};
 
 /// Audit action for re-marking objects that waited for a marking definition.
 const REMARKED: &str = "ingest.stix_remarked";
@@ -106,7 +108,7 @@ impl GraphCore {
         let state = self.state(ws);
         let plan = Arc::new(plan);
         let ahead = self.documents_ahead(ws, &plan);
-        let written = |first: usize, ids: &[Uuid]| ahead.iter().for_each(|ahead| ahead.ask(first, ids));
+        let written = |part: Part, ids: &[Uuid]| ahead.iter().for_each(|ahead| ahead.ask(part, ids));
         let (done, remarked) = {
             let _writing = state.writing.lock().await;
             let done = self
@@ -122,6 +124,7 @@ impl GraphCore {
             skipped,
             held,
             touched,
+            edges,
             reviewed,
             rev,
         } = done;
@@ -130,8 +133,9 @@ impl GraphCore {
             None => Made::new(),
         };
         // Nothing else holds the plan by now, so nothing is copied.
-        let nodes = Arc::unwrap_or_clone(plan).into_nodes();
-        let indexed = self.index_planned(ws, &state, rev, (nodes, made), touched);
+        let (nodes, relationships) = Arc::unwrap_or_clone(plan).into_indexed();
+        let touched = (ids(touched), ids(edges));
+        let indexed = self.index_planned(ws, &state, rev, (nodes, relationships, made), touched);
         tokio::join!(indexed, self.chain(audit(&result, &skipped)));
         Ok(Ingested {
             result,
@@ -148,30 +152,44 @@ impl GraphCore {
         (!self.remote_model()).then(begin)
     }
 
-    /// Indexes the nodes of a bundle that were written; each page frees its nodes' memory.
+    /// Indexes the nodes and texts of a bundle that were written; each page frees its objects' memory.
     async fn index_planned(
         &self,
         ws: Uuid,
         state: &WorkspaceState,
         rev: u64,
-        (mut nodes, mut made): (Vec<StixNode>, Made),
-        touched: Vec<Uuid>,
+        (mut nodes, mut edges, mut made): (Vec<StixNode>, Vec<StixRelationship>, Made),
+        (touched, texts): (HashSet<Uuid>, HashSet<Uuid>),
     ) {
-        let touched: HashSet<Uuid> = touched.into_iter().collect();
-        let pages = (0..nodes.len().div_ceil(NODES_PER_PAGE)).map(|_| {
-            let page = nodes.split_off(nodes.len().saturating_sub(NODES_PER_PAGE));
-            let page: Vec<_> = page
-                .into_iter()
-                .map(|node| (node_id(ws, &node.stix_id), node))
-                .filter(|(id, _)| touched.contains(id))
-                .map(|(id, node)| (id, node, made.remove(&id)))
-                .collect();
+        edges.retain(|edge| texts.contains(&edge_id(ws, &edge.stix_id)));
+        let of_nodes = nodes.len().div_ceil(NODES_PER_PAGE);
+        let pages = (0..of_nodes + edges.len().div_ceil(NODES_PER_PAGE)).map(|page| {
+            let mut done = Vec::new();
+            let (mut page_nodes, mut page_edges) = (Vec::new(), Vec::new());
+            if page < of_nodes {
+                for node in last_of(&mut nodes) {
+                    let id = node_id(ws, &node.stix_id);
+                    match made.remove(&id) {
+                        _ if !touched.contains(&id) => {}
+                        Some(doc) => done.push(IndexDoc { rev, ..doc }),
+                        None => page_nodes.push((id, node)),
+                    }
+                }
+            } else {
+                for edge in last_of(&mut edges) {
+                    let id = edge_id(ws, &edge.stix_id);
+                    match made.remove(&id) {
+                        Some(doc) => done.push(IndexDoc { rev, ..doc }),
+                        None => page_edges.push((id, edge)),
+                    }
+                }
+            }
             heavy(Some(ws), move || {
-                let docs = page.into_iter().map(|(id, node, made)| match made {
-                    Some(doc) => IndexDoc { rev, ..doc },
-                    None => documents::of_stix(id, rev, &node),
-                });
-                Ok(docs.collect())
+                let nodes = page_nodes.iter();
+                done.extend(nodes.map(|(id, node)| documents::of_stix(*id, rev, node)));
+                let edges = page_edges.iter();
+                done.extend(edges.map(|(id, edge)| documents::of_relationship(ws, *id, rev, edge)));
+                Ok(done)
             })
         });
         self.index_revision(ws, state, rev, pages).await;
@@ -244,7 +262,8 @@ impl GraphCore {
         let mut objects = 0;
         for page in released.pages {
             objects += page.objects;
-            self.index_stored(ws, state, page.rev, &page.touched).await;
+            self.index_stored(ws, state, page.rev, (&page.touched, &page.edges))
+                .await;
         }
         for entry in released.entries {
             self.chain(entry).await;
@@ -252,6 +271,15 @@ impl GraphCore {
         // The rest waits for the next bundle that names the marking, or for the next start.
         released.failure.map_or(Ok(objects), Err)
     }
+}
+
+/// Takes the last page of objects.
+fn last_of<T>(objects: &mut Vec<T>) -> Vec<T> {
+    objects.split_off(objects.len().saturating_sub(NODES_PER_PAGE))
+}
+
+fn ids(ids: Vec<Uuid>) -> HashSet<Uuid> {
+    ids.into_iter().collect()
 }
 
 /// The audit entry of an ingest, or of a commit after review.

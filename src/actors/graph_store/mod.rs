@@ -6,6 +6,7 @@
 
 mod ahead;
 mod asked;
+mod changes;
 mod core;
 mod demo;
 mod detail;

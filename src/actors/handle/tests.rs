@@ -82,7 +82,9 @@ impl Probe {
             match task {
                 Task::Echo(n) => Ok(n),
                 Task::HoldUntilClosed(gate) => {
-                    gate.acquire().await.ok();
+                    // Its second reference tells the test that the work has begun.
+                    let held = Arc::clone(&gate);
+                    held.acquire().await.ok();
                     Ok(0)
                 }
                 Task::PanicInWork | Task::PanicInHandler => panic!("told to panic in the work"),
@@ -442,7 +444,7 @@ fn the_load_of_a_request_is_given_back_when_its_work_ends_also_without_its_calle
             let handle = handle.clone();
             tokio::spawn(async move { handle.call_with(Change(task), load).await })
         };
-        until(|| handle.inner.writes.free() == 0).await;
+        until(|| Arc::strong_count(&release) == 3).await;
         caller.abort();
         assert!(caller.await.unwrap_err().is_cancelled());
         assert_eq!(budget.used(), 70, "the work goes on");

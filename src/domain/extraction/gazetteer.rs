@@ -2,8 +2,9 @@
 //!
 //! The list is data: name, type, ATT&CK id, and aliases separated by `;`. `assets/gazetteer/build.py` writes it from our
 //! own list and the MISP galaxies. A name marked `=` matches only in exactly this case. One marked `~` must also be
-//! beside a word such as "malware" or "group", one marked `^` only where a sentence begins. These are ordinary words. Names are compared by [`canonical_name`], so
-//! `APT28`, `APT 28` and `apt-28` are one name; each canonical form belongs to one entry only.
+//! beside a word such as "malware" or "group", one marked `^` only where a sentence begins. These are ordinary words.
+//! Names are compared by [`canonical_name`], so `APT28`, `APT 28` and `apt-28` are one name; each canonical form belongs
+//! to one entry only.
 
 use std::collections::HashMap;
 use std::collections::hash_map;

@@ -136,6 +136,7 @@ impl<'a> Reading<'a> {
         words
             .filter(|(at, word)| !is_taken(*at) && !words::is_function_word(&word.text))
             .map(|(_, word)| word.text.as_str())
+            .filter(|word| !words::is_protecting(word))
             .collect()
     }
 

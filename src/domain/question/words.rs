@@ -176,8 +176,13 @@ pub(super) fn is_about_protection(words: &[Word], is_name: impl Fn(usize) -> boo
     words.into_iter().any(|(_, word)| {
         let risk = reduces && word.text.starts_with("risk");
         reduces |= word.text.starts_with("reduc") || word.text.starts_with("lower");
-        risk || PROTECT.iter().any(|verb| word.text.starts_with(verb))
+        risk || is_protecting(&word.text)
     })
+}
+
+/// Whether a word is a verb of protection.
+pub(super) fn is_protecting(word: &str) -> bool {
+    PROTECT.iter().any(|verb| word.starts_with(verb))
 }
 
 /// Whether the words ask what something uses or does.

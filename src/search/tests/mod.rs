@@ -4,6 +4,7 @@ mod concurrency;
 mod durability;
 mod fresh;
 mod names;
+mod passages;
 mod vectors;
 mod visibility;
 
@@ -82,6 +83,7 @@ pub(super) fn doc(number: u128, name: &str, body: &str) -> IndexDoc {
         identifiers: Vec::new(),
         body: body.to_owned(),
         vector: Some(quantize(&word_vector(&format!("{name} {body}")))),
+        ends: None,
     }
 }
 

@@ -14,7 +14,7 @@ use tantivy::indexer::IndexWriterOptions;
 use uuid::Uuid;
 
 use super::super::calibration;
-use super::super::document::{IndexDoc, class_of};
+use super::super::document::IndexDoc;
 use super::super::error::SearchError;
 use super::super::fresh::Fresh;
 use super::super::replaced::Replaced;
@@ -25,7 +25,6 @@ use super::super::table::Table;
 use super::super::writers::Writing;
 use super::{QueuedWrite, WorkspaceIndex};
 use crate::capacity::lower_priority;
-use crate::domain::node::NodeStatus;
 
 /// Largest write whose documents are kept in memory: there each is analysed once more than in a commit.
 const FEW: usize = 256;
@@ -65,12 +64,7 @@ impl WorkspaceIndex {
 
     /// Records versions and vectors of documents.
     fn record(&self, docs: &[&IndexDoc]) -> Result<(), SearchError> {
-        let rows = docs.iter().map(|doc| {
-            let class = class_of(doc.node_type, doc.status, doc.tlp);
-            let vector = doc.vector.as_deref().filter(|_| doc.status != NodeStatus::Merged);
-            NewRow::new(doc.node_id, doc.rev, class, vector)
-        });
-        let rows: Vec<NewRow<'_>> = rows.collect();
+        let rows: Vec<NewRow<'_>> = docs.iter().map(|doc| NewRow::of(doc)).collect();
         self.table_mut().put(&rows)
     }
 

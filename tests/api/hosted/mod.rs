@@ -37,6 +37,7 @@ mod oauth;
 mod openapi;
 mod osint;
 mod osint_identity;
+mod passages;
 pub mod pilot;
 mod preview_markings;
 mod rate_limits;

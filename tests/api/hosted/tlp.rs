@@ -13,6 +13,8 @@ use crate::stix;
 const LEVELS: [&str; 5] = ["TLP:WHITE", "TLP:GREEN", "TLP:AMBER", "TLP:AMBER+PK", "TLP:RED"];
 const RED: usize = 4;
 const CASES: usize = 24;
+/// What the texts of relationships say; no node shares a word with it.
+const SENTENCE: &str = "operators slowly rewrote turbine ladder logic";
 
 fn level(name: &Value) -> usize {
     LEVELS.iter().position(|known| name == known).unwrap()
@@ -45,6 +47,8 @@ struct Case {
     nodes: Vec<(usize, bool)>,
     identity: usize,
     edge: usize,
+    /// Level of the text about each pair of neighbouring nodes.
+    passages: Vec<usize>,
     policies: [Policy; 2],
     caller: usize,
     mode: usize,
@@ -59,7 +63,7 @@ fn cases() -> impl Strategy<Value = Case> {
         grant,
     });
     let nodes = prop::collection::vec((0..5usize, prop::bool::weighted(0.3)), 2..6);
-    let marks = (nodes, 0..5usize, 0..5usize);
+    let marks = (nodes, 0..5usize, 0..5usize, prop::collection::vec(0..5usize, 5));
     (
         marks,
         [policy.clone(), policy],
@@ -68,10 +72,11 @@ fn cases() -> impl Strategy<Value = Case> {
         any::<bool>(),
     )
         .prop_map(
-            |((nodes, identity, edge), policies, caller, mode, include_rejected)| Case {
+            |((nodes, identity, edge, passages), policies, caller, mode, include_rejected)| Case {
                 nodes,
                 identity,
                 edge,
+                passages,
                 policies,
                 caller,
                 mode,
@@ -122,6 +127,23 @@ fn objects(case: &Case, number: usize, world: &mut World) -> Value {
     let changes = json!({"labels": [LEVELS[case.edge]], "description": edge});
     let relationship = stix::relationship(&objects[1], "related-to", &objects[2]);
     objects.push(stix::with(relationship, changes));
+    let nodes = objects.clone();
+    for (pair, level) in nodes
+        .get(1..=case.nodes.len())
+        .unwrap()
+        .windows(2)
+        .zip(&case.passages)
+    {
+        let text = format!(
+            "{SENTENCE} {}",
+            word(format!("passage{}", objects.len()), *level, false)
+        );
+        let changes = json!({"labels": [LEVELS[*level]], "description": text});
+        objects.push(stix::with(
+            stix::relationship(&pair[0], "uses", &pair[1]),
+            changes,
+        ));
+    }
     Value::from(objects)
 }
 
@@ -178,6 +200,7 @@ fn nothing_above_the_callers_clearance_leaves_by_any_way() {
                     "{case:?}: {found}"
                 );
             }
+            check_votes(caller, policy, &query).await;
             let semantic = caller
                 .get(&format!("/api/recall/semantic?{}", encode(&query)))
                 .await;
@@ -193,6 +216,31 @@ fn nothing_above_the_callers_clearance_leaves_by_any_way() {
         }
         app.stop().await;
     });
+}
+
+/// A question that only texts of relationships answer brings nothing that the caller may not see, and the marking of the
+/// answer is that of its nodes.
+async fn check_votes(caller: &Client, policy: Policy, query: &[(&str, &str)]) {
+    let mut query = query.to_vec();
+    query[0].1 = SENTENCE;
+    let answer = caller
+        .get(&format!("/api/recall/search?{}", encode(&query)))
+        .await;
+    let answer = answer.expect(200).await;
+    let results = answer["results"].as_array().unwrap();
+    let levels: Vec<usize> = results.iter().map(|node| level(&node["tlp"])).collect();
+    assert!(
+        levels.iter().all(|level| policy.permits(*level)),
+        "{policy:?}: {answer}"
+    );
+    assert_eq!(
+        level(&answer["max_tlp"]),
+        levels.iter().copied().max().unwrap_or(0)
+    );
+    assert!(
+        !answer["results"].to_string().contains("rewrote"),
+        "a text is no result: {answer}"
+    );
 }
 
 /// Reads and exports a session, and checks both against the current settings.

@@ -23,6 +23,7 @@ use super::schema::StixValidator;
 pub use super::skipped::{SkipReport, SkippedObject, SkippedType};
 use crate::domain::node::{NodeStatus, NodeType};
 use crate::domain::packed::pack;
+use crate::domain::passage::passage_of;
 use crate::domain::tlp::Tlp;
 
 /// Maximum length of a single string in an object, in bytes.
@@ -75,6 +76,8 @@ pub struct StixRelationship {
     pub stated: Option<Tlp>,
     pub confidence: f64,
     pub active: bool,
+    /// Its description as a passage of the search index, if the relationship is in force.
+    pub passage: Option<String>,
     /// The packed object.
     pub raw: Vec<u8>,
     /// Its undefined markings.
@@ -107,9 +110,9 @@ pub struct StixPlan {
 }
 
 impl StixPlan {
-    /// The nodes to index; frees the rest.
-    pub fn into_nodes(self) -> Vec<StixNode> {
-        self.nodes
+    /// The nodes and relationships to index; frees the rest.
+    pub fn into_indexed(self) -> (Vec<StixNode>, Vec<StixRelationship>) {
+        (self.nodes, self.relationships)
     }
 }
 
@@ -236,13 +239,16 @@ impl Planner {
     fn relationship(&self, checked: &Checked) -> StixRelationship {
         let raw = &checked.raw;
         let part = |key: &str| text(raw, key).unwrap_or_default().to_owned();
+        let active = !(flag(raw, "revoked") || flag(raw, "x_mitre_deprecated"));
+        let passage = text(raw, "description").filter(|_| active).and_then(passage_of);
         StixRelationship {
             stix_id: part("id"),
             modified: modified_of(raw).unwrap_or(self.defaults.now),
             relationship: part("relationship_type"),
             source_ref: part("source_ref"),
             target_ref: part("target_ref"),
-            active: !(flag(raw, "revoked") || flag(raw, "x_mitre_deprecated")),
+            active,
+            passage,
             tlp: checked.tlp,
             stated: checked.stated,
             confidence: checked.confidence,

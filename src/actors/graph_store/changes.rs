@@ -1,0 +1,74 @@
+//! Documents of what was written after a revision, for an index that catches up or follows other processes.
+
+use std::collections::HashMap;
+
+use uuid::Uuid;
+
+use super::core::{GraphCore, Holds};
+use super::documents;
+use crate::domain::error::DomainError;
+use crate::search::IndexDoc;
+use crate::store::{Change, Changes};
+
+/// Nodes and edges read and indexed at a time.
+const PAGE: usize = 2000;
+
+impl GraphCore {
+    /// One page of documents written after a revision, without those `known`, and its last revision; `None` at the end.
+    pub(super) async fn docs_after(
+        &self,
+        ws: Uuid,
+        rev: u64,
+        known: impl Fn(&Change) -> bool,
+    ) -> Result<Option<(Vec<IndexDoc>, u64)>, DomainError> {
+        let changes = match &self.holds {
+            Holds::Nodes => self.store.changes(ws, rev, PAGE).await?,
+            Holds::Notes(_) => {
+                let nodes = self.store.note_changes(ws, rev, PAGE).await?;
+                Changes {
+                    last: nodes.last().map(|change| change.rev),
+                    nodes,
+                    edges: Vec::new(),
+                }
+            }
+        };
+        let Some(last) = changes.last else {
+            return Ok(None);
+        };
+        let ids = changes.nodes.iter().filter(|change| !known(change));
+        let ids: Vec<Uuid> = ids.map(|change| change.id).collect();
+        let docs = match &self.holds {
+            Holds::Nodes => {
+                let nodes = self.store.nodes_to_index(ws, &ids).await?;
+                // Nodes rewritten since then come with a later page.
+                let nodes = nodes.iter().filter(|stored| stored.rev <= last);
+                let mut docs: Vec<IndexDoc> = nodes.map(documents::of_stored).collect();
+                let edges = changes.edges.into_iter().filter(|change| !known(change));
+                docs.extend(self.passages_of(ws, edges.collect()).await?);
+                docs
+            }
+            Holds::Notes(_) => {
+                let notes = self.store.notes_to_index(ws, &ids).await?;
+                notes
+                    .iter()
+                    .map(|stored| documents::of_note(&stored.note, stored.rev))
+                    .collect()
+            }
+        };
+        Ok(Some((docs, last)))
+    }
+
+    /// The texts of edges as they are now; the removal of those that are gone.
+    async fn passages_of(&self, ws: Uuid, edges: Vec<Change>) -> Result<Vec<IndexDoc>, DomainError> {
+        let ids: Vec<Uuid> = edges.iter().map(|change| change.id).collect();
+        let stored = self.store.passages_to_index(ws, &ids).await?;
+        let mut stored: HashMap<Uuid, _> = stored.into_iter().map(|stored| (stored.id, stored)).collect();
+        let target = self.open_index(ws).await?;
+        let doc = |Change { id, rev }: Change| match stored.remove(&id) {
+            Some(passage) => Some(documents::of_passage(passage, rev)),
+            // What has never been indexed need not be removed.
+            None => target.contains(id, 0).then(|| IndexDoc::removal(id, rev)),
+        };
+        Ok(edges.into_iter().filter_map(doc).collect())
+    }
+}

@@ -1,0 +1,166 @@
+//! Votes of passages for the nodes that they are about: a sentence that resembles the question speaks for both ends of
+//! the relationship that it describes.
+//!
+//! A passage votes only if the caller may see it and everything that it is about. This is checked while passages are
+//! collected, so hidden ones take nobody's place.
+
+use std::collections::{HashMap, HashSet};
+
+use uuid::Uuid;
+
+use super::document::{Accepts, Allowed};
+use super::table::Table;
+
+/// Passages that each leg contributes.
+pub(super) const DEPTH: usize = 100;
+/// Share of the words in a passage's weight; the rest is that of the meaning.
+const WORDS: f32 = 2.0 / 3.0;
+/// Rank at which a passage weighs half as much as the first.
+const HALF_RANK: f32 = 30.0;
+/// Passages of one node that count, and what each counts for compared with the one before: a node with hundreds must
+/// not win by their number.
+const MOST: usize = 5;
+const NEXT: f32 = 0.6;
+/// Cosines up to which a passage doesn't count, and from which it counts in full.
+const UNLIKE: f32 = 0.1;
+const ALIKE: f32 = 0.4;
+/// Share of the weight that counts for the source of a relationship: its text describes the target.
+const SOURCE_SHARE: f32 = 0.02;
+/// Share that counts if the question mentions one end: the passage then resembles it by what surrounds the subject.
+const CONTEXT_SHARE: f32 = 0.1;
+
+/// The passages that may vote.
+pub(super) struct Voters<'a> {
+    pub(super) allowed: &'a Allowed,
+    pub(super) table: &'a Table,
+}
+
+impl Accepts for Voters<'_> {
+    #[inline]
+    fn class(&self, class: u8) -> bool {
+        self.allowed.passage(class)
+    }
+
+    fn row(&self, class: u8, passage: impl FnOnce() -> Uuid) -> bool {
+        let sees = |node| {
+            self.table
+                .class(node)
+                .is_some_and(|class| self.allowed.sees(class))
+        };
+        self.class(class)
+            && self
+                .table
+                .ends(passage())
+                .is_some_and(|ends| ends.nodes().all(sees))
+    }
+}
+
+/// What passages say for one node.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Vote {
+    pub weight: f32,
+    /// The passages and their shares of the weight, strongest first.
+    pub passages: Vec<(Uuid, f32)>,
+}
+
+/// The votes for each node.
+pub type Votes = HashMap<Uuid, Vote>;
+
+/// Counts the votes of the passages that the legs found, for nodes that may be results. A mentioned node gets none: its
+/// own place is certain.
+pub(super) fn count(
+    words: &[(Uuid, f32)],
+    near: &[(Uuid, f32)],
+    voters: &Voters<'_>,
+    mentioned: &HashSet<Uuid>,
+    cosine: impl Fn(Uuid) -> Option<f32>,
+) -> Votes {
+    let mut votes = Votes::new();
+    for (passage, weight) in weights(words, near) {
+        let weight = weight * resemblance(cosine(passage));
+        let Some(ends) = voters.table.ends(passage) else {
+            continue;
+        };
+        let is_context = ends.nodes().any(|node| mentioned.contains(&node));
+        let weight = if is_context {
+            weight * CONTEXT_SHARE
+        } else {
+            weight
+        };
+        for node in ends.nodes().filter(|node| !mentioned.contains(node)) {
+            let share = if ends.is_source(node) { SOURCE_SHARE } else { 1.0 };
+            let class = voters.table.class(node);
+            if class.is_some_and(|class| voters.allowed.row(class, || node)) {
+                let vote: &mut Vote = votes.entry(node).or_default();
+                vote.passages.push((passage, weight * share));
+            }
+        }
+    }
+    votes.values_mut().for_each(Vote::add_up);
+    votes
+}
+
+/// How much a passage's likeness to the question lets it count, 0 to 1: ranks alone would let the best of passages about
+/// something else speak. A passage without a vector counts by its words.
+fn resemblance(cosine: Option<f32>) -> f32 {
+    cosine.map_or(1.0, |cosine| {
+        ((cosine - UNLIKE) / (ALIKE - UNLIKE)).clamp(0.0, 1.0)
+    })
+}
+
+/// The weight of each passage by its ranks in the two legs.
+fn weights(words: &[(Uuid, f32)], near: &[(Uuid, f32)]) -> HashMap<Uuid, f32> {
+    let mut weights: HashMap<Uuid, f32> = HashMap::new();
+    for (leg, share) in [(words, WORDS), (near, 1.0 - WORDS)] {
+        for (rank, (passage, _)) in leg.iter().enumerate() {
+            *weights.entry(*passage).or_default() += share * HALF_RANK / (rank as f32 + HALF_RANK);
+        }
+    }
+    weights
+}
+
+impl Vote {
+    /// Adds up the strongest passages.
+    fn add_up(&mut self) {
+        self.passages
+            .sort_unstable_by(|(id, a), (other, b)| b.total_cmp(a).then_with(|| id.cmp(other)));
+        self.passages.truncate(MOST);
+        let mut part = 1.0;
+        for (_, weight) in &mut self.passages {
+            *weight *= part;
+            part *= NEXT;
+        }
+        self.weight = self.passages.iter().map(|(_, weight)| weight).sum();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_weak_passages_do_not_outweigh_a_few_strong_ones() {
+        let list = |passages: &[f32]| {
+            let mut vote = Vote {
+                weight: 0.0,
+                passages: passages.iter().map(|weight| (Uuid::new_v4(), *weight)).collect(),
+            };
+            vote.add_up();
+            vote
+        };
+        assert!(list(&[0.1; 300]).weight < list(&[0.4, 0.3]).weight);
+        assert!(list(&[0.4, 0.3]).weight > list(&[0.4]).weight);
+        let vote = list(&[0.2, 0.9, 0.5]);
+        assert!(vote.passages.is_sorted_by(|(_, a), (_, b)| a >= b));
+        let sum: f32 = vote.passages.iter().map(|(_, share)| share).sum();
+        assert!((sum - vote.weight).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_passage_found_by_both_legs_weighs_most() {
+        let [one, two, three] = [1, 2, 3].map(Uuid::from_u128);
+        let found = weights(&[(one, 9.0), (two, 5.0)], &[(one, 0.9), (three, 0.8)]);
+        assert!((found[&one] - 1.0).abs() < 1e-6);
+        assert!(found[&one] > found[&two] && found[&two] > found[&three]);
+    }
+}

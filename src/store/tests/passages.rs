@@ -1,0 +1,125 @@
+//! Texts of edges for the search index: which edges a write names, also in a store that named none.
+
+use super::*;
+use crate::store::{Changes, StoredPassage};
+
+/// Reverts a store to the schema whose journal listed nodes alone.
+const BEFORE: &str = "DELETE node_write WHERE array::len(nodes) = 0; REMOVE FIELD edges ON node_write; \
+    DELETE schema_version WHERE record::id(id) >= 13;";
+
+fn id(kind: &str, number: usize) -> String {
+    format!("{kind}--00000000-0000-4000-8000-{number:012}")
+}
+
+/// Ten tools, and relationships from each to the next with these texts; `revoked` says which are not in force.
+fn plan_of(texts: &[&str], year: u32, revoked: bool) -> StixPlan {
+    let (created, modified) = ("2020-01-01T00:00:00.000Z", format!("{year}-01-01T00:00:00.000Z"));
+    let tools = (0..10).map(|n| {
+        json!({"type": "tool", "id": id("tool", n), "spec_version": "2.1", "name": format!("Tool {n}"),
+            "created": created, "modified": created})
+    });
+    let edges = texts.iter().enumerate().map(|(n, text)| {
+        json!({"type": "relationship", "id": id("relationship", n), "spec_version": "2.1", "created": created,
+            "modified": modified, "relationship_type": "uses", "source_ref": id("tool", n),
+            "target_ref": id("tool", n + 1), "description": text, "revoked": revoked})
+    });
+    let defaults = Defaults {
+        tlp: Tlp::Green,
+        confidence: 0.5,
+        now: DateTime::<Utc>::UNIX_EPOCH,
+    };
+    let objects: Vec<Value> = tools.chain(edges).collect();
+    ingest::plan(objects.into(), defaults, Markings::new())
+}
+
+async fn write(store: &Store, ws: Uuid, plan: &StixPlan) -> u64 {
+    let audit = entry(ws, "ingest");
+    let origin = StixOrigin::from(None);
+    let done = store.ingest_stix(ws, plan, &origin, clock::now(), |_, _| audit.clone(), |_, _| ());
+    done.await.unwrap().rev
+}
+
+async fn texts(store: &Store, ws: Uuid, changes: &Changes) -> Vec<String> {
+    let ids: Vec<Uuid> = changes.edges.iter().map(|change| change.id).collect();
+    let stored = store.passages_to_index(ws, &ids).await.unwrap();
+    let mut texts: Vec<String> = stored
+        .into_iter()
+        .map(|StoredPassage { text, .. }| text)
+        .collect();
+    texts.sort_unstable();
+    texts
+}
+
+#[test]
+fn a_write_names_the_edges_whose_texts_it_changed() {
+    run_on_each(|url| async move {
+        let (store, ws) = (open(&url).await, Uuid::new_v4());
+        let plan = plan_of(
+            &[
+                "it reads the memory (Citation: X)",
+                "too short",
+                "it writes to the disk",
+            ],
+            2020,
+            false,
+        );
+        let first = write(&store, ws, &plan).await;
+        let changes = store.changes(ws, 0, 1_000).await.unwrap();
+        assert_eq!(
+            (changes.nodes.len(), changes.edges.len(), changes.last),
+            (10, 2, Some(first))
+        );
+        assert_eq!(
+            texts(&store, ws, &changes).await,
+            ["it reads the memory", "it writes to the disk"]
+        );
+        assert!(texts(&store, Uuid::new_v4(), &changes).await.is_empty());
+
+        let second = write(&store, ws, &plan_of(&["it reads the memory"], 2021, true)).await;
+        let changes = store.changes(ws, first, 1_000).await.unwrap();
+        assert_eq!(
+            (changes.nodes.len(), changes.edges.len(), changes.last),
+            (0, 1, Some(second))
+        );
+        assert!(
+            texts(&store, ws, &changes).await.is_empty(),
+            "a revoked relationship says nothing"
+        );
+        assert!(store.changes(ws, second, 1_000).await.unwrap().last.is_none());
+    });
+}
+
+#[test]
+fn the_edges_of_an_older_store_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let url = format!("surrealkv://{}", dir.path().display());
+    run(async move {
+        let (store, ws) = (open(&url).await, Uuid::new_v4());
+        let last = write(
+            &store,
+            ws,
+            &plan_of(
+                &["it reads the memory", "-", "it writes to the disk"],
+                2020,
+                false,
+            ),
+        )
+        .await;
+        drop(store);
+        let db = owner(&url).await;
+        db.query(BEFORE).await.unwrap().check().unwrap();
+        drop(db);
+
+        let store = open(&url).await;
+        let changes = store.changes(ws, 0, 1_000).await.unwrap();
+        assert_eq!(
+            (changes.nodes.len(), changes.edges.len(), changes.last),
+            (10, 3, Some(last))
+        );
+        assert_eq!(
+            texts(&store, ws, &changes).await,
+            ["it reads the memory", "it writes to the disk"]
+        );
+        assert!(changes.edges.iter().all(|change| change.rev < last));
+    });
+}
