@@ -12,7 +12,7 @@ use crate::domain::error::DomainError;
 use crate::domain::node::NodeType;
 use crate::domain::tlp::Tlp;
 
-/// Relationships read at most in each direction: a hub costs no more than that.
+/// Relationships passed on at most in each direction.
 const MOST: usize = 5_000;
 
 /// What a step may pass.
@@ -92,18 +92,23 @@ impl Store {
         if nodes.is_empty() {
             return Ok(Vec::new());
         }
-        let edges = "ws = $ws AND active = true AND tlp_rank <= $highest AND relationship IN $relationships";
+        // The far end is filtered before the limit: hidden nodes must not displace visible ones.
+        let step = |near: &str, far: &str, arrow: &str, outgoing: bool| {
+            format!(
+                "SELECT {near} AS near, {far} AS node, {outgoing} AS outgoing, relationship, confidence \
+                 FROM $seen{arrow}edge WHERE ws = $ws AND active = true AND tlp_rank <= $highest \
+                     AND relationship IN $relationships AND {far}.ws = $ws AND {far}.tlp_rank <= $highest \
+                     AND {far}.status IN $statuses AND {far}.node_type IN $types LIMIT {MOST}"
+            )
+        };
         let query = format!(
             "LET $seen = SELECT VALUE id FROM $ids WHERE ws = $ws AND tlp_rank <= $highest AND status IN $statuses; \
-             LET $outgoing = SELECT in AS near, out AS node, true AS outgoing, relationship, confidence FROM $seen->edge \
-                 WHERE {edges} LIMIT {MOST}; \
-             LET $incoming = SELECT out AS near, in AS node, false AS outgoing, relationship, confidence FROM $seen<-edge \
-                 WHERE {edges} LIMIT {MOST}; \
+             LET $outgoing = {}; LET $incoming = {}; \
              SELECT near, node, outgoing, relationship, confidence, node.name AS name, node.node_type AS node_type, \
                  node.confidence AS node_confidence, node.properties AS properties \
-                 FROM array::concat($outgoing, $incoming) \
-                 WHERE node.ws = $ws AND node.tlp_rank <= $highest AND node.status IN $statuses \
-                     AND node.node_type IN $types"
+                 FROM array::concat($outgoing, $incoming)",
+            step("in", "out", "->", true),
+            step("out", "in", "<-", false),
         );
         let ids: Vec<_> = nodes.iter().map(|id| record("node", *id)).collect();
         let types: Vec<String> = passable.node_types.iter().map(|kind| kind.to_string()).collect();

@@ -9,14 +9,14 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use super::core::{GraphCore, index_failed};
-use super::recall::Search;
+use super::recall::{Search, containing};
 use crate::actors::job::blocking;
 use crate::clock;
 use crate::domain::error::DomainError;
 use crate::domain::extraction::Gazetteer;
 use crate::domain::node::{KgNode, NodeType};
 use crate::domain::question::{Kind, Name, Period, Plan, Reading, likeness, relationships};
-use crate::search::{Filter, Mode, Only, WorkspaceIndex};
+use crate::search::{Filter, Mode, WorkspaceIndex};
 use crate::store::{Passable, Reached, SeenNode};
 
 /// Nodes that are compared with the words of a question that names nothing.
@@ -82,22 +82,9 @@ impl GraphCore {
             return Ok(());
         }
         let among: HashSet<Uuid> = answers.iter().map(|(node, _)| *node).collect();
-        let filter = Filter {
-            only: Some(Only::new(move |node| among.contains(&node))),
-            ..ask.filter.clone()
-        };
-        let (target, limit) = (Arc::clone(target), ask.limit);
-        let hits = blocking(move || {
-            target
-                .search(&words, None, Mode::Keyword, &filter, limit)
-                .map_err(index_failed)
-        })
-        .await?;
-        let places: HashMap<Uuid, usize> = hits
-            .iter()
-            .enumerate()
-            .map(|(place, hit)| (hit.node_id, place))
-            .collect();
+        let (target, filter, limit) = (Arc::clone(target), ask.filter.clone(), ask.limit);
+        let found = blocking(move || containing(&target, among, &words, filter, limit)).await?;
+        let places: HashMap<Uuid, usize> = found.into_iter().zip(0..).collect();
         answers.sort_by_key(|(node, fit)| (*fit, places.get(node).copied().unwrap_or(usize::MAX)));
         Ok(())
     }
@@ -280,7 +267,8 @@ impl GraphCore {
             relationships: &names,
             node_types: &types,
         };
-        let from: Vec<Uuid> = at.keys().copied().collect();
+        let mut from: Vec<Uuid> = at.keys().copied().collect();
+        from.sort_unstable();
         self.store.reached(ask.ws, &from, passable).await
     }
 

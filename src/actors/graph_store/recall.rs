@@ -343,18 +343,32 @@ fn ranked(
 ) -> Result<Vec<Uuid>, DomainError> {
     let mut best: Vec<Uuid> = Vec::new();
     if !words.is_empty() && near.all.len() > 1 {
-        let among: HashSet<Uuid> = near.all.into_iter().collect();
-        let filter = Filter {
-            only: Some(Only::new(move |node| among.contains(&node))),
-            ..filter
-        };
-        let hits = target.search(words, None, Mode::Keyword, &filter, limit);
-        best.extend(hits.map_err(index_failed)?.into_iter().map(|hit| hit.node_id));
+        best = containing(target, near.all.into_iter().collect(), words, filter, limit)?;
     }
     let known: HashSet<Uuid> = best.iter().copied().collect();
     best.extend(near.best.into_iter().filter(|node| !known.contains(node)));
     best.truncate(limit);
     Ok(best)
+}
+
+/// Those of these nodes that contain the words, best first.
+pub(super) fn containing(
+    target: &WorkspaceIndex,
+    among: HashSet<Uuid>,
+    words: &str,
+    filter: Filter,
+    limit: usize,
+) -> Result<Vec<Uuid>, DomainError> {
+    let filter = Filter {
+        only: Some(Only::new(move |node| among.contains(&node))),
+        ..filter
+    };
+    let hits = target.search(words, None, Mode::Keyword, &filter, limit);
+    Ok(hits
+        .map_err(index_failed)?
+        .into_iter()
+        .map(|hit| hit.node_id)
+        .collect())
 }
 
 /// Places nodes related to the named one before the direct hits.
