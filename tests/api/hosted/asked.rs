@@ -212,3 +212,33 @@ fn a_sentence_of_a_report_is_no_question() {
         app.stop().await;
     });
 }
+
+/// More relationships lead to hidden nodes than a step passes on.
+#[test]
+fn hidden_neighbours_of_a_hub_displace_no_visible_one() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let admin = &app.admin;
+        let group = object("intrusion-set", "Zinc Heron");
+        let mut objects = vec![group.clone()];
+        for n in 0..6_020 {
+            let mut tool = object("tool", &format!("Heronkit {n}"));
+            if n % 301 != 0 {
+                tool["labels"] = json!(["TLP:RED"]);
+            }
+            objects.push(relationship(&group, "uses", &tool));
+            objects.push(tool);
+        }
+        let everything = json!({"tlp_ceiling": "RED", "elevated_clearance": true});
+        admin.settings(everything).await;
+        admin.ingest(json!(objects)).await;
+        let green = json!({"tlp_ceiling": "GREEN", "elevated_clearance": false});
+        admin.settings(green).await;
+        for mode in MODES {
+            let found = ask(admin, "Which tools does Zinc Heron use?", mode).await;
+            let tools = found.iter().filter(|name| name.starts_with("Heronkit "));
+            assert_eq!(tools.count(), 20, "{mode}");
+        }
+        app.stop().await;
+    });
+}
