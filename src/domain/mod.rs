@@ -29,6 +29,7 @@ pub mod staging;
 pub mod stix;
 
 pub mod tlp;
+pub mod why;
 
 /// Makes every `\b` in a pattern an ASCII word boundary. With Unicode boundaries the `regex` crate leaves its fast
 /// engine at the first non-ASCII character, which makes a text a hundred times slower. The ASCII boundary also
