@@ -82,6 +82,11 @@ wire_enum! {
     }
 }
 
+/// The id of the node for an external id in a workspace: the same on every ingest.
+pub fn node_id(ws: Uuid, external: &str) -> Uuid {
+    Uuid::new_v5(&ws, format!("node\0{external}").as_bytes())
+}
+
 /// One node as the API shows it.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct KgNode {

@@ -6,7 +6,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use tantivy::columnar::ColumnValues;
 use tantivy::postings::{Postings, TermInfo};
@@ -19,9 +19,12 @@ use super::analyzer::tokenize;
 use super::document::{Accepts, Allowed, GONE, KeyKind};
 use super::error::SearchError;
 use super::fresh::{self, Fresh, TextField};
-use super::schema::{CLASS, Fields, HIGH, LOW, PASSAGE, node_of};
+use super::schema::{CLASS, Fields, HIGH, LOW, PASSAGE, is_stix_id, node_of};
+use super::table::Table;
+use super::text::canonical_key;
 use super::top::Top;
 use super::union::{self, Scored};
+use crate::domain::node::node_id;
 
 /// Weight of a word from a name that is only mentioned.
 const MENTION_WEIGHT: f32 = 0.1;
@@ -95,6 +98,30 @@ pub(super) struct Keyed {
     pub(super) class: u8,
 }
 
+/// The nodes of a workspace, for keys that are no terms of the text index.
+#[derive(Clone, Copy)]
+pub(super) struct Nodes<'a> {
+    pub(super) workspace: Uuid,
+    pub(super) table: &'a RwLock<Table>,
+}
+
+impl Nodes<'_> {
+    /// The node whose own id follows from this STIX id.
+    fn of_stix_id(&self, text: &str) -> Option<Keyed> {
+        let id = text.trim().to_ascii_lowercase();
+        if !is_stix_id(&id) {
+            return None;
+        }
+        let node = node_id(self.workspace, &id);
+        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
+        Some(Keyed {
+            node,
+            kind: KeyKind::Identifier,
+            class: table.class(node)?,
+        })
+    }
+}
+
 /// What a search by words looks through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Texts {
@@ -117,6 +144,7 @@ pub(super) struct Keywords<'a> {
     fields: &'a Fields,
     segments: Vec<Rows<'a>>,
     fresh: &'a Fresh,
+    nodes: Nodes<'a>,
 }
 
 impl<'a> Keywords<'a> {
@@ -124,6 +152,7 @@ impl<'a> Keywords<'a> {
         searcher: &'a Searcher,
         fields: &'a Fields,
         fresh: &'a Fresh,
+        nodes: Nodes<'a>,
     ) -> Result<Self, SearchError> {
         let mut segments = searcher
             .segment_readers()
@@ -137,6 +166,7 @@ impl<'a> Keywords<'a> {
             fields,
             segments,
             fresh,
+            nodes,
         })
     }
 
@@ -298,18 +328,20 @@ impl<'a> Keywords<'a> {
         Ok(terms)
     }
 
-    /// The visible nodes that carry this canonical key, each with its strongest kind.
-    pub(super) fn with_key(&self, key: &str, allowed: &Allowed) -> Result<Vec<Keyed>, SearchError> {
+    /// The visible nodes of which this text is a key, in any spelling, each with its strongest kind.
+    pub(super) fn with_key(&self, text: &str, allowed: &Allowed) -> Result<Vec<Keyed>, SearchError> {
+        let key = canonical_key(text);
         if key.is_empty() {
             return Ok(Vec::new());
         }
-        let fresh = self.fresh.with_key(key);
+        let fresh = self.fresh.with_key(&key);
         let mut found: Vec<Keyed> = fresh
+            .chain(self.nodes.of_stix_id(text))
             .filter(|found| allowed.row(found.class, || found.node))
             .take(MAX_PER_KEY)
             .collect();
         for rows in &self.segments {
-            let Some(info) = rows.keys.terms().get(key)? else {
+            let Some(info) = rows.keys.terms().get(&key)? else {
                 continue;
             };
             rows.carriers(&info, |doc, kind| {

@@ -134,6 +134,7 @@ impl SearchIndex {
             dimension,
             &self.settings,
             self.writers.clone(),
+            workspace,
         )?;
         let index = Arc::new(index);
         *open = Some(index.clone());

@@ -57,7 +57,7 @@ impl Named {
 /// Finds the visible nodes that a query names.
 pub(super) fn named(text: &str, allowed: &Allowed, keywords: &Keywords<'_>) -> Result<Named, SearchError> {
     let mut named = Named::default();
-    for found in keywords.with_key(&canonical_key(text), allowed)? {
+    for found in keywords.with_key(text, allowed)? {
         named.nodes.insert(
             found.node,
             Exact {
@@ -101,7 +101,7 @@ impl Named {
         allowed: &Allowed,
         keywords: &Keywords<'_>,
     ) -> Result<bool, SearchError> {
-        let found = keywords.with_key(&canonical_key(&phrase.join(" ")), allowed)?;
+        let found = keywords.with_key(&phrase.join(" "), allowed)?;
         // A technique or vulnerability named in a text is its subject; an actor or tool may be a mention.
         let mention = total >= TEXT_WORDS as f32
             && share <= MENTION_SHARE
@@ -132,7 +132,7 @@ impl Named {
         if let Some(host) = host(word) {
             found.extend(
                 keywords
-                    .with_key(&canonical_key(host), allowed)?
+                    .with_key(host, allowed)?
                     .into_iter()
                     .map(|found| found.node),
             );
@@ -142,7 +142,7 @@ impl Named {
         }
         if Uuid::try_parse(word).is_ok() {
             for kind in NODE_TYPES {
-                let carriers = keywords.with_key(&canonical_key(&format!("{kind}--{word}")), allowed)?;
+                let carriers = keywords.with_key(&format!("{kind}--{word}"), allowed)?;
                 found.extend(carriers.into_iter().map(|found| found.node));
             }
         }

@@ -11,7 +11,7 @@ use super::document::{IndexDoc, KeyKind};
 use super::text::canonical_key;
 
 /// Increment when the fields, the text analysis or the rows change; older indexes are then rebuilt.
-pub(super) const SCHEMA_VERSION: u32 = 3;
+pub(super) const SCHEMA_VERSION: u32 = 4;
 
 pub(super) const HIGH: &str = "high";
 pub(super) const LOW: &str = "low";
@@ -117,7 +117,7 @@ pub(super) fn body_of(doc: &IndexDoc) -> impl Iterator<Item = &String> {
     std::iter::once(&doc.body).chain(identifiers)
 }
 
-fn is_stix_id(text: &str) -> bool {
+pub(super) fn is_stix_id(text: &str) -> bool {
     text.split_once("--")
         .is_some_and(|(_, uuid)| Uuid::parse_str(uuid).is_ok())
 }

@@ -18,13 +18,12 @@ use super::IndexSettings;
 use super::document::{Allowed, Filter, Hit, IndexDoc, KeyHit, Mode, StructuredQuery};
 use super::error::SearchError;
 use super::fresh::Fresh;
-use super::keyword::Keywords;
+use super::keyword::{Keywords, Nodes};
 use super::pace::Activity;
 use super::query::{self, Found, Query};
 use super::schema::Fields;
 use super::storage;
 use super::table::Table;
-use super::text::canonical_key;
 use super::writers::{Writers, Writing};
 
 /// Minimum writer heap accepted by the text index.
@@ -41,6 +40,7 @@ struct QueuedWrite {
 
 /// The index of one workspace. All methods block; do not call them on async threads.
 pub struct WorkspaceIndex {
+    id: Uuid,
     index: Index,
     reader: IndexReader,
     fields: Fields,
@@ -71,10 +71,12 @@ impl WorkspaceIndex {
         dimension: usize,
         settings: &IndexSettings,
         writers: Arc<Writers>,
+        id: Uuid,
     ) -> Result<Self, SearchError> {
         let activity = Arc::new(Activity::new());
         let opened = storage::open(dir, fingerprint, dimension, &activity)?;
         Ok(WorkspaceIndex {
+            id,
             index: opened.index,
             reader: opened.reader,
             fields: opened.fields,
@@ -241,7 +243,7 @@ impl WorkspaceIndex {
         let allowed = Allowed::of(filter);
         let mut hits = Vec::new();
         for (key, text) in keys.iter().enumerate() {
-            let found = keywords.with_key(&canonical_key(text), &allowed)?;
+            let found = keywords.with_key(text, &allowed)?;
             hits.extend(found.into_iter().map(|found| KeyHit {
                 key,
                 node_id: found.node,
@@ -328,6 +330,10 @@ impl WorkspaceIndex {
     }
 
     fn keywords<'a>(&'a self, searcher: &'a Searcher, fresh: &'a Fresh) -> Result<Keywords<'a>, SearchError> {
-        Keywords::new(searcher, &self.fields, fresh)
+        let nodes = Nodes {
+            workspace: self.id,
+            table: &self.table,
+        };
+        Keywords::new(searcher, &self.fields, fresh, nodes)
     }
 }

@@ -6,10 +6,10 @@ use uuid::Uuid;
 
 use super::nodes::statuses;
 use super::rows::{EvidenceRow, corrupt, key, record, tlp, unpack};
-use super::stix_rows::node_id;
 use super::{Store, failed};
 use crate::domain::detail::{EvidenceHead, EvidenceRecord};
 use crate::domain::error::DomainError;
+use crate::domain::node::node_id;
 use crate::domain::tlp::Tlp;
 
 #[derive(Debug, SurrealValue)]

@@ -18,12 +18,13 @@ use super::feed_rows::{
 };
 use super::retry::with_retry;
 use super::rows::{AuditRow, corrupt, key, record};
-use super::stix_rows::{edge_id, node_id};
+use super::stix_rows::edge_id;
 use super::tx::{WriteTx, breathe};
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
 use crate::domain::feed::stage::{StagedObject, StagedPage};
 use crate::domain::feed::{BatchState, PullProgress, Tally};
+use crate::domain::node::node_id;
 use crate::domain::stix::ingest::StixSupport;
 use crate::domain::tlp::Tlp;
 

@@ -87,7 +87,7 @@ pub use staging::{Committed, Decision};
 pub use staging_parts::{NewBatch, Staged};
 pub use stix::{IngestResult, Part, StixIngested};
 pub use stix_held::{HeldReport, Remarked};
-pub use stix_rows::{edge_id, node_id};
+pub use stix_rows::edge_id;
 use temporary::Temporary;
 
 use crate::domain::error::DomainError;

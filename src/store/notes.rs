@@ -16,6 +16,7 @@ use crate::domain::memory::digest::Digest;
 use crate::domain::memory::entity::{EntityDraft, EntityKey};
 use crate::domain::memory::note::Note;
 use crate::domain::memory::tier::Tier;
+use crate::domain::node::node_id;
 
 /// The `source_type` of entity nodes.
 pub(super) const ENTITY_SOURCE: &str = "note";
@@ -130,7 +131,7 @@ impl NotesWrite {
 
 /// The id of an entity's node.
 pub fn entity_id(ws: Uuid, key: &EntityKey) -> Uuid {
-    super::node_id(ws, &key.identity())
+    node_id(ws, &key.identity())
 }
 
 /// The id of the edge for this statement; the same statement always gives the same edge.

@@ -16,11 +16,6 @@ pub(super) struct StixRows {
     pub feed: Option<Uuid>,
 }
 
-/// The id of the node for an external id in a workspace: the same on every ingest.
-pub fn node_id(ws: Uuid, external: &str) -> Uuid {
-    Uuid::new_v5(&ws, format!("node\0{external}").as_bytes())
-}
-
 /// The id of the edge for a relationship in a workspace.
 pub fn edge_id(ws: Uuid, stix_id: &str) -> Uuid {
     Uuid::new_v5(&ws, format!("edge\0{stix_id}").as_bytes())

@@ -11,9 +11,10 @@ use uuid::Uuid;
 
 use super::documents;
 use crate::capacity::heavy;
+use crate::domain::node::node_id;
 use crate::domain::stix::ingest::StixPlan;
 use crate::search::{IndexDoc, SearchIndex};
-use crate::store::{Part, edge_id, node_id};
+use crate::store::{Part, edge_id};
 
 /// Memory for documents that wait for their transaction, in bytes; further ones are made after it.
 const ROOM: usize = 8 << 20;
@@ -125,7 +126,7 @@ fn documents_of(ws: Uuid, plan: &StixPlan, wanted: Wanted) -> Vec<IndexDoc> {
             while let Some(node) = nodes.next().filter(|_| !ids.is_empty()) {
                 let id = node_id(ws, &node.stix_id);
                 if ids.remove(&id) {
-                    docs.push(documents::of_stix(id, 0, node));
+                    docs.push(documents::of_stix(ws, 0, node));
                 }
             }
         }
@@ -216,7 +217,7 @@ mod tests {
             let found = made(maker, &[(0, &[1, 2]), (3, &[5]), (0, &[2, 1])]).await;
             assert_eq!(numbers(&found), [1, 2, 5]);
             for (n, doc) in found {
-                let mut later = vec![documents::of_stix(node_id(ws, &stix_id(n)), 0, &plan.nodes[n])];
+                let mut later = vec![documents::of_stix(ws, 0, &plan.nodes[n])];
                 assert!(documents::embed(&index, &mut later));
                 assert!(doc.vector.is_some());
                 assert_eq!(format!("{doc:?}"), format!("{:?}", later[0]));

@@ -42,7 +42,7 @@ impl GraphCore {
                 let nodes = self.store.nodes_to_index(ws, &ids).await?;
                 // Nodes rewritten since then come with a later page.
                 let nodes = nodes.iter().filter(|stored| stored.rev <= last);
-                let mut docs: Vec<IndexDoc> = nodes.map(documents::of_stored).collect();
+                let mut docs: Vec<IndexDoc> = nodes.map(|stored| documents::of_stored(ws, stored)).collect();
                 let edges = changes.edges.into_iter().filter(|change| !known(change));
                 docs.extend(self.passages_of(ws, edges.collect()).await?);
                 docs

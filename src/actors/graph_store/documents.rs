@@ -4,11 +4,11 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::domain::memory::note::Note;
-use crate::domain::node::{NodeStatus, NodeType};
+use crate::domain::node::{NodeStatus, NodeType, node_id};
 use crate::domain::stix::ingest::{StixNode, StixRelationship};
 use crate::domain::tlp::Tlp;
 use crate::search::{Ends, IndexDoc, SearchIndex, embedding_text};
-use crate::store::{StoredNode, StoredPassage, node_id};
+use crate::store::{StoredNode, StoredPassage};
 
 /// Properties whose values identify exactly this node.
 const IDENTIFIERS: [&str; 3] = ["stix_id", "external_ids", "value"];
@@ -26,9 +26,10 @@ const SEARCHED: [&str; 6] = [
 const EMBEDDED_AT_A_TIME: usize = 256;
 
 /// The document of a stored node.
-pub(super) fn of_stored(stored: &StoredNode) -> IndexDoc {
+pub(super) fn of_stored(ws: Uuid, stored: &StoredNode) -> IndexDoc {
     let node = &stored.node;
     let facts = DocumentParts {
+        ws,
         id: node.id,
         rev: stored.rev,
         node_type: node.node_type,
@@ -42,11 +43,12 @@ pub(super) fn of_stored(stored: &StoredNode) -> IndexDoc {
 }
 
 /// The document of a STIX object that was just written.
-pub(super) fn of_stix(id: Uuid, rev: u64, node: &StixNode) -> IndexDoc {
+pub(super) fn of_stix(ws: Uuid, rev: u64, node: &StixNode) -> IndexDoc {
     // The planner wrote this JSON, so it parses.
     let properties = serde_json::from_str(&node.properties).unwrap_or_default();
     let facts = DocumentParts {
-        id,
+        ws,
+        id: node_id(ws, &node.stix_id),
         rev,
         node_type: node.node_type,
         status: node.status,
@@ -131,6 +133,7 @@ pub(super) fn embed(index: &SearchIndex, docs: &mut [IndexDoc]) -> bool {
 }
 
 struct DocumentParts<'a> {
+    ws: Uuid,
     id: Uuid,
     rev: u64,
     node_type: NodeType,
@@ -147,6 +150,9 @@ impl DocumentParts<'_> {
         for key in IDENTIFIERS {
             collect(self.properties.get(key), &mut identifiers);
         }
+        // The index finds a node by the STIX id from which its own id follows. As terms, ids that occur once each are
+        // the largest part of a dictionary.
+        identifiers.retain(|id| node_id(self.ws, id) != self.id || id.to_ascii_lowercase() != *id);
         let mut aliases = Vec::new();
         collect(self.properties.get("aliases"), &mut aliases);
         let mut words = Vec::new();

@@ -252,9 +252,10 @@ impl GraphCore {
             let nodes = self.store.nodes_to_index(ws, nodes).await?;
             let passages = self.store.passages_to_index(ws, edges).await?;
             let docs = move || {
+                let nodes = nodes.iter().map(|stored| documents::of_stored(ws, stored));
                 let passages = passages.into_iter();
                 let passages = passages.map(|passage| documents::of_passage(passage, rev));
-                Ok(nodes.iter().map(documents::of_stored).chain(passages).collect())
+                Ok(nodes.chain(passages).collect())
             };
             heavy(Some(ws), docs).await
         });

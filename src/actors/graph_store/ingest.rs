@@ -15,6 +15,7 @@ use crate::capacity::heavy;
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
+use crate::domain::node::node_id;
 use crate::domain::principal::Principal;
 use crate::domain::stix::ingest::{
     self, Defaults, Markings, Planning, SkipReport, StixNode, StixPlan, StixRelationship,
@@ -22,7 +23,7 @@ use crate::domain::stix::ingest::{
 use crate::domain::stix::object;
 use crate::domain::stix::objects::Objects;
 use crate::search::IndexDoc;
-use crate::store::{IngestResult, Part, Remarked, Reviewed, StixIngested, StixOrigin, edge_id, node_id};
+use crate::store::{IngestResult, Part, Remarked, Reviewed, StixIngested, StixOrigin, edge_id};
 
 /// Audit action for re-marking objects that waited for a marking definition.
 const REMARKED: &str = "ingest.stix_remarked";
@@ -172,7 +173,7 @@ impl GraphCore {
                     match made.remove(&id) {
                         _ if !touched.contains(&id) => {}
                         Some(doc) => done.push(IndexDoc { rev, ..doc }),
-                        None => page_nodes.push((id, node)),
+                        None => page_nodes.push(node),
                     }
                 }
             } else {
@@ -186,7 +187,7 @@ impl GraphCore {
             }
             heavy(Some(ws), move || {
                 let nodes = page_nodes.iter();
-                done.extend(nodes.map(|(id, node)| documents::of_stix(*id, rev, node)));
+                done.extend(nodes.map(|node| documents::of_stix(ws, rev, node)));
                 let edges = page_edges.iter();
                 done.extend(edges.map(|(id, edge)| documents::of_relationship(ws, *id, rev, edge)));
                 Ok(done)

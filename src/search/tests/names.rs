@@ -2,6 +2,7 @@
 
 use super::super::{KeyKind, StructuredQuery};
 use super::*;
+use crate::domain::node::node_id;
 
 fn library() -> Arc<WorkspaceIndex> {
     let mut docs = vec![
@@ -228,5 +229,46 @@ fn a_stix_id_and_its_uuid_find_their_node() {
                 "{query} {mode:?}"
             );
         }
+    }
+}
+
+#[test]
+fn a_stix_id_that_gives_a_node_its_id_need_not_be_in_its_document() {
+    let stix_id = "malware--31B940D4-6F77-4A6A-9026-81C1046B8F47".to_lowercase();
+    let node = |workspace: u128, rev, tlp| IndexDoc {
+        node_id: node_id(id(workspace), &stix_id),
+        rev,
+        tlp,
+        ..doc(1, "Quiet loader", "Steals credentials.")
+    };
+    let upper = stix_id.to_uppercase();
+    let queries = [stix_id.as_str(), upper.as_str(), &stix_id["malware--".len()..]];
+    for fresh_docs in [0, 100] {
+        let settings = IndexSettings {
+            fresh_docs,
+            ..IndexSettings::default()
+        };
+        let index = open_with(None, "word-hash", settings).workspace(id(0)).unwrap();
+        index
+            .apply(vec![node(0, 1, Tlp::Amber), node(7, 1, Tlp::White)], 1)
+            .unwrap();
+        let named = node(0, 1, Tlp::Amber).node_id;
+        for query in queries {
+            assert_eq!(found(&index, query, Mode::Blended, &all(), 1), [named], "{query}");
+            let low = Filter::up_to(Tlp::Green);
+            assert!(!found(&index, query, Mode::Blended, &low, 5).contains(&named));
+            assert_eq!(
+                index.lookup(&[query], &low).unwrap(),
+                [],
+                "above the marking: {query}"
+            );
+        }
+        let hits = index.lookup(&[&stix_id], &all()).unwrap();
+        assert_eq!(
+            hits.iter().map(|hit| (hit.node_id, hit.kind)).collect::<Vec<_>>(),
+            [(named, KeyKind::Identifier)]
+        );
+        index.apply(vec![IndexDoc::removal(named, 2)], 2).unwrap();
+        assert_eq!(index.lookup(&[&stix_id], &all()).unwrap(), []);
     }
 }

@@ -9,9 +9,9 @@ use super::{AT_A_TIME, DraftsTransaction, evidence_id};
 use crate::domain::draft::{EvidenceDraft, NodeDraft};
 use crate::domain::error::DomainError;
 use crate::domain::node::NodeStatus;
+use crate::domain::node::node_id;
 use crate::store::connect::StoreError;
 use crate::store::rows::{NodeRow, key, record};
-use crate::store::stix_rows::node_id;
 
 /// Nodes looked up so far; `None` for those that do not exist.
 type Rows = HashMap<Uuid, Option<Held>>;

@@ -8,8 +8,9 @@ use super::*;
 use crate::domain::draft::{Drafts, EvidenceDraft, NodeDraft};
 use crate::domain::feed::{Feed, Redistribution};
 use crate::domain::node::NodeType;
+use crate::domain::node::node_id;
 use crate::store::rows::record;
-use crate::store::{DraftsIngested, DraftsWrite, IngestResult, StixIngested, StixOrigin, node_id};
+use crate::store::{DraftsIngested, DraftsWrite, IngestResult, StixIngested, StixOrigin};
 
 /// Reverts a store to the schema without feeds, in which each node named the redistribution state of its source.
 pub(super) const WITHOUT_FEEDS: &str = "REMOVE TABLE pilot_request; REMOVE TABLE outbox; \

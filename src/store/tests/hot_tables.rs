@@ -1,8 +1,8 @@
 //! Nodes and edges: what the database still checks, also in a store whose schema listed every field.
 
 use super::*;
+use crate::domain::node::node_id;
 use crate::store::connect::StoreError;
-use crate::store::node_id;
 
 /// The schema that listed every field of nodes and edges.
 const BEFORE: [&str; 11] = [

@@ -46,7 +46,10 @@ async fn stored(core: &GraphCore, ws: Uuid) -> (Vec<IndexDoc>, u64) {
     let changes = core.store.node_changes(ws, 0, 10_000).await.unwrap();
     let ids: Vec<Uuid> = changes.iter().map(|change| change.id).collect();
     let nodes = core.store.nodes_to_index(ws, &ids).await.unwrap();
-    let docs = nodes.iter().map(documents::of_stored).collect();
+    let docs = nodes
+        .iter()
+        .map(|stored| documents::of_stored(ws, stored))
+        .collect();
     (docs, changes.last().unwrap().rev)
 }
 
@@ -64,7 +67,7 @@ fn all_pages_of_a_write_are_searchable_by_words_and_by_vector() {
             assert_eq!(target.len(), count);
             assert!(target.checkpoint() <= rev);
             assert!(target.contains(
-                crate::store::node_id(ws, "tool--00000000-0000-4000-8000-000000000002"),
+                crate::domain::node::node_id(ws, "tool--00000000-0000-4000-8000-000000000002"),
                 rev
             ));
         }

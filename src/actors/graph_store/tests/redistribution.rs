@@ -13,12 +13,13 @@ use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
 use crate::domain::feed::{Feed, Redistribution};
+use crate::domain::node::node_id;
 use crate::domain::principal::Principal;
 use crate::domain::session::{RecallMode, RecallSession};
 use crate::domain::stix::ingest::Defaults;
 use crate::domain::stix::object::visit_refs;
 use crate::domain::tlp::Tlp;
-use crate::store::{AuditFilter, SessionRecord, Store, node_id};
+use crate::store::{AuditFilter, SessionRecord, Store};
 
 const RED: &str = "marking-definition--5e57c739-391a-4eb3-b6be-7d15ca92d5ed";
 
