@@ -3,19 +3,24 @@
 //! Guarantees a reply within the actor's time-out whatever the model does, the rules' findings in every case, and a
 //! warning whenever the model did not contribute. CPU-heavy work runs off the async threads.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::job;
 use super::worker::{Access, ActorCore, Party, Work, WorkerHandle};
+use crate::clock;
 use crate::config::ActorSettings;
 use crate::domain::error::DomainError;
 use crate::domain::extraction::entities_of;
 use crate::domain::memory::synthesis::{Answer as SynthesisAnswer, SynthesisFormat, no_answer};
+use crate::domain::question::Meant;
 use crate::domain::staging::{Extraction, SourceType};
 use crate::llm::evolution::{Candidate, Decision};
 use crate::llm::synthesis::Source;
 use crate::llm::{LanguageModel, LlmError, unite};
+
+/// Time after an outage of the model in which no question is sent to it.
+const QUESTION_PAUSE: Duration = Duration::from_secs(30);
 
 /// Handle to the extractor.
 pub type ExtractorHandle = WorkerHandle<ExtractorCore>;
@@ -136,9 +141,49 @@ impl Work for Decide {
     }
 }
 
+/// Reads what a question asks for, where the rules do not understand it; `None` without a model, when it fails, or when
+/// it is slow.
+#[derive(Debug)]
+pub struct Understand {
+    pub question: String,
+    pub patience: Duration,
+}
+
+impl Work for Understand {
+    type Core = ExtractorCore;
+    type Reply = Option<Meant>;
+    const NAME: &'static str = "understand";
+    const ACCESS: Access = Access::Read;
+
+    fn party(&self) -> Party {
+        None
+    }
+
+    async fn run(self, core: Arc<ExtractorCore>) -> Result<Self::Reply, DomainError> {
+        let Some(model) = core.model.as_ref().filter(|_| !core.is_pausing()) else {
+            return Ok(None);
+        };
+        let until = Instant::now() + self.patience.min(core.patience);
+        let interpreter = model.interpreter();
+        let asked = interpreter.interpret(&self.question, clock::now(), until);
+        // A retry would wait for longer than the question may.
+        let outcome = tokio::time::timeout_at(until.into(), asked).await;
+        let outcome = outcome.unwrap_or(Err(LlmError::OutOfTime));
+        if outcome.as_ref().is_err_and(LlmError::is_outage) {
+            core.pause();
+        }
+        Ok(outcome.unwrap_or_else(|error| {
+            tracing::warn!(%error, "the language model did not read a question; searching without it");
+            None
+        }))
+    }
+}
+
 /// State shared by all requests to the extractor.
 pub struct ExtractorCore {
     model: Option<LanguageModel>,
+    /// Until when no question is sent to the model, after an outage: each would wait in vain.
+    no_questions_until: Mutex<Option<Instant>>,
     /// Share of a request's time-out that the model may use.
     patience: Duration,
 }
@@ -147,12 +192,27 @@ impl ExtractorCore {
     /// With `None`, only the rules run.
     pub fn new(model: Option<LanguageModel>, settings: ActorSettings) -> Self {
         let patience = Duration::from_millis(Self::patience_ms(settings));
-        Self { model, patience }
+        Self {
+            model,
+            no_questions_until: Mutex::default(),
+            patience,
+        }
     }
 
     /// Milliseconds of one request that a model may use; the rest is for waiting for a permit and for the rules.
     pub fn patience_ms(settings: ActorSettings) -> u64 {
         settings.timeout_ms / 4 * 3
+    }
+
+    fn is_pausing(&self) -> bool {
+        let until = self.no_questions_until.lock();
+        let until = until.unwrap_or_else(PoisonError::into_inner);
+        until.is_some_and(|until| Instant::now() < until)
+    }
+
+    fn pause(&self) {
+        let until = self.no_questions_until.lock();
+        *until.unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + QUESTION_PAUSE);
     }
 
     /// Extracts from a text; also says why the model did not contribute, if it did not.

@@ -87,7 +87,7 @@ impl Application {
         let graph = roster.worker(&core);
         let staging = Arc::new(StagingCore::new(
             Arc::clone(&store),
-            extractor,
+            extractor.clone(),
             graph.clone(),
             audit.clone(),
         ));
@@ -108,6 +108,7 @@ impl Application {
         let state = AppState {
             settings: Arc::clone(&settings),
             graph,
+            extractor,
             staging,
             puller,
             notifier,

@@ -194,6 +194,8 @@ pub struct LlmSettings {
     pub max_chunk_chars: usize,
     pub overlap_chars: usize,
     pub max_tokens: u32,
+    /// How long a question that the rules do not understand may wait for the model; 0 never asks it.
+    pub question_ms: u64,
 }
 
 #[derive(Debug, Clone, Deserialize)]

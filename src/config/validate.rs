@@ -228,7 +228,8 @@ pub(super) fn llm_rules(llm: &LlmSettings) -> Result<(), ConfigError> {
         llm.overlap_chars,
         0..=llm.max_chunk_chars / 2,
     )?;
-    within("llm.max_tokens", llm.max_tokens, 64..=131_072)
+    within("llm.max_tokens", llm.max_tokens, 64..=131_072)?;
+    within("llm.question_ms", llm.question_ms, 0..=60_000)
 }
 
 pub(super) fn actor_rules(name: &str, actor: ActorSettings) -> Result<(), ConfigError> {

@@ -21,6 +21,7 @@ mod weight;
 use std::sync::Arc;
 
 use crate::actors::audit_writer::AuditHandle;
+use crate::actors::extractor::ExtractorHandle;
 use crate::actors::graph_store::GraphHandle;
 use crate::actors::identity::IdentityHandle;
 use crate::actors::notifier::NotifierHandle;
@@ -36,6 +37,7 @@ use crate::domain::demo::PublicDemo;
 pub struct AppState {
     pub settings: Arc<Settings>,
     pub graph: GraphHandle,
+    pub extractor: ExtractorHandle,
     pub staging: StagingHandle,
     pub puller: PullerHandle,
     pub notifier: NotifierHandle,

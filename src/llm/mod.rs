@@ -7,7 +7,7 @@
 //! - [`ground`] and [`belief`]: check the answers against the text. [`unite`](mod@unite): merges them with what the
 //!   rules found.
 //! - [`synthesis`], [`cite`] and [`known`]: answers from notes, checked against the notes. [`evolution`]: how a new
-//!   note affects older ones.
+//!   note affects older ones. [`question`]: what a question asks for.
 //!
 //! Guarantee: nothing in a text or answer changes types, limits or markings, and whatever is not in the text is
 //! flagged. The model never decides a TLP.
@@ -22,6 +22,7 @@ pub mod evolution;
 pub mod ground;
 pub mod known;
 pub mod prompt;
+pub mod question;
 pub mod shape;
 pub mod synthesis;
 #[cfg(test)]
@@ -39,6 +40,7 @@ use self::ask::ask;
 use self::client::ChatClient;
 pub use self::client::LlmError;
 pub use self::evolution::Evolver;
+pub use self::question::Interpreter;
 pub use self::synthesis::Synthesizer;
 pub use self::unite::unite;
 use crate::config::{LlmProvider, LlmSettings};
@@ -102,6 +104,11 @@ impl LanguageModel {
     /// Decides how a new note affects older ones; shares the client.
     pub fn evolver(&self) -> Evolver {
         Evolver::new(Arc::clone(&self.client))
+    }
+
+    /// Reads what questions ask for; shares the client.
+    pub fn interpreter(&self) -> Interpreter {
+        Interpreter::new(Arc::clone(&self.client))
     }
 
     /// Sends all chunks of the text, a few at a time, before `until`. A chunk without a usable answer adds a warning.

@@ -3,6 +3,7 @@
 mod failures;
 mod hostile;
 mod memory;
+mod questions;
 
 use std::future::Future;
 use std::sync::atomic::{AtomicUsize, Ordering};

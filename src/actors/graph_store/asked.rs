@@ -41,7 +41,10 @@ impl GraphCore {
         target: &Arc<WorkspaceIndex>,
     ) -> Result<Vec<Uuid>, DomainError> {
         let Some(reading) = Reading::of(&ask.text, clock::now()) else {
-            return Ok(Vec::new());
+            return match &ask.meant {
+                Some(meant) => self.meant_by(ask, meant, target).await,
+                None => Ok(Vec::new()),
+            };
         };
         let mut named = self.named_in(&reading, ask, target).await?;
         let ids: Vec<Uuid> = named.iter().flat_map(|(_, nodes)| nodes).copied().collect();
@@ -137,7 +140,11 @@ impl GraphCore {
     }
 
     /// The visible nodes with these ids.
-    async fn nodes_named(&self, ask: &Search, ids: &[Uuid]) -> Result<HashMap<Uuid, KgNode>, DomainError> {
+    pub(super) async fn nodes_named(
+        &self,
+        ask: &Search,
+        ids: &[Uuid],
+    ) -> Result<HashMap<Uuid, KgNode>, DomainError> {
         let stored = self
             .store
             .nodes_by_id(ask.ws, ids, ask.filter.highest_tlp, ask.filter.include_rejected)
@@ -192,7 +199,7 @@ impl GraphCore {
     }
 
     /// Walks from what is named to what is asked for: the answers with how well they fit, best first.
-    async fn walk(
+    pub(super) async fn walk(
         &self,
         ask: &Search,
         plan: &Plan,
@@ -388,7 +395,7 @@ impl Answer {
     }
 }
 
-fn kind_of_node(node: &KgNode) -> Option<Kind> {
+pub(super) fn kind_of_node(node: &KgNode) -> Option<Kind> {
     let stix_type = node.properties.get("stix_type").and_then(|value| value.as_str());
     Kind::of(node.node_type, stix_type)
 }

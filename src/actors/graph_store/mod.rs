@@ -14,6 +14,7 @@ mod documents;
 mod drafts;
 mod export;
 mod ingest;
+mod meant;
 pub mod memory;
 mod recall;
 #[cfg(test)]

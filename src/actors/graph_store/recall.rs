@@ -15,6 +15,7 @@ use crate::domain::error::DomainError;
 use crate::domain::extraction::{Gazetteer, question_filters};
 use crate::domain::node::NodeType;
 use crate::domain::principal::{Principal, Workspace};
+use crate::domain::question::Meant;
 use crate::domain::session::{RecallMode, RecallSession, ScoredNode, Visible};
 use crate::domain::tlp::Tlp;
 use crate::search::{Filter, Hit, Mode, Only, StructuredQuery, WorkspaceIndex};
@@ -33,6 +34,8 @@ pub(super) struct Search {
     pub(super) text: String,
     pub(super) filter: Filter,
     pub(super) limit: usize,
+    /// What a language model read in the text, if it was asked.
+    pub(super) meant: Option<Meant>,
 }
 
 /// Searches and stores the result as a session.
@@ -43,6 +46,8 @@ pub struct Recall {
     pub mode: RecallMode,
     pub limit: usize,
     pub include_rejected: bool,
+    /// What a language model read in the query, if it was asked.
+    pub meant: Option<Meant>,
 }
 
 /// Result of a recall.
@@ -69,9 +74,13 @@ impl Work for Recall {
             mode,
             limit,
             include_rejected,
+            meant,
         } = self;
         let include_rejected = include_rejected && by.may_see_rejected();
-        let search = Search::of(&by.workspace, &query, limit, include_rejected);
+        let search = Search {
+            meant,
+            ..Search::of(&by.workspace, &query, limit, include_rejected)
+        };
         let hits = match mode {
             RecallMode::Blended => core.blended(search).await?,
             RecallMode::Structured => core.structured(search).await?,
@@ -200,6 +209,7 @@ impl Search {
                 only: None,
             },
             limit,
+            meant: None,
         }
     }
 }

@@ -64,6 +64,7 @@ async fn names(core: &Arc<GraphCore>, by: &Principal, query: &str) -> Vec<String
         mode: RecallMode::Blended,
         limit: 10,
         include_rejected: false,
+        meant: None,
     };
     let found = message.run(Arc::clone(core)).await.unwrap();
     found

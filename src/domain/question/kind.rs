@@ -1,11 +1,11 @@
 //! What a question can ask for, and which relationships connect what.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::domain::node::NodeType;
 
 /// A kind of node, as people ask for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// An intrusion set or a threat actor.
@@ -21,6 +21,16 @@ pub enum Kind {
 }
 
 impl Kind {
+    pub const ALL: [Kind; 7] = [
+        Kind::Group,
+        Kind::Campaign,
+        Kind::Software,
+        Kind::Technique,
+        Kind::Mitigation,
+        Kind::Vulnerability,
+        Kind::Indicator,
+    ];
+
     /// The kind of a node; `None` for nodes that no question asks for. A node that is no STIX object has no STIX type.
     pub fn of(node_type: NodeType, stix_type: Option<&str>) -> Option<Self> {
         match (node_type, stix_type) {
@@ -48,16 +58,8 @@ impl Kind {
 
     /// The kinds that a relationship connects with this one.
     pub fn connected(self) -> Vec<Kind> {
-        let all = [
-            Kind::Group,
-            Kind::Campaign,
-            Kind::Software,
-            Kind::Technique,
-            Kind::Mitigation,
-            Kind::Vulnerability,
-            Kind::Indicator,
-        ];
-        all.into_iter()
+        Kind::ALL
+            .into_iter()
             .filter(|other| !relationships(self, *other).is_empty())
             .collect()
     }

@@ -6,6 +6,7 @@
 
 mod kind;
 mod lexicon;
+mod meant;
 mod period;
 #[cfg(test)]
 mod tests;
@@ -19,6 +20,7 @@ use serde::Serialize;
 use crate::domain::node::NodeType;
 
 pub use kind::{Kind, between, relationships};
+pub use meant::{Meant, is_beyond_rules};
 pub use period::Period;
 use words::{Mention, Word};
 

@@ -1,5 +1,7 @@
 //! Recall: search, sessions, export.
 
+use std::time::Duration;
+
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -9,7 +11,11 @@ use super::error::{HELD_BACK, HostedError};
 use super::guard::{Guarded, RecallRead};
 use super::query::Params;
 use super::{id_of, resource};
+use crate::actors::extractor::Understand;
 use crate::actors::graph_store::{ExportSession, Exported, ReadSession, Recall, RecallSemantic};
+use crate::clock;
+use crate::config::LlmProvider;
+use crate::domain::question::{Meant, is_beyond_rules};
 use crate::domain::schema::{self, text_schema};
 use crate::domain::session::{RecallMode, RecallSession, ScoredNode, Visible};
 use crate::domain::stix::export::ExportedBundle;
@@ -106,7 +112,12 @@ async fn search(
         mode: params.parsed("mode")?.unwrap_or(RecallMode::Blended),
         limit: params.number("limit", DEFAULT_LIMIT, 1, MAX_LIMIT)? as usize,
         include_rejected,
+        meant: None,
         by: caller.by,
+    };
+    let message = Recall {
+        meant: understood(&state, &message.query).await,
+        ..message
     };
     let found = state.graph.call(message).await?;
     Ok(HttpResponse::Ok().json(SearchAnswer {
@@ -158,6 +169,23 @@ async fn semantic(
         count: results.rows().len(),
         results,
     }))
+}
+
+/// What the language model reads in a question that the rules do not understand. Without its answer the search goes on.
+async fn understood(state: &AppState, question: &str) -> Option<Meant> {
+    let settings = &state.settings.llm;
+    let patience = Duration::from_millis(settings.question_ms);
+    let has_model = settings.provider != LlmProvider::None && !patience.is_zero();
+    if !has_model || !is_beyond_rules(question, clock::now()) {
+        return None;
+    }
+    let message = Understand {
+        question: question.to_owned(),
+        patience,
+    };
+    // The extractor may be busy with texts for longer than a question may wait.
+    let answer = tokio::time::timeout(patience, state.extractor.call(message)).await;
+    answer.ok()?.ok()?
 }
 
 /// A recall session.

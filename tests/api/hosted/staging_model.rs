@@ -17,9 +17,9 @@ const TEXT: &str =
 const RULES: [&str; 2] = ["zq-evil.com", "CVE-2024-3094"];
 
 /// How the stub server responds.
-type Behaviour = fn() -> HttpResponse;
+pub(super) type Behaviour = fn() -> HttpResponse;
 
-fn says(content: impl Into<String>) -> HttpResponse {
+pub(super) fn says(content: impl Into<String>) -> HttpResponse {
     let message = json!({"role": "assistant", "content": content.into()});
     HttpResponse::Ok().json(json!({"choices": [{"message": message, "finish_reason": "stop"}]}))
 }
@@ -60,7 +60,7 @@ fn hostile() -> HttpResponse {
     says(answer.to_string())
 }
 
-fn serve(behaviour: Behaviour) -> SocketAddr {
+pub(super) fn serve(behaviour: Behaviour) -> SocketAddr {
     let server = HttpServer::new(move || {
         let chat = move |request: HttpRequest| async move {
             let key = request.headers().get("authorization").cloned();
@@ -78,7 +78,7 @@ fn serve(behaviour: Behaviour) -> SocketAddr {
     address
 }
 
-async fn app(address: SocketAddr) -> TestApp {
+pub(super) async fn app(address: SocketAddr) -> TestApp {
     let mut settings = settings("mem://");
     settings.llm.provider = LlmProvider::Openai;
     settings.llm.base_url = format!("http://{address}/v1");
