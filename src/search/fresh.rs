@@ -8,16 +8,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
 use std::time::{Duration, Instant};
 
+use tantivy::fieldnorm::FieldNormReader;
+use tantivy::query::Bm25Weight;
 use uuid::Uuid;
 
 use super::analyzer::tokenize;
 use super::document::{IndexDoc, KeyKind, is_passage};
 use super::keyword::Keyed;
 use super::schema::{body_of, keys_of, title_of};
-
-/// The usual BM25 constants, as in the text index.
-const K1: f32 = 1.2;
-const B: f32 = 0.75;
 
 /// A text field of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,8 +30,10 @@ pub(super) enum TextField {
 struct Words {
     /// For each word the documents that have it, and how often.
     postings: HashMap<String, Vec<(Slot, u32)>>,
-    /// Number of words of each document.
-    lengths: Vec<u32>,
+    /// Number of words of each document, and in the rounded form in which the text index keeps it.
+    lengths: Vec<(u32, u8)>,
+    /// Number of words of all documents that are not outdated.
+    total: u64,
 }
 
 impl Words {
@@ -48,17 +48,22 @@ impl Words {
                 None => postings.push((slot, 1)),
             }
         }
-        self.lengths.push(length);
+        self.lengths
+            .push((length, FieldNormReader::fieldnorm_to_id(length)));
+        self.total += u64::from(length);
     }
 
     fn with(&self, word: &str) -> &[(Slot, u32)] {
         self.postings.get(word).map_or(&[], Vec::as_slice)
     }
 
-    fn length(&self, slot: Slot) -> f32 {
-        self.lengths
-            .get(slot as usize)
-            .map_or(0.0, |length| *length as f32)
+    /// No longer counts the words of a document.
+    fn forget(&mut self, slot: Slot) {
+        self.total -= u64::from(self.length(slot).0);
+    }
+
+    fn length(&self, slot: Slot) -> (u32, u8) {
+        self.lengths.get(slot as usize).copied().unwrap_or_default()
     }
 }
 
@@ -77,14 +82,10 @@ struct FreshDoc {
 }
 
 /// A query term and its weight.
-#[derive(Debug)]
 pub(super) struct Term {
     pub(super) word: String,
     pub(super) field: TextField,
-    /// Inverse document frequency times the term's weight in the query.
-    pub(super) weight: f32,
-    /// Mean length of the field.
-    pub(super) mean_length: f32,
+    pub(super) weight: Bm25Weight,
 }
 
 /// The fresh documents of a workspace.
@@ -106,11 +107,6 @@ pub(super) struct Fresh {
 impl Fresh {
     pub(super) fn len(&self) -> usize {
         self.slots.len()
-    }
-
-    /// How many of the documents are passages.
-    pub(super) fn passages(&self) -> usize {
-        self.passages
     }
 
     pub(super) fn has_docs(&self) -> bool {
@@ -136,6 +132,9 @@ impl Fresh {
             return;
         };
         let older = self.slots.insert(doc.node_id, slot);
+        for words in [&mut self.title, &mut self.body, &mut self.passage] {
+            older.into_iter().for_each(|older| words.forget(older));
+        }
         let older = older.and_then(|older| self.docs.get_mut(older as usize));
         let replaces = older.map_or(known, |older| {
             older.outdated = true;
@@ -195,6 +194,21 @@ impl Fresh {
         self.docs.get(slot as usize).filter(|fresh| !fresh.outdated)
     }
 
+    /// Number of passages, or of the other documents.
+    pub(super) fn docs_of(&self, passages: bool) -> u64 {
+        let docs = if passages {
+            self.passages
+        } else {
+            self.len() - self.passages
+        };
+        docs as u64
+    }
+
+    /// Number of words of a field in all documents.
+    pub(super) fn words_of(&self, field: TextField) -> u64 {
+        self.words(field).total
+    }
+
     /// Number of documents that have the word in the field.
     pub(super) fn doc_freq(&self, field: TextField, word: &str) -> usize {
         let with = self.words(field).with(word).iter();
@@ -207,9 +221,8 @@ impl Fresh {
         for term in terms {
             let words = self.words(term.field);
             for (slot, count) in words.with(&term.word) {
-                let count = *count as f32;
-                let norm = K1 * (1.0 - B + B * words.length(*slot) / term.mean_length.max(1.0));
-                *scores.entry(*slot).or_default() += term.weight * count * (1.0 + K1) / (count + norm);
+                let (_, length) = words.length(*slot);
+                *scores.entry(*slot).or_default() += term.weight.score(length, *count);
             }
         }
         scores.into_iter().filter_map(|(slot, score)| {
@@ -248,10 +261,4 @@ impl Fresh {
                 Some((fresh.doc.node_id, fresh.class))
             })
     }
-}
-
-/// Inverse document frequency as defined by BM25.
-pub(super) fn idf(docs: usize, with_word: usize) -> f32 {
-    let (docs, with_word) = (docs as f32, (with_word as f32).min(docs as f32));
-    (1.0 + (docs - with_word + 0.5) / (with_word + 0.5)).ln()
 }

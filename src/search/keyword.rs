@@ -179,12 +179,12 @@ impl<'a> Keywords<'a> {
         limit: usize,
     ) -> Result<Vec<(Uuid, f32)>, SearchError> {
         let mut top = Top::new(limit);
-        for (node, class, score) in self.fresh.scores(&self.fresh_terms(texts, words)?) {
+        let (scored, fresh) = self.scored(texts, words)?;
+        for (node, class, score) in self.fresh.scores(&fresh) {
             if allowed.row(class, || node) {
                 top.offer(node, score);
             }
         }
-        let scored = self.scored(texts, words)?;
         for rows in &self.segments {
             union::for_each_above(rows.reader, &scored, top.threshold(), &mut |doc, score| {
                 if rows.shows(doc, allowed) {
@@ -217,27 +217,41 @@ impl<'a> Keywords<'a> {
         Ok(self.terms(query)?.into_iter().map(weight).collect())
     }
 
-    /// Each word in each text field, weighted by its frequency in the text index.
-    fn scored(&self, texts: Texts, words: &[(String, f32)]) -> Result<Vec<Scored>, SearchError> {
-        let docs = self.docs(texts)?;
-        let mut scored = Vec::with_capacity(2 * words.len());
-        if docs == 0 {
-            return Ok(scored);
-        }
+    /// Each word in each text field, weighted by its frequency in the text index and beside it: once for either.
+    fn scored(
+        &self,
+        texts: Texts,
+        words: &[(String, f32)],
+    ) -> Result<(Vec<Scored>, Vec<fresh::Term>), SearchError> {
+        let (mut indexed, mut fresh) = (Vec::with_capacity(2 * words.len()), Vec::new());
+        let docs = self.docs(texts)? + self.fresh.docs_of(texts == Texts::Passages);
         for name in texts.fields() {
             let field = self.field(*name);
-            let mean_length = self.words_of(field)? as f32 / docs as f32;
+            let length = self.words_of(field)? + self.fresh.words_of(*name);
+            let mean_length = length as f32 / docs.max(1) as f32;
             for (word, times) in words {
                 let term = Term::from_field_text(field, word);
-                let found = self.searcher.doc_freq(&term)?;
-                if found > 0 {
-                    let weight = Bm25Weight::for_one_term_without_explain(found, docs, mean_length);
-                    let weight = weight.boost_by(*times);
-                    scored.push(Scored { term, weight });
+                let in_index = self.searcher.doc_freq(&term)?;
+                let beside = self.fresh.doc_freq(*name, word) as u64;
+                let found = (in_index + beside).min(docs);
+                if found == 0 {
+                    continue;
+                }
+                let weight = Bm25Weight::for_one_term_without_explain(found, docs, mean_length);
+                let weight = weight.boost_by(*times);
+                if beside > 0 {
+                    fresh.push(fresh::Term {
+                        word: word.clone(),
+                        field: *name,
+                        weight: weight.clone(),
+                    });
+                }
+                if in_index > 0 {
+                    indexed.push(Scored { term, weight });
                 }
             }
         }
-        Ok(scored)
+        Ok((indexed, fresh))
     }
 
     fn field(&self, name: TextField) -> Field {
@@ -267,36 +281,6 @@ impl<'a> Keywords<'a> {
             words += rows.reader.inverted_index(field)?.total_num_tokens();
         }
         Ok(words)
-    }
-
-    /// The terms for documents that are not in the text index yet, with the combined statistics of both.
-    fn fresh_terms(&self, texts: Texts, words: &[(String, f32)]) -> Result<Vec<fresh::Term>, SearchError> {
-        let mut terms = Vec::new();
-        if !self.fresh.has_docs() {
-            return Ok(terms);
-        }
-        let passages = self.fresh.passages();
-        let fresh = match texts {
-            Texts::Nodes => self.fresh.len() - passages,
-            Texts::Passages => passages,
-        };
-        let indexed = usize::try_from(self.docs(texts)?).unwrap_or(usize::MAX);
-        let docs = indexed.saturating_add(fresh);
-        for &name in texts.fields() {
-            let field = self.field(name);
-            let mean_length = self.words_of(field)? as f32 / indexed.max(1) as f32;
-            for (word, times) in words {
-                let indexed = self.searcher.doc_freq(&Term::from_field_text(field, word))?;
-                let found = usize::try_from(indexed).unwrap_or(usize::MAX) + self.fresh.doc_freq(name, word);
-                terms.push(fresh::Term {
-                    weight: times * fresh::idf(docs, found),
-                    word: word.clone(),
-                    field: name,
-                    mean_length,
-                });
-            }
-        }
-        Ok(terms)
     }
 
     /// The distinct words of the query with their counts; if there are too many, the rarest.

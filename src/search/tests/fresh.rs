@@ -37,6 +37,67 @@ fn the_same_questions_get_the_same_nodes_before_and_after_the_commit() {
     assert_eq!(ask(), before);
 }
 
+/// Documents of different lengths, some of them rewritten, in this order.
+fn of_all_lengths() -> Vec<IndexDoc> {
+    let mut random = Random(7);
+    let mut docs: Vec<IndexDoc> = (1..=60u128)
+        .map(|number| {
+            let words = 3 + (random.next() % 90) as usize;
+            let word = |_| {
+                ["phishing", "wiper", "loader", "the bank", "a router", "quiet"][(random.next() % 6) as usize]
+            };
+            let body: Vec<&str> = (0..words).map(word).collect();
+            doc(number, "Heron", &body.join(" "))
+        })
+        .collect();
+    let again = docs.iter().take(5).cloned();
+    let again: Vec<IndexDoc> = again
+        .map(|doc| IndexDoc {
+            rev: 2,
+            body: "phishing".into(),
+            ..doc
+        })
+        .collect();
+    docs.extend(again);
+    docs
+}
+
+#[test]
+fn a_document_scores_the_same_before_and_after_the_commit() {
+    let vector = quantize(&word_vector("phishing loader"));
+    let scores = |index: &WorkspaceIndex| {
+        let search = |mode| {
+            index
+                .search("phishing loader", Some(&vector), mode, &all(), 60)
+                .unwrap()
+        };
+        let mut scores: Vec<(Uuid, f32)> = [Mode::Keyword, Mode::Blended]
+            .into_iter()
+            .flat_map(search)
+            .map(|hit| (hit.node_id, hit.score))
+            .collect();
+        scores.sort_by_key(|(node, _)| *node);
+        scores
+    };
+    let all_docs = of_all_lengths();
+    // A document that is replaced in the text index counts there until segments are merged.
+    for (in_index, count) in [(0, 65), (20, 60), (60, 60)] {
+        let docs = all_docs.get(..count).unwrap();
+        let (index, committed) = (keeping(100, None), holding(docs.to_vec()));
+        let (first, rest) = docs.split_at(in_index);
+        index.apply(first.to_vec(), 1).unwrap();
+        index.flush_older_than(Duration::ZERO).unwrap();
+        for doc in rest {
+            index.apply(vec![doc.clone()], 2).unwrap();
+        }
+        for ((node, score), (other, later)) in scores(&index).into_iter().zip(scores(&committed)) {
+            assert_eq!(node, other);
+            let near = (score - later).abs() < 1e-4;
+            assert!(near, "{in_index} in the index: {score} and {later}");
+        }
+    }
+}
+
 #[test]
 fn a_newer_version_hides_the_committed_one_and_a_removal_hides_both() {
     let index = keeping(100, None);
