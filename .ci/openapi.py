@@ -43,6 +43,8 @@ include-path = [
     "/api/admin/api-keys",                # a time that is in the past
     "/api/auth/login",                    # credentials that fit several workspaces
     "/api/auth/oauth/{provider}/callback",  # neither a code nor an error
+    "/api/recall/search",                 # `since` after `until`
+    "/api/recall/semantic",
     "/api/ingest/staging/{id}",           # a node that is not there, or of another type
     "/api/threat-intel/batches",          # a feed that is not there
     "/api/threat-intel/batches/{id}",     # an item that is not of this batch

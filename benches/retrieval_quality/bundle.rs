@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::Value;
 use threat_memory::domain::node::{NodeStatus, NodeType};
 use threat_memory::domain::tlp::Tlp;
-use threat_memory::search::IndexDoc;
+use threat_memory::search::{Facts, IndexDoc};
 use uuid::Uuid;
 
 use crate::Fallible;
@@ -55,6 +55,7 @@ pub fn node(object: &Value) -> Option<IndexDoc> {
         name,
         identifiers,
         body: plain(object["description"].as_str().unwrap_or("")),
+        facts: Facts::default(),
         vector: None,
         ends: None,
     })

@@ -102,6 +102,14 @@ impl AuditEntry {
         self
     }
 
+    /// Adds several facts to the metadata.
+    #[must_use]
+    pub fn with_all(mut self, facts: impl Iterator<Item = (&'static str, Value)>) -> Self {
+        self.metadata
+            .extend(facts.map(|(key, value)| (key.to_owned(), value)));
+        self
+    }
+
     /// SHA-256 over the canonical JSON of the entry (keys sorted, RFC 8785 for these types).
     pub fn digest(&self) -> String {
         // Serializing a struct of plain fields cannot fail.

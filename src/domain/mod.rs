@@ -15,6 +15,7 @@ pub mod label;
 pub mod memory;
 pub mod misp;
 pub mod naming;
+pub mod narrowing;
 pub mod node;
 pub mod packed;
 pub mod passage;

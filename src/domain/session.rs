@@ -94,6 +94,13 @@ impl<T: Marked> Visible<T> {
         )
     }
 
+    /// Those of the rows for which `keeps` holds.
+    #[must_use]
+    pub fn only(mut self, keeps: impl FnMut(&T) -> bool) -> Self {
+        self.0.retain(keeps);
+        self
+    }
+
     pub fn rows(&self) -> &[T] {
         &self.0
     }

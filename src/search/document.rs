@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
+use super::facts::{Bounds, Facts};
+use crate::domain::narrowing::Narrowing;
 use crate::domain::node::{NodeStatus, NodeType};
 use crate::domain::tlp::Tlp;
 
@@ -26,6 +28,8 @@ pub struct IndexDoc {
     /// Ids that identify exactly this node: CVE, ATT&CK id, indicator value, STIX id.
     pub identifiers: Vec<String>,
     pub body: String,
+    /// What results can be narrowed by.
+    pub facts: Facts,
     /// The quantised embedding; a node without one is found only by its text.
     pub vector: Option<Vec<i8>>,
     /// What a passage is about. Only its body is searched, and it is no result itself.
@@ -85,6 +89,7 @@ impl IndexDoc {
             aliases: Vec::new(),
             identifiers: Vec::new(),
             body: String::new(),
+            facts: Facts::default(),
             vector: None,
             ends: None,
         }
@@ -122,6 +127,8 @@ pub struct Filter {
     pub include_rejected: bool,
     /// `None` means every type.
     pub node_types: Option<Vec<NodeType>>,
+    /// What the caller asks of every result.
+    pub narrowing: Narrowing,
     /// A further condition, checked for each row that would otherwise be a result.
     pub only: Option<Only>,
 }
@@ -150,7 +157,16 @@ impl Filter {
             highest_tlp,
             include_rejected: false,
             node_types: None,
+            narrowing: Narrowing::default(),
             only: None,
+        }
+    }
+
+    /// This filter without what the caller asks of results.
+    pub fn unnarrowed(&self) -> Filter {
+        Filter {
+            narrowing: Narrowing::default(),
+            ..self.clone()
         }
     }
 
@@ -269,11 +285,8 @@ impl Mask {
     fn of(filter: &Filter) -> Mask {
         let mut bits = 0u128;
         for &node_type in NodeType::ALL {
-            if filter
-                .node_types
-                .as_ref()
-                .is_some_and(|types| !types.contains(&node_type))
-            {
+            let asked = filter.node_types.as_ref();
+            if asked.is_some_and(|types| !types.contains(&node_type)) || !filter.narrowing.allows(node_type) {
                 continue;
             }
             for tlp in Tlp::ALL.into_iter().filter(|&tlp| tlp <= filter.highest_tlp) {
@@ -304,15 +317,27 @@ pub(super) trait Accepts {
     /// Whether rows of this class may be returned at all.
     fn class(&self, class: u8) -> bool;
 
-    /// Whether this row may be returned; its node is looked up only if needed.
-    fn row(&self, class: u8, node: impl FnOnce() -> Uuid) -> bool;
+    /// Whether this row may be returned; what it says is looked up only if needed.
+    fn row(&self, class: u8, row: &impl Candidate) -> bool;
 }
 
-/// What a search may return: the allowed classes, and the condition on rows.
+/// A row that a leg of a search has come across.
+pub(super) trait Candidate {
+    /// Its node or passage.
+    fn node(&self) -> Uuid;
+
+    /// The facts about its node.
+    fn facts(&self) -> Option<Facts>;
+}
+
+/// What a search may return: the allowed classes, the bounds on facts, and the condition on rows.
 #[derive(Debug, Clone)]
 pub(super) struct Allowed {
     mask: Mask,
+    bounds: Option<Bounds>,
     only: Option<Only>,
+    /// The same without what the caller asks of results, if it asks anything.
+    widest: Option<Box<Allowed>>,
     /// Nodes of every type that the caller may see, and passages.
     visible: Mask,
     passages: Mask,
@@ -322,14 +347,22 @@ impl Allowed {
     pub(super) fn of(filter: &Filter) -> Allowed {
         let of_every_type = Filter {
             node_types: None,
-            ..filter.clone()
+            ..filter.unnarrowed()
         };
+        let widest = || Box::new(Allowed::of(&filter.unnarrowed()));
         Allowed {
             mask: Mask::of(filter),
+            bounds: Bounds::of(&filter.narrowing),
+            widest: (!filter.narrowing.is_empty()).then(widest),
             only: filter.only.clone(),
             visible: Mask::of(&of_every_type),
             passages: Mask::of_passages(filter.highest_tlp),
         }
+    }
+
+    /// What would be allowed if the caller asked nothing of results; `None` if it doesn't.
+    pub(super) fn widest(&self) -> Option<&Allowed> {
+        self.widest.as_deref()
     }
 
     /// Whether the caller may see nodes of this class, wanted or not.
@@ -351,7 +384,10 @@ impl Accepts for Allowed {
     }
 
     #[inline]
-    fn row(&self, class: u8, node: impl FnOnce() -> Uuid) -> bool {
-        self.mask.allows(class) && self.only.as_ref().is_none_or(|Only(holds)| holds(node()))
+    fn row(&self, class: u8, row: &impl Candidate) -> bool {
+        let in_bounds = |bounds: &Bounds| row.facts().is_some_and(|facts| bounds.admit(&facts));
+        self.mask.allows(class)
+            && self.bounds.as_ref().is_none_or(in_bounds)
+            && self.only.as_ref().is_none_or(|Only(holds)| holds(row.node()))
     }
 }

@@ -6,7 +6,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use tantivy::columnar::ColumnValues;
 use tantivy::postings::{Postings, TermInfo};
@@ -16,11 +16,12 @@ use tantivy::{DocId, DocSet, InvertedIndexReader, Searcher, SegmentReader, TERMI
 use uuid::Uuid;
 
 use super::analyzer::tokenize;
-use super::document::{Accepts, Allowed, GONE, KeyKind};
+use super::document::{Accepts, Allowed, Candidate, GONE, KeyKind};
 use super::error::SearchError;
+use super::facts::Facts;
 use super::fresh::{self, Fresh, TextField};
 use super::schema::{CLASS, Fields, HIGH, LOW, PASSAGE, is_stix_id, node_of};
-use super::table::Table;
+use super::table::{Known, Table};
 use super::text::canonical_key;
 use super::top::Top;
 use super::union::{self, Scored};
@@ -44,10 +45,32 @@ struct Rows<'a> {
     keys: Arc<InvertedIndexReader>,
     /// Documents newer than the segment.
     fresh: &'a Fresh,
+    table: &'a Table,
+}
+
+/// A document of a segment.
+struct Indexed<'a> {
+    rows: &'a Rows<'a>,
+    doc: DocId,
+}
+
+impl Candidate for Indexed<'_> {
+    fn node(&self) -> Uuid {
+        self.rows.node(self.doc)
+    }
+
+    fn facts(&self) -> Option<Facts> {
+        self.rows.table.facts(self.node())
+    }
 }
 
 impl<'a> Rows<'a> {
-    fn open(reader: &'a SegmentReader, fields: &Fields, fresh: &'a Fresh) -> Result<Self, SearchError> {
+    fn open(
+        reader: &'a SegmentReader,
+        fields: &Fields,
+        fresh: &'a Fresh,
+        table: &'a Table,
+    ) -> Result<Self, SearchError> {
         let column = |name| reader.fast_fields().column_first_or_default::<u64>(name);
         Ok(Rows {
             reader,
@@ -56,12 +79,13 @@ impl<'a> Rows<'a> {
             class: column(CLASS)?,
             keys: reader.inverted_index(fields.key)?,
             fresh,
+            table,
         })
     }
 
     fn shows(&self, doc: DocId, allowed: &impl Accepts) -> bool {
         !self.reader.is_deleted(doc)
-            && allowed.row(self.class(doc), || self.node(doc))
+            && allowed.row(self.class(doc), &Indexed { rows: self, doc })
             && !(self.fresh.has_docs() && self.fresh.holds(self.node(doc)))
     }
 
@@ -98,30 +122,6 @@ pub(super) struct Keyed {
     pub(super) class: u8,
 }
 
-/// The nodes of a workspace, for keys that are no terms of the text index.
-#[derive(Clone, Copy)]
-pub(super) struct Nodes<'a> {
-    pub(super) workspace: Uuid,
-    pub(super) table: &'a RwLock<Table>,
-}
-
-impl Nodes<'_> {
-    /// The node whose own id follows from this STIX id.
-    fn of_stix_id(&self, text: &str) -> Option<Keyed> {
-        let id = text.trim().to_ascii_lowercase();
-        if !is_stix_id(&id) {
-            return None;
-        }
-        let node = node_id(self.workspace, &id);
-        let table = self.table.read().unwrap_or_else(PoisonError::into_inner);
-        Some(Keyed {
-            node,
-            kind: KeyKind::Identifier,
-            class: table.class(node)?,
-        })
-    }
-}
-
 /// What a search by words looks through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Texts {
@@ -144,7 +144,8 @@ pub(super) struct Keywords<'a> {
     fields: &'a Fields,
     segments: Vec<Rows<'a>>,
     fresh: &'a Fresh,
-    nodes: Nodes<'a>,
+    table: &'a Table,
+    workspace: Uuid,
 }
 
 impl<'a> Keywords<'a> {
@@ -152,12 +153,13 @@ impl<'a> Keywords<'a> {
         searcher: &'a Searcher,
         fields: &'a Fields,
         fresh: &'a Fresh,
-        nodes: Nodes<'a>,
+        table: &'a Table,
+        workspace: Uuid,
     ) -> Result<Self, SearchError> {
         let mut segments = searcher
             .segment_readers()
             .iter()
-            .map(|reader| Rows::open(reader, fields, fresh))
+            .map(|reader| Rows::open(reader, fields, fresh, table))
             .collect::<Result<Vec<_>, _>>()?;
         // The largest first, as it most likely holds the best documents, which raise the threshold for the others.
         segments.sort_by_key(|rows| Reverse(rows.reader.max_doc()));
@@ -166,8 +168,16 @@ impl<'a> Keywords<'a> {
             fields,
             segments,
             fresh,
-            nodes,
+            table,
+            workspace,
         })
+    }
+
+    fn known(&self, node: Uuid) -> Known<'a> {
+        Known {
+            table: self.table,
+            node,
+        }
     }
 
     /// The best visible nodes or passages by BM25. Words of names that the query only mentions get a low weight.
@@ -181,7 +191,7 @@ impl<'a> Keywords<'a> {
         let mut top = Top::new(limit);
         let (scored, fresh) = self.scored(texts, words)?;
         for (node, class, score) in self.fresh.scores(&fresh) {
-            if allowed.row(class, || node) {
+            if allowed.row(class, &self.known(node)) {
                 top.offer(node, score);
             }
         }
@@ -312,6 +322,20 @@ impl<'a> Keywords<'a> {
         Ok(terms)
     }
 
+    /// The node whose own id follows from this STIX id.
+    fn of_stix_id(&self, text: &str) -> Option<Keyed> {
+        let id = text.trim().to_ascii_lowercase();
+        if !is_stix_id(&id) {
+            return None;
+        }
+        let node = node_id(self.workspace, &id);
+        Some(Keyed {
+            node,
+            kind: KeyKind::Identifier,
+            class: self.table.class(node)?,
+        })
+    }
+
     /// The visible nodes of which this text is a key, in any spelling, each with its strongest kind.
     pub(super) fn with_key(&self, text: &str, allowed: &Allowed) -> Result<Vec<Keyed>, SearchError> {
         let key = canonical_key(text);
@@ -320,8 +344,8 @@ impl<'a> Keywords<'a> {
         }
         let fresh = self.fresh.with_key(&key);
         let mut found: Vec<Keyed> = fresh
-            .chain(self.nodes.of_stix_id(text))
-            .filter(|found| allowed.row(found.class, || found.node))
+            .chain(self.of_stix_id(text))
+            .filter(|found| allowed.row(found.class, &self.known(found.node)))
             .take(MAX_PER_KEY)
             .collect();
         for rows in &self.segments {
@@ -353,7 +377,7 @@ impl<'a> Keywords<'a> {
     ) -> Result<Vec<Uuid>, SearchError> {
         let fresh = self.fresh.with_prefix(prefix);
         let mut found: Vec<Uuid> = fresh
-            .filter(|(node, class)| allowed.row(*class, || *node))
+            .filter(|(node, class)| allowed.row(*class, &self.known(*node)))
             .map(|(node, _)| node)
             .take(limit)
             .collect();

@@ -18,6 +18,7 @@ mod document;
 mod dot;
 mod embed;
 mod error;
+mod facts;
 mod fresh;
 mod fusion;
 mod keyword;
@@ -52,6 +53,7 @@ pub use document::{Ends, Filter, Hit, IndexDoc, KeyHit, KeyKind, Mode, Only, Str
 pub(crate) use dot::cosine;
 pub use embed::{BUILTIN_MODEL, BuiltinEmbedder, Embedder, embedding_text, quantize};
 pub use error::{EmbedError, SearchError};
+pub use facts::Facts;
 pub use query::Found;
 pub use text::canonical_key;
 pub use votes::{Vote, Votes};

@@ -42,6 +42,8 @@ pub(super) struct Exact {
 #[derive(Debug, Default)]
 pub(super) struct Named {
     pub(super) nodes: HashMap<Uuid, Exact>,
+    /// Nodes that are only mentioned and can't be results, because the caller asks for others.
+    others: HashSet<Uuid>,
     /// Tokens of the mentioned names.
     pub(super) mentions: HashSet<String>,
 }
@@ -50,7 +52,7 @@ impl Named {
     /// The nodes that are only mentioned.
     pub(super) fn mentioned(&self) -> impl Iterator<Item = Uuid> {
         let mentions = self.nodes.iter().filter(|(_, exact)| exact.mention);
-        mentions.map(|(node, _)| *node)
+        mentions.map(|(node, _)| *node).chain(self.others.iter().copied())
     }
 }
 
@@ -101,21 +103,30 @@ impl Named {
         allowed: &Allowed,
         keywords: &Keywords<'_>,
     ) -> Result<bool, SearchError> {
-        let found = keywords.with_key(&phrase.join(" "), allowed)?;
+        let key = phrase.join(" ");
+        let found = keywords.with_key(&key, allowed)?;
+        // A name means the same whatever the caller asks for.
+        let seen = match allowed.widest() {
+            Some(widest) => &keywords.with_key(&key, widest)?,
+            None => &found,
+        };
         // A technique or vulnerability named in a text is its subject; an actor or tool may be a mention.
         let mention = total >= TEXT_WORDS as f32
             && share <= MENTION_SHARE
-            && found.iter().all(|found| is_entity(found.class));
+            && seen.iter().all(|seen| is_entity(seen.class));
         for found in &found {
             let exact = self.nodes.entry(found.node).or_default();
             exact.share = (exact.share + share).min(1.0);
             exact.mention |= mention;
         }
-        if mention && !found.is_empty() {
+        if mention && !seen.is_empty() {
+            let others = seen.iter().map(|seen| seen.node);
+            self.others
+                .extend(others.filter(|node| !self.nodes.contains_key(node)));
             self.mentions
                 .extend(phrase.iter().flat_map(|word| tokenize(word)));
         }
-        Ok(!found.is_empty())
+        Ok(!seen.is_empty())
     }
 }
 

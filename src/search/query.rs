@@ -1,7 +1,6 @@
 //! One search in one workspace: named nodes, the two legs, and the final ranking.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use std::thread;
 
 use uuid::Uuid;
@@ -51,23 +50,19 @@ impl From<Vec<Hit>> for Found {
 pub(super) fn answer(
     asked: &Query<'_>,
     keywords: &Keywords<'_>,
-    table: &RwLock<Table>,
+    table: &Table,
 ) -> Result<Found, SearchError> {
     if asked.limit == 0 {
         return Ok(Found::default());
     }
     let mut found = match (asked.mode, asked.vector) {
         (Mode::Vector, None) => return Err(SearchError::NoQueryVector),
-        (Mode::Vector, Some(vector)) => by_vector(vector, asked, &reading(table)).into(),
+        (Mode::Vector, Some(vector)) => by_vector(vector, asked, table).into(),
         (Mode::Keyword, _) | (Mode::Blended, None) => by_words(asked, keywords)?.into(),
         (Mode::Blended, Some(vector)) => by_both(vector, asked, keywords, table)?,
     };
     found.hits.truncate(asked.limit);
     Ok(found)
-}
-
-fn reading(table: &RwLock<Table>) -> RwLockReadGuard<'_, Table> {
-    table.read().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn by_vector(vector: &[i8], asked: &Query<'_>, table: &Table) -> Vec<Hit> {
@@ -91,15 +86,14 @@ fn by_both(
     vector: &[i8],
     asked: &Query<'_>,
     keywords: &Keywords<'_>,
-    table: &RwLock<Table>,
+    table: &Table,
 ) -> Result<Found, SearchError> {
     let depth = DEPTH.max(asked.limit);
     let named = named(asked.text, asked.allowed, keywords)?;
-    let table = reading(table);
     let vector = table.without(vector, named.mentioned());
     let voters = Voters {
         allowed: asked.allowed,
-        table: &table,
+        table,
     };
     let votes = table.passages() > 0;
     let words = || {

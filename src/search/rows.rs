@@ -16,12 +16,13 @@ use uuid::Uuid;
 
 use super::document::{ENDS_BYTES, Ends, IndexDoc, is_passage};
 use super::error::SearchError;
+use super::facts::{FACTS_BYTES, Facts};
 use super::sketch::{self, Sketch};
 
-/// Rows in one file: 330 KB at 256 dimensions, of which only written pages take space. A process may map some 65,000
+/// Rows in one file: 360 KB at 256 dimensions, of which only written pages take space. A process may map some 65,000
 /// files.
 pub(super) const ROWS_PER_BLOCK: usize = 1024;
-const HEAD_BYTES: usize = 36;
+const HEAD_BYTES: usize = 36 + FACTS_BYTES;
 const DIR: &str = "rows";
 
 /// What a row says about its node, apart from the vector.
@@ -30,6 +31,7 @@ pub(super) struct Head {
     pub(super) node: Uuid,
     pub(super) rev: u64,
     pub(super) class: u8,
+    pub(super) facts: Facts,
     /// 1 / length of the vector; 0 if there is none.
     pub(super) scale: f32,
     /// Hash of the whole row, by which a damaged one is recognised.
@@ -42,6 +44,7 @@ pub(super) struct NewRow<'a> {
     pub(super) node: Uuid,
     pub(super) rev: u64,
     pub(super) class: u8,
+    pub(super) facts: Facts,
     /// A vector and 1 / its length.
     pub(super) vector: Option<(&'a [i8], f32)>,
     /// What a passage is about.
@@ -55,6 +58,7 @@ impl<'a> NewRow<'a> {
         let vector = doc.vector.as_deref().filter(|_| shown);
         NewRow {
             ends: doc.ends.filter(|_| shown),
+            facts: doc.facts,
             ..NewRow::new(doc.node_id, doc.rev, doc.class(), vector)
         }
     }
@@ -66,6 +70,7 @@ impl<'a> NewRow<'a> {
             node,
             rev,
             class,
+            facts: Facts::default(),
             vector: with_scale.filter(|(_, scale)| *scale > 0.0),
             ends: None,
         }
@@ -103,6 +108,7 @@ impl Head {
             node: row.node,
             rev: row.rev,
             class: row.class,
+            facts: row.facts,
             scale: row.vector.map_or(0.0, |(_, scale)| scale),
             print: 0,
         };
@@ -113,6 +119,7 @@ impl Head {
     fn print_with(&self, vector: &[i8], ends: Option<Ends>) -> u32 {
         let own = self.node.into_bytes().into_iter().chain(self.rev.to_le_bytes());
         let rest = self.scale.to_le_bytes().into_iter().chain([self.class]);
+        let rest = rest.chain(self.facts.to_bytes());
         let vector = vector.iter().map(|x| x.cast_unsigned());
         let ends = ends.into_iter().flat_map(Ends::to_bytes);
         let hash = super::text::fnv1a(own.chain(rest).chain(vector).chain(ends));
@@ -129,6 +136,7 @@ impl Head {
         into.extend_from_slice(&self.scale.to_le_bytes());
         into.extend_from_slice(&self.print.to_le_bytes());
         into.extend_from_slice(&[self.class, 0, 0, 0]);
+        into.extend_from_slice(&self.facts.to_bytes());
     }
 
     fn read(bytes: &[u8; HEAD_BYTES]) -> Option<Self> {
@@ -136,10 +144,12 @@ impl Head {
         let (rev, rest) = rest.split_first_chunk::<8>()?;
         let (scale, rest) = rest.split_first_chunk::<4>()?;
         let (print, rest) = rest.split_first_chunk::<4>()?;
+        let (class, rest) = rest.split_first_chunk::<4>()?;
         Some(Head {
             node: Uuid::from_bytes(*node),
             rev: u64::from_le_bytes(*rev),
-            class: *rest.first()?,
+            class: *class.first()?,
+            facts: Facts::from_bytes(rest.first_chunk()?)?,
             scale: f32::from_le_bytes(*scale),
             print: u32::from_le_bytes(*print),
         })

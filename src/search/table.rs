@@ -10,10 +10,11 @@ use std::path::Path;
 use hashbrown::HashTable;
 use uuid::Uuid;
 
-use super::document::{Accepts, Ends, GONE, is_passage};
+use super::document::{Accepts, Candidate, Ends, GONE, is_passage};
 use super::dot::dot;
 use super::embed::quantize;
 use super::error::SearchError;
+use super::facts::Facts;
 use super::rows::{Head, NewRow, ROWS_PER_BLOCK, Rows, scale_of};
 use super::sketch::{Estimate, Sketch};
 use super::top::Top;
@@ -139,6 +140,11 @@ impl Table {
         Some(self.rows.head(self.row_of(node)?)?.class)
     }
 
+    /// The facts of a node's indexed version.
+    pub(super) fn facts(&self, node: Uuid) -> Option<Facts> {
+        Some(self.rows.head(self.row_of(node)?)?.facts)
+    }
+
     /// What a passage is about.
     pub(super) fn ends(&self, passage: Uuid) -> Option<Ends> {
         self.rows.ends(self.row_of(passage)?)
@@ -212,6 +218,7 @@ impl Table {
             node,
             rev,
             class,
+            facts,
             scale,
             ..
         } = self.rows.head(row)?;
@@ -220,6 +227,7 @@ impl Table {
             node,
             rev,
             class,
+            facts,
             vector: vector.map(|vector| (vector, scale)),
             ends: self.rows.ends(row),
         })
@@ -339,13 +347,48 @@ impl Table {
             let first = block * ROWS_PER_BLOCK;
             for (place, (&class, &distance)) in classes.iter().zip(&distances).enumerate() {
                 let row = first + place;
-                let node = || self.rows.head(row).map(|head| head.node).unwrap_or_default();
-                if distance <= near.limit && allowed.class(class) && allowed.row(class, node) {
+                let scanned = Scanned {
+                    rows: &self.rows,
+                    row,
+                };
+                if distance <= near.limit && allowed.class(class) && allowed.row(class, &scanned) {
                     near.take(row, distance);
                 }
             }
         }
         near.into_rows().collect()
+    }
+}
+
+/// A row met by a scan.
+struct Scanned<'a> {
+    rows: &'a Rows,
+    row: usize,
+}
+
+impl Candidate for Scanned<'_> {
+    fn node(&self) -> Uuid {
+        self.rows.head(self.row).map(|head| head.node).unwrap_or_default()
+    }
+
+    fn facts(&self) -> Option<Facts> {
+        self.rows.head(self.row).map(|head| head.facts)
+    }
+}
+
+/// A node or passage that is not known by its row.
+pub(super) struct Known<'a> {
+    pub(super) table: &'a Table,
+    pub(super) node: Uuid,
+}
+
+impl Candidate for Known<'_> {
+    fn node(&self) -> Uuid {
+        self.node
+    }
+
+    fn facts(&self) -> Option<Facts> {
+        self.table.facts(self.node)
     }
 }
 

@@ -2,14 +2,15 @@
 //! the relationship that it describes.
 //!
 //! A passage votes only if the caller may see it and everything that it is about. This is checked while passages are
-//! collected, so hidden ones take nobody's place.
+//! collected, so hidden ones take nobody's place. Nor do those that are about no node the caller asks for, if it sets
+//! filters.
 
 use std::collections::{HashMap, HashSet};
 
 use uuid::Uuid;
 
-use super::document::{Accepts, Allowed};
-use super::table::Table;
+use super::document::{Accepts, Allowed, Candidate, Ends};
+use super::table::{Known, Table};
 
 /// Passages that each leg contributes.
 pub(super) const DEPTH: usize = 100;
@@ -41,17 +42,32 @@ impl Accepts for Voters<'_> {
         self.allowed.passage(class)
     }
 
-    fn row(&self, class: u8, passage: impl FnOnce() -> Uuid) -> bool {
+    fn row(&self, class: u8, passage: &impl Candidate) -> bool {
         let sees = |node| {
             self.table
                 .class(node)
                 .is_some_and(|class| self.allowed.sees(class))
         };
+        // Where results are narrowed, passages about others would take the places of those that speak for one.
+        let is_heard =
+            |ends: &Ends| self.allowed.widest().is_none() || ends.nodes().any(|node| self.wants(node));
         self.class(class)
             && self
                 .table
-                .ends(passage())
-                .is_some_and(|ends| ends.nodes().all(sees))
+                .ends(passage.node())
+                .is_some_and(|ends| ends.nodes().all(sees) && is_heard(&ends))
+    }
+}
+
+impl Voters<'_> {
+    /// Whether a node may be a result.
+    fn wants(&self, node: Uuid) -> bool {
+        let known = Known {
+            table: self.table,
+            node,
+        };
+        let class = self.table.class(node);
+        class.is_some_and(|class| self.allowed.row(class, &known))
     }
 }
 
@@ -89,8 +105,7 @@ pub(super) fn count(
         };
         for node in ends.nodes().filter(|node| !mentioned.contains(node)) {
             let share = if ends.is_source(node) { SOURCE_SHARE } else { 1.0 };
-            let class = voters.table.class(node);
-            if class.is_some_and(|class| voters.allowed.row(class, || node)) {
+            if voters.wants(node) {
                 let vote: &mut Vote = votes.entry(node).or_default();
                 vote.passages.push((passage, weight * share));
             }

@@ -18,7 +18,7 @@ use super::IndexSettings;
 use super::document::{Allowed, Filter, Hit, IndexDoc, KeyHit, Mode, StructuredQuery};
 use super::error::SearchError;
 use super::fresh::Fresh;
-use super::keyword::{Keywords, Nodes};
+use super::keyword::Keywords;
 use super::pace::Activity;
 use super::query::{self, Found, Query};
 use super::schema::Fields;
@@ -223,6 +223,7 @@ impl WorkspaceIndex {
         }
         let fresh = self.fresh();
         let searcher = self.reader.searcher();
+        let table = self.table();
         let question = Query {
             text: query,
             vector: query_vector,
@@ -230,7 +231,7 @@ impl WorkspaceIndex {
             allowed: &Allowed::of(filter),
             limit,
         };
-        query::answer(&question, &self.keywords(&searcher, &fresh)?, &self.table)
+        query::answer(&question, &self.keywords(&searcher, &fresh, &table)?, &table)
     }
 
     /// The nodes that carry one of the keys as name, alias or identifier, in any spelling that [`canonical_key`] treats
@@ -239,7 +240,8 @@ impl WorkspaceIndex {
         self.activity.touch();
         let fresh = self.fresh();
         let searcher = self.reader.searcher();
-        let keywords = self.keywords(&searcher, &fresh)?;
+        let table = self.table();
+        let keywords = self.keywords(&searcher, &fresh, &table)?;
         let allowed = Allowed::of(filter);
         let mut hits = Vec::new();
         for (key, text) in keys.iter().enumerate() {
@@ -329,11 +331,12 @@ impl WorkspaceIndex {
         })
     }
 
-    fn keywords<'a>(&'a self, searcher: &'a Searcher, fresh: &'a Fresh) -> Result<Keywords<'a>, SearchError> {
-        let nodes = Nodes {
-            workspace: self.id,
-            table: &self.table,
-        };
-        Keywords::new(searcher, &self.fields, fresh, nodes)
+    fn keywords<'a>(
+        &'a self,
+        searcher: &'a Searcher,
+        fresh: &'a Fresh,
+        table: &'a Table,
+    ) -> Result<Keywords<'a>, SearchError> {
+        Keywords::new(searcher, &self.fields, fresh, table, self.id)
     }
 }

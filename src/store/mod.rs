@@ -22,6 +22,7 @@ mod identity;
 mod lease;
 mod leftovers;
 mod migrate;
+mod narrowing;
 mod neighbours;
 mod node_writes;
 mod nodes;

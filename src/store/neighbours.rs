@@ -4,11 +4,13 @@
 use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
+use super::narrowing::{conditions, parameters};
 use super::nodes::statuses;
 use super::rows::{key, parse, record, tlp};
 use super::{Store, failed};
 use crate::domain::detail::{Direction, NodeRelationship, OtherEnd};
 use crate::domain::error::DomainError;
+use crate::domain::narrowing::Narrowing;
 use crate::domain::node::NodeType;
 use crate::domain::tlp::Tlp;
 
@@ -28,6 +30,7 @@ pub struct Wanted<'a> {
     pub include_rejected: bool,
     /// Any of these node types.
     pub types: &'a [NodeType],
+    pub narrowing: &'a Narrowing,
     /// Number of best neighbours.
     pub best: usize,
 }
@@ -81,14 +84,17 @@ impl Store {
                  WHERE ws = $ws AND active = true AND tlp_rank <= $highest; \
              LET $ends = array::distinct(array::concat($targets, $sources)); \
              LET $near = SELECT id, confidence, name FROM $ends WHERE ws = $ws AND tlp_rank <= $highest \
-                 AND status IN $statuses AND node_type IN $types; \
+                 AND status IN $statuses AND node_type IN $types{}; \
              SELECT id, confidence, name FROM $near ORDER BY confidence DESC, name, id LIMIT {}; \
              SELECT id FROM $near",
+            conditions(wanted.narrowing, ""),
             wanted.best
         );
-        let mut response = self
-            .db
-            .query(query)
+        let mut statement = self.db.query(query);
+        for parameter in parameters(wanted.narrowing) {
+            statement = statement.bind(parameter);
+        }
+        let mut response = statement
             .bind(("ids", ids))
             .bind(("ws", ws))
             .bind(("highest", i64::from(wanted.highest.rank())))

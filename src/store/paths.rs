@@ -5,10 +5,12 @@ use serde::Deserialize;
 use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
+use super::narrowing::{conditions, parameters};
 use super::nodes::statuses;
 use super::rows::{key, parse, record};
 use super::{Store, failed};
 use crate::domain::error::DomainError;
+use crate::domain::narrowing::Narrowing;
 use crate::domain::node::NodeType;
 use crate::domain::tlp::Tlp;
 
@@ -22,6 +24,8 @@ pub struct Passable<'a> {
     pub include_rejected: bool,
     pub relationships: &'a [&'static str],
     pub node_types: &'a [NodeType],
+    /// What is asked of the nodes that it reaches.
+    pub narrowing: &'a Narrowing,
 }
 
 /// A node that a relationship leads to.
@@ -92,13 +96,15 @@ impl Store {
         if nodes.is_empty() {
             return Ok(Vec::new());
         }
-        // The far end is filtered before the limit: hidden nodes must not displace visible ones.
+        // The far end is filtered before the limit: hidden nodes must not displace visible ones, nor others those asked
+        // for.
         let step = |near: &str, far: &str, arrow: &str, outgoing: bool| {
             format!(
                 "SELECT {near} AS near, {far} AS node, {outgoing} AS outgoing, relationship, confidence \
                  FROM $seen{arrow}edge WHERE ws = $ws AND active = true AND tlp_rank <= $highest \
                      AND relationship IN $relationships AND {far}.ws = $ws AND {far}.tlp_rank <= $highest \
-                     AND {far}.status IN $statuses AND {far}.node_type IN $types LIMIT {MOST}"
+                     AND {far}.status IN $statuses AND {far}.node_type IN $types{} LIMIT {MOST}",
+                conditions(passable.narrowing, &format!("{far}."))
             )
         };
         let query = format!(
@@ -117,9 +123,11 @@ impl Store {
             .iter()
             .map(|name| (*name).to_owned())
             .collect();
-        let mut response = self
-            .db
-            .query(query)
+        let mut statement = self.db.query(query);
+        for parameter in parameters(passable.narrowing) {
+            statement = statement.bind(parameter);
+        }
+        let mut response = statement
             .bind(("ids", ids))
             .bind(("ws", ws))
             .bind(("highest", i64::from(passable.highest.rank())))
@@ -137,17 +145,21 @@ impl Store {
         &self,
         ws: Uuid,
         (highest, include_rejected): (Tlp, bool),
-        types: &[NodeType],
+        (types, narrowing): (&[NodeType], &Narrowing),
         most: usize,
     ) -> Result<Vec<SeenNode>, DomainError> {
         let types: Vec<String> = types.iter().map(|kind| kind.to_string()).collect();
         let query = format!(
             "SELECT id AS node, name, node_type, confidence AS node_confidence, properties FROM node \
-                 WHERE ws = $ws AND tlp_rank <= $highest AND status IN $statuses AND node_type IN $types LIMIT {most}"
+                 WHERE ws = $ws AND tlp_rank <= $highest AND status IN $statuses AND node_type IN $types{} \
+                 LIMIT {most}",
+            conditions(narrowing, "")
         );
-        let mut response = self
-            .db
-            .query(query)
+        let mut statement = self.db.query(query);
+        for parameter in parameters(narrowing) {
+            statement = statement.bind(parameter);
+        }
+        let mut response = statement
             .bind(("ws", ws))
             .bind(("highest", i64::from(highest.rank())))
             .bind(("statuses", statuses(include_rejected)))

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use chrono::{DateTime, Utc};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinHandle;
 use uuid::Uuid;
@@ -48,13 +49,15 @@ impl Drop for Stop {
 }
 
 impl Ahead {
-    pub(super) fn begin(index: Arc<SearchIndex>, ws: Uuid, plan: Arc<StixPlan>) -> Self {
+    /// `now` is the time of the write.
+    pub(super) fn begin(index: Arc<SearchIndex>, ws: Uuid, plan: Arc<StixPlan>, now: DateTime<Utc>) -> Self {
         let (wanted, queue) = unbounded_channel();
         let stopped = Arc::new(AtomicBool::new(false));
         let maker = Maker {
             index,
             ws,
             plan,
+            now,
             stopped: Arc::clone(&stopped),
         };
         Self {
@@ -84,6 +87,7 @@ struct Maker {
     index: Arc<SearchIndex>,
     ws: Uuid,
     plan: Arc<StixPlan>,
+    now: DateTime<Utc>,
     stopped: Arc<AtomicBool>,
 }
 
@@ -108,8 +112,9 @@ impl Maker {
     /// The documents of these nodes or edges; `None` if the model fails.
     async fn documents(&self, wanted: Wanted) -> Option<Vec<IndexDoc>> {
         let (index, ws, plan) = (Arc::clone(&self.index), self.ws, Arc::clone(&self.plan));
+        let now = self.now;
         let made = heavy(Some(ws), move || {
-            let mut docs = documents_of(ws, &plan, wanted);
+            let mut docs = documents_of(ws, &plan, now, wanted);
             Ok(documents::embed(&index, &mut docs).then_some(docs))
         });
         made.await.ok().flatten()
@@ -117,7 +122,7 @@ impl Maker {
 }
 
 /// The documents of these nodes or edges, without vectors.
-fn documents_of(ws: Uuid, plan: &StixPlan, wanted: Wanted) -> Vec<IndexDoc> {
+fn documents_of(ws: Uuid, plan: &StixPlan, now: DateTime<Utc>, wanted: Wanted) -> Vec<IndexDoc> {
     let mut ids: HashSet<Uuid> = wanted.ids.into_iter().collect();
     let mut docs = Vec::with_capacity(ids.len());
     match wanted.part {
@@ -126,7 +131,7 @@ fn documents_of(ws: Uuid, plan: &StixPlan, wanted: Wanted) -> Vec<IndexDoc> {
             while let Some(node) = nodes.next().filter(|_| !ids.is_empty()) {
                 let id = node_id(ws, &node.stix_id);
                 if ids.remove(&id) {
-                    docs.push(documents::of_stix(ws, 0, node));
+                    docs.push(documents::of_stix(ws, (0, now), node));
                 }
             }
         }
@@ -185,6 +190,7 @@ mod tests {
             index: Arc::new(SearchIndex::open(None, embedder, IndexSettings::default()).unwrap()),
             ws: Uuid::new_v4(),
             plan: Arc::new(ingest::plan(objects.into(), defaults, Markings::new())),
+            now: defaults.now,
             stopped: Arc::new(AtomicBool::new(stopped)),
         }
     }
@@ -214,10 +220,11 @@ mod tests {
         run(async {
             let maker = maker(6, "A heron.", false);
             let (index, plan, ws) = (Arc::clone(&maker.index), Arc::clone(&maker.plan), maker.ws);
+            let now = maker.now;
             let found = made(maker, &[(0, &[1, 2]), (3, &[5]), (0, &[2, 1])]).await;
             assert_eq!(numbers(&found), [1, 2, 5]);
             for (n, doc) in found {
-                let mut later = vec![documents::of_stix(ws, 0, &plan.nodes[n])];
+                let mut later = vec![documents::of_stix(ws, (0, now), &plan.nodes[n])];
                 assert!(documents::embed(&index, &mut later));
                 assert!(doc.vector.is_some());
                 assert_eq!(format!("{doc:?}"), format!("{:?}", later[0]));

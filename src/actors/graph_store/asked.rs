@@ -14,6 +14,7 @@ use crate::actors::job::blocking;
 use crate::clock;
 use crate::domain::error::DomainError;
 use crate::domain::extraction::Gazetteer;
+use crate::domain::narrowing::Narrowing;
 use crate::domain::node::{KgNode, NodeType};
 use crate::domain::question::{Kind, Name, Period, Plan, Reading, likeness, relationships};
 use crate::search::{Filter, Mode, WorkspaceIndex};
@@ -28,6 +29,13 @@ const LISTED: usize = 20_000;
 
 /// The nodes that a question names, by the words that name them.
 type Named = Vec<(Range<usize>, Vec<Uuid>)>;
+
+/// What a step leads to: nodes of these kinds that pass these filters.
+#[derive(Debug, Clone, Copy)]
+struct To<'a> {
+    kinds: &'a [Kind],
+    narrowing: &'a Narrowing,
+}
 
 /// How well a node answers; the least is the best.
 type Rank = (usize, Reverse<usize>, Reverse<u64>, Reverse<u64>, String);
@@ -104,7 +112,7 @@ impl GraphCore {
             .into_iter()
             .map(|candidate| (candidate.words, candidate.text.to_owned()))
             .collect();
-        let (target, filter) = (Arc::clone(target), ask.filter.clone());
+        let (target, filter) = (Arc::clone(target), ask.filter.unnarrowed());
         blocking(move || {
             let mut keys: Vec<(usize, &str)> = Vec::new();
             for (place, (_, text)) in candidates.iter().enumerate() {
@@ -170,7 +178,7 @@ impl GraphCore {
         let (index, target) = (Arc::clone(&self.index), Arc::clone(target));
         let filter = Filter {
             node_types: Some(types),
-            ..ask.filter.clone()
+            ..ask.filter.unnarrowed()
         };
         let words = subject.join(" ");
         let near = blocking(move || {
@@ -207,25 +215,35 @@ impl GraphCore {
         size: usize,
     ) -> Result<Vec<(Uuid, usize)>, DomainError> {
         let is_direct = plan.through.is_empty();
-        let first = if is_direct { &plan.wanted } else { &plan.through };
+        // The filters are on what is asked for, not on what lies on the way.
+        let on_the_way = Narrowing::default();
+        let wanted = To {
+            kinds: &plan.wanted,
+            narrowing: &ask.filter.narrowing,
+        };
+        let through = To {
+            kinds: &plan.through,
+            narrowing: &on_the_way,
+        };
+        let first = if is_direct { wanted } else { through };
         let in_first = plan.period.filter(|_| is_direct || plan.period_is_of_through);
         let mut at: HashMap<Uuid, Kind> = HashMap::new();
         for (id, node) in named {
-            let kind = kind_of_node(node).filter(|kind| is_related(first, *kind));
+            let kind = kind_of_node(node).filter(|kind| is_related(first.kinds, *kind));
             at.extend(kind.map(|kind| (*id, kind)));
         }
         let mut answers = Answers::default();
         match in_first.filter(|_| named.is_empty() && size <= LISTED) {
-            Some(period) => answers.add_listed(self.listed(ask, first).await?, first, period),
+            Some(period) => answers.add_listed(self.listed(ask, first).await?, first.kinds, period),
             None => self.first_step(ask, &at, first, in_first, &mut answers).await?,
         }
         if !is_direct {
             let best = answers.best().into_iter().take(FOLLOWED);
             let at: HashMap<Uuid, Kind> = best.map(|(id, kind, _)| (id, kind)).collect();
             let period = plan.period.filter(|_| !plan.period_is_of_through);
-            let reached = self.step(ask, &at, &plan.wanted).await?;
+            let reached = self.step(ask, &at, wanted).await?;
             answers = Answers::default();
-            answers.add(reached, &at, &plan.wanted, 0, period);
+            answers.add(reached, &at, wanted.kinds, 0, period);
         }
         Ok(answers.best().into_iter().map(|(id, _, fit)| (id, fit)).collect())
     }
@@ -235,19 +253,23 @@ impl GraphCore {
         &self,
         ask: &Search,
         at: &HashMap<Uuid, Kind>,
-        to: &[Kind],
+        to: To<'_>,
         period: Option<Period>,
         answers: &mut Answers,
     ) -> Result<(), DomainError> {
-        answers.add(self.step(ask, at, to).await?, at, to, 0, period);
+        answers.add(self.step(ask, at, to).await?, at, to.kinds, 0, period);
         let is_of_techniques = at.values().all(|kind| *kind == Kind::Technique);
-        if !is_of_techniques || to.contains(&Kind::Technique) {
+        if !is_of_techniques || to.kinds.contains(&Kind::Technique) {
             return Ok(());
         }
-        let parts = self.step(ask, at, &[Kind::Technique]).await?;
+        let techniques = To {
+            kinds: &[Kind::Technique],
+            narrowing: &Narrowing::default(),
+        };
+        let parts = self.step(ask, at, techniques).await?;
         let parts = parts.into_iter().filter(|step| !step.outgoing);
         let parts: HashMap<Uuid, Kind> = parts.map(|step| (step.node.id, Kind::Technique)).collect();
-        answers.add(self.step(ask, &parts, to).await?, &parts, to, 1, period);
+        answers.add(self.step(ask, &parts, to).await?, &parts, to.kinds, 1, period);
         Ok(())
     }
 
@@ -255,14 +277,15 @@ impl GraphCore {
         &self,
         ask: &Search,
         at: &HashMap<Uuid, Kind>,
-        to: &[Kind],
+        to: To<'_>,
     ) -> Result<Vec<Reached>, DomainError> {
-        let mut types: Vec<NodeType> = to.iter().flat_map(|kind| kind.node_types()).copied().collect();
+        let kinds = to.kinds;
+        let mut types: Vec<NodeType> = kinds.iter().flat_map(|kind| kind.node_types()).copied().collect();
         types.dedup();
         let mut names: Vec<&'static str> = Vec::new();
         for name in at
             .values()
-            .flat_map(|from| to.iter().flat_map(|to| relationships(*from, *to)))
+            .flat_map(|from| kinds.iter().flat_map(|to| relationships(*from, *to)))
         {
             if !names.contains(name) {
                 names.push(name);
@@ -273,16 +296,23 @@ impl GraphCore {
             include_rejected: ask.filter.include_rejected,
             relationships: &names,
             node_types: &types,
+            narrowing: to.narrowing,
         };
         let mut from: Vec<Uuid> = at.keys().copied().collect();
         from.sort_unstable();
         self.store.reached(ask.ws, &from, passable).await
     }
 
-    async fn listed(&self, ask: &Search, kinds: &[Kind]) -> Result<Vec<SeenNode>, DomainError> {
-        let types: Vec<NodeType> = kinds.iter().flat_map(|kind| kind.node_types()).copied().collect();
+    async fn listed(&self, ask: &Search, to: To<'_>) -> Result<Vec<SeenNode>, DomainError> {
+        let types: Vec<NodeType> = to
+            .kinds
+            .iter()
+            .flat_map(|kind| kind.node_types())
+            .copied()
+            .collect();
         let shown = (ask.filter.highest_tlp, ask.filter.include_rejected);
-        self.store.nodes_of_type(ask.ws, shown, &types, LISTED).await
+        let wanted = (types.as_slice(), to.narrowing);
+        self.store.nodes_of_type(ask.ws, shown, wanted, LISTED).await
     }
 }
 

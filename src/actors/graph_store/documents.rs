@@ -1,5 +1,6 @@
 //! Converts nodes, and texts about them, to documents of the search index.
 
+use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
@@ -7,7 +8,7 @@ use crate::domain::memory::note::Note;
 use crate::domain::node::{NodeStatus, NodeType, node_id};
 use crate::domain::stix::ingest::{StixNode, StixRelationship};
 use crate::domain::tlp::Tlp;
-use crate::search::{Ends, IndexDoc, SearchIndex, embedding_text};
+use crate::search::{Ends, Facts, IndexDoc, SearchIndex, embedding_text};
 use crate::store::{StoredNode, StoredPassage};
 
 /// Properties whose values identify exactly this node.
@@ -35,6 +36,7 @@ pub(super) fn of_stored(ws: Uuid, stored: &StoredNode) -> IndexDoc {
         node_type: node.node_type,
         status: node.status,
         tlp: node.tlp,
+        facts: Facts::of(&node.source, node.confidence, node.ingested_at),
         name: &node.name,
         description: &node.description,
         properties: &node.properties,
@@ -42,8 +44,8 @@ pub(super) fn of_stored(ws: Uuid, stored: &StoredNode) -> IndexDoc {
     facts.into_doc()
 }
 
-/// The document of a STIX object that was just written.
-pub(super) fn of_stix(ws: Uuid, rev: u64, node: &StixNode) -> IndexDoc {
+/// The document of a STIX object that was written at this time: a newer version counts as ingested anew.
+pub(super) fn of_stix(ws: Uuid, (rev, now): (u64, DateTime<Utc>), node: &StixNode) -> IndexDoc {
     // The planner wrote this JSON, so it parses.
     let properties = serde_json::from_str(&node.properties).unwrap_or_default();
     let facts = DocumentParts {
@@ -53,6 +55,7 @@ pub(super) fn of_stix(ws: Uuid, rev: u64, node: &StixNode) -> IndexDoc {
         node_type: node.node_type,
         status: node.status,
         tlp: node.tlp,
+        facts: Facts::of(&node.source, node.confidence, now),
         name: &node.name,
         description: &node.description,
         properties: &properties,
@@ -91,6 +94,7 @@ pub(super) fn of_note(note: &Note, rev: u64) -> IndexDoc {
         aliases: Vec::new(),
         identifiers: Vec::new(),
         body: note.content.clone(),
+        facts: Facts::default(),
         vector: None,
         ends: None,
     }
@@ -139,6 +143,7 @@ struct DocumentParts<'a> {
     node_type: NodeType,
     status: NodeStatus,
     tlp: Tlp,
+    facts: Facts,
     name: &'a str,
     description: &'a str,
     properties: &'a Map<String, Value>,
@@ -174,6 +179,7 @@ impl DocumentParts<'_> {
             aliases,
             identifiers,
             body,
+            facts: self.facts,
             vector: None,
             ends: None,
         }

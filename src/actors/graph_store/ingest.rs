@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use super::ahead::{Ahead, Made};
@@ -107,14 +108,14 @@ impl GraphCore {
                 .with("skipped", skipped.total())
         };
         let state = self.state(ws);
-        let plan = Arc::new(plan);
-        let ahead = self.documents_ahead(ws, &plan);
+        let (plan, now) = (Arc::new(plan), clock::now());
+        let ahead = self.documents_ahead(ws, &plan, now);
         let written = |part: Part, ids: &[Uuid]| ahead.iter().for_each(|ahead| ahead.ask(part, ids));
         let (done, remarked) = {
             let _writing = state.writing.lock().await;
             let done = self
                 .store
-                .ingest_stix(ws, &plan, &origin, clock::now(), audit, written)
+                .ingest_stix(ws, &plan, &origin, now, audit, written)
                 .await?;
             Self::committed(&state, done.rev);
             let entry = || AuditEntry::by(&by, REMARKED, "node", Outcome::Success, clock::now());
@@ -136,7 +137,7 @@ impl GraphCore {
         // Nothing else holds the plan by now, so nothing is copied.
         let (nodes, relationships) = Arc::unwrap_or_clone(plan).into_indexed();
         let touched = (ids(touched), ids(edges));
-        let indexed = self.index_planned(ws, &state, rev, (nodes, relationships, made), touched);
+        let indexed = self.index_planned(ws, &state, (rev, now), (nodes, relationships, made), touched);
         tokio::join!(indexed, self.chain(audit(&result, &skipped)));
         Ok(Ingested {
             result,
@@ -148,8 +149,8 @@ impl GraphCore {
     }
 
     /// Starts making the documents of a bundle, unless embedding them means waiting for a remote model.
-    fn documents_ahead(&self, ws: Uuid, plan: &Arc<StixPlan>) -> Option<Ahead> {
-        let begin = || Ahead::begin(Arc::clone(&self.index), ws, Arc::clone(plan));
+    fn documents_ahead(&self, ws: Uuid, plan: &Arc<StixPlan>, now: DateTime<Utc>) -> Option<Ahead> {
+        let begin = || Ahead::begin(Arc::clone(&self.index), ws, Arc::clone(plan), now);
         (!self.remote_model()).then(begin)
     }
 
@@ -158,7 +159,7 @@ impl GraphCore {
         &self,
         ws: Uuid,
         state: &WorkspaceState,
-        rev: u64,
+        (rev, now): (u64, DateTime<Utc>),
         (mut nodes, mut edges, mut made): (Vec<StixNode>, Vec<StixRelationship>, Made),
         (touched, texts): (HashSet<Uuid>, HashSet<Uuid>),
     ) {
@@ -187,7 +188,7 @@ impl GraphCore {
             }
             heavy(Some(ws), move || {
                 let nodes = page_nodes.iter();
-                done.extend(nodes.map(|node| documents::of_stix(ws, rev, node)));
+                done.extend(nodes.map(|node| documents::of_stix(ws, (rev, now), node)));
                 let edges = page_edges.iter();
                 done.extend(edges.map(|(id, edge)| documents::of_relationship(ws, *id, rev, edge)));
                 Ok(done)

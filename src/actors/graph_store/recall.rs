@@ -13,6 +13,7 @@ use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
 use crate::domain::extraction::{Gazetteer, question_filters};
+use crate::domain::narrowing::Narrowing;
 use crate::domain::node::NodeType;
 use crate::domain::principal::{Principal, Workspace};
 use crate::domain::question::Meant;
@@ -46,6 +47,7 @@ pub struct Recall {
     pub mode: RecallMode,
     pub limit: usize,
     pub include_rejected: bool,
+    pub narrowing: Narrowing,
     /// What a language model read in the query, if it was asked.
     pub meant: Option<Meant>,
 }
@@ -74,18 +76,20 @@ impl Work for Recall {
             mode,
             limit,
             include_rejected,
+            narrowing,
             meant,
         } = self;
         let include_rejected = include_rejected && by.may_see_rejected();
         let search = Search {
             meant,
-            ..Search::of(&by.workspace, &query, limit, include_rejected)
+            ..Search::of(&by.workspace, &query, limit, include_rejected).narrowed(&narrowing)
         };
         let hits = match mode {
             RecallMode::Blended => core.blended(search).await?,
             RecallMode::Structured => core.structured(search).await?,
         };
         let results = core.load(&by.workspace, hits, include_rejected).await?;
+        let results = results.only(|row| narrowing.admits(&row.node));
         let now = clock::now();
         let session = RecallSession {
             id: Uuid::new_v4(),
@@ -103,7 +107,8 @@ impl Work for Recall {
             .with("mode", mode.as_str())
             .with("result_count", session.result_count)
             .with("max_tlp", session.max_tlp.as_str())
-            .with("include_rejected", include_rejected);
+            .with("include_rejected", include_rejected)
+            .with_all(narrowing.given());
         let record = SessionRecord {
             session,
             user: by.user_id(),
@@ -125,6 +130,7 @@ pub struct RecallSemantic {
     pub query: String,
     pub limit: usize,
     pub include_rejected: bool,
+    pub narrowing: Narrowing,
 }
 
 impl Work for RecallSemantic {
@@ -143,16 +149,18 @@ impl Work for RecallSemantic {
             query,
             limit,
             include_rejected,
+            narrowing,
         } = self;
         let include_rejected = include_rejected && by.may_see_rejected();
-        let hits = core
-            .semantic(Search::of(&by.workspace, &query, limit, include_rejected))
-            .await?;
+        let search = Search::of(&by.workspace, &query, limit, include_rejected).narrowed(&narrowing);
+        let hits = core.semantic(search).await?;
         let results = core.load(&by.workspace, hits, include_rejected).await?;
+        let results = results.only(|row| narrowing.admits(&row.node));
         let entry = AuditEntry::by(&by, "recall.semantic", "node", Outcome::Success, clock::now())
             .with("query", query)
             .with("result_count", results.rows().len() as u64)
-            .with("max_tlp", results.max_tlp().as_str());
+            .with("max_tlp", results.max_tlp().as_str())
+            .with_all(narrowing.given());
         core.audit().call(Append(entry)).await?;
         Ok(results)
     }
@@ -203,14 +211,18 @@ impl Search {
             ws: workspace.id,
             text: query.to_owned(),
             filter: Filter {
-                highest_tlp: workspace.clearance().highest(),
                 include_rejected,
-                node_types: None,
-                only: None,
+                ..Filter::up_to(workspace.clearance().highest())
             },
             limit,
             meant: None,
         }
+    }
+
+    /// The same search with filters on its results.
+    fn narrowed(mut self, narrowing: &Narrowing) -> Self {
+        self.filter.narrowing = narrowing.clone();
+        self
     }
 }
 
@@ -334,6 +346,7 @@ impl GraphCore {
             highest: ask.filter.highest_tlp,
             include_rejected: ask.filter.include_rejected,
             types: &types,
+            narrowing: &ask.filter.narrowing,
             best: ask.limit,
         };
         let near = self.store.neighbours(ask.ws, &named, wanted).await?;
@@ -421,7 +434,7 @@ fn named_of_other_types(
         .collect();
     let filter = Filter {
         node_types: Some(others),
-        ..filter.clone()
+        ..filter.unnarrowed()
     };
     let found = target.lookup(&keys, &filter).map_err(index_failed)?;
     let mut named: Vec<Uuid> = found.into_iter().map(|hit| hit.node_id).collect();

@@ -19,6 +19,7 @@ use crate::actors::worker::Work;
 use crate::clock;
 use crate::config::{Flags, Settings};
 use crate::domain::audit::{AuditEntry, Outcome};
+use crate::domain::narrowing::Narrowing;
 use crate::domain::permission::{Role, Tier};
 use crate::domain::principal::{Credential, Principal, Workspace};
 use crate::domain::session::RecallMode;
@@ -65,6 +66,7 @@ async fn names(core: &Arc<GraphCore>, by: &Principal, query: &str) -> Vec<String
         limit: 10,
         include_rejected: false,
         meant: None,
+        narrowing: Narrowing::default(),
     };
     let found = message.run(Arc::clone(core)).await.unwrap();
     found

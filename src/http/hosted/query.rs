@@ -45,6 +45,11 @@ impl Params {
         }
     }
 
+    /// A parameter as it was sent.
+    pub fn given(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
     /// A required parameter, whose rules are checked elsewhere.
     pub fn required(&self, name: &str) -> Result<String, DomainError> {
         let missing = || DomainError::invalid(name, "is required and must not be empty");

@@ -15,6 +15,9 @@ use crate::actors::extractor::Understand;
 use crate::actors::graph_store::{ExportSession, Exported, ReadSession, Recall, RecallSemantic};
 use crate::clock;
 use crate::config::LlmProvider;
+use crate::domain::confidence::Confidence;
+use crate::domain::narrowing::{DayOrTime, Narrowing, SourceName};
+use crate::domain::node::NodeType;
 use crate::domain::question::{Meant, is_beyond_rules};
 use crate::domain::schema::{self, text_schema};
 use crate::domain::session::{RecallMode, RecallSession, ScoredNode, Visible};
@@ -81,6 +84,22 @@ pub(super) struct Docs;
         ("mode" = Option<RecallMode>, Query, description = "How to search; blended if absent."),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Most results; 20 if absent."),
         (
+            "node_type" = Option<Vec<NodeType>>,
+            Query,
+            style = Form,
+            explode = false,
+            min_items = 1,
+            description = "Only nodes of these types.",
+        ),
+        ("source" = inline(Option<SourceName>), Query, description = "Only nodes with this source."),
+        ("since" = inline(Option<DayOrTime>), Query, description = "Only nodes ingested at this time or later."),
+        (
+            "until" = inline(Option<DayOrTime>),
+            Query,
+            description = "Only nodes ingested at this time or earlier; of a day, all of it counts.",
+        ),
+        ("min_confidence" = inline(Option<Confidence>), Query, description = "Only nodes of at least this confidence."),
+        (
             "include_rejected" = Option<bool>,
             Query,
             description = "Whether to show what was rejected; only for administrators and analysts.",
@@ -112,6 +131,7 @@ async fn search(
         mode: params.parsed("mode")?.unwrap_or(RecallMode::Blended),
         limit: params.number("limit", DEFAULT_LIMIT, 1, MAX_LIMIT)? as usize,
         include_rejected,
+        narrowing: Narrowing::read(|name| params.given(name))?,
         meant: None,
         by: caller.by,
     };
@@ -138,6 +158,22 @@ async fn search(
         ("q" = inline(Question), Query, description = "The question, or words of it.", example = "Fancy Bear"),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Most results; 20 if absent."),
         (
+            "node_type" = Option<Vec<NodeType>>,
+            Query,
+            style = Form,
+            explode = false,
+            min_items = 1,
+            description = "Only nodes of these types.",
+        ),
+        ("source" = inline(Option<SourceName>), Query, description = "Only nodes with this source."),
+        ("since" = inline(Option<DayOrTime>), Query, description = "Only nodes ingested at this time or later."),
+        (
+            "until" = inline(Option<DayOrTime>),
+            Query,
+            description = "Only nodes ingested at this time or earlier; of a day, all of it counts.",
+        ),
+        ("min_confidence" = inline(Option<Confidence>), Query, description = "Only nodes of at least this confidence."),
+        (
             "include_rejected" = Option<bool>,
             Query,
             description = "Whether to show what was rejected; only for administrators and analysts.",
@@ -162,6 +198,7 @@ async fn semantic(
         query: params.text("q", MAX_QUERY)?,
         limit: params.number("limit", DEFAULT_LIMIT, 1, MAX_LIMIT)? as usize,
         include_rejected: params.flag("include_rejected", false)?,
+        narrowing: Narrowing::read(|name| params.given(name))?,
         by: caller.by,
     };
     let results = state.graph.call(message).await?;

@@ -2,6 +2,7 @@
 
 mod concurrency;
 mod durability;
+mod filters;
 mod fresh;
 mod names;
 mod passages;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::{
-    EmbedError, Embedder, Filter, IndexDoc, IndexSettings, Mode, SearchIndex, WorkspaceIndex, quantize,
+    EmbedError, Embedder, Facts, Filter, IndexDoc, IndexSettings, Mode, SearchIndex, WorkspaceIndex, quantize,
 };
 use crate::domain::node::{NodeStatus, NodeType};
 use crate::domain::tlp::Tlp;
@@ -82,6 +83,7 @@ pub(super) fn doc(number: u128, name: &str, body: &str) -> IndexDoc {
         aliases: Vec::new(),
         identifiers: Vec::new(),
         body: body.to_owned(),
+        facts: Facts::default(),
         vector: Some(quantize(&word_vector(&format!("{name} {body}")))),
         ends: None,
     }

@@ -197,7 +197,7 @@ proptest! {
             newest.extend(winners(&newest, batch));
         }
         let node_types = kinds.map(|kinds| kinds.into_iter().map(|kind| NodeType::ALL[kind]).collect::<Vec<_>>());
-        let filter = Filter { highest_tlp: Tlp::ALL[highest], include_rejected, node_types, only: None };
+        let filter = Filter { highest_tlp: Tlp::ALL[highest], include_rejected, node_types, ..all() };
         for mode in MODES {
             for query in ["apt28", "Fancy Bear", "phishing loader", "T1059"] {
                 let hits = found(&index, query, mode, &filter, limit);

@@ -19,6 +19,7 @@ mod demo;
 mod empty_bundles;
 mod extraction;
 pub mod feeds;
+mod filters;
 mod held_back;
 mod hub;
 mod ingest_bounds;

@@ -12,6 +12,7 @@ use crate::actors::graph_store::documents;
 use crate::actors::worker::Work;
 use crate::clock;
 use crate::domain::error::DomainError;
+use crate::domain::narrowing::Narrowing;
 use crate::domain::principal::Principal;
 use crate::domain::stix::ingest::Defaults;
 use crate::domain::tlp::Tlp;
@@ -115,5 +116,72 @@ fn a_write_with_a_failed_page_is_indexed_again() {
         core.fill_vectors().await;
         assert_eq!(names(&core, &by, &missing).await[0], missing);
         assert_eq!(target.len(), 4);
+    });
+}
+
+/// The nodes that the index alone finds under a filter, by name.
+async fn passing(core: &GraphCore, ws: Uuid, given: &[(&str, &str)]) -> Vec<String> {
+    let value = |name: &str| given.iter().find(|(key, _)| *key == name).map(|(_, text)| *text);
+    let filter = Filter {
+        narrowing: Narrowing::read(value).unwrap(),
+        ..Filter::up_to(Tlp::Red)
+    };
+    let target = core.index_of(ws).await.unwrap();
+    let hits = target.search("heron", None, Mode::Keyword, &filter, 100).unwrap();
+    let ids: Vec<Uuid> = hits.iter().map(|hit| hit.node_id).collect();
+    let nodes = core.store.nodes_to_index(ws, &ids).await.unwrap();
+    let mut names: Vec<String> = nodes.into_iter().map(|stored| stored.node.name).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn filters_see_the_same_after_a_second_version_and_a_rebuild() {
+    run(async {
+        let store = open().await;
+        let (core, by) = (graph(&store), analyst());
+        let ws = by.workspace.id;
+        let heron = |n: usize, year: u32, more: Value| {
+            let mut tool = tools(n + 1, year).remove(n);
+            tool["description"] = json!("A heron.");
+            let more = more.as_object().unwrap().clone();
+            tool.as_object_mut().unwrap().extend(more);
+            tool
+        };
+        let from = |source: &str| json!({"external_references": [{"source_name": source}], "confidence": 30});
+        let both = vec![heron(0, 2021, from("Alpha")), heron(1, 2021, from("Alpha"))];
+        ingest(&core, &by, both).await;
+        // The first has a newer version with another source and confidence, the second comes once more as it is.
+        let newer = json!({"external_references": [{"source_name": "Bravo"}], "confidence": 80});
+        let again = vec![heron(0, 2022, newer), heron(1, 2021, from("Alpha"))];
+        ingest(&core, &by, again).await;
+
+        let (docs, _) = stored(&core, ws).await;
+        let ids: Vec<Uuid> = docs.iter().map(|doc| doc.node_id).collect();
+        let nodes = core.store.nodes_to_index(ws, &ids).await.unwrap();
+        let time_of = |name: &str| {
+            let node = nodes.iter().find(|stored| stored.node.name == name).unwrap();
+            node.node.ingested_at
+        };
+        let (first, second) = (time_of("Heron1"), time_of("Heron0"));
+        assert!(first < second, "a newer version counts as ingested anew");
+        let [first, second] = [first, second].map(|time| time.to_rfc3339());
+        let rebuilt = graph(&store);
+        for (which, core) in [("live", &core), ("rebuilt", &rebuilt)] {
+            for (given, found) in [
+                (
+                    vec![("since", second.as_str()), ("until", &second)],
+                    vec!["Heron0"],
+                ),
+                (vec![("since", first.as_str()), ("until", &first)], vec!["Heron1"]),
+                (vec![("source", "bravo")], vec!["Heron0"]),
+                (vec![("source", "ALPHA")], vec!["Heron1"]),
+                (vec![("min_confidence", "0.8")], vec!["Heron0"]),
+                (vec![("min_confidence", "0.3")], vec!["Heron0", "Heron1"]),
+                (vec![("min_confidence", "0.81")], vec![]),
+            ] {
+                assert_eq!(passing(core, ws, &given).await, found, "{which}: {given:?}");
+            }
+        }
     });
 }

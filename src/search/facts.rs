@@ -1,0 +1,137 @@
+//! What a row says about its node besides its class, and the bounds that the results of a search may be given.
+
+use chrono::{DateTime, Utc};
+
+use super::text::fnv1a;
+use crate::domain::narrowing::{Narrowing, folded};
+
+/// Size of the facts on disk.
+pub(super) const FACTS_BYTES: usize = 24;
+
+/// Facts about a node that results can be narrowed by. Of the source there is only a hash, so who shows results must
+/// compare the source itself.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Facts {
+    /// Microseconds since 1970.
+    ingested_at: i64,
+    confidence: f64,
+    source: u64,
+}
+
+impl Facts {
+    pub fn of(source: &str, confidence: f64, ingested_at: DateTime<Utc>) -> Self {
+        Facts {
+            ingested_at: ingested_at.timestamp_micros(),
+            confidence,
+            source: hash_of(&folded(source)),
+        }
+    }
+
+    pub(super) fn to_bytes(self) -> [u8; FACTS_BYTES] {
+        let mut bytes = [0; FACTS_BYTES];
+        let own = self.ingested_at.to_le_bytes().into_iter();
+        let own = own.chain(self.confidence.to_le_bytes());
+        let own = own.chain(self.source.to_le_bytes());
+        bytes.iter_mut().zip(own).for_each(|(byte, part)| *byte = part);
+        bytes
+    }
+
+    pub(super) fn from_bytes(bytes: &[u8; FACTS_BYTES]) -> Option<Self> {
+        let (ingested_at, rest) = bytes.split_first_chunk()?;
+        let (confidence, rest) = rest.split_first_chunk()?;
+        let (source, _) = rest.split_first_chunk()?;
+        Some(Facts {
+            ingested_at: i64::from_le_bytes(*ingested_at),
+            confidence: f64::from_le_bytes(*confidence),
+            source: u64::from_le_bytes(*source),
+        })
+    }
+}
+
+fn hash_of(folded: &str) -> u64 {
+    fnv1a(folded.bytes())
+}
+
+/// Bounds on the facts of a row.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bounds {
+    since: i64,
+    until: i64,
+    confidence: f64,
+    source: Option<u64>,
+}
+
+impl Bounds {
+    /// The bounds that a narrowing sets, if any.
+    pub(super) fn of(narrowing: &Narrowing) -> Option<Self> {
+        let Narrowing {
+            node_types: _,
+            source,
+            since,
+            until,
+            min_confidence,
+        } = narrowing;
+        let is_set = source.is_some() || since.is_some() || until.is_some() || min_confidence.is_some();
+        is_set.then(|| Bounds {
+            since: since.map_or(i64::MIN, first_microsecond),
+            until: until.map_or(i64::MAX, |until| until.timestamp_micros()),
+            confidence: min_confidence.unwrap_or(f64::NEG_INFINITY),
+            source: source.as_ref().map(|source| hash_of(source.folded())),
+        })
+    }
+
+    #[inline]
+    pub(super) fn admit(&self, facts: &Facts) -> bool {
+        (self.since..=self.until).contains(&facts.ingested_at)
+            && facts.confidence >= self.confidence
+            && self.source.is_none_or(|source| source == facts.source)
+    }
+}
+
+/// The first full microsecond that is not before a time.
+fn first_microsecond(time: DateTime<Utc>) -> i64 {
+    let part = i64::from(!time.timestamp_subsec_nanos().is_multiple_of(1000));
+    time.timestamp_micros().saturating_add(part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn narrowing(name: &str, text: &str) -> Narrowing {
+        Narrowing::read(|other| (other == name).then_some(text)).unwrap()
+    }
+
+    fn facts(source: &str, confidence: f64, time: &str) -> Facts {
+        Facts::of(source, confidence, time.parse().unwrap())
+    }
+
+    #[test]
+    fn facts_survive_their_bytes() {
+        let facts = facts("CERT Example", 0.35, "2024-03-01T10:20:30.123456Z");
+        assert_eq!(Facts::from_bytes(&facts.to_bytes()), Some(facts));
+    }
+
+    #[test]
+    fn bounds_are_inclusive_and_sources_have_no_case() {
+        let known = facts(" CERT Ünited ", 0.5, "2024-03-01T23:59:59.999999Z");
+        for (name, text, admitted) in [
+            ("source", "cert ünited", true),
+            ("source", "cert", false),
+            ("min_confidence", "0.5", true),
+            ("min_confidence", "0.500001", false),
+            ("since", "2024-03-01T23:59:59.999999Z", true),
+            ("since", "2024-03-01T23:59:59.9999991Z", false),
+            ("since", "2024-03-02", false),
+            ("since", "0001-01-01", true),
+            ("until", "2024-03-01", true),
+            ("until", "2024-03-01T23:59:59.999999Z", true),
+            ("until", "2024-03-01T23:59:59.999998Z", false),
+            ("until", "9999-12-31", true),
+        ] {
+            let bounds = Bounds::of(&narrowing(name, text)).unwrap();
+            assert_eq!(bounds.admit(&known), admitted, "{name}={text}");
+        }
+        assert!(Bounds::of(&narrowing("node_type", "tool")).is_none());
+    }
+}
