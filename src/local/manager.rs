@@ -33,7 +33,7 @@ use crate::actors::audit_writer::{Append, ListEntries, VerifyChain};
 use crate::actors::extractor::Synthesize;
 use crate::actors::graph_store::memory::{
     CountMemory, EntityFilter, EntityOrder, FoundNote, IngestRelationship, ListDomains, ListEdges,
-    ListEntities, ListNodes, NotesFound, ReadNode, ReadNote, ReadRelationships, RecallNotes, Remember,
+    ListEntities, ListNodes, NotesFound, ReadNode, ReadNote, ReadRelationships, RecallNotes, Remember, Scope,
     ViewGraph,
 };
 use crate::actors::telemetry_tailer::TelemetryEntry;
@@ -182,10 +182,11 @@ impl MemoryManager {
     /// # Errors
     /// When the store or the index fails.
     pub async fn recall(&self, query: &str, k: usize) -> Result<NotesFound, MemoryError> {
-        self.recall_in(query, k, None).await
+        self.recall_in(query, k, Scope::default(), false).await
     }
 
-    /// Like [`MemoryManager::recall`], limited to the notes of one domain.
+    /// Like [`MemoryManager::recall`], limited to the notes of a domain or a time; with `explain`, each note tells why
+    /// it was found.
     ///
     /// # Errors
     /// When the store or the index fails.
@@ -193,10 +194,11 @@ impl MemoryManager {
         &self,
         query: &str,
         k: usize,
-        domain: Option<String>,
+        scope: Scope,
+        explain: bool,
     ) -> Result<NotesFound, MemoryError> {
         let since = Instant::now();
-        let found = self.look_up(query, k, domain).await?;
+        let found = self.look_up(query, k, scope, explain).await?;
         self.record("recall", query, &found, since);
         Ok(found)
     }
@@ -236,7 +238,7 @@ impl MemoryManager {
     ) -> Result<Synthesized, MemoryError> {
         let since = Instant::now();
         let settings = self.handles.settings();
-        let found = self.look_up(query, k, None).await?;
+        let found = self.look_up(query, k, Scope::default(), false).await?;
         let sources = found.notes.iter().map(|found| Source {
             id: found.note.id.to_string(),
             content: cut(&found.note.content, settings.synthesis.max_source_chars).to_owned(),
@@ -438,13 +440,15 @@ impl MemoryManager {
         &self,
         query: &str,
         k: usize,
-        domain: Option<String>,
+        scope: Scope,
+        explain: bool,
     ) -> Result<NotesFound, MemoryError> {
         self.retrievals.fetch_add(1, Ordering::Relaxed);
         let message = RecallNotes {
             query: query.to_owned(),
             k,
-            domain,
+            scope,
+            explain,
         };
         Ok(self.handles.graph.call(message).await?)
     }

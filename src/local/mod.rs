@@ -12,7 +12,9 @@ mod service;
 
 pub(crate) use self::core::LocalCore;
 pub use self::manager::{MemoryError, MemoryManager, Synthesized};
-pub use crate::actors::graph_store::memory::{EntityFilter, EntityOrder, FoundNote, NotesFound, ViewGraph};
+pub use crate::actors::graph_store::memory::{
+    EntityFilter, EntityOrder, FoundNote, NotesFound, Scope, ViewGraph,
+};
 pub(crate) use crate::actors::telemetry_tailer::{
     Event, Followed, LogPage, Peer, Subscription, TelemetryEntry, TelemetryMetrics,
 };

@@ -50,6 +50,15 @@ impl Store {
         rows.into_iter().map(relation).collect()
     }
 
+    /// The relationships with these ids, with the sentences that state them.
+    pub async fn relations_by_id(&self, ws: Uuid, ids: &[Uuid]) -> Result<Vec<StoredRelation>, DomainError> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let rows: Vec<EdgeRow> = self.rows_with_ids(ws, "*", "edge", ids).await?;
+        rows.into_iter().map(relation).collect()
+    }
+
     /// The heads of the notes written after a revision.
     pub async fn note_heads_after(&self, ws: Uuid, rev: u64) -> Result<Loaded<NoteHead>, DomainError> {
         let mut rows: Vec<HeadRow> = Vec::new();

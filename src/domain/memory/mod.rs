@@ -5,6 +5,7 @@
 //! - [`digest`](mod@digest): identity of exact duplicates. [`similarity`]: near-duplicates.
 //! - [`synthesis`]: the formats of an answer made from notes.
 //! - [`note`], [`entity`], [`view`]: notes, the entities they mention, and the graph as the API shows it.
+//! - [`why`]: what a recall tells about its results and the question.
 //!
 //! Invariants: the same input gives the same result, in time linear in the text, and no input causes a panic. Nothing
 //! here does I/O or reads the clock.
@@ -18,3 +19,4 @@ pub mod similarity;
 pub mod synthesis;
 pub mod tier;
 pub mod view;
+pub mod why;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use chrono::{DateTime, Datelike, Days, Months, NaiveDate, TimeZone, Utc};
 use serde::Serialize;
 
-use super::words::Word;
+use super::words::{Word, words};
 
 /// A stretch of time; a missing end is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -25,6 +25,16 @@ impl Period {
     pub fn covers(&self, first: DateTime<Utc>, last: DateTime<Utc>) -> bool {
         let reached = if self.begins { first } else { last.max(first) };
         self.from.is_none_or(|from| reached >= from) && self.until.is_none_or(|until| first < until)
+    }
+
+    /// Whether a text states a day, month or year of it.
+    pub fn is_stated_in(&self, text: &str) -> bool {
+        let words = words(text);
+        let dates = (0..words.len()).filter_map(|at| Some(date_at(&words, at)?.0));
+        let has = |date: Date| {
+            self.from.is_none_or(|from| date.end > from) && self.until.is_none_or(|until| date.begin < until)
+        };
+        dates.into_iter().any(has)
     }
 }
 

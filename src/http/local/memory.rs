@@ -11,8 +11,8 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use self::types::{
-    IngestAnswer, ItemResult, MAX_DOMAIN, MAX_FORMAT, MAX_SOURCE_REF, MAX_SOURCE_TYPE, NoteView,
-    RecallAnswer, RememberAnswer, SynthesizeAnswer, WholeNote,
+    IngestAnswer, ItemResult, MAX_DOMAIN, MAX_FORMAT, MAX_SOURCE_REF, MAX_SOURCE_TYPE, MAX_TIME, NoteView,
+    QuestionView, RecallAnswer, RememberAnswer, SynthesizeAnswer, WholeNote,
 };
 pub(super) use self::types::{IngestBody, RecallBody, RememberBody, SynthesizeBody};
 use super::body::{fields_of, limit_for};
@@ -20,7 +20,7 @@ use super::error::{BAD_FORMAT, ErrorBody, Issue, LocalError, NO_CAPACITY};
 use super::{LocalState, address_of, guarded};
 use crate::domain::error::DomainError;
 use crate::domain::memory::synthesis::SynthesisFormat;
-use crate::local::{MemoryError, NewNote, Remembered};
+use crate::local::{MemoryError, NewNote, Remembered, Scope};
 
 /// Ingest items per write.
 const ITEMS_PER_WRITE: usize = 10;
@@ -53,7 +53,8 @@ fn millis(since: Instant) -> u64 {
 
 /// Finds the notes that answer a question.
 ///
-/// Blends keywords, meaning and the entities that the question names.
+/// Blends keywords, meaning and the entities that the question names. If the question asks for things related to what it
+/// names, one or two relationships away, or of a time, the notes that answer it from the graph come first.
 #[utoipa::path(
     post, path = "/api/recall", tag = "Memory", operation_id = "recall",
     request_body = RecallBody,
@@ -62,17 +63,32 @@ fn millis(since: Instant) -> u64 {
 async fn recall(state: web::Data<LocalState>, payload: web::Payload) -> Result<HttpResponse, LocalError> {
     let since = Instant::now();
     let settings = state.settings();
-    let limit = limit_for(&state, settings.web.max_query_chars + MAX_DOMAIN);
+    let other = MAX_DOMAIN + 2 * MAX_TIME;
+    let limit = limit_for(&state, settings.web.max_query_chars + other);
     let read = fields_of(&state, payload, limit, move |fields| {
         RecallBody::read(fields, &settings)
     });
-    let (RecallBody { query, k, domain }, _load) = read.await?;
-    let found = state.memory.recall_in(&query, k, domain).await?;
+    let (body, _load) = read.await?;
+    let RecallBody {
+        query,
+        k,
+        domain,
+        since: first,
+        until,
+        explain,
+    } = body;
+    let scope = Scope {
+        domain,
+        since: first,
+        until,
+    };
+    let found = state.memory.recall_in(&query, k, scope, explain).await?;
     let results: Vec<NoteView<'_>> = found.notes.iter().map(NoteView::from).collect();
     Ok(HttpResponse::Ok().json(RecallAnswer {
         query,
         count: results.len(),
         results,
+        question: found.question.as_ref().map(QuestionView::from),
         latency_ms: millis(since),
     }))
 }

@@ -11,6 +11,7 @@ mod openapi;
 mod pages;
 mod streams;
 mod system;
+mod times;
 mod toml;
 mod validate;
 

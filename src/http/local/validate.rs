@@ -172,6 +172,19 @@ impl<'a> Fields<'a> {
         Some(self.checked_text(name, value, 0, max)).filter(|text| !text.is_empty())
     }
 
+    /// An optional value of any type; missing and null both mean none.
+    pub(super) fn optional(&mut self, name: &str, schema: impl FnOnce() -> Value) -> Option<Value> {
+        self.note(name, schema);
+        Some(self.get(name)?.scalar()).filter(|value| !value.is_null())
+    }
+
+    /// Records that a value breaks a rule.
+    pub(super) fn refuse(&mut self, name: &str, kind: &'static str, rule: impl Into<String>) {
+        if let Some(value) = self.get(name) {
+            self.broken(name, kind, rule, value, None);
+        }
+    }
+
     fn checked_text(&mut self, name: &str, value: Input<'_>, min: usize, max: usize) -> String {
         if value.is_text_beyond(max) {
             self.too_long(name, value, max);

@@ -12,6 +12,7 @@ mod ingest;
 mod logs;
 pub mod model;
 mod openapi;
+mod questions;
 mod repeats;
 mod replay;
 mod streams;

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::graph::{MemoryGraph, NoteState};
 use super::prepare::Prepared;
-use super::recall::in_domain;
+use super::scope::Scope;
 use super::state::Memory;
 use super::tuning::Tuning;
 use super::wording::alike;
@@ -220,7 +220,7 @@ impl GraphCore {
         blocking(move || {
             let look = |asked: Asked| {
                 let filter = Filter {
-                    only: in_domain(&graph, &asked.domain),
+                    only: Scope::of_domain(&asked.domain).filter(&graph),
                     ..Filter::up_to(Tlp::White)
                 };
                 let mode = if asked.vector.is_some() {

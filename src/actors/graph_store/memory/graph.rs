@@ -20,6 +20,7 @@ use crate::domain::memory::tier::Tier;
 use crate::search::canonical_key;
 use crate::store::{NoteHead, StoredEntity, StoredRelation};
 
+mod ask;
 mod entity;
 mod lookup;
 mod names;

@@ -3,6 +3,7 @@
 //! A note is acknowledged once it is durable in full and both search and graph show it. Waiting notes are written
 //! together in one transaction. A superseded note stays readable. Reads never wait for writes.
 
+mod asked;
 mod changes;
 pub mod enrich;
 mod evolution;
@@ -14,8 +15,10 @@ mod lists;
 mod load;
 mod node;
 mod prepare;
+mod reasons;
 mod recall;
 mod relate;
+mod scope;
 pub(super) mod state;
 #[cfg(test)]
 mod tests;
@@ -34,6 +37,7 @@ use uuid::Uuid;
 pub use self::explore::{ListDomains, ReadNode, ViewGraph};
 pub use self::graph::EntityFilter;
 pub use self::lists::EntityOrder;
+pub use self::scope::Scope;
 pub use self::state::{EnrichmentQueue, Memory};
 pub use self::tuning::{PiiAction, Tuning, TuningSource};
 use super::Holds;
@@ -44,6 +48,7 @@ use crate::domain::memory::entity::{EntityDraft, EntityKey};
 use crate::domain::memory::intent::Intent;
 use crate::domain::memory::note::{NewNote, Note, Remembered};
 use crate::domain::memory::view::{EntityRelationship, EntityView, GraphEdge, GraphNode, MemoryCounts, Page};
+use crate::domain::memory::why::{NoteWhy, Understood};
 
 /// Ingests notes as one transaction; a note refused for its content gets an error of its own.
 #[derive(Debug)]
@@ -74,7 +79,9 @@ impl Work for Remember {
 pub struct RecallNotes {
     pub query: String,
     pub k: usize,
-    pub domain: Option<String>,
+    pub scope: Scope,
+    /// Whether to tell why each note was found.
+    pub explain: bool,
 }
 
 /// A note with its score from 0 to 1, and the values of the entities it mentions.
@@ -83,6 +90,8 @@ pub struct FoundNote {
     pub note: Note,
     pub score: f32,
     pub entities: Vec<String>,
+    /// Why it was found, if that was asked for.
+    pub why: Option<NoteWhy>,
 }
 
 /// Result of a recall, best first.
@@ -90,6 +99,8 @@ pub struct FoundNote {
 pub struct NotesFound {
     pub notes: Vec<FoundNote>,
     pub intent: Intent,
+    /// What the question was understood to ask, if that was asked for.
+    pub question: Option<Understood>,
 }
 
 impl Work for RecallNotes {

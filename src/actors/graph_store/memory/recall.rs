@@ -7,7 +7,10 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-use super::graph::{MemoryGraph, NoteState, Slot};
+use super::asked::{Answered, Level};
+use super::graph::{MemoryGraph, Slot};
+use super::reasons::Legs;
+use super::scope::Scope;
 use super::state::Memory;
 use super::tuning::Tuning;
 use super::{FoundNote, NotesFound, RecallNotes};
@@ -17,9 +20,11 @@ use crate::clock;
 use crate::domain::error::DomainError;
 use crate::domain::extraction::question_filters;
 use crate::domain::memory::intent::{Intent, intent_of};
-use crate::domain::memory::note::{Note, domain_of};
+use crate::domain::memory::note::{Note, cut};
+use crate::domain::memory::why::NoteWhy;
+use crate::domain::question::Reading;
 use crate::domain::tlp::Tlp;
-use crate::search::{Filter, Hit, Mode, Only};
+use crate::search::{Filter, Hit, Mode};
 
 /// Maximum number of notes contributed by word and vector search.
 const POOL: usize = 100;
@@ -27,7 +32,7 @@ const POOL: usize = 100;
 const PER_ENTITY: usize = 100;
 const PER_RELATED: usize = 20;
 /// Maximum number of related entities considered.
-const RELATED: usize = 50;
+pub(super) const RELATED: usize = 50;
 /// Score of a note that mentions only something related to what the question names.
 const ONE_STEP: f32 = 0.4;
 /// Maximum number of successors followed while a note is read.
@@ -35,62 +40,117 @@ const MAX_SUCCESSIONS: usize = 16;
 /// Words of a question that are searched for names, and words of the longest name.
 const WORDS: usize = 64;
 const MAX_NAME_LENGTH: usize = 5;
+/// Characters of a note that are read for dates.
+const READ: usize = 20_000;
+/// Highest score of a note that doesn't answer a question which the graph answers.
+const OTHER_NOTES: f32 = 0.15;
 
 impl GraphCore {
     /// Searches the notes.
     pub(super) async fn recall_notes(&self, message: RecallNotes) -> Result<NotesFound, DomainError> {
         let memory = self.memory().await?;
-        let RecallNotes { query, k, domain } = message;
-        let domain = domain.map(|domain| domain_of(&domain).to_owned());
+        let scope = message.scope.clone().normal();
+        let limits = scope.clone();
+        let now = clock::now();
+        let answered = self.answered(memory, &message.query, &scope, now).await?;
         let target = self.notes_index(memory).await?;
         let (index, graph) = (Arc::clone(&self.index), Arc::clone(&memory.graph));
         let tuning = (memory.tuning)();
-        let now = clock::now();
-        let (intent, hits) = blocking(move || {
+        let search = move || {
+            let RecallNotes {
+                query, k, explain, ..
+            } = message;
             let intent = intent_of(&query);
             let vector = index.embed_query(&query);
             if let Err(error) = &vector {
                 tracing::warn!(%error, "embedding the query failed; searching by words and graph only");
             }
             let filter = Filter {
-                only: domain.as_deref().and_then(|domain| in_domain(&graph, domain)),
+                only: scope.filter(&graph),
                 ..Filter::up_to(Tlp::White)
             };
-            let found = target
-                .search(
-                    &query,
-                    vector.as_deref().ok(),
-                    Mode::Blended,
-                    &filter,
-                    POOL.max(k),
-                )
-                .map_err(index_failed)?;
+            let search = |mode| {
+                let limit = POOL.max(k);
+                let found = target.search(&query, vector.as_deref().ok(), mode, &filter, limit);
+                found.map_err(index_failed)
+            };
+            let found = search(Mode::Blended)?;
+            let legs = match explain {
+                true => Some(Legs::of(search(Mode::Keyword)?, search(Mode::Vector)?)),
+                false => None,
+            };
             let graph = locked(&graph);
             let ranking = Ranking {
                 graph: &graph,
                 tuning: &tuning,
                 intent,
                 now,
+                scope: &scope,
+                answered: answered.as_ref(),
             };
-            let near = ranking.neighbourhood(&query, domain.as_deref());
-            // A note of another domain may have arrived since the filter was built.
-            let found = found
-                .into_iter()
-                .filter(|hit| ranking.is_of(hit.node_id, domain.as_deref()));
-            Ok((intent, ranking.fuse(found.collect(), near, k)))
-        })
-        .await?;
+            let asked = ranking.asked(&query);
+            let ranked = ranking.fuse(found, ranking.neighbourhood(&asked), k);
+            let told = legs.map(|legs| ranking.explain(&query, &asked, &legs, &ranked));
+            Ok((intent, ranked, told))
+        };
+        let (intent, ranked, told) = blocking(search).await?;
+        let (question, reasons) = told.unzip();
+        let hits = ranked.into_iter().map(|ranked| ranked.hit).collect();
+        let mut found = self
+            .found_notes(memory, hits, reasons.unwrap_or_default())
+            .await?;
+        found.retain(|found| limits.admits_stored(&found.note));
         Ok(NotesFound {
-            notes: self.found_notes(memory, hits).await?,
+            notes: found,
             intent,
+            question,
         })
     }
 
-    /// The notes of these hits; a note superseded since the search is replaced by its successor.
+    /// What the graph answers to a question that asks for related things; `None` if it doesn't or there is no answer.
+    pub(super) async fn answered(
+        &self,
+        memory: &Memory,
+        query: &str,
+        scope: &Scope,
+        now: DateTime<Utc>,
+    ) -> Result<Option<Answered>, DomainError> {
+        if Reading::of(query, now).is_none() {
+            return Ok(None);
+        }
+        let (query, scope) = (query.to_owned(), scope.clone());
+        let graph = Arc::clone(&memory.graph);
+        let answered = blocking(move || {
+            let graph = locked(&graph);
+            let asked = Reading::of(&query, now).and_then(|reading| graph.asked(&reading));
+            Ok(asked.map(|asked| Answered::to(&graph, asked, &scope)))
+        });
+        let Some(mut answered) = answered.await? else {
+            return Ok(None);
+        };
+        if let Some(period) = answered.asked.plan.period {
+            let texts = self
+                .store
+                .notes_by_id(memory.workspace, &answered.unread())
+                .await?;
+            let stated = move || {
+                let of_period = texts
+                    .iter()
+                    .filter(|note| period.is_stated_in(cut(&note.content, READ)));
+                Ok(of_period.map(|note| note.id).collect::<Vec<Uuid>>())
+            };
+            answered.keep_timely(&blocking(stated).await?);
+        }
+        Ok(Some(answered).filter(|answered| !answered.notes.is_empty()))
+    }
+
+    /// The notes of these hits, with the reasons for them; a note superseded since the search is replaced by its
+    /// successor.
     pub(super) async fn found_notes(
         &self,
         memory: &Memory,
         mut hits: Vec<Hit>,
+        reasons: Vec<NoteWhy>,
     ) -> Result<Vec<FoundNote>, DomainError> {
         let mut stored: HashMap<Uuid, Note> = HashMap::new();
         for _ in 0..MAX_SUCCESSIONS {
@@ -110,8 +170,11 @@ impl GraphCore {
                 break;
             }
         }
+        let reasons = self.with_sentences(memory, reasons).await?;
         let graph = memory.graph();
+        let mut reasons = reasons.into_iter();
         let found = hits.into_iter().filter_map(|hit| {
+            let why = reasons.next();
             // Two hits may have the same successor.
             let note = stored
                 .remove(&hit.node_id)
@@ -120,26 +183,36 @@ impl GraphCore {
                 entities: graph.values(&note.mentions),
                 score: hit.score,
                 note,
+                why,
             })
         });
         Ok(found.collect())
     }
-}
 
-/// A filter that passes only notes of a domain; `None` when every note belongs to it.
-pub(super) fn in_domain(graph: &Arc<RwLock<MemoryGraph>>, domain: &str) -> Option<Only> {
-    if locked(graph).is_all_of(domain) {
-        return None;
+    /// The reasons with the sentences that state the relationships; those of which no sentence is known are left out.
+    async fn with_sentences(
+        &self,
+        memory: &Memory,
+        mut reasons: Vec<NoteWhy>,
+    ) -> Result<Vec<NoteWhy>, DomainError> {
+        let passages = reasons.iter().flat_map(|why| &why.passages);
+        let ids: Vec<Uuid> = passages.map(|passage| passage.id).collect();
+        let stored = self.store.relations_by_id(memory.workspace, &ids).await?;
+        let sentences = stored
+            .into_iter()
+            .filter_map(|relation| Some((relation.id, relation.proof?)));
+        let sentences: HashMap<Uuid, String> = sentences.collect();
+        for passage in reasons.iter_mut().flat_map(|why| &mut why.passages) {
+            passage.text = sentences.get(&passage.id).cloned().unwrap_or_default();
+        }
+        for why in &mut reasons {
+            why.passages.retain(|passage| !passage.text.is_empty());
+        }
+        Ok(reasons)
     }
-    let (graph, domain) = (Arc::clone(graph), domain.to_owned());
-    Some(Only::new(move |note| {
-        locked(&graph)
-            .note(note)
-            .is_some_and(|head| *head.domain == *domain)
-    }))
 }
 
-fn locked(graph: &RwLock<MemoryGraph>) -> RwLockReadGuard<'_, MemoryGraph> {
+pub(super) fn locked(graph: &RwLock<MemoryGraph>) -> RwLockReadGuard<'_, MemoryGraph> {
     graph.read().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -149,36 +222,64 @@ pub(super) struct Ranking<'a> {
     pub(super) tuning: &'a Tuning,
     pub(super) intent: Intent,
     pub(super) now: DateTime<Utc>,
+    pub(super) scope: &'a Scope,
+    /// What the graph answers to the question.
+    pub(super) answered: Option<&'a Answered>,
+}
+
+/// A note with its score, and what the score is made of.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ranked {
+    pub(super) hit: Hit,
+    pub(super) parts: Parts,
+}
+
+/// Parts of a score.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Parts {
+    /// Words and meaning.
+    pub(super) text: f32,
+    pub(super) graph: f32,
+    /// What the note states, and how new it is if that was asked for.
+    pub(super) evidence: f32,
+}
+
+impl Parts {
+    fn sum(self) -> f32 {
+        self.text + self.graph + self.evidence
+    }
+
+    fn times(self, factor: f32) -> Self {
+        Self {
+            text: self.text * factor,
+            graph: self.graph * factor,
+            evidence: self.evidence * factor,
+        }
+    }
 }
 
 impl Ranking<'_> {
     /// Notes that mention what the question names, or something related to it, scored from 0 to 1.
-    fn neighbourhood(&self, query: &str, domain: Option<&str>) -> HashMap<Uuid, f32> {
-        let asked = self.asked(query);
+    fn neighbourhood(&self, asked: &[Slot]) -> HashMap<Uuid, f32> {
         let mut near: HashMap<Uuid, f32> = HashMap::new();
         let share = 1.0 / asked.len().max(1) as f32;
-        let wanted = |note: &&NoteState| domain.is_none_or(|domain| *note.domain == *domain);
-        for entity in &asked {
-            let notes = self.graph.notes_about(*entity, PER_ENTITY);
-            for note in notes.filter(|note| wanted(note)) {
+        let Scope { since, until, .. } = *self.scope;
+        for entity in asked {
+            let notes = self.graph.notes_about_in(*entity, since, until).take(PER_ENTITY);
+            for note in notes.filter(|note| self.scope.admits(note)) {
                 *near.entry(note.id).or_default() += share;
             }
         }
-        for entity in &asked {
-            for related in self.graph.related(*entity, &asked, RELATED) {
-                let notes = self.graph.notes_about(related, PER_RELATED);
-                for note in notes.filter(|note| wanted(note)) {
+        for entity in asked {
+            for related in self.graph.related(*entity, asked, RELATED) {
+                let notes = self.graph.notes_about_in(related, since, until).take(PER_RELATED);
+                for note in notes.filter(|note| self.scope.admits(note)) {
                     let worth = near.entry(note.id).or_default();
                     *worth = worth.max(share * ONE_STEP);
                 }
             }
         }
         near
-    }
-
-    /// Whether a note belongs to the requested domain.
-    fn is_of(&self, note: Uuid, domain: Option<&str>) -> bool {
-        domain.is_none_or(|domain| self.graph.note(note).is_some_and(|head| *head.domain == *domain))
     }
 
     /// The entities a question names: found by the rules, or by a name that only this memory knows.
@@ -190,21 +291,19 @@ impl Ranking<'_> {
             .chain(&filters.identifiers)
             .map(String::as_str);
         let mut asked = self.graph.named(names);
-        let words: Vec<&str> = query.split_whitespace().take(WORDS).collect();
-        for length in 1..=MAX_NAME_LENGTH.min(words.len()) {
-            for phrase in words.windows(length) {
-                for slot in self.graph.named([phrase.join(" ").as_str()]) {
-                    if !asked.contains(&slot) {
-                        asked.push(slot);
-                    }
+        for phrase in phrases(query) {
+            for slot in self.graph.named([phrase.as_str()]) {
+                if !asked.contains(&slot) {
+                    asked.push(slot);
                 }
             }
         }
         asked
     }
 
-    /// Fuses the results of search and graph: the weighted scores are added and scaled back to 0 to 1.
-    pub(super) fn fuse(&self, found: Vec<Hit>, near: HashMap<Uuid, f32>, k: usize) -> Vec<Hit> {
+    /// Fuses the results of search and graph: the weighted scores are added and scaled back to 0 to 1. What the graph
+    /// answers comes first.
+    pub(super) fn fuse(&self, found: Vec<Hit>, near: HashMap<Uuid, f32>, k: usize) -> Vec<Ranked> {
         let graph_weight = match self.intent {
             // A question about relations weighs the graph more.
             Intent::Relational | Intent::Causal => self.tuning.graph_weight * 1.5,
@@ -223,29 +322,67 @@ impl Ranking<'_> {
             let score = scores.entry(note).or_default();
             *score = score.max(hit.score);
         }
-        let whole = 1.0 + graph_weight + recency_weight;
-        let mut hits: Vec<Hit> = scores
+        // A note of another domain or time may have arrived since the filter was built.
+        scores.retain(|note, _| self.graph.note(*note).is_some_and(|head| self.scope.admits(head)));
+        let answers = self
+            .answered
             .into_iter()
-            .map(|(node_id, score)| {
+            .flat_map(|answered| answered.notes.keys());
+        for note in answers {
+            scores.entry(*note).or_default();
+        }
+        let whole = 1.0 + graph_weight + recency_weight;
+        let mut ranked: Vec<Ranked> = scores
+            .into_iter()
+            .map(|(node_id, text)| {
                 let near = near.get(&node_id).copied().unwrap_or(0.0);
                 let recent = if recency_weight > 0.0 {
                     self.recency(node_id)
                 } else {
                     0.0
                 };
-                Hit {
-                    node_id,
-                    score: (score + graph_weight * near + recency_weight * recent) / whole,
-                }
+                let parts = Parts {
+                    text,
+                    graph: graph_weight * near,
+                    evidence: recency_weight * recent,
+                };
+                let score = (text + graph_weight * near + recency_weight * recent) / whole;
+                self.answering(node_id, score, parts.times(1.0 / whole))
             })
             .collect();
-        hits.sort_unstable_by(|a, b| {
+        ranked.sort_unstable_by(|a, b| {
+            let (a, b) = (a.hit, b.hit);
             b.score
                 .total_cmp(&a.score)
                 .then_with(|| b.node_id.cmp(&a.node_id))
         });
-        hits.truncate(k);
-        hits
+        ranked.truncate(k);
+        ranked
+    }
+
+    /// Lifts a note that answers the question above those that don't: each level has a band of scores of its own.
+    fn answering(&self, node_id: Uuid, score: f32, parts: Parts) -> Ranked {
+        let Some(answered) = self.answered else {
+            return Ranked {
+                hit: Hit { node_id, score },
+                parts,
+            };
+        };
+        let mut parts = parts.times(OTHER_NOTES);
+        if let Some(note) = answered.notes.get(&node_id) {
+            let weight = 0.8 * note.weight() + 0.2 * self.recency(node_id);
+            parts.graph += 0.15 + 0.05 * note.fit;
+            parts.evidence += match note.level {
+                Level::About => 0.0,
+                Level::Both => 0.25 + 0.05 * weight,
+                Level::States => 0.5 + 0.1 * weight,
+            };
+        }
+        let score = parts.sum();
+        Ranked {
+            hit: Hit { node_id, score },
+            parts,
+        }
     }
 
     /// 1 for a note written now, halved with every half-life.
@@ -257,4 +394,14 @@ impl Ranking<'_> {
         let days = (age.num_seconds().max(0) as f64) / 86_400.0;
         0.5f64.powf(days / self.tuning.half_life_days.max(0.01)) as f32
     }
+}
+
+/// The runs of words in a question that may be a name.
+pub(super) fn phrases(query: &str) -> Vec<String> {
+    let words: Vec<&str> = query.split_whitespace().take(WORDS).collect();
+    let lengths = 1..=MAX_NAME_LENGTH.min(words.len());
+    lengths
+        .flat_map(|length| words.windows(length))
+        .map(|phrase| phrase.join(" "))
+        .collect()
 }

@@ -75,6 +75,7 @@ impl GraphCore {
             entities: memory.graph().values(&note.mentions),
             score: 1.0,
             note,
+            why: None,
         })
     }
 }

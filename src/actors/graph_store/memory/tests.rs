@@ -2,6 +2,7 @@
 
 mod copy;
 mod personal_data;
+mod questions;
 mod races;
 
 use std::collections::HashMap;
@@ -127,7 +128,11 @@ async fn ids(core: &GraphCore, query: &str, domain: Option<&str>) -> Vec<Uuid> {
     let message = RecallNotes {
         query: query.into(),
         k: 10,
-        domain: domain.map(str::to_owned),
+        scope: Scope {
+            domain: domain.map(str::to_owned),
+            ..Scope::default()
+        },
+        explain: false,
     };
     let found = core.recall_notes(message).await.unwrap();
     found.notes.iter().map(|found| found.note.id).collect()
@@ -267,7 +272,7 @@ fn a_note_that_is_superseded_during_a_search_is_found_as_its_successor() {
         };
         // The index as it was before the two writes.
         let hits = vec![stale(&told[0], 0.9), stale(&told[1], 0.5)];
-        let found = core.found_notes(memory, hits.clone()).await.unwrap();
+        let found = core.found_notes(memory, hits.clone(), Vec::new()).await.unwrap();
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].note.id, found[0].score), (told[2].note_id, 0.9));
         let graph = memory.graph();
@@ -276,10 +281,12 @@ fn a_note_that_is_superseded_during_a_search_is_found_as_its_successor() {
             tuning: &tuning(),
             intent: Intent::Factual,
             now: crate::clock::now(),
+            scope: &Scope::default(),
+            answered: None,
         };
         let ranked = ranking.fuse(hits, HashMap::new(), 10);
         assert_eq!(ranked.len(), 1);
-        assert_eq!(ranked[0].node_id, told[2].note_id);
+        assert_eq!(ranked[0].hit.node_id, told[2].note_id);
     });
 }
 

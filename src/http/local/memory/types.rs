@@ -3,6 +3,7 @@
 //! The bounds of a body's fields stand only in its `read`. The document takes them from there, see
 //! [`Fields::describe`].
 
+use chrono::{DateTime, Utc};
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -10,6 +11,8 @@ use uuid::Uuid;
 use crate::config::local::LocalSettings;
 use crate::domain::memory::note::{DEFAULT_DOMAIN, NoteStatus, context, cut};
 use crate::domain::memory::synthesis::{Answer, SynthesisFormat};
+use crate::domain::memory::why::{NamedEntity, NoteWhy, Understood};
+use crate::domain::question::Kind;
 use crate::http::local::error::Issue;
 use crate::http::local::validate::Fields;
 use crate::local::{FoundNote, NewNote, Remembered};
@@ -18,6 +21,8 @@ pub(super) const MAX_DOMAIN: usize = 100;
 pub(super) const MAX_SOURCE_TYPE: usize = 100;
 pub(super) const MAX_SOURCE_REF: usize = 500;
 pub(super) const MAX_FORMAT: usize = 50;
+/// Longest time with a zone.
+pub(super) const MAX_TIME: usize = 64;
 const MAX_ITEMS: usize = 100;
 /// Most characters and entities of a note shown in a result list.
 const SHOWN_CONTENT: usize = 500;
@@ -34,14 +39,26 @@ pub(in crate::http::local) struct RecallBody {
     pub k: usize,
     /// Only notes of this domain. An empty text means any.
     pub domain: Option<String>,
+    /// Only notes created at or after this time: a day, from its beginning in UTC, or an RFC 3339 time.
+    #[schema(value_type = Option<String>)]
+    pub since: Option<DateTime<Utc>>,
+    /// Only notes created at or before this time: a day, to its end in UTC, or an RFC 3339 time. Not before `since`.
+    #[schema(value_type = Option<String>)]
+    pub until: Option<DateTime<Utc>>,
+    /// Whether to tell why each note was found and how the question was understood.
+    pub explain: bool,
 }
 
 impl RecallBody {
     pub fn read(fields: &mut Fields<'_>, settings: &LocalSettings) -> Self {
+        let (since, until) = fields.period("since", "until");
         Self {
             query: fields.text("query", 1, settings.web.max_query_chars),
             k: fields.number_or("k", settings.default_k(), 1, settings.web.max_k),
             domain: fields.optional_text("domain", MAX_DOMAIN),
+            since,
+            until,
+            explain: fields.flag_or("explain", false),
         }
     }
 }
@@ -196,6 +213,9 @@ pub(super) struct NoteView<'a> {
     entities: &'a [String],
     /// The first sentence, cut after 150 characters.
     context: String,
+    /// Why it was found; only with `explain`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    why: Option<&'a NoteWhy>,
 }
 
 impl<'a> From<&'a FoundNote> for NoteView<'a> {
@@ -211,11 +231,12 @@ impl<'a> From<&'a FoundNote> for NoteView<'a> {
             created_at: time(note.created_at),
             entities: found.entities.get(..shown).unwrap_or_default(),
             context: context(&note.content),
+            why: found.why.as_ref(),
         }
     }
 }
 
-fn time(at: chrono::DateTime<chrono::Utc>) -> String {
+fn time(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(chrono::SecondsFormat::Micros, true)
 }
 
@@ -234,7 +255,53 @@ pub(super) struct RecallAnswer<'a> {
     pub results: Vec<NoteView<'a>>,
     /// Number of results.
     pub count: usize,
+    /// How the question was understood; only with `explain`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub question: Option<QuestionView<'a>>,
     pub latency_ms: u64,
+}
+
+/// How a question was understood.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct QuestionView<'a> {
+    /// What it names and the memory knows.
+    names: &'a [NamedEntity],
+    /// The kinds of things that it asks for, the most fitting one first. Empty if it doesn't ask for related things, or
+    /// if the graph has no answer.
+    #[schema(value_type = Vec<String>, example = json!(["software"]))]
+    wanted: &'a [Kind],
+    /// The kinds of things on the way to them.
+    #[schema(value_type = Vec<String>, example = json!(["group"]))]
+    through: &'a [Kind],
+    /// The time that it asks for.
+    #[schema(required)]
+    period: Option<PeriodView>,
+}
+
+/// A stretch of time; null is an open end.
+#[derive(Debug, Serialize, ToSchema)]
+pub(super) struct PeriodView {
+    #[schema(required, value_type = Option<String>, format = DateTime)]
+    from: Option<String>,
+    /// The first instant after it.
+    #[schema(required, value_type = Option<String>, format = DateTime)]
+    until: Option<String>,
+}
+
+impl<'a> From<&'a Understood> for QuestionView<'a> {
+    fn from(question: &'a Understood) -> Self {
+        let plan = question.plan.as_ref();
+        let period = plan.and_then(|plan| plan.period);
+        Self {
+            names: &question.names,
+            wanted: plan.map_or(&[], |plan| &plan.wanted),
+            through: plan.map_or(&[], |plan| &plan.through),
+            period: period.map(|period| PeriodView {
+                from: period.from.map(time),
+                until: period.until.map(time),
+            }),
+        }
+    }
 }
 
 /// The stored note.

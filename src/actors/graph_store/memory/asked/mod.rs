@@ -1,0 +1,150 @@
+//! Questions that ask for related things: what they name, and what they ask for.
+
+mod evidence;
+mod walk;
+
+use std::ops::Range;
+
+pub(super) use self::evidence::{Answered, Level, NoteAnswer};
+pub(super) use self::walk::Stop;
+use super::graph::{MemoryGraph, Slot};
+use crate::domain::extraction::Gazetteer;
+use crate::domain::node::NodeType;
+use crate::domain::question::{Kind, Name, Plan, Reading, likeness};
+
+/// Most entities of a type that are compared with the words of a question that names nothing.
+const COMPARED: usize = 5_000;
+/// Bytes of a word by which entities are chosen for that comparison; shorter words are never alike.
+const BEGINNING: usize = 3;
+
+/// What a question names and asks for.
+#[derive(Debug, Clone)]
+pub(super) struct Asked {
+    pub(super) names: Vec<NamedEntities>,
+    pub(super) plan: Plan,
+}
+
+/// Words of a question, and the entities that they name.
+#[derive(Debug, Clone)]
+pub(super) struct NamedEntities {
+    words: Range<usize>,
+    pub(super) text: String,
+    pub(super) entities: Vec<Slot>,
+}
+
+impl MemoryGraph {
+    /// What a question asks for; `None` if it doesn't ask for things related to what it names, or of a time.
+    pub(super) fn asked(&self, reading: &Reading<'_>) -> Option<Asked> {
+        let mut names = self.names_in(reading);
+        let mut known = self.kinds_of(&names);
+        if known.is_empty() {
+            names = self.meant(reading).into_iter().collect();
+            known = self.kinds_of(&names);
+        }
+        let plan = reading.plan(&known)?;
+        Some(Asked { names, plan })
+    }
+
+    fn kinds_of(&self, names: &[NamedEntities]) -> Vec<Name> {
+        let name = |named: &NamedEntities| {
+            let mut kinds: Vec<Kind> = Vec::new();
+            let entities = named.entities.iter().filter_map(|slot| self.entity_in(*slot));
+            for kind in entities.filter_map(|entity| kind_of(&entity.entity_type)) {
+                if !kinds.contains(&kind) {
+                    kinds.push(kind);
+                }
+            }
+            (!kinds.is_empty()).then(|| Name {
+                words: named.words.clone(),
+                kinds,
+            })
+        };
+        names.iter().filter_map(name).collect()
+    }
+
+    /// The entities whose names stand in a question; longer names first, and no word twice.
+    fn names_in(&self, reading: &Reading<'_>) -> Vec<NamedEntities> {
+        let mut named: Vec<NamedEntities> = Vec::new();
+        for candidate in reading.candidates() {
+            let is_taken = |other: &NamedEntities| {
+                other.words.start < candidate.words.end && candidate.words.start < other.words.end
+            };
+            if named.iter().any(is_taken) {
+                continue;
+            }
+            let mut entities = self.named([candidate.text]);
+            if entities.is_empty() {
+                let entry = Gazetteer::shared().resolve(candidate.text);
+                entities = self.named(entry.into_iter().flat_map(|entry| entry.names()));
+            }
+            if !entities.is_empty() {
+                named.push(NamedEntities {
+                    words: candidate.words,
+                    text: candidate.text.to_owned(),
+                    entities,
+                });
+            }
+        }
+        named
+    }
+
+    /// The entity that a question means but does not name in full: "credential dumping" is OS Credential Dumping.
+    fn meant(&self, reading: &Reading<'_>) -> Option<NamedEntities> {
+        let subject = reading.subject();
+        let beginnings: Vec<&str> = subject.iter().filter_map(|word| word.get(..BEGINNING)).collect();
+        let mut best: Option<(f32, Slot)> = None;
+        for entity_type in reading.subject_types().iter().flat_map(|kind| types_of(*kind)) {
+            for (slot, entity) in self.entities_of_type(entity_type).take(COMPARED) {
+                let may_be = beginnings.iter().any(|word| entity.value.contains(word));
+                if !may_be && entity.aliases().is_empty() {
+                    continue;
+                }
+                let alike = likeness(&subject, entity.all_names());
+                if alike > best.map_or(0.0, |(alike, _)| alike) {
+                    best = Some((alike, slot));
+                }
+            }
+        }
+        let (_, slot) = best?;
+        Some(NamedEntities {
+            words: reading.subject_words(),
+            text: subject.join(" "),
+            entities: vec![slot],
+        })
+    }
+}
+
+/// The kind of an entity as questions ask for it; `None` for one that no question asks for.
+fn kind_of(entity_type: &str) -> Option<Kind> {
+    let kind = match entity_type {
+        "actor" => Kind::Group,
+        "campaign" => Kind::Campaign,
+        "malware" | "tool" => Kind::Software,
+        "attack_pattern" => Kind::Technique,
+        "course_of_action" => Kind::Mitigation,
+        "cve" | "cwe" | "vulnerability" => Kind::Vulnerability,
+        "ipv4" | "ipv6" | "cidr" | "domain" | "url" | "email" | "md5" | "sha1" | "sha256" | "sha512"
+        | "file_name" | "file_path" | "registry_key" | "asn" | "bitcoin" | "yara_rule" | "sigma_rule" => {
+            Kind::Indicator
+        }
+        _ if is_sponsor(entity_type) => Kind::Group,
+        _ => return None,
+    };
+    Some(kind)
+}
+
+/// Whether groups can be attributed to an entity of this type, though nobody calls it a group.
+fn is_sponsor(entity_type: &str) -> bool {
+    matches!(entity_type, "organization" | "person" | "identity")
+}
+
+/// The types of the entities that are nodes of this type and have names of words.
+fn types_of(node_type: NodeType) -> &'static [&'static str] {
+    match node_type {
+        NodeType::Actor => &["actor", "campaign"],
+        NodeType::Tool => &["malware", "tool"],
+        NodeType::Attck => &["attack_pattern", "course_of_action"],
+        NodeType::Vulnerability => &["vulnerability"],
+        NodeType::Cve | NodeType::Ioc | NodeType::Osint => &[],
+    }
+}

@@ -1,0 +1,198 @@
+//! Why notes were found: what their scores are made of, the name that matched, and the way through the graph.
+
+use std::collections::HashMap;
+
+use uuid::Uuid;
+
+use super::asked::{Answered, NoteAnswer, Stop};
+use super::graph::{EntityState, MemoryGraph, Slot};
+use super::recall::{RELATED, Ranked, Ranking, phrases};
+use crate::domain::memory::why::{EntityStep, NamedEntity, NoteWhy, Understood};
+use crate::domain::why::{Evidence, Match, MatchKind, Shares};
+use crate::search::{Hit, canonical_key};
+
+/// Weight of meaning beside words, as in the blended search.
+const MEANING: f32 = 1.3;
+
+/// What words and meaning alone find.
+pub(super) struct Legs {
+    words: HashMap<Uuid, f32>,
+    meaning: HashMap<Uuid, f32>,
+}
+
+impl Legs {
+    pub(super) fn of(words: Vec<Hit>, meaning: Vec<Hit>) -> Self {
+        let scores = |hits: Vec<Hit>| hits.into_iter().map(|hit| (hit.node_id, hit.score.max(0.0)));
+        Self {
+            words: scores(words).collect(),
+            meaning: scores(meaning).collect(),
+        }
+    }
+
+    /// The part of words in what words and meaning found together.
+    fn part_of_words(&self, note: Uuid) -> f32 {
+        let score = |leg: &HashMap<Uuid, f32>| leg.get(&note).copied().unwrap_or(0.0);
+        let (words, meaning) = (score(&self.words), MEANING * score(&self.meaning));
+        if words + meaning > 0.0 {
+            words / (words + meaning)
+        } else {
+            0.0
+        }
+    }
+}
+
+impl Ranking<'_> {
+    /// What the question was understood to ask, and why each of these notes was found.
+    pub(super) fn explain(
+        &self,
+        query: &str,
+        asked: &[Slot],
+        legs: &Legs,
+        ranked: &[Ranked],
+    ) -> (Understood, Vec<NoteWhy>) {
+        let names = self.graph.named_by(query, asked, self.answered);
+        let reasons = ranked.iter().map(|ranked| self.why(ranked, asked, &names, legs));
+        let reasons = reasons.collect();
+        let named = names.iter().filter_map(|(text, slot)| {
+            let entity = self.graph.entity_in(*slot)?;
+            Some(NamedEntity {
+                text: text.clone(),
+                id: entity.public_id(),
+                name: entity.name().to_owned(),
+            })
+        });
+        let question = Understood {
+            names: named.collect(),
+            plan: self.answered.map(|answered| answered.asked.plan.clone()),
+        };
+        (question, reasons)
+    }
+
+    fn why(&self, ranked: &Ranked, asked: &[Slot], names: &[(String, Slot)], legs: &Legs) -> NoteWhy {
+        let parts = ranked.parts;
+        let note = self.graph.note(ranked.hit.node_id);
+        let mentions = note.map_or(&[][..], |note| &note.mentions);
+        let whole = (parts.text + parts.graph + parts.evidence).max(f32::MIN_POSITIVE);
+        let words = legs.part_of_words(ranked.hit.node_id);
+        let shares = Shares {
+            words: parts.text * words / whole,
+            meaning: parts.text * (1.0 - words) / whole,
+            graph: parts.graph / whole,
+            evidence: parts.evidence / whole,
+        };
+        let answer = self.answered.and_then(|answered| {
+            let note = answered.notes.get(&ranked.hit.node_id)?;
+            Some((answered, note))
+        });
+        let matched = names.iter().find(|(_, slot)| mentions.contains(slot));
+        let path = match answer {
+            Some((answered, note)) => self.graph.path_of(answered, note),
+            None if matched.is_some() => Vec::new(),
+            None => self.graph.path_to(mentions, asked),
+        };
+        let stated = answer.and_then(|(_, note)| self.graph.relation_in(note.relation?));
+        NoteWhy {
+            shares,
+            matched: matched.and_then(|(text, slot)| self.graph.matched(text, *slot)),
+            path,
+            passages: stated
+                .map(|relation| Evidence {
+                    id: relation.id,
+                    text: String::new(),
+                    share: shares.evidence,
+                })
+                .into_iter()
+                .collect(),
+        }
+    }
+}
+
+impl MemoryGraph {
+    /// The words of a question that name entities, longest first.
+    fn named_by(&self, query: &str, asked: &[Slot], answered: Option<&Answered>) -> Vec<(String, Slot)> {
+        let mut names: Vec<(String, Slot)> = Vec::new();
+        let mut add = |text: &str, slot: Slot| {
+            if !names.iter().any(|(_, known)| *known == slot) {
+                names.push((text.to_owned(), slot));
+            }
+        };
+        for name in answered.into_iter().flat_map(|answered| &answered.asked.names) {
+            name.entities.iter().for_each(|slot| add(&name.text, *slot));
+        }
+        for phrase in phrases(query).iter().rev() {
+            let shown = phrase.trim_matches(|c: char| !c.is_alphanumeric());
+            let known = self.named([phrase.as_str()]).into_iter();
+            known
+                .filter(|slot| asked.contains(slot))
+                .for_each(|slot| add(shown, slot));
+        }
+        names
+    }
+
+    fn matched(&self, text: &str, slot: Slot) -> Option<Match> {
+        let entity = self.entity_in(slot)?;
+        let key = canonical_key(text);
+        let is_name = [&*entity.value, entity.name()]
+            .iter()
+            .any(|name| canonical_key(name) == key);
+        let kind = match &*entity.entity_type {
+            "actor" | "campaign" | "malware" | "tool" if is_name => MatchKind::Name,
+            "actor" | "campaign" | "malware" | "tool" => MatchKind::Alias,
+            _ => MatchKind::Identifier,
+        };
+        Some(Match {
+            kind,
+            text: text.to_owned(),
+        })
+    }
+
+    /// The way to what a note answers.
+    fn path_of(&self, answered: &Answered, note: &NoteAnswer) -> Vec<EntityStep> {
+        let answer = note.answer.and_then(|place| answered.answers.get(place));
+        let stops = answer.map_or(&[][..], |answer| &answer.path);
+        self.steps(stops)
+    }
+
+    /// The relationship that leads from what is asked to what a note mentions.
+    fn path_to(&self, mentions: &[Slot], asked: &[Slot]) -> Vec<EntityStep> {
+        for from in asked {
+            let near = self.related(*from, asked, RELATED);
+            let Some(to) = near.into_iter().find(|slot| mentions.contains(slot)) else {
+                continue;
+            };
+            let by = self.relation_between(*from, to);
+            let start = Stop {
+                entity: *from,
+                by: None,
+            };
+            return self.steps(&[start, Stop { entity: to, by }]);
+        }
+        Vec::new()
+    }
+
+    fn relation_between(&self, from: Slot, to: Slot) -> Option<Slot> {
+        let (from, to) = (self.entity_in(from)?, self.entity_in(to)?);
+        let joins = |slot: &&Slot| {
+            let relation = self.relation_in(**slot);
+            relation.is_some_and(|relation| {
+                (relation.source, relation.target) == (from.id, to.id)
+                    || (relation.source, relation.target) == (to.id, from.id)
+            })
+        };
+        from.relations.iter().find(joins).copied()
+    }
+
+    fn steps(&self, stops: &[Stop]) -> Vec<EntityStep> {
+        let step = |stop: &Stop| {
+            let entity: &EntityState = self.entity_in(stop.entity)?;
+            let relation = stop.by.and_then(|slot| self.relation_in(slot));
+            Some(EntityStep {
+                id: entity.public_id(),
+                name: entity.name().to_owned(),
+                relationship: relation.map(|relation| relation.relationship.clone()),
+                outgoing: relation.map(|relation| relation.target == entity.id),
+            })
+        };
+        stops.iter().filter_map(step).collect()
+    }
+}
