@@ -22,9 +22,12 @@ export const api = {
   /** Settings of the workspace; for administrators. */
   workspace: (options) => client.get("/api/admin/workspace", options),
 
-  /** `{q, mode?, limit?, include_rejected?}`. The answer has a `recall_id`. */
+  /**
+   * `{q, mode?, limit?, include_rejected?, explain?, node_type?, source?, since?, until?, min_confidence?}`. The answer
+   * has a `recall_id`.
+   */
   search: (query, options) => client.get("/api/recall/search", { query, ...options }),
-  /** `{q, limit?, include_rejected?}`. The answer has no `recall_id`, so that it can't be exported. */
+  /** The same without `mode`. The answer has no `recall_id`, so that it can't be exported. */
   semantic: (query, options) => client.get("/api/recall/semantic", { query, ...options }),
   session: (id, options) => client.get(at("/api/recall/sessions", id), options),
   /** The STIX bundle of a recall session as a text, and how many objects were held back. */

@@ -1,10 +1,12 @@
 // Search in the hosted service, and the export of what it found.
 
-import { el, fill } from "../lib/dom.js";
+import { el, fill, uniqueId } from "../lib/dom.js";
 import { count } from "../lib/format.js";
 import { plain } from "../lib/markdown.js";
 import { badge, button, choice, download, joined, tlp } from "../lib/parts.js";
 import { emptiness, failure, linkTo } from "../lib/shell.js";
+import { understood } from "../lib/why.js";
+import { choicesFilter, leastFilter, periodFilters, textFilter } from "../views/filters.js";
 import { who } from "./session.js";
 
 /** Most characters of a description that a card shows. */
@@ -13,21 +15,48 @@ const DEFAULT_LIMIT = "20";
 /** Roles that may see rejected nodes. */
 const REVIEWERS = new Set(["admin", "analyst"]);
 
+/** Types of nodes, as the filter names them. */
+const TYPES = [
+  ["actor", "Actors and campaigns"], ["tool", "Malware and tools"], ["attck", "ATT&CK"], ["cve", "CVEs"],
+  ["vulnerability", "Other vulnerabilities"], ["ioc", "Indicators"], ["osint", "OSINT"],
+];
+/** Most characters of the name of a source. */
+const LONGEST_SOURCE = 500;
+
 /** @returns {import("../views/search.js").Source} */
-export const hostedSource = (api) => ({
-  label: "Question",
-  placeholder: "ransomware that exploited MOVEit",
-  longest: 1000,
-  modes: [
-    ["blended", "Blended", "By words and by meaning. What the question names exactly comes first. Can be exported."],
-    ["structured", "Structured", "By names, identifiers and types only. Can be exported."],
-    ["semantic", "Semantic", "By meaning only, with no regard to the words. Can't be exported."],
-  ],
-  controls,
-  search: (asked, signal) => found(api, asked, signal),
-  welcome: () => emptiness("Search the knowledge graph of your workspace.",
-    "Names, aliases and identifiers such as APT28, CVE-2023-34362, T1190 or 203.0.113.7; or a question."),
-});
+export function hostedSource(api) {
+  /** Sources of what was found, as suggestions. */
+  const sources = el("datalist", { id: uniqueId("sources") });
+  const seen = new Set();
+  const learn = (results) => {
+    for (const { source } of results) if (source) seen.add(source);
+    fill(sources, [...seen].sort().map((value) => el("option", { value })));
+  };
+  return {
+    label: "Question",
+    placeholder: "ransomware that exploited MOVEit",
+    longest: 1000,
+    modes: [
+      ["blended", "Blended", "By words and by meaning. What the question names exactly comes first. Can be exported."],
+      ["structured", "Structured", "By names, identifiers and types only. Can be exported."],
+      ["semantic", "Semantic", "By meaning only, with no regard to the words. Can't be exported."],
+    ],
+    controls,
+    filters: ({ params }) => [
+      choicesFilter("node_type", "Types", TYPES, params),
+      textFilter("source", "Source", sources, params, LONGEST_SOURCE),
+      ...periodFilters([["since", "Entered since"], ["until", "Entered until"]], params),
+      leastFilter("min_confidence", "Least confidence, %", params),
+    ],
+    search: async (asked, signal) => {
+      const answer = await found(api, asked, signal);
+      learn(answer.results);
+      return answer;
+    },
+    welcome: () => emptiness("Search the knowledge graph of your workspace.",
+      "Names, aliases and identifiers such as APT28, CVE-2023-34362, T1190 or 203.0.113.7; or a question."),
+  };
+}
 
 function controls({ params }) {
   const limit = el("input.few", {
@@ -41,13 +70,15 @@ function controls({ params }) {
   ];
 }
 
-async function found(api, { mode, ...query }, signal) {
+async function found(api, { mode, ...rest }, signal) {
+  const query = { ...rest, explain: true };
   const answer = mode === "semantic"
     ? await api.semantic(query, { signal }) : await api.search({ ...query, mode }, { signal });
-  const { results, max_tlp: highest, recall_id: session } = answer;
+  const { results, max_tlp: highest, recall_id: session, question } = answer;
   return {
     summary: count(results.length, "node"),
     actions: session && results.length > 0 ? exportParts(api, session, highest, results.length) : [],
+    head: [understood(question, (id) => linkTo("node", { id }))],
     results: results.map(resultOf),
     facets: FACETS,
     none: emptiness("No node fits.", mode === "structured"
@@ -73,6 +104,7 @@ function resultOf(node) {
     text: description.length > SHOWN ? `${description.slice(0, SHOWN).trimEnd()} …` : description,
     type: node.node_type,
     tlp: node.tlp,
+    source: node.source,
     badges: [
       badge(node.node_type, `type-${node.node_type}`), tlp(node.tlp),
       node.status !== "active" && badge(node.status, "warn"),
@@ -86,13 +118,17 @@ function resultOf(node) {
       node.source, count(evidence.length, "evidence record"),
       aliases.length > 0 && el("span", {}, "also ", joined(aliases.slice(0, 6)), aliases.length > 6 && " …"),
     ].filter(Boolean),
-    why: node.why,
+    why: node.why && plainly(node.why),
     links: {
       open: linkTo("node", { id: node.id }),
       step: ({ id }) => linkTo("node", { id }),
     },
   };
 }
+
+/** Reasons without the Markdown of their passages. */
+const plainly = ({ passages = [], ...why }) =>
+  ({ ...why, passages: passages.map((passage) => ({ ...passage, text: plain(passage.text) })) });
 
 /** The button that exports a session, and what came of it. */
 function exportParts(api, session, highest, nodes) {

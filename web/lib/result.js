@@ -4,6 +4,7 @@ import { el } from "./dom.js";
 import { percent } from "./format.js";
 import { marked } from "./marks.js";
 import { badge, when } from "./parts.js";
+import { reasons } from "./why.js";
 
 /**
  * Something found.
@@ -20,25 +21,13 @@ import { badge, when } from "./parts.js";
  * @property {string[]} entities What it mentions.
  * @property {string[]} [names] Other names of what was found.
  * @property {(Node|string)[]} [facts] What else the foot of the card says.
- * @property {Why} [why]
+ * @property {import("./why.js").Why} [why]
  * @property {Links} links
- *
- * Why it was found, as far as the service tells. What is missing is not shown.
- *
- * @typedef {Object} Why
- * @property {{words?: number, meaning?: number, graph?: number, evidence?: number}} [shares] Each 0 to 1, together 1.
- * @property {{name: string, of?: string}} [alias] The name in the question, and what it is a name of.
- * @property {Step[]} [path] From what the question names to what was found.
- * @property {string[]} [passages] The parts of the text that fit.
- *
- * A step of a path; `relation` leads to it from the step before.
- *
- * @typedef {{id: string, name: string, relation?: string}} Step
  *
  * @typedef {Object} Links
  * @property {string} [open] Shows all of the result.
  * @property {(entity: string) => string} [entity]
- * @property {(step: Step) => string} [step]
+ * @property {(step: import("./why.js").Step) => string} [step]
  */
 
 const TIERS = {
@@ -100,36 +89,24 @@ export function card(result, question, words) {
       el("div.row", {}, result.badges)),
     text && el("p.result-text", {}, marked(text, marks)),
     chips(result.entities, links.entity),
-    reasons(result, words),
+    reasons(result.why, result.type ? "node" : "note", words, links.step),
     seen(result, question, words),
     foot.length > 0 && el("p.result-foot", {}, foot));
 }
 
-/** What the service tells. */
-function reasons({ why = {}, links }, words) {
-  const { shares, alias, path = [], passages = [] } = why;
-  const parts = [
-    shares && shareBar(shares),
-    alias && el("p", {}, el("q", {}, alias.name),
-      alias.of ? [" is a name of ", el("bdi", {}, alias.of)] : " is one of its names"),
-    path.length > 0 && pathLine(path, links),
-    passages.length > 0 && el("ul.passages", {}, passages.map((text) => el("li", {}, marked(text, words)))),
-  ].filter(Boolean);
-  return parts.length > 0 && el("div.why", { role: "group", "aria-label": "Why it was found" }, parts);
-}
-
 /** The names and words of the question that stand in a result. */
 function matches({ title, text, entities, names = [], why }, question, words) {
-  const all = [...named(entities, question), ...(why?.alias ? [] : named(names, question))];
-  const told = new Set(all.flatMap(partsOf));
+  const all = [...named(entities, question), ...(why?.matched ? [] : named(names, question))];
+  const told = new Set([...all, why?.matched?.text ?? ""].flatMap(partsOf));
   const found = standing(`${title} ${text}`, words).filter((word) => !partsOf(word).every((part) => told.has(part)));
   return [["name", all], ["word", found]].filter(([, list]) => list.length > 0);
 }
 
 /** Whether a result was found by more than its meaning, as far as one can tell. */
 export function isReasoned(result, question, words) {
-  const { shares = {}, alias, path = [] } = result.why ?? {};
-  return Boolean(alias) || path.length > 0 || shares.words > 0 || shares.graph > 0
+  const { shares = {}, matched, path = [], passages = [] } = result.why ?? {};
+  return Boolean(matched) || path.length > 0 || shares.words > 0 || shares.graph > 0
+    || passages.some(({ text }) => standing(text, words).length > 0)
     || matches(result, question, words).length > 0;
 }
 
@@ -141,22 +118,4 @@ function seen(result, question, words) {
     at > 0 && " and ", `the ${kind}${list.length > 1 ? "s" : ""} `,
     list.map((name, position) => [position > 0 && ", ", el("strong", {}, name)]),
   ]));
-}
-
-const SHARES = [["words", "words"], ["meaning", "meaning"], ["graph", "graph"], ["evidence", "evidence"]];
-
-function shareBar(shares) {
-  const given = SHARES.filter(([key]) => shares[key] > 0);
-  const parts = given.map(([key, label]) => `${label} ${percent(shares[key])}`);
-  return el("div.shares", {},
-    el("div.share-bar", { role: "img", "aria-label": `Shares of the score: ${parts.join(", ")}` },
-      given.map(([key]) => el(`span.share-${key}`, { vars: { "--share": shares[key] } }))),
-    el("ul.plain-list.share-legend", { "aria-hidden": "true" },
-      given.map(([key], at) => el("li", {}, el(`span.swatch.share-${key}`), parts[at]))));
-}
-
-function pathLine(path, links) {
-  return el("ol.plain-list.path", { "aria-label": "Path" }, path.map((step) => el("li", {},
-    step.relation && el("span.relation", {}, el("bdi", {}, step.relation), el("span", { "aria-hidden": "true" }, " →")),
-    links.step ? el("a", { href: links.step(step) }, step.name) : step.name)));
 }

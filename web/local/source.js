@@ -5,6 +5,8 @@ import { count, percent } from "../lib/format.js";
 import { badge, choice, table } from "../lib/parts.js";
 import { tierBadge } from "../lib/result.js";
 import { emptiness, linkTo } from "../lib/shell.js";
+import { understood } from "../lib/why.js";
+import { periodFilters } from "../views/filters.js";
 import { domainsOf, rememberForm } from "./remember.js";
 
 const FORMATS = [
@@ -31,6 +33,8 @@ export const localSource = (api) => {
       ["synthesize", "Synthesize", "Writes an answer from the notes with a language model, and cites them."],
     ],
     controls: (at) => controls(api, at),
+    filters: ({ params }) => periodFilters([["since", "Remembered since"], ["until", "Remembered until"]], params),
+    filtered: ["recall"],
     search: (asked, signal) => (asked.mode === "synthesize" ? synthesized : recalled)(api, asked, signal),
     welcome: () => welcome(api),
     aside: (at, changed) => rememberPanel(api, at, draft, changed),
@@ -63,11 +67,13 @@ function offerDomains(api, select, chosen = select.value) {
   }, () => {});
 }
 
-async function recalled(api, { q, k, domain }, signal) {
-  const asked = { query: q, k: Number(k), ...(domain && { domain }) };
-  const { results, latency_ms: latency } = await api.recall(asked, { signal });
+async function recalled(api, { q, k, domain, since, until }, signal) {
+  const filters = Object.entries({ domain, since, until }).filter(([, value]) => value);
+  const asked = { query: q, k: Number(k), explain: true, ...Object.fromEntries(filters) };
+  const { results, latency_ms: latency, question } = await api.recall(asked, { signal });
   return {
     summary: `${count(results.length, "note")} in ${count(latency, "millisecond")}`,
+    head: [understood(question, (id) => linkTo("graph", { around: id }))],
     results: results.map((note) => resultOf(note, q)),
     facets: FACETS,
     none: results.length === 0 ? await nothing(api, q, domain) : null,

@@ -7,6 +7,7 @@ import { wordsOf } from "../lib/marks.js";
 import { button, field } from "../lib/parts.js";
 import { card, isReasoned } from "../lib/result.js";
 import { emptiness, failure } from "../lib/shell.js";
+import { filterPanel } from "./filters.js";
 
 /**
  * Where a search looks.
@@ -17,8 +18,10 @@ import { emptiness, failure } from "../lib/shell.js";
  * @property {number} longest Of a question, in characters.
  * @property {[id: string, title: string, hint: string][]} modes The first one is the default.
  * @property {(at: import("../lib/shell.js").At) => Control[]} controls
- * @property {(asked: Object<string, string>, signal: AbortSignal) => Promise<Answer>} search Given `q`, `mode` and the
- *   values of the controls of that mode.
+ * @property {(at: import("../lib/shell.js").At) => import("./filters.js").Filter[]} filters
+ * @property {string[]} [filtered] The modes in which the filters apply; all if absent.
+ * @property {(asked: Object<string, string>, signal: AbortSignal) => Promise<Answer>} search Given `q`, `mode`, the
+ *   values of the controls of that mode, and those of the filters that are set.
  * @property {(at: import("../lib/shell.js").At) => Node} welcome Shown before the first question.
  * @property {(at: import("../lib/shell.js").At, changed: () => void) => Node} [aside] Shown below the question.
  *   `changed` is called when there is more to be found.
@@ -72,6 +75,10 @@ function showSearch(source, memo, root, at) {
   const run = async (fresh) => {
     clearTimeout(rerun);
     const asked = form.asked();
+    if (!form.filters.isFine()) {
+      last = { q: asked.q, isEmpty: false };
+      return void fill(summary, "Nothing was searched: a filter has to be changed.");
+    }
     const isBack = at.returned && last === null;
     const isOther = last !== null && last.q !== asked.q;
     last = { q: asked.q, isEmpty: false };
@@ -141,8 +148,10 @@ function questionForm(source, at) {
   const controls = source.controls(at).map((control) => ({ ...control, field: field(control.label, control.input) }));
   const value = ({ input }) => (input.type === "checkbox" ? (input.checked ? "true" : "") : input.value.trim());
   const hint = el("p.hint");
+  const filters = filterPanel(source.filters(at));
   const adapt = (mode) => {
     for (const control of controls) control.field.hidden = !applies(control, mode);
+    filters.apply(applies({ modes: source.filtered }, mode));
     fill(hint, source.modes.find(([id]) => id === mode)[2]);
   };
   const modes = modeSwitch(source, at.params.get("mode"), adapt);
@@ -153,19 +162,22 @@ function questionForm(source, at) {
       el("label.unseen", { for: question.id }, source.label), question,
       el("button.primary", { type: "submit" }, "Search")),
     el("div.ask-options", {}, modes.element, controls.map((control) => control.field)),
-    hint);
+    hint, filters.element);
   return {
     element,
     question,
+    filters,
     refresh: () => { for (const control of controls) control.refresh?.(); },
     asked: () => ({
       q: question.value.trim(), mode: modes.value(),
       ...Object.fromEntries(active().map((control) => [control.name, value(control)])),
+      ...filters.values(),
     }),
     inUrl: () => ({
       q: question.value.trim(), mode: modes.value() === source.modes[0][0] ? "" : modes.value(),
       ...Object.fromEntries(active().filter((control) => value(control) !== control.initial)
         .map((control) => [control.name, value(control)])),
+      ...filters.values(),
     }),
   };
 }
@@ -216,7 +228,14 @@ function showAnswer(answer, asked, { at, form, summary, body }) {
     facetBar(answer, at.params, narrow),
     answer.results.length > 0
       ? el("section", { "aria-label": "Results" }, el("h2.unseen", {}, "Results"), list)
-      : answer.none);
+      : [answer.none, answer.none && filtered(form.filters)]);
+}
+
+/** Says that filters may be why nothing was found. */
+function filtered(filters) {
+  if (filters.count() === 0) return null;
+  return el("p.row.filtered", {}, `${count(filters.count(), "filter is", "filters are")} set.`,
+    button("Clear the filters", filters.clear));
 }
 
 /** Says so if nothing but the meaning speaks for what was found. */

@@ -4,12 +4,15 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { describe, test } from "node:test";
 import { signedIn } from "../support/console.mjs";
-import { accessible, settled, visiting } from "../support/page.mjs";
+import { accessible, fits, settled, visiting } from "../support/page.mjs";
 import { demoBundle } from "../support/seed.mjs";
 import { serviceOf } from "../support/suite.mjs";
 import { until } from "../support/until.mjs";
 
 const results = (page) => page.getByRole("main").getByRole("article");
+
+const filters = (page) => page.locator("details").filter({ has: page.getByText(/^Filters/) });
+const openFilters = (page) => filters(page).locator("summary").click();
 
 const LONG = "Strangekit starts by itself. ".repeat(1000);
 
@@ -107,6 +110,122 @@ describe("a workspace with nodes", () => {
         "a semantic search can't be exported",
       );
     }),
+  );
+
+  test(
+    "says why a node was found, and how the question was understood",
+    at(async (page) => {
+      await ask(page, "Which malware does Voodoo Bear use?");
+      const understood = page.getByRole("main").getByText(/^Asked for: /);
+      assert.match(await understood.innerText(), /Voodoo Bear|Sandworm Team/);
+      const found = results(page).filter({ hasText: "Industroyer" }).first();
+      const why = found.getByRole("group", { name: "Why it was found" });
+      await why.getByRole("img", { name: /^Shares of the score: .*graph \d+ %/ }).waitFor();
+      const path = why.getByRole("list", { name: "Path" });
+      assert.match((await path.innerText()).replace(/\s+/g, " "), /^Sandworm Team .*—uses→.* Industroyer/);
+      await accessible(page, "results with their reasons");
+      await page.setViewportSize({ width: 360, height: 740 });
+      await fits(page, "results with their reasons");
+      await path.getByRole("link", { name: "Sandworm Team" }).click();
+      await page.getByRole("heading", { level: 2, name: "Sandworm Team" }).waitFor();
+      await page.goBack();
+      await ask(page, "Seashell Blizzard");
+      const first = results(page).filter({ hasText: "Sandworm Team" }).first();
+      await first.getByText("Seashell Blizzard is another name of it.").waitFor();
+    }),
+  );
+
+  test(
+    "quotes the texts that speak for a node",
+    at(async (page) => {
+      await ask(page, "Which wiper was stopped before it could act in April 2022?");
+      const quotes = results(page).locator(".passages q");
+      await quotes.filter({ hasText: "Stopped before it could act, April 2022." }).first().waitFor();
+    }),
+  );
+
+  test(
+    "is filtered by type, source, time and confidence, which are in the address until they are cleared",
+    at(async (page) => {
+      await ask(page, "Sandworm Team");
+      await openFilters(page);
+      await filters(page).getByLabel("Indicators", { exact: true }).check();
+      await page.waitForURL(/node_type=ioc/);
+      await settled(page);
+      const types = results(page).locator(".badge[class*=type-]");
+      assert.deepEqual([...new Set(await types.allInnerTexts())], ["ioc"]);
+      const source = filters(page).getByLabel("Source", { exact: true });
+      const suggested = page.locator("datalist option");
+      assert.ok((await suggested.count()) > 0, "sources that were seen are suggested");
+      await source.fill((await suggested.first().getAttribute("value")).toUpperCase());
+      await filters(page).getByLabel("Entered since").fill("2020-01-01");
+      await filters(page).getByLabel("Entered until").fill("2999-12-31");
+      await filters(page).getByLabel("Least confidence, %").fill("5");
+      await ask(page, "Sandworm Team");
+      await page.waitForURL(/min_confidence=0\.05/);
+      await filters(page).getByText("5 active").waitFor();
+      await accessible(page, "filters of the console");
+      await page.setViewportSize({ width: 360, height: 740 });
+      await fits(page, "filters of the console");
+      await results(page).first().getByRole("heading").getByRole("link").first().click();
+      await page.getByRole("heading", { level: 1, name: "Node" }).waitFor();
+      await page.goBack();
+      await filters(page).getByText("5 active").waitFor();
+      await openFilters(page);
+      assert.ok(await filters(page).getByLabel("Indicators", { exact: true }).isChecked());
+      assert.equal(await filters(page).getByLabel("Entered until").inputValue(), "2999-12-31");
+      assert.equal(await filters(page).getByLabel("Least confidence, %").inputValue(), "5");
+      await filters(page).getByRole("button", { name: "Clear filters" }).press("Enter");
+      await page.waitForURL((url) => !/node_type|source|since|until|min_confidence/.test(url.hash));
+      assert.equal(await page.evaluate(() => document.activeElement.textContent), "Filters");
+      await settled(page);
+      await results(page).filter({ hasText: "Sandworm Team" }).first().waitFor();
+    }),
+  );
+
+  test(
+    "is not asked with filters that are wrong",
+    at(async (page) => {
+      await ask(page, "Sandworm Team");
+      const asked = [];
+      page.on("request", (request) => {
+        if (request.url().includes("/api/")) asked.push(request.url());
+      });
+      await openFilters(page);
+      await filters(page).getByLabel("Entered until").fill("2024-03-01");
+      await filters(page).getByLabel("Entered since").fill("2024-03-02");
+      await filters(page).getByText("This is before “Entered since”.").waitFor();
+      assert.equal(await filters(page).getByLabel("Entered until").getAttribute("aria-invalid"), "true");
+      await filters(page).getByLabel("Least confidence, %").fill("101");
+      await filters(page).getByText("A whole number from 0 to 100.").waitFor();
+      await accessible(page, "filters that are wrong");
+      await openFilters(page);
+      await page.getByRole("button", { name: "Search", exact: true }).click();
+      assert.ok(await filters(page).getByLabel("Entered until").isVisible(), "what is wrong is shown");
+      assert.deepEqual(asked, []);
+      await filters(page).getByLabel("Entered since").fill("2024-03-01");
+      await filters(page).getByLabel("Least confidence, %").fill("100");
+      await page.getByRole("button", { name: "Search", exact: true }).click();
+      await page.waitForURL(/since=2024-03-01.*until=2024-03-01.*min_confidence=1/);
+      assert.equal(await filters(page).locator("[aria-invalid]").count(), 0);
+      await settled(page);
+    }),
+  );
+
+  test(
+    "tells of a wrong filter in the address, and of filters that leave nothing",
+    at(
+      async (page) => {
+        await page.getByText("Nothing was searched: a filter has to be changed.").waitFor();
+        await filters(page).getByText("This is before “Entered since”.").waitFor();
+        await filters(page).getByLabel("Entered since").fill("1999-01-01");
+        await page.getByText("No node fits.").waitFor();
+        await page.getByText("2 filters are set.").waitFor();
+        await page.getByRole("button", { name: "Clear the filters" }).click();
+        await results(page).first().waitFor();
+      },
+      "#/search?q=Industroyer&since=2000-01-02&until=2000-01-01",
+    ),
   );
 
   test(

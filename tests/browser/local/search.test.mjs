@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { accessible, settled, visiting } from "../support/page.mjs";
+import { accessible, fits, settled, visiting } from "../support/page.mjs";
 import { notes } from "../support/seed.mjs";
 import { serviceOf } from "../support/suite.mjs";
 
@@ -111,6 +111,56 @@ describe("a memory with notes", () => {
       await page.reload();
       await results(page).filter({ hasText: "198.51.100.7" }).first().waitFor();
       assert.equal(await question(page).inputValue(), "Which ministries does Snake attack?");
+    }),
+  );
+
+  test(
+    "tells what led to a note, and how the question was understood",
+    at(async (visit) => {
+      const page = await visit.open("/#/search", "Search");
+      await ask(page, "Which tools does Turla use?");
+      await page.getByRole("main").getByText(/^Asked for: .*Turla/i).waitFor();
+      const whys = results(page).getByRole("group", { name: "Why it was found" });
+      await whys.first().getByRole("img", { name: /^Shares of the score: / }).waitFor();
+      const path = whys.getByRole("list", { name: "Path" }).first();
+      assert.match((await path.innerText()).replace(/\s+/g, " "), /turla .*—uses→.* snake/i);
+      await accessible(page, "notes with their reasons");
+      await page.setViewportSize({ width: 360, height: 740 });
+      await fits(page, "notes with their reasons");
+      await path.getByRole("link", { name: /turla/i }).click();
+      await page
+        .getByRole("complementary", { name: "Selected node" })
+        .getByRole("heading", { name: /turla/i })
+        .waitFor();
+    }),
+  );
+
+  test(
+    "is filtered by time, and only where that applies",
+    at(async (visit) => {
+      const page = await visit.open("/#/search?q=Snake&since=2020-01-01", "Search");
+      const filters = page.locator("details").filter({ has: page.getByText(/^Filters/) });
+      await results(page).first().waitFor();
+      await filters.getByText("1 active").waitFor();
+      await filters.locator("summary").press("Enter");
+      assert.equal(await filters.getByLabel("Remembered since").inputValue(), "2020-01-01");
+      await accessible(page, "filters");
+      await filters.getByLabel("Remembered until").fill("2019-12-31");
+      await filters.getByText("This is before “Remembered since”.").waitFor();
+      await results(page).first().waitFor();
+      await filters.getByLabel("Remembered since").fill("");
+      await shows(page, "No note fits.");
+      await page.waitForURL((url) => /until=2019-12-31/.test(url.hash) && !/since/.test(url.hash));
+      await page.reload();
+      await shows(page, "1 filter is set.");
+      await page.getByRole("radio", { name: "Synthesize" }).check({ force: true });
+      assert.ok(!(await filters.isVisible()));
+      await page.waitForURL((url) => !/until/.test(url.hash));
+      await page.getByRole("radio", { name: "Recall" }).check({ force: true });
+      await shows(page, "1 filter is set.");
+      await page.getByRole("button", { name: "Clear the filters" }).click();
+      await results(page).first().waitFor();
+      assert.ok(!page.url().includes("until"));
     }),
   );
 
