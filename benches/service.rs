@@ -4,7 +4,8 @@
 //! Run with `cargo bench --bench service`. `-- --quick` measures only 2,000 nodes, `-- --nodes 10000` sets other sizes,
 //! and `-- --neighbour` measures only how one workspace's load affects another. `-- --growth` grows one service to
 //! 10,000, 100,000 and 1,000,000 nodes with texts of 60 to 110 words (`--growth 10000,100000` sets other sizes) and
-//! prints how cost grows, with targets. The corpus is generated and identical in every run. The service and this client
+//! prints how cost grows, with targets. `-- --graph` ingests 100,000 nodes with 200,000 relationships (`--graph 10000`
+//! sets other numbers of nodes) and measures questions that are answered from the graph. The corpus is generated and identical in every run. The service and this client
 //! share the cores. Without `--bench`, which `cargo bench` passes, it exits at once.
 //!
 //! `THREAT_MEMORY_BINARY=PATH` measures another binary than the one just built, so that two can be compared in
@@ -18,6 +19,8 @@ mod bulk;
 mod client;
 #[path = "service/corpus.rs"]
 mod corpus;
+#[path = "service/graph.rs"]
+mod graph;
 #[path = "service/growth.rs"]
 mod growth;
 #[path = "common/ledger.rs"]
@@ -40,6 +43,8 @@ mod report;
 mod spread;
 #[path = "service/words.rs"]
 mod words;
+#[path = "service/world.rs"]
+mod world;
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -71,6 +76,7 @@ fn main() -> Fallible<()> {
         let runtime = runtime.worker_threads(2).enable_all().build()?;
         return runtime.block_on(growth::run(&sizes(&args, "--growth", &growth::SIZES)?));
     }
+    let graph_sizes = sizes(&args, "--graph", &graph::SIZES)?;
     let default = if has("--quick") { &QUICK[..] } else { &SIZES };
     let sizes = sizes(&args, "--nodes", default)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -78,6 +84,9 @@ fn main() -> Fallible<()> {
         .build()?;
     if has("--neighbour") {
         return runtime.block_on(neighbour::run());
+    }
+    if has("--graph") {
+        return runtime.block_on(graph::run(&graph_sizes));
     }
     runtime.block_on(run(&sizes))
 }

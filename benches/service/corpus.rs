@@ -20,10 +20,10 @@ const WORDS: std::ops::RangeInclusive<usize> = 60..=110;
 const OBJECTS: usize = 1000;
 const RELATIONSHIPS: usize = 400;
 const NODES: usize = OBJECTS - RELATIONSHIPS - 1;
-const AUTHOR: &str = "identity--6a2b6c52-8fcb-4b5c-9a3e-1f6f0f3f2d11";
+pub const AUTHOR: &str = "identity--6a2b6c52-8fcb-4b5c-9a3e-1f6f0f3f2d11";
 const SEED: u64 = 20_240_329;
 /// TLP:WHITE, TLP:GREEN and TLP:AMBER (STIX 2.1 section 7.2.1.4).
-const MARKINGS: [&str; 3] = [
+pub const MARKINGS: [&str; 3] = [
     "marking-definition--613f2e26-407d-48c7-9eca-b8e91df99dc9",
     "marking-definition--34098fce-860f-48ae-8e50-ebd3cc5e41da",
     "marking-definition--f88d31f6-486f-44da-b317-01333bde0b82",
@@ -130,9 +130,7 @@ impl Corpus {
             Some(_) => 0,
             None => nodes * RELATIONSHIPS / NODES,
         };
-        let mut objects = vec![json!({"type": "identity", "spec_version": "2.1", "id": AUTHOR,
-            "created": "2020-01-01T00:00:00.000Z", "modified": "2020-01-01T00:00:00.000Z",
-            "name": "Example Intelligence Team", "identity_class": "organization"})];
+        let mut objects = vec![author()];
         for _ in 0..nodes {
             objects.push(self.node(stream));
         }
@@ -319,7 +317,14 @@ impl Corpus {
     }
 }
 
-fn id(kind: &str, rng: &mut StdRng) -> String {
+/// The identity that created all objects.
+pub fn author() -> Value {
+    json!({"type": "identity", "spec_version": "2.1", "id": AUTHOR,
+        "created": "2020-01-01T00:00:00.000Z", "modified": "2020-01-01T00:00:00.000Z",
+        "name": "Example Intelligence Team", "identity_class": "organization"})
+}
+
+pub fn id(kind: &str, rng: &mut StdRng) -> String {
     let id = uuid::Builder::from_random_bytes(rng.random()).into_uuid();
     format!("{kind}--{}", Uuid::hyphenated(id))
 }

@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::confidence::Confidence;
 use super::node::{KgNode, wire_enum};
 use super::tlp::{Clearance, Tlp};
+use super::why::Why;
 
 wire_enum! {
     /// How a recall searches.
@@ -58,6 +59,10 @@ pub struct ScoredNode {
     /// 0 to 1, falling with rank.
     #[schema(value_type = Confidence)]
     pub score: f32,
+    /// Why it was found; only if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub why: Option<Why>,
 }
 
 /// Rows that passed the caller's clearance. Only [`Visible::filter`] creates one, and only a `Visible` is

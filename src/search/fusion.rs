@@ -7,13 +7,14 @@
 //! identifier; 0.90–0.95 if it is an alias; 0.80–0.90 if a name makes up much of the query; below 0.80 the fused score
 //! through a logistic curve. It orders the results of one query and is not a probability.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use uuid::Uuid;
 
 use super::document::{Hit, KeyKind};
 use super::phrases::{Exact, Named};
 use super::votes::Votes;
+use crate::domain::why::Shares;
 
 /// Share of the query from which a name is taken as its subject.
 const MAIN_SHARE: f32 = 0.4;
@@ -47,13 +48,36 @@ pub(super) struct Legs<'a> {
     pub(super) votes: &'a Votes,
 }
 
+/// A node that one of the legs found or the query names.
+#[derive(Debug, Clone, Copy)]
+struct Candidate {
+    node: Uuid,
+    exact: Exact,
+    /// z-scores.
+    words: f32,
+    meaning: f32,
+    /// Weight of the votes.
+    votes: f32,
+}
+
+impl Candidate {
+    fn score(&self) -> f32 {
+        let fused = (self.words + VECTOR_WEIGHT * self.meaning) / (1.0 + VECTOR_WEIGHT);
+        fused + VOTE_WEIGHT * self.votes + NAME_BONUS * self.exact.share
+    }
+}
+
+/// The candidates of a blended search.
+#[derive(Debug)]
+pub(super) struct Blend(Vec<Candidate>);
+
 /// Fuses the legs, each cut off after `depth`; `cosine` returns the vector score of any node.
 pub(super) fn blend(
     legs: &Legs<'_>,
     named: &Named,
     depth: usize,
     cosine: impl Fn(Uuid) -> Option<f32>,
-) -> Vec<Hit> {
+) -> Blend {
     let Legs {
         keyword,
         vector,
@@ -63,16 +87,59 @@ pub(super) fn blend(
     let nodes = candidates(listed.chain(votes.keys().copied()), named);
     let words = leg_scores(&nodes, keyword, depth, |_| None);
     let meaning = leg_scores(&nodes, vector, depth, cosine);
-    let scored = nodes
-        .iter()
-        .zip(words.iter().zip(&meaning))
-        .map(|(&node, (word, meaning))| {
-            let exact = named.nodes.get(&node).copied().unwrap_or_default();
-            let vote = votes.get(&node).map_or(0.0, |vote| vote.weight);
-            let fused = (word + VECTOR_WEIGHT * meaning) / (1.0 + VECTOR_WEIGHT) + VOTE_WEIGHT * vote;
-            (node, exact, fused + NAME_BONUS * exact.share)
-        });
-    ranked(scored.collect(), |z| 1.0 / (1.0 + (-z / 2.0).exp()))
+    let candidate = |(&node, (&words, &meaning)): (&Uuid, (&f32, &f32))| Candidate {
+        node,
+        exact: named.nodes.get(&node).copied().unwrap_or_default(),
+        words,
+        meaning,
+        votes: votes.get(&node).map_or(0.0, |vote| vote.weight),
+    };
+    Blend(
+        nodes
+            .iter()
+            .zip(words.iter().zip(&meaning))
+            .map(candidate)
+            .collect(),
+    )
+}
+
+impl Blend {
+    /// The candidates with their final scores, best first.
+    pub(super) fn into_hits(self) -> Vec<Hit> {
+        let scored = self.0.iter().map(|one| (one.node, one.exact, one.score()));
+        ranked(scored.collect(), |z| 1.0 / (1.0 + (-z / 2.0).exp()))
+    }
+
+    /// What each score is made of. A leg gives a candidate what it has over the candidate that the leg likes least, so
+    /// that no part is negative and the parts of two candidates differ by what their scores do. Where all are alike, the
+    /// legs that list the candidate have equal parts.
+    pub(super) fn shares(&self, legs: &Legs<'_>) -> HashMap<Uuid, Shares> {
+        let least = |of: fn(&Candidate) -> f32| self.0.iter().map(of).fold(f32::INFINITY, f32::min);
+        let (least_words, least_meaning) = (least(|one| one.words), least(|one| one.meaning));
+        let best = self.0.iter().map(Candidate::score).fold(0.0, f32::max);
+        let lists = |list: &[(Uuid, f32)]| list.iter().map(|(node, _)| *node).collect::<HashSet<Uuid>>();
+        let (by_words, by_meaning) = (lists(legs.keyword), lists(legs.vector));
+        let part = |listed: bool| if listed { 1.0 } else { 0.0 };
+        let shares = |one: &Candidate| {
+            let raised = if one.exact.share > 0.0 {
+                (best * NAMED_FLOOR - one.score()).max(0.0)
+            } else {
+                0.0
+            };
+            let words = (one.words - least_words) / (1.0 + VECTOR_WEIGHT);
+            let meaning = VECTOR_WEIGHT * (one.meaning - least_meaning) / (1.0 + VECTOR_WEIGHT);
+            let name = NAME_BONUS * one.exact.share + raised;
+            let shares = Shares::of(words + name, meaning, VOTE_WEIGHT * one.votes);
+            shares.or(|| {
+                Shares::of(
+                    part(by_words.contains(&one.node)),
+                    part(by_meaning.contains(&one.node)),
+                    0.0,
+                )
+            })
+        };
+        self.0.iter().map(|one| (one.node, shares(one))).collect()
+    }
 }
 
 /// The keyword list alone, plus the nodes that the query names.
@@ -159,6 +226,7 @@ fn z_scores(scores: Vec<f32>) -> Vec<f32> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::votes::Vote;
     use super::*;
 
     fn id(number: u128) -> Uuid {
@@ -182,7 +250,8 @@ mod tests {
             &Named::default(),
             3,
             |_| None,
-        );
+        )
+        .into_hits();
         assert_eq!(hits.first().map(|hit| hit.node_id), Some(id(1)));
     }
 
@@ -196,7 +265,8 @@ mod tests {
             &Named::default(),
             100,
             |_| None,
-        );
+        )
+        .into_hits();
         assert_eq!(hits.first().map(|hit| hit.node_id), Some(id(40)));
     }
 
@@ -215,7 +285,7 @@ mod tests {
             Exact {
                 whole: Some(KeyKind::Alias),
                 share: 1.0,
-                mention: false,
+                ..Exact::default()
             },
         );
         named.nodes.insert(
@@ -223,7 +293,7 @@ mod tests {
             Exact {
                 whole: Some(KeyKind::Name),
                 share: 1.0,
-                mention: false,
+                ..Exact::default()
             },
         );
         let hits = blend(
@@ -231,10 +301,51 @@ mod tests {
             &named,
             100,
             |_| None,
-        );
+        )
+        .into_hits();
         let order: Vec<Uuid> = hits.iter().map(|hit| hit.node_id).collect();
         assert_eq!(order.get(..3), Some([id(3), id(2), id(1)].as_slice()));
         assert!(hits.is_sorted_by(|a, b| a.score >= b.score));
         assert!(hits.iter().all(|hit| (0.0..=1.0).contains(&hit.score)));
+    }
+
+    #[test]
+    fn shares_tell_what_lifted_a_node_over_the_last_one() {
+        let keyword = [(id(1), 9.0), (id(3), 1.0)];
+        let vector = [(id(2), 0.9), (id(3), 0.1), (id(4), 0.1)];
+        let vote = Vote {
+            weight: 0.5,
+            passages: vec![(id(9), 0.5)],
+        };
+        let votes = Votes::from([(id(4), vote)]);
+        let mut named = Named::default();
+        let exact = Exact {
+            share: 0.5,
+            ..Exact::default()
+        };
+        named.nodes.insert(id(5), exact);
+        let legs = legs(&keyword, &vector, &votes);
+        let shares = blend(&legs, &named, 100, |_| None).shares(&legs);
+        // Nothing but the leg that lists it speaks for the first, the second and the fourth.
+        assert!(shares[&id(1)].words > 0.99, "{shares:?}");
+        assert!(shares[&id(2)].meaning > 0.99, "{shares:?}");
+        assert!(shares[&id(4)].evidence > 0.5, "{shares:?}");
+        assert!(shares[&id(5)].words > 0.99, "{shares:?}");
+        for shares in shares.values() {
+            let parts = [shares.words, shares.meaning, shares.graph, shares.evidence];
+            assert!(parts.iter().all(|part| (0.0..=1.0).contains(part)), "{parts:?}");
+            assert!((parts.iter().sum::<f32>() - 1.0).abs() < 1e-5, "{parts:?}");
+        }
+    }
+
+    #[test]
+    fn a_node_without_rivals_has_the_shares_of_the_legs_that_list_it() {
+        let (keyword, vector, votes) = ([(id(1), 3.0)], [(id(1), 0.5)], Votes::new());
+        let alone = legs(&keyword, &vector, &votes);
+        let shares = blend(&alone, &Named::default(), 100, |_| None).shares(&alone);
+        assert_eq!((shares[&id(1)].words, shares[&id(1)].meaning), (0.5, 0.5));
+        let alone = legs(&[], &vector, &votes);
+        let shares = blend(&alone, &Named::default(), 100, |_| None).shares(&alone);
+        assert_eq!(shares[&id(1)], Shares::MEANING);
     }
 }

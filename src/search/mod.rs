@@ -25,6 +25,7 @@ mod keyword;
 mod pace;
 mod phrases;
 mod query;
+mod reasons;
 mod replaced;
 mod rows;
 mod schema;
@@ -55,6 +56,7 @@ pub use embed::{BUILTIN_MODEL, BuiltinEmbedder, Embedder, embedding_text, quanti
 pub use error::{EmbedError, SearchError};
 pub use facts::Facts;
 pub use query::Found;
+pub use reasons::{Reason, Reasons};
 pub use text::canonical_key;
 pub use votes::{Vote, Votes};
 pub use workspace::WorkspaceIndex;

@@ -36,6 +36,16 @@ pub(super) struct Exact {
     pub(super) share: f32,
     /// The node is only mentioned.
     pub(super) mention: bool,
+    /// The longest phrase that is a key of the node.
+    pub(super) phrase: Option<Phrase>,
+}
+
+/// Words of a query that are a key of a node.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Phrase {
+    pub(super) kind: KeyKind,
+    pub(super) start: usize,
+    pub(super) length: usize,
 }
 
 /// The nodes that a query names.
@@ -56,6 +66,11 @@ impl Named {
     }
 }
 
+/// The words of a text that are searched for phrases.
+pub(super) fn phrase_words(refanged: &str) -> Vec<&str> {
+    words(refanged).take(MAX_WORDS).collect()
+}
+
 /// Finds the visible nodes that a query names.
 pub(super) fn named(text: &str, allowed: &Allowed, keywords: &Keywords<'_>) -> Result<Named, SearchError> {
     let mut named = Named::default();
@@ -66,11 +81,12 @@ pub(super) fn named(text: &str, allowed: &Allowed, keywords: &Keywords<'_>) -> R
                 whole: Some(found.kind),
                 share: 1.0,
                 mention: false,
+                phrase: None,
             },
         );
     }
     let refanged = refang(text);
-    let words: Vec<&str> = words(&refanged).take(MAX_WORDS).collect();
+    let words = phrase_words(&refanged);
     let weights: Vec<f32> = words.iter().map(|word| weight(word)).collect();
     let total = weights.iter().sum::<f32>().max(1.0);
     let mut taken = HashSet::new();
@@ -82,13 +98,13 @@ pub(super) fn named(text: &str, allowed: &Allowed, keywords: &Keywords<'_>) -> R
             {
                 continue;
             }
-            if named.add_phrase(phrase, weight / total, total, allowed, keywords)? {
+            if named.add_phrase((start, phrase), weight / total, total, allowed, keywords)? {
                 taken.extend(start..start + length);
             }
         }
     }
-    for word in words {
-        named.add_part(word, 1.0 / total, allowed, keywords)?;
+    for (start, word) in words.into_iter().enumerate() {
+        named.add_part((start, word), 1.0 / total, allowed, keywords)?;
     }
     Ok(named)
 }
@@ -97,7 +113,7 @@ impl Named {
     /// Looks up one phrase; true if it is a key of any node.
     fn add_phrase(
         &mut self,
-        phrase: &[&str],
+        (start, phrase): (usize, &[&str]),
         share: f32,
         total: f32,
         allowed: &Allowed,
@@ -116,6 +132,11 @@ impl Named {
             && seen.iter().all(|seen| is_entity(seen.class));
         for found in &found {
             let exact = self.nodes.entry(found.node).or_default();
+            exact.phrase.get_or_insert(Phrase {
+                kind: found.kind,
+                start,
+                length: phrase.len(),
+            });
             exact.share = (exact.share + share).min(1.0);
             exact.mention |= mention;
         }
@@ -134,7 +155,7 @@ impl Named {
     /// Looks up what a word contains, starts or ends: the host of a URL, the prefix of a hash, the UUID of a STIX id.
     fn add_part(
         &mut self,
-        word: &str,
+        (start, word): (usize, &str),
         share: f32,
         allowed: &Allowed,
         keywords: &Keywords<'_>,
@@ -160,6 +181,11 @@ impl Named {
         for node in found {
             let exact = self.nodes.entry(node).or_default();
             exact.share = exact.share.max(share);
+            exact.phrase.get_or_insert(Phrase {
+                kind: KeyKind::Identifier,
+                start,
+                length: 1,
+            });
         }
         Ok(())
     }

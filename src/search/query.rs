@@ -10,9 +10,11 @@ use super::error::SearchError;
 use super::fusion;
 use super::keyword::{Keywords, Texts};
 use super::phrases::named;
+use super::reasons::{self, Reasons};
 use super::rows::scale_of;
 use super::table::Table;
 use super::votes::{self, Voters, Votes};
+use crate::domain::why::Shares;
 
 /// Candidates that each leg contributes to a blended search.
 const DEPTH: usize = 100;
@@ -26,6 +28,8 @@ pub(super) struct Query<'a> {
     pub(super) mode: Mode,
     pub(super) allowed: &'a Allowed,
     pub(super) limit: usize,
+    /// Whether to say why.
+    pub(super) explain: bool,
 }
 
 /// The results of a search, and why they are there.
@@ -35,13 +39,15 @@ pub struct Found {
     pub hits: Vec<Hit>,
     /// What passages said for nodes, as far as they were asked.
     pub votes: Votes,
+    /// Why each result was found, if that was asked for.
+    pub reasons: Reasons,
 }
 
 impl From<Vec<Hit>> for Found {
     fn from(hits: Vec<Hit>) -> Self {
         Found {
             hits,
-            votes: Votes::new(),
+            ..Found::default()
         }
     }
 }
@@ -57,29 +63,36 @@ pub(super) fn answer(
     }
     let mut found = match (asked.mode, asked.vector) {
         (Mode::Vector, None) => return Err(SearchError::NoQueryVector),
-        (Mode::Vector, Some(vector)) => by_vector(vector, asked, table).into(),
-        (Mode::Keyword, _) | (Mode::Blended, None) => by_words(asked, keywords)?.into(),
+        (Mode::Vector, Some(vector)) => by_vector(vector, asked, table),
+        (Mode::Keyword, _) | (Mode::Blended, None) => by_words(asked, keywords)?,
         (Mode::Blended, Some(vector)) => by_both(vector, asked, keywords, table)?,
     };
     found.hits.truncate(asked.limit);
     Ok(found)
 }
 
-fn by_vector(vector: &[i8], asked: &Query<'_>, table: &Table) -> Vec<Hit> {
+fn by_vector(vector: &[i8], asked: &Query<'_>, table: &Table) -> Found {
     let near = table.nearest(vector, asked.allowed, asked.limit);
-    near.into_iter()
-        .map(|(node_id, cosine)| Hit {
-            node_id,
-            score: cosine.clamp(0.0, 1.0),
-        })
-        .collect()
+    let hit = |(node_id, cosine): (Uuid, f32)| Hit {
+        node_id,
+        score: cosine.clamp(0.0, 1.0),
+    };
+    let mut found = Found::from(near.into_iter().map(hit).collect::<Vec<_>>());
+    if asked.explain {
+        found.reasons = reasons::of_meaning(&found.hits);
+    }
+    found
 }
 
-fn by_words(asked: &Query<'_>, keywords: &Keywords<'_>) -> Result<Vec<Hit>, SearchError> {
+fn by_words(asked: &Query<'_>, keywords: &Keywords<'_>) -> Result<Found, SearchError> {
     let named = named(asked.text, asked.allowed, keywords)?;
     let words = keywords.weighted(asked.text, &named.mentions)?;
     let found = keywords.best(Texts::Nodes, &words, asked.allowed, asked.limit)?;
-    Ok(fusion::keyword_only(&found, &named))
+    let mut found = Found::from(fusion::keyword_only(&found, &named));
+    if asked.explain {
+        found.reasons = reasons::of_named(&found.hits, asked.text, &named, |_| Shares::WORDS);
+    }
+    Ok(found)
 }
 
 fn by_both(
@@ -133,8 +146,15 @@ fn by_both(
         vector: &near.nodes,
         votes: &votes,
     };
-    let hits = fusion::blend(&legs, &named, depth, cosine);
-    Ok(Found { hits, votes })
+    let blend = fusion::blend(&legs, &named, depth, cosine);
+    let shares = asked.explain.then(|| blend.shares(&legs));
+    let mut found = Found::from(blend.into_hits());
+    if let Some(shares) = shares {
+        let of = |node: Uuid| shares.get(&node).copied().unwrap_or_default();
+        found.reasons = reasons::of_named(&found.hits, asked.text, &named, of);
+    }
+    found.votes = votes;
+    Ok(found)
 }
 
 /// What one leg of a blended search found.

@@ -21,6 +21,7 @@ use super::fresh::Fresh;
 use super::keyword::Keywords;
 use super::pace::Activity;
 use super::query::{self, Found, Query};
+use super::reasons::{self, Reasons};
 use super::schema::Fields;
 use super::storage;
 use super::table::Table;
@@ -204,18 +205,29 @@ impl WorkspaceIndex {
         filter: &Filter,
         limit: usize,
     ) -> Result<Vec<Hit>, SearchError> {
-        let found = self.search_with_votes(query, query_vector, mode, filter, limit)?;
+        let found = self.run(query, query_vector, mode, filter, (limit, false))?;
         Ok(found.hits)
     }
 
-    /// [`WorkspaceIndex::search`], with the passages that spoke for the results.
-    pub fn search_with_votes(
+    /// [`WorkspaceIndex::search`], with the reasons of the results and the passages that spoke for them.
+    pub fn search_explained(
         &self,
         query: &str,
         query_vector: Option<&[i8]>,
         mode: Mode,
         filter: &Filter,
         limit: usize,
+    ) -> Result<Found, SearchError> {
+        self.run(query, query_vector, mode, filter, (limit, true))
+    }
+
+    fn run(
+        &self,
+        query: &str,
+        query_vector: Option<&[i8]>,
+        mode: Mode,
+        filter: &Filter,
+        (limit, explain): (usize, bool),
     ) -> Result<Found, SearchError> {
         self.activity.touch();
         if let Some(vector) = query_vector {
@@ -230,6 +242,7 @@ impl WorkspaceIndex {
             mode,
             allowed: &Allowed::of(filter),
             limit,
+            explain,
         };
         query::answer(&question, &self.keywords(&searcher, &fresh, &table)?, &table)
     }
@@ -263,14 +276,49 @@ impl WorkspaceIndex {
         filter: &Filter,
         limit: usize,
     ) -> Result<Vec<Hit>, SearchError> {
+        let found = self.run_structured(query, query_vector, filter, (limit, false))?;
+        Ok(found.hits)
+    }
+
+    /// [`WorkspaceIndex::structured`], with the reasons of the results and the passages that spoke for them.
+    pub fn structured_explained(
+        &self,
+        query: &StructuredQuery,
+        query_vector: Option<&[i8]>,
+        filter: &Filter,
+        limit: usize,
+    ) -> Result<Found, SearchError> {
+        self.run_structured(query, query_vector, filter, (limit, true))
+    }
+
+    fn run_structured(
+        &self,
+        query: &StructuredQuery,
+        query_vector: Option<&[i8]>,
+        filter: &Filter,
+        (limit, explain): (usize, bool),
+    ) -> Result<Found, SearchError> {
         let filter = filter.narrowed(&query.node_types);
         let keys: Vec<&str> = query.keys.iter().map(String::as_str).collect();
-        let mut hits = query::by_keys(self.lookup(&keys, &filter)?);
-        if hits.is_empty() && !query.text.trim().is_empty() {
-            return self.search(&query.text, query_vector, Mode::Blended, &filter, limit);
+        let carried = self.lookup(&keys, &filter)?;
+        if carried.is_empty() && !query.text.trim().is_empty() {
+            return self.run(
+                &query.text,
+                query_vector,
+                Mode::Blended,
+                &filter,
+                (limit, explain),
+            );
         }
-        hits.truncate(limit);
-        Ok(hits)
+        let reasons = if explain {
+            reasons::of_keys(&carried, &keys)
+        } else {
+            Reasons::new()
+        };
+        let mut found = Found::from(query::by_keys(carried));
+        found.hits.truncate(limit);
+        found.reasons = reasons;
+        Ok(found)
     }
 
     /// The checkpoint of the last commit; rows with a higher rev must be applied again.

@@ -4,6 +4,7 @@
 //! is retried with jitter within a budget; rows that belong together are written in one transaction.
 
 mod audit;
+mod between;
 mod connect;
 mod database;
 mod demo;
@@ -62,6 +63,7 @@ use uuid::Uuid;
 
 pub use audit::AuditFilter;
 use audit::ChainHead;
+pub use between::Link;
 pub use connect::{StorageMemory, StorageServer, StoreError};
 use database::Database;
 pub use drafts::{DraftsIngested, DraftsWrite};

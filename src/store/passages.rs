@@ -1,8 +1,11 @@
 //! Texts of edges, read for the search index.
 
+use std::collections::HashMap;
+
 use surrealdb::types::{Bytes, RecordId, SurrealValue};
 use uuid::Uuid;
 
+use super::nodes::statuses;
 use super::rows::{key, record, tlp, unpack};
 use super::{Store, failed};
 use crate::domain::error::DomainError;
@@ -53,6 +56,38 @@ impl Store {
             .map_err(failed("reading texts for the index failed"))?;
         let passages = rows.into_iter().filter_map(|row| row.into_passage().transpose());
         passages.collect()
+    }
+
+    /// The texts of those of these edges that are in force and that a caller may see together with both ends.
+    pub async fn texts_of_passages(
+        &self,
+        ws: Uuid,
+        edges: &[Uuid],
+        (highest, include_rejected): (Tlp, bool),
+    ) -> Result<HashMap<Uuid, String>, DomainError> {
+        let sees = |end: &str| {
+            format!("{end}.ws = $ws AND {end}.tlp_rank <= $highest AND {end}.status IN $statuses")
+        };
+        let query = format!(
+            "SELECT id, in, out, tlp_rank, raw, proof FROM $ids WHERE ws = $ws AND active = true \
+                 AND tlp_rank <= $highest AND {} AND {}",
+            sees("in"),
+            sees("out")
+        );
+        let ids = edges.iter().map(|id| record("edge", *id)).collect();
+        let parameters = [
+            ("ws", ws.into_value()),
+            ("highest", i64::from(highest.rank()).into_value()),
+            ("statuses", statuses(include_rejected).into_value()),
+        ];
+        let rows: Vec<Row> = self
+            .rows_by_id(&query, ids, &parameters)
+            .await
+            .map_err(failed("reading texts of relationships failed"))?;
+        let passages = rows.into_iter().filter_map(|row| row.into_passage().transpose());
+        passages
+            .map(|passage| passage.map(|passage| (passage.id, passage.text)))
+            .collect()
     }
 }
 

@@ -2,6 +2,7 @@
 //! that it reaches, so that nothing hidden can be passed through.
 
 use serde::Deserialize;
+use surrealdb::IndexedResults;
 use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
@@ -14,9 +15,8 @@ use crate::domain::narrowing::Narrowing;
 use crate::domain::node::NodeType;
 use crate::domain::tlp::Tlp;
 
-/// Relationships passed on at most in each direction.
+/// Relationships passed on at most in each direction, the most confident ones.
 const MOST: usize = 5_000;
-
 /// What a step may pass.
 #[derive(Debug, Clone, Copy)]
 pub struct Passable<'a> {
@@ -85,6 +85,29 @@ struct ReachedRow {
 
 const READ: &str = "reading relationships failed";
 
+/// The columns of a node that a relationship leads to.
+const FAR: &str = "{id, ws, tlp_rank, status, node_type, name, confidence, properties, source, ingested_at}";
+/// Whether the caller may see that node and wants it.
+const IS_WANTED: &str = "node.ws = $ws AND node.tlp_rank <= $highest AND node.status IN $statuses \
+    AND node.node_type IN $types";
+/// Whether the caller may see a relationship.
+const IS_SHOWN: &str = "ws = $ws AND active = true AND tlp_rank <= $highest";
+
+/// The columns of an edge that hold the end where a step begins and the other one.
+fn ends(outgoing: bool) -> (&'static str, &'static str) {
+    if outgoing { ("in", "out") } else { ("out", "in") }
+}
+
+/// What of these relationships the caller may see and wants.
+fn kept(narrowing: &Narrowing, outgoing: bool) -> String {
+    let conditions = conditions(narrowing, "node.");
+    format!(
+        "SELECT near, node.id AS node, {outgoing} AS outgoing, relationship, confidence, node.name AS name, \
+             node.node_type AS node_type, node.confidence AS node_confidence, node.properties AS properties \
+             FROM $edges WHERE {IS_WANTED}{conditions}"
+    )
+}
+
 impl Store {
     /// The nodes one step from these, by relationships of these types in either direction.
     pub async fn reached(
@@ -98,36 +121,42 @@ impl Store {
         }
         // The far end is filtered before the limit: hidden nodes must not displace visible ones, nor others those asked
         // for.
-        let step = |near: &str, far: &str, arrow: &str, outgoing: bool| {
+        let step = |arrow: &str, outgoing: bool| {
+            let (near, far) = ends(outgoing);
+            let kept = kept(passable.narrowing, outgoing);
             format!(
-                "SELECT {near} AS near, {far} AS node, {outgoing} AS outgoing, relationship, confidence \
-                 FROM $seen{arrow}edge WHERE ws = $ws AND active = true AND tlp_rank <= $highest \
-                     AND relationship IN $relationships AND {far}.ws = $ws AND {far}.tlp_rank <= $highest \
-                     AND {far}.status IN $statuses AND {far}.node_type IN $types{} LIMIT {MOST}",
-                conditions(passable.narrowing, &format!("{far}."))
+                "LET $edges = array::flatten(SELECT VALUE {arrow}(SELECT {near} AS near, {far}.{FAR} AS node, \
+                     relationship, confidence FROM edge WHERE {IS_SHOWN} AND relationship IN $relationships) \
+                     FROM $seen); {kept} ORDER BY confidence DESC LIMIT {MOST};"
             )
         };
-        let query = format!(
-            "LET $seen = SELECT VALUE id FROM $ids WHERE ws = $ws AND tlp_rank <= $highest AND status IN $statuses; \
-             LET $outgoing = {}; LET $incoming = {}; \
-             SELECT near, node, outgoing, relationship, confidence, node.name AS name, node.node_type AS node_type, \
-                 node.confidence AS node_confidence, node.properties AS properties \
-                 FROM array::concat($outgoing, $incoming)",
-            step("in", "out", "->", true),
-            step("out", "in", "<-", false),
-        );
+        let statements = format!("{}{}", step("->", true), step("<-", false));
+        let mut response = self.passing(ws, nodes, passable, &statements).await?;
+        let mut rows: Vec<ReachedRow> = response.take(2).map_err(failed(READ))?;
+        rows.extend(response.take::<Vec<ReachedRow>>(4).map_err(failed(READ))?);
+        rows.into_iter().map(ReachedRow::into_reached).collect()
+    }
+
+    /// Runs statements that begin at `$seen`, those of these nodes that the caller may see.
+    async fn passing(
+        &self,
+        ws: Uuid,
+        nodes: &[Uuid],
+        passable: Passable<'_>,
+        statements: &str,
+    ) -> Result<IndexedResults, DomainError> {
         let ids: Vec<_> = nodes.iter().map(|id| record("node", *id)).collect();
         let types: Vec<String> = passable.node_types.iter().map(|kind| kind.to_string()).collect();
-        let relationships: Vec<String> = passable
-            .relationships
-            .iter()
-            .map(|name| (*name).to_owned())
-            .collect();
-        let mut statement = self.db.query(query);
+        let relationships = passable.relationships.iter();
+        let relationships: Vec<String> = relationships.map(|name| (*name).to_owned()).collect();
+        let mut statement = self.db.query(format!(
+            "LET $seen = SELECT VALUE id FROM $ids WHERE ws = $ws AND tlp_rank <= $highest \
+                 AND status IN $statuses; {statements}"
+        ));
         for parameter in parameters(passable.narrowing) {
             statement = statement.bind(parameter);
         }
-        let mut response = statement
+        statement
             .bind(("ids", ids))
             .bind(("ws", ws))
             .bind(("highest", i64::from(passable.highest.rank())))
@@ -135,9 +164,7 @@ impl Store {
             .bind(("relationships", relationships))
             .bind(("types", types))
             .await
-            .map_err(failed(READ))?;
-        let rows: Vec<ReachedRow> = response.take(3).map_err(failed(READ))?;
-        rows.into_iter().map(ReachedRow::into_reached).collect()
+            .map_err(failed(READ))
     }
 
     /// At most `most` nodes of one of these types, in no particular order.

@@ -1,22 +1,25 @@
 //! Answers from the graph: what a question asks for, one or two steps from what it names.
 
-use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
+use super::answers::Answers;
 use super::core::{GraphCore, index_failed};
 use super::recall::{Search, containing};
+use super::trail::{Hops, Trail, hops_of};
+use super::why::FromGraph;
 use crate::actors::job::blocking;
 use crate::clock;
 use crate::domain::error::DomainError;
 use crate::domain::extraction::Gazetteer;
 use crate::domain::narrowing::Narrowing;
 use crate::domain::node::{KgNode, NodeType};
-use crate::domain::question::{Kind, Name, Period, Plan, Reading, likeness, relationships};
+use crate::domain::question::{
+    Kind, Name, NameAsked, Period, Plan, QuestionAsked, Reading, likeness, relationships,
+};
 use crate::search::{Filter, Mode, WorkspaceIndex};
 use crate::store::{Passable, Reached, SeenNode};
 
@@ -37,21 +40,18 @@ struct To<'a> {
     narrowing: &'a Narrowing,
 }
 
-/// How well a node answers; the least is the best.
-type Rank = (usize, Reverse<usize>, Reverse<u64>, Reverse<u64>, String);
-
 impl GraphCore {
-    /// The nodes that a question asks for by their relationships to what it names, or by a time, best first. Empty if it
-    /// asks for nothing of the kind or the graph has no answer.
+    /// The nodes that a question asks for by their relationships to what it names, or by a time. None if it asks for
+    /// nothing of the kind or the graph has no answer.
     pub(super) async fn asked_for(
         &self,
         ask: &Search,
         target: &Arc<WorkspaceIndex>,
-    ) -> Result<Vec<Uuid>, DomainError> {
+    ) -> Result<FromGraph, DomainError> {
         let Some(reading) = Reading::of(&ask.text, clock::now()) else {
             return match &ask.meant {
                 Some(meant) => self.meant_by(ask, meant, target).await,
-                None => Ok(Vec::new()),
+                None => Ok(FromGraph::default()),
             };
         };
         let mut named = self.named_in(&reading, ask, target).await?;
@@ -70,15 +70,23 @@ impl GraphCore {
             .filter(|name| !name.kinds.is_empty())
             .collect();
         let Some(plan) = reading.plan(&names) else {
-            return Ok(Vec::new());
+            return Ok(FromGraph::default());
         };
-        let mut found = self.walk(ask, &plan, &nodes, target.len()).await?;
+        let words = reading.other_words(&names).join(" ");
+        let (mut found, trail) = self.walk(ask, &plan, &nodes, target.len()).await?;
         found.retain(|(node, _)| !nodes.contains_key(node));
         if found.len() > 1 {
-            let words = reading.other_words(&names).join(" ");
             self.rank_by_words(ask, target, words, &mut found).await?;
         }
-        Ok(found.into_iter().map(|(node, _)| node).take(ask.limit).collect())
+        let mut answer = FromGraph {
+            nodes: found.into_iter().map(|(node, _)| node).take(ask.limit).collect(),
+            ..FromGraph::default()
+        };
+        if ask.explain {
+            answer.question = Some(QuestionAsked::of(&plan, names_asked(&reading, &named, &nodes)));
+            answer.paths = trail.paths(&answer.nodes, &nodes);
+        }
+        Ok(answer)
     }
 
     /// Of answers that fit equally well, puts those first that contain the other words of the question.
@@ -206,14 +214,15 @@ impl GraphCore {
         Ok((vec![(reading.subject_words(), vec![id])], nodes))
     }
 
-    /// Walks from what is named to what is asked for: the answers with how well they fit, best first.
+    /// Walks from what is named to what is asked for: the answers with how well they fit, best first, and the way to them
+    /// if the caller asks why.
     pub(super) async fn walk(
         &self,
         ask: &Search,
         plan: &Plan,
         named: &HashMap<Uuid, KgNode>,
         size: usize,
-    ) -> Result<Vec<(Uuid, usize)>, DomainError> {
+    ) -> Result<(Vec<(Uuid, usize)>, Trail), DomainError> {
         let is_direct = plan.through.is_empty();
         // The filters are on what is asked for, not on what lies on the way.
         let on_the_way = Narrowing::default();
@@ -233,11 +242,13 @@ impl GraphCore {
             at.extend(kind.map(|kind| (*id, kind)));
         }
         let mut answers = Answers::default();
+        let mut trail = Trail::default();
         match in_first.filter(|_| named.is_empty() && size <= LISTED) {
             Some(period) => answers.add_listed(self.listed(ask, first).await?, first.kinds, period),
-            None => self.first_step(ask, &at, first, in_first, &mut answers).await?,
+            None => trail.add(self.first_step(ask, &at, first, in_first, &mut answers).await?),
         }
         if !is_direct {
+            trail.add(answers.hops(ask));
             let best = answers.best().into_iter().take(FOLLOWED);
             let at: HashMap<Uuid, Kind> = best.map(|(id, kind, _)| (id, kind)).collect();
             let period = plan.period.filter(|_| !plan.period_is_of_through);
@@ -245,10 +256,13 @@ impl GraphCore {
             answers = Answers::default();
             answers.add(reached, &at, wanted.kinds, 0, period);
         }
-        Ok(answers.best().into_iter().map(|(id, _, fit)| (id, fit)).collect())
+        trail.add(answers.hops(ask));
+        let best = answers.best().into_iter().map(|(id, _, fit)| (id, fit));
+        Ok((best.collect(), trail))
     }
 
-    /// The step from what is named; from a technique also by way of its sub-techniques, whose answers fit less well.
+    /// The step from what is named; from a technique also by way of its sub-techniques, whose answers fit less well. Tells
+    /// the way to these if the caller asks why.
     async fn first_step(
         &self,
         ask: &Search,
@@ -256,21 +270,23 @@ impl GraphCore {
         to: To<'_>,
         period: Option<Period>,
         answers: &mut Answers,
-    ) -> Result<(), DomainError> {
+    ) -> Result<Hops, DomainError> {
         answers.add(self.step(ask, at, to).await?, at, to.kinds, 0, period);
         let is_of_techniques = at.values().all(|kind| *kind == Kind::Technique);
         if !is_of_techniques || to.kinds.contains(&Kind::Technique) {
-            return Ok(());
+            return Ok(Hops::new());
         }
         let techniques = To {
             kinds: &[Kind::Technique],
             narrowing: &Narrowing::default(),
         };
         let parts = self.step(ask, at, techniques).await?;
-        let parts = parts.into_iter().filter(|step| !step.outgoing);
+        let parts: Vec<Reached> = parts.into_iter().filter(|step| !step.outgoing).collect();
+        let hops = if ask.explain { hops_of(&parts) } else { Hops::new() };
+        let parts = parts.into_iter();
         let parts: HashMap<Uuid, Kind> = parts.map(|step| (step.node.id, Kind::Technique)).collect();
         answers.add(self.step(ask, &parts, to).await?, &parts, to.kinds, 1, period);
-        Ok(())
+        Ok(hops)
     }
 
     async fn step(
@@ -316,113 +332,15 @@ impl GraphCore {
     }
 }
 
-/// The nodes that one step found.
-#[derive(Debug, Default)]
-struct Answers {
-    found: HashMap<Uuid, Answer>,
-}
-
-#[derive(Debug)]
-struct Answer {
-    kind: Kind,
-    /// Position of the kind among those asked for, later if the relationship or the thing named fits less well.
-    fit: usize,
-    relationships: usize,
-    relationship_confidence: f64,
-    node: SeenNode,
-}
-
-impl Answers {
-    /// Adds what a step from these nodes reached, as far as kind, relationship and time fit. `later` lowers the rank.
-    fn add(
-        &mut self,
-        reached: Vec<Reached>,
-        from: &HashMap<Uuid, Kind>,
-        kinds: &[Kind],
-        later: usize,
-        period: Option<Period>,
-    ) {
-        for step in reached {
-            let kind = Kind::of(step.node.node_type, step.node.stix.kind.as_deref());
-            let place = kinds.iter().position(|wanted| kind == Some(*wanted));
-            let (Some(kind), Some(place), Some(near)) = (kind, place, from.get(&step.from)) else {
-                continue;
-            };
-            let fitting = relationships(*near, kind)
-                .iter()
-                .position(|name| *name == step.relationship);
-            let Some(fitting) = fitting.filter(|_| !from.contains_key(&step.node.id)) else {
-                continue;
-            };
-            let timely = period.map_or(Some(true), |period| is_in(&period, &step.node));
-            // Of a group or a technique nobody says when it was seen; a campaign without a time is none of that time.
-            if timely == Some(false) || (timely.is_none() && kind == Kind::Campaign) {
-                continue;
-            }
-            let later = later + 2 * usize::from(timely.is_none());
-            let fit = later * 100 + place * 10 + usize::from(fitting > 0);
-            let answer = self.found.entry(step.node.id).or_insert(Answer {
-                kind,
-                fit,
-                relationships: 0,
-                relationship_confidence: 0.0,
-                node: step.node,
-            });
-            answer.fit = answer.fit.min(fit);
-            answer.relationships += 1;
-            answer.relationship_confidence = answer.relationship_confidence.max(step.confidence);
-        }
-    }
-
-    /// Adds the nodes of these kinds that fit a time.
-    fn add_listed(&mut self, nodes: Vec<SeenNode>, kinds: &[Kind], period: Period) {
-        for node in nodes {
-            let kind = Kind::of(node.node_type, node.stix.kind.as_deref());
-            let place = kinds.iter().position(|wanted| kind == Some(*wanted));
-            if let (Some(kind), Some(fit)) = (kind, place)
-                && is_in(&period, &node) == Some(true)
-            {
-                let id = node.id;
-                self.found.insert(
-                    id,
-                    Answer {
-                        kind,
-                        fit,
-                        relationships: 0,
-                        relationship_confidence: 0.0,
-                        node,
-                    },
-                );
-            }
-        }
-    }
-
-    /// What was found, best first, with how well it fits: the least is the best.
-    fn best(self) -> Vec<(Uuid, Kind, usize)> {
-        let found = self.found.into_iter();
-        let mut ranked: Vec<(Rank, Uuid, Kind)> = found
-            .map(|(id, answer)| (answer.rank(), id, answer.kind))
-            .collect();
-        ranked.sort_by(|(a, id, _), (b, other, _)| a.cmp(b).then_with(|| id.cmp(other)));
-        ranked
-            .into_iter()
-            .map(|(rank, id, kind)| (id, kind, rank.0))
-            .collect()
-    }
-}
-
-impl Answer {
-    fn rank(&self) -> Rank {
-        // Confidences lie between 0 and 1; their bits are in the same order.
-        let confidence = |value: f64| Reverse(value.max(0.0).to_bits());
-        (
-            self.fit,
-            Reverse(self.relationships),
-            confidence(self.relationship_confidence),
-            confidence(self.node.confidence),
-            self.node.name.clone(),
-        )
-    }
+/// What the question names, and the nodes that can be meant.
+fn names_asked(reading: &Reading<'_>, named: &Named, nodes: &HashMap<Uuid, KgNode>) -> Vec<NameAsked> {
+    let is_meant = |id: &&Uuid| nodes.get(*id).and_then(kind_of_node).is_some();
+    let name = |(words, ids): &(Range<usize>, Vec<Uuid>)| {
+        let meant: Vec<Uuid> = ids.iter().filter(is_meant).copied().collect();
+        let text = reading.text_of(words)?.to_owned();
+        (!meant.is_empty()).then_some(NameAsked { text, nodes: meant })
+    };
+    named.iter().filter_map(name).collect()
 }
 
 pub(super) fn kind_of_node(node: &KgNode) -> Option<Kind> {
@@ -438,18 +356,4 @@ fn names_of(node: &KgNode) -> impl Iterator<Item = &str> {
 
 fn is_related(kinds: &[Kind], to: Kind) -> bool {
     kinds.iter().any(|kind| !relationships(*kind, to).is_empty())
-}
-
-/// Whether a node was seen, or entered, in the period; `None` if the node has no times.
-fn is_in(period: &Period, node: &SeenNode) -> Option<bool> {
-    let time = |text: &Option<String>| -> Option<DateTime<Utc>> { text.as_ref()?.parse().ok() };
-    let (first, last) = if period.entered {
-        (time(&node.stix.created), time(&node.stix.created))
-    } else {
-        (
-            time(&node.stix.first_seen).or(time(&node.stix.last_seen)),
-            time(&node.stix.last_seen),
-        )
-    };
-    first.map(|first| period.covers(first, last.unwrap_or(first)))
 }

@@ -1,6 +1,6 @@
 //! Answers from the graph to questions that a language model read.
 
-use std::collections::BTreeSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use uuid::Uuid;
@@ -8,54 +8,80 @@ use uuid::Uuid;
 use super::asked::kind_of_node;
 use super::core::{GraphCore, index_failed};
 use super::recall::Search;
+use super::why::FromGraph;
 use crate::actors::job::blocking;
 use crate::domain::error::DomainError;
 use crate::domain::extraction::Gazetteer;
-use crate::domain::question::{Kind, Meant};
+use crate::domain::node::KgNode;
+use crate::domain::question::{Kind, Meant, NameAsked, QuestionAsked};
 use crate::search::WorkspaceIndex;
 
 impl GraphCore {
-    /// The nodes that a question asks for, best first. Empty if the graph does not know what it names or has no answer.
+    /// The nodes that a question asks for. None if the graph does not know what it names or has no answer.
     pub(super) async fn meant_by(
         &self,
         ask: &Search,
         meant: &Meant,
         target: &Arc<WorkspaceIndex>,
-    ) -> Result<Vec<Uuid>, DomainError> {
-        let ids = named(ask, meant.names.clone(), Arc::clone(target)).await?;
+    ) -> Result<FromGraph, DomainError> {
+        let mut names = named(ask, meant.names.clone(), Arc::clone(target)).await?;
+        let ids: Vec<Uuid> = names.iter().flat_map(|name| &name.nodes).copied().collect();
         let nodes = self.nodes_named(ask, &ids).await?;
-        let mut kinds: Vec<Kind> = Vec::new();
-        for kind in ids.iter().filter_map(|id| nodes.get(id)).filter_map(kind_of_node) {
-            if !kinds.contains(&kind) {
-                kinds.push(kind);
-            }
-        }
+        let kinds = kinds_of(&nodes, &ids);
         let Some(plan) = meant.plan(&kinds) else {
-            return Ok(Vec::new());
+            return Ok(FromGraph::default());
         };
-        let found = self.walk(ask, &plan, &nodes, target.len()).await?;
+        let (found, trail) = self.walk(ask, &plan, &nodes, target.len()).await?;
         let found = found.into_iter().map(|(node, _)| node);
-        Ok(found
-            .filter(|node| !nodes.contains_key(node))
-            .take(ask.limit)
-            .collect())
+        let mut answer = FromGraph {
+            nodes: found
+                .filter(|node| !nodes.contains_key(node))
+                .take(ask.limit)
+                .collect(),
+            ..FromGraph::default()
+        };
+        if ask.explain {
+            let is_meant = |id: &Uuid| nodes.get(id).and_then(kind_of_node).is_some();
+            names.iter_mut().for_each(|name| name.nodes.retain(is_meant));
+            names.retain(|name| !name.nodes.is_empty());
+            answer.question = Some(QuestionAsked::of(&plan, names));
+            answer.paths = trail.paths(&answer.nodes, &nodes);
+        }
+        Ok(answer)
     }
 }
 
-/// The visible nodes that carry one of the names, or another name of the same thing.
+/// The kinds of these nodes, each once.
+fn kinds_of(nodes: &HashMap<Uuid, KgNode>, ids: &[Uuid]) -> Vec<Kind> {
+    let mut kinds: Vec<Kind> = Vec::new();
+    for kind in ids.iter().filter_map(|id| nodes.get(id)).filter_map(kind_of_node) {
+        if !kinds.contains(&kind) {
+            kinds.push(kind);
+        }
+    }
+    kinds
+}
+
+/// The visible nodes that carry each of the names, or another name of the same thing.
 async fn named(
     ask: &Search,
     names: Vec<String>,
     target: Arc<WorkspaceIndex>,
-) -> Result<Vec<Uuid>, DomainError> {
-    let filter = ask.filter.clone();
+) -> Result<Vec<NameAsked>, DomainError> {
+    let filter = ask.filter.unnarrowed();
     blocking(move || {
-        let entries = names.iter().filter_map(|name| Gazetteer::shared().resolve(name));
-        let others = entries.flat_map(|entry| entry.names());
-        let keys: Vec<&str> = names.iter().map(String::as_str).chain(others).collect();
-        let hits = target.lookup(&keys, &filter).map_err(index_failed)?;
-        let nodes: BTreeSet<Uuid> = hits.into_iter().map(|hit| hit.node_id).collect();
-        Ok(nodes.into_iter().collect())
+        let mut named = Vec::with_capacity(names.len());
+        for text in names {
+            let entry = Gazetteer::shared().resolve(&text);
+            let others = entry.into_iter().flat_map(|entry| entry.names());
+            let keys: Vec<&str> = std::iter::once(text.as_str()).chain(others).collect();
+            let hits = target.lookup(&keys, &filter).map_err(index_failed)?;
+            let mut nodes: Vec<Uuid> = hits.into_iter().map(|hit| hit.node_id).collect();
+            nodes.sort_unstable();
+            nodes.dedup();
+            named.push(NameAsked { text, nodes });
+        }
+        Ok(named)
     })
     .await
 }

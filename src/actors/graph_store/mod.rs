@@ -5,6 +5,7 @@
 //! actor it calls is the audit writer, to link the entries written in its own transactions.
 
 mod ahead;
+mod answers;
 mod asked;
 mod changes;
 mod core;
@@ -17,9 +18,12 @@ mod ingest;
 mod meant;
 pub mod memory;
 mod recall;
+mod session;
 #[cfg(test)]
 mod tests;
+mod trail;
 mod upkeep;
+mod why;
 mod workspace;
 
 pub use self::core::{GraphCore, Holds, Surroundings};
@@ -29,7 +33,8 @@ pub use self::drafts::{CommitStaged, DraftsDone, FindDuplicates, IngestDrafts};
 pub use self::export::{ExportSession, Exported};
 pub(super) use self::ingest::planned;
 pub use self::ingest::{IngestStix, Ingested};
-pub use self::recall::{ReadSession, Recall, RecallSemantic, Recalled};
+pub use self::recall::{Recall, RecallSemantic, Recalled};
+pub use self::session::ReadSession;
 use super::worker::WorkerHandle;
 
 /// Handle to the graph.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::core::{GraphCore, index_failed};
+use super::why::{FromGraph, Ranked};
 use crate::actors::audit_writer::Append;
 use crate::actors::job::blocking;
 use crate::actors::worker::{Access, Party, Work};
@@ -16,14 +17,14 @@ use crate::domain::extraction::{Gazetteer, question_filters};
 use crate::domain::narrowing::Narrowing;
 use crate::domain::node::NodeType;
 use crate::domain::principal::{Principal, Workspace};
-use crate::domain::question::Meant;
+use crate::domain::question::{Meant, QuestionAsked};
 use crate::domain::session::{RecallMode, RecallSession, ScoredNode, Visible};
 use crate::domain::tlp::Tlp;
-use crate::search::{Filter, Hit, Mode, Only, StructuredQuery, WorkspaceIndex};
+use crate::search::{Filter, Found, Hit, Mode, Only, StructuredQuery, WorkspaceIndex};
 use crate::store::{Neighbours, SessionRecord, Wanted};
 
 /// From this score on, the query is the node's own name, identifier or alias (`search::fusion`).
-const EXACT: f32 = 0.9;
+pub(super) const EXACT: f32 = 0.9;
 
 /// Score of nodes related to one that the question names.
 const RELATED: f32 = 0.8;
@@ -37,6 +38,8 @@ pub(super) struct Search {
     pub(super) limit: usize,
     /// What a language model read in the text, if it was asked.
     pub(super) meant: Option<Meant>,
+    /// Whether to say why each result was found.
+    pub(super) explain: bool,
 }
 
 /// Searches and stores the result as a session.
@@ -50,6 +53,8 @@ pub struct Recall {
     pub narrowing: Narrowing,
     /// What a language model read in the query, if it was asked.
     pub meant: Option<Meant>,
+    /// Whether to say how the question was understood and why each result was found.
+    pub explain: bool,
 }
 
 /// Result of a recall.
@@ -57,6 +62,8 @@ pub struct Recall {
 pub struct Recalled {
     pub results: Visible<ScoredNode>,
     pub session: RecallSession,
+    /// How a question about related things or a time was understood, if the caller asks.
+    pub question: Option<QuestionAsked>,
 }
 
 impl Work for Recall {
@@ -78,17 +85,19 @@ impl Work for Recall {
             include_rejected,
             narrowing,
             meant,
+            explain,
         } = self;
         let include_rejected = include_rejected && by.may_see_rejected();
         let search = Search {
             meant,
+            explain,
             ..Search::of(&by.workspace, &query, limit, include_rejected).narrowed(&narrowing)
         };
-        let hits = match mode {
+        let found = match mode {
             RecallMode::Blended => core.blended(search).await?,
             RecallMode::Structured => core.structured(search).await?,
         };
-        let results = core.load(&by.workspace, hits, include_rejected).await?;
+        let (results, question) = core.answer(&by.workspace, found, include_rejected).await?;
         let results = results.only(|row| narrowing.admits(&row.node));
         let now = clock::now();
         let session = RecallSession {
@@ -119,6 +128,7 @@ impl Work for Recall {
         Ok(Recalled {
             results,
             session: record.session,
+            question,
         })
     }
 }
@@ -131,6 +141,8 @@ pub struct RecallSemantic {
     pub limit: usize,
     pub include_rejected: bool,
     pub narrowing: Narrowing,
+    /// Whether to say why each result was found.
+    pub explain: bool,
 }
 
 impl Work for RecallSemantic {
@@ -150,11 +162,15 @@ impl Work for RecallSemantic {
             limit,
             include_rejected,
             narrowing,
+            explain,
         } = self;
         let include_rejected = include_rejected && by.may_see_rejected();
-        let search = Search::of(&by.workspace, &query, limit, include_rejected).narrowed(&narrowing);
-        let hits = core.semantic(search).await?;
-        let results = core.load(&by.workspace, hits, include_rejected).await?;
+        let search = Search {
+            explain,
+            ..Search::of(&by.workspace, &query, limit, include_rejected).narrowed(&narrowing)
+        };
+        let found = core.semantic(search).await?;
+        let (results, _) = core.answer(&by.workspace, found, include_rejected).await?;
         let results = results.only(|row| narrowing.admits(&row.node));
         let entry = AuditEntry::by(&by, "recall.semantic", "node", Outcome::Success, clock::now())
             .with("query", query)
@@ -163,44 +179,6 @@ impl Work for RecallSemantic {
             .with_all(narrowing.given());
         core.audit().call(Append(entry)).await?;
         Ok(results)
-    }
-}
-
-/// Reads a recall session.
-#[derive(Debug)]
-pub struct ReadSession {
-    pub by: Principal,
-    pub session: Uuid,
-}
-
-impl Work for ReadSession {
-    type Core = GraphCore;
-    type Reply = RecallSession;
-    const NAME: &'static str = "read_session";
-    const ACCESS: Access = Access::Read;
-
-    fn party(&self) -> Party {
-        Some(self.by.workspace.id)
-    }
-
-    async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {
-        let ReadSession { by, session } = self;
-        let ws = by.workspace.id;
-        let found = core.store.session(ws, session).await?;
-        let record = found.ok_or(DomainError::NotFound("session"))?;
-        let include_rejected = record.include_rejected && by.may_see_rejected();
-        let clearance = by.workspace.clearance();
-        let stored = core
-            .store
-            .nodes_by_id(
-                ws,
-                &record.session.node_ids,
-                clearance.highest(),
-                include_rejected,
-            )
-            .await?;
-        let rows = stored.into_iter().map(|stored| stored.node).collect();
-        Ok(record.session.limited_to(&Visible::filter(rows, clearance)))
     }
 }
 
@@ -216,6 +194,7 @@ impl Search {
             },
             limit,
             meant: None,
+            explain: false,
         }
     }
 
@@ -250,15 +229,29 @@ impl GraphCore {
                 Some(ScoredNode {
                     node: by_id.remove(&hit.node_id)?,
                     score: hit.score,
+                    why: None,
                 })
             })
             .collect();
         Ok(Visible::filter(rows, clearance))
     }
 
-    async fn blended(&self, ask: Search) -> Result<Vec<Hit>, DomainError> {
-        let (index, target) = (Arc::clone(&self.index), self.index_of(ask.ws).await?);
-        let related = self.asked_for(&ask, &target).await?;
+    async fn blended(&self, ask: Search) -> Result<Ranked, DomainError> {
+        let target = self.index_of(ask.ws).await?;
+        let (related, (found, named)) = tokio::try_join!(
+            self.asked_for(&ask, &target),
+            self.by_words_and_meaning(ask.clone(), &target)
+        )?;
+        Ok(ask.ranked(found, named, related))
+    }
+
+    /// What a search by words and meaning finds, and the nodes known under another name of what the question names.
+    async fn by_words_and_meaning(
+        &self,
+        ask: Search,
+        target: &Arc<WorkspaceIndex>,
+    ) -> Result<(Found, Vec<Uuid>), DomainError> {
+        let (index, target) = (Arc::clone(&self.index), Arc::clone(target));
         blocking(move || {
             let vector = index.embed_query(&ask.text);
             if let Err(error) = &vector {
@@ -270,15 +263,9 @@ impl GraphCore {
             } else {
                 Mode::Keyword
             };
-            let hits = target
-                .search(&ask.text, vector.as_deref(), mode, &ask.filter, ask.limit)
-                .map_err(index_failed)?;
+            let found = ask.run(&target, vector.as_deref(), mode)?;
             let named = named_elsewhere(&target, &ask.text, &ask.filter)?;
-            Ok(related_first(
-                related,
-                lead_with(named, hits, ask.limit),
-                ask.limit,
-            ))
+            Ok((found, named))
         })
         .await
     }
@@ -296,7 +283,7 @@ impl GraphCore {
         .await
     }
 
-    async fn semantic(&self, ask: Search) -> Result<Vec<Hit>, DomainError> {
+    async fn semantic(&self, ask: Search) -> Result<Ranked, DomainError> {
         let (index, target) = (Arc::clone(&self.index), self.index_of(ask.ws).await?);
         blocking(move || {
             let vector = index.embed_query(&ask.text).map_err(|error| {
@@ -305,17 +292,16 @@ impl GraphCore {
                     actor: "embedding model",
                 }
             })?;
-            target
-                .search(&ask.text, Some(&vector), Mode::Vector, &ask.filter, ask.limit)
-                .map_err(index_failed)
+            let found = ask.run(&target, Some(&vector), Mode::Vector)?;
+            Ok(ask.ranked(found, Vec::new(), FromGraph::default()))
         })
         .await
     }
 
     /// Handles names, identifiers and types: "malware used by Sandworm Team" asks for nodes related to the one named.
-    async fn structured(&self, ask: Search) -> Result<Vec<Hit>, DomainError> {
+    async fn structured(&self, ask: Search) -> Result<Ranked, DomainError> {
         let target = self.index_of(ask.ws).await?;
-        let asked_for = self.asked_for(&ask, &target).await?;
+        let mut graph = self.asked_for(&ask, &target).await?;
         let (index, question, asked) = (Arc::clone(&self.index), ask.clone(), Arc::clone(&target));
         let (types, words, named, direct) = blocking(move || {
             let mut found = question_filters(&question.text);
@@ -333,14 +319,12 @@ impl GraphCore {
                 keys,
                 text: found.text,
             };
-            let direct = asked
-                .structured(&query, vector.as_deref(), &question.filter, question.limit)
-                .map_err(index_failed)?;
+            let direct = question.run_structured(&asked, &query, vector.as_deref())?;
             Ok((types, words, named, direct))
         })
         .await?;
-        if !asked_for.is_empty() {
-            return Ok(related_first(asked_for, direct, ask.limit));
+        if !graph.nodes.is_empty() {
+            return Ok(ask.ranked(direct, Vec::new(), graph));
         }
         let wanted = Wanted {
             highest: ask.filter.highest_tlp,
@@ -350,9 +334,12 @@ impl GraphCore {
             best: ask.limit,
         };
         let near = self.store.neighbours(ask.ws, &named, wanted).await?;
-        let (filter, limit) = (ask.filter, ask.limit);
-        let related = blocking(move || ranked(&target, near, &words, filter, limit)).await?;
-        Ok(related_first(related, direct, limit))
+        let (filter, limit) = (ask.filter.clone(), ask.limit);
+        graph.nodes = blocking(move || ranked(&target, near, &words, filter, limit)).await?;
+        if ask.explain {
+            graph.paths = self.paths_between(&ask, &named, &graph.nodes).await?;
+        }
+        Ok(ask.ranked(direct, Vec::new(), graph))
     }
 }
 
@@ -395,7 +382,7 @@ pub(super) fn containing(
 }
 
 /// Places nodes related to the named one before the direct hits.
-fn related_first(related: Vec<Uuid>, direct: Vec<Hit>, limit: usize) -> Vec<Hit> {
+pub(super) fn related_first(related: Vec<Uuid>, direct: Vec<Hit>, limit: usize) -> Vec<Hit> {
     if related.is_empty() {
         return direct;
     }
@@ -459,7 +446,7 @@ fn named_elsewhere(
 }
 
 /// Moves these nodes to the front, unless an exact match already leads.
-fn lead_with(named: Vec<Uuid>, hits: Vec<Hit>, limit: usize) -> Vec<Hit> {
+pub(super) fn lead_with(named: Vec<Uuid>, hits: Vec<Hit>, limit: usize) -> Vec<Hit> {
     let mut led: Vec<Hit> = hits
         .iter()
         .copied()

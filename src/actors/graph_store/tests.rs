@@ -67,6 +67,7 @@ async fn names(core: &Arc<GraphCore>, by: &Principal, query: &str) -> Vec<String
         include_rejected: false,
         meant: None,
         narrowing: Narrowing::default(),
+        explain: false,
     };
     let found = message.run(Arc::clone(core)).await.unwrap();
     found

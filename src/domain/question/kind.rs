@@ -1,12 +1,14 @@
 //! What a question can ask for, and which relationships connect what.
 
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::domain::node::NodeType;
 
 /// A kind of node, as people ask for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = KindAsked)]
 pub enum Kind {
     /// An intrusion set or a threat actor.
     Group,

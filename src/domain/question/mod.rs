@@ -4,6 +4,7 @@
 //! what could be a name, and [`Reading::plan`] takes the names that were found. What does not ask for related things,
 //! such as a sentence of a report, has no reading or no plan and is searched for by words and meaning alone.
 
+mod asked;
 mod kind;
 mod lexicon;
 mod meant;
@@ -19,6 +20,7 @@ use serde::Serialize;
 
 use crate::domain::node::NodeType;
 
+pub use asked::{AskedPeriod, NameAsked, QuestionAsked};
 pub use kind::{Kind, between, relationships};
 pub use meant::{Meant, is_beyond_rules};
 pub use period::Period;
@@ -111,7 +113,8 @@ impl<'a> Reading<'a> {
         }
     }
 
-    fn text_of(&self, at: &Range<usize>) -> Option<&'a str> {
+    /// The part of the text with these words.
+    pub fn text_of(&self, at: &Range<usize>) -> Option<&'a str> {
         let first = self.words.get(at.start)?;
         let last = self.words.get(at.end.checked_sub(1)?)?;
         self.text.get(first.span.start..last.span.end)

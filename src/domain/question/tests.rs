@@ -218,3 +218,23 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn a_text_states_a_time_by_its_dates() {
+    let stated = |year: &str, text: &str| {
+        let question = format!("campaigns in {year}");
+        let plan = Reading::of(&question, now()).unwrap().plan(&[]).unwrap();
+        plan.period.unwrap().is_stated_in(text)
+    };
+    for (text, is_stated) in [
+        ("Seen in March 2021.", true),
+        ("Compiled on 2021-12-31, it was used for years.", true),
+        ("From 2020 (and 2021) on.", true),
+        ("Seen in March 2022.", false),
+        ("Compiled on 2020-12-31.", false),
+        ("CVE-2021-44228 and 20210", false),
+        ("", false),
+    ] {
+        assert_eq!(stated("2021", text), is_stated, "{text}");
+    }
+}

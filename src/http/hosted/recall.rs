@@ -18,7 +18,7 @@ use crate::config::LlmProvider;
 use crate::domain::confidence::Confidence;
 use crate::domain::narrowing::{DayOrTime, Narrowing, SourceName};
 use crate::domain::node::NodeType;
-use crate::domain::question::{Meant, is_beyond_rules};
+use crate::domain::question::{Meant, QuestionAsked, is_beyond_rules};
 use crate::domain::schema::{self, text_schema};
 use crate::domain::session::{RecallMode, RecallSession, ScoredNode, Visible};
 use crate::domain::stix::export::ExportedBundle;
@@ -54,6 +54,10 @@ struct SearchAnswer {
     recall_id: Uuid,
     /// The most restrictive marking of the results; WHITE if there are none.
     max_tlp: Tlp,
+    /// How a question about related things or a time was understood; only if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    question: Option<QuestionAsked>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -104,6 +108,7 @@ pub(super) struct Docs;
             Query,
             description = "Whether to show what was rejected; only for administrators and analysts.",
         ),
+        ("explain" = Option<bool>, Query, description = "Whether to say how the question was understood and why each result was found."),
     ),
     responses(
         (
@@ -133,6 +138,7 @@ async fn search(
         include_rejected,
         narrowing: Narrowing::read(|name| params.given(name))?,
         meant: None,
+        explain: params.flag("explain", false)?,
         by: caller.by,
     };
     let message = Recall {
@@ -148,6 +154,7 @@ async fn search(
         include_rejected: effective,
         recall_id: found.session.id,
         max_tlp: found.session.max_tlp,
+        question: found.question,
     }))
 }
 
@@ -178,6 +185,7 @@ async fn search(
             Query,
             description = "Whether to show what was rejected; only for administrators and analysts.",
         ),
+        ("explain" = Option<bool>, Query, description = "Whether to say why each result was found."),
     ),
     responses(
         (
@@ -199,6 +207,7 @@ async fn semantic(
         limit: params.number("limit", DEFAULT_LIMIT, 1, MAX_LIMIT)? as usize,
         include_rejected: params.flag("include_rejected", false)?,
         narrowing: Narrowing::read(|name| params.given(name))?,
+        explain: params.flag("explain", false)?,
         by: caller.by,
     };
     let results = state.graph.call(message).await?;

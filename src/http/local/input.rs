@@ -7,10 +7,13 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// The fields of all request bodies of the API; unknown fields are ignored.
-const KNOWN: [&str; 9] = [
+const KNOWN: [&str; 12] = [
     "query",
     "k",
     "domain",
+    "since",
+    "until",
+    "explain",
     "content",
     "source_type",
     "source_ref",

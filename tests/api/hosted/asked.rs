@@ -243,3 +243,32 @@ fn hidden_neighbours_of_a_hub_displace_no_visible_one() {
         app.stop().await;
     });
 }
+
+/// Of more relationships than a step passes on, the most confident ones count.
+#[test]
+fn the_best_of_a_hub_is_found_among_all_its_neighbours() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let group = object("intrusion-set", "Zinc Heron");
+        let mut objects = vec![group.clone()];
+        let mut best = Vec::new();
+        for n in 0..6_020 {
+            let tool = object("tool", &format!("Heronkit {n}"));
+            let mut used = relationship(&group, "uses", &tool);
+            used["confidence"] = json!(if n % 301 == 0 { 90 } else { 30 });
+            if n % 301 == 0 {
+                best.push(text(&tool, "name").to_owned());
+            }
+            objects.extend([used, tool]);
+        }
+        app.admin.ingest(json!(objects)).await;
+        best.sort_unstable();
+        for mode in MODES {
+            let mut found = ask(&app.admin, "Which tools does Zinc Heron use?", mode).await;
+            found.truncate(best.len());
+            found.sort_unstable();
+            assert_eq!(found, best, "{mode}");
+        }
+        app.stop().await;
+    });
+}

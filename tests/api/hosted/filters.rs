@@ -33,7 +33,7 @@ async fn names(client: &Client, way: (&str, Option<&str>), question: &str, given
 }
 
 fn node(kind: &str, name: &str, source: &str, confidence: u32) -> Value {
-    let from = json!({"external_references": [{"source_name": source}], "confidence": confidence});
+    let from = json!({"external_references": [{"source_name": source, "description": "Their report."}], "confidence": confidence});
     with(object(kind, name), from)
 }
 
@@ -213,7 +213,7 @@ fn crowd() -> Vec<Value> {
         };
         let mut tool = node("tool", &format!("Heronkit {n:04}"), source, confidence);
         if n % 50 == 3 {
-            let rare = json!({"external_references": [{"source_name": "Rare Desk"}], "confidence": 95, "labels": ["tlp:red"]});
+            let rare = json!({"external_references": [{"source_name": "Rare Desk", "description": "Their report."}], "confidence": 95, "labels": ["tlp:red"]});
             tool = with(tool, rare);
         }
         tool["description"] = json!("A kit that herons use.");
@@ -239,7 +239,15 @@ fn the_few_that_pass_are_found_among_thousands_in_one_workspace_alone() {
                     found.sort_unstable();
                     assert_eq!(found, rare, "{given:?} {way:?} {question}");
                     let found = names(&elsewhere, way, question, &[given]).await;
-                    assert_eq!(found, ["Heronkit foreign"], "{given:?} {way:?} {question}");
+                    let is_ours = |name: &String| name != "Heronkit foreign";
+                    assert!(
+                        !found.iter().any(is_ours),
+                        "{given:?} {way:?} {question}: {found:?}"
+                    );
+                    assert!(
+                        way.1 == Some("structured") || found.len() == 1,
+                        "{given:?} {way:?} {question}"
+                    );
                 }
             }
         }

@@ -60,4 +60,5 @@ mod staging_sessions;
 mod tenancy;
 mod tlp;
 pub mod ways_in;
+mod why;
 mod workspaces;

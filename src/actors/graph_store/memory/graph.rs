@@ -418,14 +418,6 @@ impl MemoryGraph {
         entity.is_some_and(|entity| entity.all_names().any(|name| canonical_key(name) == key))
     }
 
-    /// The newest active notes that mention the entity, at most `limit`.
-    pub(super) fn notes_about(&self, entity: Slot, limit: usize) -> impl Iterator<Item = &NoteState> {
-        let notes = self.entity_in(entity).map(|entity| &*entity.notes);
-        let newest = notes.unwrap_or_default().iter().rev();
-        let states = newest.filter_map(|slot| self.note_in(*slot));
-        states.filter(|note| note.is_active()).take(limit)
-    }
-
     /// Entities related to this one, at most `limit`, excluding those in `asked`.
     pub(super) fn related(&self, entity: Slot, asked: &[Slot], limit: usize) -> Vec<Slot> {
         let Some(state) = self.entity_in(entity) else {

@@ -21,10 +21,10 @@ use crate::domain::error::DomainError;
 use crate::domain::extraction::question_filters;
 use crate::domain::memory::intent::{Intent, intent_of};
 use crate::domain::memory::note::{Note, cut};
-use crate::domain::memory::why::NoteWhy;
+use crate::domain::memory::why::{NoteWhy, Understood};
 use crate::domain::question::Reading;
 use crate::domain::tlp::Tlp;
-use crate::search::{Filter, Hit, Mode};
+use crate::search::{Filter, Hit, Mode, SearchIndex, WorkspaceIndex};
 
 /// Maximum number of notes contributed by word and vector search.
 const POOL: usize = 100;
@@ -50,58 +50,26 @@ impl GraphCore {
     pub(super) async fn recall_notes(&self, message: RecallNotes) -> Result<NotesFound, DomainError> {
         let memory = self.memory().await?;
         let scope = message.scope.clone().normal();
-        let limits = scope.clone();
         let now = clock::now();
-        let answered = self.answered(memory, &message.query, &scope, now).await?;
-        let target = self.notes_index(memory).await?;
-        let (index, graph) = (Arc::clone(&self.index), Arc::clone(&memory.graph));
-        let tuning = (memory.tuning)();
-        let search = move || {
-            let RecallNotes {
-                query, k, explain, ..
-            } = message;
-            let intent = intent_of(&query);
-            let vector = index.embed_query(&query);
-            if let Err(error) = &vector {
-                tracing::warn!(%error, "embedding the query failed; searching by words and graph only");
-            }
-            let filter = Filter {
-                only: scope.filter(&graph),
-                ..Filter::up_to(Tlp::White)
-            };
-            let search = |mode| {
-                let limit = POOL.max(k);
-                let found = target.search(&query, vector.as_deref().ok(), mode, &filter, limit);
-                found.map_err(index_failed)
-            };
-            let found = search(Mode::Blended)?;
-            let legs = match explain {
-                true => Some(Legs::of(search(Mode::Keyword)?, search(Mode::Vector)?)),
-                false => None,
-            };
-            let graph = locked(&graph);
-            let ranking = Ranking {
-                graph: &graph,
-                tuning: &tuning,
-                intent,
-                now,
-                scope: &scope,
-                answered: answered.as_ref(),
-            };
-            let asked = ranking.asked(&query);
-            let ranked = ranking.fuse(found, ranking.neighbourhood(&asked), k);
-            let told = legs.map(|legs| ranking.explain(&query, &asked, &legs, &ranked));
-            Ok((intent, ranked, told))
+        let search = Search {
+            answered: self.answered(memory, &message.query, &scope, now).await?,
+            target: self.notes_index(memory).await?,
+            index: Arc::clone(&self.index),
+            graph: Arc::clone(&memory.graph),
+            tuning: (memory.tuning)(),
+            message,
+            scope: scope.clone(),
+            now,
         };
-        let (intent, ranked, told) = blocking(search).await?;
+        let (intent, ranked, told) = blocking(move || search.run()).await?;
         let (question, reasons) = told.unzip();
         let hits = ranked.into_iter().map(|ranked| ranked.hit).collect();
-        let mut found = self
+        let mut notes = self
             .found_notes(memory, hits, reasons.unwrap_or_default())
             .await?;
-        found.retain(|found| limits.admits_stored(&found.note));
+        notes.retain(|found| scope.admits_stored(&found.note));
         Ok(NotesFound {
-            notes: found,
+            notes,
             intent,
             question,
         })
@@ -209,6 +177,64 @@ impl GraphCore {
             why.passages.retain(|passage| !passage.text.is_empty());
         }
         Ok(reasons)
+    }
+}
+
+/// A search of the notes, away from the async threads.
+struct Search {
+    target: Arc<WorkspaceIndex>,
+    index: Arc<SearchIndex>,
+    graph: Arc<RwLock<MemoryGraph>>,
+    tuning: Tuning,
+    message: RecallNotes,
+    scope: Scope,
+    now: DateTime<Utc>,
+    answered: Option<Answered>,
+}
+
+/// The intent of a question, the notes, and, if asked for, how it was understood and why each note was found.
+type Outcome = (Intent, Vec<Ranked>, Option<(Understood, Vec<NoteWhy>)>);
+
+impl Search {
+    fn run(self) -> Result<Outcome, DomainError> {
+        let RecallNotes {
+            query, k, explain, ..
+        } = &self.message;
+        let intent = intent_of(query);
+        let vector = self.index.embed_query(query);
+        if let Err(error) = &vector {
+            tracing::warn!(%error, "embedding the query failed; searching by words and graph only");
+        }
+        let vector = vector.ok();
+        let filter = Filter {
+            only: self.scope.filter(&self.graph),
+            ..Filter::up_to(Tlp::White)
+        };
+        let search = |mode| {
+            let found = self
+                .target
+                .search(query, vector.as_deref(), mode, &filter, POOL.max(*k));
+            found.map_err(index_failed)
+        };
+        let found = search(Mode::Blended)?;
+        let legs = match (explain, &vector) {
+            (true, Some(_)) => Some(Legs::of(search(Mode::Keyword)?, search(Mode::Vector)?)),
+            (true, None) => Some(Legs::of(search(Mode::Keyword)?, Vec::new())),
+            (false, _) => None,
+        };
+        let graph = locked(&self.graph);
+        let ranking = Ranking {
+            graph: &graph,
+            tuning: &self.tuning,
+            intent,
+            now: self.now,
+            scope: &self.scope,
+            answered: self.answered.as_ref(),
+        };
+        let asked = ranking.asked(query);
+        let ranked = ranking.fuse(found, ranking.neighbourhood(&asked), *k);
+        let told = legs.map(|legs| ranking.explain(query, &asked, &legs, &ranked));
+        Ok((intent, ranked, told))
     }
 }
 

@@ -148,11 +148,11 @@ fn filters_see_the_same_after_a_second_version_and_a_rebuild() {
             tool.as_object_mut().unwrap().extend(more);
             tool
         };
-        let from = |source: &str| json!({"external_references": [{"source_name": source}], "confidence": 30});
+        let from = |source: &str| json!({"external_references": [{"source_name": source, "description": "Their report."}], "confidence": 30});
         let both = vec![heron(0, 2021, from("Alpha")), heron(1, 2021, from("Alpha"))];
         ingest(&core, &by, both).await;
         // The first has a newer version with another source and confidence, the second comes once more as it is.
-        let newer = json!({"external_references": [{"source_name": "Bravo"}], "confidence": 80});
+        let newer = json!({"external_references": [{"source_name": "Bravo", "description": "Their report."}], "confidence": 80});
         let again = vec![heron(0, 2022, newer), heron(1, 2021, from("Alpha"))];
         ingest(&core, &by, again).await;
 

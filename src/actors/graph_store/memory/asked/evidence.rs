@@ -129,7 +129,10 @@ struct Says {
 
 impl Found<'_> {
     fn add_evidence(&mut self, place: usize, answer: &Answer) {
-        let says = |level, relation: Option<Slot>, confidence, timely| Says {
+        // The walk passed only those of the time asked for.
+        let is_seen = |slot: &Slot| self.graph.relation_in(*slot).and_then(seen).is_some();
+        let timely = answer.relations.iter().any(is_seen);
+        let says = |level, relation: Option<Slot>, confidence| Says {
             level,
             answer: Some(place),
             fit: answer.fit,
@@ -145,20 +148,19 @@ impl Found<'_> {
             };
             let note = relation.note.and_then(|note| self.graph.current(note));
             if let Some(note) = note.and_then(|note| self.graph.note(note)) {
-                let timely = seen(relation).is_some();
-                self.add(note, says(level, Some(slot), relation.confidence, timely));
+                self.add(note, says(level, Some(slot), relation.confidence));
             }
         }
         let before = answer.path.iter().rev().nth(1).map(|stop| stop.entity);
         let both = before.map(|before| with_both(self.graph, self.scope, before, answer.entity));
         for note in both.unwrap_or_default() {
-            self.add(note, says(Level::Both, None, note.confidence, false));
+            self.add(note, says(Level::Both, None, note.confidence));
         }
         let scope = self.scope;
         let notes = self.graph.notes_about_in(answer.entity, scope.since, scope.until);
         let about: Vec<&NoteState> = notes.take(SEARCHED).filter(|note| scope.admits(note)).collect();
         for note in about.into_iter().take(PER_ANSWER) {
-            self.add(note, says(Level::About, None, note.confidence, false));
+            self.add(note, says(Level::About, None, note.confidence));
         }
     }
 

@@ -162,7 +162,7 @@ impl Walk<'_> {
             }
         }
         let mut found: Vec<Answer> = found.into_values().collect();
-        found.sort_by(|a, b| self.rank(a).cmp(&self.rank(b)));
+        found.sort_by_cached_key(|answer| self.rank(answer));
         found
     }
 

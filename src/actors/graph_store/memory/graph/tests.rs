@@ -195,7 +195,8 @@ fn notes_are_listed_by_age_whenever_they_come() {
 }
 
 fn about(graph: &MemoryGraph, slot: Slot) -> Vec<Uuid> {
-    graph.notes_about(slot, 9).map(|note| note.id).collect()
+    let notes = graph.notes_about_in(slot, None, None);
+    notes.map(|note| note.id).collect()
 }
 
 #[test]

@@ -1,0 +1,272 @@
+//! Why results were found, put together from what the searches and the graph said.
+
+use std::collections::HashMap;
+
+use uuid::Uuid;
+
+use super::core::{GraphCore, index_failed};
+use super::recall::{EXACT, Search, lead_with, related_first};
+use super::trail::{Hop, Step, Trail};
+use crate::domain::error::DomainError;
+use crate::domain::extraction::Gazetteer;
+use crate::domain::principal::Workspace;
+use crate::domain::question::QuestionAsked;
+use crate::domain::session::{ScoredNode, Visible};
+use crate::domain::why::{Evidence, Match, MatchKind, PathStep, Shares, Why};
+use crate::search::{Found, Hit, Mode, Reasons, StructuredQuery, WorkspaceIndex, canonical_key};
+
+/// What the graph answers.
+#[derive(Debug, Default)]
+pub(super) struct FromGraph {
+    /// Best first.
+    pub(super) nodes: Vec<Uuid>,
+    /// How the question was understood, and the path to each node, if the caller asks why.
+    pub(super) question: Option<QuestionAsked>,
+    pub(super) paths: HashMap<Uuid, Vec<PathStep>>,
+}
+
+/// Results, best first, and why each was found if the caller asks.
+#[derive(Debug, Default)]
+pub(super) struct Ranked {
+    pub(super) hits: Vec<Hit>,
+    pub(super) explanation: Option<Explanation>,
+}
+
+/// How a question was understood, and why its results were found.
+#[derive(Debug, Default)]
+pub(super) struct Explanation {
+    question: Option<QuestionAsked>,
+    results: HashMap<Uuid, Explained>,
+}
+
+/// Why a result was found; the texts of its passages are not read yet.
+#[derive(Debug, Default)]
+struct Explained {
+    why: Why,
+    /// The passages with their shares, strongest first.
+    passages: Vec<(Uuid, f32)>,
+}
+
+impl Search {
+    /// Searches by words, meaning or both.
+    pub(super) fn run(
+        &self,
+        target: &WorkspaceIndex,
+        vector: Option<&[i8]>,
+        mode: Mode,
+    ) -> Result<Found, DomainError> {
+        if self.explain {
+            let found = target.search_explained(&self.text, vector, mode, &self.filter, self.limit);
+            return found.map_err(index_failed);
+        }
+        let hits = target.search(&self.text, vector, mode, &self.filter, self.limit);
+        hits.map(Found::from).map_err(index_failed)
+    }
+
+    /// Searches by what was found in the question.
+    pub(super) fn run_structured(
+        &self,
+        target: &WorkspaceIndex,
+        query: &StructuredQuery,
+        vector: Option<&[i8]>,
+    ) -> Result<Found, DomainError> {
+        if self.explain {
+            let found = target.structured_explained(query, vector, &self.filter, self.limit);
+            let mut found = found.map_err(index_failed)?;
+            as_in_question(&self.text, &query.keys, &mut found.reasons);
+            return Ok(found);
+        }
+        let hits = target.structured(query, vector, &self.filter, self.limit);
+        hits.map(Found::from).map_err(index_failed)
+    }
+
+    /// Puts the answers of the graph first, then the nodes known under another name, then what the search found.
+    pub(super) fn ranked(&self, found: Found, elsewhere: Vec<Uuid>, graph: FromGraph) -> Ranked {
+        let explained = self
+            .explain
+            .then(|| explained_results(&self.text, &found, &elsewhere, &graph));
+        let mut hits = found.hits;
+        if !elsewhere.is_empty() {
+            hits = lead_with(elsewhere, hits, self.limit);
+        }
+        Ranked {
+            hits: related_first(graph.nodes, hits, self.limit),
+            explanation: explained.map(|results| Explanation {
+                question: graph.question,
+                results,
+            }),
+        }
+    }
+}
+
+/// Tells the matches by the words that the question has: the node may carry another name of the same thing.
+fn as_in_question(question: &str, keys: &[String], reasons: &mut Reasons) {
+    let question = canonical_key(question);
+    let stands = |key: &str| question.contains(&canonical_key(key));
+    for reason in reasons.values_mut() {
+        let Some(known) = reason.matched.take_if(|known| !stands(&known.text)) else {
+            continue;
+        };
+        let names_it = |key: &&String| {
+            let entry = Gazetteer::shared().resolve(key);
+            stands(key) && entry.is_some_and(|entry| entry.names().any(|name| name == known.text))
+        };
+        reason.matched = keys.iter().find(names_it).map(|key| Match {
+            kind: MatchKind::Alias,
+            text: key.clone(),
+        });
+    }
+}
+
+/// Why each node is a result: by the search, unless another name or the graph gave it its place.
+fn explained_results(
+    question: &str,
+    found: &Found,
+    elsewhere: &[Uuid],
+    graph: &FromGraph,
+) -> HashMap<Uuid, Explained> {
+    let mut results: HashMap<Uuid, Explained> = HashMap::new();
+    for (node, reason) in &found.reasons {
+        let why = Why {
+            shares: reason.shares,
+            matched: reason.matched.clone(),
+            ..Why::default()
+        };
+        let passages = votes_for(found, *node, reason.shares.evidence);
+        results.insert(*node, Explained { why, passages });
+    }
+    let is_exact = |node: &Uuid| {
+        let mut leading = found.hits.iter().take_while(|hit| hit.score >= EXACT);
+        leading.any(|hit| hit.node_id == *node)
+    };
+    for node in elsewhere.iter().filter(|node| !is_exact(*node)) {
+        let matched = Match {
+            kind: MatchKind::Alias,
+            text: question.trim().to_owned(),
+        };
+        let why = Why {
+            shares: Shares::WORDS,
+            matched: Some(matched),
+            ..Why::default()
+        };
+        let passages = Vec::new();
+        results.insert(*node, Explained { why, passages });
+    }
+    for node in &graph.nodes {
+        let explained = results.entry(*node).or_default();
+        explained.why.shares = Shares::GRAPH;
+        explained.why.path = graph.paths.get(node).cloned().unwrap_or_default();
+        explained.passages.clear();
+    }
+    results
+}
+
+/// The passages that voted for a node, with their parts of the share of evidence.
+fn votes_for(found: &Found, node: Uuid, evidence: f32) -> Vec<(Uuid, f32)> {
+    let Some(vote) = found.votes.get(&node).filter(|vote| vote.weight > 0.0) else {
+        return Vec::new();
+    };
+    let share = |(passage, weight): &(Uuid, f32)| (*passage, evidence * weight / vote.weight);
+    let shares = vote.passages.iter().map(share);
+    shares.filter(|(_, share)| *share > 0.0).collect()
+}
+
+impl GraphCore {
+    /// The results that a caller of this workspace may see, best first. If the caller asks, they say why they were found,
+    /// and the question how it was understood.
+    pub(super) async fn answer(
+        &self,
+        workspace: &Workspace,
+        found: Ranked,
+        include_rejected: bool,
+    ) -> Result<(Visible<ScoredNode>, Option<QuestionAsked>), DomainError> {
+        let results = self.load(workspace, found.hits, include_rejected).await?;
+        let Some(explanation) = found.explanation else {
+            return Ok((results, None));
+        };
+        let explained = self.explained(workspace, results, explanation.results, include_rejected);
+        Ok((explained.await?, explanation.question))
+    }
+
+    /// Adds to each result why it was found.
+    async fn explained(
+        &self,
+        workspace: &Workspace,
+        results: Visible<ScoredNode>,
+        mut reasons: HashMap<Uuid, Explained>,
+        include_rejected: bool,
+    ) -> Result<Visible<ScoredNode>, DomainError> {
+        let clearance = workspace.clearance();
+        let mut rows: Vec<(ScoredNode, Explained)> = Vec::new();
+        for row in results.into_rows() {
+            let explained = reasons.remove(&row.node.id).unwrap_or_default();
+            rows.push((row, explained));
+        }
+        let passages = rows.iter().flat_map(|(_, explained)| &explained.passages);
+        let mut passages: Vec<Uuid> = passages.map(|(passage, _)| *passage).collect();
+        passages.sort_unstable();
+        passages.dedup();
+        let shown = (clearance.highest(), include_rejected);
+        let texts = self
+            .store
+            .texts_of_passages(workspace.id, &passages, shown)
+            .await?;
+        let explain = |(row, explained): (ScoredNode, Explained)| ScoredNode {
+            why: Some(explained.into_why(&texts)),
+            ..row
+        };
+        let rows = rows.into_iter().map(explain).collect();
+        Ok(Visible::filter(rows, clearance))
+    }
+
+    /// The paths from what a question names to nodes that are one relationship away.
+    pub(super) async fn paths_between(
+        &self,
+        ask: &Search,
+        named: &[Uuid],
+        found: &[Uuid],
+    ) -> Result<HashMap<Uuid, Vec<PathStep>>, DomainError> {
+        let (named, nodes) = (
+            self.nodes_named(ask, named).await?,
+            self.nodes_named(ask, found).await?,
+        );
+        let from: Vec<Uuid> = named.keys().copied().collect();
+        let to: Vec<Uuid> = nodes.keys().copied().collect();
+        let links = self
+            .store
+            .links(ask.ws, ask.filter.highest_tlp, &from, &to)
+            .await?;
+        let mut steps: HashMap<Uuid, Step> = HashMap::new();
+        for link in links {
+            let step = Step {
+                from: link.from,
+                relationship: link.relationship,
+                outgoing: link.outgoing,
+                confidence: link.confidence,
+            };
+            if steps.get(&link.to).is_none_or(|known| step.is_better(known)) {
+                steps.insert(link.to, step);
+            }
+        }
+        let hop = |(id, step): (Uuid, Step)| {
+            let name = nodes.get(&id)?.name.clone();
+            Some((id, Hop::new(name, Some(step))))
+        };
+        let mut trail = Trail::default();
+        trail.add(steps.into_iter().filter_map(hop).collect());
+        Ok(trail.paths(found, &named))
+    }
+}
+
+impl Explained {
+    fn into_why(self, texts: &HashMap<Uuid, String>) -> Why {
+        let evidence = |(id, share): (Uuid, f32)| {
+            let text = texts.get(&id)?.clone();
+            Some(Evidence { id, text, share })
+        };
+        Why {
+            passages: self.passages.into_iter().filter_map(evidence).collect(),
+            ..self.why
+        }
+    }
+}
