@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use super::job;
 use super::worker::{Access, ActorCore, Party, Work, WorkerHandle};
 use crate::clock;
-use crate::config::ActorSettings;
+use crate::config::{ActorSettings, LlmProvider, LlmSettings};
 use crate::domain::error::DomainError;
 use crate::domain::extraction::entities_of;
 use crate::domain::memory::synthesis::{Answer as SynthesisAnswer, SynthesisFormat, no_answer};
-use crate::domain::question::Meant;
+use crate::domain::question::{Meant, is_beyond_rules};
 use crate::domain::staging::{Extraction, SourceType};
 use crate::llm::evolution::{Candidate, Decision};
 use crate::llm::synthesis::Source;
@@ -177,6 +177,27 @@ impl Work for Understand {
             None
         }))
     }
+}
+
+/// What the language model reads in a question that the rules do not understand, if one is configured and answers in
+/// time.
+pub async fn understood(
+    extractor: &ExtractorHandle,
+    settings: &LlmSettings,
+    question: &str,
+) -> Option<Meant> {
+    let patience = Duration::from_millis(settings.question_ms);
+    let has_model = settings.provider != LlmProvider::None && !patience.is_zero();
+    if !has_model || !is_beyond_rules(question, clock::now()) {
+        return None;
+    }
+    let message = Understand {
+        question: question.to_owned(),
+        patience,
+    };
+    // The extractor may be busy with texts for longer than a question may wait.
+    let answer = tokio::time::timeout(patience, extractor.call(message)).await;
+    answer.ok()?.ok()?
 }
 
 /// State shared by all requests to the extractor.

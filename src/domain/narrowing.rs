@@ -183,7 +183,8 @@ fn time(name: &str, text: &str, last: bool) -> Result<DateTime<Utc>, DomainError
     Ok(time.with_timezone(&Utc))
 }
 
-fn day(text: &str) -> Option<NaiveDate> {
+/// A day as `2024-03-01` and in no other form.
+pub fn day(text: &str) -> Option<NaiveDate> {
     let is_date = text.len() == 10
         && text.bytes().enumerate().all(|(place, byte)| match place {
             4 | 7 => byte == b'-',

@@ -30,7 +30,7 @@ use super::core::{LocalCore, WORKSPACE};
 use super::handles::LocalHandles;
 use super::host::Host;
 use crate::actors::audit_writer::{Append, ListEntries, VerifyChain};
-use crate::actors::extractor::Synthesize;
+use crate::actors::extractor::{Synthesize, understood};
 use crate::actors::graph_store::memory::{
     CountMemory, EntityFilter, EntityOrder, FoundNote, IngestRelationship, ListDomains, ListEdges,
     ListEntities, ListNodes, NotesFound, ReadNode, ReadNote, ReadRelationships, RecallNotes, Remember, Scope,
@@ -444,7 +444,9 @@ impl MemoryManager {
         explain: bool,
     ) -> Result<NotesFound, MemoryError> {
         self.retrievals.fetch_add(1, Ordering::Relaxed);
+        let settings = self.handles.settings();
         let message = RecallNotes {
+            meant: understood(&self.handles.extractor, &settings.llm, query).await,
             query: query.to_owned(),
             k,
             scope,

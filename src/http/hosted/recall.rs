@@ -1,7 +1,5 @@
 //! Recall: search, sessions, export.
 
-use std::time::Duration;
-
 use actix_web::{HttpRequest, HttpResponse, web};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -11,14 +9,12 @@ use super::error::{HELD_BACK, HostedError};
 use super::guard::{Guarded, RecallRead};
 use super::query::Params;
 use super::{id_of, resource};
-use crate::actors::extractor::Understand;
+use crate::actors::extractor::understood;
 use crate::actors::graph_store::{ExportSession, Exported, ReadSession, Recall, RecallSemantic};
-use crate::clock;
-use crate::config::LlmProvider;
 use crate::domain::confidence::Confidence;
 use crate::domain::narrowing::{DayOrTime, Narrowing, SourceName};
 use crate::domain::node::NodeType;
-use crate::domain::question::{Meant, QuestionAsked, is_beyond_rules};
+use crate::domain::question::QuestionAsked;
 use crate::domain::schema::{self, text_schema};
 use crate::domain::session::{RecallMode, RecallSession, ScoredNode, Visible};
 use crate::domain::stix::export::ExportedBundle;
@@ -142,7 +138,7 @@ async fn search(
         by: caller.by,
     };
     let message = Recall {
-        meant: understood(&state, &message.query).await,
+        meant: understood(&state.extractor, &state.settings.llm, &message.query).await,
         ..message
     };
     let found = state.graph.call(message).await?;
@@ -215,23 +211,6 @@ async fn semantic(
         count: results.rows().len(),
         results,
     }))
-}
-
-/// What the language model reads in a question that the rules do not understand. Without its answer the search goes on.
-async fn understood(state: &AppState, question: &str) -> Option<Meant> {
-    let settings = &state.settings.llm;
-    let patience = Duration::from_millis(settings.question_ms);
-    let has_model = settings.provider != LlmProvider::None && !patience.is_zero();
-    if !has_model || !is_beyond_rules(question, clock::now()) {
-        return None;
-    }
-    let message = Understand {
-        question: question.to_owned(),
-        patience,
-    };
-    // The extractor may be busy with texts for longer than a question may wait.
-    let answer = tokio::time::timeout(patience, state.extractor.call(message)).await;
-    answer.ok()?.ok()?
 }
 
 /// A recall session.

@@ -1,9 +1,10 @@
 //! Times in request fields: a day or an RFC 3339 time.
 
-use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
+use chrono::{DateTime, NaiveTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 
 use super::validate::Fields;
+use crate::domain::narrowing::day;
 
 const RULE: &str = "Input should be a date (YYYY-MM-DD, the whole day in UTC) or an RFC 3339 time";
 
@@ -56,11 +57,7 @@ fn instant(text: &str, end: End) -> Option<DateTime<Utc>> {
     if let Ok(time) = DateTime::parse_from_rfc3339(text) {
         return Some(time.with_timezone(&Utc));
     }
-    // chrono also takes days and months of one digit.
-    let day = NaiveDate::parse_from_str(text, "%Y-%m-%d")
-        .ok()
-        .filter(|_| text.len() == 10)?;
-    let begin = day.and_time(NaiveTime::MIN).and_utc();
+    let begin = day(text)?.and_time(NaiveTime::MIN).and_utc();
     match end {
         End::First => Some(begin),
         End::Last => begin.checked_add_signed(TimeDelta::days(1) - TimeDelta::nanoseconds(1)),

@@ -49,6 +49,7 @@ use crate::domain::memory::intent::Intent;
 use crate::domain::memory::note::{NewNote, Note, Remembered};
 use crate::domain::memory::view::{EntityRelationship, EntityView, GraphEdge, GraphNode, MemoryCounts, Page};
 use crate::domain::memory::why::{NoteWhy, Understood};
+use crate::domain::question::Meant;
 
 /// Ingests notes as one transaction; a note refused for its content gets an error of its own.
 #[derive(Debug)]
@@ -82,6 +83,8 @@ pub struct RecallNotes {
     pub scope: Scope,
     /// Whether to tell why each note was found.
     pub explain: bool,
+    /// What a language model read in the query, if it was asked.
+    pub meant: Option<Meant>,
 }
 
 /// A note with its score from 0 to 1, and the values of the entities it mentions.

@@ -22,7 +22,7 @@ use crate::domain::extraction::question_filters;
 use crate::domain::memory::intent::{Intent, intent_of};
 use crate::domain::memory::note::{Note, cut};
 use crate::domain::memory::why::{NoteWhy, Understood};
-use crate::domain::question::Reading;
+use crate::domain::question::{Meant, Reading};
 use crate::domain::tlp::Tlp;
 use crate::search::{Filter, Hit, Mode, SearchIndex, WorkspaceIndex};
 
@@ -52,7 +52,9 @@ impl GraphCore {
         let scope = message.scope.clone().normal();
         let now = clock::now();
         let search = Search {
-            answered: self.answered(memory, &message.query, &scope, now).await?,
+            answered: self
+                .answered(memory, (&message.query, &message.meant), &scope, now)
+                .await?,
             target: self.notes_index(memory).await?,
             index: Arc::clone(&self.index),
             graph: Arc::clone(&memory.graph),
@@ -79,18 +81,21 @@ impl GraphCore {
     pub(super) async fn answered(
         &self,
         memory: &Memory,
-        query: &str,
+        (query, meant): (&str, &Option<Meant>),
         scope: &Scope,
         now: DateTime<Utc>,
     ) -> Result<Option<Answered>, DomainError> {
-        if Reading::of(query, now).is_none() {
+        if Reading::of(query, now).is_none() && meant.is_none() {
             return Ok(None);
         }
-        let (query, scope) = (query.to_owned(), scope.clone());
+        let (query, meant, scope) = (query.to_owned(), meant.clone(), scope.clone());
         let graph = Arc::clone(&memory.graph);
         let answered = blocking(move || {
             let graph = locked(&graph);
-            let asked = Reading::of(&query, now).and_then(|reading| graph.asked(&reading));
+            let asked = match Reading::of(&query, now) {
+                Some(reading) => graph.asked(&reading),
+                None => meant.and_then(|meant| graph.asked_by(&meant)),
+            };
             Ok(asked.map(|asked| Answered::to(&graph, asked, &scope)))
         });
         let Some(mut answered) = answered.await? else {

@@ -133,6 +133,7 @@ async fn ids(core: &GraphCore, query: &str, domain: Option<&str>) -> Vec<Uuid> {
             ..Scope::default()
         },
         explain: false,
+        meant: None,
     };
     let found = core.recall_notes(message).await.unwrap();
     found.notes.iter().map(|found| found.note.id).collect()

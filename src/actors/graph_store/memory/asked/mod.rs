@@ -10,7 +10,7 @@ pub(super) use self::walk::Stop;
 use super::graph::{MemoryGraph, Slot};
 use crate::domain::extraction::Gazetteer;
 use crate::domain::node::NodeType;
-use crate::domain::question::{Kind, Name, Plan, Reading, likeness};
+use crate::domain::question::{Kind, Meant, Name, Plan, Reading, likeness};
 
 /// Most entities of a type that are compared with the words of a question that names nothing.
 const COMPARED: usize = 5_000;
@@ -45,6 +45,29 @@ impl MemoryGraph {
         Some(Asked { names, plan })
     }
 
+    /// What a question asks for that a language model read.
+    pub(super) fn asked_by(&self, meant: &Meant) -> Option<Asked> {
+        let named = |name: &String| NamedEntities {
+            words: 0..0,
+            text: name.clone(),
+            entities: self.entities_called(name),
+        };
+        let names: Vec<NamedEntities> = meant.names.iter().map(named).collect();
+        let kinds = self.kinds_of(&names).into_iter().flat_map(|name| name.kinds);
+        let plan = meant.plan(&kinds.collect::<Vec<Kind>>())?;
+        Some(Asked { names, plan })
+    }
+
+    /// The entities with this name, or another name of the same thing.
+    fn entities_called(&self, name: &str) -> Vec<Slot> {
+        let entities = self.named([name]);
+        if !entities.is_empty() {
+            return entities;
+        }
+        let entry = Gazetteer::shared().resolve(name);
+        self.named(entry.into_iter().flat_map(|entry| entry.names()))
+    }
+
     fn kinds_of(&self, names: &[NamedEntities]) -> Vec<Name> {
         let name = |named: &NamedEntities| {
             let mut kinds: Vec<Kind> = Vec::new();
@@ -72,11 +95,7 @@ impl MemoryGraph {
             if named.iter().any(is_taken) {
                 continue;
             }
-            let mut entities = self.named([candidate.text]);
-            if entities.is_empty() {
-                let entry = Gazetteer::shared().resolve(candidate.text);
-                entities = self.named(entry.into_iter().flat_map(|entry| entry.names()));
-            }
+            let entities = self.entities_called(candidate.text);
             if !entities.is_empty() {
                 named.push(NamedEntities {
                     words: candidate.words,

@@ -9,7 +9,7 @@ use crate::actors::graph_store::memory::asked::Answered;
 use crate::actors::graph_store::memory::graph::MemoryGraph;
 use crate::clock;
 use crate::domain::memory::why::NoteWhy;
-use crate::domain::question::{Kind, Reading};
+use crate::domain::question::{Kind, Meant, Reading};
 use crate::store::{StoredEntity, StoredRelation};
 
 /// Notes of which most mention Sandworm and have words of the questions.
@@ -33,6 +33,7 @@ async fn asked(core: &GraphCore, query: &str, scope: Scope, k: usize) -> NotesFo
         k,
         scope,
         explain: true,
+        meant: None,
     };
     core.recall_notes(message).await.unwrap()
 }
@@ -206,7 +207,7 @@ fn a_question_that_names_nothing_relational_has_the_scores_of_search_and_neighbo
         ] {
             let scope = Scope::default();
             let answered = core
-                .answered(memory, question, &scope, clock::now())
+                .answered(memory, (question, &None), &scope, clock::now())
                 .await
                 .unwrap();
             assert!(answered.is_none(), "{question}");
@@ -217,6 +218,7 @@ fn a_question_that_names_nothing_relational_has_the_scores_of_search_and_neighbo
                 k: 10,
                 scope: Scope::default(),
                 explain: false,
+                meant: None,
             };
             let plain = core.recall_notes(plain).await.unwrap();
             let scores = |notes: &[FoundNote]| -> Vec<(Uuid, f32)> {
@@ -377,11 +379,41 @@ fn no_cut_of_a_real_text_makes_a_question_hang_or_panic() {
                 format!("who {cut} since 2020"),
             ] {
                 let since = Instant::now();
-                core.answered(memory, &question, &Scope::default(), clock::now())
+                core.answered(memory, (&question, &None), &Scope::default(), clock::now())
                     .await
                     .unwrap();
                 assert!(since.elapsed() < Duration::from_secs(5), "{question}");
             }
         }
+    });
+}
+
+#[test]
+fn what_a_language_model_read_is_answered_from_the_graph() {
+    run(async {
+        let core = filled().await;
+        let ask = async |meant: Option<Meant>| {
+            let message = RecallNotes {
+                query: "Where has Industroyer turned up?".into(),
+                k: 10,
+                scope: Scope::default(),
+                explain: true,
+                meant,
+            };
+            core.recall_notes(message).await.unwrap()
+        };
+        let meant = |names: &[&str]| Meant {
+            names: names.iter().map(|name| (*name).to_owned()).collect(),
+            wanted: vec![Kind::Group],
+            ..Meant::default()
+        };
+        let found = ask(Some(meant(&["Industroyer"]))).await;
+        assert_eq!(found.notes[0].note.content, NOTES[0]);
+        assert_eq!(way(found.notes[0].why.as_ref().unwrap()).len(), 2);
+        assert!(found.question.unwrap().plan.is_some());
+        let unknown = ask(Some(meant(&["Nobody"]))).await;
+        let plain = ask(None).await;
+        let ids = |found: &NotesFound| found.notes.iter().map(|found| found.note.id).collect::<Vec<_>>();
+        assert_eq!(ids(&unknown), ids(&plain));
     });
 }
