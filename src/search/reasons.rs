@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::document::{Hit, KeyHit, KeyKind};
 use super::phrases::{Named, phrase_words};
 use super::text::refang;
-use crate::domain::why::{Match, MatchKind, Shares};
+use crate::domain::why::{Match, NamedBy, Shares};
 
 /// Why a node is a result.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -19,12 +19,12 @@ pub struct Reason {
 /// The reasons of each result.
 pub type Reasons = HashMap<Uuid, Reason>;
 
-impl From<KeyKind> for MatchKind {
+impl From<KeyKind> for NamedBy {
     fn from(kind: KeyKind) -> Self {
         match kind {
-            KeyKind::Alias => MatchKind::Alias,
-            KeyKind::Name => MatchKind::Name,
-            KeyKind::Identifier => MatchKind::Identifier,
+            KeyKind::Alias => NamedBy::Alias,
+            KeyKind::Name => NamedBy::Name,
+            KeyKind::Identifier => NamedBy::Identifier,
         }
     }
 }

@@ -26,7 +26,7 @@ import { joined } from "./parts.js";
  *   nodes that have them, or the one, which may have another `name`.
  * @property {string[]} [wanted] Kinds of what is asked for.
  * @property {string[]} [through] Kinds of what leads to it.
- * @property {{from?: string|null, until?: string|null, entered?: boolean}} [period]
+ * @property {{since?: string|null, until?: string|null}} [period]
  */
 
 /** Most passages that are shown unasked, and most characters of one. */
@@ -137,12 +137,11 @@ const folded = (text) => text.toLowerCase().replace(/[^\p{L}\p{N}]/gu, "");
 const DAY_MS = 86_400_000;
 
 /** A period in days of UTC. */
-function timeOf({ from, until, entered }) {
+function timeOf({ since, until }) {
   const day = (time) => (Number.isNaN(time) ? "" : new Date(time).toISOString().slice(0, 10));
-  const first = from ? day(Date.parse(from)) : "";
+  const first = since ? day(Date.parse(since)) : "";
   // The period ends before this instant, so that a whole day in it is the one before.
   const last = until ? day(Date.parse(until) - 1) : "";
-  const days = first && last ? (first === last ? first : `${first} to ${last}`)
+  return first && last ? (first === last ? first : `${first} to ${last}`)
     : first ? `since ${first}` : last && `before ${day(Date.parse(last) + DAY_MS)}`;
-  return days && (entered ? `entered ${days}` : days);
 }

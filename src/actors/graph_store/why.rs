@@ -12,7 +12,7 @@ use crate::domain::extraction::Gazetteer;
 use crate::domain::principal::Workspace;
 use crate::domain::question::QuestionAsked;
 use crate::domain::session::{ScoredNode, Visible};
-use crate::domain::why::{Evidence, Match, MatchKind, PathStep, Shares, Why};
+use crate::domain::why::{Evidence, Match, NamedBy, PathStep, Shares, Why};
 use crate::search::{Found, Hit, Mode, Reasons, StructuredQuery, WorkspaceIndex, canonical_key};
 
 /// What the graph answers.
@@ -112,7 +112,7 @@ fn as_in_question(question: &str, keys: &[String], reasons: &mut Reasons) {
             stands(key) && entry.is_some_and(|entry| entry.names().any(|name| name == known.text))
         };
         reason.matched = keys.iter().find(names_it).map(|key| Match {
-            kind: MatchKind::Alias,
+            kind: NamedBy::Alias,
             text: key.clone(),
         });
     }
@@ -139,9 +139,9 @@ fn explained_results(
         let mut leading = found.hits.iter().take_while(|hit| hit.score >= EXACT);
         leading.any(|hit| hit.node_id == *node)
     };
-    for node in elsewhere.iter().filter(|node| !is_exact(*node)) {
+    for node in elsewhere.iter().filter(|node| !is_exact(node)) {
         let matched = Match {
-            kind: MatchKind::Alias,
+            kind: NamedBy::Alias,
             text: question.trim().to_owned(),
         };
         let why = Why {

@@ -118,19 +118,19 @@ describe("a memory with notes", () => {
     "tells what led to a note, and how the question was understood",
     at(async (visit) => {
       const page = await visit.open("/#/search", "Search");
-      await ask(page, "Which tools does Turla use?");
-      await page.getByRole("main").getByText(/^Asked for: .*Turla/i).waitFor();
+      await ask(page, "Which tools does Sandworm use?");
+      await page.getByRole("main").getByText(/^Asked for: .*Sandworm/i).waitFor();
       const whys = results(page).getByRole("group", { name: "Why it was found" });
       await whys.first().getByRole("img", { name: /^Shares of the score: / }).waitFor();
       const path = whys.getByRole("list", { name: "Path" }).first();
-      assert.match((await path.innerText()).replace(/\s+/g, " "), /turla .*—uses→.* snake/i);
+      assert.match((await path.innerText()).replace(/\s+/g, " "), /sandworm .*—\w+→.* industroyer/i);
       await accessible(page, "notes with their reasons");
       await page.setViewportSize({ width: 360, height: 740 });
       await fits(page, "notes with their reasons");
-      await path.getByRole("link", { name: /turla/i }).click();
+      await path.getByRole("link", { name: /sandworm/i }).click();
       await page
         .getByRole("complementary", { name: "Selected node" })
-        .getByRole("heading", { name: /turla/i })
+        .getByRole("heading", { name: /sandworm/i })
         .waitFor();
     }),
   );

@@ -23,7 +23,7 @@ const UNDERSTOOD = {
   names: [{ text: "Fancy Bear", id: "two", name: "APT28" }, { text: "Turla", nodes: ["three", "four"] }],
   wanted: ["software"],
   through: ["course_of_action"],
-  period: { from: "2016-01-01T00:00:00Z", until: "2017-01-01T00:00:00Z" },
+  period: { since: "2016-01-01T00:00:00Z", until: "2017-01-01T00:00:00Z" },
 };
 
 /** Shows the reasons in the page, and resolves to where they stand. */
@@ -100,8 +100,8 @@ describe("the reasons of a result", () => {
       assert.equal(await page.getByRole("link", { name: "Fancy Bear" }).getAttribute("href"), "#/graph?around=two");
       const known = [{ text: "Turla" }, { text: "APT 28", id: "two", name: "apt28" }];
       assert.equal(await line({ names: known, period: null }), "Recognized: Turla, APT 28");
-      const since = { from: "2024-03-01T00:00:00Z", until: null, entered: true };
-      assert.equal(await line({ wanted: ["tool"], period: since }), "Asked for: tool — entered since 2024-03-01");
+      const since = { since: "2024-03-01T00:00:00Z", until: null };
+      assert.equal(await line({ wanted: ["tool"], period: since }), "Asked for: tool — since 2024-03-01");
       assert.equal(await line({ wanted: ["tool"], period: { until: "2015-01-01T00:00:00Z" } }),
         "Asked for: tool — before 2015-01-01");
       assert.equal(await line({ wanted: [], names: [], through: [] }), "");

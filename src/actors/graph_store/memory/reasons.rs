@@ -8,7 +8,7 @@ use super::asked::{Answered, NoteAnswer, Stop};
 use super::graph::{EntityState, MemoryGraph, Slot};
 use super::recall::{RELATED, Ranked, Ranking, phrases};
 use crate::domain::memory::why::{EntityStep, NamedEntity, NoteWhy, Understood};
-use crate::domain::why::{Evidence, Match, MatchKind, Shares};
+use crate::domain::why::{Evidence, Match, NamedBy, Shares};
 use crate::search::{Hit, canonical_key};
 
 /// Weight of meaning beside words, as in the blended search.
@@ -136,9 +136,9 @@ impl MemoryGraph {
             .iter()
             .any(|name| canonical_key(name) == key);
         let kind = match &*entity.entity_type {
-            "actor" | "campaign" | "malware" | "tool" if is_name => MatchKind::Name,
-            "actor" | "campaign" | "malware" | "tool" => MatchKind::Alias,
-            _ => MatchKind::Identifier,
+            "actor" | "campaign" | "malware" | "tool" if is_name => NamedBy::Name,
+            "actor" | "campaign" | "malware" | "tool" => NamedBy::Alias,
+            _ => NamedBy::Identifier,
         };
         Some(Match {
             kind,

@@ -282,7 +282,7 @@ pub(super) struct QuestionView<'a> {
 #[derive(Debug, Serialize, ToSchema)]
 pub(super) struct PeriodView {
     #[schema(required, value_type = Option<String>, format = DateTime)]
-    from: Option<String>,
+    since: Option<String>,
     /// The first instant after it.
     #[schema(required, value_type = Option<String>, format = DateTime)]
     until: Option<String>,
@@ -297,7 +297,7 @@ impl<'a> From<&'a Understood> for QuestionView<'a> {
             wanted: plan.map_or(&[], |plan| &plan.wanted),
             through: plan.map_or(&[], |plan| &plan.through),
             period: period.map(|period| PeriodView {
-                from: period.from.map(time),
+                since: period.from.map(time),
                 until: period.until.map(time),
             }),
         }
