@@ -14,6 +14,7 @@ pub mod items;
 pub mod label;
 pub mod memory;
 pub mod misp;
+pub mod moment;
 pub mod naming;
 pub mod narrowing;
 pub mod node;

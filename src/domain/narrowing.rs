@@ -1,14 +1,15 @@
 //! The filters that a caller may set on the results of a recall. They narrow what is found; they never widen what the
 //! caller may see.
 
-use chrono::{DateTime, Duration, NaiveDate, NaiveTime, SecondsFormat, Utc};
+use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Value, json};
 use utoipa::openapi::schema::{AnyOfBuilder, KnownFormat, ObjectBuilder, SchemaFormat, Type};
 use utoipa::openapi::{RefOr, Schema};
-use utoipa::{PartialSchema, ToSchema};
+use utoipa::{IntoParams, PartialSchema, ToSchema};
 
 use super::confidence::Confidence;
 use super::error::DomainError;
+use super::moment::{End, moment};
 use super::node::{KgNode, NodeType};
 use super::schema::{self, text_schema};
 
@@ -80,6 +81,27 @@ impl Source {
     }
 }
 
+/// How the filters are given in a request, for the description of the API.
+#[derive(Debug, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub struct NarrowingParams {
+    /// Only nodes of these types.
+    #[param(style = Form, explode = false, min_items = 1)]
+    pub node_type: Option<Vec<NodeType>>,
+    /// Only nodes with this source.
+    #[param(inline)]
+    pub source: Option<SourceName>,
+    /// Only nodes ingested at this time or later.
+    #[param(inline)]
+    pub since: Option<DayOrTime>,
+    /// Only nodes ingested at this time or earlier; of a day, all of it counts.
+    #[param(inline)]
+    pub until: Option<DayOrTime>,
+    /// Only nodes of at least this confidence.
+    #[param(inline)]
+    pub min_confidence: Option<Confidence>,
+}
+
 /// The form in which sources are compared.
 pub fn folded(source: &str) -> String {
     source.trim().to_lowercase()
@@ -94,8 +116,12 @@ impl Narrowing {
         let narrowing = Narrowing {
             node_types: given(NODE_TYPE).map(node_types).transpose()?,
             source: given(SOURCE).map(source).transpose()?,
-            since: given(SINCE).map(|text| time(SINCE, text, false)).transpose()?,
-            until: given(UNTIL).map(|text| time(UNTIL, text, true)).transpose()?,
+            since: given(SINCE)
+                .map(|text| time(SINCE, text, End::First))
+                .transpose()?,
+            until: given(UNTIL)
+                .map(|text| time(UNTIL, text, End::Last))
+                .transpose()?,
             min_confidence: given(MIN_CONFIDENCE).map(confidence).transpose()?,
         };
         match (narrowing.since, narrowing.until) {
@@ -169,29 +195,10 @@ fn source(text: &str) -> Result<Source, DomainError> {
     Ok(Source::of(text))
 }
 
-/// A time; of a day, its first or its last moment.
-fn time(name: &str, text: &str, last: bool) -> Result<DateTime<Utc>, DomainError> {
-    if let Some(day) = day(text) {
-        let start = day.and_time(NaiveTime::MIN).and_utc();
-        let end = start + Duration::days(1) - Duration::nanoseconds(1);
-        return Ok(if last { end } else { start });
-    }
-    // An unescaped `+` arrives as a space.
-    let time = DateTime::parse_from_rfc3339(&text.replace(' ', "+"));
+fn time(name: &str, text: &str, end: End) -> Result<DateTime<Utc>, DomainError> {
     let rule = "must be a date such as 2024-03-01 or an RFC 3339 date-time";
-    let time = time.map_err(|_| DomainError::invalid(name, rule))?;
-    Ok(time.with_timezone(&Utc))
-}
-
-/// A day as `2024-03-01` and in no other form.
-pub fn day(text: &str) -> Option<NaiveDate> {
-    let is_date = text.len() == 10
-        && text.bytes().enumerate().all(|(place, byte)| match place {
-            4 | 7 => byte == b'-',
-            _ => byte.is_ascii_digit(),
-        });
-    let date = text.parse().ok()?;
-    is_date.then_some(date)
+    // An unescaped `+` arrives as a space.
+    moment(&text.replace(' ', "+"), end).ok_or_else(|| DomainError::invalid(name, rule))
 }
 
 fn confidence(text: &str) -> Result<f64, DomainError> {

@@ -68,14 +68,8 @@ impl Answers {
                 confidence,
                 node,
             } = step;
-            let answer = self.found.entry(node.id).or_insert(Answer {
-                kind,
-                fit,
-                relationships: 0,
-                relationship_confidence: 0.0,
-                step: None,
-                node,
-            });
+            let entry = self.found.entry(node.id);
+            let answer = entry.or_insert_with(|| Answer::new(kind, fit, node));
             let step = Step {
                 from,
                 relationship,
@@ -100,18 +94,7 @@ impl Answers {
             if let (Some(kind), Some(fit)) = (kind, place)
                 && is_in(&period, &node) == Some(true)
             {
-                let id = node.id;
-                self.found.insert(
-                    id,
-                    Answer {
-                        kind,
-                        fit,
-                        relationships: 0,
-                        relationship_confidence: 0.0,
-                        step: None,
-                        node,
-                    },
-                );
+                self.found.insert(node.id, Answer::new(kind, fit, node));
             }
         }
     }
@@ -138,6 +121,18 @@ impl Answers {
 }
 
 impl Answer {
+    /// A node to which no relationship has led yet.
+    fn new(kind: Kind, fit: usize, node: SeenNode) -> Self {
+        Answer {
+            kind,
+            fit,
+            relationships: 0,
+            relationship_confidence: 0.0,
+            step: None,
+            node,
+        }
+    }
+
     fn rank(&self) -> Rank {
         // Confidences lie between 0 and 1; their bits are in the same order.
         let confidence = |value: f64| Reverse(value.max(0.0).to_bits());

@@ -11,9 +11,7 @@ use super::query::Params;
 use super::{id_of, resource};
 use crate::actors::extractor::understood;
 use crate::actors::graph_store::{ExportSession, Exported, ReadSession, Recall, RecallSemantic};
-use crate::domain::confidence::Confidence;
-use crate::domain::narrowing::{DayOrTime, Narrowing, SourceName};
-use crate::domain::node::NodeType;
+use crate::domain::narrowing::{Narrowing, NarrowingParams};
 use crate::domain::question::QuestionAsked;
 use crate::domain::schema::{self, text_schema};
 use crate::domain::session::{RecallMode, RecallSession, ScoredNode, Visible};
@@ -83,22 +81,7 @@ pub(super) struct Docs;
         ("q" = inline(Question), Query, description = "The question, or words of it.", example = "Fancy Bear"),
         ("mode" = Option<RecallMode>, Query, description = "How to search; blended if absent."),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Most results; 20 if absent."),
-        (
-            "node_type" = Option<Vec<NodeType>>,
-            Query,
-            style = Form,
-            explode = false,
-            min_items = 1,
-            description = "Only nodes of these types.",
-        ),
-        ("source" = inline(Option<SourceName>), Query, description = "Only nodes with this source."),
-        ("since" = inline(Option<DayOrTime>), Query, description = "Only nodes ingested at this time or later."),
-        (
-            "until" = inline(Option<DayOrTime>),
-            Query,
-            description = "Only nodes ingested at this time or earlier; of a day, all of it counts.",
-        ),
-        ("min_confidence" = inline(Option<Confidence>), Query, description = "Only nodes of at least this confidence."),
+        NarrowingParams,
         (
             "include_rejected" = Option<bool>,
             Query,
@@ -160,22 +143,7 @@ async fn search(
     params(
         ("q" = inline(Question), Query, description = "The question, or words of it.", example = "Fancy Bear"),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Most results; 20 if absent."),
-        (
-            "node_type" = Option<Vec<NodeType>>,
-            Query,
-            style = Form,
-            explode = false,
-            min_items = 1,
-            description = "Only nodes of these types.",
-        ),
-        ("source" = inline(Option<SourceName>), Query, description = "Only nodes with this source."),
-        ("since" = inline(Option<DayOrTime>), Query, description = "Only nodes ingested at this time or later."),
-        (
-            "until" = inline(Option<DayOrTime>),
-            Query,
-            description = "Only nodes ingested at this time or earlier; of a day, all of it counts.",
-        ),
-        ("min_confidence" = inline(Option<Confidence>), Query, description = "Only nodes of at least this confidence."),
+        NarrowingParams,
         (
             "include_rejected" = Option<bool>,
             Query,

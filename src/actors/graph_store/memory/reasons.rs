@@ -1,7 +1,5 @@
 //! Why notes were found: what their scores are made of, the name that matched, and the way through the graph.
 
-use std::collections::HashMap;
-
 use uuid::Uuid;
 
 use super::asked::{Answered, NoteAnswer, Stop};
@@ -9,36 +7,13 @@ use super::graph::{EntityState, MemoryGraph, Slot};
 use super::recall::{RELATED, Ranked, Ranking, phrases};
 use crate::domain::memory::why::{EntityStep, NamedEntity, NoteWhy, Understood};
 use crate::domain::why::{Evidence, Match, NamedBy, Shares};
-use crate::search::{Hit, canonical_key};
+use crate::search::{Reasons, canonical_key};
 
-/// Weight of meaning beside words, as in the blended search.
-const MEANING: f32 = 1.3;
-
-/// What words and meaning alone find.
-pub(super) struct Legs {
-    words: HashMap<Uuid, f32>,
-    meaning: HashMap<Uuid, f32>,
-}
-
-impl Legs {
-    pub(super) fn of(words: Vec<Hit>, meaning: Vec<Hit>) -> Self {
-        let scores = |hits: Vec<Hit>| hits.into_iter().map(|hit| (hit.node_id, hit.score.max(0.0)));
-        Self {
-            words: scores(words).collect(),
-            meaning: scores(meaning).collect(),
-        }
-    }
-
-    /// The part of words in what words and meaning found together.
-    fn part_of_words(&self, note: Uuid) -> f32 {
-        let score = |leg: &HashMap<Uuid, f32>| leg.get(&note).copied().unwrap_or(0.0);
-        let (words, meaning) = (score(&self.words), MEANING * score(&self.meaning));
-        if words + meaning > 0.0 {
-            words / (words + meaning)
-        } else {
-            0.0
-        }
-    }
+/// The part of words in what words and meaning found together.
+fn part_of_words(reasons: &Reasons, note: Uuid) -> f32 {
+    let shares = reasons.get(&note).map(|reason| reason.shares).unwrap_or_default();
+    let both = shares.words + shares.meaning;
+    if both > 0.0 { shares.words / both } else { 0.0 }
 }
 
 impl Ranking<'_> {
@@ -47,11 +22,14 @@ impl Ranking<'_> {
         &self,
         query: &str,
         asked: &[Slot],
-        legs: &Legs,
+        reasons: &Reasons,
         ranked: &[Ranked],
     ) -> (Understood, Vec<NoteWhy>) {
         let names = self.graph.named_by(query, asked, self.answered);
-        let reasons = ranked.iter().map(|ranked| self.why(ranked, asked, &names, legs));
+        let reasons = ranked.iter().map(|ranked| {
+            let words = part_of_words(reasons, ranked.hit.node_id);
+            self.why(ranked, asked, &names, words)
+        });
         let reasons = reasons.collect();
         let named = names.iter().filter_map(|(text, slot)| {
             let entity = self.graph.entity_in(*slot)?;
@@ -68,12 +46,12 @@ impl Ranking<'_> {
         (question, reasons)
     }
 
-    fn why(&self, ranked: &Ranked, asked: &[Slot], names: &[(String, Slot)], legs: &Legs) -> NoteWhy {
+    /// Why a note was found; `words` is their part in what words and meaning found.
+    fn why(&self, ranked: &Ranked, asked: &[Slot], names: &[(String, Slot)], words: f32) -> NoteWhy {
         let parts = ranked.parts;
         let note = self.graph.note(ranked.hit.node_id);
         let mentions = note.map_or(&[][..], |note| &note.mentions);
         let whole = (parts.text + parts.graph + parts.evidence).max(f32::MIN_POSITIVE);
-        let words = legs.part_of_words(ranked.hit.node_id);
         let shares = Shares {
             words: parts.text * words / whole,
             meaning: parts.text * (1.0 - words) / whole,

@@ -9,7 +9,6 @@ use uuid::Uuid;
 
 use super::asked::{Answered, Level};
 use super::graph::{MemoryGraph, Slot};
-use super::reasons::Legs;
 use super::scope::Scope;
 use super::state::Memory;
 use super::tuning::Tuning;
@@ -24,7 +23,7 @@ use crate::domain::memory::note::{Note, cut};
 use crate::domain::memory::why::{NoteWhy, Understood};
 use crate::domain::question::{Meant, Reading};
 use crate::domain::tlp::Tlp;
-use crate::search::{Filter, Hit, Mode, SearchIndex, WorkspaceIndex};
+use crate::search::{Filter, Found, Hit, Mode, SearchIndex, WorkspaceIndex};
 
 /// Maximum number of notes contributed by word and vector search.
 const POOL: usize = 100;
@@ -215,18 +214,16 @@ impl Search {
             only: self.scope.filter(&self.graph),
             ..Filter::up_to(Tlp::White)
         };
-        let search = |mode| {
-            let found = self
-                .target
-                .search(query, vector.as_deref(), mode, &filter, POOL.max(*k));
-            found.map_err(index_failed)
+        let (vector, pool) = (vector.as_deref(), POOL.max(*k));
+        let (target, blended) = (&self.target, Mode::Blended);
+        let found = if *explain {
+            target.search_explained(query, vector, blended, &filter, pool)
+        } else {
+            target
+                .search(query, vector, blended, &filter, pool)
+                .map(Found::from)
         };
-        let found = search(Mode::Blended)?;
-        let legs = match (explain, &vector) {
-            (true, Some(_)) => Some(Legs::of(search(Mode::Keyword)?, search(Mode::Vector)?)),
-            (true, None) => Some(Legs::of(search(Mode::Keyword)?, Vec::new())),
-            (false, _) => None,
-        };
+        let Found { hits, reasons, .. } = found.map_err(index_failed)?;
         let graph = locked(&self.graph);
         let ranking = Ranking {
             graph: &graph,
@@ -237,8 +234,8 @@ impl Search {
             answered: self.answered.as_ref(),
         };
         let asked = ranking.asked(query);
-        let ranked = ranking.fuse(found, ranking.neighbourhood(&asked), *k);
-        let told = legs.map(|legs| ranking.explain(query, &asked, &legs, &ranked));
+        let ranked = ranking.fuse(hits, ranking.neighbourhood(&asked), *k);
+        let told = explain.then(|| ranking.explain(query, &asked, &reasons, &ranked));
         Ok((intent, ranked, told))
     }
 }

@@ -12,7 +12,7 @@ use crate::config::local::LocalSettings;
 use crate::domain::memory::note::{DEFAULT_DOMAIN, NoteStatus, context, cut};
 use crate::domain::memory::synthesis::{Answer, SynthesisFormat};
 use crate::domain::memory::why::{NamedEntity, NoteWhy, Understood};
-use crate::domain::question::Kind;
+use crate::domain::question::{AskedPeriod, Kind};
 use crate::http::local::error::Issue;
 use crate::http::local::validate::Fields;
 use crate::local::{FoundNote, NewNote, Remembered};
@@ -275,17 +275,7 @@ pub(super) struct QuestionView<'a> {
     through: &'a [Kind],
     /// The time that it asks for.
     #[schema(required)]
-    period: Option<PeriodView>,
-}
-
-/// A stretch of time; null is an open end.
-#[derive(Debug, Serialize, ToSchema)]
-pub(super) struct PeriodView {
-    #[schema(required, value_type = Option<String>, format = DateTime)]
-    since: Option<String>,
-    /// The first instant after it.
-    #[schema(required, value_type = Option<String>, format = DateTime)]
-    until: Option<String>,
+    period: Option<AskedPeriod>,
 }
 
 impl<'a> From<&'a Understood> for QuestionView<'a> {
@@ -296,10 +286,7 @@ impl<'a> From<&'a Understood> for QuestionView<'a> {
             names: &question.names,
             wanted: plan.map_or(&[], |plan| &plan.wanted),
             through: plan.map_or(&[], |plan| &plan.through),
-            period: period.map(|period| PeriodView {
-                since: period.from.map(time),
-                until: period.until.map(time),
-            }),
+            period: period.map(AskedPeriod::from),
         }
     }
 }
