@@ -1,11 +1,15 @@
 //! An ordinary REST client.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::Fallible;
 
 pub const EMAIL: &str = "admin@example.com";
 pub const PASSWORD: &str = "a long enough password";
+/// Time after which a connection that waits is not used again.
+const IDLE: Duration = Duration::from_secs(1);
 
 /// A signed-in client; clones share its connections.
 #[derive(Clone)]
@@ -22,7 +26,11 @@ impl Client {
 
     /// Signs in as one of the administrators; all have the same password.
     pub async fn sign_in_as(base: &str, email: &str) -> Fallible<Self> {
-        let http = reqwest::Client::builder().no_proxy().build()?;
+        // The service closes connections that wait while this thread makes the next bodies.
+        let http = reqwest::Client::builder()
+            .no_proxy()
+            .pool_idle_timeout(IDLE)
+            .build()?;
         let mut client = Self {
             http,
             base: base.to_owned(),

@@ -193,7 +193,8 @@ pub async fn understood(
     }
     let message = Understand {
         question: question.to_owned(),
-        patience,
+        // The rest is for waiting for a permit: an outage must be noticed before this call gives up.
+        patience: patience / 4 * 3,
     };
     // The extractor may be busy with texts for longer than a question may wait.
     let answer = tokio::time::timeout(patience, extractor.call(message)).await;

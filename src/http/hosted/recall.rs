@@ -87,7 +87,11 @@ pub(super) struct Docs;
             Query,
             description = "Whether to show what was rejected; only for administrators and analysts.",
         ),
-        ("explain" = Option<bool>, Query, description = "Whether to say how the question was understood and why each result was found."),
+        (
+            "explain" = Option<bool>,
+            Query,
+            description = "Whether to say how the question was understood and why each result was found.",
+        ),
     ),
     responses(
         (
@@ -110,7 +114,7 @@ async fn search(
     let params = Params::of(&request)?;
     let include_rejected = params.flag("include_rejected", false)?;
     let effective = include_rejected && caller.by.may_see_rejected();
-    let message = Recall {
+    let mut message = Recall {
         query: params.text("q", MAX_QUERY)?,
         mode: params.parsed("mode")?.unwrap_or(RecallMode::Blended),
         limit: params.number("limit", DEFAULT_LIMIT, 1, MAX_LIMIT)? as usize,
@@ -120,10 +124,7 @@ async fn search(
         explain: params.flag("explain", false)?,
         by: caller.by,
     };
-    let message = Recall {
-        meant: understood(&state.extractor, &state.settings.llm, &message.query).await,
-        ..message
-    };
+    message.meant = understood(&state.extractor, &state.settings.llm, &message.query).await;
     let found = state.graph.call(message).await?;
     Ok(HttpResponse::Ok().json(SearchAnswer {
         count: found.results.rows().len(),
