@@ -58,6 +58,7 @@ pub fn node(object: &Value) -> Option<IndexDoc> {
         facts: Facts::default(),
         vector: None,
         ends: None,
+        relation: None,
     })
 }
 

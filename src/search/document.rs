@@ -34,6 +34,19 @@ pub struct IndexDoc {
     pub vector: Option<Vec<i8>>,
     /// What a passage is about. Only its body is searched, and it is no result itself.
     pub ends: Option<Ends>,
+    /// The relationship that has this id, with a text or without one.
+    pub relation: Option<Relation>,
+}
+
+/// A relationship between two nodes, as steps follow it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Relation {
+    pub ends: Ends,
+    pub tlp: Tlp,
+    /// The kind of relationship.
+    pub code: u8,
+    /// 0 to 1.
+    pub confidence: f64,
 }
 
 /// Size of the ends of a passage on disk.
@@ -47,6 +60,11 @@ impl Ends {
     /// The ends of a relationship, the same twice if it connects a node to itself.
     pub fn of(source: Uuid, target: Uuid) -> Self {
         Ends([source, target])
+    }
+
+    /// Where it begins and where it ends.
+    pub(super) fn both(&self) -> [Uuid; 2] {
+        self.0
     }
 
     /// The nodes, each once.
@@ -92,6 +110,19 @@ impl IndexDoc {
             facts: Facts::default(),
             vector: None,
             ends: None,
+            relation: None,
+        }
+    }
+
+    /// A relationship, and its text if it has one.
+    pub fn relationship(id: Uuid, rev: u64, relation: Relation, text: Option<String>) -> Self {
+        let doc = match text {
+            Some(text) => IndexDoc::passage(id, rev, relation.tlp, relation.ends, text),
+            None => IndexDoc::removal(id, rev),
+        };
+        IndexDoc {
+            relation: Some(relation),
+            ..doc
         }
     }
 
@@ -111,10 +142,15 @@ impl IndexDoc {
         self.status == NodeStatus::Merged
     }
 
+    /// Whether it matters to the search, apart from a version of it with a text.
+    pub(super) fn is_searched(&self) -> bool {
+        self.relation.is_none() || !self.is_removal()
+    }
+
     /// The class of its row.
     pub(super) fn class(&self) -> u8 {
         match self.ends {
-            Some(_) if !self.is_removal() => PASSAGES + self.tlp.rank(),
+            Some(_) if !self.is_removal() => class_of_passage(self.tlp),
             Some(_) | None => class_of(self.node_type, self.status, self.tlp),
         }
     }
@@ -271,6 +307,11 @@ pub(super) fn is_entity(class: u8) -> bool {
         .any(|&kind| usize::from(class) / (STATUSES * TLPS) == kind as usize)
 }
 
+/// The class of passages, and of relationships, with this marking.
+pub(super) fn class_of_passage(tlp: Tlp) -> u8 {
+    PASSAGES + tlp.rank()
+}
+
 /// Whether rows of this class are passages.
 pub(super) fn is_passage(class: u8) -> bool {
     (PASSAGES..PASSAGES + TLPS as u8).contains(&class)
@@ -302,7 +343,7 @@ impl Mask {
     /// The classes of passages up to a marking.
     fn of_passages(highest: Tlp) -> Mask {
         let tlps = Tlp::ALL.into_iter().filter(|&tlp| tlp <= highest);
-        Mask(tlps.fold(0, |bits, tlp| bits | 1u128 << (PASSAGES + tlp.rank())))
+        Mask(tlps.fold(0, |bits, tlp| bits | 1u128 << class_of_passage(tlp)))
     }
 
     /// Whether rows of this class may be shown.

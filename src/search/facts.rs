@@ -6,16 +6,19 @@ use super::text::fnv1a;
 use crate::domain::narrowing::{Narrowing, folded};
 
 /// Size of the facts on disk.
-pub(super) const FACTS_BYTES: usize = 24;
+pub(super) const FACTS_BYTES: usize = 25;
 
 /// Facts about a node that results can be narrowed by. Of the source there is only a hash, so who shows results must
 /// compare the source itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Facts {
     /// Microseconds since 1970.
-    ingested_at: i64,
-    confidence: f64,
+    pub(super) ingested_at: i64,
+    /// 0 to 1.
+    pub(super) confidence: f64,
     source: u64,
+    /// What kind of node it is, or of relationship, in the codes of whoever applies the documents.
+    pub(super) code: u8,
 }
 
 impl Facts {
@@ -24,6 +27,21 @@ impl Facts {
             ingested_at: ingested_at.timestamp_micros(),
             confidence,
             source: hash_of(&folded(source)),
+            code: 0,
+        }
+    }
+
+    /// These facts about a node of this kind.
+    pub fn with_code(self, code: u8) -> Self {
+        Facts { code, ..self }
+    }
+
+    /// The facts about a relationship of this kind.
+    pub(super) fn of_relation(code: u8, confidence: f64) -> Self {
+        Facts {
+            confidence,
+            code,
+            ..Facts::default()
         }
     }
 
@@ -31,7 +49,7 @@ impl Facts {
         let mut bytes = [0; FACTS_BYTES];
         let own = self.ingested_at.to_le_bytes().into_iter();
         let own = own.chain(self.confidence.to_le_bytes());
-        let own = own.chain(self.source.to_le_bytes());
+        let own = own.chain(self.source.to_le_bytes()).chain([self.code]);
         bytes.iter_mut().zip(own).for_each(|(byte, part)| *byte = part);
         bytes
     }
@@ -39,11 +57,12 @@ impl Facts {
     pub(super) fn from_bytes(bytes: &[u8; FACTS_BYTES]) -> Option<Self> {
         let (ingested_at, rest) = bytes.split_first_chunk()?;
         let (confidence, rest) = rest.split_first_chunk()?;
-        let (source, _) = rest.split_first_chunk()?;
+        let (source, rest) = rest.split_first_chunk()?;
         Some(Facts {
             ingested_at: i64::from_le_bytes(*ingested_at),
             confidence: f64::from_le_bytes(*confidence),
             source: u64::from_le_bytes(*source),
+            code: *rest.first()?,
         })
     }
 }
@@ -108,7 +127,7 @@ mod tests {
 
     #[test]
     fn facts_survive_their_bytes() {
-        let facts = facts("CERT Example", 0.35, "2024-03-01T10:20:30.123456Z");
+        let facts = facts("CERT Example", 0.35, "2024-03-01T10:20:30.123456Z").with_code(7);
         assert_eq!(Facts::from_bytes(&facts.to_bytes()), Some(facts));
     }
 

@@ -96,8 +96,9 @@ pub(super) struct Fresh {
     title: Words,
     body: Words,
     passage: Words,
-    /// How many of the documents are passages.
+    /// How many of the documents are passages, and how many relationships without a text.
     passages: usize,
+    textless: usize,
     keys: BTreeMap<String, Vec<(Slot, KeyKind)>>,
     /// Revision up to which the index is complete together with these documents.
     checkpoint: u64,
@@ -139,10 +140,12 @@ impl Fresh {
         let replaces = older.map_or(known, |older| {
             older.outdated = true;
             self.passages -= usize::from(is_passage(older.class));
+            self.textless -= usize::from(!older.doc.is_searched());
             older.replaces
         });
         let class = doc.class();
         self.passages += usize::from(is_passage(class));
+        self.textless += usize::from(!doc.is_searched());
         let all = Some(doc).filter(|doc| !doc.is_removal());
         let (passage, shown) = (
             all.filter(|doc| doc.ends.is_some()),
@@ -194,12 +197,12 @@ impl Fresh {
         self.docs.get(slot as usize).filter(|fresh| !fresh.outdated)
     }
 
-    /// Number of passages, or of the other documents.
+    /// Number of passages, or of nodes.
     pub(super) fn docs_of(&self, passages: bool) -> u64 {
         let docs = if passages {
             self.passages
         } else {
-            self.len() - self.passages
+            self.len() - self.passages - self.textless
         };
         docs as u64
     }

@@ -60,7 +60,7 @@ impl Candidate for Indexed<'_> {
     }
 
     fn facts(&self) -> Option<Facts> {
-        self.rows.table.facts(self.node())
+        Some(self.rows.table.head(self.node())?.facts)
     }
 }
 

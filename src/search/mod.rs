@@ -26,6 +26,7 @@ mod pace;
 mod phrases;
 mod query;
 mod reasons;
+mod relations;
 mod replaced;
 mod rows;
 mod schema;
@@ -50,7 +51,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 pub use analyzer::tokenize;
-pub use document::{Ends, Filter, Hit, IndexDoc, KeyHit, KeyKind, Mode, Only, StructuredQuery};
+pub use document::{Ends, Filter, Hit, IndexDoc, KeyHit, KeyKind, Mode, Only, Relation, StructuredQuery};
 pub(crate) use dot::cosine;
 pub use embed::{BUILTIN_MODEL, BuiltinEmbedder, Embedder, embedding_text, quantize};
 pub use error::{EmbedError, SearchError};
@@ -59,7 +60,7 @@ pub use query::Found;
 pub use reasons::{Reason, Reasons};
 pub use text::canonical_key;
 pub use votes::{Vote, Votes};
-pub use workspace::WorkspaceIndex;
+pub use workspace::{Along, Step, WorkspaceIndex};
 use writers::Writers;
 
 /// Operator settings of the index.

@@ -1,5 +1,5 @@
 //! The rows of a workspace on disk: for each indexed version of a node its head, its sketch and its vector, and for each
-//! passage also what it is about.
+//! passage also what it is about. Relationships have rows of their own, without vectors.
 //!
 //! Rows are only ever appended. They lie in files of [`ROWS_PER_BLOCK`] rows that are mapped into memory, so opening
 //! them reads nothing but the heads. A file is written with `write` rather than through its mapping: a full disk is
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use memmap2::Mmap;
 use uuid::Uuid;
 
-use super::document::{ENDS_BYTES, Ends, IndexDoc, is_passage};
+use super::document::{ENDS_BYTES, Ends, GONE, IndexDoc, class_of_passage, is_passage};
 use super::error::SearchError;
 use super::facts::{FACTS_BYTES, Facts};
 use super::sketch::{self, Sketch};
@@ -22,8 +22,7 @@ use super::sketch::{self, Sketch};
 /// Rows in one file: 360 KB at 256 dimensions, of which only written pages take space. A process may map some 65,000
 /// files.
 pub(super) const ROWS_PER_BLOCK: usize = 1024;
-const HEAD_BYTES: usize = 36 + FACTS_BYTES;
-const DIR: &str = "rows";
+const HEAD_BYTES: usize = 33 + FACTS_BYTES;
 
 /// What a row says about its node, apart from the vector.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -52,7 +51,7 @@ pub(super) struct NewRow<'a> {
 }
 
 impl<'a> NewRow<'a> {
-    /// The row of a document.
+    /// The row of a document, apart from the relationship that it describes.
     pub(super) fn of(doc: &'a IndexDoc) -> Self {
         let shown = !doc.is_removal();
         let vector = doc.vector.as_deref().filter(|_| shown);
@@ -60,6 +59,21 @@ impl<'a> NewRow<'a> {
             ends: doc.ends.filter(|_| shown),
             facts: doc.facts,
             ..NewRow::new(doc.node_id, doc.rev, doc.class(), vector)
+        }
+    }
+
+    /// The row of the relationship that a document describes; without one, of the removal of an earlier one.
+    pub(super) fn of_relation(doc: &IndexDoc) -> Self {
+        let class = doc
+            .relation
+            .map_or(GONE, |relation| class_of_passage(relation.tlp));
+        let facts = doc
+            .relation
+            .map(|known| Facts::of_relation(known.code, known.confidence));
+        NewRow {
+            ends: doc.relation.map(|relation| relation.ends),
+            facts: facts.unwrap_or_default(),
+            ..NewRow::new(doc.node_id, doc.rev, class, None)
         }
     }
 
@@ -75,6 +89,13 @@ impl<'a> NewRow<'a> {
             ends: None,
         }
     }
+}
+
+/// How far rows reach: the first `len` of a generation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Extent {
+    pub(super) generation: u64,
+    pub(super) len: usize,
 }
 
 /// All rows of one generation; a compaction begins the next.
@@ -135,7 +156,7 @@ impl Head {
         into.extend_from_slice(&self.rev.to_le_bytes());
         into.extend_from_slice(&self.scale.to_le_bytes());
         into.extend_from_slice(&self.print.to_le_bytes());
-        into.extend_from_slice(&[self.class, 0, 0, 0]);
+        into.push(self.class);
         into.extend_from_slice(&self.facts.to_bytes());
     }
 
@@ -144,11 +165,11 @@ impl Head {
         let (rev, rest) = rest.split_first_chunk::<8>()?;
         let (scale, rest) = rest.split_first_chunk::<4>()?;
         let (print, rest) = rest.split_first_chunk::<4>()?;
-        let (class, rest) = rest.split_first_chunk::<4>()?;
+        let (class, rest) = rest.split_first()?;
         Some(Head {
             node: Uuid::from_bytes(*node),
             rev: u64::from_le_bytes(*rev),
-            class: *class.first()?,
+            class: *class,
             facts: Facts::from_bytes(rest.first_chunk()?)?,
             scale: f32::from_le_bytes(*scale),
             print: u32::from_le_bytes(*print),
@@ -157,15 +178,12 @@ impl Head {
 }
 
 impl Rows {
-    /// The first `len` rows of a generation; without a directory, none, in memory. Files of other generations are
-    /// removed.
+    /// The first rows of a generation in a directory; without one, none, in memory.
     pub(super) fn open(
-        index: Option<&Path>,
-        generation: u64,
+        dir: Option<PathBuf>,
+        Extent { generation, len }: Extent,
         dimension: usize,
-        len: usize,
     ) -> Result<Self, SearchError> {
-        let dir = index.map(|index| index.join(DIR));
         if let Some(dir) = &dir {
             crate::files::private_dir(dir)?;
         }
@@ -197,8 +215,11 @@ impl Rows {
         }
     }
 
-    pub(super) fn generation(&self) -> u64 {
-        self.generation
+    pub(super) fn extent(&self) -> Extent {
+        Extent {
+            generation: self.generation,
+            len: self.len,
+        }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -361,6 +382,11 @@ impl Rows {
     /// What a passage is about; `None` for a node.
     pub(super) fn ends(&self, row: usize) -> Option<Ends> {
         self.head(row).filter(|head| is_passage(head.class))?;
+        self.ends_of_passage(row)
+    }
+
+    /// What a passage, or a relationship, is about that is known to be one.
+    pub(super) fn ends_of_passage(&self, row: usize) -> Option<Ends> {
         let at = self.ends_at() + row % ROWS_PER_BLOCK * ENDS_BYTES;
         let bytes = self.blocks.get(row / ROWS_PER_BLOCK)?.bytes();
         Ends::from_bytes(bytes.get(at..)?.first_chunk()?)

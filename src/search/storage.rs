@@ -19,6 +19,8 @@ use super::analyzer::{ANALYZER, analyzer};
 use super::directory::LazyDirectory;
 use super::error::SearchError;
 use super::pace::Activity;
+use super::relations::Relations;
+use super::rows::Extent;
 use super::schema::{Fields, schema};
 use super::table::Table;
 
@@ -34,9 +36,9 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 pub(super) struct Commit {
     /// Revision up to which the index is complete.
     pub(super) checkpoint: u64,
-    /// The generation of the rows, and how many of them are committed.
-    pub(super) generation: u64,
-    pub(super) rows: usize,
+    /// The committed rows of the table, and those of the relationships.
+    pub(super) rows: Extent,
+    pub(super) relations: Extent,
     /// By how much more rows than usual a search scores.
     pub(super) widening: usize,
 }
@@ -44,8 +46,14 @@ pub(super) struct Commit {
 /// The state of an empty index.
 const NOTHING: Commit = Commit {
     checkpoint: 0,
-    generation: 0,
-    rows: 0,
+    rows: Extent {
+        generation: 0,
+        len: 0,
+    },
+    relations: Extent {
+        generation: 0,
+        len: 0,
+    },
     widening: 1,
 };
 
@@ -53,20 +61,32 @@ impl Commit {
     pub(super) fn payload(&self) -> String {
         let Commit {
             checkpoint,
-            generation,
             rows,
+            relations,
             widening,
         } = self;
-        format!("{checkpoint} {generation} {rows} {widening}")
+        let [rows, relations] =
+            [rows, relations].map(|extent| format!("{} {}", extent.generation, extent.len));
+        format!("{checkpoint} {rows} {relations} {widening}")
     }
 
     fn of_payload(text: &str) -> Option<Self> {
-        let mut parts = text.split(' ');
+        let numbers: Vec<u64> = text
+            .split(' ')
+            .map(|part| part.parse().ok())
+            .collect::<Option<_>>()?;
+        let [checkpoint, rows, rows_len, relations, relations_len, widening] = numbers.try_into().ok()?;
+        let extent = |generation, len| {
+            Some(Extent {
+                generation,
+                len: usize::try_from(len).ok()?,
+            })
+        };
         Some(Commit {
-            checkpoint: parts.next()?.parse().ok()?,
-            generation: parts.next()?.parse().ok()?,
-            rows: parts.next()?.parse().ok()?,
-            widening: parts.next()?.parse().ok()?,
+            checkpoint,
+            rows: extent(rows, rows_len)?,
+            relations: extent(relations, relations_len)?,
+            widening: usize::try_from(widening).ok()?,
         })
     }
 }
@@ -77,6 +97,7 @@ pub(super) struct Opened {
     pub(super) reader: IndexReader,
     pub(super) fields: Fields,
     pub(super) table: Table,
+    pub(super) relations: Relations,
     pub(super) commit: Commit,
 }
 
@@ -148,7 +169,8 @@ fn create(dir: Option<&Path>, dimension: usize, activity: &Arc<Activity>) -> Res
         index,
         reader,
         fields,
-        table: Table::open(dir, 0, dimension, 0)?,
+        table: Table::open(dir, NOTHING.rows, dimension)?,
+        relations: Relations::open(dir, NOTHING.relations)?,
         commit: NOTHING,
     })
 }
@@ -174,11 +196,13 @@ fn reopen(dir: &Path, dimension: usize, activity: &Arc<Activity>) -> Result<Open
     }
     let commit = last_commit(&index)?.unwrap_or(NOTHING);
     let reader = reader(&index)?;
-    let mut table = Table::open(Some(dir), commit.generation, dimension, commit.rows)?;
+    let mut table = Table::open(Some(dir), commit.rows, dimension)?;
     table.widen(commit.widening);
-    table.rows().forget_others()?;
+    let relations = Relations::open(Some(dir), commit.relations)?;
+    let rows = [table.rows(), relations.rows()];
+    rows.iter().try_for_each(|rows| rows.forget_others())?;
     if !whole {
-        if !table.rows().are_whole() {
+        if !rows.iter().all(|rows| rows.are_whole()) {
             return Err(SearchError::Storage("a row is damaged".into()));
         }
         remember_whole(dir)?;
@@ -188,6 +212,7 @@ fn reopen(dir: &Path, dimension: usize, activity: &Arc<Activity>) -> Result<Open
         reader,
         fields,
         table,
+        relations,
         commit,
     })
 }

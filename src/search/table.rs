@@ -15,10 +15,12 @@ use super::dot::dot;
 use super::embed::quantize;
 use super::error::SearchError;
 use super::facts::Facts;
-use super::rows::{Head, NewRow, ROWS_PER_BLOCK, Rows, scale_of};
+use super::rows::{Extent, Head, NewRow, ROWS_PER_BLOCK, Rows, scale_of};
 use super::sketch::{Estimate, Sketch};
 use super::top::Top;
 
+/// Where the rows are in the directory of an index.
+const DIR: &str = "rows";
 /// Least number of rows that a search takes from the scan of the sketches, and the share of all rows (1 in 128).
 const MIN_NEAR: usize = 8192;
 const NEAR_SHARE: usize = 128;
@@ -33,7 +35,7 @@ const MIN_GONE: usize = 4096;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NodeState {
     pub(super) rev: u64,
-    has_vector: bool,
+    pub(super) has_vector: bool,
 }
 
 impl NodeState {
@@ -60,15 +62,10 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// The first `len` rows of a generation in the directory of an index; in memory without one.
-    pub(super) fn open(
-        index: Option<&Path>,
-        generation: u64,
-        dimension: usize,
-        len: usize,
-    ) -> Result<Self, SearchError> {
-        let rows = Rows::open(index, generation, dimension, len)?;
-        Ok(Self::of(rows))
+    /// The first rows of a generation in the directory of an index; in memory without one.
+    pub(super) fn open(index: Option<&Path>, extent: Extent, dimension: usize) -> Result<Self, SearchError> {
+        let dir = index.map(|index| index.join(DIR));
+        Ok(Self::of(Rows::open(dir, extent, dimension)?))
     }
 
     fn of(rows: Rows) -> Self {
@@ -128,7 +125,7 @@ impl Table {
     }
 
     pub(super) fn node(&self, node: Uuid) -> Option<NodeState> {
-        let head = self.rows.head(self.row_of(node)?)?;
+        let head = self.head(node)?;
         Some(NodeState {
             rev: head.rev,
             has_vector: head.has_vector(),
@@ -137,12 +134,12 @@ impl Table {
 
     /// The class of a node's indexed version.
     pub(super) fn class(&self, node: Uuid) -> Option<u8> {
-        Some(self.rows.head(self.row_of(node)?)?.class)
+        Some(self.head(node)?.class)
     }
 
-    /// The facts of a node's indexed version.
-    pub(super) fn facts(&self, node: Uuid) -> Option<Facts> {
-        Some(self.rows.head(self.row_of(node)?)?.facts)
+    /// What the row of a node's indexed version says about it.
+    pub(super) fn head(&self, node: Uuid) -> Option<Head> {
+        self.rows.head(self.row_of(node)?)
     }
 
     /// What a passage is about.
@@ -376,6 +373,16 @@ impl Candidate for Scanned<'_> {
     }
 }
 
+impl Candidate for Head {
+    fn node(&self) -> Uuid {
+        self.node
+    }
+
+    fn facts(&self) -> Option<Facts> {
+        Some(self.facts)
+    }
+}
+
 /// A node or passage that is not known by its row.
 pub(super) struct Known<'a> {
     pub(super) table: &'a Table,
@@ -388,7 +395,7 @@ impl Candidate for Known<'_> {
     }
 
     fn facts(&self) -> Option<Facts> {
-        self.table.facts(self.node)
+        Some(self.table.head(self.node)?.facts)
     }
 }
 

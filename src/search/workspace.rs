@@ -5,6 +5,9 @@
 //! covers, and never decreases.
 
 mod commit;
+mod steps;
+
+pub use steps::{Along, Step};
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,9 +25,10 @@ use super::keyword::Keywords;
 use super::pace::Activity;
 use super::query::{self, Found, Query};
 use super::reasons::{self, Reasons};
+use super::relations::Relations;
 use super::schema::Fields;
 use super::storage;
-use super::table::Table;
+use super::table::{NodeState, Table};
 use super::writers::{Writers, Writing};
 
 /// Minimum writer heap accepted by the text index.
@@ -47,6 +51,8 @@ pub struct WorkspaceIndex {
     fields: Fields,
     dir: Option<PathBuf>,
     table: RwLock<Table>,
+    /// Locked after the table where both are.
+    relations: RwLock<Relations>,
     dimension: usize,
     writer_heap: usize,
     checkpoint: AtomicU64,
@@ -83,6 +89,7 @@ impl WorkspaceIndex {
             fields: opened.fields,
             dir: dir.map(Path::to_owned),
             table: RwLock::new(opened.table),
+            relations: RwLock::new(opened.relations),
             dimension,
             writer_heap: settings.writer_heap_bytes.max(MIN_WRITER_HEAP),
             checkpoint: AtomicU64::new(opened.commit.checkpoint),
@@ -193,6 +200,14 @@ impl WorkspaceIndex {
 
     fn table_mut(&self) -> RwLockWriteGuard<'_, Table> {
         self.table.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn relations(&self) -> RwLockReadGuard<'_, Relations> {
+        self.relations.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn relations_mut(&self) -> RwLockWriteGuard<'_, Relations> {
+        self.relations.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The nodes that best match the query among those the filter accepts. A blended search without a query vector is a
@@ -336,9 +351,10 @@ impl WorkspaceIndex {
         self.len() == 0
     }
 
-    /// Whether this version of the node, or a newer one, is indexed.
-    pub fn contains(&self, node: Uuid, rev: u64) -> bool {
-        self.table().node(node).is_some_and(|state| state.rev >= rev)
+    /// Whether this version of the node, passage or relationship, or a newer one, is indexed.
+    pub fn contains(&self, id: Uuid, rev: u64) -> bool {
+        let (table, relations) = (self.table(), self.relations());
+        state_of(id, &table, &relations).is_some_and(|state| state.rev >= rev)
     }
 
     /// Drops the writer, its threads and buffers if it has been idle for at least `idle`.
@@ -386,5 +402,17 @@ impl WorkspaceIndex {
         table: &'a Table,
     ) -> Result<Keywords<'a>, SearchError> {
         Keywords::new(searcher, &self.fields, fresh, table, self.id)
+    }
+}
+
+/// The indexed version of a node, passage or relationship.
+fn state_of(id: Uuid, table: &Table, relations: &Relations) -> Option<NodeState> {
+    let text = table.node(id);
+    match relations.rev(id) {
+        Some(rev) => Some(NodeState {
+            rev: text.map_or(rev, |text| text.rev.max(rev)),
+            has_vector: text.is_some_and(|text| text.has_vector),
+        }),
+        None => text,
     }
 }

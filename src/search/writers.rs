@@ -32,7 +32,7 @@ impl Writing {
             writer: None,
             staged: false,
             suspect: false,
-            calibrated: committed.rows / 2,
+            calibrated: committed.rows.len / 2,
             committed,
             used: Instant::now(),
         }

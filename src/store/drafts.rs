@@ -21,7 +21,6 @@ use super::tx::WriteTx;
 use crate::domain::audit::AuditEntry;
 use crate::domain::draft::{Drafts, EdgeDraft, EvidenceDraft};
 use crate::domain::error::DomainError;
-use crate::domain::passage::passage_of;
 use crate::domain::tlp::Tlp;
 
 /// Drafts processed at a time, which bounds the memory a large request needs besides the transaction.
@@ -34,7 +33,7 @@ const MARKINGS: &str = "SELECT id, tlp_rank FROM $ids WHERE ws = $ws";
 pub struct DraftsIngested {
     pub result: IngestResult,
     pub touched: Vec<Uuid>,
-    /// The new edges with a text.
+    /// The new edges.
     pub edges: Vec<Uuid>,
     /// The node each draft became or was merged into, in the order of the drafts.
     pub ids: Vec<Uuid>,
@@ -99,14 +98,14 @@ pub(super) async fn write_drafts(
         told: Told::default(),
         created: HashSet::new(),
         touched: HashSet::new(),
-        texts: Vec::new(),
+        related: Vec::new(),
         kept: Vec::new(),
     };
     work.evidence(&write.drafts.evidence, true).await?;
     let ids = work.nodes().await?;
     work.edges(&ids).await?;
     let touched: Vec<Uuid> = work.touched.iter().copied().collect();
-    tx.note_writes(write.ws, rev, &touched, &work.texts).await?;
+    tx.note_writes(write.ws, rev, &touched, &work.related).await?;
     let result = work.told.result();
     let entry = audit(&result);
     tx.write(
@@ -117,7 +116,7 @@ pub(super) async fn write_drafts(
     Ok(DraftsIngested {
         result,
         touched,
-        edges: work.texts,
+        edges: work.related,
         ids,
         rev,
     })
@@ -155,8 +154,8 @@ struct DraftsTransaction<'a> {
     created: HashSet<Uuid>,
     /// Nodes created or changed by this write, hidden ones included.
     touched: HashSet<Uuid>,
-    /// New edges with a text.
-    texts: Vec<Uuid>,
+    /// New edges.
+    related: Vec<Uuid>,
     /// Texts that their node could not accept, and whether the writer may see that node.
     kept: Vec<(EvidenceDraft, bool)>,
 }
@@ -241,10 +240,7 @@ impl DraftsTransaction<'_> {
                 }
             }
             rows.retain(|id, _| !stored.contains_key(id));
-            let with_text = rows
-                .iter()
-                .filter(|(_, row)| row.proof.as_deref().and_then(passage_of).is_some());
-            self.texts.extend(with_text.map(|(id, _)| *id));
+            self.related.extend(rows.keys());
             self.tx
                 .write(
                     "INSERT RELATION INTO edge $rows RETURN NONE",

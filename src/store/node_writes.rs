@@ -1,4 +1,4 @@
-//! Journal of the nodes and of the edges with texts that each write changed, in write order; the search index of the
+//! Journal of the nodes and edges that each write changed, in write order; the search index of the
 //! hosted service and the graph of the local one follow it.
 //!
 //! Each row lists many of them and is keyed by workspace and revision. An index over the nodes' own revisions would
@@ -46,14 +46,13 @@ struct Row {
 #[derive(Debug, Default)]
 pub struct Changes {
     pub nodes: Vec<Change>,
-    /// Edges that have a text or may have had one.
     pub edges: Vec<Change>,
     /// The last of the writes; `None` if there were none.
     pub last: Option<u64>,
 }
 
 impl WriteTx {
-    /// Records which nodes the transaction wrote, and which edges with texts. Call once per transaction, since its
+    /// Records which nodes and edges the transaction wrote. Call once per transaction, since its
     /// revision is the key.
     pub(super) async fn note_writes(
         &self,

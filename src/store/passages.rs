@@ -1,4 +1,4 @@
-//! Texts of edges, read for the search index.
+//! Edges with their texts, read for the search index.
 
 use std::collections::HashMap;
 
@@ -13,15 +13,17 @@ use crate::domain::passage::passage_of;
 use crate::domain::stix::object;
 use crate::domain::tlp::Tlp;
 
-/// The text of an edge.
+/// An edge that is in force.
 #[derive(Debug)]
-pub struct StoredPassage {
-    /// The id of the edge.
+pub struct StoredEdge {
     pub id: Uuid,
     pub source: Uuid,
     pub target: Uuid,
     pub tlp: Tlp,
-    pub text: String,
+    pub relationship: String,
+    /// 0 to 1.
+    pub confidence: f64,
+    pub text: Option<String>,
 }
 
 #[derive(Debug, SurrealValue)]
@@ -32,30 +34,29 @@ struct Row {
     #[surreal(rename = "out")]
     target: RecordId,
     tlp_rank: i64,
+    relationship: String,
+    confidence: f64,
     raw: Option<Bytes>,
     proof: Option<String>,
 }
 
+const FIELDS: &str = "id, in, out, tlp_rank, relationship, confidence, raw, proof";
+
 impl Store {
-    /// The texts of those of these edges that are in force and have one.
-    pub async fn passages_to_index(
-        &self,
-        ws: Uuid,
-        edges: &[Uuid],
-    ) -> Result<Vec<StoredPassage>, DomainError> {
+    /// Those of these edges that are in force.
+    pub async fn edges_to_index(&self, ws: Uuid, edges: &[Uuid]) -> Result<Vec<StoredEdge>, DomainError> {
         if edges.is_empty() {
             return Ok(Vec::new());
         }
         let rows: Vec<Row> = self
             .rows_by_id(
-                "SELECT id, in, out, tlp_rank, raw, proof FROM $ids WHERE ws = $ws AND active = true",
+                &format!("SELECT {FIELDS} FROM $ids WHERE ws = $ws AND active = true"),
                 edges.iter().map(|id| record("edge", *id)).collect(),
                 &[("ws", ws.into_value())],
             )
             .await
-            .map_err(failed("reading texts for the index failed"))?;
-        let passages = rows.into_iter().filter_map(|row| row.into_passage().transpose());
-        passages.collect()
+            .map_err(failed("reading relationships for the index failed"))?;
+        rows.into_iter().map(Row::into_edge).collect()
     }
 
     /// The texts of those of these edges that are in force and that a caller may see together with both ends.
@@ -69,7 +70,7 @@ impl Store {
             format!("{end}.ws = $ws AND {end}.tlp_rank <= $highest AND {end}.status IN $statuses")
         };
         let query = format!(
-            "SELECT id, in, out, tlp_rank, raw, proof FROM $ids WHERE ws = $ws AND active = true \
+            "SELECT {FIELDS} FROM $ids WHERE ws = $ws AND active = true \
                  AND tlp_rank <= $highest AND {} AND {}",
             sees("in"),
             sees("out")
@@ -84,26 +85,27 @@ impl Store {
             .rows_by_id(&query, ids, &parameters)
             .await
             .map_err(failed("reading texts of relationships failed"))?;
-        let passages = rows.into_iter().filter_map(|row| row.into_passage().transpose());
-        passages
-            .map(|passage| passage.map(|passage| (passage.id, passage.text)))
+        let edges = rows.into_iter().map(Row::into_edge);
+        edges
+            .filter_map(|edge| edge.map(|edge| Some((edge.id, edge.text?))).transpose())
             .collect()
     }
 }
 
 impl Row {
-    fn into_passage(self) -> Result<Option<StoredPassage>, DomainError> {
+    fn into_edge(self) -> Result<StoredEdge, DomainError> {
         let text = match &self.raw {
             Some(raw) => object::text(&unpack(raw)?, "description").and_then(passage_of),
             None => self.proof.as_deref().and_then(passage_of),
         };
-        let Some(text) = text else { return Ok(None) };
-        Ok(Some(StoredPassage {
+        Ok(StoredEdge {
             id: key(&self.id)?,
             source: key(&self.source)?,
             target: key(&self.target)?,
             tlp: tlp(self.tlp_rank)?,
+            relationship: self.relationship,
+            confidence: self.confidence,
             text,
-        }))
+        })
     }
 }

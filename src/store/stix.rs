@@ -55,7 +55,7 @@ pub struct StixIngested {
     pub skipped: SkipReport,
     pub held: HeldReport,
     pub touched: Vec<Uuid>,
-    /// The edges whose texts were added, changed or removed.
+    /// The edges that are new or changed.
     pub edges: Vec<Uuid>,
     /// What became of the items, if the objects were reviewed.
     pub reviewed: Reviewed,
@@ -104,8 +104,8 @@ impl Store {
     }
 
     /// Writes the contents of a bundle, which may come from a feed: everything, or, on an error, nothing. `written` is
-    /// told what each statement wrote as the transaction proceeds: the ids of the nodes that are new or changed, or of the
-    /// edges whose texts are. A transaction that lost a race tells them again.
+    /// told what each statement wrote as the transaction proceeds: the ids of the nodes, or of the edges, that are new or
+    /// changed. A transaction that lost a race tells them again.
     pub async fn ingest_stix(
         &self,
         ws: Uuid,
@@ -140,7 +140,7 @@ impl Store {
                 skipped: done.skipped,
                 held: done.held,
                 touched: done.touched,
-                edges: done.texts,
+                edges: done.related,
                 reviewed: done.reviewed,
                 rev,
             })
@@ -155,8 +155,8 @@ struct Outcome {
     skipped: SkipReport,
     held: HeldReport,
     touched: Vec<Uuid>,
-    /// Edges that have a text or had one.
-    texts: Vec<Uuid>,
+    /// Edges that are new or changed.
+    related: Vec<Uuid>,
     /// Relationships without an end.
     unjoined: HashSet<String>,
     reviewed: Reviewed,
@@ -169,7 +169,7 @@ impl Outcome {
             skipped: plan.skipped.clone(),
             held: HeldReport::default(),
             touched: Vec::new(),
-            texts: Vec::new(),
+            related: Vec::new(),
             unjoined: HashSet::new(),
             reviewed: Reviewed::default(),
         }
@@ -202,15 +202,15 @@ impl Ingest<'_> {
             written(Part::Nodes(chunk * CHUNK), self.done.touched.split_at(before).1);
         }
         for (chunk, edges) in plan.relationships.chunks(CHUNK).enumerate() {
-            let before = self.done.texts.len();
+            let before = self.done.related.len();
             self.edges(edges, plan.default_tlp).await?;
-            written(Part::Edges(chunk * CHUNK), self.done.texts.split_at(before).1);
+            written(Part::Edges(chunk * CHUNK), self.done.related.split_at(before).1);
         }
         for objects in plan.supporting.chunks(CHUNK) {
             self.support(objects, plan.default_tlp).await?;
         }
         self.tx
-            .note_writes(self.ws, self.rows.rev, &self.done.touched, &self.done.texts)
+            .note_writes(self.ws, self.rows.rev, &self.done.touched, &self.done.related)
             .await?;
         if let Some(review) = &origin.review {
             let done = &mut self.done;
@@ -386,10 +386,7 @@ impl Ingest<'_> {
             if !is_joined {
                 continue;
             }
-            // The version that it replaces may have had one.
-            if edge.passage.is_some() || known.is_some() {
-                self.done.texts.push(id);
-            }
+            self.done.related.push(id);
             let id = record("edge", id);
             self.hold(
                 (&edge.stix_id, edge.tlp, &edge.held_by),

@@ -6,13 +6,13 @@ use std::collections::HashMap;
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-use super::recall::Search;
-use super::trail::{Hop, Hops, Step};
-use crate::domain::question::{Kind, Period, relationships};
-use crate::store::{Reached, SeenNode};
+use super::trail::{Hops, Step};
+use crate::domain::question::{Kind, Period, relationship_of_code, relationships};
+use crate::search;
+use crate::store::{SeenNode, StixFacts};
 
 /// How well a node answers; the least is the best.
-type Rank = (usize, Reverse<usize>, Reverse<u64>, Reverse<u64>, String);
+type Rank = (usize, Reverse<usize>, Reverse<u64>, Reverse<u64>, Reverse<i64>);
 
 /// The nodes that one step found.
 #[derive(Debug, Default)]
@@ -29,61 +29,86 @@ struct Answer {
     relationship_confidence: f64,
     /// The best relationship that led to it.
     step: Option<Step>,
-    node: SeenNode,
+    /// Confidence of the node, 0 to 1.
+    confidence: f64,
+    /// When it was ingested, in microseconds since 1970.
+    ingested_at: i64,
+}
+
+/// What a step looks for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sought<'a> {
+    /// The nodes where it begins.
+    pub(super) at: &'a HashMap<Uuid, Kind>,
+    /// The kinds of nodes asked for, the best first.
+    pub(super) kinds: &'a [Kind],
+    /// Lowers the rank.
+    pub(super) later: usize,
+}
+
+impl Sought<'_> {
+    /// The kind of the node that a step leads to, the type of the relationship, and how well both fit; `None` if they
+    /// don't.
+    fn fit(&self, step: &search::Step) -> Option<(Kind, &'static str, usize)> {
+        let kind = Kind::of_code(step.node_code)?;
+        let place = self.kinds.iter().position(|wanted| *wanted == kind)?;
+        let near = self.at.get(&step.from)?;
+        let relationship = relationship_of_code(step.code)?;
+        let usual = relationships(*near, kind);
+        let fitting = usual.iter().position(|name| *name == relationship)?;
+        let is_new = !self.at.contains_key(&step.node);
+        is_new.then_some((
+            kind,
+            relationship,
+            self.later * 100 + place * 10 + usize::from(fitting > 0),
+        ))
+    }
+}
+
+/// The nodes among these that fit a time: how well those do that were seen at it, and those of whom nobody says when.
+#[derive(Debug)]
+pub(super) struct Timely<'a> {
+    pub(super) period: Period,
+    pub(super) facts: &'a HashMap<Uuid, StixFacts>,
+}
+
+impl Timely<'_> {
+    /// How much less well a node fits; `None` if it is of another time.
+    fn later(&self, node: Uuid, kind: Kind) -> Option<usize> {
+        let seen = is_in(&self.period, self.facts.get(&node)?);
+        // Of a group or a technique nobody says when it was seen; a campaign without a time is none of that time.
+        match seen {
+            Some(false) => None,
+            None if kind == Kind::Campaign => None,
+            None => Some(200),
+            Some(true) => Some(0),
+        }
+    }
 }
 
 impl Answers {
-    /// Adds what a step from these nodes reached, as far as kind, relationship and time fit. `later` lowers the rank.
-    pub(super) fn add(
-        &mut self,
-        reached: Vec<Reached>,
-        at: &HashMap<Uuid, Kind>,
-        kinds: &[Kind],
-        later: usize,
-        period: Option<Period>,
-    ) {
-        for step in reached {
-            let kind = Kind::of(step.node.node_type, step.node.stix.kind.as_deref());
-            let place = kinds.iter().position(|wanted| kind == Some(*wanted));
-            let (Some(kind), Some(place), Some(near)) = (kind, place, at.get(&step.from)) else {
-                continue;
-            };
-            let fitting = relationships(*near, kind)
-                .iter()
-                .position(|name| *name == step.relationship);
-            let Some(fitting) = fitting.filter(|_| !at.contains_key(&step.node.id)) else {
-                continue;
-            };
-            let timely = period.map_or(Some(true), |period| is_in(&period, &step.node));
-            // Of a group or a technique nobody says when it was seen; a campaign without a time is none of that time.
-            if timely == Some(false) || (timely.is_none() && kind == Kind::Campaign) {
-                continue;
-            }
-            let later = later + 2 * usize::from(timely.is_none());
-            let fit = later * 100 + place * 10 + usize::from(fitting > 0);
-            let Reached {
-                from,
-                relationship,
-                outgoing,
-                confidence,
-                node,
-            } = step;
-            let entry = self.found.entry(node.id);
-            let answer = entry.or_insert_with(|| Answer::new(kind, fit, node));
-            let step = Step {
-                from,
-                relationship,
-                outgoing,
-                confidence,
-            };
-            let is_better = |known: &Step| fit == answer.fit && step.is_better(known);
-            if fit < answer.fit || answer.step.as_ref().is_none_or(is_better) {
-                answer.step = Some(step);
-            }
-            answer.fit = answer.fit.min(fit);
-            answer.relationships += 1;
-            answer.relationship_confidence = answer.relationship_confidence.max(confidence);
+    /// Adds what a step reached, as far as kind and relationship fit.
+    pub(super) fn add(&mut self, step: &search::Step, sought: Sought<'_>) {
+        let Some((kind, relationship, fit)) = sought.fit(step) else {
+            return;
+        };
+        let answer = self.found.entry(step.node).or_insert_with(|| Answer {
+            kind,
+            fit,
+            relationships: 0,
+            relationship_confidence: 0.0,
+            step: None,
+            confidence: step.node_confidence,
+            ingested_at: step.ingested_at,
+        });
+        let led = Step::of(step, relationship);
+        let is_better = |known: &Step| fit == answer.fit && led.is_better(known);
+        if fit < answer.fit || answer.step.as_ref().is_none_or(is_better) {
+            answer.step = Some(led);
         }
+        answer.fit = answer.fit.min(fit);
+        answer.relationships += 1;
+        answer.relationship_confidence = answer.relationship_confidence.max(step.confidence);
     }
 
     /// Adds the nodes of these kinds that fit a time.
@@ -92,47 +117,61 @@ impl Answers {
             let kind = Kind::of(node.node_type, node.stix.kind.as_deref());
             let place = kinds.iter().position(|wanted| kind == Some(*wanted));
             if let (Some(kind), Some(fit)) = (kind, place)
-                && is_in(&period, &node) == Some(true)
+                && is_in(&period, &node.stix) == Some(true)
             {
-                self.found.insert(node.id, Answer::new(kind, fit, node));
+                let answer = Answer {
+                    kind,
+                    fit,
+                    relationships: 0,
+                    relationship_confidence: 0.0,
+                    step: None,
+                    confidence: node.confidence,
+                    ingested_at: 0,
+                };
+                self.found.insert(node.id, answer);
             }
         }
     }
 
-    /// The way to each node found, if the caller asks why.
-    pub(super) fn hops(&self, ask: &Search) -> Hops {
-        let found = self.found.iter().filter(|_| ask.explain);
-        let hop = |answer: &Answer| Hop::new(answer.node.name.clone(), answer.step.clone());
-        found.map(|(id, answer)| (*id, hop(answer))).collect()
+    /// Keeps the nodes that fit a time; those of unknown times come later.
+    pub(super) fn keep_timely(&mut self, timely: &Timely<'_>) {
+        self.found.retain(|node, answer| {
+            let later = timely.later(*node, answer.kind);
+            answer.fit += later.unwrap_or_default();
+            later.is_some()
+        });
     }
 
-    /// What was found, best first, with how well it fits: the least is the best.
-    pub(super) fn best(self) -> Vec<(Uuid, Kind, usize)> {
-        let found = self.found.into_iter();
-        let mut ranked: Vec<(Rank, Uuid, Kind)> = found
-            .map(|(id, answer)| (answer.rank(), id, answer.kind))
+    /// The best `most` of what was found, best first, with how well it fits: the least is the best.
+    pub(super) fn best(&self, most: usize) -> Vec<(Uuid, Kind, usize)> {
+        let found = self.found.iter();
+        let mut ranked: Vec<((Rank, Uuid), Kind)> = found
+            .map(|(id, answer)| ((answer.rank(), *id), answer.kind))
             .collect();
-        ranked.sort_by(|(a, id, _), (b, other, _)| a.cmp(b).then_with(|| id.cmp(other)));
+        if most < ranked.len() {
+            ranked.select_nth_unstable_by_key(most, |(rank, _)| *rank);
+            ranked.truncate(most);
+        }
+        ranked.sort_unstable_by_key(|(rank, _)| *rank);
         ranked
             .into_iter()
-            .map(|(rank, id, kind)| (id, kind, rank.0))
+            .map(|((rank, id), kind)| (id, kind, rank.0))
             .collect()
+    }
+
+    /// What led to these nodes.
+    pub(super) fn hops<'a>(&self, nodes: impl Iterator<Item = &'a Uuid>) -> Hops {
+        let step = |node: &Uuid| Some((*node, self.found.get(node)?.step.clone()));
+        nodes.filter_map(step).collect()
+    }
+
+    /// What led to every node.
+    pub(super) fn all_hops(&self) -> Hops {
+        self.hops(self.found.keys())
     }
 }
 
 impl Answer {
-    /// A node to which no relationship has led yet.
-    fn new(kind: Kind, fit: usize, node: SeenNode) -> Self {
-        Answer {
-            kind,
-            fit,
-            relationships: 0,
-            relationship_confidence: 0.0,
-            step: None,
-            node,
-        }
-    }
-
     fn rank(&self) -> Rank {
         // Confidences lie between 0 and 1; their bits are in the same order.
         let confidence = |value: f64| Reverse(value.max(0.0).to_bits());
@@ -140,21 +179,21 @@ impl Answer {
             self.fit,
             Reverse(self.relationships),
             confidence(self.relationship_confidence),
-            confidence(self.node.confidence),
-            self.node.name.clone(),
+            confidence(self.confidence),
+            Reverse(self.ingested_at),
         )
     }
 }
 
 /// Whether a node was seen, or entered, in the period; `None` if the node has no times.
-fn is_in(period: &Period, node: &SeenNode) -> Option<bool> {
+fn is_in(period: &Period, stix: &StixFacts) -> Option<bool> {
     let time = |text: &Option<String>| -> Option<DateTime<Utc>> { text.as_ref()?.parse().ok() };
     let (first, last) = if period.entered {
-        (time(&node.stix.created), time(&node.stix.created))
+        (time(&stix.created), time(&stix.created))
     } else {
         (
-            time(&node.stix.first_seen).or(time(&node.stix.last_seen)),
-            time(&node.stix.last_seen),
+            time(&stix.first_seen).or(time(&stix.last_seen)),
+            time(&stix.last_seen),
         )
     };
     first.map(|first| period.covers(first, last.unwrap_or(first)))

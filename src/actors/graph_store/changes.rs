@@ -44,7 +44,7 @@ impl GraphCore {
                 let nodes = nodes.iter().filter(|stored| stored.rev <= last);
                 let mut docs: Vec<IndexDoc> = nodes.map(|stored| documents::of_stored(ws, stored)).collect();
                 let edges = changes.edges.into_iter().filter(|change| !known(change));
-                docs.extend(self.passages_of(ws, edges.collect()).await?);
+                docs.extend(self.edges_of(ws, edges.collect()).await?);
                 docs
             }
             Holds::Notes(_) => {
@@ -58,14 +58,14 @@ impl GraphCore {
         Ok(Some((docs, last)))
     }
 
-    /// The texts of edges as they are now; the removal of those that are gone.
-    async fn passages_of(&self, ws: Uuid, edges: Vec<Change>) -> Result<Vec<IndexDoc>, DomainError> {
+    /// Edges as they are now; the removal of those that are gone.
+    async fn edges_of(&self, ws: Uuid, edges: Vec<Change>) -> Result<Vec<IndexDoc>, DomainError> {
         let ids: Vec<Uuid> = edges.iter().map(|change| change.id).collect();
-        let stored = self.store.passages_to_index(ws, &ids).await?;
+        let stored = self.store.edges_to_index(ws, &ids).await?;
         let mut stored: HashMap<Uuid, _> = stored.into_iter().map(|stored| (stored.id, stored)).collect();
         let target = self.open_index(ws).await?;
         let doc = |Change { id, rev }: Change| match stored.remove(&id) {
-            Some(passage) => Some(documents::of_passage(passage, rev)),
+            Some(edge) => Some(documents::of_edge(edge, rev)),
             // What has never been indexed need not be removed.
             None => target.contains(id, 0).then(|| IndexDoc::removal(id, rev)),
         };

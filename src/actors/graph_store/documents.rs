@@ -6,10 +6,11 @@ use uuid::Uuid;
 
 use crate::domain::memory::note::Note;
 use crate::domain::node::{NodeStatus, NodeType, node_id};
+use crate::domain::question::{Kind, relationship_code};
 use crate::domain::stix::ingest::{StixNode, StixRelationship};
 use crate::domain::tlp::Tlp;
-use crate::search::{Ends, Facts, IndexDoc, SearchIndex, embedding_text};
-use crate::store::{StoredNode, StoredPassage};
+use crate::search::{Ends, Facts, IndexDoc, Relation, SearchIndex, embedding_text};
+use crate::store::{StoredEdge, StoredNode};
 
 /// Properties whose values identify exactly this node.
 const IDENTIFIERS: [&str; 3] = ["stix_id", "external_ids", "value"];
@@ -63,19 +64,26 @@ pub(super) fn of_stix(ws: Uuid, (rev, now): (u64, DateTime<Utc>), node: &StixNod
     facts.into_doc()
 }
 
-/// The document of an edge's text.
-pub(super) fn of_passage(passage: StoredPassage, rev: u64) -> IndexDoc {
-    let ends = Ends::of(passage.source, passage.target);
-    IndexDoc::passage(passage.id, rev, passage.tlp, ends, passage.text)
+/// The document of an edge.
+pub(super) fn of_edge(edge: StoredEdge, rev: u64) -> IndexDoc {
+    let relation = Relation {
+        ends: Ends::of(edge.source, edge.target),
+        tlp: edge.tlp,
+        code: relationship_code(&edge.relationship),
+        confidence: edge.confidence,
+    };
+    IndexDoc::relationship(edge.id, rev, relation, edge.text)
 }
 
-/// The document of a relationship's text that was just written; the removal of an earlier one if it has none.
+/// The document of a relationship that was just written.
 pub(super) fn of_relationship(ws: Uuid, id: Uuid, rev: u64, edge: &StixRelationship) -> IndexDoc {
-    let ends = Ends::of(node_id(ws, &edge.source_ref), node_id(ws, &edge.target_ref));
-    match &edge.passage {
-        Some(text) => IndexDoc::passage(id, rev, edge.tlp, ends, text.clone()),
-        None => IndexDoc::removal(id, rev),
-    }
+    let relation = Relation {
+        ends: Ends::of(node_id(ws, &edge.source_ref), node_id(ws, &edge.target_ref)),
+        tlp: edge.tlp,
+        code: relationship_code(&edge.relationship),
+        confidence: edge.confidence,
+    };
+    IndexDoc::relationship(id, rev, relation, edge.passage.clone())
 }
 
 /// The document of a note; a superseded note is not searchable.
@@ -97,6 +105,7 @@ pub(super) fn of_note(note: &Note, rev: u64) -> IndexDoc {
         facts: Facts::default(),
         vector: None,
         ends: None,
+        relation: None,
     }
 }
 
@@ -164,6 +173,8 @@ impl DocumentParts<'_> {
         for key in SEARCHED {
             collect(self.properties.get(key), &mut words);
         }
+        let stix_type = self.properties.get("stix_type").and_then(Value::as_str);
+        let kind = Kind::of(self.node_type, stix_type);
         let mut body = self.description.to_owned();
         for word in words {
             body.push('\n');
@@ -179,9 +190,10 @@ impl DocumentParts<'_> {
             aliases,
             identifiers,
             body,
-            facts: self.facts,
+            facts: self.facts.with_code(Kind::code(kind)),
             vector: None,
             ends: None,
+            relation: None,
         }
     }
 }

@@ -31,21 +31,13 @@ impl GraphCore {
         let Some(plan) = meant.plan(&kinds) else {
             return Ok(FromGraph::default());
         };
-        let (found, trail) = self.walk(ask, &plan, &nodes, target.len()).await?;
-        let found = found.into_iter().map(|(node, _)| node);
-        let mut answer = FromGraph {
-            nodes: found
-                .filter(|node| !nodes.contains_key(node))
-                .take(ask.limit)
-                .collect(),
-            ..FromGraph::default()
-        };
+        let walked = self.walk((ask, ask.limit), &plan, &nodes, target).await?;
+        let mut answer = self.standing(ask, walked, &nodes).await?;
         if ask.explain {
             let is_meant = |id: &Uuid| nodes.get(id).and_then(kind_of_node).is_some();
             names.iter_mut().for_each(|name| name.nodes.retain(is_meant));
             names.retain(|name| !name.nodes.is_empty());
             answer.question = Some(QuestionAsked::of(&plan, names));
-            answer.paths = trail.paths(&answer.nodes, &nodes);
         }
         Ok(answer)
     }

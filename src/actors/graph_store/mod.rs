@@ -23,6 +23,7 @@ mod session;
 mod tests;
 mod trail;
 mod upkeep;
+mod walk;
 mod why;
 mod workspace;
 

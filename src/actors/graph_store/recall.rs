@@ -238,10 +238,12 @@ impl GraphCore {
 
     async fn blended(&self, ask: Search) -> Result<Ranked, DomainError> {
         let target = self.index_of(ask.ws).await?;
-        let (related, (found, named)) = tokio::try_join!(
-            self.asked_for(&ask, &target),
-            self.by_words_and_meaning(ask.clone(), &target)
-        )?;
+        let related = self.asked_for(&ask, &target).await?;
+        if related.nodes.len() >= ask.limit && !ask.explain {
+            // Nothing else has a place.
+            return Ok(ask.ranked(Found::default(), Vec::new(), related));
+        }
+        let (found, named) = self.by_words_and_meaning(ask.clone(), &target).await?;
         Ok(ask.ranked(found, named, related))
     }
 

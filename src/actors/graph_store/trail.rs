@@ -1,38 +1,51 @@
 //! The way from what a question names to what the graph answers.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use uuid::Uuid;
 
-use crate::domain::node::KgNode;
 use crate::domain::why::PathStep;
-use crate::store::Reached;
+use crate::search;
 
 /// A relationship that led to a node.
 #[derive(Debug, Clone)]
 pub(super) struct Step {
+    pub(super) id: Uuid,
     pub(super) from: Uuid,
-    pub(super) relationship: String,
+    pub(super) relationship: Cow<'static, str>,
     pub(super) outgoing: bool,
     /// 0 to 1.
     pub(super) confidence: f64,
 }
 
-/// A node on the way, and what led to it; nothing did if it was found by its time.
-#[derive(Debug, Clone)]
-pub(super) struct Hop {
-    name: String,
-    step: Option<Step>,
-}
-
-/// The nodes that one step reached.
-pub(super) type Hops = HashMap<Uuid, Hop>;
+/// The nodes that one step reached, each with the best relationship that led to it; nothing did if it was found by its
+/// time.
+pub(super) type Hops = HashMap<Uuid, Option<Step>>;
 
 /// The steps of a walk, the first one first.
 #[derive(Debug, Default)]
 pub(super) struct Trail(Vec<Hops>);
 
+/// A node on the way, and what led to it from the one before.
+#[derive(Debug, Clone)]
+pub(super) struct Waypoint {
+    pub(super) node: Uuid,
+    pub(super) step: Option<Step>,
+}
+
 impl Step {
+    /// A step of the index along a relationship of this type.
+    pub(super) fn of(step: &search::Step, relationship: &'static str) -> Self {
+        Step {
+            id: step.relationship,
+            from: step.from,
+            relationship: Cow::Borrowed(relationship),
+            outgoing: step.outgoing,
+            confidence: step.confidence,
+        }
+    }
+
     /// Whether it is the better one of two that fit equally well.
     pub(super) fn is_better(&self, other: &Step) -> bool {
         let by_confidence = self.confidence.total_cmp(&other.confidence);
@@ -40,70 +53,50 @@ impl Step {
     }
 }
 
-impl Hop {
-    pub(super) fn new(name: String, step: Option<Step>) -> Self {
-        Hop { name, step }
-    }
-}
-
-/// The best way to each node reached.
-pub(super) fn hops_of(reached: &[Reached]) -> Hops {
-    let mut best: HashMap<Uuid, (&Reached, Step)> = HashMap::new();
-    for reached in reached {
-        let step = Step {
-            from: reached.from,
-            relationship: reached.relationship.clone(),
-            outgoing: reached.outgoing,
-            confidence: reached.confidence,
-        };
-        let known = best.get(&reached.node.id);
-        if known.is_none_or(|(_, known)| step.is_better(known)) {
-            best.insert(reached.node.id, (reached, step));
-        }
-    }
-    let hop = |(reached, step): (&Reached, Step)| Hop::new(reached.node.name.clone(), Some(step));
-    best.into_iter().map(|(id, way)| (id, hop(way))).collect()
-}
-
 impl Trail {
     pub(super) fn add(&mut self, hops: Hops) {
         self.0.push(hops);
     }
 
-    /// The path to each of these nodes, as far as relationships led to it.
-    pub(super) fn paths(
-        &self,
-        nodes: &[Uuid],
-        named: &HashMap<Uuid, KgNode>,
-    ) -> HashMap<Uuid, Vec<PathStep>> {
-        let paths = nodes.iter().map(|node| (*node, self.path(*node, named)));
-        paths.filter(|(_, path)| path.len() > 1).collect()
-    }
-
-    fn path(&self, node: Uuid, named: &HashMap<Uuid, KgNode>) -> Vec<PathStep> {
-        let mut path = Vec::new();
+    /// The way to a node from one that is named, or from where no relationship led to; empty if there is none.
+    pub(super) fn way(&self, node: Uuid, is_named: impl Fn(&Uuid) -> bool) -> Vec<Waypoint> {
+        let mut way = Vec::new();
         let mut at = Some(node);
         // No step leads back to an earlier one, so each is taken once.
         for hops in self.0.iter().rev() {
-            let Some(id) = at.filter(|id| !named.contains_key(id)) else {
+            let Some(node) = at.filter(|node| !is_named(node)) else {
                 break;
             };
-            let Some(hop) = hops.get(&id) else { continue };
-            let step = hop.step.as_ref();
-            path.push(PathStep {
-                id,
-                name: hop.name.clone(),
-                relationship: step.map(|step| step.relationship.clone()),
-                outgoing: step.map(|step| step.outgoing),
+            let Some(step) = hops.get(&node) else { continue };
+            way.push(Waypoint {
+                node,
+                step: step.clone(),
             });
-            at = step.map(|step| step.from);
+            at = step.as_ref().map(|step| step.from);
         }
-        path.extend(at.and_then(|id| named.get(&id)).map(PathStep::start));
-        path.reverse();
-        // A path begins where no relationship led to.
-        let begins = path.first().is_some_and(|first| first.relationship.is_none());
-        if begins { path } else { Vec::new() }
+        let start = at.filter(is_named);
+        way.extend(start.map(|node| Waypoint { node, step: None }));
+        way.reverse();
+        // A way begins where no relationship led to.
+        let begins = way.first().is_some_and(|first| first.step.is_none());
+        if begins { way } else { Vec::new() }
     }
+}
+
+/// A way of at least one step as the caller is told it; `None` if a node on it has no name.
+pub(super) fn path_of(way: Vec<Waypoint>, names: &HashMap<Uuid, String>) -> Option<Vec<PathStep>> {
+    if way.len() < 2 {
+        return None;
+    }
+    let told = |Waypoint { node, step }: Waypoint| {
+        Some(PathStep {
+            id: node,
+            name: names.get(&node)?.clone(),
+            outgoing: step.as_ref().map(|step| step.outgoing),
+            relationship: step.map(|step| step.relationship.into_owned()),
+        })
+    };
+    way.into_iter().map(told).collect()
 }
 
 #[cfg(test)]
@@ -114,46 +107,64 @@ mod tests {
         Uuid::from_u128(number)
     }
 
-    fn hop(node: u128, from: u128, confidence: f64) -> (Uuid, Hop) {
-        let step = Step {
+    fn step(from: u128, confidence: f64) -> Step {
+        Step {
+            id: id(100 + from),
             from: id(from),
-            relationship: format!("uses {from}"),
+            relationship: Cow::Borrowed("uses"),
             outgoing: true,
             confidence,
-        };
-        (id(node), Hop::new(node.to_string(), Some(step)))
+        }
     }
 
-    fn names(trail: &Trail, node: u128) -> Vec<String> {
-        let path = trail.path(id(node), &HashMap::new());
-        path.into_iter().map(|step| step.name).collect()
+    fn nodes(trail: &Trail, node: u128) -> Vec<u128> {
+        let way = trail.way(id(node), |_| false);
+        way.into_iter().map(|at| at.node.as_u128()).collect()
     }
 
     #[test]
-    fn a_path_begins_where_nothing_led_to_and_follows_the_steps_in_order() {
+    fn a_way_begins_where_nothing_led_to_and_follows_the_steps_in_order() {
         let mut trail = Trail::default();
-        trail.add(Hops::from([(id(1), Hop::new("1".to_owned(), None))]));
-        trail.add(Hops::from([hop(2, 1, 0.5)]));
+        trail.add(Hops::from([(id(1), None)]));
+        trail.add(Hops::from([(id(2), Some(step(1, 0.5)))]));
         // The same node on a later step is another way to it.
-        trail.add(Hops::from([hop(3, 2, 0.5), hop(1, 2, 0.5)]));
-        assert_eq!(names(&trail, 3), ["1", "2", "3"]);
-        assert_eq!(names(&trail, 1), ["1", "2", "1"]);
-        assert_eq!(names(&trail, 2), ["1", "2"]);
-        assert!(names(&trail, 9).is_empty());
-        let paths = trail.paths(&[id(1), id(3), id(9)], &HashMap::new());
-        assert_eq!(paths.len(), 2);
+        trail.add(Hops::from([
+            (id(3), Some(step(2, 0.5))),
+            (id(1), Some(step(2, 0.5))),
+        ]));
+        assert_eq!(nodes(&trail, 3), [1, 2, 3]);
+        assert_eq!(nodes(&trail, 1), [1, 2, 1]);
+        assert_eq!(nodes(&trail, 2), [1, 2]);
+        assert!(nodes(&trail, 9).is_empty());
     }
 
     #[test]
-    fn a_path_without_a_beginning_is_none() {
+    fn a_way_begins_at_what_is_named_or_is_none() {
         let mut trail = Trail::default();
-        trail.add(Hops::from([hop(2, 1, 0.5)]));
-        assert!(names(&trail, 2).is_empty());
+        trail.add(Hops::from([(id(2), Some(step(1, 0.5)))]));
+        assert!(nodes(&trail, 2).is_empty());
+        let way = trail.way(id(2), |node| *node == id(1));
+        let ids: Vec<Uuid> = way.iter().map(|at| at.node).collect();
+        assert_eq!(ids, [id(1), id(2)]);
+        assert_eq!(way[1].step.as_ref().map(|step| step.id), Some(id(101)));
+    }
+
+    #[test]
+    fn a_path_names_every_node_or_is_not_told() {
+        let mut trail = Trail::default();
+        trail.add(Hops::from([(id(2), Some(step(1, 0.5)))]));
+        let way = trail.way(id(2), |node| *node == id(1));
+        let mut names = HashMap::from([(id(1), "FIN7".to_owned())]);
+        assert!(path_of(way.clone(), &names).is_none());
+        names.insert(id(2), "Lizar".to_owned());
+        let path = path_of(way.clone(), &names).unwrap();
+        assert_eq!((path[0].name.as_str(), path[1].name.as_str()), ("FIN7", "Lizar"));
+        assert_eq!(path[1].relationship.as_deref(), Some("uses"));
+        assert!(path_of(way[..1].to_vec(), &names).is_none());
     }
 
     #[test]
     fn the_surer_relationship_is_the_better_one() {
-        let step = |from, confidence| hop(9, from, confidence).1.step.unwrap();
         assert!(step(2, 0.9).is_better(&step(1, 0.5)));
         assert!(!step(2, 0.5).is_better(&step(1, 0.5)));
         assert!(step(1, 0.5).is_better(&step(2, 0.5)));

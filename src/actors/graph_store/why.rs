@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::core::{GraphCore, index_failed};
 use super::recall::{EXACT, Search, lead_with, related_first};
-use super::trail::{Hop, Step, Trail};
+use super::trail::{Hops, Step, Trail, path_of};
 use crate::domain::error::DomainError;
 use crate::domain::extraction::Gazetteer;
 use crate::domain::principal::Workspace;
@@ -236,25 +236,27 @@ impl GraphCore {
             .store
             .links(ask.ws, ask.filter.highest_tlp, &from, &to)
             .await?;
-        let mut steps: HashMap<Uuid, Step> = HashMap::new();
-        for link in links {
+        let mut steps = Hops::new();
+        for link in links.into_iter().filter(|link| nodes.contains_key(&link.to)) {
             let step = Step {
+                id: link.id,
                 from: link.from,
-                relationship: link.relationship,
+                relationship: link.relationship.into(),
                 outgoing: link.outgoing,
                 confidence: link.confidence,
             };
-            if steps.get(&link.to).is_none_or(|known| step.is_better(known)) {
-                steps.insert(link.to, step);
+            let known = steps.entry(link.to).or_default();
+            if known.as_ref().is_none_or(|known| step.is_better(known)) {
+                *known = Some(step);
             }
         }
-        let hop = |(id, step): (Uuid, Step)| {
-            let name = nodes.get(&id)?.name.clone();
-            Some((id, Hop::new(name, Some(step))))
-        };
+        let names = named.iter().chain(&nodes);
+        let names: HashMap<Uuid, String> = names.map(|(id, node)| (*id, node.name.clone())).collect();
         let mut trail = Trail::default();
-        trail.add(steps.into_iter().filter_map(hop).collect());
-        Ok(trail.paths(found, &named))
+        trail.add(steps);
+        let way = |node: &Uuid| trail.way(*node, |node| named.contains_key(node));
+        let path = |node: &Uuid| Some((*node, path_of(way(node), &names)?));
+        Ok(found.iter().filter_map(path).collect())
     }
 }
 

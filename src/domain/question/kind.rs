@@ -23,6 +23,7 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Their places are codes on disk: new ones are added at the end.
     pub const ALL: [Kind; 7] = [
         Kind::Group,
         Kind::Campaign,
@@ -45,6 +46,16 @@ impl Kind {
             (NodeType::Ioc, _) => Some(Kind::Indicator),
             (NodeType::Osint, _) => None,
         }
+    }
+
+    /// The code of a kind on disk; 0 for nodes that no question asks for.
+    pub fn code(kind: Option<Kind>) -> u8 {
+        code_of(Kind::ALL.iter().position(|known| kind == Some(*known)))
+    }
+
+    /// The kind with this code.
+    pub fn of_code(code: u8) -> Option<Kind> {
+        Kind::ALL.get(usize::from(code).checked_sub(1)?).copied()
     }
 
     /// The types of the nodes of this kind.
@@ -94,6 +105,43 @@ pub fn relationships(one: Kind, other: Kind) -> &'static [&'static str] {
     }
 }
 
+/// The relationship types that questions follow. Their places are codes on disk: new ones are added at the end.
+const CODED: [&str; 16] = [
+    "uses",
+    "authored-by",
+    "related-to",
+    "delivers",
+    "attributed-to",
+    "mitigates",
+    "exploits",
+    "targets",
+    "indicates",
+    "based-on",
+    "communicates-with",
+    "variant-of",
+    "drops",
+    "downloads",
+    "controls",
+    "subtechnique-of",
+];
+
+/// The code of a relationship type; 0 for one that no question follows.
+pub fn relationship_code(relationship: &str) -> u8 {
+    code_of(CODED.iter().position(|coded| *coded == relationship))
+}
+
+/// The relationship type with this code.
+pub fn relationship_of_code(code: u8) -> Option<&'static str> {
+    CODED.get(usize::from(code).checked_sub(1)?).copied()
+}
+
+/// The code of what is at this place of a list.
+fn code_of(place: Option<usize>) -> u8 {
+    place
+        .and_then(|place| u8::try_from(place + 1).ok())
+        .unwrap_or_default()
+}
+
 /// The kind between two that are related only through it.
 pub fn between(one: Kind, other: Kind) -> Option<Kind> {
     use Kind::{Campaign, Group, Mitigation, Software, Technique};
@@ -102,5 +150,28 @@ pub fn between(one: Kind, other: Kind) -> Option<Kind> {
             Some(Technique)
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_and_every_relationship_that_a_question_follows_has_a_code() {
+        for kind in Kind::ALL {
+            assert_eq!(Kind::of_code(Kind::code(Some(kind))), Some(kind));
+            for other in Kind::ALL {
+                for name in relationships(kind, other) {
+                    assert_eq!(relationship_of_code(relationship_code(name)), Some(*name));
+                }
+            }
+        }
+        assert_eq!(Kind::of_code(Kind::code(None)), None);
+        assert_eq!(relationship_code("owns"), 0);
+        assert_eq!(relationship_of_code(0), None);
+        assert_eq!(relationship_of_code(u8::MAX), None);
+        let codes: std::collections::HashSet<u8> = CODED.iter().map(|name| relationship_code(name)).collect();
+        assert_eq!(codes.len(), CODED.len());
     }
 }

@@ -21,7 +21,7 @@ use serde::Serialize;
 use crate::domain::node::NodeType;
 
 pub use asked::{AskedPeriod, NameAsked, QuestionAsked};
-pub use kind::{Kind, between, relationships};
+pub use kind::{Kind, between, relationship_code, relationship_of_code, relationships};
 pub use meant::{Meant, is_beyond_rules};
 pub use period::Period;
 use words::{Mention, Word};

@@ -6,6 +6,7 @@ mod filters;
 mod fresh;
 mod names;
 mod passages;
+mod relations;
 mod vectors;
 mod visibility;
 
@@ -86,6 +87,7 @@ pub(super) fn doc(number: u128, name: &str, body: &str) -> IndexDoc {
         facts: Facts::default(),
         vector: Some(quantize(&word_vector(&format!("{name} {body}")))),
         ends: None,
+        relation: None,
     }
 }
 

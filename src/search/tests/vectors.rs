@@ -3,7 +3,7 @@
 
 use super::super::calibration::{recall, widening};
 use super::super::document::{Allowed, GONE, class_of};
-use super::super::rows::{NewRow, ROWS_PER_BLOCK};
+use super::super::rows::{Extent, NewRow, ROWS_PER_BLOCK};
 use super::super::table::{Depth, Table};
 use super::super::{BuiltinEmbedder, Only};
 use super::*;
@@ -24,9 +24,14 @@ fn clustered(count: usize, dimension: usize, seed: u64, centre: f32) -> Vec<Vec<
     (0..count).map(|_| vector()).collect()
 }
 
+/// The first rows of the first generation.
+fn first(len: usize) -> Extent {
+    Extent { generation: 0, len }
+}
+
 /// A table in memory with these vectors, in all markings.
 fn table_of(vectors: &[Vec<i8>]) -> Table {
-    let mut table = Table::open(None, 0, vectors[0].len(), 0).unwrap();
+    let mut table = Table::open(None, Extent::default(), vectors[0].len()).unwrap();
     let rows = vectors.iter().enumerate().map(|(at, vector)| {
         let class = CLASS(Tlp::ALL[at % Tlp::ALL.len()]);
         NewRow::new(id(at as u128), 1, class, Some(vector))
@@ -154,23 +159,23 @@ fn rows_beyond_the_last_commit_are_forgotten_by_a_restart() {
     };
     let committed = ROWS_PER_BLOCK - 100;
     {
-        let mut table = Table::open(Some(dir.path()), 0, 64, 0).unwrap();
+        let mut table = Table::open(Some(dir.path()), first(0), 64).unwrap();
         table.put(&rows(0, committed, 1)).unwrap();
         table.put(&rows(committed, vectors.len(), 1)).unwrap();
         table.put(&rows(0, 50, 2)).unwrap();
     }
-    let mut table = Table::open(Some(dir.path()), 0, 64, committed).unwrap();
+    let mut table = Table::open(Some(dir.path()), first(committed), 64).unwrap();
     assert_eq!(table.len(), committed);
     assert_eq!(table.node(id(3)).map(|state| state.rev), Some(1));
     table.put(&rows(committed, vectors.len(), 4)).unwrap();
     assert!(table.rows().are_whole());
-    let again = Table::open(Some(dir.path()), 0, 64, vectors.len()).unwrap();
+    let again = Table::open(Some(dir.path()), first(vectors.len()), 64).unwrap();
     for at in [0, committed - 1, committed, vectors.len() - 1] {
         let near = again.nearest(&vectors[at], &Allowed::of(&all()), 1);
         assert_eq!(near[0].0, id(at as u128));
     }
     assert!(
-        Table::open(Some(dir.path()), 0, 64, 3 * ROWS_PER_BLOCK).is_err(),
+        Table::open(Some(dir.path()), first(3 * ROWS_PER_BLOCK), 64).is_err(),
         "a file is missing"
     );
 }

@@ -17,13 +17,14 @@ use super::super::calibration;
 use super::super::document::IndexDoc;
 use super::super::error::SearchError;
 use super::super::fresh::Fresh;
+use super::super::relations::Relations;
 use super::super::replaced::Replaced;
 use super::super::rows::NewRow;
 use super::super::schema::document;
 use super::super::storage::{self, Commit};
 use super::super::table::Table;
 use super::super::writers::Writing;
-use super::{QueuedWrite, WorkspaceIndex};
+use super::{QueuedWrite, WorkspaceIndex, state_of};
 use crate::capacity::lower_priority;
 
 /// Largest write whose documents are kept in memory: there each is analysed once more than in a commit.
@@ -62,10 +63,24 @@ impl WorkspaceIndex {
         Ok(())
     }
 
-    /// Records versions and vectors of documents.
+    /// Records versions and vectors of documents, and the relationships that they describe: all or, on an error, none.
     fn record(&self, docs: &[&IndexDoc]) -> Result<(), SearchError> {
-        let rows: Vec<NewRow<'_>> = docs.iter().map(|doc| NewRow::of(doc)).collect();
-        self.table_mut().put(&rows)
+        let (mut table, mut relations) = (self.table_mut(), self.relations_mut());
+        let in_table = docs
+            .iter()
+            .filter(|doc| doc.is_searched() || table.node(doc.node_id).is_some());
+        let rows: Vec<NewRow<'_>> = in_table.map(|doc| NewRow::of(doc)).collect();
+        let related = docs
+            .iter()
+            .filter(|doc| doc.relation.is_some() || relations.rev(doc.node_id).is_some());
+        let edges: Vec<NewRow<'_>> = related.map(|doc| NewRow::of_relation(doc)).collect();
+        let before = relations.rows().extent().len;
+        relations.put(&edges)?;
+        let recorded = table.put(&rows);
+        if recorded.is_err() {
+            relations.cut(before);
+        }
+        recorded
     }
 
     /// Adds documents to the text index and the table, without a commit.
@@ -95,7 +110,7 @@ impl WorkspaceIndex {
         if !replaced.is_empty() {
             writer.delete_query(Box::new(replaced))?;
         }
-        for doc in docs {
+        for doc in docs.iter().filter(|doc| doc.is_searched()) {
             writer.add_document(document(&self.fields, doc))?;
         }
         Ok(())
@@ -144,8 +159,8 @@ impl WorkspaceIndex {
         let table = self.table();
         Commit {
             checkpoint,
-            generation: table.rows().generation(),
-            rows: table.rows().len(),
+            rows: table.rows().extent(),
+            relations: self.relations().rows().extent(),
             widening: table.widening(),
         }
     }
@@ -154,8 +169,11 @@ impl WorkspaceIndex {
     fn committed(&self, writing: &mut Writing, commit: Commit) -> Result<(), SearchError> {
         writing.staged = false;
         writing.suspect = false;
-        if commit.generation != writing.committed.generation {
+        if commit.rows.generation != writing.committed.rows.generation {
             self.table().rows().forget_others()?;
+        }
+        if commit.relations.generation != writing.committed.relations.generation {
+            self.relations().rows().forget_others()?;
         }
         writing.committed = commit;
         if calibration::is_due(&self.table(), writing.calibrated) {
@@ -175,16 +193,27 @@ impl WorkspaceIndex {
         Ok(())
     }
 
-    /// Rewrites the table when much of it is gone. The next commit names the new files; until then the old ones stay.
+    /// Rewrites the table, or the relationships, when much of it is gone. The next commit names the new files; until then
+    /// the old ones stay.
     fn compact(&self, writing: &mut Writing) -> Result<(), SearchError> {
-        let compacted = {
+        let table = {
             let table = self.table();
-            if !table.wants_compaction() {
-                return Ok(());
-            }
-            table.compacted()?
+            table.wants_compaction().then(|| table.compacted()).transpose()?
         };
-        *self.table_mut() = compacted;
+        let relations = {
+            let relations = self.relations();
+            relations
+                .wants_compaction()
+                .then(|| relations.compacted())
+                .transpose()?
+        };
+        if table.is_none() && relations.is_none() {
+            return Ok(());
+        }
+        table.into_iter().for_each(|table| *self.table_mut() = table);
+        relations
+            .into_iter()
+            .for_each(|relations| *self.relations_mut() = relations);
         if self.dir.is_none() {
             writing.committed = self.commit_of(writing.committed.checkpoint);
         }
@@ -214,10 +243,14 @@ impl WorkspaceIndex {
             Some(dir) => {
                 // A commit may have reached the disk although it failed.
                 writing.committed = storage::last_commit(&self.index)?.unwrap_or(writing.committed);
-                let Commit { generation, rows, .. } = writing.committed;
-                *self.table_mut() = Table::open(Some(dir), generation, self.dimension, rows)?;
+                let Commit { rows, relations, .. } = writing.committed;
+                *self.table_mut() = Table::open(Some(dir), rows, self.dimension)?;
+                *self.relations_mut() = Relations::open(Some(dir), relations)?;
             }
-            None => self.table_mut().cut(writing.committed.rows),
+            None => {
+                self.table_mut().cut(writing.committed.rows.len);
+                self.relations_mut().cut(writing.committed.relations.len);
+            }
         }
         self.table_mut().widen(writing.committed.widening);
         let docs = fresh.docs();
@@ -233,10 +266,10 @@ impl WorkspaceIndex {
 
     /// The documents newer than their indexed version; for each node, the newest.
     pub(super) fn newest<'a>(&self, docs: impl Iterator<Item = &'a IndexDoc>) -> Vec<&'a IndexDoc> {
-        let table = self.table();
+        let (table, relations) = (self.table(), self.relations());
         let mut newest: HashMap<Uuid, &IndexDoc> = HashMap::new();
         for doc in docs {
-            let known = table.node(doc.node_id);
+            let known = state_of(doc.node_id, &table, &relations);
             if known.is_some_and(|state| !state.is_replaced_by(doc.rev, doc.vector.is_some())) {
                 continue;
             }

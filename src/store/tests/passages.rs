@@ -1,11 +1,14 @@
-//! Texts of edges for the search index: which edges a write names, also in a store that named none.
+//! Edges for the search index: which ones a write names, also in a store that named none, or those with texts alone.
 
 use super::*;
-use crate::store::{Changes, StoredPassage};
+use crate::store::Changes;
 
-/// Reverts a store to the schema whose journal listed nodes alone.
-const BEFORE: &str = "DELETE node_write WHERE array::len(nodes) = 0; REMOVE FIELD edges ON node_write; \
-    DELETE schema_version WHERE record::id(id) >= 13;";
+/// Reverts a store to the schema whose journal listed nodes alone, and to the one whose journal listed only some edges.
+const BEFORE: [&str; 2] = [
+    "DELETE node_write WHERE array::len(nodes) = 0; REMOVE FIELD edges ON node_write; \
+        DELETE schema_version WHERE record::id(id) >= 13;",
+    "DELETE node_write WHERE array::len(nodes) = 0; DELETE schema_version WHERE record::id(id) >= 14;",
+];
 
 fn id(kind: &str, number: usize) -> String {
     format!("{kind}--00000000-0000-4000-8000-{number:012}")
@@ -41,17 +44,14 @@ async fn write(store: &Store, ws: Uuid, plan: &StixPlan) -> u64 {
 
 async fn texts(store: &Store, ws: Uuid, changes: &Changes) -> Vec<String> {
     let ids: Vec<Uuid> = changes.edges.iter().map(|change| change.id).collect();
-    let stored = store.passages_to_index(ws, &ids).await.unwrap();
-    let mut texts: Vec<String> = stored
-        .into_iter()
-        .map(|StoredPassage { text, .. }| text)
-        .collect();
+    let stored = store.edges_to_index(ws, &ids).await.unwrap();
+    let mut texts: Vec<String> = stored.into_iter().filter_map(|edge| edge.text).collect();
     texts.sort_unstable();
     texts
 }
 
 #[test]
-fn a_write_names_the_edges_whose_texts_it_changed() {
+fn a_write_names_the_edges_that_it_changed() {
     run_on_each(|url| async move {
         let (store, ws) = (open(&url).await, Uuid::new_v4());
         let plan = plan_of(
@@ -67,7 +67,7 @@ fn a_write_names_the_edges_whose_texts_it_changed() {
         let changes = store.changes(ws, 0, 1_000).await.unwrap();
         assert_eq!(
             (changes.nodes.len(), changes.edges.len(), changes.last),
-            (10, 2, Some(first))
+            (10, 3, Some(first))
         );
         assert_eq!(
             texts(&store, ws, &changes).await,
@@ -91,35 +91,39 @@ fn a_write_names_the_edges_whose_texts_it_changed() {
 
 #[test]
 fn the_edges_of_an_older_store_are_named() {
-    let dir = tempfile::tempdir().unwrap();
-    let url = format!("surrealkv://{}", dir.path().display());
-    run(async move {
-        let (store, ws) = (open(&url).await, Uuid::new_v4());
-        let last = write(
-            &store,
-            ws,
-            &plan_of(
-                &["it reads the memory", "-", "it writes to the disk"],
-                2020,
-                false,
-            ),
-        )
-        .await;
-        drop(store);
-        let db = owner(&url).await;
-        db.query(BEFORE).await.unwrap().check().unwrap();
-        drop(db);
+    for before in BEFORE {
+        let dir = tempfile::tempdir().unwrap();
+        let url = format!("surrealkv://{}", dir.path().display());
+        run(names_the_edges_of_an_older_store(url, before));
+    }
+}
 
-        let store = open(&url).await;
-        let changes = store.changes(ws, 0, 1_000).await.unwrap();
-        assert_eq!(
-            (changes.nodes.len(), changes.edges.len(), changes.last),
-            (10, 3, Some(last))
-        );
-        assert_eq!(
-            texts(&store, ws, &changes).await,
-            ["it reads the memory", "it writes to the disk"]
-        );
-        assert!(changes.edges.iter().all(|change| change.rev < last));
-    });
+async fn names_the_edges_of_an_older_store(url: String, before: &str) {
+    let (store, ws) = (open(&url).await, Uuid::new_v4());
+    let last = write(
+        &store,
+        ws,
+        &plan_of(
+            &["it reads the memory", "-", "it writes to the disk"],
+            2020,
+            false,
+        ),
+    )
+    .await;
+    drop(store);
+    let db = owner(&url).await;
+    db.query(before).await.unwrap().check().unwrap();
+    drop(db);
+
+    let store = open(&url).await;
+    let changes = store.changes(ws, 0, 1_000).await.unwrap();
+    assert_eq!(
+        (changes.nodes.len(), changes.edges.len(), changes.last),
+        (10, 3, Some(last))
+    );
+    assert_eq!(
+        texts(&store, ws, &changes).await,
+        ["it reads the memory", "it writes to the disk"]
+    );
+    assert!(changes.edges.iter().all(|change| change.rev < last));
 }

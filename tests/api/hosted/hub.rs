@@ -1,5 +1,7 @@
 //! Structured recall around a node with thousands of relationships.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use crate::helpers::{TestApp, run};
@@ -58,13 +60,14 @@ fn a_hub_of_five_thousand_neighbours_finds_the_ones_that_are_asked_for() {
         let found = ask("malware used by Sandworm Team with flumoxed sectors").await;
         assert_eq!(found[0]["name"], "Heronkit 4321");
         assert_eq!(found.len(), 100);
-        // Without such words, the results are ordered by confidence, then by name.
+        // Without such words, each of the visible ones is as good.
         let found = ask("malware used by Sandworm Team").await;
-        let names: Vec<&str> = found.iter().map(|node| text(node, "name")).collect();
-        let visible =
-            (0..NEIGHBOURS).filter(|n| n % (NEIGHBOURS / ASKED_FOR) != 0 && ![3, 7].contains(&(n % 10)));
-        let want: Vec<String> = visible.take(100).map(|n| format!("Heronkit {n:04}")).collect();
-        assert_eq!(names, want);
+        let names: BTreeSet<&str> = found.iter().map(|node| text(node, "name")).collect();
+        assert_eq!(names.len(), 100);
+        for name in names {
+            let number: usize = name.strip_prefix("Heronkit ").unwrap().parse().unwrap();
+            assert!(![3, 7].contains(&(number % 10)), "{name} is hidden");
+        }
         // Four out of five neighbours are visible, page by page.
         let hub = admin.one("Sandworm Team").await;
         let mut read = 0;
