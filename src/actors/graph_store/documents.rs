@@ -75,8 +75,11 @@ pub(super) fn of_edge(edge: StoredEdge, rev: u64) -> IndexDoc {
     IndexDoc::relationship(edge.id, rev, relation, edge.text)
 }
 
-/// The document of a relationship that was just written.
+/// The document of a relationship that was just written; the removal of an earlier one if it is not in force.
 pub(super) fn of_relationship(ws: Uuid, id: Uuid, rev: u64, edge: &StixRelationship) -> IndexDoc {
+    if !edge.active {
+        return IndexDoc::removal(id, rev);
+    }
     let relation = Relation {
         ends: Ends::of(node_id(ws, &edge.source_ref), node_id(ws, &edge.target_ref)),
         tlp: edge.tlp,

@@ -65,15 +65,16 @@ impl WorkspaceIndex {
 
     /// Records versions and vectors of documents, and the relationships that they describe: all or, on an error, none.
     fn record(&self, docs: &[&IndexDoc]) -> Result<(), SearchError> {
+        // Only the holder of the write lock records anything, so nothing changes between the two looks.
+        let (rows, edges): (Vec<NewRow<'_>>, Vec<NewRow<'_>>) = {
+            let (table, relations) = (self.table(), self.relations());
+            let is_row = |doc: &&&IndexDoc| doc.is_searched() || table.node(doc.node_id).is_some();
+            let is_edge = |doc: &&&IndexDoc| doc.relation.is_some() || relations.rev(doc.node_id).is_some();
+            let rows = docs.iter().filter(is_row).map(|doc| NewRow::of(doc));
+            let edges = docs.iter().filter(is_edge).map(|doc| NewRow::of_relation(doc));
+            (rows.collect(), edges.collect())
+        };
         let (mut table, mut relations) = (self.table_mut(), self.relations_mut());
-        let in_table = docs
-            .iter()
-            .filter(|doc| doc.is_searched() || table.node(doc.node_id).is_some());
-        let rows: Vec<NewRow<'_>> = in_table.map(|doc| NewRow::of(doc)).collect();
-        let related = docs
-            .iter()
-            .filter(|doc| doc.relation.is_some() || relations.rev(doc.node_id).is_some());
-        let edges: Vec<NewRow<'_>> = related.map(|doc| NewRow::of_relation(doc)).collect();
         let before = relations.rows().extent().len;
         relations.put(&edges)?;
         let recorded = table.put(&rows);

@@ -85,3 +85,33 @@ fn a_hub_of_five_thousand_neighbours_finds_the_ones_that_are_asked_for() {
         app.stop().await;
     });
 }
+
+#[test]
+fn a_revoked_relationship_takes_nobodys_place() {
+    run(async {
+        let app = TestApp::spawn().await;
+        let admin = &app.admin;
+        let group = object("intrusion-set", "Sandworm Team");
+        let [kept, dropped] = ["Heronkit", "Quietkit"].map(|name| object("malware", name));
+        let by = |tool: &Value, confidence: u64| {
+            with(
+                relationship(&group, "uses", tool),
+                json!({"confidence": confidence}),
+            )
+        };
+        let (weak, strong) = (by(&kept, 10), by(&dropped, 95));
+        admin.ingest(json!([group, kept, dropped, weak, strong])).await;
+        let ask = async || {
+            let asked = [("limit", "1")];
+            let found = admin
+                .search_with("What malware does Sandworm Team use?", &asked)
+                .await;
+            found["results"][0]["name"].clone()
+        };
+        assert_eq!(ask().await, "Quietkit");
+        let later = json!({"revoked": true, "modified": "2030-01-01T00:00:00.000Z"});
+        admin.ingest(json!([with(strong, later)])).await;
+        assert_eq!(ask().await, "Heronkit");
+        app.stop().await;
+    });
+}
