@@ -102,10 +102,8 @@ fn a_revoked_relationship_takes_nobodys_place() {
         let (weak, strong) = (by(&kept, 10), by(&dropped, 95));
         admin.ingest(json!([group, kept, dropped, weak, strong])).await;
         let ask = async || {
-            let asked = [("limit", "1")];
-            let found = admin
-                .search_with("What malware does Sandworm Team use?", &asked)
-                .await;
+            let path = "/api/recall/search?limit=1&q=What%20malware%20does%20Sandworm%20Team%20use%3F";
+            let found = admin.get(path).await.expect(200).await;
             found["results"][0]["name"].clone()
         };
         assert_eq!(ask().await, "Quietkit");
