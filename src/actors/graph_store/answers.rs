@@ -65,7 +65,7 @@ impl Sought<'_> {
     }
 }
 
-/// The nodes among these that fit a time: how well those do that were seen at it, and those of whom nobody says when.
+/// A time that is asked for, and the times of the nodes that are compared with it; others don't fit.
 #[derive(Debug)]
 pub(super) struct Timely<'a> {
     pub(super) period: Period,
