@@ -367,6 +367,12 @@ pub(super) trait Candidate {
     /// Its node or passage.
     fn node(&self) -> Uuid;
 
+    /// What a passage is about.
+    fn ends(&self) -> Option<Ends>;
+
+    /// The classes of what a passage is about.
+    fn classes_of_ends(&self) -> Option<[u8; 2]>;
+
     /// The facts about its node.
     fn facts(&self) -> Option<Facts>;
 }

@@ -16,7 +16,7 @@ use tantivy::{DocId, DocSet, InvertedIndexReader, Searcher, SegmentReader, TERMI
 use uuid::Uuid;
 
 use super::analyzer::tokenize;
-use super::document::{Accepts, Allowed, Candidate, GONE, KeyKind};
+use super::document::{Accepts, Allowed, Candidate, Ends, GONE, KeyKind};
 use super::error::SearchError;
 use super::facts::Facts;
 use super::fresh::{self, Fresh, TextField};
@@ -43,6 +43,9 @@ struct Rows<'a> {
     low: Arc<dyn ColumnValues<u64>>,
     class: Arc<dyn ColumnValues<u64>>,
     keys: Arc<InvertedIndexReader>,
+    title: Arc<InvertedIndexReader>,
+    body: Arc<InvertedIndexReader>,
+    passage: Arc<InvertedIndexReader>,
     /// Documents newer than the segment.
     fresh: &'a Fresh,
     table: &'a Table,
@@ -57,6 +60,14 @@ struct Indexed<'a> {
 impl Candidate for Indexed<'_> {
     fn node(&self) -> Uuid {
         self.rows.node(self.doc)
+    }
+
+    fn ends(&self) -> Option<Ends> {
+        self.rows.table.ends(self.node())
+    }
+
+    fn classes_of_ends(&self) -> Option<[u8; 2]> {
+        self.rows.table.classes_of_ends(self.node())
     }
 
     fn facts(&self) -> Option<Facts> {
@@ -78,9 +89,20 @@ impl<'a> Rows<'a> {
             low: column(LOW)?,
             class: column(CLASS)?,
             keys: reader.inverted_index(fields.key)?,
+            title: reader.inverted_index(fields.title)?,
+            body: reader.inverted_index(fields.body)?,
+            passage: reader.inverted_index(fields.passage)?,
             fresh,
             table,
         })
+    }
+
+    fn words(&self, field: TextField) -> &InvertedIndexReader {
+        match field {
+            TextField::Title => &self.title,
+            TextField::Body => &self.body,
+            TextField::Passage => &self.passage,
+        }
     }
 
     fn shows(&self, doc: DocId, allowed: &impl Accepts) -> bool {
@@ -114,6 +136,26 @@ impl<'a> Rows<'a> {
     }
 }
 
+/// A word in one field of the text index.
+struct Word {
+    name: TextField,
+    field: Field,
+    /// Where it is in each segment.
+    places: Vec<Option<TermInfo>>,
+    weight: Bm25Weight,
+}
+
+impl Word {
+    fn in_segment<'a>(&'a self, rows: &'a Rows<'_>, number: usize) -> Option<Scored<'a>> {
+        Some(Scored {
+            field: self.field,
+            terms: rows.words(self.name),
+            info: self.places.get(number)?.as_ref()?,
+            weight: &self.weight,
+        })
+    }
+}
+
 /// A document that carries a key.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Keyed {
@@ -126,6 +168,8 @@ pub(super) struct Keyed {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Texts {
     Nodes,
+    /// The names of nodes alone.
+    Names,
     Passages,
 }
 
@@ -133,6 +177,7 @@ impl Texts {
     fn fields(self) -> &'static [TextField] {
         match self {
             Texts::Nodes => &[TextField::Title, TextField::Body],
+            Texts::Names => &[TextField::Title],
             Texts::Passages => &[TextField::Passage],
         }
     }
@@ -195,8 +240,10 @@ impl<'a> Keywords<'a> {
                 top.offer(node, score);
             }
         }
-        for rows in &self.segments {
-            union::for_each_above(rows.reader, &scored, top.threshold(), &mut |doc, score| {
+        for (number, rows) in self.segments.iter().enumerate() {
+            let words = scored.iter().filter_map(|word| word.in_segment(rows, number));
+            let words: Vec<Scored<'_>> = words.collect();
+            union::for_each_above(rows.reader, &words, top.threshold(), &mut |doc, score| {
                 if rows.shows(doc, allowed) {
                     top.offer(rows.node(doc), score);
                 }
@@ -232,16 +279,16 @@ impl<'a> Keywords<'a> {
         &self,
         texts: Texts,
         words: &[(String, f32)],
-    ) -> Result<(Vec<Scored>, Vec<fresh::Term>), SearchError> {
+    ) -> Result<(Vec<Word>, Vec<fresh::Term>), SearchError> {
         let (mut indexed, mut fresh) = (Vec::with_capacity(2 * words.len()), Vec::new());
         let docs = self.docs(texts)? + self.fresh.docs_of(texts == Texts::Passages);
         for name in texts.fields() {
             let field = self.field(*name);
-            let length = self.words_of(field)? + self.fresh.words_of(*name);
+            let length = self.words_of(*name) + self.fresh.words_of(*name);
             let mean_length = length as f32 / docs.max(1) as f32;
             for (word, times) in words {
-                let term = Term::from_field_text(field, word);
-                let in_index = self.searcher.doc_freq(&term)?;
+                let places = self.places(*name, &Term::from_field_text(field, word))?;
+                let in_index: u64 = places.iter().flatten().map(|info| u64::from(info.doc_freq)).sum();
                 let beside = self.fresh.doc_freq(*name, word) as u64;
                 let found = (in_index + beside).min(docs);
                 if found == 0 {
@@ -257,11 +304,23 @@ impl<'a> Keywords<'a> {
                     });
                 }
                 if in_index > 0 {
-                    indexed.push(Scored { term, weight });
+                    indexed.push(Word {
+                        name: *name,
+                        field,
+                        places,
+                        weight,
+                    });
                 }
             }
         }
         Ok((indexed, fresh))
+    }
+
+    /// Where a word is in each segment.
+    fn places(&self, field: TextField, term: &Term) -> Result<Vec<Option<TermInfo>>, SearchError> {
+        let place = |rows: &Rows<'_>| rows.words(field).get_term_info(term);
+        let places = self.segments.iter().map(place).collect::<Result<_, _>>();
+        Ok(places?)
     }
 
     fn field(&self, name: TextField) -> Field {
@@ -279,18 +338,15 @@ impl<'a> Keywords<'a> {
             .doc_freq(&Term::from_field_text(self.fields.key, PASSAGE))?;
         let all = self.segments.iter().map(|rows| u64::from(rows.reader.max_doc()));
         Ok(match texts {
-            Texts::Nodes => all.sum::<u64>().saturating_sub(passages),
+            Texts::Nodes | Texts::Names => all.sum::<u64>().saturating_sub(passages),
             Texts::Passages => passages,
         })
     }
 
     /// Number of words of a text field in all documents.
-    fn words_of(&self, field: Field) -> Result<u64, SearchError> {
-        let mut words = 0;
-        for rows in &self.segments {
-            words += rows.reader.inverted_index(field)?.total_num_tokens();
-        }
-        Ok(words)
+    fn words_of(&self, field: TextField) -> u64 {
+        let words = |rows: &Rows<'_>| rows.words(field).total_num_tokens();
+        self.segments.iter().map(words).sum()
     }
 
     /// The distinct words of the query with their counts; if there are too many, the rarest.

@@ -19,7 +19,7 @@ use crate::domain::why::Shares;
 /// Candidates that each leg contributes to a blended search.
 const DEPTH: usize = 100;
 /// Number of nodes from which the two legs run side by side: below, a thread costs more than it saves.
-const SIDE_BY_SIDE: usize = 100_000;
+const SIDE_BY_SIDE: usize = 300_000;
 
 /// A search request.
 pub(super) struct Query<'a> {

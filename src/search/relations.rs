@@ -3,11 +3,12 @@
 //! Each version of a relationship gets a row, like those of a table but without a vector. From every node two chains
 //! lead through the rows: of what begins there and of what ends there, the newest first.
 
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 use std::path::Path;
+use std::sync::atomic::AtomicU32;
 
-use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
+use hashbrown::{DefaultHashBuilder, HashTable};
 use uuid::Uuid;
 
 use super::document::{GONE, is_passage};
@@ -33,11 +34,13 @@ pub(super) struct Relations {
     chains: Vec<Chains>,
     /// For each row the next ones in the chains of its source and of its target.
     next: Vec<[u32; 2]>,
+    /// For each row the rows of the table in which its ends were met last.
+    met: Vec<[AtomicU32; 2]>,
     /// Class of each row, [`GONE`] for those replaced or removed.
     classes: Vec<u8>,
     /// Number of rows that were replaced.
     gone: usize,
-    hasher: RandomState,
+    hasher: DefaultHashBuilder,
 }
 
 /// Where the chains of a node begin: of what begins at it, and of what ends there.
@@ -55,6 +58,13 @@ pub(super) enum Side {
 
 impl Side {
     pub(super) const BOTH: [Side; 2] = [Side::Source, Side::Target];
+
+    fn opposite(self) -> Side {
+        match self {
+            Side::Source => Side::Target,
+            Side::Target => Side::Source,
+        }
+    }
 
     fn of<T: Copy>(self, pair: [T; 2]) -> T {
         let [source, target] = pair;
@@ -75,18 +85,22 @@ impl Side {
 
 /// A relationship seen from one of its ends.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Seen {
+pub(super) struct Seen<'a> {
     pub(super) id: Uuid,
     pub(super) facts: Facts,
-    /// The other end.
+    /// The other end, and the row of the table in which it was met last.
     pub(super) far: Uuid,
+    pub(super) met: &'a AtomicU32,
 }
 
 impl Relations {
     /// The first rows of a generation in the directory of an index; in memory without one.
     pub(super) fn open(index: Option<&Path>, extent: Extent) -> Result<Self, SearchError> {
         let dir = index.map(|index| index.join(DIR));
-        Ok(Self::of(Rows::open(dir, extent, 0)?))
+        let relations = Self::of(Rows::open(dir, extent, 0)?);
+        // Few of them are followed, and all have just been read.
+        relations.rows.release();
+        Ok(relations)
     }
 
     fn of(rows: Rows) -> Self {
@@ -97,9 +111,10 @@ impl Relations {
             nodes: HashTable::new(),
             chains: Vec::new(),
             next: Vec::with_capacity(len),
+            met: Vec::with_capacity(len),
             classes: Vec::with_capacity(len),
             gone: 0,
-            hasher: RandomState::new(),
+            hasher: DefaultHashBuilder::default(),
         };
         (0..len).for_each(|row| relations.publish(row));
         relations
@@ -114,8 +129,9 @@ impl Relations {
         let class = if ends.is_some() { head.class } else { GONE };
         self.classes.push(class);
         self.next.push([END, END]);
+        self.met.push([END, END].map(AtomicU32::new));
         let (rows, hasher) = (&self.rows, &self.hasher);
-        let id_at = |row: &u32| rows.head(*row as usize).map(|head| head.node);
+        let id_at = |row: &u32| rows.node(*row as usize);
         let entry = self.newest.entry(
             hasher.hash_one(head.node),
             |row| id_at(row) == Some(head.node),
@@ -172,7 +188,7 @@ impl Relations {
     }
 
     fn row_of(&self, id: Uuid) -> Option<usize> {
-        let is_its = |row: &u32| self.rows.head(*row as usize).is_some_and(|head| head.node == id);
+        let is_its = |row: &u32| self.rows.node(*row as usize) == Some(id);
         let row = self.newest.find(self.hasher.hash_one(id), is_its)?;
         Some(*row as usize)
     }
@@ -188,7 +204,7 @@ impl Relations {
         node: Uuid,
         side: Side,
         accepts: impl Fn(u8) -> bool,
-    ) -> impl Iterator<Item = Seen> {
+    ) -> impl Iterator<Item = Seen<'_>> {
         let node_at = |at: &u32| self.chains.get(*at as usize).map(|chains| chains.node);
         let chains = self
             .nodes
@@ -207,16 +223,14 @@ impl Relations {
         shown.filter_map(move |row| self.seen(row as usize, side))
     }
 
-    fn seen(&self, row: usize, near: Side) -> Option<Seen> {
+    fn seen(&self, row: usize, near: Side) -> Option<Seen<'_>> {
         let head = self.rows.head(row)?;
-        let [source, target] = self.rows.ends_of_passage(row)?.both();
+        let (ends, [source, target]) = (self.rows.ends_of_passage(row)?.both(), self.met.get(row)?);
         Some(Seen {
             id: head.node,
             facts: head.facts,
-            far: match near {
-                Side::Source => target,
-                Side::Target => source,
-            },
+            far: near.opposite().of(ends),
+            met: near.opposite().of([source, target]),
         })
     }
 
@@ -244,6 +258,7 @@ impl Relations {
         self.nodes.clear();
         self.chains.clear();
         self.next.clear();
+        self.met.clear();
         self.classes.clear();
         self.gone = 0;
         (0..self.rows.extent().len).for_each(|row| self.publish(row));

@@ -11,7 +11,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use memmap2::Mmap;
+use memmap2::{Mmap, UncheckedAdvice};
 use uuid::Uuid;
 
 use super::document::{ENDS_BYTES, Ends, GONE, IndexDoc, class_of_passage, is_passage};
@@ -23,6 +23,8 @@ use super::sketch::{self, Sketch};
 /// files.
 pub(super) const ROWS_PER_BLOCK: usize = 1024;
 const HEAD_BYTES: usize = 33 + FACTS_BYTES;
+/// Where the class is in a head.
+const CLASS_AT: usize = 32;
 
 /// What a row says about its node, apart from the vector.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -283,6 +285,23 @@ impl Rows {
         Ok(Block::Mapped(map))
     }
 
+    /// Gives back the memory of pages that have been read; the next look at one maps it again.
+    pub(super) fn release(&self) {
+        let maps = self.blocks.iter().filter_map(|block| match block {
+            Block::Mapped(map) => Some(map),
+            Block::Memory(_) => None,
+        });
+        for map in maps {
+            // SAFETY: the mapping is of a file and read-only, so no content is lost.
+            #[allow(unsafe_code)]
+            let given_back = unsafe { map.unchecked_advise(UncheckedAdvice::DontNeed) };
+            // Nothing is lost where the system can't, either.
+            if given_back.is_err() {
+                return;
+            }
+        }
+    }
+
     /// Appends rows: all of them or, on an error, none. Their numbers begin at the old length.
     pub(super) fn append(&mut self, new: &[NewRow<'_>]) -> Result<(), SearchError> {
         let mut at = self.len;
@@ -364,11 +383,27 @@ impl Rows {
         }
     }
 
-    /// The head of a row.
-    pub(super) fn head(&self, row: usize) -> Option<Head> {
+    fn head_bytes(&self, row: usize) -> Option<&[u8; HEAD_BYTES]> {
         let at = row % ROWS_PER_BLOCK * HEAD_BYTES;
         let bytes = self.blocks.get(row / ROWS_PER_BLOCK)?.bytes();
-        Head::read(bytes.get(at..)?.first_chunk()?)
+        bytes.get(at..)?.first_chunk()
+    }
+
+    /// The head of a row.
+    pub(super) fn head(&self, row: usize) -> Option<Head> {
+        Head::read(self.head_bytes(row)?)
+    }
+
+    /// The node of a row, without the rest of its head.
+    #[inline]
+    pub(super) fn node(&self, row: usize) -> Option<Uuid> {
+        Some(Uuid::from_bytes(*self.head_bytes(row)?.first_chunk()?))
+    }
+
+    /// The class of a row, without the rest of its head.
+    #[inline]
+    pub(super) fn class(&self, row: usize) -> Option<u8> {
+        self.head_bytes(row)?.get(CLASS_AT).copied()
     }
 
     /// The vector of a row; all zeroes if it has none.
@@ -381,7 +416,7 @@ impl Rows {
 
     /// What a passage is about; `None` for a node.
     pub(super) fn ends(&self, row: usize) -> Option<Ends> {
-        self.head(row).filter(|head| is_passage(head.class))?;
+        self.class(row).filter(|class| is_passage(*class))?;
         self.ends_of_passage(row)
     }
 

@@ -1,32 +1,30 @@
 //! What is known of a workspace's nodes and passages without asking the text index: the indexed version of each, and the
 //! search by meaning.
 //!
-//! Every version gets a row of its own; the one it replaces becomes *gone*. A search scans the sketches of all rows
-//! that the caller may see and scores the two thousand most alike by their vectors.
+//! Every version gets a row of its own; the one it replaces becomes *gone*.
 
-use std::hash::{BuildHasher, RandomState};
+mod ends;
+mod nearest;
+
+pub(super) use nearest::Depth;
+
+use std::hash::BuildHasher;
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use hashbrown::HashTable;
+use ends::EndRows;
+use hashbrown::{DefaultHashBuilder, HashTable};
 use uuid::Uuid;
 
-use super::document::{Accepts, Candidate, Ends, GONE, is_passage};
+use super::document::{Candidate, Ends, GONE, is_passage};
 use super::dot::dot;
 use super::embed::quantize;
 use super::error::SearchError;
 use super::facts::Facts;
-use super::rows::{Extent, Head, NewRow, ROWS_PER_BLOCK, Rows, scale_of};
-use super::sketch::{Estimate, Sketch};
-use super::top::Top;
+use super::rows::{Extent, Head, NewRow, ROWS_PER_BLOCK, Rows};
 
 /// Where the rows are in the directory of an index.
 const DIR: &str = "rows";
-/// Least number of rows that a search takes from the scan of the sketches, and the share of all rows (1 in 128).
-const MIN_NEAR: usize = 8192;
-const NEAR_SHARE: usize = 128;
-/// Least number of those rows that are scored by their vectors, and their number for each result asked for.
-const MIN_SCORED: usize = 2048;
-const SCORED_PER_RESULT: usize = 20;
 /// Share of gone rows from which the table is compacted (1 in 4), and their least number.
 const GONE_SHARE: usize = 4;
 const MIN_GONE: usize = 4096;
@@ -50,9 +48,10 @@ pub(super) struct Table {
     rows: Rows,
     /// Row of the indexed version of each node.
     nodes: HashTable<u32>,
-    hasher: RandomState,
+    hasher: DefaultHashBuilder,
     /// Class of each row that a search may find, [`GONE`] for all others.
     classes: Vec<u8>,
+    ends: EndRows,
     /// Number of rows that were replaced.
     gone: usize,
     /// Number of passages.
@@ -73,8 +72,9 @@ impl Table {
         let mut table = Table {
             rows,
             nodes: HashTable::with_capacity(len),
-            hasher: RandomState::new(),
+            hasher: DefaultHashBuilder::default(),
             classes: Vec::with_capacity(len),
+            ends: EndRows::default(),
             gone: 0,
             passages: 0,
             widening: 1,
@@ -91,7 +91,7 @@ impl Table {
         self.classes
             .push(if head.has_vector() { head.class } else { GONE });
         let (rows, hasher) = (&self.rows, &self.hasher);
-        let node_at = |row: &u32| rows.head(*row as usize).map(|head| head.node);
+        let node_at = |row: &u32| rows.node(*row as usize);
         let entry = self.nodes.entry(
             hasher.hash_one(head.node),
             |row| node_at(row) == Some(head.node),
@@ -100,8 +100,7 @@ impl Table {
         match entry {
             hashbrown::hash_table::Entry::Occupied(mut entry) => {
                 let older = std::mem::replace(entry.get_mut(), number);
-                let was = rows.head(older as usize);
-                self.passages -= usize::from(was.is_some_and(|was| is_passage(was.class)));
+                self.passages -= usize::from(rows.class(older as usize).is_some_and(is_passage));
                 if let Some(class) = self.classes.get_mut(older as usize) {
                     *class = GONE;
                 }
@@ -111,15 +110,17 @@ impl Table {
                 entry.insert(number);
             }
         }
-        self.passages += usize::from(is_passage(head.class));
+        if is_passage(head.class) {
+            self.passages += 1;
+            if let Some(ends) = self.rows.ends_of_passage(row) {
+                let rows = ends.both().map(|end| self.row_of(end));
+                self.ends.put(row, rows);
+            }
+        }
     }
 
     fn row_of(&self, node: Uuid) -> Option<usize> {
-        let is_its = |row: &u32| {
-            self.rows
-                .head(*row as usize)
-                .is_some_and(|head| head.node == node)
-        };
+        let is_its = |row: &u32| self.rows.node(*row as usize) == Some(node);
         let row = self.nodes.find(self.hasher.hash_one(node), is_its)?;
         Some(*row as usize)
     }
@@ -134,7 +135,7 @@ impl Table {
 
     /// The class of a node's indexed version.
     pub(super) fn class(&self, node: Uuid) -> Option<u8> {
-        Some(self.head(node)?.class)
+        self.rows.class(self.row_of(node)?)
     }
 
     /// What the row of a node's indexed version says about it.
@@ -142,9 +143,39 @@ impl Table {
         self.rows.head(self.row_of(node)?)
     }
 
+    /// The same where `hint` tells the row in which the node was met last, unless it has changed since.
+    pub(super) fn head_near(&self, node: Uuid, hint: &AtomicU32) -> Option<Head> {
+        let row = hint.load(Ordering::Relaxed) as usize;
+        let is_current = self.classes.get(row).is_some_and(|class| *class != GONE);
+        if is_current && let Some(head) = self.rows.head(row).filter(|head| head.node == node) {
+            return Some(head);
+        }
+        let row = self.row_of(node)?;
+        // A table has fewer than 2^32 rows.
+        hint.store(row as u32, Ordering::Relaxed);
+        self.rows.head(row)
+    }
+
     /// What a passage is about.
     pub(super) fn ends(&self, passage: Uuid) -> Option<Ends> {
         self.rows.ends(self.row_of(passage)?)
+    }
+
+    /// The classes of what a passage is about.
+    pub(super) fn classes_of_ends(&self, passage: Uuid) -> Option<[u8; 2]> {
+        self.classes_of_ends_at(self.row_of(passage)?)
+    }
+
+    /// The same for the row of a passage. The rows where its ends were are the fastest way to what they are.
+    fn classes_of_ends_at(&self, row: usize) -> Option<[u8; 2]> {
+        let class_at = |row: u32| self.classes.get(row as usize).filter(|class| **class != GONE);
+        if let Some([source, target]) = self.ends.of(row)
+            && let (Some(source), Some(target)) = (class_at(source), class_at(target))
+        {
+            return Some([*source, *target]);
+        }
+        let [source, target] = self.rows.ends(row)?.both();
+        Some([self.class(source)?, self.class(target)?])
     }
 
     /// Number of passages.
@@ -186,6 +217,7 @@ impl Table {
     pub(super) fn cut(&mut self, len: usize) {
         self.rows.truncate(len);
         self.classes.clear();
+        self.ends.clear();
         self.nodes.clear();
         (self.gone, self.passages) = (0, 0);
         (0..self.rows.len()).for_each(|row| self.publish(row));
@@ -259,128 +291,6 @@ impl Table {
         }
         quantize(&rest)
     }
-
-    /// The `limit` allowed rows nearest to the query, best first.
-    pub(super) fn nearest(&self, query: &[i8], allowed: &impl Accepts, limit: usize) -> Vec<(Uuid, f32)> {
-        self.nearest_within(query, allowed, limit, self.depth(limit).widened(self.widening))
-    }
-
-    /// The `limit` accepted passages nearest to the query, best first. Fewer vote than there are results, so the search
-    /// looks less deep.
-    pub(super) fn nearest_passages(
-        &self,
-        query: &[i8],
-        accepted: &impl Accepts,
-        limit: usize,
-    ) -> Vec<(Uuid, f32)> {
-        self.nearest_within(query, accepted, limit, Depth::OF_PASSAGES.widened(self.widening))
-    }
-
-    /// How deep a search looks, unless the model needs more.
-    pub(super) fn depth(&self, limit: usize) -> Depth {
-        let scored = MIN_SCORED.max(limit.saturating_mul(SCORED_PER_RESULT));
-        Depth {
-            near: MIN_NEAR.max(self.rows.len() / NEAR_SHARE).max(scored),
-            scored,
-        }
-    }
-
-    /// The nearest rows as far as a search of this depth finds them.
-    pub(super) fn nearest_within(
-        &self,
-        query: &[i8],
-        allowed: &impl Accepts,
-        limit: usize,
-        depth: Depth,
-    ) -> Vec<(Uuid, f32)> {
-        let scale = scale_of(query);
-        if scale == 0.0 || limit == 0 {
-            return Vec::new();
-        }
-        let near = self.candidates(query, allowed, depth.near);
-        let mut top = Top::new(limit);
-        for row in self.most_alike(query, near, depth.scored) {
-            let dot = self.rows.vector(row).and_then(|vector| dot(vector, query));
-            if let (Some(dot), Some(head)) = (dot, self.rows.head(row)) {
-                top.offer(head.node, dot as f32 * head.scale);
-            }
-        }
-        let sorted = top.into_sorted().into_iter();
-        sorted
-            .map(|(node, dot)| (node, (dot * scale).clamp(-1.0, 1.0)))
-            .collect()
-    }
-
-    /// Those `count` of the rows that are most like the query by its own components and their signs, in their order.
-    fn most_alike(&self, query: &[i8], rows: Vec<usize>, count: usize) -> Vec<usize> {
-        if rows.len() <= count {
-            return rows;
-        }
-        let estimate = Estimate::of(query);
-        let mut rated: Vec<(f32, usize)> = rows
-            .into_iter()
-            .map(|row| (estimate.for_sketch(self.rows.sketch(row)), row))
-            .collect();
-        rated.select_nth_unstable_by(count, |(a, row), (b, other)| {
-            b.total_cmp(a).then_with(|| row.cmp(other))
-        });
-        rated.truncate(count);
-        let mut rows: Vec<usize> = rated.into_iter().map(|(_, row)| row).collect();
-        rows.sort_unstable();
-        rows
-    }
-
-    /// At least `wanted` allowed rows whose sketches are nearest to the query's, or all of them, in their order.
-    fn candidates(&self, query: &[i8], allowed: &impl Accepts, wanted: usize) -> Vec<usize> {
-        let sketch = Sketch::of(query);
-        let mut near = Nearest::new(query.len(), wanted);
-        let mut distances = [0u16; ROWS_PER_BLOCK];
-        for (block, classes) in (0..self.rows.blocks()).zip(self.classes.chunks(ROWS_PER_BLOCK)) {
-            // Nodes and passages are mostly written apart.
-            if !classes.iter().any(|class| allowed.class(*class)) {
-                continue;
-            }
-            sketch.distances(self.rows.sketches(block), &mut distances);
-            let first = block * ROWS_PER_BLOCK;
-            for (place, (&class, &distance)) in classes.iter().zip(&distances).enumerate() {
-                let row = first + place;
-                let scanned = Scanned {
-                    rows: &self.rows,
-                    row,
-                };
-                if distance <= near.limit && allowed.class(class) && allowed.row(class, &scanned) {
-                    near.take(row, distance);
-                }
-            }
-        }
-        near.into_rows().collect()
-    }
-}
-
-/// A row met by a scan.
-struct Scanned<'a> {
-    rows: &'a Rows,
-    row: usize,
-}
-
-impl Candidate for Scanned<'_> {
-    fn node(&self) -> Uuid {
-        self.rows.head(self.row).map(|head| head.node).unwrap_or_default()
-    }
-
-    fn facts(&self) -> Option<Facts> {
-        self.rows.head(self.row).map(|head| head.facts)
-    }
-}
-
-impl Candidate for Head {
-    fn node(&self) -> Uuid {
-        self.node
-    }
-
-    fn facts(&self) -> Option<Facts> {
-        Some(self.facts)
-    }
 }
 
 /// A node or passage that is not known by its row.
@@ -394,83 +304,15 @@ impl Candidate for Known<'_> {
         self.node
     }
 
+    fn ends(&self) -> Option<Ends> {
+        self.table.ends(self.node)
+    }
+
+    fn classes_of_ends(&self) -> Option<[u8; 2]> {
+        self.table.classes_of_ends(self.node)
+    }
+
     fn facts(&self) -> Option<Facts> {
         Some(self.table.head(self.node)?.facts)
-    }
-}
-
-/// How many rows a search looks at.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Depth {
-    /// Rows whose sketches are nearest to the query's.
-    near: usize,
-    /// Those of them that are scored by their vectors.
-    pub(super) scored: usize,
-}
-
-impl Depth {
-    /// Every row is scored.
-    pub(super) const EXACT: Depth = Depth {
-        near: usize::MAX,
-        scored: usize::MAX,
-    };
-
-    /// For the passages that vote.
-    const OF_PASSAGES: Depth = Depth {
-        near: 512,
-        scored: 256,
-    };
-
-    pub(super) fn widened(self, by: usize) -> Self {
-        Depth {
-            near: self.near.saturating_mul(by),
-            scored: self.scored.saturating_mul(by),
-        }
-    }
-}
-
-/// The rows at the smallest distances seen so far.
-struct Nearest {
-    /// Largest distance that still counts.
-    limit: u16,
-    wanted: usize,
-    /// Number of rows at each distance up to the limit, and in all.
-    counts: Vec<usize>,
-    count: usize,
-    rows: Vec<(u32, u16)>,
-}
-
-impl Nearest {
-    fn new(dimension: usize, wanted: usize) -> Self {
-        Nearest {
-            limit: u16::try_from(dimension).unwrap_or(u16::MAX),
-            wanted,
-            counts: vec![0; dimension + 1],
-            count: 0,
-            rows: Vec::new(),
-        }
-    }
-
-    fn take(&mut self, row: usize, distance: u16) {
-        // A table has fewer than 2^32 rows.
-        self.rows.push((row as u32, distance));
-        self.count += 1;
-        if let Some(count) = self.counts.get_mut(usize::from(distance)) {
-            *count += 1;
-        }
-        // The rows at the largest distance are dropped once the nearer ones suffice.
-        while let Some(farthest) = self.counts.get(usize::from(self.limit))
-            && self.count - farthest >= self.wanted
-            && self.limit > 0
-        {
-            self.count -= farthest;
-            self.limit -= 1;
-        }
-    }
-
-    fn into_rows(self) -> impl Iterator<Item = usize> {
-        let near = self.rows.into_iter();
-        near.filter(move |(_, distance)| *distance <= self.limit)
-            .map(|(row, _)| row as usize)
     }
 }

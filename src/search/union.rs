@@ -6,10 +6,10 @@
 //! The result is the same as that of adding up all lists.
 
 use tantivy::fieldnorm::FieldNormReader;
-use tantivy::postings::BlockSegmentPostings;
+use tantivy::postings::{BlockSegmentPostings, TermInfo};
 use tantivy::query::Bm25Weight;
 use tantivy::schema::{Field, IndexRecordOption};
-use tantivy::{DocId, SegmentReader, Term};
+use tantivy::{DocId, InvertedIndexReader, SegmentReader};
 
 use super::error::SearchError;
 
@@ -19,37 +19,42 @@ const LARGEST_WINDOW: DocId = 65_536;
 /// What sums of the same numbers in another order may differ by.
 const ROUNDING: f32 = 1e-5;
 
-/// A word in one field, with its weight in the whole index.
-pub(super) struct Scored {
-    pub(super) term: Term,
-    pub(super) weight: Bm25Weight,
+/// A word in one field of a segment, with its weight in the whole index.
+pub(super) struct Scored<'a> {
+    pub(super) field: Field,
+    pub(super) terms: &'a InvertedIndexReader,
+    pub(super) info: &'a TermInfo,
+    pub(super) weight: &'a Bm25Weight,
 }
 
 /// The documents of a segment that have a word in one field.
-struct List {
+struct List<'a> {
     postings: BlockSegmentPostings,
     norms: FieldNormReader,
-    weight: Bm25Weight,
+    weight: &'a Bm25Weight,
     /// More than the word can add to a score.
     most: f32,
     /// Position in the current block.
     at: usize,
 }
 
-impl List {
-    fn open(segment: &SegmentReader, word: &Scored) -> Result<Option<Self>, SearchError> {
-        let field: Field = word.term.field();
-        let index = segment.inverted_index(field)?;
-        let Some(postings) = index.read_block_postings(&word.term, IndexRecordOption::WithFreqs)? else {
-            return Ok(None);
-        };
-        Ok(Some(List {
-            postings,
-            norms: segment.get_fieldnorms_reader(field)?,
+impl<'a> List<'a> {
+    fn open(segment: &SegmentReader, word: &Scored<'a>) -> Result<Self, SearchError> {
+        let with_freqs = IndexRecordOption::WithFreqs;
+        Ok(List {
+            postings: word
+                .terms
+                .read_block_postings_from_terminfo(word.info, with_freqs)?,
+            norms: segment.get_fieldnorms_reader(word.field)?,
             most: word.weight.max_score(),
-            weight: word.weight.clone(),
+            weight: word.weight,
             at: 0,
-        }))
+        })
+    }
+
+    /// The first document that has not been added up.
+    fn next(&self) -> Option<DocId> {
+        self.postings.docs().get(self.at).copied()
     }
 
     /// Adds the scores of all documents before `end` to their places, the first of which is that of `start`.
@@ -89,14 +94,14 @@ impl List {
 /// threshold.
 pub(super) fn for_each_above(
     segment: &SegmentReader,
-    words: &[Scored],
+    words: &[Scored<'_>],
     mut threshold: f32,
     each: &mut dyn FnMut(DocId, f32) -> f32,
 ) -> Result<(), SearchError> {
-    let mut lists = Vec::with_capacity(words.len());
-    for word in words {
-        lists.extend(List::open(segment, word)?);
-    }
+    let mut lists = words
+        .iter()
+        .map(|word| List::open(segment, word))
+        .collect::<Result<Vec<_>, _>>()?;
     // Those that can add least come first, in a fixed order.
     lists.sort_by(|a, b| a.most.total_cmp(&b.most));
     let most: Vec<f32> = lists
@@ -108,15 +113,17 @@ pub(super) fn for_each_above(
         .collect();
     let mut sums: Vec<f32> = Vec::new();
     let (mut start, mut length) = (0, FIRST_WINDOW);
-    while start < segment.max_doc() {
-        let end = segment.max_doc().min(start.saturating_add(length));
+    loop {
         let common = most.partition_point(|most| !reaches(*most, threshold));
         let Some((common, deciding)) = lists.split_at_mut_checked(common) else {
             return Ok(());
         };
-        if deciding.is_empty() {
+        // Nodes and passages are mostly written apart, so a list may begin far behind.
+        let Some(next) = deciding.iter().filter_map(List::next).min() else {
             return Ok(());
-        }
+        };
+        start = next.max(start);
+        let end = segment.max_doc().min(start.saturating_add(length));
         sums.clear();
         sums.resize((end - start) as usize, 0.0);
         for list in deciding {
@@ -134,11 +141,10 @@ pub(super) fn for_each_above(
         start = end;
         length = LARGEST_WINDOW.min(length * 2);
     }
-    Ok(())
 }
 
 /// The whole score of a document that scores this much by the deciding words, unless it stays below the threshold.
-fn total(common: &mut [List], most: &[f32], (doc, sum): (DocId, f32), threshold: f32) -> Option<f32> {
+fn total(common: &mut [List<'_>], most: &[f32], (doc, sum): (DocId, f32), threshold: f32) -> Option<f32> {
     let mut score = sum;
     for (list, most) in common.iter_mut().zip(most).rev() {
         if !reaches(score + most, threshold) {
@@ -162,18 +168,35 @@ mod tests {
     use tantivy::collector::TopDocs;
     use tantivy::query::{BooleanQuery, BoostQuery, Occur, Query, TermQuery};
     use tantivy::schema::{Schema, TextFieldIndexing, TextOptions};
-    use tantivy::{Index, doc};
+    use tantivy::{Index, Term, doc};
 
     use super::*;
 
     const BOOSTS: [f32; 4] = [1.0, 0.1, 1.7, 1.0];
 
     /// The best documents of all segments by the function under test.
-    fn best(searcher: &tantivy::Searcher, words: &[Scored], limit: usize) -> Vec<f32> {
+    fn best(searcher: &tantivy::Searcher, words: &[(Term, Bm25Weight)], limit: usize) -> Vec<f32> {
         let mut scores: Vec<f32> = Vec::new();
         for segment in searcher.segment_readers() {
+            let found: Vec<_> = words
+                .iter()
+                .filter_map(|(term, weight)| {
+                    let terms = segment.inverted_index(term.field()).unwrap();
+                    let info = terms.get_term_info(term).unwrap()?;
+                    Some((terms, info, term.field(), weight))
+                })
+                .collect();
+            let words: Vec<Scored<'_>> = found
+                .iter()
+                .map(|(terms, info, field, weight)| Scored {
+                    field: *field,
+                    terms,
+                    info,
+                    weight,
+                })
+                .collect();
             let threshold = scores.get(limit - 1).copied().unwrap_or(f32::MIN);
-            for_each_above(segment, words, threshold, &mut |_, score| {
+            for_each_above(segment, &words, threshold, &mut |_, score| {
                 let place = scores.partition_point(|other| *other >= score);
                 scores.insert(place, score);
                 scores.truncate(limit);
@@ -232,11 +255,11 @@ mod tests {
             let searcher = index.reader().unwrap().searcher();
 
             let terms: BTreeMap<&str, f32> = ["a", "b", "c", "d"].into_iter().zip(BOOSTS).collect();
-            let scored: Vec<Scored> = terms
+            let scored: Vec<(Term, Bm25Weight)> = terms
                 .iter()
                 .map(|(word, boost)| {
                     let term = Term::from_field_text(field, word);
-                    Scored { weight: weight(&searcher, &term, *boost), term }
+                    (term.clone(), weight(&searcher, &term, *boost))
                 })
                 .collect();
             let clauses = terms.iter().map(|(word, boost)| {

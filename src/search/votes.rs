@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 
 use uuid::Uuid;
 
-use super::document::{Accepts, Allowed, Candidate, Ends};
+use super::document::{Accepts, Allowed, Candidate};
 use super::table::{Known, Table};
 
 /// Passages that each leg contributes.
@@ -43,23 +43,23 @@ impl Accepts for Voters<'_> {
     }
 
     fn row(&self, class: u8, passage: &impl Candidate) -> bool {
-        let sees = |node| {
-            self.table
-                .class(node)
-                .is_some_and(|class| self.allowed.sees(class))
+        let sees_ends = || {
+            let classes = passage.classes_of_ends();
+            classes.is_some_and(|ends| ends.iter().all(|class| self.allowed.sees(*class)))
         };
-        // Where results are narrowed, passages about others would take the places of those that speak for one.
-        let is_heard =
-            |ends: &Ends| self.allowed.widest().is_none() || ends.nodes().any(|node| self.wants(node));
-        self.class(class)
-            && self
-                .table
-                .ends(passage.node())
-                .is_some_and(|ends| ends.nodes().all(sees) && is_heard(&ends))
+        self.class(class) && sees_ends() && self.hears(passage)
     }
 }
 
 impl Voters<'_> {
+    /// Where results are narrowed, passages about others would take the places of those that speak for one.
+    fn hears(&self, passage: &impl Candidate) -> bool {
+        self.allowed.widest().is_none()
+            || passage
+                .ends()
+                .is_some_and(|ends| ends.nodes().any(|node| self.wants(node)))
+    }
+
     /// Whether a node may be a result.
     fn wants(&self, node: Uuid) -> bool {
         let known = Known {

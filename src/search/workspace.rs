@@ -9,6 +9,7 @@ mod steps;
 
 pub use steps::{Along, Step};
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -21,7 +22,7 @@ use super::IndexSettings;
 use super::document::{Allowed, Filter, Hit, IndexDoc, KeyHit, Mode, StructuredQuery};
 use super::error::SearchError;
 use super::fresh::Fresh;
-use super::keyword::Keywords;
+use super::keyword::{Keywords, Texts};
 use super::pace::Activity;
 use super::query::{self, Found, Query};
 use super::reasons::{self, Reasons};
@@ -260,6 +261,34 @@ impl WorkspaceIndex {
             explain,
         };
         query::answer(&question, &self.keywords(&searcher, &fresh, &table)?, &table)
+    }
+
+    /// Nodes that the words may be a name of: at most `limit` with some of the words in their names, then as many that
+    /// mean something alike.
+    pub fn alike(
+        &self,
+        words: &str,
+        vector: Option<&[i8]>,
+        filter: &Filter,
+        limit: usize,
+    ) -> Result<Vec<Uuid>, SearchError> {
+        self.activity.touch();
+        vector.map_or(Ok(()), |vector| self.check(vector))?;
+        let fresh = self.fresh();
+        let searcher = self.reader.searcher();
+        let table = self.table();
+        let keywords = self.keywords(&searcher, &fresh, &table)?;
+        let allowed = Allowed::of(filter);
+        let weighted = keywords.weighted(words, &HashSet::new())?;
+        let mut found = keywords.best(Texts::Names, &weighted, &allowed, limit)?;
+        found.extend(
+            vector
+                .into_iter()
+                .flat_map(|vector| table.near(vector, &allowed, limit)),
+        );
+        let mut known = HashSet::new();
+        found.retain(|(node, _)| known.insert(*node));
+        Ok(found.into_iter().map(|(node, _)| node).collect())
     }
 
     /// The nodes that carry one of the keys as name, alias or identifier, in any spelling that [`canonical_key`] treats

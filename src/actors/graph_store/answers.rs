@@ -17,7 +17,8 @@ type Rank = (usize, Reverse<usize>, Reverse<u64>, Reverse<u64>, Reverse<i64>);
 /// The nodes that one step found.
 #[derive(Debug, Default)]
 pub(super) struct Answers {
-    found: HashMap<Uuid, Answer>,
+    /// Tens of thousands of a hub, so the hasher is the fast one.
+    found: hashbrown::HashMap<Uuid, Answer>,
 }
 
 #[derive(Debug)]

@@ -15,9 +15,10 @@ use crate::domain::error::DomainError;
 use crate::domain::extraction::Gazetteer;
 use crate::domain::node::KgNode;
 use crate::domain::question::{Kind, Name, NameAsked, QuestionAsked, Reading, likeness};
-use crate::search::{Filter, Mode, WorkspaceIndex};
+use crate::search::{Filter, WorkspaceIndex};
 
-/// Nodes that are compared with the words of a question that names nothing.
+/// Nodes that are compared with the words of a question that names nothing: so many with some of the words in their
+/// names, and so many of like meaning.
 const ALIKE: usize = 10;
 
 /// The nodes that a question names, by the words that name them.
@@ -173,11 +174,10 @@ impl GraphCore {
         let near = blocking(move || {
             let vector = index.embed_query(&words).ok();
             target
-                .search(&words, vector.as_deref(), Mode::Blended, &filter, ALIKE)
+                .alike(&words, vector.as_deref(), &filter, ALIKE)
                 .map_err(index_failed)
         })
         .await?;
-        let near: Vec<Uuid> = near.into_iter().map(|hit| hit.node_id).collect();
         let mut nodes = self.nodes_named(ask, &near).await?;
         let subject: Vec<&str> = subject.iter().map(String::as_str).collect();
         let mut best: Option<(f32, Uuid)> = None;

@@ -5,6 +5,7 @@ use uuid::Uuid;
 
 use super::super::document::{Accepts, Allowed, Filter};
 use super::super::relations::Side;
+use super::super::table::Known;
 use super::WorkspaceIndex;
 
 /// Relationships that one call follows at most, the newest of each node first: bounded work, far beyond what a question
@@ -54,7 +55,12 @@ impl WorkspaceIndex {
                 let related = relations.at(*near, side, |class| allowed.passage(class));
                 let mut related = related.filter(|seen| along.codes.contains(&seen.facts.code));
                 while let Some(seen) = related.next().filter(|_| left > 0) {
-                    let known = table.head(seen.far).filter(|head| allowed.row(head.class, head));
+                    let far = Known {
+                        table: &table,
+                        node: seen.far,
+                    };
+                    let known = table.head_near(seen.far, seen.met);
+                    let known = known.filter(|head| allowed.row(head.class, &far));
                     let Some(known) = known else { continue };
                     left -= 1;
                     take(Step {

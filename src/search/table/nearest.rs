@@ -1,0 +1,301 @@
+//! The search by meaning: a scan of the sketches of all rows that the caller may see, of which the most alike are scored
+//! by their vectors.
+
+use uuid::Uuid;
+
+use super::super::document::{Accepts, Candidate, Ends};
+use super::super::dot::dot;
+use super::super::facts::Facts;
+use super::super::rows::{ROWS_PER_BLOCK, scale_of};
+use super::super::sketch::{Estimate, Sketch};
+use super::super::top::Top;
+use super::Table;
+
+/// Least number of rows that a search takes from the scan of the sketches, and the share of all rows (1 in 128).
+const MIN_NEAR: usize = 8192;
+const NEAR_SHARE: usize = 128;
+/// Least number of those rows that are scored by their vectors, and their number for each result asked for.
+const MIN_SCORED: usize = 2048;
+const SCORED_PER_RESULT: usize = 20;
+/// How many times as many rows as wanted are likely to hold them, where some may prove not to be allowed.
+const LIKELY: usize = 2;
+
+impl Table {
+    /// The `limit` allowed rows nearest to the query, best first.
+    pub(in crate::search) fn nearest(
+        &self,
+        query: &[i8],
+        allowed: &impl Accepts,
+        limit: usize,
+    ) -> Vec<(Uuid, f32)> {
+        self.nearest_within(query, allowed, limit, self.depth(limit).widened(self.widening))
+    }
+
+    /// The `limit` accepted passages nearest to the query, best first. Fewer vote than there are results, so the search
+    /// looks less deep.
+    pub(in crate::search) fn nearest_passages(
+        &self,
+        query: &[i8],
+        accepted: &impl Accepts,
+        limit: usize,
+    ) -> Vec<(Uuid, f32)> {
+        let depth = Depth::SHALLOW.widened(self.widening);
+        let near = self.candidates_at_cost(query, accepted, depth.near);
+        self.best_of(query, near, limit, depth.scored)
+    }
+
+    /// Some of the allowed rows that are nearest to the query, best first, where not all of the best are needed.
+    pub(in crate::search) fn near(
+        &self,
+        query: &[i8],
+        allowed: &impl Accepts,
+        limit: usize,
+    ) -> Vec<(Uuid, f32)> {
+        self.nearest_within(query, allowed, limit, Depth::SHALLOW.widened(self.widening))
+    }
+
+    /// How deep a search looks, unless the model needs more.
+    pub(in crate::search) fn depth(&self, limit: usize) -> Depth {
+        let scored = MIN_SCORED.max(limit.saturating_mul(SCORED_PER_RESULT));
+        Depth {
+            near: MIN_NEAR.max(self.rows.len() / NEAR_SHARE).max(scored),
+            scored,
+        }
+    }
+
+    /// The nearest rows as far as a search of this depth finds them.
+    pub(in crate::search) fn nearest_within(
+        &self,
+        query: &[i8],
+        allowed: &impl Accepts,
+        limit: usize,
+        depth: Depth,
+    ) -> Vec<(Uuid, f32)> {
+        let near = self.candidates(query, allowed, Nearest::new(query.len(), depth.near));
+        self.best_of(query, near.into_rows(), limit, depth.scored)
+    }
+
+    /// The best of these rows by the vectors of the `scored` that are most alike.
+    fn best_of(
+        &self,
+        query: &[i8],
+        rows: impl Iterator<Item = usize>,
+        limit: usize,
+        scored: usize,
+    ) -> Vec<(Uuid, f32)> {
+        let scale = scale_of(query);
+        if scale == 0.0 || limit == 0 {
+            return Vec::new();
+        }
+        let mut top = Top::new(limit);
+        for row in self.most_alike(query, rows.collect(), scored) {
+            let dot = self.rows.vector(row).and_then(|vector| dot(vector, query));
+            if let (Some(dot), Some(head)) = (dot, self.rows.head(row)) {
+                top.offer(head.node, dot as f32 * head.scale);
+            }
+        }
+        let sorted = top.into_sorted().into_iter();
+        sorted
+            .map(|(node, dot)| (node, (dot * scale).clamp(-1.0, 1.0)))
+            .collect()
+    }
+
+    /// Those `count` of the rows that are most like the query by its own components and their signs, in their order.
+    fn most_alike(&self, query: &[i8], rows: Vec<usize>, count: usize) -> Vec<usize> {
+        if rows.len() <= count {
+            return rows;
+        }
+        let estimate = Estimate::of(query);
+        let mut rated: Vec<(f32, usize)> = rows
+            .into_iter()
+            .map(|row| (estimate.for_sketch(self.rows.sketch(row)), row))
+            .collect();
+        rated.select_nth_unstable_by(count, |(a, row), (b, other)| {
+            b.total_cmp(a).then_with(|| row.cmp(other))
+        });
+        rated.truncate(count);
+        let mut rows: Vec<usize> = rated.into_iter().map(|(_, row)| row).collect();
+        rows.sort_unstable();
+        rows
+    }
+
+    /// The allowed rows whose sketches are nearest to the query's, as many as `near` wants at least, or all of them.
+    fn candidates(&self, query: &[i8], allowed: &impl Accepts, mut near: Nearest) -> Nearest {
+        self.scan(query, allowed, |row, class, distance| {
+            let scanned = Scanned { table: self, row };
+            if distance <= near.limit && allowed.row(class, &scanned) {
+                near.take(row, distance);
+            }
+        });
+        near
+    }
+
+    /// The same where it costs much to tell whether a row is allowed: the distances of all whose class is allowed tell how
+    /// far to look.
+    fn candidates_at_cost(
+        &self,
+        query: &[i8],
+        allowed: &impl Accepts,
+        wanted: usize,
+    ) -> impl Iterator<Item = usize> {
+        let mut counts = vec![0usize; query.len() + 1];
+        let mut met: Vec<(u32, u8, u16)> = Vec::new();
+        self.scan(query, allowed, |row, class, distance| {
+            if allowed.class(class) {
+                // A table has fewer than 2^32 rows.
+                met.push((row as u32, class, distance));
+                if let Some(count) = counts.get_mut(usize::from(distance)) {
+                    *count += 1;
+                }
+            }
+        });
+        let mut likely = wanted.saturating_mul(LIKELY);
+        loop {
+            let mut near = Nearest::within(&counts, likely, wanted);
+            for &(row, class, distance) in &met {
+                let row = row as usize;
+                let scanned = Scanned { table: self, row };
+                if distance <= near.limit && allowed.row(class, &scanned) {
+                    near.take(row, distance);
+                }
+            }
+            if near.count >= wanted || likely >= met.len() {
+                return near.into_rows();
+            }
+            likely = likely.saturating_mul(LIKELY * LIKELY);
+        }
+    }
+
+    /// Passes each row, with its class and distance from the query, in their order. Blocks without an allowed class are
+    /// left out.
+    fn scan(&self, query: &[i8], allowed: &impl Accepts, mut each: impl FnMut(usize, u8, u16)) {
+        let sketch = Sketch::of(query);
+        let mut distances = [0u16; ROWS_PER_BLOCK];
+        for (block, classes) in (0..self.rows.blocks()).zip(self.classes.chunks(ROWS_PER_BLOCK)) {
+            // Nodes and passages are mostly written apart.
+            if !classes.iter().any(|class| allowed.class(*class)) {
+                continue;
+            }
+            sketch.distances(self.rows.sketches(block), &mut distances);
+            let first = block * ROWS_PER_BLOCK;
+            for (place, (&class, &distance)) in classes.iter().zip(&distances).enumerate() {
+                each(first + place, class, distance);
+            }
+        }
+    }
+}
+
+/// A row met by a scan.
+struct Scanned<'a> {
+    table: &'a Table,
+    row: usize,
+}
+
+impl Candidate for Scanned<'_> {
+    fn node(&self) -> Uuid {
+        self.table.rows.node(self.row).unwrap_or_default()
+    }
+
+    fn ends(&self) -> Option<Ends> {
+        self.table.rows.ends(self.row)
+    }
+
+    fn classes_of_ends(&self) -> Option<[u8; 2]> {
+        self.table.classes_of_ends_at(self.row)
+    }
+
+    fn facts(&self) -> Option<Facts> {
+        self.table.rows.head(self.row).map(|head| head.facts)
+    }
+}
+
+/// How many rows a search looks at.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::search) struct Depth {
+    /// Rows whose sketches are nearest to the query's.
+    near: usize,
+    /// Those of them that are scored by their vectors.
+    pub(in crate::search) scored: usize,
+}
+
+impl Depth {
+    /// Every row is scored.
+    pub(in crate::search) const EXACT: Depth = Depth {
+        near: usize::MAX,
+        scored: usize::MAX,
+    };
+
+    /// For the passages that vote, and the nodes that a question may mean.
+    const SHALLOW: Depth = Depth {
+        near: 512,
+        scored: 256,
+    };
+
+    pub(in crate::search) fn widened(self, by: usize) -> Self {
+        Depth {
+            near: self.near.saturating_mul(by),
+            scored: self.scored.saturating_mul(by),
+        }
+    }
+}
+
+/// The rows at the smallest distances seen so far.
+struct Nearest {
+    /// Largest distance that still counts.
+    limit: u16,
+    wanted: usize,
+    /// Number of rows at each distance up to the limit, and in all.
+    counts: Vec<usize>,
+    count: usize,
+    rows: Vec<(u32, u16)>,
+}
+
+impl Nearest {
+    fn new(dimension: usize, wanted: usize) -> Self {
+        Nearest {
+            limit: u16::try_from(dimension).unwrap_or(u16::MAX),
+            wanted,
+            counts: vec![0; dimension + 1],
+            count: 0,
+            rows: Vec::new(),
+        }
+    }
+
+    /// Looks only as far as `likely` of the rows are, of which there are `counts` at each distance.
+    fn within(counts: &[usize], likely: usize, wanted: usize) -> Self {
+        let mut left = likely;
+        let reaches = |count: &usize| {
+            left = left.saturating_sub(*count);
+            left == 0
+        };
+        let farthest = counts.len().saturating_sub(1);
+        let limit = counts.iter().position(reaches).unwrap_or(farthest);
+        Nearest {
+            limit: u16::try_from(limit).unwrap_or(u16::MAX),
+            ..Nearest::new(farthest, wanted)
+        }
+    }
+
+    fn take(&mut self, row: usize, distance: u16) {
+        // A table has fewer than 2^32 rows.
+        self.rows.push((row as u32, distance));
+        self.count += 1;
+        if let Some(count) = self.counts.get_mut(usize::from(distance)) {
+            *count += 1;
+        }
+        // The rows at the largest distance are dropped once the nearer ones suffice.
+        while let Some(farthest) = self.counts.get(usize::from(self.limit))
+            && self.count - farthest >= self.wanted
+            && self.limit > 0
+        {
+            self.count -= farthest;
+            self.limit -= 1;
+        }
+    }
+
+    fn into_rows(self) -> impl Iterator<Item = usize> {
+        let near = self.rows.into_iter();
+        near.filter(move |(_, distance)| *distance <= self.limit)
+            .map(|(row, _)| row as usize)
+    }
+}
