@@ -88,12 +88,23 @@ pub struct EdgeDraft {
     pub evidence: usize,
 }
 
+/// A text about drafted nodes, by which they are found: an excerpt of a report, a comment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PassageDraft {
+    /// Positions in [`Drafts::nodes`]: what it is about, twice the same if that is one node.
+    pub about: [usize; 2],
+    pub tlp: Tlp,
+    pub text: String,
+}
+
 /// The drafts of one request.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Drafts {
     pub nodes: Vec<NodeDraft>,
     pub evidence: Vec<EvidenceDraft>,
     pub edges: Vec<EdgeDraft>,
+    /// Beside the descriptions of the nodes.
+    pub passages: Vec<PassageDraft>,
 }
 
 /// Memory in bytes that a node takes while it is written and indexed, not counting its texts; measured.
@@ -106,7 +117,7 @@ const RECORD: usize = 3 << 9;
 pub const COPIES: f64 = 6.2;
 
 impl Drafts {
-    /// Estimated bytes of memory needed to write and index these drafts.
+    /// Estimated bytes of memory needed to write and index these drafts, without the passages.
     pub fn weight(&self) -> usize {
         let node = |node: &NodeDraft| {
             let texts = [&node.identity, &node.name, &node.description, &node.source];
@@ -122,6 +133,20 @@ impl Drafts {
             + self.edges.iter().map(|edge| edge.proof.len()).sum::<usize>();
         let records = self.evidence.len() + self.edges.len();
         self.nodes.len() * NODE + records * RECORD + (texts as f64 * COPIES) as usize
+    }
+
+    /// Keeps the first passages, as far as they need no more than this many bytes of memory. The others can still be
+    /// read in the evidence.
+    pub fn keep_passages(&mut self, room: usize) {
+        let mut left = room;
+        let fitting = self.passages.iter().take_while(|passage| {
+            let needed = RECORD + (passage.text.len() as f64 * COPIES) as usize;
+            let fits = needed <= left;
+            left = left.saturating_sub(needed);
+            fits
+        });
+        let fitting = fitting.count();
+        self.passages.truncate(fitting);
     }
 }
 

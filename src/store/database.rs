@@ -231,6 +231,12 @@ impl WriteTransaction {
         self.budget.allow(before.saturating_add(bytes))
     }
 
+    /// Whether this many more bytes fit.
+    pub(super) fn has_room_for(&self, bytes: u64) -> bool {
+        let held = self.held.load(Ordering::Acquire);
+        self.budget.allow(held.saturating_add(bytes)).is_ok()
+    }
+
     /// Commits durably.
     pub(super) async fn commit(self) -> surrealdb::Result<()> {
         // The transaction may have begun before the disk failed.

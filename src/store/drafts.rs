@@ -5,6 +5,7 @@
 
 mod merge;
 mod nodes;
+mod passages;
 
 use std::collections::{HashMap, HashSet};
 
@@ -22,6 +23,7 @@ use crate::domain::audit::AuditEntry;
 use crate::domain::draft::{Drafts, EdgeDraft, EvidenceDraft};
 use crate::domain::error::DomainError;
 use crate::domain::tlp::Tlp;
+use passages::Said;
 
 /// Drafts processed at a time, which bounds the memory a large request needs besides the transaction.
 const AT_A_TIME: usize = 1000;
@@ -33,7 +35,7 @@ const MARKINGS: &str = "SELECT id, tlp_rank FROM $ids WHERE ws = $ws";
 pub struct DraftsIngested {
     pub result: IngestResult,
     pub touched: Vec<Uuid>,
-    /// The new edges.
+    /// The new edges and passages.
     pub edges: Vec<Uuid>,
     /// The node each draft became or was merged into, in the order of the drafts.
     pub ids: Vec<Uuid>,
@@ -100,10 +102,12 @@ pub(super) async fn write_drafts(
         touched: HashSet::new(),
         related: Vec::new(),
         kept: Vec::new(),
+        said: Vec::new(),
     };
     work.evidence(&write.drafts.evidence, true).await?;
     let ids = work.nodes().await?;
     work.edges(&ids).await?;
+    work.passages(&ids).await?;
     let touched: Vec<Uuid> = work.touched.iter().copied().collect();
     tx.note_writes(write.ws, rev, &touched, &work.related).await?;
     let result = work.told.result();
@@ -154,10 +158,12 @@ struct DraftsTransaction<'a> {
     created: HashSet<Uuid>,
     /// Nodes created or changed by this write, hidden ones included.
     touched: HashSet<Uuid>,
-    /// New edges.
+    /// New edges and passages.
     related: Vec<Uuid>,
     /// Texts that their node could not accept, and whether the writer may see that node.
     kept: Vec<(EvidenceDraft, bool)>,
+    /// Descriptions that their node did not take.
+    said: Vec<Said>,
 }
 
 impl DraftsTransaction<'_> {

@@ -22,6 +22,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (12, include_str!("../../schemas/0012_hot_tables.surql")),
     (13, include_str!("../../schemas/0013_passages.surql")),
     (14, include_str!("../../schemas/0014_relationships.surql")),
+    (15, include_str!("../../schemas/0015_passages.surql")),
 ];
 
 /// Selects the database, applies missing migrations and defines the service user.

@@ -1,17 +1,27 @@
-//! Edges with their texts, read for the search index.
+//! Edges with their texts, and other passages, read for the search index.
 
 use std::collections::HashMap;
 
 use surrealdb::types::{Bytes, RecordId, SurrealValue};
 use uuid::Uuid;
 
-use super::nodes::statuses;
-use super::rows::{key, record, tlp, unpack};
+use super::rows::{PassageRow, key, record, tlp, unpack};
+use super::shown::{parameters, sees_both};
 use super::{Store, failed};
 use crate::domain::error::DomainError;
 use crate::domain::passage::passage_of;
 use crate::domain::stix::object;
 use crate::domain::tlp::Tlp;
+
+/// A text about nodes that is no relationship.
+#[derive(Debug)]
+pub struct StoredPassage {
+    pub id: Uuid,
+    pub source: Uuid,
+    pub target: Uuid,
+    pub tlp: Tlp,
+    pub text: String,
+}
 
 /// An edge that is in force.
 #[derive(Debug)]
@@ -59,36 +69,73 @@ impl Store {
         rows.into_iter().map(Row::into_edge).collect()
     }
 
-    /// The texts of those of these edges that are in force and that a caller may see together with both ends.
+    /// Those of these passages that are no edges.
+    pub async fn passages_to_index(
+        &self,
+        ws: Uuid,
+        passages: &[Uuid],
+    ) -> Result<Vec<StoredPassage>, DomainError> {
+        if passages.is_empty() {
+            return Ok(Vec::new());
+        }
+        let rows: Vec<PassageRow> = self
+            .rows_by_id(
+                "SELECT * FROM $ids WHERE ws = $ws",
+                passages.iter().map(|id| record("passage", *id)).collect(),
+                &[("ws", ws.into_value())],
+            )
+            .await
+            .map_err(failed("reading passages for the index failed"))?;
+        rows.into_iter().map(PassageRow::into_passage).collect()
+    }
+
+    /// The texts of those of these edges and other passages that are in force and that a caller may see together with
+    /// both ends.
     pub async fn texts_of_passages(
         &self,
         ws: Uuid,
-        edges: &[Uuid],
-        (highest, include_rejected): (Tlp, bool),
+        passages: &[Uuid],
+        shown: (Tlp, bool),
     ) -> Result<HashMap<Uuid, String>, DomainError> {
-        let sees = |end: &str| {
-            format!("{end}.ws = $ws AND {end}.tlp_rank <= $highest AND {end}.status IN $statuses")
-        };
+        let mut texts = HashMap::new();
+        if passages.is_empty() {
+            return Ok(texts);
+        }
+        let what = failed("reading passages failed");
         let query = format!(
-            "SELECT {FIELDS} FROM $ids WHERE ws = $ws AND active = true \
-                 AND tlp_rank <= $highest AND {} AND {}",
-            sees("in"),
-            sees("out")
+            "SELECT {FIELDS} FROM $ids WHERE active = true AND {}",
+            sees_both("in", "out")
         );
-        let ids = edges.iter().map(|id| record("edge", *id)).collect();
-        let parameters = [
-            ("ws", ws.into_value()),
-            ("highest", i64::from(highest.rank()).into_value()),
-            ("statuses", statuses(include_rejected).into_value()),
-        ];
-        let rows: Vec<Row> = self
-            .rows_by_id(&query, ids, &parameters)
-            .await
-            .map_err(failed("reading texts of relationships failed"))?;
-        let edges = rows.into_iter().map(Row::into_edge);
-        edges
-            .filter_map(|edge| edge.map(|edge| Some((edge.id, edge.text?))).transpose())
-            .collect()
+        let ids = passages.iter().map(|id| record("edge", *id)).collect();
+        let parameters = parameters(ws, shown);
+        let edges: Vec<Row> = self.rows_by_id(&query, ids, &parameters).await.map_err(&what)?;
+        for edge in edges {
+            let edge = edge.into_edge()?;
+            texts.extend(edge.text.map(|text| (edge.id, text)));
+        }
+        let query = format!("SELECT * FROM $ids WHERE {}", sees_both("source", "target"));
+        let others = passages.iter().filter(|id| !texts.contains_key(*id));
+        let ids: Vec<RecordId> = others.map(|id| record("passage", *id)).collect();
+        if ids.is_empty() {
+            return Ok(texts);
+        }
+        let others: Vec<PassageRow> = self.rows_by_id(&query, ids, &parameters).await.map_err(&what)?;
+        for other in others {
+            texts.insert(key(&other.id)?, other.text);
+        }
+        Ok(texts)
+    }
+}
+
+impl PassageRow {
+    fn into_passage(self) -> Result<StoredPassage, DomainError> {
+        Ok(StoredPassage {
+            id: key(&self.id)?,
+            source: key(&self.source)?,
+            target: key(&self.target)?,
+            tlp: tlp(self.tlp_rank)?,
+            text: self.text,
+        })
     }
 }
 

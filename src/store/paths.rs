@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::narrowing::{conditions, parameters};
 use super::nodes::statuses;
 use super::rows::{key, parse, record};
+use super::shown::{self, sees_both};
 use super::{Store, failed};
 use crate::domain::error::DomainError;
 use crate::domain::narrowing::Narrowing;
@@ -63,27 +64,18 @@ impl Store {
         &self,
         ws: Uuid,
         relationships: &[Uuid],
-        (highest, include_rejected): (Tlp, bool),
+        shown: (Tlp, bool),
     ) -> Result<HashSet<Uuid>, DomainError> {
         if relationships.is_empty() {
             return Ok(HashSet::new());
         }
-        let sees = |end: &str| {
-            format!("{end}.ws = $ws AND {end}.tlp_rank <= $highest AND {end}.status IN $statuses")
-        };
         let query = format!(
-            "SELECT id FROM $ids WHERE ws = $ws AND active = true AND tlp_rank <= $highest AND {} AND {}",
-            sees("in"),
-            sees("out")
+            "SELECT id FROM $ids WHERE active = true AND {}",
+            sees_both("in", "out")
         );
         let ids = relationships.iter().map(|id| record("edge", *id)).collect();
-        let parameters = [
-            ("ws", ws.into_value()),
-            ("highest", i64::from(highest.rank()).into_value()),
-            ("statuses", statuses(include_rejected).into_value()),
-        ];
         let rows: Vec<Standing> = self
-            .rows_by_id(&query, ids, &parameters)
+            .rows_by_id(&query, ids, &shown::parameters(ws, shown))
             .await
             .map_err(failed(READ))?;
         rows.iter().map(|row| key(&row.id)).collect()
@@ -94,18 +86,13 @@ impl Store {
         &self,
         ws: Uuid,
         nodes: &[Uuid],
-        (highest, include_rejected): (Tlp, bool),
+        shown: (Tlp, bool),
     ) -> Result<HashMap<Uuid, StixFacts>, DomainError> {
         let query =
             "SELECT id, properties FROM $ids WHERE ws = $ws AND tlp_rank <= $highest AND status IN $statuses";
         let ids = nodes.iter().map(|id| record("node", *id)).collect();
-        let parameters = [
-            ("ws", ws.into_value()),
-            ("highest", i64::from(highest.rank()).into_value()),
-            ("statuses", statuses(include_rejected).into_value()),
-        ];
         let rows: Vec<FactsRow> = self
-            .rows_by_id(query, ids, &parameters)
+            .rows_by_id(query, ids, &shown::parameters(ws, shown))
             .await
             .map_err(failed("reading the times of nodes failed"))?;
         let facts = rows

@@ -74,6 +74,17 @@ pub(super) struct EdgeRow {
 }
 
 #[derive(Debug, Clone, SurrealValue)]
+pub(super) struct PassageRow {
+    pub id: RecordId,
+    pub source: RecordId,
+    pub target: RecordId,
+    pub ws: Uuid,
+    pub tlp_rank: i64,
+    pub text: String,
+    pub created_at: DateTime<Utc>,
+}
+
+#[derive(Debug, Clone, SurrealValue)]
 pub(super) struct SupportRow {
     pub id: RecordId,
     pub ws: Uuid,

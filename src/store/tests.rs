@@ -32,7 +32,7 @@ use crate::domain::stix::ingest::{self, Defaults, Markings, StixPlan};
 use crate::domain::tlp::Tlp;
 
 /// The append-only tables.
-const APPEND_ONLY: [&str; 4] = ["audit", "audit_chain", "evidence", "recall_session"];
+const APPEND_ONLY: [&str; 5] = ["audit", "audit_chain", "evidence", "passage", "recall_session"];
 
 /// Runs a test on threads whose stack is large enough for the engine.
 pub(super) fn run<F: Future<Output = ()> + Send + 'static>(test: F) {
@@ -144,6 +144,7 @@ async fn filled(url: &str) -> (Store, Uuid) {
     let searched = entry(tenant, "search");
     store.save_session(tenant, &session, &searched).await.unwrap();
     store.link_leftovers(tenant).await.unwrap();
+    passages::send(&store, tenant, &passages::excerpt()).await;
     (store, tenant)
 }
 
@@ -153,6 +154,7 @@ fn attacks(table: &str) -> Vec<String> {
         "audit" => "action = 'forged'",
         "audit_chain" => "hash = 'forged'",
         "evidence" => "title = 'forged'",
+        "passage" => "text = 'forged'",
         _ => "query = 'forged'",
     };
     let one = format!("(SELECT VALUE id FROM {table})");
@@ -245,7 +247,7 @@ fn the_service_can_not_change_the_schema_nor_its_own_rights() {
             // The SDK imports over HTTP only.
             Connection::Pool(_) => None,
         };
-        assert_eq!(rows(&store.db, "audit").await.len(), 2);
+        assert_eq!(rows(&store.db, "audit").await.len(), 3);
         assert!(store.verify_audit(tenant).await.unwrap().valid);
     });
 }

@@ -183,6 +183,11 @@ impl WriteTx {
         Ok(self.tx.charge(bytes)?)
     }
 
+    /// Whether this many more bytes fit.
+    pub(super) fn has_room_for(&self, bytes: u64) -> bool {
+        self.tx.has_room_for(bytes)
+    }
+
     /// Commits on success and rolls back on failure. A failed statement is never committed: the engine would keep
     /// what it had done up to the failure.
     pub(super) async fn finish<T>(self, outcome: Result<T, StoreError>) -> Result<T, StoreError> {

@@ -1,6 +1,6 @@
 //! Documents of what was written after a revision, for an index that catches up or follows other processes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use uuid::Uuid;
 
@@ -8,7 +8,7 @@ use super::core::{GraphCore, Holds};
 use super::documents;
 use crate::domain::error::DomainError;
 use crate::search::IndexDoc;
-use crate::store::{Change, Changes};
+use crate::store::{Change, Changes, StoredEdge, StoredPassage};
 
 /// Nodes and edges read and indexed at a time.
 const PAGE: usize = 2000;
@@ -58,17 +58,35 @@ impl GraphCore {
         Ok(Some((docs, last)))
     }
 
-    /// Edges as they are now; the removal of those that are gone.
+    /// Edges and passages as they are now; the removal of those that are gone.
     async fn edges_of(&self, ws: Uuid, edges: Vec<Change>) -> Result<Vec<IndexDoc>, DomainError> {
         let ids: Vec<Uuid> = edges.iter().map(|change| change.id).collect();
-        let stored = self.store.edges_to_index(ws, &ids).await?;
+        let (stored, passages) = self.with_texts(ws, &ids).await?;
         let mut stored: HashMap<Uuid, _> = stored.into_iter().map(|stored| (stored.id, stored)).collect();
+        let mut passages: HashMap<Uuid, _> = passages
+            .into_iter()
+            .map(|passage| (passage.id, passage))
+            .collect();
         let target = self.open_index(ws).await?;
-        let doc = |Change { id, rev }: Change| match stored.remove(&id) {
-            Some(edge) => Some(documents::of_edge(edge, rev)),
+        let doc = |Change { id, rev }: Change| match (stored.remove(&id), passages.remove(&id)) {
+            (Some(edge), _) => Some(documents::of_edge(edge, rev)),
+            (None, Some(passage)) => Some(documents::of_passage(passage, rev)),
             // What has never been indexed need not be removed.
-            None => target.contains(id, 0).then(|| IndexDoc::removal(id, rev)),
+            (None, None) => target.contains(id, 0).then(|| IndexDoc::removal(id, rev)),
         };
         Ok(edges.into_iter().filter_map(doc).collect())
+    }
+
+    /// Those of these that are edges in force, and those that are other passages.
+    pub(super) async fn with_texts(
+        &self,
+        ws: Uuid,
+        ids: &[Uuid],
+    ) -> Result<(Vec<StoredEdge>, Vec<StoredPassage>), DomainError> {
+        let edges = self.store.edges_to_index(ws, ids).await?;
+        let found: HashSet<Uuid> = edges.iter().map(|edge| edge.id).collect();
+        let others: Vec<Uuid> = ids.iter().filter(|id| !found.contains(*id)).copied().collect();
+        let passages = self.store.passages_to_index(ws, &others).await?;
+        Ok((edges, passages))
     }
 }

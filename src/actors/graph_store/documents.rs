@@ -10,7 +10,7 @@ use crate::domain::question::{Kind, relationship_code};
 use crate::domain::stix::ingest::{StixNode, StixRelationship};
 use crate::domain::tlp::Tlp;
 use crate::search::{Ends, Facts, IndexDoc, Relation, SearchIndex, embedding_text};
-use crate::store::{StoredEdge, StoredNode};
+use crate::store::{StoredEdge, StoredNode, StoredPassage};
 
 /// Properties whose values identify exactly this node.
 const IDENTIFIERS: [&str; 3] = ["stix_id", "external_ids", "value"];
@@ -73,6 +73,12 @@ pub(super) fn of_edge(edge: StoredEdge, rev: u64) -> IndexDoc {
         confidence: edge.confidence,
     };
     IndexDoc::relationship(edge.id, rev, relation, edge.text)
+}
+
+/// The document of a passage.
+pub(super) fn of_passage(passage: StoredPassage, rev: u64) -> IndexDoc {
+    let ends = Ends::of(passage.source, passage.target);
+    IndexDoc::passage(passage.id, rev, passage.tlp, ends, passage.text)
 }
 
 /// The document of a relationship that was just written; the removal of an earlier one if it is not in force.

@@ -237,7 +237,7 @@ impl GraphCore {
         })
     }
 
-    /// Indexes the nodes and edges that a revision changed, page by page.
+    /// Indexes the nodes, edges and passages that a revision changed, page by page.
     pub(super) async fn index_stored(
         &self,
         ws: Uuid,
@@ -250,11 +250,14 @@ impl GraphCore {
         let pages: Vec<(&[Uuid], &[Uuid])> = of_nodes.chain(of_edges).collect();
         let pages = pages.into_iter().map(|(nodes, edges)| async move {
             let nodes = self.store.nodes_to_index(ws, nodes).await?;
-            let edges = self.store.edges_to_index(ws, edges).await?;
+            let (edges, passages) = self.with_texts(ws, edges).await?;
             let docs = move || {
                 let nodes = nodes.iter().map(|stored| documents::of_stored(ws, stored));
                 let edges = edges.into_iter().map(|edge| documents::of_edge(edge, rev));
-                Ok(nodes.chain(edges).collect())
+                let passages = passages
+                    .into_iter()
+                    .map(|passage| documents::of_passage(passage, rev));
+                Ok(nodes.chain(edges).chain(passages).collect())
             };
             heavy(Some(ws), docs).await
         });

@@ -116,8 +116,13 @@ pub fn weight(field: &str, drafts: &Drafts, size: usize) -> Result<(), DomainErr
     fits(field, drafts.weight(), size)
 }
 
+/// Bytes of memory that a request of `size` bytes may need.
+pub fn room(size: usize) -> usize {
+    ROOM.saturating_add(size.saturating_mul(ROOM_PER_BYTE))
+}
+
 fn fits(field: &str, needed: usize, size: usize) -> Result<(), DomainError> {
-    if needed <= ROOM.saturating_add(size.saturating_mul(ROOM_PER_BYTE)) {
+    if needed <= room(size) {
         return Ok(());
     }
     let (needed, size) = (needed >> 20, size >> 10);

@@ -60,8 +60,10 @@ impl From<Drafts> for Plan {
 /// # Errors
 /// As [`IngestBody::plan`].
 pub fn plan<W: IngestBody>(body: W, by: &str, size: usize) -> Result<Plan, DomainError> {
-    let plan = body.plan(by, size)?;
+    let mut plan = body.plan(by, size)?;
     bounds::weight(W::ENTRIES, &plan.drafts, size)?;
+    let room = bounds::room(size).saturating_sub(plan.drafts.weight());
+    plan.drafts.keep_passages(room);
     Ok(plan)
 }
 

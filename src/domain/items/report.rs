@@ -7,11 +7,14 @@ use utoipa::ToSchema;
 use super::bounds::{LongText, NodeName, SharedText};
 use super::{IngestBody, Plan, bounds, compact, digest, or_default, present, with_value};
 use crate::domain::confidence::Confidence;
-use crate::domain::draft::{Drafts, EdgeDraft, EvidenceDraft, ItemDefaults, NodeDraft, identity};
+use crate::domain::draft::{
+    Drafts, EdgeDraft, EvidenceDraft, ItemDefaults, NodeDraft, PassageDraft, identity,
+};
 use crate::domain::error::DomainError;
 use crate::domain::extraction::{Extractor, canonical_name, stated_relations};
 use crate::domain::naming::identity_of;
 use crate::domain::node::NodeType;
+use crate::domain::passage::passage_of;
 use crate::domain::tlp::{Tlp, TlpInput};
 
 /// A report as sent; its JSON is the stored original.
@@ -140,7 +143,7 @@ fn drafts_of(report: &Report, defaults: ItemDefaults) -> Drafts {
             merge_by_name,
         });
     }
-    for block in &report.content_blocks {
+    for (place, block) in report.content_blocks.iter().enumerate() {
         let confidence = block.confidence.map_or(defaults.confidence, Confidence::value);
         for text in [Some(&block.description), block.excerpt.as_ref()]
             .into_iter()
@@ -148,6 +151,12 @@ fn drafts_of(report: &Report, defaults: ItemDefaults) -> Drafts {
         {
             stated_edges(text, marking(block), confidence, &mut drafts);
         }
+        let excerpt = block.excerpt.as_deref().and_then(passage_of);
+        drafts.passages.extend(excerpt.map(|text| PassageDraft {
+            about: [place; 2],
+            tlp: marking(block),
+            text,
+        }));
     }
     drafts
 }
@@ -208,6 +217,31 @@ mod tests {
         };
         assert_ne!(of(Tlp::Green), of(Tlp::Red));
         assert_eq!(of(Tlp::Green), of(Tlp::Green));
+    }
+
+    #[test]
+    fn an_excerpt_is_a_passage_with_the_marking_of_its_block() {
+        let block = |name: &str, tlp, excerpt: &str| ReportBlock {
+            entity_name: name.into(),
+            node_type: NodeType::Actor,
+            description: String::new(),
+            tlp,
+            source_url: None,
+            excerpt: Some(excerpt.into()),
+            confidence: None,
+        };
+        let said = "It rewrote the ladder logic.";
+        let report = report(vec![
+            block("A", None, "Too short."),
+            block("B", Some(Tlp::Red), said),
+        ]);
+        let passages = drafts_of(&report, DEFAULTS).passages;
+        let expected = PassageDraft {
+            about: [1, 1],
+            tlp: Tlp::Red,
+            text: said.into(),
+        };
+        assert_eq!(passages, [expected]);
     }
 
     #[test]

@@ -15,6 +15,7 @@
 
 mod body;
 mod bounds;
+mod comments;
 mod composite;
 mod edges;
 mod galaxy;

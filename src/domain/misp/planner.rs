@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+use super::comments::Comments;
 use super::edges::{Edges, Ends};
 use super::galaxy::{self, ClusterNode};
 use super::lenient::{scrubbed_map, without_nul};
@@ -29,6 +30,7 @@ pub(super) struct Planner<'e> {
     /// Parsed properties of the nodes that several attributes share.
     open: HashMap<usize, Map<String, Value>>,
     edges: Edges,
+    comments: Comments,
     skipped: Skipped,
 }
 
@@ -69,6 +71,7 @@ impl<'e> Planner<'e> {
             by_identity: HashMap::new(),
             open: HashMap::new(),
             edges: Edges::default(),
+            comments: Comments::default(),
             skipped: Skipped::new(),
         })
     }
@@ -202,6 +205,12 @@ impl<'e> Planner<'e> {
             .into_iter()
             .map(|draft| self.put(draft))
             .collect();
+        for comment in [
+            attribute.comment.as_deref(),
+            carrier.object.and_then(|object| object.comment.as_deref()),
+        ] {
+            self.comments.add(&mut self.drafts, &ends, comment, tlp);
+        }
         self.edges
             .composite(&mut self.drafts, &ends, split.relation, &carrier);
         for cluster in clusters.nodes {

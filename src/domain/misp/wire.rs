@@ -101,6 +101,8 @@ pub(super) struct Object {
     pub uuid: Option<String>,
     #[serde(deserialize_with = "lenient::text")]
     pub name: Option<String>,
+    #[serde(deserialize_with = "lenient::text")]
+    pub comment: Option<String>,
     #[serde(deserialize_with = "lenient::flag")]
     pub deleted: bool,
     pub distribution: Distribution,

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use uuid::Uuid;
 
 use super::merge::{Absorbed, Held, kept_text};
+use super::passages::Said;
 use super::{AT_A_TIME, DraftsTransaction, evidence_id};
 use crate::domain::draft::{EvidenceDraft, NodeDraft};
 use crate::domain::error::DomainError;
@@ -138,6 +139,7 @@ impl DraftsTransaction<'_> {
                 }
             }
         }
+        self.said.extend(Said::beside(&held.row, id, draft));
         match (ours, seen, attached) {
             (true, _, _) | (false, false, true) => {}
             (false, true, _) if news => {

@@ -234,7 +234,7 @@ fn long_drafts(nodes: usize) -> Drafts {
             tlp: Tlp::Green,
             raw: Map::new().into(),
         }],
-        edges: Vec::new(),
+        ..Drafts::default()
     }
 }
 

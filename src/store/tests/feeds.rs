@@ -15,7 +15,8 @@ use crate::store::{DraftsIngested, DraftsWrite, IngestResult, StixIngested, Stix
 /// Reverts a store to the schema without feeds, in which each node named the redistribution state of its source.
 pub(super) const WITHOUT_FEEDS: &str = "REMOVE TABLE pilot_request; REMOVE TABLE outbox; \
     REMOVE TABLE feed; REMOVE TABLE feed_batch; REMOVE TABLE feed_item; REMOVE TABLE feed_pulse; \
-    REMOVE TABLE feed_object; REMOVE TABLE feed_support; REMOVE TABLE feed_waiting; REMOVE FIELD IF EXISTS feeds ON node; \
+    REMOVE TABLE feed_object; REMOVE TABLE feed_support; REMOVE TABLE feed_waiting; REMOVE TABLE passage; \
+    REMOVE FIELD IF EXISTS feeds ON node; \
     REMOVE FIELD IF EXISTS feeds ON edge; REMOVE FIELD feeds ON stix_support; REMOVE FIELD edges ON node_write; \
     UPDATE node SET redistribution = 'allowed'; \
     DEFINE FIELD OVERWRITE redistribution ON node TYPE string; DELETE schema_version WHERE record::id(id) >= 9;";
@@ -270,7 +271,7 @@ async fn merge(store: &Store, ws: Uuid, node: Uuid) -> DraftsIngested {
             tlp: Tlp::Green,
             raw: Map::new().into(),
         }],
-        edges: Vec::new(),
+        ..Drafts::default()
     };
     let write = DraftsWrite {
         ws,

@@ -1,13 +1,20 @@
 //! Edges for the search index: which ones a write names, also in a store that named none, or those with texts alone.
 
+use std::collections::{HashMap, HashSet};
+
+use serde_json::Map;
+
 use super::*;
-use crate::store::Changes;
+use crate::domain::draft::{Drafts, NodeDraft, PassageDraft};
+use crate::domain::node::NodeType;
+use crate::store::{Changes, DraftsIngested, DraftsWrite};
 
 /// Reverts a store to the schema whose journal listed nodes alone, and to the one whose journal listed only some edges.
 const BEFORE: [&str; 2] = [
-    "DELETE node_write WHERE array::len(nodes) = 0; REMOVE FIELD edges ON node_write; \
+    "DELETE node_write WHERE array::len(nodes) = 0; REMOVE FIELD edges ON node_write; REMOVE TABLE passage; \
         DELETE schema_version WHERE record::id(id) >= 13;",
-    "DELETE node_write WHERE array::len(nodes) = 0; DELETE schema_version WHERE record::id(id) >= 14;",
+    "DELETE node_write WHERE array::len(nodes) = 0; REMOVE TABLE passage; \
+        DELETE schema_version WHERE record::id(id) >= 14;",
 ];
 
 fn id(kind: &str, number: usize) -> String {
@@ -126,4 +133,105 @@ async fn names_the_edges_of_an_older_store(url: String, before: &str) {
         ["it reads the memory", "it writes to the disk"]
     );
     assert!(changes.edges.iter().all(|change| change.rev < last));
+}
+
+fn tool(description: &str, source: &str, tlp: Tlp) -> NodeDraft {
+    NodeDraft {
+        identity: "tool\0x".into(),
+        node_type: NodeType::Tool,
+        name: "Tool".into(),
+        description: description.into(),
+        source: source.into(),
+        source_type: "osint",
+        tlp,
+        confidence: 0.5,
+        properties: Map::new().into(),
+        evidence: Vec::new(),
+        merge_by_name: true,
+    }
+}
+
+pub(super) async fn send(store: &Store, ws: Uuid, drafts: &Drafts) -> DraftsIngested {
+    let write = DraftsWrite {
+        ws,
+        drafts,
+        merges: &HashMap::new(),
+        highest: Tlp::Red,
+        evidence_only: &HashSet::new(),
+        now: clock::now(),
+    };
+    let audit = entry(ws, "ingest");
+    store.ingest_drafts(&write, |_| audit.clone()).await.unwrap()
+}
+
+/// A node with an excerpt about it.
+pub(super) fn excerpt() -> Drafts {
+    Drafts {
+        nodes: vec![tool("", "a", Tlp::Green)],
+        passages: vec![PassageDraft {
+            about: [0, 0],
+            tlp: Tlp::Green,
+            text: "it writes to the disk at night".into(),
+        }],
+        ..Drafts::default()
+    }
+}
+
+#[test]
+fn what_a_description_does_not_take_becomes_a_passage_with_its_own_marking() {
+    run_on_each(|url| async move {
+        let (store, ws) = (open(&url).await, Uuid::new_v4());
+        let only = |node: NodeDraft| Drafts {
+            nodes: vec![node],
+            ..Drafts::default()
+        };
+        let first = "it reads the memory of the process";
+        let other = "it writes to the disk at night";
+        let red = "it was bought by the northern group";
+        let created = send(&store, ws, &only(tool(first, "a", Tlp::Green))).await;
+        assert!(created.edges.is_empty());
+        for known in [first, "the memory of the process", "too short", ""] {
+            let sent = send(&store, ws, &only(tool(known, "b", Tlp::Green))).await;
+            assert!(sent.edges.is_empty(), "{known}");
+        }
+        let added = send(&store, ws, &only(tool(other, "b", Tlp::Green))).await;
+        assert_eq!((added.edges.len(), &added.ids), (1, &created.ids));
+        let again = send(&store, ws, &only(tool(other, "c", Tlp::Green))).await;
+        assert!(again.edges.is_empty(), "a passage is written once");
+        let hidden = send(&store, ws, &only(tool(red, "b", Tlp::Red))).await;
+        let mut excerpt = only(tool(first, "a", Tlp::Green));
+        excerpt.passages = vec![PassageDraft {
+            about: [0, 0],
+            tlp: Tlp::Amber,
+            text: other.into(),
+        }];
+        let excerpt = send(&store, ws, &excerpt).await;
+
+        let written = [added.edges, hidden.edges, excerpt.edges].concat();
+        let stored = store.passages_to_index(ws, &written).await.unwrap();
+        let mut stored: Vec<(Tlp, &str)> = stored
+            .iter()
+            .map(|passage| {
+                assert_eq!([passage.source, passage.target], [created.ids[0]; 2]);
+                (passage.tlp, passage.text.as_str())
+            })
+            .collect();
+        stored.sort_unstable();
+        assert_eq!(
+            stored,
+            [(Tlp::Green, other), (Tlp::Amber, other), (Tlp::Red, red)]
+        );
+        let elsewhere = store.passages_to_index(Uuid::new_v4(), &written).await.unwrap();
+        assert!(elsewhere.is_empty());
+        let named = store.changes(ws, 0, 1_000).await.unwrap().edges;
+        let named: HashSet<Uuid> = named.iter().map(|change| change.id).collect();
+        assert_eq!(named, HashSet::from_iter(written.iter().copied()));
+        for (highest, seen) in [(Tlp::White, 0), (Tlp::Green, 1), (Tlp::Amber, 2), (Tlp::Red, 3)] {
+            let texts = store
+                .texts_of_passages(ws, &written, (highest, false))
+                .await
+                .unwrap();
+            assert_eq!(texts.len(), seen, "{highest}");
+        }
+    });
 }

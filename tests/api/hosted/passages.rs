@@ -116,3 +116,65 @@ fn an_example_is_silent_once_its_marking_turns_out_to_be_above_the_clearance() {
         app.stop().await;
     });
 }
+
+/// Texts of every kind that are about a node, each with its marking, in the order in which they are sent.
+async fn sent_texts(client: &Client, level: &str) {
+    let title = "Notes on Grey Lantern";
+    let block = json!({"entity_name": "Grey Lantern", "node_type": "actor", "tlp": level,
+        "excerpt": "Crews silently rewrote ladder logic at the dam."});
+    let report = json!({"title": title, "source_name": "Lab", "content_blocks": [block]});
+    client.send_in("report", &report).await;
+    let node = json!({"name": "Grey Lantern", "node_type": "actor", "tlp": level,
+        "description": "Seen to have rewritten ladder logic of spinning turbines."});
+    client.send_in("analyst", &json!({"nodes": [node]})).await;
+}
+
+#[test]
+fn excerpts_and_notes_speak_for_their_node_to_those_who_may_see_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().to_owned();
+    run(async move {
+        let app = TestApp::durable(&path).await;
+        app.admin
+            .settings(json!({"tlp_ceiling": "TLP:RED", "elevated_clearance": true}))
+            .await;
+        let mut objects = objects();
+        objects.pop();
+        objects[0] = with(objects[0].clone(), json!({"description": "An actor."}));
+        app.admin.ingest(json!(objects)).await;
+        let silent = app.admin.search(SENTENCE).await["results"].clone();
+        sent_texts(&app.admin, "TLP:RED").await;
+        assert_eq!(first(&app.admin).await, "Grey Lantern");
+        app.admin.settings(json!({"tlp_ceiling": "TLP:AMBER"})).await;
+        assert_eq!(app.admin.search(SENTENCE).await["results"], silent);
+
+        sent_texts(&app.admin, "TLP:GREEN").await;
+        let texts = |why: &Value| -> Vec<String> {
+            let passages = why["passages"].as_array().unwrap().iter();
+            passages
+                .map(|passage| passage["text"].as_str().unwrap().to_owned())
+                .collect()
+        };
+        let told = app.admin.search_with(SENTENCE, &[("explain", "true")]).await;
+        assert_eq!(told["results"][0]["name"], "Grey Lantern");
+        let texts = texts(&told["results"][0]["why"]);
+        assert_eq!(texts.len(), 2, "{told}");
+        assert!(texts.iter().all(|text| text.contains("ladder logic")));
+        app.stop().await;
+
+        let app = restarted_without_index(&path).await;
+        assert_eq!(
+            app.admin.search(SENTENCE).await["results"],
+            told_without_why(told)
+        );
+        app.stop().await;
+    });
+}
+
+/// The results of an answer without their reasons.
+fn told_without_why(mut answer: Value) -> Value {
+    for result in answer["results"].as_array_mut().unwrap() {
+        result.as_object_mut().unwrap().remove("why");
+    }
+    answer["results"].take()
+}

@@ -51,6 +51,8 @@ struct Case {
     edge: usize,
     /// Level of the text about each pair of neighbouring nodes.
     passages: Vec<usize>,
+    /// Level of each excerpt of a report about one more node.
+    excerpts: Vec<usize>,
     policies: [Policy; 2],
     caller: usize,
     mode: usize,
@@ -65,7 +67,8 @@ fn cases() -> impl Strategy<Value = Case> {
         grant,
     });
     let nodes = prop::collection::vec((0..5usize, prop::bool::weighted(0.3)), 2..6);
-    let marks = (nodes, 0..5usize, 0..5usize, prop::collection::vec(0..5usize, 5));
+    let levels = |count| prop::collection::vec(0..5usize, count);
+    let marks = (nodes, 0..5usize, 0..5usize, levels(5), levels(3));
     (
         marks,
         [policy.clone(), policy],
@@ -74,11 +77,12 @@ fn cases() -> impl Strategy<Value = Case> {
         any::<bool>(),
     )
         .prop_map(
-            |((nodes, identity, edge, passages), policies, caller, mode, include_rejected)| Case {
+            |((nodes, identity, edge, passages, excerpts), policies, caller, mode, include_rejected)| Case {
                 nodes,
                 identity,
                 edge,
                 passages,
+                excerpts,
                 policies,
                 caller,
                 mode,
@@ -148,6 +152,18 @@ fn objects(case: &Case, number: usize, world: &mut World) -> Value {
     Value::from(objects)
 }
 
+/// A report with several excerpts about one node, each with a word of its own.
+fn report(case: &Case, number: usize, world: &mut World) -> Value {
+    let block = |(at, level): (usize, &usize)| {
+        let word = format!("excerpt{at}x{number}x");
+        world.0.insert(word.clone(), (*level, false));
+        json!({"entity_name": format!("Quay {number}"), "node_type": "actor", "tlp": LEVELS[*level],
+            "excerpt": format!("{SENTENCE} {word}")})
+    };
+    let blocks: Vec<Value> = case.excerpts.iter().enumerate().map(block).collect();
+    json!({"title": format!("Report {number}"), "content_blocks": blocks})
+}
+
 #[test]
 fn nothing_above_the_callers_clearance_leaves_by_any_way() {
     run(async {
@@ -170,6 +186,7 @@ fn nothing_above_the_callers_clearance_leaves_by_any_way() {
             let policy = case.policies[0];
             policy.apply(&admin).await;
             admin.ingest(objects(&case, number, &mut world)).await;
+            admin.send_in("report", &report(&case, number, &mut world)).await;
             let caller = &callers[case.caller];
             let rejected = case.include_rejected && case.caller < 2;
             let question = format!("Harbour node0x{number}x");

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::domain::draft::PassageDraft;
 
 const KEYS: [&str; 24] = [
     "uuid",
@@ -197,4 +198,41 @@ proptest! {
         }
         prop_assert_eq!(plan.drafts.evidence[0].tlp, floor(&[&event], default));
     }
+}
+
+#[test]
+fn every_comment_is_searched_and_each_once() {
+    let domain = |comment: &str, distribution: &str| json!({"type": "domain", "value": "a.example", "comment": comment, "distribution": distribution});
+    let many = (0..40).map(|n| domain(&format!("seen in the campaign number {n}"), "3"));
+    let first = "resolved by the first\nstage of the dropper";
+    let attributes = [
+        domain(first, "3"),
+        domain(first, "3"),
+        domain("short one", "3"),
+        domain("named in the ransom note", "0"),
+    ];
+    let attributes: Vec<Value> = attributes.into_iter().chain(many).collect();
+    let plan = planned(json!({"Attribute": attributes, "distribution": "3", "Object": [
+        {"name": "file", "comment": "dropped by the loader of the group", "Attribute": [
+            {"type": "filename", "value": "a.exe", "comment": "", "distribution": "5"}]}]}));
+    assert!(named(&plan, "a.example").description.starts_with(first));
+    let passages = &plan.drafts.passages;
+    let about = |name: &str| -> Vec<&PassageDraft> {
+        let place = plan
+            .drafts
+            .nodes
+            .iter()
+            .position(|node| node.name == name)
+            .unwrap();
+        let said = passages.iter().filter(|passage| passage.about == [place; 2]);
+        said.collect()
+    };
+    let said = about("a.example");
+    assert_eq!(said.len(), 16);
+    assert_eq!(said[0].text, "named in the ransom note");
+    assert_eq!(said[1].text, "seen in the campaign number 0");
+    assert!(said[0].tlp > said[1].tlp, "{said:?}");
+    let said = about("a.exe");
+    assert_eq!(said.len(), 1);
+    assert_eq!(said[0].text, "dropped by the loader of the group");
 }

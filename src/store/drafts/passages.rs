@@ -1,0 +1,112 @@
+//! Writes passages: texts about nodes that the nodes' own descriptions do not hold.
+
+use std::collections::HashMap;
+
+use sha2::{Digest, Sha256};
+use surrealdb::types::SurrealValue;
+use uuid::Uuid;
+
+use super::{AT_A_TIME, DraftsTransaction};
+use crate::domain::draft::NodeDraft;
+use crate::domain::passage::passage_of;
+use crate::domain::tlp::Tlp;
+use crate::store::connect::StoreError;
+use crate::store::rows::{NodeRow, PassageRow, record};
+use crate::store::size;
+
+/// Beginning of a description that is searched for a text.
+const SEARCHED: usize = 16 << 10;
+/// Bytes of the transaction that are left for what follows the passages.
+const RESERVE: u64 = 256 << 10;
+
+/// A text about stored nodes, twice the same if it is about one.
+#[derive(Debug)]
+pub(super) struct Said {
+    about: [Uuid; 2],
+    tlp: Tlp,
+    text: String,
+}
+
+impl Said {
+    /// What a draft says of the node that it was merged into, and that node's description does not.
+    pub(super) fn beside(row: &NodeRow, node: Uuid, draft: &NodeDraft) -> Option<Self> {
+        let known = row.description.as_str();
+        let known = known
+            .get(..known.floor_char_boundary(SEARCHED))
+            .unwrap_or_default();
+        if draft.description == row.description || known.contains(draft.description.trim()) {
+            return None;
+        }
+        Some(Said {
+            about: [node; 2],
+            tlp: draft.tlp,
+            text: passage_of(&draft.description)?,
+        })
+    }
+
+    /// The row's id: the same text about the same nodes is one passage at each marking.
+    fn id(&self, ws: Uuid) -> Uuid {
+        let [source, target] = self.about;
+        let digest = hex::encode(Sha256::digest(&self.text));
+        let name = format!("passage\0{source}\0{target}\0{}\0{digest}", self.tlp);
+        Uuid::new_v5(&ws, name.as_bytes())
+    }
+}
+
+impl DraftsTransaction<'_> {
+    /// Writes the passages that are new, as far as the transaction has room: their texts stay in the evidence in any
+    /// case.
+    pub(super) async fn passages(&mut self, nodes: &[Uuid]) -> Result<(), StoreError> {
+        let drafts = self.write.drafts.passages.iter().filter_map(|draft| {
+            let [source, target] = draft.about.map(|place| nodes.get(place).copied());
+            Some(Said {
+                about: [source?, target?],
+                tlp: draft.tlp,
+                text: draft.text.clone(),
+            })
+        });
+        let said: Vec<Said> = std::mem::take(&mut self.said).into_iter().chain(drafts).collect();
+        for chunk in said.chunks(AT_A_TIME) {
+            let mut rows: HashMap<Uuid, PassageRow> = chunk
+                .iter()
+                .map(|said| (said.id(self.write.ws), said))
+                .map(|(id, said)| (id, self.passage_row(id, said)))
+                .collect();
+            let ids: Vec<Uuid> = rows.keys().copied().collect();
+            let stored = self.markings("passage", &ids).await?;
+            rows.retain(|id, _| !stored.contains_key(id));
+            let needed: u64 = rows
+                .values()
+                .map(|row| size::of_row(&row.clone().into_value()))
+                .sum();
+            if !self.tx.has_room_for(needed.saturating_add(RESERVE)) {
+                tracing::warn!(
+                    workspace = %self.write.ws,
+                    "the transaction has no room for more passages; their texts are kept as evidence only"
+                );
+                return Ok(());
+            }
+            self.related.extend(rows.keys());
+            self.tx
+                .write(
+                    "INSERT INTO passage $rows RETURN NONE",
+                    rows.into_values().collect(),
+                )
+                .await?;
+        }
+        Ok(())
+    }
+
+    fn passage_row(&self, id: Uuid, said: &Said) -> PassageRow {
+        let [source, target] = said.about;
+        PassageRow {
+            id: record("passage", id),
+            source: record("node", source),
+            target: record("node", target),
+            ws: self.write.ws,
+            tlp_rank: i64::from(said.tlp.rank()),
+            text: said.text.clone(),
+            created_at: self.write.now,
+        }
+    }
+}
