@@ -6,21 +6,20 @@
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
-use tantivy::columnar::ColumnValues;
-use tantivy::postings::{Postings, TermInfo};
+use tantivy::postings::TermInfo;
 use tantivy::query::Bm25Weight;
-use tantivy::schema::{Field, IndexRecordOption};
-use tantivy::{DocId, DocSet, InvertedIndexReader, Searcher, SegmentReader, TERMINATED, Term};
+use tantivy::schema::Field;
+use tantivy::{DocId, Term};
 use uuid::Uuid;
 
 use super::analyzer::tokenize;
-use super::document::{Accepts, Allowed, Candidate, Ends, GONE, KeyKind};
+use super::document::{Accepts, Allowed, Candidate, Ends, KeyKind};
 use super::error::SearchError;
 use super::facts::Facts;
 use super::fresh::{self, Fresh, TextField};
-use super::schema::{CLASS, Fields, HIGH, LOW, PASSAGE, is_stix_id, node_of};
+use super::schema::{Fields, is_stix_id};
+use super::segments::{Segment, Segments};
 use super::table::{Known, Table};
 use super::text::canonical_key;
 use super::top::Top;
@@ -36,16 +35,9 @@ const MAX_TERMS: usize = 48;
 const MAX_PER_KEY: usize = 100;
 const MAX_LOOKED_AT: usize = 10_000;
 
-/// A segment with the columns that identify each document's node and visibility.
+/// A segment, and what a search must know besides.
 struct Rows<'a> {
-    reader: &'a SegmentReader,
-    high: Arc<dyn ColumnValues<u64>>,
-    low: Arc<dyn ColumnValues<u64>>,
-    class: Arc<dyn ColumnValues<u64>>,
-    keys: Arc<InvertedIndexReader>,
-    title: Arc<InvertedIndexReader>,
-    body: Arc<InvertedIndexReader>,
-    passage: Arc<InvertedIndexReader>,
+    segment: &'a Segment,
     /// Documents newer than the segment.
     fresh: &'a Fresh,
     table: &'a Table,
@@ -59,7 +51,7 @@ struct Indexed<'a> {
 
 impl Candidate for Indexed<'_> {
     fn node(&self) -> Uuid {
-        self.rows.node(self.doc)
+        self.rows.segment.node(self.doc)
     }
 
     fn ends(&self) -> Option<Ends> {
@@ -75,64 +67,11 @@ impl Candidate for Indexed<'_> {
     }
 }
 
-impl<'a> Rows<'a> {
-    fn open(
-        reader: &'a SegmentReader,
-        fields: &Fields,
-        fresh: &'a Fresh,
-        table: &'a Table,
-    ) -> Result<Self, SearchError> {
-        let column = |name| reader.fast_fields().column_first_or_default::<u64>(name);
-        Ok(Rows {
-            reader,
-            high: column(HIGH)?,
-            low: column(LOW)?,
-            class: column(CLASS)?,
-            keys: reader.inverted_index(fields.key)?,
-            title: reader.inverted_index(fields.title)?,
-            body: reader.inverted_index(fields.body)?,
-            passage: reader.inverted_index(fields.passage)?,
-            fresh,
-            table,
-        })
-    }
-
-    fn words(&self, field: TextField) -> &InvertedIndexReader {
-        match field {
-            TextField::Title => &self.title,
-            TextField::Body => &self.body,
-            TextField::Passage => &self.passage,
-        }
-    }
-
+impl Rows<'_> {
     fn shows(&self, doc: DocId, allowed: &impl Accepts) -> bool {
-        !self.reader.is_deleted(doc)
-            && allowed.row(self.class(doc), &Indexed { rows: self, doc })
-            && !(self.fresh.has_docs() && self.fresh.holds(self.node(doc)))
-    }
-
-    /// Passes every document that carries a key, and how, to `each`, until it returns false.
-    fn carriers(
-        &self,
-        key: &TermInfo,
-        mut each: impl FnMut(DocId, KeyKind) -> bool,
-    ) -> Result<(), SearchError> {
-        let mut docs = self
-            .keys
-            .read_postings_from_terminfo(key, IndexRecordOption::WithFreqs)?;
-        let mut doc = docs.doc();
-        while doc != TERMINATED && each(doc, KeyKind::of_times(docs.term_freq())) {
-            doc = docs.advance();
-        }
-        Ok(())
-    }
-
-    fn class(&self, doc: DocId) -> u8 {
-        u8::try_from(self.class.get_val(doc)).unwrap_or(GONE)
-    }
-
-    fn node(&self, doc: DocId) -> Uuid {
-        node_of(self.high.get_val(doc), self.low.get_val(doc))
+        !self.segment.reader.is_deleted(doc)
+            && allowed.row(self.segment.class(doc), &Indexed { rows: self, doc })
+            && !(self.fresh.has_docs() && self.fresh.holds(self.segment.node(doc)))
     }
 }
 
@@ -146,10 +85,10 @@ struct Word {
 }
 
 impl Word {
-    fn in_segment<'a>(&'a self, rows: &'a Rows<'_>, number: usize) -> Option<Scored<'a>> {
+    fn in_segment<'a>(&'a self, segment: &'a Segment, number: usize) -> Option<Scored<'a>> {
         Some(Scored {
             field: self.field,
-            terms: rows.words(self.name),
+            terms: segment.words(self.name),
             info: self.places.get(number)?.as_ref()?,
             weight: &self.weight,
         })
@@ -185,9 +124,8 @@ impl Texts {
 
 /// A snapshot of the text index.
 pub(super) struct Keywords<'a> {
-    searcher: &'a Searcher,
+    segments: &'a Segments,
     fields: &'a Fields,
-    segments: Vec<Rows<'a>>,
     fresh: &'a Fresh,
     table: &'a Table,
     workspace: Uuid,
@@ -195,26 +133,26 @@ pub(super) struct Keywords<'a> {
 
 impl<'a> Keywords<'a> {
     pub(super) fn new(
-        searcher: &'a Searcher,
+        segments: &'a Segments,
         fields: &'a Fields,
         fresh: &'a Fresh,
         table: &'a Table,
         workspace: Uuid,
-    ) -> Result<Self, SearchError> {
-        let mut segments = searcher
-            .segment_readers()
-            .iter()
-            .map(|reader| Rows::open(reader, fields, fresh, table))
-            .collect::<Result<Vec<_>, _>>()?;
-        // The largest first, as it most likely holds the best documents, which raise the threshold for the others.
-        segments.sort_by_key(|rows| Reverse(rows.reader.max_doc()));
-        Ok(Keywords {
-            searcher,
-            fields,
+    ) -> Self {
+        Keywords {
             segments,
+            fields,
             fresh,
             table,
             workspace,
+        }
+    }
+
+    fn rows(&self) -> impl Iterator<Item = Rows<'a>> {
+        self.segments.all.iter().map(|segment| Rows {
+            segment,
+            fresh: self.fresh,
+            table: self.table,
         })
     }
 
@@ -240,15 +178,22 @@ impl<'a> Keywords<'a> {
                 top.offer(node, score);
             }
         }
-        for (number, rows) in self.segments.iter().enumerate() {
-            let words = scored.iter().filter_map(|word| word.in_segment(rows, number));
+        for (number, rows) in self.rows().enumerate() {
+            let words = scored
+                .iter()
+                .filter_map(|word| word.in_segment(rows.segment, number));
             let words: Vec<Scored<'_>> = words.collect();
-            union::for_each_above(rows.reader, &words, top.threshold(), &mut |doc, score| {
-                if rows.shows(doc, allowed) {
-                    top.offer(rows.node(doc), score);
-                }
-                top.threshold()
-            })?;
+            union::for_each_above(
+                &rows.segment.reader,
+                &words,
+                top.threshold(),
+                &mut |doc, score| {
+                    if rows.shows(doc, allowed) {
+                        top.offer(rows.segment.node(doc), score);
+                    }
+                    top.threshold()
+                },
+            )?;
         }
         Ok(top.into_sorted())
     }
@@ -281,7 +226,7 @@ impl<'a> Keywords<'a> {
         words: &[(String, f32)],
     ) -> Result<(Vec<Word>, Vec<fresh::Term>), SearchError> {
         let (mut indexed, mut fresh) = (Vec::with_capacity(2 * words.len()), Vec::new());
-        let docs = self.docs(texts)? + self.fresh.docs_of(texts == Texts::Passages);
+        let docs = self.docs(texts) + self.fresh.docs_of(texts == Texts::Passages);
         for name in texts.fields() {
             let field = self.field(*name);
             let length = self.words_of(*name) + self.fresh.words_of(*name);
@@ -318,8 +263,8 @@ impl<'a> Keywords<'a> {
 
     /// Where a word is in each segment.
     fn places(&self, field: TextField, term: &Term) -> Result<Vec<Option<TermInfo>>, SearchError> {
-        let place = |rows: &Rows<'_>| rows.words(field).get_term_info(term);
-        let places = self.segments.iter().map(place).collect::<Result<_, _>>();
+        let place = |segment: &Segment| segment.words(field).get_term_info(term);
+        let places = self.segments.all.iter().map(place).collect::<Result<_, _>>();
         Ok(places?)
     }
 
@@ -332,21 +277,21 @@ impl<'a> Keywords<'a> {
     }
 
     /// Number of nodes or passages in the text index, replaced ones included.
-    fn docs(&self, texts: Texts) -> Result<u64, SearchError> {
-        let passages = self
-            .searcher
-            .doc_freq(&Term::from_field_text(self.fields.key, PASSAGE))?;
-        let all = self.segments.iter().map(|rows| u64::from(rows.reader.max_doc()));
-        Ok(match texts {
-            Texts::Nodes | Texts::Names => all.sum::<u64>().saturating_sub(passages),
-            Texts::Passages => passages,
-        })
+    fn docs(&self, texts: Texts) -> u64 {
+        let segments = self.segments.all.iter();
+        let docs = |segment: &Segment| match texts {
+            Texts::Nodes | Texts::Names => {
+                u64::from(segment.reader.max_doc()).saturating_sub(segment.passages)
+            }
+            Texts::Passages => segment.passages,
+        };
+        segments.map(docs).sum()
     }
 
     /// Number of words of a text field in all documents.
     fn words_of(&self, field: TextField) -> u64 {
-        let words = |rows: &Rows<'_>| rows.words(field).total_num_tokens();
-        self.segments.iter().map(words).sum()
+        let words = |segment: &Segment| segment.words(field).total_num_tokens();
+        self.segments.all.iter().map(words).sum()
     }
 
     /// The distinct words of the query with their counts; if there are too many, the rarest.
@@ -360,6 +305,7 @@ impl<'a> Keywords<'a> {
             let mut ranked = Vec::with_capacity(terms.len());
             for (word, count) in terms {
                 let found = self
+                    .segments
                     .searcher
                     .doc_freq(&Term::from_field_text(self.fields.body, &word))?;
                 let found = found + self.fresh.doc_freq(TextField::Body, &word) as u64;
@@ -404,16 +350,16 @@ impl<'a> Keywords<'a> {
             .filter(|found| allowed.row(found.class, &self.known(found.node)))
             .take(MAX_PER_KEY)
             .collect();
-        for rows in &self.segments {
-            let Some(info) = rows.keys.terms().get(&key)? else {
+        for rows in self.rows() {
+            let Some(info) = rows.segment.keys.terms().get(&key)? else {
                 continue;
             };
-            rows.carriers(&info, |doc, kind| {
+            rows.segment.carriers(&info, |doc, kind| {
                 if rows.shows(doc, allowed) {
                     found.push(Keyed {
-                        node: rows.node(doc),
+                        node: rows.segment.node(doc),
                         kind,
-                        class: rows.class(doc),
+                        class: rows.segment.class(doc),
                     });
                 }
                 found.len() < MAX_LOOKED_AT
@@ -437,13 +383,15 @@ impl<'a> Keywords<'a> {
             .map(|(node, _)| node)
             .take(limit)
             .collect();
-        for rows in &self.segments {
-            let mut keys = rows.keys.terms().range().ge(prefix).into_stream()?;
+        for rows in self.rows() {
+            let mut keys = rows.segment.keys.terms().range().ge(prefix).into_stream()?;
             while found.len() < limit && keys.advance() && keys.key().starts_with(prefix.as_bytes()) {
-                rows.carriers(keys.value(), |doc, kind| {
-                    if kind != KeyKind::Alias && rows.shows(doc, allowed) && !found.contains(&rows.node(doc))
+                rows.segment.carriers(keys.value(), |doc, kind| {
+                    if kind != KeyKind::Alias
+                        && rows.shows(doc, allowed)
+                        && !found.contains(&rows.segment.node(doc))
                     {
-                        found.push(rows.node(doc));
+                        found.push(rows.segment.node(doc));
                     }
                     found.len() < limit
                 })?;

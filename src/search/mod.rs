@@ -30,6 +30,7 @@ mod relations;
 mod replaced;
 mod rows;
 mod schema;
+mod segments;
 mod sketch;
 mod storage;
 mod table;

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
-use tantivy::{Index, IndexReader, Searcher};
+use tantivy::{Index, IndexReader};
 use uuid::Uuid;
 
 use super::IndexSettings;
@@ -28,6 +28,7 @@ use super::query::{self, Found, Query};
 use super::reasons::{self, Reasons};
 use super::relations::Relations;
 use super::schema::Fields;
+use super::segments::{Opened, Segments};
 use super::storage;
 use super::table::{NodeState, Table};
 use super::writers::{Writers, Writing};
@@ -49,6 +50,7 @@ pub struct WorkspaceIndex {
     id: Uuid,
     index: Index,
     reader: IndexReader,
+    segments: Opened,
     fields: Fields,
     dir: Option<PathBuf>,
     table: RwLock<Table>,
@@ -87,6 +89,7 @@ impl WorkspaceIndex {
             id,
             index: opened.index,
             reader: opened.reader,
+            segments: Opened::default(),
             fields: opened.fields,
             dir: dir.map(Path::to_owned),
             table: RwLock::new(opened.table),
@@ -250,7 +253,7 @@ impl WorkspaceIndex {
             self.check(vector)?;
         }
         let fresh = self.fresh();
-        let searcher = self.reader.searcher();
+        let segments = self.segments()?;
         let table = self.table();
         let question = Query {
             text: query,
@@ -260,7 +263,7 @@ impl WorkspaceIndex {
             limit,
             explain,
         };
-        query::answer(&question, &self.keywords(&searcher, &fresh, &table)?, &table)
+        query::answer(&question, &self.keywords(&segments, &fresh, &table), &table)
     }
 
     /// Nodes that the words may be a name of: at most `limit` with some of the words in their names, then as many that
@@ -275,9 +278,9 @@ impl WorkspaceIndex {
         self.activity.touch();
         vector.map_or(Ok(()), |vector| self.check(vector))?;
         let fresh = self.fresh();
-        let searcher = self.reader.searcher();
+        let segments = self.segments()?;
         let table = self.table();
-        let keywords = self.keywords(&searcher, &fresh, &table)?;
+        let keywords = self.keywords(&segments, &fresh, &table);
         let allowed = Allowed::of(filter);
         let weighted = keywords.weighted(words, &HashSet::new())?;
         let mut found = keywords.best(Texts::Names, &weighted, &allowed, limit)?;
@@ -296,9 +299,9 @@ impl WorkspaceIndex {
     pub fn lookup(&self, keys: &[&str], filter: &Filter) -> Result<Vec<KeyHit>, SearchError> {
         self.activity.touch();
         let fresh = self.fresh();
-        let searcher = self.reader.searcher();
+        let segments = self.segments()?;
         let table = self.table();
-        let keywords = self.keywords(&searcher, &fresh, &table)?;
+        let keywords = self.keywords(&segments, &fresh, &table);
         let allowed = Allowed::of(filter);
         let mut hits = Vec::new();
         for (key, text) in keys.iter().enumerate() {
@@ -400,6 +403,7 @@ impl WorkspaceIndex {
         };
         writer.wait_merging_threads()?;
         // Releases the merged segments.
+        self.segments.close();
         self.reader.reload()?;
         Ok(())
     }
@@ -424,13 +428,12 @@ impl WorkspaceIndex {
         })
     }
 
-    fn keywords<'a>(
-        &'a self,
-        searcher: &'a Searcher,
-        fresh: &'a Fresh,
-        table: &'a Table,
-    ) -> Result<Keywords<'a>, SearchError> {
-        Keywords::new(searcher, &self.fields, fresh, table, self.id)
+    fn keywords<'a>(&'a self, segments: &'a Segments, fresh: &'a Fresh, table: &'a Table) -> Keywords<'a> {
+        Keywords::new(segments, &self.fields, fresh, table, self.id)
+    }
+
+    fn segments(&self) -> Result<Arc<Segments>, SearchError> {
+        self.segments.of(&self.reader, &self.fields)
     }
 }
 

@@ -14,10 +14,12 @@ use crate::store::{SeenNode, StixFacts};
 /// How well a node answers; the least is the best.
 type Rank = (usize, Reverse<usize>, Reverse<u64>, Reverse<u64>, Reverse<i64>);
 
+/// Nodes where a step begins. A hub is compared with tens of thousands, so the hasher is the fast one.
+pub(super) type Places = hashbrown::HashMap<Uuid, Kind>;
+
 /// The nodes that one step found.
 #[derive(Debug, Default)]
 pub(super) struct Answers {
-    /// Tens of thousands of a hub, so the hasher is the fast one.
     found: hashbrown::HashMap<Uuid, Answer>,
 }
 
@@ -40,7 +42,7 @@ struct Answer {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sought<'a> {
     /// The nodes where it begins.
-    pub(super) at: &'a HashMap<Uuid, Kind>,
+    pub(super) at: &'a Places,
     /// The kinds of nodes asked for, the best first.
     pub(super) kinds: &'a [Kind],
     /// Lowers the rank.

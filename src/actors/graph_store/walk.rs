@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::answers::{Answers, Sought, Timely};
+use super::answers::{Answers, Places, Sought, Timely};
 use super::asked::kind_of_node;
 use super::core::GraphCore;
 use super::recall::Search;
@@ -56,7 +56,7 @@ impl GraphCore {
         let through = (plan.through.as_slice(), &on_the_way);
         let first = if is_direct { wanted } else { through };
         let in_first = plan.period.filter(|_| is_direct || plan.period_is_of_through);
-        let mut at: HashMap<Uuid, Kind> = HashMap::new();
+        let mut at = Places::default();
         for (id, node) in named {
             let kind = kind_of_node(node).filter(|kind| is_related(first.0, *kind));
             at.extend(kind.map(|kind| (*id, kind)));
@@ -76,7 +76,7 @@ impl GraphCore {
         };
         if !is_direct {
             let best = answers.best(FOLLOWED).into_iter();
-            let at: HashMap<Uuid, Kind> = best.map(|(id, kind, _)| (id, kind)).collect();
+            let at: Places = best.map(|(id, kind, _)| (id, kind)).collect();
             trail.add(answers.hops(at.keys()));
             let period = plan.period.filter(|_| !plan.period_is_of_through);
             answers = self.timely(ask, step(target, at, wanted).await?, period).await?;
@@ -171,7 +171,7 @@ impl GraphCore {
 /// the way to these, too.
 async fn first_step(
     target: &Arc<WorkspaceIndex>,
-    at: HashMap<Uuid, Kind>,
+    at: Places,
     to: To<'_>,
 ) -> Result<(Answers, Hops), DomainError> {
     let goes_on = at.values().all(|kind| *kind == Kind::Technique) && !to.0.contains(&Kind::Technique);
@@ -187,7 +187,7 @@ async fn first_step(
         let techniques = (&[Kind::Technique][..], &filter.unnarrowed());
         take(&target, (&at, 0), techniques, |step| !step.outgoing, &mut parts);
         let parts = parts.all_hops();
-        let at: HashMap<Uuid, Kind> = parts.keys().map(|part| (*part, Kind::Technique)).collect();
+        let at: Places = parts.keys().map(|part| (*part, Kind::Technique)).collect();
         take(&target, (&at, 1), (&kinds, &filter), |_| true, &mut answers);
         Ok((answers, parts))
     })
@@ -197,7 +197,7 @@ async fn first_step(
 /// The step to what is asked for.
 async fn step(
     target: &Arc<WorkspaceIndex>,
-    at: HashMap<Uuid, Kind>,
+    at: Places,
     (kinds, filter): To<'_>,
 ) -> Result<Answers, DomainError> {
     let (target, kinds, filter) = (Arc::clone(target), kinds.to_vec(), filter.clone());
@@ -212,7 +212,7 @@ async fn step(
 /// Adds what one step from these nodes reaches, as far as `wants` accepts it; `later` lowers its rank.
 fn take(
     target: &WorkspaceIndex,
-    (at, later): (&HashMap<Uuid, Kind>, usize),
+    (at, later): (&Places, usize),
     (kinds, filter): To<'_>,
     wants: impl Fn(&Step) -> bool,
     answers: &mut Answers,
