@@ -1,13 +1,13 @@
 //! Answers from the graph: what a question asks for, one or two steps from what it names.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
 use uuid::Uuid;
 
 use super::core::{GraphCore, index_failed};
-use super::recall::{Search, containing};
+use super::recall::{Many, Search, containing};
 use super::why::FromGraph;
 use crate::actors::job::blocking;
 use crate::clock;
@@ -82,11 +82,11 @@ impl GraphCore {
         if words.is_empty() {
             return Ok(());
         }
-        let among: HashSet<Uuid> = answers.iter().map(|(node, _)| *node).collect();
+        let among: Many = answers.iter().map(|(node, _)| *node).collect();
         let (target, filter, limit) = (Arc::clone(target), ask.filter.clone(), ask.limit);
         let found = blocking(move || containing(&target, among, &words, filter, limit)).await?;
         let places: HashMap<Uuid, usize> = found.into_iter().zip(0..).collect();
-        answers.sort_by_key(|(node, fit)| (*fit, places.get(node).copied().unwrap_or(usize::MAX)));
+        answers.sort_by_cached_key(|(node, fit)| (*fit, places.get(node).copied().unwrap_or(usize::MAX)));
         Ok(())
     }
 

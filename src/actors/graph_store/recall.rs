@@ -26,6 +26,9 @@ use crate::store::{Neighbours, SessionRecord, Wanted};
 /// From this score on, the query is the node's own name, identifier or alias (`search::fusion`).
 pub(super) const EXACT: f32 = 0.9;
 
+/// Nodes of which there may be tens of thousands, so the hasher is the fast one.
+pub(super) type Many = hashbrown::HashSet<Uuid>;
+
 /// Score of nodes related to one that the question names.
 const RELATED: f32 = 0.8;
 
@@ -366,7 +369,7 @@ fn ranked(
 /// Those of these nodes that contain the words, best first.
 pub(super) fn containing(
     target: &WorkspaceIndex,
-    among: HashSet<Uuid>,
+    among: Many,
     words: &str,
     filter: Filter,
     limit: usize,

@@ -18,6 +18,8 @@ use crate::domain::tlp::Tlp;
 
 /// Maximum length of an attribute value, in bytes.
 const MAX_VALUE: usize = 1 << 20;
+/// Attributes of an object that are found by its comment, the first ones.
+const MAX_COMMENTED: usize = 16;
 
 pub(super) struct Planner<'e> {
     raw: &'e Map<String, Value>,
@@ -151,7 +153,7 @@ impl<'e> Planner<'e> {
 
     fn object(&mut self, raw: &Value) {
         let attributes = attributes_of(raw);
-        let Some(object) = raw.is_object().then(|| Object::deserialize(raw).ok()).flatten() else {
+        let Some(mut object) = raw.is_object().then(|| Object::deserialize(raw).ok()).flatten() else {
             return self.skip("object", "object is not an object", 1);
         };
         if object.deleted {
@@ -160,7 +162,9 @@ impl<'e> Planner<'e> {
         let Ok(tags) = read_tags(&object.tags) else {
             return self.skip("attribute", "object has an unknown TLP tag", attributes.len());
         };
-        for attribute in attributes {
+        for (at, attribute) in attributes.iter().enumerate() {
+            // What is said of many says little of each.
+            object.comment = object.comment.filter(|_| at < MAX_COMMENTED);
             self.attribute(attribute, Some((&object, &tags)));
         }
         let stated = of_distribution([object.distribution, self.event.distribution], self.defaults.tlp);

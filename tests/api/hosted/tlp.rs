@@ -258,6 +258,7 @@ async fn check_votes(
     world.check(&answer.to_string(), policy, rejected, "votes");
     for node in answer["results"].as_array_mut().unwrap() {
         node.as_object_mut().unwrap().remove("why");
+        node["properties"].as_object_mut().unwrap().remove("excerpt");
     }
     let results = answer["results"].as_array().unwrap();
     let levels: Vec<usize> = results.iter().map(|node| level(&node["tlp"])).collect();

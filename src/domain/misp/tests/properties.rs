@@ -202,7 +202,10 @@ proptest! {
 
 #[test]
 fn every_comment_is_searched_and_each_once() {
-    let domain = |comment: &str, distribution: &str| json!({"type": "domain", "value": "a.example", "comment": comment, "distribution": distribution});
+    let domain = |comment: &str, distribution: &str| {
+        let value = "a.example";
+        json!({"type": "domain", "value": value, "comment": comment, "distribution": distribution})
+    };
     let many = (0..40).map(|n| domain(&format!("seen in the campaign number {n}"), "3"));
     let first = "resolved by the first\nstage of the dropper";
     let attributes = [
@@ -212,9 +215,10 @@ fn every_comment_is_searched_and_each_once() {
         domain("named in the ransom note", "0"),
     ];
     let attributes: Vec<Value> = attributes.into_iter().chain(many).collect();
+    let file = |n: usize| json!({"type": "filename", "value": format!("{n}.exe"), "comment": ""});
+    let files: Vec<Value> = (0..17).map(file).collect();
     let plan = planned(json!({"Attribute": attributes, "distribution": "3", "Object": [
-        {"name": "file", "comment": "dropped by the loader of the group", "Attribute": [
-            {"type": "filename", "value": "a.exe", "comment": "", "distribution": "5"}]}]}));
+        {"name": "file", "comment": "dropped by the loader of the group", "Attribute": files}]}));
     assert!(named(&plan, "a.example").description.starts_with(first));
     let passages = &plan.drafts.passages;
     let about = |name: &str| -> Vec<&PassageDraft> {
@@ -232,7 +236,9 @@ fn every_comment_is_searched_and_each_once() {
     assert_eq!(said[0].text, "named in the ransom note");
     assert_eq!(said[1].text, "seen in the campaign number 0");
     assert!(said[0].tlp > said[1].tlp, "{said:?}");
-    let said = about("a.exe");
-    assert_eq!(said.len(), 1);
-    assert_eq!(said[0].text, "dropped by the loader of the group");
+    for (name, commented) in [("0.exe", true), ("15.exe", true), ("16.exe", false)] {
+        let said: Vec<&str> = about(name).iter().map(|passage| passage.text.as_str()).collect();
+        let expected = ["dropped by the loader of the group"];
+        assert_eq!(said, expected.get(..usize::from(commented)).unwrap(), "{name}");
+    }
 }
