@@ -19,7 +19,7 @@ use crate::search::{Filter, WorkspaceIndex};
 
 /// Nodes that are compared with the words of a question that names nothing: so many with some of the words in their
 /// names, and so many of like meaning.
-const ALIKE: usize = 10;
+const ALIKE: usize = 6;
 
 /// The nodes that a question names, by the words that name them.
 type Named = Vec<(Range<usize>, Vec<Uuid>)>;

@@ -3,7 +3,7 @@
 
 use uuid::Uuid;
 
-use super::super::document::{Accepts, Candidate, Ends};
+use super::super::document::{Accepts, Candidate, Ends, GONE};
 use super::super::dot::dot;
 use super::super::facts::Facts;
 use super::super::rows::{ROWS_PER_BLOCK, scale_of};
@@ -130,36 +130,31 @@ impl Table {
         near
     }
 
-    /// The same where it costs much to tell whether a row is allowed: the distances of all whose class is allowed tell how
-    /// far to look.
+    /// The same where it costs much to tell whether a row is allowed: only the nearest of those whose class is.
     fn candidates_at_cost(
         &self,
         query: &[i8],
         allowed: &impl Accepts,
         wanted: usize,
     ) -> impl Iterator<Item = usize> {
-        let mut counts = vec![0usize; query.len() + 1];
-        let mut met: Vec<(u32, u8, u16)> = Vec::new();
-        self.scan(query, allowed, |row, class, distance| {
-            if allowed.class(class) {
-                // A table has fewer than 2^32 rows.
-                met.push((row as u32, class, distance));
-                if let Some(count) = counts.get_mut(usize::from(distance)) {
-                    *count += 1;
-                }
-            }
-        });
         let mut likely = wanted.saturating_mul(LIKELY);
         loop {
-            let mut near = Nearest::within(&counts, likely, wanted);
-            for &(row, class, distance) in &met {
-                let row = row as usize;
+            let mut met = Nearest::new(query.len(), likely);
+            self.scan(query, allowed, |row, class, distance| {
+                if distance <= met.limit && allowed.class(class) {
+                    met.take(row, distance);
+                }
+            });
+            let is_all = met.count < likely;
+            let mut near = Nearest::new(query.len(), wanted);
+            for (row, distance) in met.into_near() {
                 let scanned = Scanned { table: self, row };
+                let class = self.classes.get(row).copied().unwrap_or(GONE);
                 if distance <= near.limit && allowed.row(class, &scanned) {
                     near.take(row, distance);
                 }
             }
-            if near.count >= wanted || likely >= met.len() {
+            if near.count >= wanted || is_all {
                 return near.into_rows();
             }
             likely = likely.saturating_mul(LIKELY * LIKELY);
@@ -228,7 +223,7 @@ impl Depth {
     /// For the passages that vote, and the nodes that a question may mean.
     const SHALLOW: Depth = Depth {
         near: 512,
-        scored: 256,
+        scored: 512,
     };
 
     pub(in crate::search) fn widened(self, by: usize) -> Self {
@@ -261,21 +256,6 @@ impl Nearest {
         }
     }
 
-    /// Looks only as far as `likely` of the rows are, of which there are `counts` at each distance.
-    fn within(counts: &[usize], likely: usize, wanted: usize) -> Self {
-        let mut left = likely;
-        let reaches = |count: &usize| {
-            left = left.saturating_sub(*count);
-            left == 0
-        };
-        let farthest = counts.len().saturating_sub(1);
-        let limit = counts.iter().position(reaches).unwrap_or(farthest);
-        Nearest {
-            limit: u16::try_from(limit).unwrap_or(u16::MAX),
-            ..Nearest::new(farthest, wanted)
-        }
-    }
-
     fn take(&mut self, row: usize, distance: u16) {
         // A table has fewer than 2^32 rows.
         self.rows.push((row as u32, distance));
@@ -293,9 +273,14 @@ impl Nearest {
         }
     }
 
-    fn into_rows(self) -> impl Iterator<Item = usize> {
+    /// The rows with their distances, in their order.
+    fn into_near(self) -> impl Iterator<Item = (usize, u16)> {
         let near = self.rows.into_iter();
         near.filter(move |(_, distance)| *distance <= self.limit)
-            .map(|(row, _)| row as usize)
+            .map(|(row, distance)| (row as usize, distance))
+    }
+
+    fn into_rows(self) -> impl Iterator<Item = usize> {
+        self.into_near().map(|(row, _)| row)
     }
 }

@@ -104,6 +104,48 @@ fn a_passage_is_no_result_and_changes_no_search_for_nodes() {
 }
 
 #[test]
+fn thousands_of_nearer_passages_about_hidden_nodes_displace_none() {
+    let index = holding(nodes());
+    let mut hidden = doc(50, "Node50x", "zeta crew");
+    hidden.tlp = Tlp::Red;
+    // The vector alone speaks for the one that the caller may see, and less than those of the others.
+    let mut seen = passage(1, (1, 3), Tlp::White, "nothing that shares a word");
+    seen.vector = Some(quantize(&word_vector("rewrote ladder logic beside other lines")));
+    let nearer = (2..5_000).map(|n| passage(n, (50, 3), Tlp::White, QUESTION));
+    let docs = nearer.chain([hidden, seen.clone()]).collect();
+    index.apply(docs, 2).unwrap();
+    assert_eq!(speakers(&index, 3, &Filter::up_to(Tlp::Amber)), [seen.node_id]);
+    let mut spoke = speakers(&index, 3, &all());
+    spoke.retain(|passage| *passage == seen.node_id);
+    assert_eq!(spoke, NONE, "to others the nearer ones speak");
+}
+
+#[test]
+fn an_end_that_changes_is_seen_with_its_new_marking() {
+    let index = holding(nodes());
+    let said = passage(
+        1,
+        (1, 3),
+        Tlp::White,
+        "Node1x rewrote the ladder logic of controllers",
+    );
+    index.apply(vec![said.clone()], 2).unwrap();
+    let amber = Filter::up_to(Tlp::Amber);
+    assert_eq!(speakers(&index, 3, &amber), [said.node_id]);
+    for (rev, tlp, heard) in [(3, Tlp::Red, false), (4, Tlp::Green, true), (5, Tlp::Red, false)] {
+        let mut end = doc(1, "Node1x", "alpha crew");
+        (end.rev, end.tlp) = (rev, tlp);
+        index.apply(vec![end], rev).unwrap();
+        assert_eq!(!speakers(&index, 3, &amber).is_empty(), heard, "{tlp}");
+    }
+    // An end without a vector is known by its text alone.
+    let mut end = doc(1, "Node1x", "alpha crew");
+    (end.rev, end.vector) = (6, None);
+    index.apply(vec![end], 6).unwrap();
+    assert_eq!(speakers(&index, 3, &amber), [said.node_id]);
+}
+
+#[test]
 fn a_passage_without_a_vector_votes_by_its_words() {
     let index = holding(nodes());
     let place = || hits(&index, &all()).iter().position(|(node, _)| *node == id(4));
