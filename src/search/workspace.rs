@@ -27,6 +27,7 @@ use super::pace::Activity;
 use super::query::{self, Found, Query};
 use super::reasons::{self, Reasons};
 use super::relations::Relations;
+use super::rows::scale_of;
 use super::schema::Fields;
 use super::segments::{Opened, Segments};
 use super::storage;
@@ -266,8 +267,8 @@ impl WorkspaceIndex {
         query::answer(&question, &self.keywords(&segments, &fresh, &table), &table)
     }
 
-    /// Nodes that the words may be a name of: at most `limit` with some of the words in their names, then as many that
-    /// mean something alike.
+    /// Nodes that the words may be a name of: at most `limit` with some of the words in their names, and as many that
+    /// mean something alike. Those most alike in meaning come first.
     pub fn alike(
         &self,
         words: &str,
@@ -284,13 +285,15 @@ impl WorkspaceIndex {
         let allowed = Allowed::of(filter);
         let weighted = keywords.weighted(words, &HashSet::new())?;
         let mut found = keywords.best(Texts::Names, &weighted, &allowed, limit)?;
-        found.extend(
-            vector
-                .into_iter()
-                .flat_map(|vector| table.near(vector, &allowed, limit)),
-        );
-        let mut known = HashSet::new();
-        found.retain(|(node, _)| known.insert(*node));
+        if let Some(vector) = vector {
+            found.extend(table.near(vector, &allowed, limit));
+            let scale = scale_of(vector);
+            for (node, score) in &mut found {
+                *score = table.cosine(*node, vector, scale).unwrap_or(f32::MIN);
+            }
+        }
+        found.sort_by(|(node, score), (other, than)| than.total_cmp(score).then_with(|| node.cmp(other)));
+        found.dedup();
         Ok(found.into_iter().map(|(node, _)| node).collect())
     }
 

@@ -120,7 +120,7 @@ impl Answers {
             let kind = Kind::of(node.node_type, node.stix.kind.as_deref());
             let place = kinds.iter().position(|wanted| kind == Some(*wanted));
             if let (Some(kind), Some(fit)) = (kind, place)
-                && is_in(&period, &node.stix) == Some(true)
+                && is_in(&told_of(kind, period), &node.stix) == Some(true)
             {
                 let answer = Answer {
                     kind,
@@ -185,6 +185,14 @@ impl Answer {
             confidence(self.confidence),
             Reverse(self.ingested_at),
         )
+    }
+}
+
+/// The period as it is meant of a kind: techniques and mitigations are not seen, so it is the time of their entry.
+fn told_of(kind: Kind, period: Period) -> Period {
+    Period {
+        entered: period.entered || matches!(kind, Kind::Technique | Kind::Mitigation),
+        ..period
     }
 }
 

@@ -85,6 +85,8 @@ pub(super) const PLURALS: &[(&str, &[Kind])] = &[
     ("operators", ACTORS),
     ("behaviours", TECHNIQUES),
     ("behaviors", TECHNIQUES),
+    ("abilities", TECHNIQUES),
+    ("functionality", TECHNIQUES),
 ];
 /// Plurals that count only after a word that asks.
 pub(super) const ASKED_PLURALS: &[(&str, &[Kind])] = &[
@@ -93,6 +95,10 @@ pub(super) const ASKED_PLURALS: &[(&str, &[Kind])] = &[
     ("measures", MITIGATIONS),
     ("attackers", ACTORS),
     ("steps", MITIGATIONS),
+    ("behaviour", TECHNIQUES),
+    ("behavior", TECHNIQUES),
+    ("features", TECHNIQUES),
+    ("functions", TECHNIQUES),
 ];
 /// Nouns without a plural.
 pub(super) const MASS: &[&str] = &[
@@ -259,6 +265,7 @@ pub(super) const FUNCTION_WORDS: &[&str] = &[
     "mitigated",
     "my",
     "name",
+    "not",
     "observed",
     "occurred",
     "of",

@@ -31,6 +31,8 @@ const LONGEST_NAME: usize = 8;
 const MAX_WORDS: usize = 48;
 /// Least share of the words that stand for a thing which must be part of its name.
 const SIMILAR: f32 = 0.5;
+/// Weight of the share of a name that the words make up. It decides only among equal ones.
+const OF_NAME: f32 = 0.01;
 
 /// What a question asks for.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -200,6 +202,11 @@ impl<'a> Reading<'a> {
             .iter()
             .filter(|mention| !self.is_apposition(mention, names));
         let mut unions: Vec<(Range<usize>, Vec<Kind>)> = Vec::new();
+        if let Some((owners, owned)) = self.owners(mentions) {
+            // What is named lies on no way to its owner: "Whose malware is Stuxnet?"
+            let owned = owned.iter().filter(|kind| !named.contains(kind));
+            return Some((owners.to_vec(), owned.copied().collect()));
+        }
         for mention in relevant {
             let joined = unions
                 .last_mut()
@@ -228,6 +235,21 @@ impl<'a> Reading<'a> {
             .find(|(at, _)| at.start <= last_name)
             .map(|(_, kinds)| kinds);
         Some((wanted, through.unwrap_or_default()))
+    }
+
+    /// Whose things a question asks for, and what the things are: "Whose malware …", "Which groups' malware …", "the malware
+    /// of which groups …".
+    fn owners(&self, mentions: &[Mention]) -> Option<(&'static [Kind], &'static [Kind])> {
+        let first = mentions.first()?;
+        if words::before(&self.words, first) == "whose" {
+            return Some((&[Kind::Group], first.kinds));
+        }
+        if let Some(owners) = words::owners(self.text, &self.words, first) {
+            return Some((owners, first.kinds));
+        }
+        let asks = |mention: &Mention| matches!(words::before(&self.words, mention), "which" | "what");
+        let second = mentions.get(1).filter(|second| asks(second) && !asks(first))?;
+        Some((second.kinds, first.kinds))
     }
 
     /// "How can we mitigate the techniques of …" asks for mitigations, and "What can the malware of … do?" for techniques.
@@ -330,13 +352,18 @@ fn connecting(wanted: &[Kind], said: Vec<Kind>, named: &[Kind]) -> Option<Vec<Ki
 }
 
 /// How well a node's names fit the words that a question has for a thing: the share of the words that are part of them,
-/// or 0 if that is not enough to take the node for the thing.
+/// and among equal ones the share of the name that the words make up; 0 if that is not enough to take the node for the
+/// thing.
 pub fn likeness<'n>(subject: &[&str], names: impl Iterator<Item = &'n str>) -> f32 {
-    let best = names.map(|name| share(subject, name)).fold(0.0, f32::max);
-    if best >= SIMILAR { best } else { 0.0 }
+    let fitting = names
+        .map(|name| shares(subject, name))
+        .filter(|(of_words, _)| *of_words >= SIMILAR);
+    let rated = fitting.map(|(of_words, of_name)| of_words + of_name * OF_NAME);
+    rated.fold(0.0, f32::max)
 }
 
-fn share(subject: &[&str], name: &str) -> f32 {
+/// The share of the words that are part of a name, and the share of the name that they make up.
+fn shares(subject: &[&str], name: &str) -> (f32, f32) {
     let name = name.to_lowercase();
     let parts: Vec<&str> = name
         .split(|c: char| !c.is_alphanumeric())
@@ -358,7 +385,12 @@ fn share(subject: &[&str], name: &str) -> f32 {
         .collect();
     let found = pieces
         .iter()
-        .filter(|piece| parts.iter().any(|part| alike(piece, part)))
-        .count();
-    found as f32 / pieces.len().max(1) as f32
+        .filter(|piece| parts.iter().any(|part| alike(piece, part)));
+    let made_up = parts
+        .iter()
+        .filter(|part| pieces.iter().any(|piece| alike(piece, part)));
+    (
+        found.count() as f32 / pieces.len().max(1) as f32,
+        made_up.count() as f32 / parts.len().max(1) as f32,
+    )
 }

@@ -143,18 +143,34 @@ fn around(words: &[Word], date: Date, span: Range<usize>) -> (Period, Range<usiz
         at_end |= before(back) == "end";
         back += 1;
     }
+    // "up to and including 2018"
+    let includes = before(back) == "including";
+    if includes {
+        back += 1 + usize::from(before(back + 1) == "and");
+    }
     let compares = before(back) == "than" || (before(back) == "to" && before(back + 1) == "prior");
-    let word = before(back + usize::from(compares));
+    let said = back + usize::from(compares);
+    let word = before(said);
+    let is_denied = matches!(before(said + 1), "no" | "not");
+    // "in or before 2018"
+    let or_in = before(said + 1) == "or";
     let or = matches!(text(Some(span.end)), "or" | "and");
     let after = text(Some(span.end + usize::from(or)));
     let (from, until) = match (word, after) {
+        ("after" | "later" | "newer", _) if is_denied => (None, Some(date.end)),
+        ("before" | "earlier" | "older", _) if is_denied => (Some(date.begin), None),
+        ("after", _) if or_in => (Some(date.begin), None),
+        ("before", _) if or_in => (None, Some(date.end)),
+        // "as of 2018"
+        ("as", _) => (None, Some(date.end)),
         ("since", _) | (_, "on" | "onward" | "onwards" | "later" | "newer") => (Some(date.begin), None),
         ("after" | "later" | "newer" | "past" | "following", _) => (Some(date.end), None),
         ("before" | "earlier" | "older" | "prior" | "preceding", _) => {
             (None, Some(if at_end { date.end } else { date.begin }))
         }
         ("until" | "till" | "through", _) | (_, "earlier" | "older" | "before") => (None, Some(date.end)),
-        ("by" | "to", _) if at_end || before(back + 1) == "up" => (None, Some(date.end)),
+        ("by", _) => (None, Some(date.end)),
+        ("to", _) if at_end || before(back + 1) == "up" => (None, Some(date.end)),
         _ => (Some(date.begin), Some(date.end)),
     };
     let is_introduced = INTRODUCING.contains(&before(back));

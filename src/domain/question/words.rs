@@ -196,16 +196,33 @@ pub(super) fn is_about_use(words: &[Word]) -> bool {
     asks && words.iter().any(|word| USES.contains(&word.text.as_str()))
 }
 
-/// Whether the words ask what something is able to do: they end with the verb.
+/// Whether the words ask what something is able to do: they end with the verb, or with "capable of".
 pub(super) fn is_about_ability(words: &[Word]) -> bool {
-    let is = |word: Option<&Word>, list: &[&str]| word.is_some_and(|word| list.contains(&word.text.as_str()));
-    is(words.first(), &["what", "how"])
-        && is(
-            words.last(),
-            &[
-                "do", "work", "works", "operate", "operates", "behave", "behaves", "function",
-            ],
-        )
+    const DOES: &[&str] = &[
+        "do", "does", "doing", "work", "works", "operate", "operates", "behave", "behaves", "function",
+    ];
+    let texts: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
+    match texts.as_slice() {
+        ["what" | "how", .., last] if DOES.contains(last) => true,
+        ["what", .., "capable", "of"] => true,
+        // "What does the malware of … use?", but not "What malware does … use?"
+        ["what", "do" | "does" | "did" | "can", .., "use" | "employ"] => true,
+        _ => false,
+    }
+}
+
+/// The word before a mention.
+pub(super) fn before<'w>(words: &'w [Word], mention: &Mention) -> &'w str {
+    let before = mention.at.start.checked_sub(1).and_then(|at| words.get(at));
+    before.map_or("", |word| word.text.as_str())
+}
+
+/// The kinds of the owners of what a mention is about: "groups' malware".
+pub(super) fn owners(text: &str, words: &[Word], mention: &Mention) -> Option<&'static [Kind]> {
+    let owner = mention_at(words, mention.at.start).filter(|owner| owner.at.end < mention.at.end)?;
+    let end = words.get(owner.at.end - 1)?.span.end;
+    let is_possessive = text.get(end..)?.starts_with(['\'', '’']);
+    is_possessive.then_some(owner.kinds)
 }
 
 /// Whether the words ask for ways rather than for things of a kind: "how can we …", "what should be done …".
