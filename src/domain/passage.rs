@@ -13,10 +13,7 @@ const CITATION: &str = "(Citation:";
 /// The text of a passage: plain, without citations, with links reduced to their words; `None` for one that is too short
 /// to say anything.
 pub fn passage_of(text: &str) -> Option<String> {
-    let end = (0..=MAX_READ.min(text.len()))
-        .rev()
-        .find(|at| text.is_char_boundary(*at));
-    let plain = plain(text.get(..end.unwrap_or(0)).unwrap_or_default());
+    let plain = plain(beginning(text));
     let mut words = plain.split_whitespace();
     words.nth(MIN_WORDS - 1)?;
     let mut out = String::with_capacity(plain.len().min(MAX_CHARS));
@@ -33,6 +30,14 @@ pub fn passage_of(text: &str) -> Option<String> {
         out.push_str(word);
     }
     (!out.is_empty()).then_some(out)
+}
+
+/// The part of a text that is read for a passage.
+pub fn beginning(text: &str) -> &str {
+    let end = (0..=MAX_READ.min(text.len()))
+        .rev()
+        .find(|at| text.is_char_boundary(*at));
+    text.get(..end.unwrap_or(0)).unwrap_or_default()
 }
 
 /// A text without citations and addresses of links.

@@ -8,16 +8,16 @@ use uuid::Uuid;
 
 use super::{AT_A_TIME, DraftsTransaction};
 use crate::domain::draft::NodeDraft;
-use crate::domain::passage::passage_of;
+use crate::domain::passage::{beginning, passage_of};
 use crate::domain::tlp::Tlp;
 use crate::store::connect::StoreError;
 use crate::store::rows::{NodeRow, PassageRow, record};
 use crate::store::size;
 
-/// Beginning of a description that is searched for a text.
-const SEARCHED: usize = 16 << 10;
 /// Bytes of the transaction that are left for what follows the passages.
 const RESERVE: u64 = 256 << 10;
+/// Bytes that the journal of writes takes for each row.
+const NAMED: u64 = 64;
 
 /// A text about stored nodes, twice the same if it is about one.
 #[derive(Debug)]
@@ -30,10 +30,7 @@ pub(super) struct Said {
 impl Said {
     /// What a draft says of the node that it was merged into, and that node's description does not.
     pub(super) fn beside(row: &NodeRow, node: Uuid, draft: &NodeDraft) -> Option<Self> {
-        let known = row.description.as_str();
-        let known = known
-            .get(..known.floor_char_boundary(SEARCHED))
-            .unwrap_or_default();
+        let known = beginning(&row.description);
         if draft.description == row.description || known.contains(draft.description.trim()) {
             return None;
         }
@@ -77,9 +74,11 @@ impl DraftsTransaction<'_> {
             rows.retain(|id, _| !stored.contains_key(id));
             let needed: u64 = rows
                 .values()
-                .map(|row| size::of_row(&row.clone().into_value()))
+                .map(|row| size::of_row(&row.clone().into_value()) + NAMED)
                 .sum();
-            if !self.tx.has_room_for(needed.saturating_add(RESERVE)) {
+            // What has been written so far is still to be named in the journal.
+            let named = NAMED * (self.related.len() + self.touched.len()) as u64;
+            if !self.tx.has_room_for(needed + named + RESERVE) {
                 tracing::warn!(
                     workspace = %self.write.ws,
                     "the transaction has no room for more passages; their texts are kept as evidence only"

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::SizeLimit;
 use crate::clock;
-use crate::domain::draft::{Drafts, EvidenceDraft, NodeDraft};
+use crate::domain::draft::{Drafts, EvidenceDraft, NodeDraft, PassageDraft};
 use crate::domain::error::DomainError;
 use crate::domain::node::NodeType;
 use crate::domain::stix::ingest::{self, Defaults, Markings, StixPlan};
@@ -274,6 +274,36 @@ fn a_transaction_that_turns_out_too_large_is_taken_back_and_the_store_goes_on() 
             write(part).await.unwrap();
         }
         assert_eq!(count(&store, "node").await, 900);
+    });
+}
+
+#[test]
+fn passages_that_do_not_fit_are_left_out_and_the_rest_is_written() {
+    run(async {
+        let (store, ws) = (small().await, Uuid::new_v4());
+        let mut drafts = long_drafts(700);
+        drafts.passages = (0..4000)
+            .map(|n| PassageDraft {
+                about: [n % 700; 2],
+                tlp: Tlp::Green,
+                text: format!("{n} {}", "said of it ".repeat(180)),
+            })
+            .collect();
+        let write = DraftsWrite {
+            ws,
+            drafts: &drafts,
+            merges: &HashMap::new(),
+            highest: Tlp::Red,
+            evidence_only: &HashSet::new(),
+            now: clock::now(),
+        };
+        let audit = entry(ws, "ingest");
+        let done = store.ingest_drafts(&write, |_| audit.clone()).await.unwrap();
+        assert_eq!(done.ids.len(), 700);
+        assert_eq!(count(&store, "node").await, 700);
+        let written = count(&store, "passage").await;
+        assert!(0 < written && written < 4000, "{written}");
+        assert_eq!(done.edges.len(), written);
     });
 }
 
