@@ -237,8 +237,8 @@ impl<'a> Reading<'a> {
         Some((wanted, through.unwrap_or_default()))
     }
 
-    /// Whose things a question asks for, and what the things are: "Whose malware …", "Which groups' malware …", "the malware
-    /// of which groups …".
+    /// The owners that a question asks for, and what they own: "Whose malware …", "Which groups' malware …", "the malware of
+    /// which groups …".
     fn owners(&self, mentions: &[Mention]) -> Option<(&'static [Kind], &'static [Kind])> {
         let first = mentions.first()?;
         if words::before(&self.words, first) == "whose" {
@@ -247,8 +247,8 @@ impl<'a> Reading<'a> {
         if let Some(owners) = words::owners(self.text, &self.words, first) {
             return Some((owners, first.kinds));
         }
-        let asks = |mention: &Mention| matches!(words::before(&self.words, mention), "which" | "what");
-        let second = mentions.get(1).filter(|second| asks(second) && !asks(first))?;
+        let is_asked = |second: &&Mention| words::asks_of_owners(&self.words, first, second);
+        let second = mentions.get(1).filter(is_asked)?;
         Some((second.kinds, first.kinds))
     }
 

@@ -62,6 +62,30 @@ fn what_is_asked_for_follows_from_the_words() {
             vec![Software],
         ),
         (
+            "Through their malware, which groups use [Remote Services]?",
+            Technique,
+            vec![Group],
+            vec![Software],
+        ),
+        (
+            "campaigns in which malware used [Remote Services]",
+            Technique,
+            vec![Campaign],
+            vec![Software],
+        ),
+        (
+            "malware which groups use for [Remote Services]",
+            Technique,
+            vec![Software],
+            vec![Group],
+        ),
+        (
+            "Who uses which malware for [Remote Services]?",
+            Technique,
+            vec![Group, Campaign],
+            vec![Software],
+        ),
+        (
             "behaviour of [Sandworm Team]'s malware",
             Group,
             vec![Technique],

@@ -217,6 +217,16 @@ pub(super) fn before<'w>(words: &'w [Word], mention: &Mention) -> &'w str {
     before.map_or("", |word| word.text.as_str())
 }
 
+/// Whether the words ask for the second of two mentions, to which the first belongs: "the malware of which groups", "Through
+/// their malware, which groups …". In "campaigns in which malware …" and "tools which groups …" the word "which" only begins
+/// a clause.
+pub(super) fn asks_of_owners(words: &[Word], first: &Mention, second: &Mention) -> bool {
+    let before_second = |back: usize| second.at.start.checked_sub(back).and_then(|at| words.get(at));
+    let is_asked = matches!(before(words, second), "which" | "what");
+    let of = before_second(2).is_some_and(|word| word.text == "of" || word.ends_part);
+    is_asked && of && !first.asks && !matches!(before(words, first), "which" | "what")
+}
+
 /// The kinds of the owners of what a mention is about: "groups' malware".
 pub(super) fn owners(text: &str, words: &[Word], mention: &Mention) -> Option<&'static [Kind]> {
     let owner = mention_at(words, mention.at.start).filter(|owner| owner.at.end < mention.at.end)?;
