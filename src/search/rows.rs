@@ -11,7 +11,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use memmap2::{Advice, Mmap, UncheckedAdvice};
+use memmap2::{Mmap, UncheckedAdvice};
 use uuid::Uuid;
 
 use super::document::{ENDS_BYTES, Ends, GONE, IndexDoc, class_of_passage, is_passage};
@@ -285,7 +285,7 @@ impl Rows {
         Ok(Block::Mapped(map))
     }
 
-    /// Gives back the memory of pages that have been read. The next look at one maps it again, and it alone.
+    /// Gives back the memory of pages that have been read; the next look at one maps it again.
     pub(super) fn release(&self) {
         let maps = self.blocks.iter().filter_map(|block| match block {
             Block::Mapped(map) => Some(map),
@@ -294,8 +294,7 @@ impl Rows {
         for map in maps {
             // SAFETY: the mapping is of a file and read-only, so no content is lost.
             #[allow(unsafe_code)]
-            let given_back = unsafe { map.unchecked_advise(UncheckedAdvice::DontNeed) }
-                .and_then(|()| map.advise(Advice::Random));
+            let given_back = unsafe { map.unchecked_advise(UncheckedAdvice::DontNeed) };
             // Nothing is lost where the system can't, either.
             if given_back.is_err() {
                 return;

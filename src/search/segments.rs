@@ -117,7 +117,7 @@ impl Opened {
         Ok(segments)
     }
 
-    /// Lets go of the files.
+    /// Lets go of the files of a commit that is no longer the newest.
     pub(super) fn close(&self) {
         *self.known() = None;
     }

@@ -143,7 +143,7 @@ impl Table {
         self.rows.head(self.row_of(node)?)
     }
 
-    /// The same where `hint` tells the row in which the node was met last, unless it has changed since.
+    /// The same. `hint` is the row in which the node was last met; it is corrected if the node has moved since.
     pub(super) fn head_near(&self, node: Uuid, hint: &AtomicU32) -> Option<Head> {
         let row = hint.load(Ordering::Relaxed) as usize;
         let is_current = self.classes.get(row).is_some_and(|class| *class != GONE);
@@ -166,7 +166,7 @@ impl Table {
         self.classes_of_ends_at(self.row_of(passage)?)
     }
 
-    /// The same for the row of a passage. The rows where its ends were are the fastest way to what they are.
+    /// The same for the row of a passage. An end that has changed since the passage came is looked up.
     fn classes_of_ends_at(&self, row: usize) -> Option<[u8; 2]> {
         let class_at = |row: u32| self.classes.get(row as usize).filter(|class| **class != GONE);
         if let Some([source, target]) = self.ends.of(row)

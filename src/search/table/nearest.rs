@@ -40,7 +40,7 @@ impl Table {
         limit: usize,
     ) -> Vec<(Uuid, f32)> {
         let depth = Depth::SHALLOW.widened(self.widening);
-        let near = self.candidates_at_cost(query, accepted, depth.near);
+        let near = || self.candidates_at_cost(query, accepted, depth.near);
         self.best_of(query, near, limit, depth.scored)
     }
 
@@ -71,15 +71,15 @@ impl Table {
         limit: usize,
         depth: Depth,
     ) -> Vec<(Uuid, f32)> {
-        let near = self.candidates(query, allowed, Nearest::new(query.len(), depth.near));
-        self.best_of(query, near.into_rows(), limit, depth.scored)
+        let near = || self.candidates(query, allowed, Nearest::new(query.len(), depth.near));
+        self.best_of(query, near, limit, depth.scored)
     }
 
-    /// The best of these rows by the vectors of the `scored` that are most alike.
+    /// The best of these rows by the vectors of the `scored` that are most alike. A query without a direction has none.
     fn best_of(
         &self,
         query: &[i8],
-        rows: impl Iterator<Item = usize>,
+        near: impl FnOnce() -> Nearest,
         limit: usize,
         scored: usize,
     ) -> Vec<(Uuid, f32)> {
@@ -88,7 +88,7 @@ impl Table {
             return Vec::new();
         }
         let mut top = Top::new(limit);
-        for row in self.most_alike(query, rows.collect(), scored) {
+        for row in self.most_alike(query, near().into_rows(), scored) {
             let dot = self.rows.vector(row).and_then(|vector| dot(vector, query));
             if let (Some(dot), Some(head)) = (dot, self.rows.head(row)) {
                 top.offer(head.node, dot as f32 * head.scale);
@@ -131,12 +131,7 @@ impl Table {
     }
 
     /// The same where it costs much to tell whether a row is allowed: only the nearest of those whose class is.
-    fn candidates_at_cost(
-        &self,
-        query: &[i8],
-        allowed: &impl Accepts,
-        wanted: usize,
-    ) -> impl Iterator<Item = usize> {
+    fn candidates_at_cost(&self, query: &[i8], allowed: &impl Accepts, wanted: usize) -> Nearest {
         let mut likely = wanted.saturating_mul(LIKELY);
         loop {
             let mut met = Nearest::new(query.len(), likely);
@@ -155,7 +150,7 @@ impl Table {
                 }
             }
             if near.count >= wanted || is_all {
-                return near.into_rows();
+                return near;
             }
             likely = likely.saturating_mul(LIKELY * LIKELY);
         }
@@ -220,10 +215,10 @@ impl Depth {
         scored: usize::MAX,
     };
 
-    /// For the passages that vote, and the nodes that a question may mean.
+    /// For the passages that vote, and the nodes that a question may mean: few, so that all of them are scored.
     const SHALLOW: Depth = Depth {
         near: 512,
-        scored: 512,
+        scored: usize::MAX,
     };
 
     pub(in crate::search) fn widened(self, by: usize) -> Self {
@@ -280,7 +275,7 @@ impl Nearest {
             .map(|(row, distance)| (row as usize, distance))
     }
 
-    fn into_rows(self) -> impl Iterator<Item = usize> {
-        self.into_near().map(|(row, _)| row)
+    fn into_rows(self) -> Vec<usize> {
+        self.into_near().map(|(row, _)| row).collect()
     }
 }

@@ -150,6 +150,7 @@ impl WorkspaceIndex {
             prepared.commit()?;
         }
         self.reader.reload()?;
+        self.segments.close();
         // Only the holder of the write lock adds documents, so nothing new is lost.
         *self.fresh.write().unwrap_or_else(PoisonError::into_inner) = Fresh::default();
         self.checkpoint.store(checkpoint, Ordering::SeqCst);
