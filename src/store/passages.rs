@@ -69,7 +69,7 @@ impl Store {
         rows.into_iter().map(Row::into_edge).collect()
     }
 
-    /// Those of these passages that are no edges.
+    /// The passages with these ids, apart from edges.
     pub async fn passages_to_index(
         &self,
         ws: Uuid,

@@ -7,7 +7,7 @@ mod hot_tables;
 mod node_writes;
 mod outbox;
 mod pages;
-mod passages;
+pub(super) mod passages;
 mod retention;
 mod staging;
 

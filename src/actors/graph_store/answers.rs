@@ -14,7 +14,7 @@ use crate::store::{SeenNode, StixFacts};
 /// How well a node answers; the least is the best.
 type Rank = (usize, Reverse<usize>, Reverse<u64>, Reverse<u64>, Reverse<i64>);
 
-/// Nodes where a step begins. A hub is compared with tens of thousands, so the hasher is the fast one.
+/// The nodes where a step begins. Every relationship of a hub is compared with them, so hashing must be fast.
 pub(super) type Places = hashbrown::HashMap<Uuid, Kind>;
 
 /// The nodes that one step found.
@@ -120,7 +120,7 @@ impl Answers {
             let kind = Kind::of(node.node_type, node.stix.kind.as_deref());
             let place = kinds.iter().position(|wanted| kind == Some(*wanted));
             if let (Some(kind), Some(fit)) = (kind, place)
-                && is_in(&told_of(kind, period), &node.stix) == Some(true)
+                && is_in(&meant_for(kind, period), &node.stix) == Some(true)
             {
                 let answer = Answer {
                     kind,
@@ -188,8 +188,8 @@ impl Answer {
     }
 }
 
-/// The period as it is meant of a kind: techniques and mitigations are not seen, so it is the time of their entry.
-fn told_of(kind: Kind, period: Period) -> Period {
+/// What a period means for a kind. Nobody records when a technique or mitigation was seen, so its entry counts.
+fn meant_for(kind: Kind, period: Period) -> Period {
     Period {
         entered: period.entered || matches!(kind, Kind::Technique | Kind::Mitigation),
         ..period

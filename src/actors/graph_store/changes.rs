@@ -77,7 +77,7 @@ impl GraphCore {
         Ok(edges.into_iter().filter_map(doc).collect())
     }
 
-    /// Those of these that are edges in force, and those that are other passages.
+    /// The edges in force and the other passages that have these ids.
     pub(super) async fn with_texts(
         &self,
         ws: Uuid,

@@ -26,7 +26,7 @@ use crate::store::{Neighbours, SessionRecord, Wanted};
 /// From this score on, the query is the node's own name, identifier or alias (`search::fusion`).
 pub(super) const EXACT: f32 = 0.9;
 
-/// Nodes of which there may be tens of thousands, so the hasher is the fast one.
+/// A set of nodes that may hold tens of thousands, so hashing must be fast.
 pub(super) type Many = hashbrown::HashSet<Uuid>;
 
 /// Score of nodes related to one that the question names.

@@ -62,13 +62,17 @@ impl DraftsTransaction<'_> {
                 text: draft.text.clone(),
             })
         });
-        let said: Vec<Said> = std::mem::take(&mut self.said).into_iter().chain(drafts).collect();
-        for chunk in said.chunks(AT_A_TIME) {
-            let mut rows: HashMap<Uuid, PassageRow> = chunk
-                .iter()
-                .map(|said| (said.id(self.write.ws), said))
-                .map(|(id, said)| (id, self.passage_row(id, said)))
-                .collect();
+        let lost = std::mem::take(&mut self.said);
+        let mut said = lost.into_iter().chain(drafts);
+        loop {
+            let chunk: Vec<Said> = said.by_ref().take(AT_A_TIME).collect();
+            if chunk.is_empty() {
+                return Ok(());
+            }
+            let row = |said: Said| (said.id(self.write.ws), said);
+            let rows = chunk.into_iter().map(row);
+            let mut rows: HashMap<Uuid, PassageRow> =
+                rows.map(|(id, said)| (id, self.passage_row(id, said))).collect();
             let ids: Vec<Uuid> = rows.keys().copied().collect();
             let stored = self.markings("passage", &ids).await?;
             rows.retain(|id, _| !stored.contains_key(id));
@@ -93,10 +97,9 @@ impl DraftsTransaction<'_> {
                 )
                 .await?;
         }
-        Ok(())
     }
 
-    fn passage_row(&self, id: Uuid, said: &Said) -> PassageRow {
+    fn passage_row(&self, id: Uuid, said: Said) -> PassageRow {
         let [source, target] = said.about;
         PassageRow {
             id: record("passage", id),
@@ -104,7 +107,7 @@ impl DraftsTransaction<'_> {
             target: record("node", target),
             ws: self.write.ws,
             tlp_rank: i64::from(said.tlp.rank()),
-            text: said.text.clone(),
+            text: said.text,
             created_at: self.write.now,
         }
     }

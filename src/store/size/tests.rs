@@ -15,6 +15,7 @@ use crate::domain::stix::ingest::{self, Defaults, Markings, StixPlan};
 use crate::domain::tlp::Tlp;
 use crate::store::rows::{AuditRow, HeldRow, record};
 use crate::store::stix_rows::StixRows;
+use crate::store::tests::passages::send;
 use crate::store::tests::{entry, open_with, run};
 use crate::store::{DraftsWrite, StixIngested, StorageMemory, Store, size};
 
@@ -289,16 +290,7 @@ fn passages_that_do_not_fit_are_left_out_and_the_rest_is_written() {
                 text: format!("{n} {}", "said of it ".repeat(180)),
             })
             .collect();
-        let write = DraftsWrite {
-            ws,
-            drafts: &drafts,
-            merges: &HashMap::new(),
-            highest: Tlp::Red,
-            evidence_only: &HashSet::new(),
-            now: clock::now(),
-        };
-        let audit = entry(ws, "ingest");
-        let done = store.ingest_drafts(&write, |_| audit.clone()).await.unwrap();
+        let done = send(&store, ws, &drafts).await;
         assert_eq!(done.ids.len(), 700);
         assert_eq!(count(&store, "node").await, 700);
         let written = count(&store, "passage").await;

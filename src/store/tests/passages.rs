@@ -151,7 +151,7 @@ fn tool(description: &str, source: &str, tlp: Tlp) -> NodeDraft {
     }
 }
 
-pub(super) async fn send(store: &Store, ws: Uuid, drafts: &Drafts) -> DraftsIngested {
+pub(in crate::store) async fn send(store: &Store, ws: Uuid, drafts: &Drafts) -> DraftsIngested {
     let write = DraftsWrite {
         ws,
         drafts,
