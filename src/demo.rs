@@ -36,7 +36,7 @@ pub async fn run(bundle: Option<&Path>) -> ExitCode {
         file: false,
         keep_files: 1,
     };
-    telemetry::init_logs(&quiet, "", None).ok();
+    let _flush = telemetry::init_logs(&quiet, "", None);
     match steps(bundle).await {
         Ok(()) => {
             println!("\nEvery step worked. Start the service with: threat-memory hosted");

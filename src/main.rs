@@ -165,13 +165,13 @@ fn refuse(error: &ConfigError) -> ExitCode {
 }
 
 /// Sets up logging in the directory that the key names, then starts the service; returns an exit code if either fails.
-/// The log file is flushed when the guard is dropped.
+/// The logs are flushed when the guards are dropped.
 async fn started<T>(
     log: &LogSettings,
     (key, data_dir): (&str, Option<&Path>),
     start: impl Future<Output = Result<T, StartError>>,
-) -> Result<(T, Option<WorkerGuard>), ExitCode> {
-    let guard = telemetry::init_logs(log, key, data_dir).map_err(|error| {
+) -> Result<(T, Vec<WorkerGuard>), ExitCode> {
+    let guards = telemetry::init_logs(log, key, data_dir).map_err(|error| {
         eprintln!("configuration: {error}");
         ExitCode::from(BAD_CONFIGURATION)
     })?;
@@ -180,7 +180,7 @@ async fn started<T>(
         ExitCode::FAILURE
     })?;
     give_memory_back();
-    Ok((app, guard))
+    Ok((app, guards))
 }
 
 async fn hosted(settings: Settings) -> ExitCode {

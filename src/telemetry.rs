@@ -17,8 +17,8 @@ const BUCKETS: [f64; 14] = [
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0,
 ];
 
-/// Most log lines that wait for the disk; further ones are dropped. The queue takes its memory, 32 bytes for each, at
-/// once.
+/// Most log lines that wait for the disk or the terminal; further ones are dropped. A queue takes its memory, 32 bytes
+/// for each, at once.
 const MAX_WAITING_LINES: usize = 16_384;
 
 /// The full filter: the operator's filter applies to this program first.
@@ -31,8 +31,8 @@ pub fn is_filter(text: &str) -> bool {
     EnvFilter::try_new(directives(text)).is_ok()
 }
 
-/// Installs the log subscriber; the guard flushes the file when it is dropped. `key` is the setting that names the
-/// directory.
+/// Installs the log subscriber; the guards flush the terminal and the file when they are dropped. `key` is the setting
+/// that names the directory. No request waits for whoever reads the log, such as a pager or a journal that has stalled.
 ///
 /// # Errors
 /// When the filter is malformed or the log directory can't be written.
@@ -40,20 +40,23 @@ pub fn init_logs(
     settings: &LogSettings,
     key: &str,
     data_dir: Option<&Path>,
-) -> Result<Option<WorkerGuard>, String> {
+) -> Result<Vec<WorkerGuard>, String> {
     let filter = |text: &str| EnvFilter::try_new(text).map_err(|error| format!("log.filter: {error}"));
     // The database logs routine maintenance at info, which would drown this program's lines.
     let directives = directives(&settings.filter);
     let quiet = format!(
         "{directives},surrealdb=warn,surrealdb_core=warn,surrealkv=error,tantivy=warn,actix_server=warn"
     );
+    let queue = || NonBlockingBuilder::default().buffered_lines_limit(MAX_WAITING_LINES);
+    let (writer, guard) = queue().finish(std::io::stderr());
+    let mut guards = vec![guard];
     let terminal = fmt::layer()
         .with_target(false)
         .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
-        .with_writer(std::io::stderr)
+        .with_writer(writer)
         .with_filter(filter(&quiet)?);
-    let (file, guard) = match data_dir.filter(|_| settings.file) {
-        None => (None, None),
+    let file = match data_dir.filter(|_| settings.file) {
+        None => None,
         Some(dir) => {
             let logs = dir.join("logs");
             let unusable =
@@ -68,13 +71,13 @@ pub fn init_logs(
                 .max_log_files(settings.keep_files)
                 .build(logs)
                 .map_err(|error| unusable(&error))?;
-            let queue = NonBlockingBuilder::default().buffered_lines_limit(MAX_WAITING_LINES);
-            let (writer, guard) = queue.finish(appender);
+            let (writer, guard) = queue().finish(appender);
+            guards.push(guard);
             let layer = fmt::layer()
                 .json()
                 .with_writer(writer)
                 .with_filter(filter(&quiet)?);
-            (Some(layer), Some(guard))
+            Some(layer)
         }
     };
     tracing_subscriber::registry()
@@ -82,7 +85,7 @@ pub fn init_logs(
         .with(file)
         .try_init()
         .map_err(|error| error.to_string())?;
-    Ok(guard)
+    Ok(guards)
 }
 
 /// Installs the metrics recorder of the process once; later calls return the same one.

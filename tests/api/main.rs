@@ -12,6 +12,7 @@ mod embedding;
 mod helpers;
 mod hosted;
 mod local;
+mod log_reader;
 mod log_secrets;
 mod openapi;
 mod pages;

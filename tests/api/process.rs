@@ -2,8 +2,9 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::process::{Child, ChildStderr, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use test_support::eventually;
@@ -61,24 +62,42 @@ pub fn finish(command: &mut Command) -> Output {
     child.wait_with_output().unwrap()
 }
 
+/// What a service writes to its standard error.
+type Log = std::io::Lines<BufReader<ChildStderr>>;
+
 /// A running service.
 pub struct Service {
     child: Child,
+    /// Ends with what was not read, if nobody reads on.
+    _log: JoinHandle<Log>,
     base: String,
     admin_base: String,
 }
 
 impl Service {
     /// Starts the command and waits until it reports its address.
-    pub fn start(mut command: Command) -> Self {
+    pub fn start(command: Command) -> Self {
+        Self::start_read(command, true)
+    }
+
+    /// The same with a reader of the log that stalls as soon as the service has started.
+    pub fn start_unread(command: Command) -> Self {
+        Self::start_read(command, false)
+    }
+
+    fn start_read(mut command: Command, to_the_end: bool) -> Self {
         let mut child = command.spawn().unwrap();
-        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let (found, address) = mpsc::channel();
-        // Drains the pipe, so that the service never blocks on a full one.
-        std::thread::spawn(move || {
-            for line in lines.map_while(Result::ok) {
+        let log = std::thread::spawn(move || {
+            for line in lines.by_ref().map_while(Result::ok) {
+                let is_last = !to_the_end && line.starts_with("API on ");
                 found.send(line).ok();
+                if is_last {
+                    break;
+                }
             }
+            lines
         });
         let until = Instant::now() + PATIENCE;
         let mut said = Vec::new();
@@ -90,6 +109,7 @@ impl Service {
                 let (base, admin_base) = (api.to_owned(), metrics.trim_end_matches("/metrics").to_owned());
                 return Self {
                     child,
+                    _log: log,
                     base,
                     admin_base,
                 };
