@@ -197,14 +197,9 @@ impl Fresh {
         self.docs.get(slot as usize).filter(|fresh| !fresh.outdated)
     }
 
-    /// Number of passages, or of nodes.
-    pub(super) fn docs_of(&self, passages: bool) -> u64 {
-        let docs = if passages {
-            self.passages
-        } else {
-            self.len() - self.passages - self.textless
-        };
-        docs as u64
+    /// Number of nodes.
+    pub(super) fn nodes(&self) -> u64 {
+        (self.len() - self.passages - self.textless) as u64
     }
 
     /// Number of words of a field in all documents.

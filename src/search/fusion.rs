@@ -1,7 +1,9 @@
 //! Fuses the keyword list, the vector list and the exact matches into one.
 //!
 //! Each leg's scores over all candidates are normalised to z-scores and added, and the votes of passages to them. A
-//! candidate missing from the keyword list takes that list's lowest score; a missing cosine is looked up.
+//! candidate missing from the keyword list takes that list's lowest score; a missing cosine is looked up. A passage that
+//! has more of the words than its node lends the node a part of its keyword score before that: where no node has any of
+//! them, votes alone would lose to whatever is least unlike in meaning.
 //!
 //! The final score is between 0 and 1 and falls with the rank, in bands: 0.95–1 if the query is the node's name or
 //! identifier; 0.90–0.95 if it is an alias; 0.80–0.90 if a name makes up much of the query; below 0.80 the fused score
@@ -27,6 +29,9 @@ const NAMED_FLOOR: f32 = 0.7;
 const VECTOR_WEIGHT: f32 = 1.3;
 /// What the vote of one passage that is first in both legs adds, in standard deviations.
 const VOTE_WEIGHT: f32 = 2.0;
+/// Part of a passage's keyword score that its node may have as its own. Passages are short, so equal words score higher
+/// in them.
+const LENT: f32 = 0.3;
 /// The BM25 score that maps to 0.5.
 const HALF_BM25: f32 = 10.0;
 
@@ -56,6 +61,8 @@ struct Candidate {
     /// z-scores.
     words: f32,
     meaning: f32,
+    /// What the z-score of the words would be without the passages.
+    own_words: f32,
     /// Weight of the votes.
     votes: f32,
 }
@@ -85,22 +92,27 @@ pub(super) fn blend(
     } = *legs;
     let listed = keyword.iter().chain(vector).map(|(node, _)| *node);
     let nodes = candidates(listed.chain(votes.keys().copied()), named);
-    let words = leg_scores(&nodes, keyword, depth, |_| None);
+    let own_words = leg_scores(&nodes, keyword, depth, |_| None);
     let meaning = leg_scores(&nodes, vector, depth, cosine);
-    let candidate = |(&node, (&words, &meaning)): (&Uuid, (&f32, &f32))| Candidate {
-        node,
-        exact: named.nodes.get(&node).copied().unwrap_or_default(),
-        words,
-        meaning,
-        votes: votes.get(&node).map_or(0.0, |vote| vote.weight),
+    let lent = |node: &Uuid| votes.get(node).map_or(0.0, |vote| LENT * vote.words);
+    let words: Vec<f32> = nodes
+        .iter()
+        .zip(&own_words)
+        .map(|(node, own)| own.max(lent(node)))
+        .collect();
+    let (of_words, of_meaning) = (Spread::of(&words), Spread::of(&meaning));
+    let candidate = |(at, &node): (usize, &Uuid)| {
+        let score = |scores: &[f32]| scores.get(at).copied().unwrap_or_default();
+        Candidate {
+            node,
+            exact: named.nodes.get(&node).copied().unwrap_or_default(),
+            words: of_words.z_score(score(&words)),
+            meaning: of_meaning.z_score(score(&meaning)),
+            own_words: of_words.z_score(score(&own_words)),
+            votes: votes.get(&node).map_or(0.0, |vote| vote.weight),
+        }
     };
-    Blend(
-        nodes
-            .iter()
-            .zip(words.iter().zip(&meaning))
-            .map(candidate)
-            .collect(),
-    )
+    Blend(nodes.iter().enumerate().map(candidate).collect())
 }
 
 impl Blend {
@@ -115,7 +127,7 @@ impl Blend {
     /// legs that list the candidate have equal parts.
     pub(super) fn shares(&self, legs: &Legs<'_>) -> HashMap<Uuid, Shares> {
         let least = |of: fn(&Candidate) -> f32| self.0.iter().map(of).fold(f32::INFINITY, f32::min);
-        let (least_words, least_meaning) = (least(|one| one.words), least(|one| one.meaning));
+        let (least_words, least_meaning) = (least(|one| one.own_words), least(|one| one.meaning));
         let best = self.0.iter().map(Candidate::score).fold(0.0, f32::max);
         let lists = |list: &[(Uuid, f32)]| list.iter().map(|(node, _)| *node).collect::<HashSet<Uuid>>();
         let (by_words, by_meaning) = (lists(legs.keyword), lists(legs.vector));
@@ -126,10 +138,11 @@ impl Blend {
             } else {
                 0.0
             };
-            let words = (one.words - least_words) / (1.0 + VECTOR_WEIGHT);
+            let words = (one.own_words - least_words) / (1.0 + VECTOR_WEIGHT);
+            let lent = (one.words - one.own_words) / (1.0 + VECTOR_WEIGHT);
             let meaning = VECTOR_WEIGHT * (one.meaning - least_meaning) / (1.0 + VECTOR_WEIGHT);
             let name = NAME_BONUS * one.exact.share + raised;
-            let shares = Shares::of(words + name, meaning, VOTE_WEIGHT * one.votes);
+            let shares = Shares::of(words + name, meaning, lent + VOTE_WEIGHT * one.votes);
             shares.or(|| {
                 Shares::of(
                     part(by_words.contains(&one.node)),
@@ -186,7 +199,7 @@ fn ranked(mut scored: Vec<(Uuid, Exact, f32)>, unit: impl Fn(f32) -> f32) -> Vec
     scored.into_iter().map(hit).collect()
 }
 
-/// The z-score of every node in one leg. A node missing from the list gets the score from `known`, or else the lowest
+/// The score of every node in one leg. A node missing from the list gets the score from `known`, or else the lowest
 /// listed one, or 0 if the list already holds every match.
 fn leg_scores(
     nodes: &[Uuid],
@@ -206,22 +219,35 @@ fn leg_scores(
             .or_else(|| known(*node))
             .unwrap_or(lowest)
     };
-    z_scores(nodes.iter().map(score).collect())
+    nodes.iter().map(score).collect()
 }
 
-fn z_scores(scores: Vec<f32>) -> Vec<f32> {
-    let count = scores.len().max(1) as f32;
-    let mean = scores.iter().sum::<f32>() / count;
-    let variance = scores.iter().map(|score| (score - mean).powi(2)).sum::<f32>() / count;
-    let deviation = variance.sqrt();
-    let z = |score: f32| {
-        if deviation > 1e-6 {
-            (score - mean) / deviation
+/// How the scores of one leg are spread.
+#[derive(Debug, Clone, Copy)]
+struct Spread {
+    mean: f32,
+    deviation: f32,
+}
+
+impl Spread {
+    fn of(scores: &[f32]) -> Self {
+        let count = scores.len().max(1) as f32;
+        let mean = scores.iter().sum::<f32>() / count;
+        let variance = scores.iter().map(|score| (score - mean).powi(2)).sum::<f32>() / count;
+        Spread {
+            mean,
+            deviation: variance.sqrt(),
+        }
+    }
+
+    /// Distance from the mean in standard deviations; 0 where all scores are alike.
+    fn z_score(self, score: f32) -> f32 {
+        if self.deviation > 1e-6 {
+            (score - self.mean) / self.deviation
         } else {
             0.0
         }
-    };
-    scores.into_iter().map(z).collect()
+    }
 }
 
 #[cfg(test)]
@@ -271,6 +297,24 @@ mod tests {
     }
 
     #[test]
+    fn a_passage_with_the_words_beats_noise_of_meaning() {
+        let vector: Vec<(Uuid, f32)> = (1..=50u8)
+            .map(|n| (id(u128::from(n)), 0.3 / f32::from(n)))
+            .collect();
+        let vote = Vote {
+            weight: 0.3,
+            words: 9.0,
+            passages: vec![(id(99), 0.3)],
+        };
+        let votes = Votes::from([(id(40), vote)]);
+        let legs = legs(&[], &vector, &votes);
+        let blend = blend(&legs, &Named::default(), 100, |_| None);
+        let shares = blend.shares(&legs)[&id(40)];
+        assert!(shares.evidence > 0.9 && shares.words < 0.01, "{shares:?}");
+        assert_eq!(blend.into_hits().first().map(|hit| hit.node_id), Some(id(40)));
+    }
+
+    #[test]
     fn bands_are_in_order_and_scores_fall() {
         let mut named = Named::default();
         named.nodes.insert(
@@ -315,6 +359,7 @@ mod tests {
         let vector = [(id(2), 0.9), (id(3), 0.1), (id(4), 0.1)];
         let vote = Vote {
             weight: 0.5,
+            words: 0.0,
             passages: vec![(id(9), 0.5)],
         };
         let votes = Votes::from([(id(4), vote)]);

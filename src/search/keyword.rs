@@ -1,8 +1,8 @@
 //! The keyword leg: BM25 over title and body of the nodes or over the passages, and exact look-up of canonical keys.
 //!
 //! Rows the caller may not see are skipped during collection, so `limit` counts visible rows only and raises the
-//! threshold only with them. Term statistics cover the whole workspace: they reveal how common a word is, but not where
-//! it occurs. Those of nodes and passages are kept apart.
+//! threshold only with them. Term statistics are those of all nodes of the workspace: they reveal how common a word is,
+//! but not where it occurs. Passages are weighed by them too, so that hidden passages change no score at all.
 
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -26,6 +26,8 @@ use super::top::Top;
 use super::union::{self, Scored};
 use crate::domain::node::node_id;
 
+/// Length of a usual passage, in words.
+const PASSAGE_WORDS: f32 = 20.0;
 /// Weight of a word from a name that is only mentioned.
 const MENTION_WEIGHT: f32 = 0.1;
 /// Maximum number of distinct query words; longer queries keep the rarest.
@@ -93,6 +95,11 @@ impl Word {
             weight: &self.weight,
         })
     }
+}
+
+/// Number of documents with a word that is at these places.
+fn frequency(places: &[Option<TermInfo>]) -> u64 {
+    places.iter().flatten().map(|info| u64::from(info.doc_freq)).sum()
 }
 
 /// A document that carries a key.
@@ -226,20 +233,23 @@ impl<'a> Keywords<'a> {
         words: &[(String, f32)],
     ) -> Result<(Vec<Word>, Vec<fresh::Term>), SearchError> {
         let (mut indexed, mut fresh) = (Vec::with_capacity(2 * words.len()), Vec::new());
-        let docs = self.docs(texts) + self.fresh.docs_of(texts == Texts::Passages);
+        let docs = self.nodes() + self.fresh.nodes();
         for name in texts.fields() {
             let field = self.field(*name);
-            let length = self.words_of(*name) + self.fresh.words_of(*name);
-            let mean_length = length as f32 / docs.max(1) as f32;
+            let mean_length = self.mean_length(*name, docs);
             for (word, times) in words {
                 let places = self.places(*name, &Term::from_field_text(field, word))?;
-                let in_index: u64 = places.iter().flatten().map(|info| u64::from(info.doc_freq)).sum();
+                let in_index = frequency(&places);
                 let beside = self.fresh.doc_freq(*name, word) as u64;
-                let found = (in_index + beside).min(docs);
-                if found == 0 {
+                if in_index + beside == 0 {
                     continue;
                 }
-                let weight = Bm25Weight::for_one_term_without_explain(found, docs, mean_length);
+                let found = match name {
+                    TextField::Title | TextField::Body => in_index + beside,
+                    TextField::Passage => self.nodes_with(word)?.max(1),
+                };
+                let docs = docs.max(1);
+                let weight = Bm25Weight::for_one_term_without_explain(found.min(docs), docs, mean_length);
                 let weight = weight.boost_by(*times);
                 if beside > 0 {
                     fresh.push(fresh::Term {
@@ -276,16 +286,26 @@ impl<'a> Keywords<'a> {
         }
     }
 
-    /// Number of nodes or passages in the text index, replaced ones included.
-    fn docs(&self, texts: Texts) -> u64 {
-        let segments = self.segments.all.iter();
-        let docs = |segment: &Segment| match texts {
-            Texts::Nodes | Texts::Names => {
-                u64::from(segment.reader.max_doc()).saturating_sub(segment.passages)
+    /// Number of nodes with a word in their bodies.
+    fn nodes_with(&self, word: &str) -> Result<u64, SearchError> {
+        let places = self.places(TextField::Body, &Term::from_field_text(self.fields.body, word))?;
+        Ok(frequency(&places) + self.fresh.doc_freq(TextField::Body, word) as u64)
+    }
+
+    /// Mean number of words in a field of the documents.
+    fn mean_length(&self, name: TextField, nodes: u64) -> f32 {
+        match name {
+            TextField::Title | TextField::Body => {
+                (self.words_of(name) + self.fresh.words_of(name)) as f32 / nodes.max(1) as f32
             }
-            Texts::Passages => segment.passages,
-        };
-        segments.map(docs).sum()
+            TextField::Passage => PASSAGE_WORDS,
+        }
+    }
+
+    /// Number of nodes in the text index, replaced ones included.
+    fn nodes(&self) -> u64 {
+        let nodes = |segment: &Segment| u64::from(segment.reader.max_doc()).saturating_sub(segment.passages);
+        self.segments.all.iter().map(nodes).sum()
     }
 
     /// Number of words of a text field in all documents.

@@ -75,6 +75,8 @@ impl Voters<'_> {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Vote {
     pub weight: f32,
+    /// The highest keyword score of a passage, each multiplied by the share of it that counts.
+    pub words: f32,
     /// The passages and their shares of the weight, strongest first.
     pub passages: Vec<(Uuid, f32)>,
 }
@@ -92,22 +94,21 @@ pub(super) fn count(
     cosine: impl Fn(Uuid) -> Option<f32>,
 ) -> Votes {
     let mut votes = Votes::new();
+    let by_words: HashMap<Uuid, f32> = words.iter().copied().collect();
     for (passage, weight) in weights(words, near) {
         let weight = weight * resemblance(cosine(passage));
+        let score = by_words.get(&passage).copied().unwrap_or(0.0);
         let Some(ends) = voters.table.ends(passage) else {
             continue;
         };
         let is_context = ends.nodes().any(|node| mentioned.contains(&node));
-        let weight = if is_context {
-            weight * CONTEXT_SHARE
-        } else {
-            weight
-        };
+        let counts = if is_context { CONTEXT_SHARE } else { 1.0 };
         for node in ends.nodes().filter(|node| !mentioned.contains(node)) {
-            let share = if ends.is_source(node) { SOURCE_SHARE } else { 1.0 };
+            let share = counts * if ends.is_source(node) { SOURCE_SHARE } else { 1.0 };
             if voters.wants(node) {
                 let vote: &mut Vote = votes.entry(node).or_default();
                 vote.passages.push((passage, weight * share));
+                vote.words = vote.words.max(score * share);
             }
         }
     }
@@ -157,8 +158,8 @@ mod tests {
     fn many_weak_passages_do_not_outweigh_a_few_strong_ones() {
         let list = |passages: &[f32]| {
             let mut vote = Vote {
-                weight: 0.0,
                 passages: passages.iter().map(|weight| (Uuid::new_v4(), *weight)).collect(),
+                ..Vote::default()
             };
             vote.add_up();
             vote
