@@ -14,12 +14,15 @@ use crate::clock;
 use crate::domain::error::DomainError;
 use crate::domain::extraction::Gazetteer;
 use crate::domain::node::KgNode;
-use crate::domain::question::{Kind, Name, NameAsked, QuestionAsked, Reading, likeness};
-use crate::search::{Filter, WorkspaceIndex};
+use crate::domain::passage::beginning;
+use crate::domain::question::{self, Kind, Name, NameAsked, QuestionAsked, Reading, likeness};
+use crate::search::{Filter, Mode, WorkspaceIndex};
 
 /// Nodes that are compared with the words of a question that names nothing: so many with some of the words in their
 /// names, and so many of like meaning.
 const ALIKE: usize = 6;
+/// Groups that a question may describe, the best ones.
+const DESCRIBED: usize = 50;
 
 /// The nodes that a question names, by the words that name them.
 type Named = Vec<(Range<usize>, Vec<Uuid>)>;
@@ -44,6 +47,10 @@ impl GraphCore {
         if nodes.is_empty() {
             (named, nodes) = self.nodes_meant(&reading, ask, target).await?;
         }
+        let is_described = nodes.is_empty() && reading.describes_groups();
+        if is_described {
+            (named, nodes) = self.groups_described(&reading, ask, target).await?;
+        }
         let kind_of = |id: &Uuid| nodes.get(id).and_then(kind_of_node);
         let names: Vec<Name> = named
             .iter()
@@ -53,7 +60,12 @@ impl GraphCore {
             })
             .filter(|name| !name.kinds.is_empty())
             .collect();
-        let Some(plan) = reading.plan(&names) else {
+        let plan = if is_described && !nodes.is_empty() {
+            reading.plan_of_described()
+        } else {
+            reading.plan(&names)
+        };
+        let Some(plan) = plan else {
             return Ok(FromGraph::default());
         };
         let words = reading.other_words(&names).join(" ");
@@ -193,6 +205,42 @@ impl GraphCore {
         };
         nodes.retain(|other, _| *other == id);
         Ok((vec![(reading.subject_words(), vec![id])], nodes))
+    }
+
+    /// The groups that the question describes but does not name: "groups attributed to the GRU" are those whose
+    /// descriptions mention it.
+    async fn groups_described(
+        &self,
+        reading: &Reading<'_>,
+        ask: &Search,
+        target: &Arc<WorkspaceIndex>,
+    ) -> Result<(Named, HashMap<Uuid, KgNode>), DomainError> {
+        let subject = reading.subject();
+        if subject.is_empty() {
+            return Ok(Default::default());
+        }
+        let (target, words) = (Arc::clone(target), subject.join(" "));
+        let filter = Filter {
+            node_types: Some(Kind::Group.node_types().to_vec()),
+            ..ask.filter.unnarrowed()
+        };
+        let found = blocking(move || {
+            target
+                .search(&words, None, Mode::Keyword, &filter, DESCRIBED)
+                .map_err(index_failed)
+        })
+        .await?;
+        let found: Vec<Uuid> = found.into_iter().map(|hit| hit.node_id).collect();
+        let mut nodes = self.nodes_named(ask, &found).await?;
+        nodes.retain(|_, node| {
+            kind_of_node(node) == Some(Kind::Group)
+                && question::is_described(&subject, beginning(&node.description))
+        });
+        if nodes.is_empty() {
+            return Ok(Default::default());
+        }
+        let found = found.into_iter().filter(|id| nodes.contains_key(id)).collect();
+        Ok((vec![(reading.subject_words(), found)], nodes))
     }
 }
 

@@ -147,6 +147,31 @@ impl<'a> Reading<'a> {
             .collect()
     }
 
+    /// Whether the words can describe groups rather than name something: "malware of Russian groups".
+    pub fn describes_groups(&self) -> bool {
+        let mut mentions = words::mentions(&self.words, |_| false).into_iter();
+        mentions.any(|mention| !mention.asks && mention.kinds.contains(&Kind::Group))
+    }
+
+    /// What the question asks for if its subject describes groups: things of theirs.
+    pub fn plan_of_described(&self) -> Option<Plan> {
+        let subject = self.subject();
+        let is_of = |word: &Word| subject.contains(&word.text.as_str());
+        let name = |(at, _): (usize, &Word)| Name {
+            words: at..at + 1,
+            kinds: vec![Kind::Group],
+        };
+        let words = self.words.iter().enumerate().filter(|(_, word)| is_of(word));
+        let names: Vec<Name> = words.map(name).collect();
+        let mut plan = self.plan(&names)?;
+        if plan.through.contains(&Kind::Group) {
+            plan.through.clear();
+            plan.period_is_of_through = false;
+        }
+        let asks_for_them = plan.wanted.contains(&Kind::Group) && plan.through.is_empty();
+        (!asks_for_them).then_some(plan)
+    }
+
     /// From the first to the last of these words.
     pub fn subject_words(&self) -> Range<usize> {
         let subject = self.subject();
@@ -198,16 +223,17 @@ impl<'a> Reading<'a> {
 
     /// The kinds asked for, and those on the way to them as far as the question says.
     fn kinds(&self, mentions: &[Mention], names: &[Name], named: &[Kind]) -> Option<(Vec<Kind>, Vec<Kind>)> {
-        let relevant = mentions
+        let relevant: Vec<&Mention> = mentions
             .iter()
-            .filter(|mention| !self.is_apposition(mention, names));
-        let mut unions: Vec<(Range<usize>, Vec<Kind>)> = Vec::new();
-        if let Some((owners, owned)) = self.owners(mentions) {
+            .filter(|mention| !self.is_apposition(mention, names))
+            .collect();
+        if let Some((owners, owned)) = self.owners(&relevant) {
             // What is named lies on no way to its owner: "Whose malware is Stuxnet?"
             let owned = owned.iter().filter(|kind| !named.contains(kind));
             return Some((owners.to_vec(), owned.copied().collect()));
         }
-        for mention in relevant {
+        let mut unions: Vec<(Range<usize>, Vec<Kind>)> = Vec::new();
+        for mention in &relevant {
             let joined = unions
                 .last_mut()
                 .filter(|(at, _)| self.are_joined(at.end, mention.at.start));
@@ -225,31 +251,54 @@ impl<'a> Reading<'a> {
         let Some((_, wanted)) = unions.next() else {
             return self.unsaid(named, names).map(|wanted| (wanted, Vec::new()));
         };
-        // What follows the last name and is not next to it belongs to another part of the sentence.
-        let last_name = names
-            .iter()
-            .map(|name| name.words.end)
-            .max()
-            .unwrap_or(usize::MAX);
-        let through = unions
-            .find(|(at, _)| at.start <= last_name)
-            .map(|(_, kinds)| kinds);
-        Some((wanted, through.unwrap_or_default()))
+        let end = self.end_of_question(names, named, &wanted);
+        let belongs = |at: &Range<usize>, kinds: &[Kind]| {
+            // "Who has … in their arsenal?"
+            let is_kind_of_named = kinds.iter().any(|kind| named.contains(kind));
+            let of_software = kinds == [Kind::Software] && !is_kind_of_named;
+            at.start <= end || (self.is_owned(at) && (named.contains(&Kind::Group) || of_software))
+        };
+        let through = unions.find(|(at, kinds)| *kinds != wanted && belongs(at, kinds));
+        let owners = relevant.first().map_or(&[][..], |mention| mention.owners);
+        Some((
+            wanted,
+            through.map_or_else(|| owners.to_vec(), |(_, kinds)| kinds),
+        ))
+    }
+
+    /// What begins behind the last name and is not next to it belongs to another part of the sentence, unless the question
+    /// is what things of one kind have in common.
+    fn end_of_question(&self, names: &[Name], named: &[Kind], wanted: &[Kind]) -> usize {
+        let Some(end) = names.iter().map(|name| name.words.end).max() else {
+            return usize::MAX;
+        };
+        if wanted.iter().any(|kind| named.contains(kind)) {
+            return usize::MAX;
+        }
+        let attached = self.words.get(end).is_some_and(|word| word.attached);
+        end + usize::from(attached)
+    }
+
+    /// Whether a kind belongs to a group that the question is about: "What does … use in its campaigns?", "Which groups do
+    /// … through their malware?".
+    fn is_owned(&self, at: &Range<usize>) -> bool {
+        let before = at.start.checked_sub(1).and_then(|before| self.words.get(before));
+        before.is_some_and(|word| matches!(word.text.as_str(), "its" | "their" | "through" | "via"))
     }
 
     /// The owners that a question asks for, and what they own: "Whose malware …", "Which groups' malware …", "the malware of
     /// which groups …".
-    fn owners(&self, mentions: &[Mention]) -> Option<(&'static [Kind], &'static [Kind])> {
-        let first = mentions.first()?;
+    fn owners(&self, mentions: &[&Mention]) -> Option<(&'static [Kind], &'static [Kind])> {
+        let (first, later) = mentions.split_first()?;
         if words::before(&self.words, first) == "whose" {
             return Some((&[Kind::Group], first.kinds));
         }
         if let Some(owners) = words::owners(self.text, &self.words, first) {
             return Some((owners, first.kinds));
         }
-        let is_asked = |second: &&Mention| words::asks_of_owners(&self.words, first, second);
-        let second = mentions.get(1).filter(is_asked)?;
-        Some((second.kinds, first.kinds))
+        let is_asked = |mention: &&&Mention| words::asks_of_owners(&self.words, first, mention);
+        let asked = later.iter().find(is_asked)?;
+        Some((asked.kinds, first.kinds))
     }
 
     /// "How can we mitigate the techniques of …" asks for mitigations, and "What can the malware of … do?" for techniques.
@@ -360,6 +409,11 @@ pub fn likeness<'n>(subject: &[&str], names: impl Iterator<Item = &'n str>) -> f
         .filter(|(of_words, _)| *of_words >= SIMILAR);
     let rated = fitting.map(|(of_words, of_name)| of_words + of_name * OF_NAME);
     rated.fold(0.0, f32::max)
+}
+
+/// Whether all of the words that describe a thing are in a text about it.
+pub fn is_described(subject: &[&str], text: &str) -> bool {
+    shares(subject, text).0 > 1.0 - f32::EPSILON
 }
 
 /// The share of the words that are part of a name, and the share of the name that they make up.

@@ -1,3 +1,5 @@
+mod two_steps;
+
 use chrono::TimeZone;
 
 use super::*;
@@ -15,7 +17,7 @@ fn plan(question: &str, kinds: &[Kind]) -> Option<Plan> {
         .split('[')
         .skip(1)
         .map(|part| part.split(']').next().unwrap())
-        .zip(kinds)
+        .zip(kinds.iter().cycle())
     {
         let candidates = reading.candidates();
         let found = candidates.iter().find(|candidate| candidate.text == name);

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use super::kind::Kind;
 use super::lexicon::{
-    ACTORS, ASKED_PLURALS, ASKING, FUNCTION_WORDS, MASS, NOUNS, OPENINGS, PERSONS, PLURALS, PREPOSITIONS,
-    PROTECT,
+    ACTORS, ASKED_PLURALS, ASKING, ATTACHED, FUNCTION_WORDS, MASS, NOUNS, OPENINGS, OPERATED, PERSONS,
+    PLURALS, PREPOSITIONS, PROTECT, TECHNIQUES,
 };
 
 /// A word without the punctuation around it.
@@ -16,6 +16,19 @@ pub(super) struct Word {
     pub(super) text: String,
     /// Whether a comma, dash or the like follows.
     pub(super) ends_part: bool,
+    /// Whether a hyphen attaches it to the word before, as in "GRU-linked".
+    pub(super) attached: bool,
+}
+
+impl Word {
+    fn new(at: usize, word: &str, ends_part: bool) -> Self {
+        Word {
+            span: at..at + word.len(),
+            text: word.to_lowercase(),
+            ends_part,
+            attached: false,
+        }
+    }
 }
 
 /// The words of a text.
@@ -43,10 +56,18 @@ pub(super) fn words(text: &str) -> Vec<Word> {
             continue;
         }
         let at = start + part.len() - front.len();
+        let ends_part = tail.contains([',', ';', ':', '.', '-', '–', '—', '?', '!']);
+        let attached = word
+            .rsplit_once('-')
+            .filter(|(stem, tail)| !stem.is_empty() && ATTACHED.contains(&tail.to_lowercase().as_str()));
+        let Some((stem, tail)) = attached else {
+            words.push(Word::new(at, word, ends_part));
+            continue;
+        };
+        words.push(Word::new(at, stem, false));
         words.push(Word {
-            span: at..at + word.len(),
-            text: word.to_lowercase(),
-            ends_part: tail.contains([',', ';', ':', '.', '-', '–', '—', '?', '!']),
+            attached: true,
+            ..Word::new(at + stem.len() + 1, tail, ends_part)
         });
     }
     words
@@ -61,6 +82,8 @@ pub(super) struct Mention {
     pub(super) many: bool,
     /// Whether the word asks, as "who" does, and names no kind of its own.
     pub(super) asks: bool,
+    /// What the nouns before the last one say it belongs to, as in "malware techniques".
+    pub(super) owners: &'static [Kind],
 }
 
 /// The kinds that the words mention, in order. Neighbouring nouns are one mention, as in "threat actor groups".
@@ -87,15 +110,36 @@ pub(super) fn mentions(words: &[Word], is_name: impl Fn(usize) -> bool) -> Vec<M
             // "malware, tools"
             (false, true) => found.push(mention),
             (false, false) => {
-                let start = last.at.start;
                 *last = Mention {
-                    at: start..mention.at.end,
+                    at: last.at.start..mention.at.end,
+                    owners: if belongs(mention.kinds, last.kinds) {
+                        last.kinds
+                    } else {
+                        last.owners
+                    },
                     ..mention
                 };
             }
         }
     }
     found
+}
+
+/// Whether a noun of one kind before a noun of another says whose the latter is: "campaign malware", but not "malware
+/// campaigns" or "ransomware groups".
+fn belongs(head: &[Kind], modifier: &[Kind]) -> bool {
+    let order = [
+        Kind::Group,
+        Kind::Campaign,
+        Kind::Software,
+        Kind::Technique,
+        Kind::Mitigation,
+    ];
+    let place = |kinds: &[Kind]| {
+        let first = kinds.first();
+        order.iter().position(|kind| Some(kind) == first)
+    };
+    matches!((place(modifier), place(head)), (Some(owner), Some(owned)) if owner < owned && owned > 1)
 }
 
 fn mention_at(words: &[Word], at: usize) -> Option<Mention> {
@@ -109,6 +153,7 @@ fn mention_at(words: &[Word], at: usize) -> Option<Mention> {
         kinds,
         many,
         asks,
+        owners: &[],
     };
     if PERSONS.contains(&word) {
         return Some(mention(1, ACTORS, true, true));
@@ -121,7 +166,19 @@ fn mention_at(words: &[Word], at: usize) -> Option<Mention> {
     if let Some(kinds) = listed(PLURALS) {
         return Some(mention(1, kinds, true, false));
     }
-    if let Some(kinds) = listed(ASKED_PLURALS).filter(|_| at == 0 || ASKING.contains(&before)) {
+    let after = words.get(at + 1).map_or("", |word| word.text.as_str());
+    let is_asked = || at == 0 || ASKING.contains(&before);
+    // "the controls that …", "operations carried out by …", "malware behaviour"
+    let is_described = || {
+        let of_noun = || {
+            at.checked_sub(1)
+                .is_some_and(|before| mention_at(words, before).is_some())
+        };
+        (before == "the" && matches!(after, "that" | "which"))
+            || (word == "operations" && OPERATED.contains(&after))
+            || (listed(ASKED_PLURALS) == Some(TECHNIQUES) && of_noun())
+    };
+    if let Some(kinds) = listed(ASKED_PLURALS).filter(|_| is_asked() || is_described()) {
         return Some(mention(1, kinds, true, false));
     }
     for (noun, kinds) in NOUNS {
@@ -165,8 +222,20 @@ pub(super) fn asks(text: &str, words: &[Word]) -> bool {
     let word = |at: usize| words.get(at).map_or("", |word| word.text.as_str());
     let opens =
         OPENINGS.contains(&word(0)) || (PREPOSITIONS.contains(&word(0)) && OPENINGS.contains(&word(1)));
+    // "In the campaigns of …, which techniques …?", "… is used by what groups"
+    let asks_later = || {
+        mentions(words, |_| false).iter().any(|mention| {
+            let begins_part = || {
+                let before = mention.at.start.checked_sub(2).and_then(|at| words.get(at));
+                before.is_some_and(|word| word.ends_part)
+            };
+            let asking = before(words, mention);
+            asking == "what" || (asking == "which" && begins_part())
+        })
+    };
     let is_phrase = || mention_at(words, 0).is_some_and(|mention| mention.many) && words.len() <= PHRASE;
-    words.len() <= LONGEST && (opens || words.len() <= SHORT || text.trim_end().ends_with('?') || is_phrase())
+    words.len() <= LONGEST
+        && (opens || words.len() <= SHORT || text.trim_end().ends_with('?') || is_phrase() || asks_later())
 }
 
 /// Whether the words ask how something is mitigated, or what a mitigation protects from.
@@ -198,16 +267,41 @@ pub(super) fn is_about_use(words: &[Word]) -> bool {
 
 /// Whether the words ask what something is able to do: they end with the verb, or with "capable of".
 pub(super) fn is_about_ability(words: &[Word]) -> bool {
+    const ASKING: &[&str] = &["what", "how", "everything", "things", "all"];
+    const OPENINGS: &[&str] = &["list", "show", "tell", "give", "describe", "explain", "me", "us"];
     const DOES: &[&str] = &[
-        "do", "does", "doing", "work", "works", "operate", "operates", "behave", "behaves", "function",
+        "do",
+        "does",
+        "doing",
+        "work",
+        "works",
+        "operate",
+        "operates",
+        "behave",
+        "behaves",
+        "function",
+        "functions",
     ];
-    let texts: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
-    match texts.as_slice() {
-        ["what" | "how", .., last] if DOES.contains(last) => true,
-        ["what", .., "capable", "of"] => true,
+    let texts = words.iter().map(|word| word.text.as_str());
+    let texts: Vec<&str> = texts.skip_while(|word| OPENINGS.contains(word)).collect();
+    let Some((asking, rest)) = texts.split_first().filter(|(first, _)| ASKING.contains(*first)) else {
+        return false;
+    };
+    match rest {
+        [.., last] if DOES.contains(last) => true,
+        [.., "capable", "of"] | [.., "used", "for"] => true,
         // "What does the malware of … use?", but not "What malware does … use?"
-        ["what", "do" | "does" | "did" | "can", .., "use" | "employ"] => true,
-        _ => false,
+        ["do" | "does" | "did" | "can", .., "use" | "employ"] => true,
+        // "What does … do with its malware?"
+        [
+            ..,
+            "do" | "does",
+            "with" | "through" | "using",
+            "its" | "their",
+            _,
+        ] => true,
+        // "How does the malware of … work in practice?"
+        _ => *asking == "how" && rest.iter().skip(1).any(|word| DOES.contains(word)),
     }
 }
 
@@ -217,28 +311,71 @@ pub(super) fn before<'w>(words: &'w [Word], mention: &Mention) -> &'w str {
     before.map_or("", |word| word.text.as_str())
 }
 
-/// Whether the words ask for the second of two mentions, to which the first belongs: "the malware of which groups", "Through
-/// their malware, which groups …". In "campaigns in which malware …" and "tools which groups …" the word "which" only begins
-/// a clause.
+/// Whether the words ask for a later mention, to which an earlier one belongs: "the malware of which groups", "Through their
+/// malware, which groups …", "The group behind … relies on which malware?", "Who ran …, and what malware do they use?". In
+/// "campaigns in which malware …" and "tools which groups …" the word "which" only begins a clause.
 pub(super) fn asks_of_owners(words: &[Word], first: &Mention, second: &Mention) -> bool {
-    let before_second = |back: usize| second.at.start.checked_sub(back).and_then(|at| words.get(at));
-    let is_asked = matches!(before(words, second), "which" | "what");
-    let of = before_second(2).is_some_and(|word| word.text == "of" || word.ends_part);
-    is_asked && of && !first.asks && !matches!(before(words, first), "which" | "what")
+    let word = |at: usize| words.get(at).map_or("", |word| &word.text);
+    let ends_part = |at: usize| words.get(at).is_some_and(|word| word.ends_part);
+    // "which other malware", "what are its techniques"
+    let says_nothing = |at: &usize| {
+        matches!(
+            word(*at),
+            "other" | "else" | "are" | "is" | "were" | "was" | "its" | "their" | "the"
+        )
+    };
+    let Some(place) = (first.at.end..second.at.start).rev().find(|at| !says_nothing(at)) else {
+        return false;
+    };
+    // Of "who", the word itself asks.
+    let asking = if second.asks { second.at.start } else { place };
+    let between = first.at.end..asking;
+    let before = asking.saturating_sub(1);
+    let by_whom = PREPOSITIONS.contains(&word(before));
+    let begins_question = |at: usize| word(at) == "and" || (second.asks && ends_part(at));
+    let begins_question = begins_question(before) || (by_whom && begins_question(before.saturating_sub(1)));
+    if second.asks {
+        return !first.asks && begins_question && between.len() > 1;
+    }
+    if !matches!(word(place), "which" | "what") {
+        return false;
+    }
+    let begins_clause = word(place) == "which"
+        && !ends_part(before)
+        && (between.is_empty() || (between.len() == 1 && by_whom && word(before) != "of"));
+    let is_asked_first = first.asks || is_asking(words, first);
+    (begins_question && between.len() > 2) || (!is_asked_first && !begins_clause)
 }
 
-/// The kinds of the owners of what a mention is about: "groups' malware".
+/// Whether "which" or "what" stands before a mention.
+fn is_asking(words: &[Word], mention: &Mention) -> bool {
+    matches!(before(words, mention), "which" | "what")
+}
+
+/// The kinds of the owners that are asked for by what belongs to them: "which groups' malware".
 pub(super) fn owners(text: &str, words: &[Word], mention: &Mention) -> Option<&'static [Kind]> {
-    let owner = mention_at(words, mention.at.start).filter(|owner| owner.at.end < mention.at.end)?;
-    let end = words.get(owner.at.end - 1)?.span.end;
-    let is_possessive = text.get(end..)?.starts_with(['\'', '’']);
-    is_possessive.then_some(owner.kinds)
+    if !is_asking(words, mention) {
+        return None;
+    }
+    let is_possessive = |end: &usize| {
+        let owner = end.checked_sub(1).and_then(|last| words.get(last));
+        let rest = owner.and_then(|word| text.get(word.span.end..));
+        rest.is_some_and(|rest| rest.starts_with(['\'', '’']))
+    };
+    let end = (mention.at.start + 1..mention.at.end).find(is_possessive)?;
+    let nouns = mentions(words.get(..end)?, |at| at < mention.at.start);
+    nouns.last().map(|owner| owner.kinds)
 }
 
 /// Whether the words ask for ways rather than for things of a kind: "how can we …", "what should be done …".
 pub(super) fn asks_for_ways(words: &[Word]) -> bool {
     let word = |at: usize| words.get(at).map_or("", |word| word.text.as_str());
+    let protects = |pair: &[Word]| match pair {
+        [asking, verb] => asking.text == "what" && is_protecting(&verb.text),
+        _ => false,
+    };
     word(0) == "how"
+        || words.windows(2).any(protects)
         || (word(0) == "what" && matches!(word(1), "can" | "could" | "should" | "to" | "must" | "helps"))
 }
 

@@ -27,7 +27,10 @@ impl World {
                 object("intrusion-set", "Zinc Heron"),
                 json!({"aliases": ["Brass Stork"]}),
             ),
-            object("intrusion-set", "Quiet Otter"),
+            with(
+                object("intrusion-set", "Quiet Otter"),
+                json!({"description": "A Laurasian group that has been attributed to the Bureau of Reeds (BOR)."}),
+            ),
             with(
                 object("campaign", "Operation Reedbed"),
                 seen("2021-03-01T00:00:00Z", "2021-06-01T00:00:00Z"),
@@ -95,6 +98,17 @@ fn what_is_related_to_the_named_thing_comes_first_in_both_modes() {
             ),
             ("malware of the group behind Operation Reedbed", vec!["Marshgate"]),
             ("malware used in campaigns of Zinc Heron", vec!["Fenlight"]),
+            ("Brass Stork malware techniques", vec!["Rogue Sluice Commands"]),
+            (
+                "Who is behind Operation Reedbed, and what malware do they have?",
+                vec!["Marshgate"],
+            ),
+            // Groups that are described.
+            ("malware of groups attributed to the BOR", vec!["Fenlight"]),
+            (
+                "Which techniques do the tools of Laurasian hackers use?",
+                vec!["OS Credential Dumping"],
+            ),
             // Times.
             ("campaigns in 2021", vec!["Operation Reedbed"]),
             (
