@@ -233,7 +233,8 @@ impl Rows {
         self.len = self.len.min(len);
     }
 
-    fn sketch_bytes(&self) -> usize {
+    /// Bytes of a row's sketch.
+    pub(super) fn sketch_bytes(&self) -> usize {
         sketch::bytes_of(self.dimension)
     }
 

@@ -19,6 +19,8 @@ const MIN_SCORED: usize = 2048;
 const SCORED_PER_RESULT: usize = 20;
 /// How many times as many rows as wanted are likely to hold them, where some may prove not to be allowed.
 const LIKELY: usize = 2;
+/// Rows from which a scan drops those that are too far, as a multiple of those wanted.
+const DROPPED_FROM: usize = 4;
 
 impl Table {
     /// The `limit` allowed rows nearest to the query, best first.
@@ -71,8 +73,16 @@ impl Table {
         limit: usize,
         depth: Depth,
     ) -> Vec<(Uuid, f32)> {
-        let near = || self.candidates(query, allowed, Nearest::new(query.len(), depth.near));
-        self.best_of(query, near, limit, depth.scored)
+        let mut near = Nearest::new(query.len(), depth.near);
+        if depth.scored < usize::MAX {
+            near = near.with_sketches(self.rows.sketch_bytes());
+        }
+        self.best_of(
+            query,
+            || self.candidates(query, allowed, near),
+            limit,
+            depth.scored,
+        )
     }
 
     /// The best of these rows by the vectors of the `scored` that are most alike. A query without a direction has none.
@@ -88,7 +98,7 @@ impl Table {
             return Vec::new();
         }
         let mut top = Top::new(limit);
-        for row in self.most_alike(query, near().into_rows(), scored) {
+        for row in Self::most_alike(query, near(), scored) {
             let dot = self.rows.vector(row).and_then(|vector| dot(vector, query));
             if let (Some(dot), Some(head)) = (dot, self.rows.head(row)) {
                 top.offer(head.node, dot as f32 * head.scale);
@@ -101,19 +111,21 @@ impl Table {
     }
 
     /// Those `count` of the rows that are most like the query by its own components and their signs, in their order.
-    fn most_alike(&self, query: &[i8], rows: Vec<usize>, count: usize) -> Vec<usize> {
-        if rows.len() <= count {
-            return rows;
+    fn most_alike(query: &[i8], near: Nearest, count: usize) -> Vec<usize> {
+        if near.count <= count {
+            return near.into_near().map(|(row, _)| row).collect();
         }
         let estimate = Estimate::of(query);
-        let mut rated: Vec<(f32, usize)> = rows
-            .into_iter()
-            .map(|row| (estimate.for_sketch(self.rows.sketch(row)), row))
+        let mut rated: Vec<(f32, usize)> = near
+            .with_their_sketches()
+            .map(|(row, sketch)| (estimate.for_sketch(sketch), row))
             .collect();
-        rated.select_nth_unstable_by(count, |(a, row), (b, other)| {
-            b.total_cmp(a).then_with(|| row.cmp(other))
-        });
-        rated.truncate(count);
+        if count < rated.len() {
+            rated.select_nth_unstable_by(count, |(a, row), (b, other)| {
+                b.total_cmp(a).then_with(|| row.cmp(other))
+            });
+            rated.truncate(count);
+        }
         let mut rows: Vec<usize> = rated.into_iter().map(|(_, row)| row).collect();
         rows.sort_unstable();
         rows
@@ -125,6 +137,9 @@ impl Table {
             let scanned = Scanned { table: self, row };
             if distance <= near.limit && allowed.row(class, &scanned) {
                 near.take(row, distance);
+                if near.width > 0 {
+                    near.take_sketch(self.rows.sketch(row));
+                }
             }
         });
         near
@@ -238,6 +253,12 @@ struct Nearest {
     counts: Vec<usize>,
     count: usize,
     rows: Vec<(u32, u16)>,
+    /// The sketches of the rows, one after another: to look them up later costs a page of memory each.
+    sketches: Vec<u8>,
+    /// Bytes of one, 0 if they aren't kept.
+    width: usize,
+    /// Number of rows from which those that no longer count are dropped.
+    most: usize,
 }
 
 impl Nearest {
@@ -248,10 +269,21 @@ impl Nearest {
             counts: vec![0; dimension + 1],
             count: 0,
             rows: Vec::new(),
+            sketches: Vec::new(),
+            width: 0,
+            most: wanted.saturating_mul(DROPPED_FROM),
         }
     }
 
+    /// Keeps the sketches of the rows, which have this many bytes each.
+    fn with_sketches(self, width: usize) -> Self {
+        Nearest { width, ..self }
+    }
+
     fn take(&mut self, row: usize, distance: u16) {
+        if self.rows.len() >= self.most {
+            self.drop_far();
+        }
         // A table has fewer than 2^32 rows.
         self.rows.push((row as u32, distance));
         self.count += 1;
@@ -268,6 +300,32 @@ impl Nearest {
         }
     }
 
+    /// Keeps the sketch of the row taken last.
+    fn take_sketch(&mut self, sketch: &[u8]) {
+        self.sketches.extend_from_slice(sketch);
+    }
+
+    /// Drops the rows beyond the limit.
+    fn drop_far(&mut self) {
+        let mut kept = 0;
+        for at in 0..self.rows.len() {
+            let Some(row) = self.rows.get(at).filter(|(_, distance)| *distance <= self.limit) else {
+                continue;
+            };
+            let row = *row;
+            if let Some(place) = self.rows.get_mut(kept) {
+                *place = row;
+            }
+            let sketch = at * self.width..(at + 1) * self.width;
+            self.sketches.copy_within(sketch, kept * self.width);
+            kept += 1;
+        }
+        self.rows.truncate(kept);
+        self.sketches.truncate(kept * self.width);
+        // Where many rows are equally far, few can be dropped.
+        self.most = self.wanted.saturating_mul(DROPPED_FROM).max(2 * kept);
+    }
+
     /// The rows with their distances, in their order.
     fn into_near(self) -> impl Iterator<Item = (usize, u16)> {
         let near = self.rows.into_iter();
@@ -275,7 +333,49 @@ impl Nearest {
             .map(|(row, distance)| (row as usize, distance))
     }
 
-    fn into_rows(self) -> Vec<usize> {
-        self.into_near().map(|(row, _)| row).collect()
+    /// The rows with their sketches, if these were kept.
+    fn with_their_sketches(&self) -> impl Iterator<Item = (usize, &[u8])> {
+        let rows = self
+            .rows
+            .iter()
+            .zip(self.sketches.chunks_exact(self.width.max(1)));
+        rows.filter(|((_, distance), _)| *distance <= self.limit)
+            .map(|((row, _), sketch)| (*row as usize, sketch))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_nearest_are_kept_with_their_sketches(
+            distances in prop::collection::vec(0u16..=8, 0..400),
+            wanted in 1usize..40,
+        ) {
+            let mut near = Nearest::new(8, wanted).with_sketches(2);
+            for (row, &distance) in distances.iter().enumerate() {
+                if distance <= near.limit {
+                    near.take(row, distance);
+                    near.take_sketch(&[row as u8, distance as u8]);
+                }
+            }
+            // All rows that are no farther than the last one wanted, in their order.
+            let mut sorted = distances.clone();
+            sorted.sort_unstable();
+            let limit = sorted.get(wanted - 1).copied().unwrap_or(u16::MAX);
+            let expected: Vec<usize> = (0..distances.len()).filter(|row| distances[*row] <= limit).collect();
+            let kept: Vec<usize> = near.with_their_sketches().map(|(row, _)| row).collect();
+            prop_assert_eq!(near.count, expected.len());
+            prop_assert_eq!(&kept, &expected);
+            for (row, sketch) in near.with_their_sketches() {
+                prop_assert_eq!(sketch, [row as u8, distances[row] as u8]);
+            }
+            let rows: Vec<usize> = near.into_near().map(|(row, _)| row).collect();
+            prop_assert_eq!(rows, expected);
+        }
     }
 }
