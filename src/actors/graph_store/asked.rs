@@ -219,14 +219,17 @@ impl GraphCore {
         if subject.is_empty() {
             return Ok(Default::default());
         }
-        let (target, words) = (Arc::clone(target), subject.join(" "));
+        let (index, target) = (Arc::clone(&self.index), Arc::clone(target));
+        let words = subject.join(" ");
         let filter = Filter {
             node_types: Some(Kind::Group.node_types().to_vec()),
             ..ask.filter.unnarrowed()
         };
         let found = blocking(move || {
+            // By meaning, too: of "Russian" and "Russia" the stems differ.
+            let vector = index.embed_query(&words).ok();
             target
-                .search(&words, None, Mode::Keyword, &filter, DESCRIBED)
+                .search(&words, vector.as_deref(), Mode::Blended, &filter, DESCRIBED)
                 .map_err(index_failed)
         })
         .await?;

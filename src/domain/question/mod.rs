@@ -150,7 +150,8 @@ impl<'a> Reading<'a> {
     /// Whether the words can describe groups rather than name something: "malware of Russian groups".
     pub fn describes_groups(&self) -> bool {
         let mut mentions = words::mentions(&self.words, |_| false).into_iter();
-        mentions.any(|mention| !mention.asks && mention.kinds.contains(&Kind::Group))
+        let is_of_groups = |kinds: &[Kind]| kinds.contains(&Kind::Group);
+        mentions.any(|mention| !mention.asks && (is_of_groups(mention.kinds) || is_of_groups(mention.owners)))
     }
 
     /// What the question asks for if its subject describes groups: things of theirs.
@@ -259,7 +260,10 @@ impl<'a> Reading<'a> {
             at.start <= end || (self.is_owned(at) && (named.contains(&Kind::Group) || of_software))
         };
         let through = unions.find(|(at, kinds)| *kinds != wanted && belongs(at, kinds));
+        // "Sandworm group malware" is that of Sandworm itself.
         let owners = relevant.first().map_or(&[][..], |mention| mention.owners);
+        let is_named = owners.first().is_some_and(|owner| named.contains(owner));
+        let owners = if is_named { &[][..] } else { owners };
         Some((
             wanted,
             through.map_or_else(|| owners.to_vec(), |(_, kinds)| kinds),

@@ -105,6 +105,8 @@ fn what_is_related_to_the_named_thing_comes_first_in_both_modes() {
             ),
             // Groups that are described.
             ("malware of groups attributed to the BOR", vec!["Fenlight"]),
+            ("BOR-linked groups' malware", vec!["Fenlight"]),
+            ("malware of Laurasia's groups", vec!["Fenlight"]),
             (
                 "Which techniques do the tools of Laurasian hackers use?",
                 vec!["OS Credential Dumping"],

@@ -150,6 +150,8 @@ fn what_lies_between_is_understood() {
             vec![Mitigation],
             vec![Technique],
         ),
+        ("[Sandworm Team] group's malware", Group, vec![Software], vec![]),
+        ("[Big Attack] campaign malware", Campaign, vec![Software], vec![]),
         (
             "With whom does [Sandworm Team] have malware in common?",
             Group,
@@ -182,6 +184,7 @@ fn a_question_can_describe_groups() {
             "malware in the campaigns of Iranian groups",
             Some((vec![Software], vec![Campaign])),
         ),
+        ("GRU-linked groups' malware", Some((vec![Software], vec![]))),
         ("groups attributed to the GRU", None),
     ] {
         let reading = Reading::of(question, now()).unwrap();
