@@ -99,7 +99,20 @@ pub(crate) async fn open_store(
 /// Restarts actors that die, and ends the process when one dies too often.
 pub(crate) fn keep(roster: Roster, max_restarts_per_minute: u32) -> JoinHandle<()> {
     roster.keep(max_restarts_per_minute, |actor| {
-        tracing::error!(actor, "actor died too often; the process gives up");
-        std::process::exit(GAVE_UP);
+        give_up(&format!("{actor} died too often; the process gives up"))
     })
+}
+
+/// Ends the process. The reason is written past the queue of the log, which an exit does not flush, by a thread that a
+/// stalled reader may hold up.
+pub(crate) fn give_up(reason: &str) -> ! {
+    tracing::error!("{reason}");
+    let said = reason.to_owned();
+    let (told, done) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        eprintln!("{said}");
+        told.send(()).ok();
+    });
+    done.recv_timeout(Duration::from_secs(1)).ok();
+    std::process::exit(GAVE_UP)
 }

@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use crate::files;
-use crate::lifecycle::{GAVE_UP, StartError};
+use crate::lifecycle::{StartError, give_up};
 use crate::store::{Holder, Store, StoreError};
 
 /// How long a lease is valid after its last renewal.
@@ -58,10 +58,7 @@ impl Lease {
             place: place(),
         };
         store.take_lease(&holder, LASTS).await?;
-        let lost = || {
-            tracing::error!("another process has taken this memory over; the process gives up");
-            std::process::exit(GAVE_UP);
-        };
+        let lost = || give_up("another process has taken this memory over; the process gives up");
         let (stop, stopped) = watch::channel(());
         let renewing = renew(Arc::clone(store), holder.clone(), RENEWED_EVERY, stopped, lost);
         let renewing = tokio::spawn(renewing);

@@ -301,7 +301,11 @@ pub(super) fn is_about_ability(words: &[Word]) -> bool {
             _,
         ] => true,
         // "How does the malware of … work in practice?"
-        _ => *asking == "how" && rest.iter().skip(1).any(|word| DOES.contains(word)),
+        ["many" | "much", ..] => false,
+        _ => {
+            let works = |word: &&str| DOES.contains(word) && !matches!(*word, "do" | "does" | "doing");
+            *asking == "how" && rest.iter().skip(1).any(works)
+        }
     }
 }
 
@@ -354,7 +358,10 @@ fn is_asking(words: &[Word], mention: &Mention) -> bool {
 
 /// The kinds of the owners that are asked for by what belongs to them: "which groups' malware".
 pub(super) fn owners(text: &str, words: &[Word], mention: &Mention) -> Option<&'static [Kind]> {
-    if !is_asking(words, mention) {
+    let before_other = mention.at.start.checked_sub(2).and_then(|at| words.get(at));
+    let asks_for_others = before(words, mention) == "other"
+        && before_other.is_some_and(|word| matches!(word.text.as_str(), "which" | "what"));
+    if !is_asking(words, mention) && !asks_for_others {
         return None;
     }
     let is_possessive = |end: &usize| {

@@ -150,6 +150,18 @@ fn what_lies_between_is_understood() {
             vec![Mitigation],
             vec![Technique],
         ),
+        (
+            "How many malware families does [Sandworm Team] use?",
+            Group,
+            vec![Software],
+            vec![],
+        ),
+        (
+            "Which other groups' malware uses [Remote Services]?",
+            Technique,
+            vec![Group],
+            vec![Software],
+        ),
         ("[Sandworm Team] group's malware", Group, vec![Software], vec![]),
         ("[Big Attack] campaign malware", Campaign, vec![Software], vec![]),
         (
