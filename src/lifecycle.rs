@@ -116,3 +116,34 @@ pub(crate) fn give_up(reason: &str) -> ! {
     done.recv_timeout(Duration::from_secs(1)).ok();
     std::process::exit(GAVE_UP)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    const REASON: &str = "tester died too often";
+
+    /// Run by the test below, in a process of its own.
+    #[test]
+    #[ignore = "ends the process"]
+    fn gives_up() {
+        give_up(REASON);
+    }
+
+    #[test]
+    fn who_gives_up_says_why() {
+        let ended = Command::new(std::env::current_exe().unwrap())
+            .args([
+                "--exact",
+                "lifecycle::tests::gives_up",
+                "--ignored",
+                "--nocapture",
+            ])
+            .output()
+            .unwrap();
+        assert_eq!(ended.status.code(), Some(GAVE_UP));
+        assert!(String::from_utf8_lossy(&ended.stderr).contains(REASON));
+    }
+}

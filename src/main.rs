@@ -10,8 +10,8 @@ use threat_memory::app::hosted::Application;
 use threat_memory::app::local::LocalApplication;
 use threat_memory::config::local::{Editor, LocalFlags, LocalSettings};
 use threat_memory::config::{ConfigError, Flags, LogSettings, Settings};
+use threat_memory::telemetry::LogGuard;
 use threat_memory::{capacity, demo, telemetry};
-use tracing_appender::non_blocking::WorkerGuard;
 
 /// mimalloc returns memory to the system after a large ingest; the default allocator does not.
 #[global_allocator]
@@ -165,22 +165,23 @@ fn refuse(error: &ConfigError) -> ExitCode {
 }
 
 /// Sets up logging in the directory that the key names, then starts the service; returns an exit code if either fails.
-/// The logs are flushed when the guards are dropped.
+/// The logs are flushed when the guard is dropped.
 async fn started<T>(
     log: &LogSettings,
     (key, data_dir): (&str, Option<&Path>),
     start: impl Future<Output = Result<T, StartError>>,
-) -> Result<(T, Vec<WorkerGuard>), ExitCode> {
-    let guards = telemetry::init_logs(log, key, data_dir).map_err(|error| {
+) -> Result<(T, LogGuard), ExitCode> {
+    let guard = telemetry::init_logs(log, key, data_dir).map_err(|error| {
         eprintln!("configuration: {error}");
         ExitCode::from(BAD_CONFIGURATION)
     })?;
+    telemetry::log_panics();
     let app = start.await.map_err(|error| {
         eprintln!("threat-memory could not start: {error}");
         ExitCode::FAILURE
     })?;
     give_memory_back();
-    Ok((app, guards))
+    Ok((app, guard))
 }
 
 async fn hosted(settings: Settings) -> ExitCode {

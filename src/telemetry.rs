@@ -1,92 +1,15 @@
 //! Logs and metrics: text on the terminal, JSON lines in the log file, Prometheus on the admin listener.
 
-use std::path::Path;
+mod logs;
 
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
-use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
-use tracing_appender::rolling::{RollingFileAppender, Rotation};
-use tracing_subscriber::layer::SubscriberExt;
-use tracing_subscriber::util::SubscriberInitExt;
-use tracing_subscriber::{EnvFilter, Layer, fmt};
 
-use crate::config::LogSettings;
-use crate::files;
+pub use logs::{LogGuard, init_logs, is_filter, log_panics};
 
 /// Upper bounds of the latency buckets, in seconds.
 const BUCKETS: [f64; 14] = [
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0,
 ];
-
-/// Most log lines that wait for the disk or the terminal; further ones are dropped. A queue takes its memory, 32 bytes
-/// for each, at once.
-const MAX_WAITING_LINES: usize = 16_384;
-
-/// The full filter: the operator's filter applies to this program first.
-fn directives(filter: &str) -> String {
-    format!("warn,threat_memory={filter},{filter}")
-}
-
-/// Whether the text is a valid log filter.
-pub fn is_filter(text: &str) -> bool {
-    EnvFilter::try_new(directives(text)).is_ok()
-}
-
-/// Installs the log subscriber; the guards flush the terminal and the file when they are dropped. `key` is the setting
-/// that names the directory. No request waits for whoever reads the log, such as a pager or a journal that has stalled.
-///
-/// # Errors
-/// When the filter is malformed or the log directory can't be written.
-pub fn init_logs(
-    settings: &LogSettings,
-    key: &str,
-    data_dir: Option<&Path>,
-) -> Result<Vec<WorkerGuard>, String> {
-    let filter = |text: &str| EnvFilter::try_new(text).map_err(|error| format!("log.filter: {error}"));
-    // The database logs routine maintenance at info, which would drown this program's lines.
-    let directives = directives(&settings.filter);
-    let quiet = format!(
-        "{directives},surrealdb=warn,surrealdb_core=warn,surrealkv=error,tantivy=warn,actix_server=warn"
-    );
-    let queue = || NonBlockingBuilder::default().buffered_lines_limit(MAX_WAITING_LINES);
-    let (writer, guard) = queue().finish(std::io::stderr());
-    let mut guards = vec![guard];
-    let terminal = fmt::layer()
-        .with_target(false)
-        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
-        .with_writer(writer)
-        .with_filter(filter(&quiet)?);
-    let file = match data_dir.filter(|_| settings.file) {
-        None => None,
-        Some(dir) => {
-            let logs = dir.join("logs");
-            let unusable =
-                |error: &dyn std::fmt::Display| format!("{key}: {} can't be written: {error}", dir.display());
-            files::private_dir(&logs)
-                .and_then(|()| files::check_writable(&logs))
-                .map_err(|error| unusable(&error))?;
-            let appender = RollingFileAppender::builder()
-                .rotation(Rotation::DAILY)
-                .filename_prefix("threat-memory")
-                .filename_suffix("log")
-                .max_log_files(settings.keep_files)
-                .build(logs)
-                .map_err(|error| unusable(&error))?;
-            let (writer, guard) = queue().finish(appender);
-            guards.push(guard);
-            let layer = fmt::layer()
-                .json()
-                .with_writer(writer)
-                .with_filter(filter(&quiet)?);
-            Some(layer)
-        }
-    };
-    tracing_subscriber::registry()
-        .with(terminal)
-        .with(file)
-        .try_init()
-        .map_err(|error| error.to_string())?;
-    Ok(guards)
-}
 
 /// Installs the metrics recorder of the process once; later calls return the same one.
 ///
@@ -108,8 +31,14 @@ pub fn init_metrics() -> Result<PrometheusHandle, String> {
     Ok(installed)
 }
 
+/// The text of `/metrics`.
+pub fn render(recorder: &PrometheusHandle) -> String {
+    metrics::counter!("log_lines_dropped_total").absolute(logs::dropped_lines());
+    recorder.render()
+}
+
 /// The metrics of both services, with the text that `/metrics` shows.
-const COUNTERS: [(&str, &str); 14] = [
+const COUNTERS: [(&str, &str); 15] = [
     (
         "actor_rejected_total",
         "Requests refused: gate or waiting line full, or timed out",
@@ -124,6 +53,10 @@ const COUNTERS: [(&str, &str); 14] = [
         "Requests answered, by method, route and status",
     ),
     ("llm_requests_total", "Requests to the language model, by outcome"),
+    (
+        "log_lines_dropped_total",
+        "Log lines dropped because the disk or the reader of standard error was too slow",
+    ),
     (
         "notifications_total",
         "Attempts to tell the operator by e-mail, by outcome; dead ones were given up",

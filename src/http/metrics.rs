@@ -5,6 +5,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 
 use super::hosted::HostedError;
 use super::problem::no_route;
+use crate::telemetry;
 
 /// Registers the routes of the metrics listener.
 pub fn configure(cfg: &mut web::ServiceConfig) {
@@ -15,5 +16,5 @@ pub fn configure(cfg: &mut web::ServiceConfig) {
 async fn metrics(recorder: web::Data<PrometheusHandle>) -> HttpResponse {
     HttpResponse::Ok()
         .content_type("text/plain; version=0.0.4; charset=utf-8")
-        .body(recorder.render())
+        .body(telemetry::render(&recorder))
 }

@@ -1,15 +1,21 @@
 //! Nobody waits for whoever reads the log.
 
+use std::time::Instant;
+
 use crate::helpers::run;
 use crate::process::{Service, hosted};
 
-/// Lines of about 180 bytes that fill a pipe of 64 KiB more than twice.
+/// Requests that log more lines at the level `trace` than may wait.
 const REQUESTS: usize = 1_000;
+/// Longest stop, in seconds: what still waits is given up after less.
+const STOP: u64 = 10;
 
 #[test]
 fn a_reader_of_the_log_that_stalls_holds_up_no_request_and_no_stop() {
     let dir = tempfile::tempdir().unwrap();
-    let mut service = Service::start_unread(hosted(dir.path()));
+    let mut command = hosted(dir.path());
+    command.env("THREAT_MEMORY_LOG__FILTER", "trace");
+    let mut service = Service::start_unread(command);
     run(async {
         let admin = service.admin().await;
         for number in 0..REQUESTS {
@@ -19,7 +25,15 @@ fn a_reader_of_the_log_that_stalls_holds_up_no_request_and_no_stop() {
                 .refused(404)
                 .await;
         }
+        let metrics = admin.metrics().await;
+        let dropped = metrics
+            .lines()
+            .find_map(|line| line.strip_prefix("log_lines_dropped_total "))
+            .unwrap();
+        assert_ne!(dropped, "0");
+        let since = Instant::now();
         service.terminate();
         assert_eq!(service.ended().await.code(), Some(0));
+        assert!(since.elapsed().as_secs() < STOP);
     });
 }

@@ -1,8 +1,8 @@
 //! The program as an operator runs it: a separate process, stopped by signals.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, PipeReader};
 use std::path::Path;
-use std::process::{Child, ChildStderr, Command, ExitStatus, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -39,8 +39,7 @@ pub fn hosted(dir: &Path) -> Command {
         .env("THREAT_MEMORY_LIMITS__TIERS__ENTERPRISE", "1000000")
         .env("THREAT_MEMORY_ADMIN_EMAIL", ADMIN)
         .env("THREAT_MEMORY_ADMIN_PASSWORD", PASSWORD)
-        .stdout(Stdio::null())
-        .stderr(Stdio::piped());
+        .stdout(Stdio::null());
     command
 }
 
@@ -62,8 +61,8 @@ pub fn finish(command: &mut Command) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// What a service writes to its standard error.
-type Log = std::io::Lines<BufReader<ChildStderr>>;
+/// What a service writes to its standard error, and to its standard output if nobody reads on.
+type Log = std::io::Lines<BufReader<PipeReader>>;
 
 /// A running service.
 pub struct Service {
@@ -86,8 +85,14 @@ impl Service {
     }
 
     fn start_read(mut command: Command, to_the_end: bool) -> Self {
-        let mut child = command.spawn().unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let (reader, writer) = std::io::pipe().unwrap();
+        if !to_the_end {
+            command.stdout(writer.try_clone().unwrap());
+        }
+        let mut child = command.stderr(writer).spawn().unwrap();
+        // Its end of the pipe would keep this one open.
+        drop(command);
+        let mut lines = BufReader::new(reader).lines();
         let (found, address) = mpsc::channel();
         let log = std::thread::spawn(move || {
             for line in lines.by_ref().map_while(Result::ok) {

@@ -1,0 +1,134 @@
+//! The log: text on the terminal and JSON lines in a file, each written by a thread of its own.
+
+use std::backtrace::{Backtrace, BacktraceStatus};
+use std::io::Write;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError, mpsc};
+use std::time::Duration;
+
+use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
+use tracing_appender::rolling::{RollingFileAppender, Rotation};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer, fmt};
+
+use crate::config::LogSettings;
+use crate::files;
+
+/// Most log lines that wait for the disk or the terminal; further ones are dropped. A queue takes its memory, 32 bytes
+/// for each, at once.
+const MAX_WAITING_LINES: usize = 16_384;
+
+/// How long the end of the process waits for them. Each of the guards waits for 1.1 s at most.
+const FLUSH_TIMEOUT: Duration = Duration::from_millis(2500);
+
+/// The full filter: the operator's filter applies to this program first.
+fn directives(filter: &str) -> String {
+    format!("warn,threat_memory={filter},{filter}")
+}
+
+/// Whether the text is a valid log filter.
+pub fn is_filter(text: &str) -> bool {
+    EnvFilter::try_new(directives(text)).is_ok()
+}
+
+/// Writes what still waits when it is dropped, unless whoever reads it has stalled.
+#[derive(Debug)]
+pub struct LogGuard(Vec<WorkerGuard>);
+
+impl Drop for LogGuard {
+    fn drop(&mut self) {
+        let guards = std::mem::take(&mut self.0);
+        let (flushed, done) = mpsc::channel();
+        // With a full queue the guards write to standard output, whose reader may have stalled, too.
+        std::thread::spawn(move || {
+            drop(guards);
+            flushed.send(()).ok();
+        });
+        done.recv_timeout(FLUSH_TIMEOUT).ok();
+    }
+}
+
+/// The numbers of lines that the queues of the log have dropped.
+static DROPPED: Mutex<Vec<ErrorCounter>> = Mutex::new(Vec::new());
+
+/// Lines dropped since the start.
+pub(super) fn dropped_lines() -> u64 {
+    let queues = DROPPED.lock().unwrap_or_else(PoisonError::into_inner);
+    queues.iter().map(|queue| queue.dropped_lines() as u64).sum()
+}
+
+/// A queue in front of a writer that may be slow.
+fn queued(writer: impl Write + Send + 'static) -> (NonBlocking, WorkerGuard) {
+    let queue = NonBlockingBuilder::default().buffered_lines_limit(MAX_WAITING_LINES);
+    let (writer, guard) = queue.finish(writer);
+    let mut queues = DROPPED.lock().unwrap_or_else(PoisonError::into_inner);
+    queues.push(writer.error_counter());
+    (writer, guard)
+}
+
+/// Logs panics like any other error: the standard library writes them to standard error itself, and waits for its reader.
+pub fn log_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let thread = std::thread::current();
+        let thread = thread.name().unwrap_or_default();
+        match Backtrace::capture() {
+            trace if trace.status() == BacktraceStatus::Captured => {
+                tracing::error!(thread, "{panic}\n{trace}");
+            }
+            _ => tracing::error!(thread, "{panic}"),
+        }
+    }));
+}
+
+/// Installs the log subscriber. `key` is the setting that names the directory. No request waits for whoever reads the log,
+/// such as a pager or a journal that has stalled.
+///
+/// # Errors
+/// When the filter is malformed or the log directory can't be written.
+pub fn init_logs(settings: &LogSettings, key: &str, data_dir: Option<&Path>) -> Result<LogGuard, String> {
+    let filter = |text: &str| EnvFilter::try_new(text).map_err(|error| format!("log.filter: {error}"));
+    // The database logs routine maintenance at info, which would drown this program's lines.
+    let directives = directives(&settings.filter);
+    let quiet = format!(
+        "{directives},surrealdb=warn,surrealdb_core=warn,surrealkv=error,tantivy=warn,actix_server=warn"
+    );
+    let (writer, guard) = queued(std::io::stderr());
+    let mut guards = vec![guard];
+    let terminal = fmt::layer()
+        .with_target(false)
+        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
+        .with_writer(writer)
+        .with_filter(filter(&quiet)?);
+    let file = match data_dir.filter(|_| settings.file) {
+        None => None,
+        Some(dir) => {
+            let logs = dir.join("logs");
+            let unusable =
+                |error: &dyn std::fmt::Display| format!("{key}: {} can't be written: {error}", dir.display());
+            files::private_dir(&logs)
+                .and_then(|()| files::check_writable(&logs))
+                .map_err(|error| unusable(&error))?;
+            let appender = RollingFileAppender::builder()
+                .rotation(Rotation::DAILY)
+                .filename_prefix("threat-memory")
+                .filename_suffix("log")
+                .max_log_files(settings.keep_files)
+                .build(logs)
+                .map_err(|error| unusable(&error))?;
+            let (writer, guard) = queued(appender);
+            guards.push(guard);
+            let layer = fmt::layer()
+                .json()
+                .with_writer(writer)
+                .with_filter(filter(&quiet)?);
+            Some(layer)
+        }
+    };
+    tracing_subscriber::registry()
+        .with(terminal)
+        .with(file)
+        .try_init()
+        .map_err(|error| error.to_string())?;
+    Ok(LogGuard(guards))
+}
