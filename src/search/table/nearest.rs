@@ -98,7 +98,7 @@ impl Table {
             return Vec::new();
         }
         let mut top = Top::new(limit);
-        for row in Self::most_alike(query, near(), scored) {
+        for row in self.most_alike(query, near(), scored) {
             let dot = self.rows.vector(row).and_then(|vector| dot(vector, query));
             if let (Some(dot), Some(head)) = (dot, self.rows.head(row)) {
                 top.offer(head.node, dot as f32 * head.scale);
@@ -111,14 +111,17 @@ impl Table {
     }
 
     /// Those `count` of the rows that are most like the query by its own components and their signs, in their order.
-    fn most_alike(query: &[i8], near: Nearest, count: usize) -> Vec<usize> {
+    fn most_alike(&self, query: &[i8], near: Nearest, count: usize) -> Vec<usize> {
         if near.count <= count {
             return near.into_near().map(|(row, _)| row).collect();
         }
         let estimate = Estimate::of(query);
         let mut rated: Vec<(f32, usize)> = near
             .with_their_sketches()
-            .map(|(row, sketch)| (estimate.for_sketch(sketch), row))
+            .map(|(row, kept)| {
+                let sketch = kept.unwrap_or_else(|| self.rows.sketch(row));
+                (estimate.for_sketch(sketch), row)
+            })
             .collect();
         if count < rated.len() {
             rated.select_nth_unstable_by(count, |(a, row), (b, other)| {
@@ -137,7 +140,7 @@ impl Table {
             let scanned = Scanned { table: self, row };
             if distance <= near.limit && allowed.row(class, &scanned) {
                 near.take(row, distance);
-                if near.width > 0 {
+                if near.keeps_sketches() {
                     near.take_sketch(self.rows.sketch(row));
                 }
             }
@@ -253,7 +256,7 @@ struct Nearest {
     counts: Vec<usize>,
     count: usize,
     rows: Vec<(u32, u16)>,
-    /// The sketches of the rows, one after another: to look them up later costs a page of memory each.
+    /// The sketches of the first rows, one after another: to look them up later costs a page of memory each.
     sketches: Vec<u8>,
     /// Bytes of one, 0 if they aren't kept.
     width: usize,
@@ -300,6 +303,12 @@ impl Nearest {
         }
     }
 
+    /// Whether the sketch of the row taken last is to be kept. Where very many rows are equally far, those of the first do.
+    fn keeps_sketches(&self) -> bool {
+        let kept = self.rows.len() <= self.wanted.saturating_mul(DROPPED_FROM);
+        self.width > 0 && kept && self.sketches.len() == (self.rows.len() - 1) * self.width
+    }
+
     /// Keeps the sketch of the row taken last.
     fn take_sketch(&mut self, sketch: &[u8]) {
         self.sketches.extend_from_slice(sketch);
@@ -307,7 +316,7 @@ impl Nearest {
 
     /// Drops the rows beyond the limit.
     fn drop_far(&mut self) {
-        let mut kept = 0;
+        let (mut kept, mut sketches) = (0, 0);
         for at in 0..self.rows.len() {
             let Some(row) = self.rows.get(at).filter(|(_, distance)| *distance <= self.limit) else {
                 continue;
@@ -317,11 +326,14 @@ impl Nearest {
                 *place = row;
             }
             let sketch = at * self.width..(at + 1) * self.width;
-            self.sketches.copy_within(sketch, kept * self.width);
+            if sketch.end <= self.sketches.len() {
+                self.sketches.copy_within(sketch, kept * self.width);
+                sketches = (kept + 1) * self.width;
+            }
             kept += 1;
         }
         self.rows.truncate(kept);
-        self.sketches.truncate(kept * self.width);
+        self.sketches.truncate(sketches);
         // Where many rows are equally far, few can be dropped.
         self.most = self.wanted.saturating_mul(DROPPED_FROM).max(2 * kept);
     }
@@ -333,12 +345,10 @@ impl Nearest {
             .map(|(row, distance)| (row as usize, distance))
     }
 
-    /// The rows with their sketches, if these were kept.
-    fn with_their_sketches(&self) -> impl Iterator<Item = (usize, &[u8])> {
-        let rows = self
-            .rows
-            .iter()
-            .zip(self.sketches.chunks_exact(self.width.max(1)));
+    /// The rows with their sketches as far as these were kept.
+    fn with_their_sketches(&self) -> impl Iterator<Item = (usize, Option<&[u8]>)> {
+        let kept = self.sketches.chunks_exact(self.width.max(1)).map(Some);
+        let rows = self.rows.iter().zip(kept.chain(std::iter::repeat(None)));
         rows.filter(|((_, distance), _)| *distance <= self.limit)
             .map(|((row, _), sketch)| (*row as usize, sketch))
     }
@@ -353,14 +363,20 @@ mod tests {
     proptest! {
         #[test]
         fn the_nearest_are_kept_with_their_sketches(
-            distances in prop::collection::vec(0u16..=8, 0..400),
+            distances in prop::collection::vec(0u16..=8, 0..2_000),
             wanted in 1usize..40,
         ) {
-            let mut near = Nearest::new(8, wanted).with_sketches(2);
+            let mut near = Nearest::new(8, wanted).with_sketches(3);
+            let most = DROPPED_FROM * wanted;
+            let mut was_full = false;
             for (row, &distance) in distances.iter().enumerate() {
                 if distance <= near.limit {
                     near.take(row, distance);
-                    near.take_sketch(&[row as u8, distance as u8]);
+                    was_full |= near.rows.len() > most;
+                    if near.keeps_sketches() {
+                        let [low, high] = (row as u16).to_le_bytes();
+                        near.take_sketch(&[low, high, distance as u8]);
+                    }
                 }
             }
             // All rows that are no farther than the last one wanted, in their order.
@@ -372,8 +388,13 @@ mod tests {
             prop_assert_eq!(near.count, expected.len());
             prop_assert_eq!(&kept, &expected);
             for (row, sketch) in near.with_their_sketches() {
-                prop_assert_eq!(sketch, [row as u8, distances[row] as u8]);
+                let [low, high] = (row as u16).to_le_bytes();
+                prop_assert!(sketch.is_some() || was_full);
+                let is_its = sketch.is_none_or(|sketch| sketch == [low, high, distances[row] as u8]);
+                prop_assert!(is_its);
             }
+            prop_assert!(near.rows.len() <= most.max(2 * expected.len()) + 1, "{} of {}", near.rows.len(), expected.len());
+            prop_assert!(near.sketches.len() <= 3 * most);
             let rows: Vec<usize> = near.into_near().map(|(row, _)| row).collect();
             prop_assert_eq!(rows, expected);
         }
