@@ -75,10 +75,17 @@ impl Voters<'_> {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Vote {
     pub weight: f32,
-    /// The highest keyword score of a passage, each multiplied by the share of it that counts.
+    /// The highest keyword score of one of the passages, as far as it counts.
     pub words: f32,
-    /// The passages and their shares of the weight, strongest first.
+    /// The passages, strongest first, and their shares of all that they say together: by weight and by words alike.
     pub passages: Vec<(Uuid, f32)>,
+}
+
+/// What one passage says for a node: its weight, and its keyword score as far as it counts.
+struct Said {
+    passage: Uuid,
+    weight: f32,
+    words: f32,
 }
 
 /// The votes for each node.
@@ -93,10 +100,10 @@ pub(super) fn count(
     mentioned: &HashSet<Uuid>,
     cosine: impl Fn(Uuid) -> Option<f32>,
 ) -> Votes {
-    let mut votes = Votes::new();
+    let mut said: HashMap<Uuid, Vec<Said>> = HashMap::new();
     let by_words: HashMap<Uuid, f32> = words.iter().copied().collect();
     for (passage, weight) in weights(words, near) {
-        let weight = weight * resemblance(cosine(passage));
+        let resemblance = resemblance(cosine(passage));
         let score = by_words.get(&passage).copied().unwrap_or(0.0);
         let Some(ends) = voters.table.ends(passage) else {
             continue;
@@ -106,14 +113,17 @@ pub(super) fn count(
         for node in ends.nodes().filter(|node| !mentioned.contains(node)) {
             let share = counts * if ends.is_source(node) { SOURCE_SHARE } else { 1.0 };
             if voters.wants(node) {
-                let vote: &mut Vote = votes.entry(node).or_default();
-                vote.passages.push((passage, weight * share));
-                vote.words = vote.words.max(score * share);
+                let said: &mut Vec<Said> = said.entry(node).or_default();
+                said.push(Said {
+                    passage,
+                    weight: weight * resemblance * share,
+                    words: score * share,
+                });
             }
         }
     }
-    votes.values_mut().for_each(Vote::add_up);
-    votes
+    let votes = said.into_iter();
+    votes.map(|(node, said)| (node, Vote::of(said))).collect()
 }
 
 /// How much a passage's likeness to the question lets it count, 0 to 1: ranks alone would let the best of passages about
@@ -136,17 +146,34 @@ fn weights(words: &[(Uuid, f32)], near: &[(Uuid, f32)]) -> HashMap<Uuid, f32> {
 }
 
 impl Vote {
-    /// Adds up the strongest passages.
-    fn add_up(&mut self) {
-        self.passages
-            .sort_unstable_by(|(id, a), (other, b)| b.total_cmp(a).then_with(|| id.cmp(other)));
-        self.passages.truncate(MOST);
+    /// What the strongest of the passages say together. One unlike the question has no weight, but its words count.
+    fn of(mut said: Vec<Said>) -> Self {
+        said.sort_unstable_by(|a, b| {
+            let by_weight = b.weight.total_cmp(&a.weight);
+            let by_words = || b.words.total_cmp(&a.words);
+            by_weight
+                .then_with(by_words)
+                .then_with(|| a.passage.cmp(&b.passage))
+        });
+        said.truncate(MOST);
         let mut part = 1.0;
-        for (_, weight) in &mut self.passages {
-            *weight *= part;
+        for said in &mut said {
+            said.weight *= part;
             part *= NEXT;
         }
-        self.weight = self.passages.iter().map(|(_, weight)| weight).sum();
+        let sum = |of: fn(&Said) -> f32| said.iter().map(of).sum::<f32>();
+        let (weight, words) = (sum(|said| said.weight), sum(|said| said.words));
+        let share_of = |part: f32, all: f32| if all > 0.0 { part / all } else { 0.0 };
+        let claim = |said: &Said| share_of(said.weight, weight) + share_of(said.words, words);
+        let claims: f32 = said.iter().map(claim).sum();
+        let passages = said
+            .iter()
+            .map(|said| (said.passage, share_of(claim(said), claims)));
+        Vote {
+            weight,
+            words: said.iter().map(|said| said.words).fold(0.0, f32::max),
+            passages: passages.collect(),
+        }
     }
 }
 
@@ -156,20 +183,50 @@ mod tests {
 
     #[test]
     fn many_weak_passages_do_not_outweigh_a_few_strong_ones() {
-        let list = |passages: &[f32]| {
-            let mut vote = Vote {
-                passages: passages.iter().map(|weight| (Uuid::new_v4(), *weight)).collect(),
-                ..Vote::default()
+        let list = |weights: &[f32]| {
+            let said = |weight: &f32| Said {
+                passage: Uuid::new_v4(),
+                weight: *weight,
+                words: 0.0,
             };
-            vote.add_up();
-            vote
+            Vote::of(weights.iter().map(said).collect())
         };
         assert!(list(&[0.1; 300]).weight < list(&[0.4, 0.3]).weight);
         assert!(list(&[0.4, 0.3]).weight > list(&[0.4]).weight);
-        let vote = list(&[0.2, 0.9, 0.5]);
-        assert!(vote.passages.is_sorted_by(|(_, a), (_, b)| a >= b));
+    }
+
+    #[test]
+    fn the_shares_of_the_passages_are_all_of_the_vote() {
+        let said = |number: u128, weight: f32, words: f32| Said {
+            passage: Uuid::from_u128(number),
+            weight,
+            words,
+        };
+        let vote = Vote::of(vec![said(1, 0.2, 4.0), said(2, 0.9, 1.0), said(3, 0.5, 0.0)]);
+        let order: Vec<u128> = vote
+            .passages
+            .iter()
+            .map(|(passage, _)| passage.as_u128())
+            .collect();
+        assert_eq!(order, [2, 3, 1]);
         let sum: f32 = vote.passages.iter().map(|(_, share)| share).sum();
-        assert!((sum - vote.weight).abs() < 1e-6);
+        assert!((sum - 1.0).abs() < 1e-6);
+        // By words alone.
+        let vote = Vote::of(vec![said(1, 0.0, 4.0)]);
+        assert_eq!(vote.passages, [(Uuid::from_u128(1), 1.0)]);
+        assert!((vote.words - 4.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn only_passages_that_are_named_lend_their_words() {
+        let said = |number: u128| Said {
+            passage: Uuid::from_u128(number),
+            weight: 1.0 / number as f32,
+            words: number as f32,
+        };
+        let vote = Vote::of((1..=20).map(said).collect());
+        assert_eq!(vote.passages.len(), MOST);
+        assert!((vote.words - MOST as f32).abs() < 1e-6);
     }
 
     #[test]

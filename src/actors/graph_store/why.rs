@@ -163,10 +163,10 @@ fn explained_results(
 
 /// The passages that voted for a node, with their parts of the share of evidence.
 fn votes_for(found: &Found, node: Uuid, evidence: f32) -> Vec<(Uuid, f32)> {
-    let Some(vote) = found.votes.get(&node).filter(|vote| vote.weight > 0.0) else {
+    let Some(vote) = found.votes.get(&node) else {
         return Vec::new();
     };
-    let share = |(passage, weight): &(Uuid, f32)| (*passage, evidence * weight / vote.weight);
+    let share = |(passage, share): &(Uuid, f32)| (*passage, evidence * share);
     let shares = vote.passages.iter().map(share);
     shares.filter(|(_, share)| *share > 0.0).collect()
 }

@@ -313,3 +313,13 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_passage_with_the_words_but_another_meaning_is_named() {
+    let index = holding(nodes());
+    let mut example = passage(1, (1, 4), Tlp::White, "rewrote ladder logic of controllers");
+    let opposite: Vec<f32> = word_vector(QUESTION).iter().map(|part| -part).collect();
+    example.vector = Some(quantize(&opposite));
+    index.apply(vec![example], 2).unwrap();
+    assert_eq!(speakers(&index, 4, &all()), [id(10_001)]);
+}
