@@ -15,7 +15,7 @@ use crate::domain::error::DomainError;
 use crate::domain::extraction::Gazetteer;
 use crate::domain::node::KgNode;
 use crate::domain::passage::beginning;
-use crate::domain::question::{self, Kind, Name, NameAsked, QuestionAsked, Reading, likeness};
+use crate::domain::question::{Description, Kind, Name, NameAsked, QuestionAsked, Reading, likeness};
 use crate::search::{Filter, Mode, WorkspaceIndex};
 
 /// Nodes that are compared with the words of a question that names nothing: so many with some of the words in their
@@ -47,9 +47,9 @@ impl GraphCore {
         if nodes.is_empty() {
             (named, nodes) = self.nodes_meant(&reading, ask, target).await?;
         }
-        let is_described = nodes.is_empty() && reading.describes_groups();
-        if is_described {
-            (named, nodes) = self.groups_described(&reading, ask, target).await?;
+        let description = reading.description().filter(|_| nodes.is_empty());
+        if let Some(description) = &description {
+            (named, nodes) = self.groups_described(description, ask, target).await?;
         }
         let kind_of = |id: &Uuid| nodes.get(id).and_then(kind_of_node);
         let names: Vec<Name> = named
@@ -60,7 +60,7 @@ impl GraphCore {
             })
             .filter(|name| !name.kinds.is_empty())
             .collect();
-        let plan = if is_described && !nodes.is_empty() {
+        let plan = if description.is_some() && !nodes.is_empty() {
             reading.plan_of_described()
         } else {
             reading.plan(&names)
@@ -211,22 +211,18 @@ impl GraphCore {
     /// descriptions mention it.
     async fn groups_described(
         &self,
-        reading: &Reading<'_>,
+        description: &Description,
         ask: &Search,
         target: &Arc<WorkspaceIndex>,
     ) -> Result<(Named, HashMap<Uuid, KgNode>), DomainError> {
-        let subject = reading.subject();
-        if subject.is_empty() {
-            return Ok(Default::default());
-        }
         let (index, target) = (Arc::clone(&self.index), Arc::clone(target));
-        let words = subject.join(" ");
+        let words = description.text();
         let filter = Filter {
             node_types: Some(Kind::Group.node_types().to_vec()),
             ..ask.filter.unnarrowed()
         };
         let found = blocking(move || {
-            // By meaning, too: of "Russian" and "Russia" the stems differ.
+            // By meaning, too: a group's keywords may be outweighed by those of many others.
             let vector = index.embed_query(&words).ok();
             target
                 .search(&words, vector.as_deref(), Mode::Blended, &filter, DESCRIBED)
@@ -236,14 +232,13 @@ impl GraphCore {
         let found: Vec<Uuid> = found.into_iter().map(|hit| hit.node_id).collect();
         let mut nodes = self.nodes_named(ask, &found).await?;
         nodes.retain(|_, node| {
-            kind_of_node(node) == Some(Kind::Group)
-                && question::is_described(&subject, beginning(&node.description))
+            kind_of_node(node) == Some(Kind::Group) && description.fits(beginning(&node.description))
         });
         if nodes.is_empty() {
             return Ok(Default::default());
         }
         let found = found.into_iter().filter(|id| nodes.contains_key(id)).collect();
-        Ok((vec![(reading.subject_words(), found)], nodes))
+        Ok((vec![(description.words.clone(), found)], nodes))
     }
 }
 

@@ -91,7 +91,7 @@ pub(super) const PLURALS: &[(&str, &[Kind])] = &[
     ("abilities", TECHNIQUES),
     ("functionality", TECHNIQUES),
 ];
-/// Plurals that count only after a word that asks.
+/// Words that mean a kind only after a word that asks, or if what follows describes them.
 pub(super) const ASKED_PLURALS: &[(&str, &[Kind])] = &[
     ("operations", CAMPAIGNS),
     ("controls", MITIGATIONS),
@@ -174,7 +174,7 @@ pub(super) const OPENINGS: &[&str] = &[
 ];
 /// Words before the word that asks: "by which groups".
 pub(super) const PREPOSITIONS: &[&str] = &[
-    "by", "in", "for", "from", "against", "to", "of", "with", "during", "through",
+    "by", "in", "for", "from", "against", "to", "of", "on", "with", "during", "through",
 ];
 
 /// Words after "operations" by which these are campaigns.
@@ -191,7 +191,7 @@ pub(super) const OPERATED: &[&str] = &[
     "that",
     "where",
 ];
-/// Words that a hyphen attaches to a name: "GRU-linked groups", "malware capable of" put as "Phishing-capable malware".
+/// Second parts of compounds with a name: "GRU-linked groups", "Phishing-capable malware".
 pub(super) const ATTACHED: &[&str] = &[
     "affiliated",
     "aligned",
@@ -207,6 +207,95 @@ pub(super) const ATTACHED: &[&str] = &[
     "related",
     "sponsored",
     "using",
+];
+
+/// Words that link groups with what describes them: "groups of the GRU", "groups from Iran". A participle does so, too.
+pub(super) const LINKS: &[&str] = &[
+    "attribution",
+    "belong",
+    "belongs",
+    "connections",
+    "from",
+    "links",
+    "members",
+    "of",
+    "part",
+    "serve",
+    "target",
+    "ties",
+    "under",
+    "within",
+    "work",
+];
+/// Participles of what groups do with tools and techniques, which describe no group.
+pub(super) const USES: &[&str] = &[
+    "deploying",
+    "employing",
+    "leveraging",
+    "observed",
+    "performing",
+    "relying",
+    "utilising",
+    "utilizing",
+];
+/// Verbs of those that groups work for: "groups that the GRU controls".
+pub(super) const EMPLOYS: &[&str] = &[
+    "backs", "commands", "controls", "directs", "employs", "finances", "funds", "operates", "owns", "runs",
+    "sponsors", "supports",
+];
+
+/// Words before a noun that describe nothing.
+pub(super) const VAGUE: &[&str] = &[
+    "big",
+    "both",
+    "certain",
+    "common",
+    "different",
+    "few",
+    "hacking",
+    "important",
+    "major",
+    "many",
+    "more",
+    "most",
+    "multiple",
+    "new",
+    "notable",
+    "one",
+    "several",
+    "similar",
+    "some",
+    "specific",
+    "threat",
+    "three",
+    "top",
+    "two",
+    "various",
+];
+
+/// Adjectives of countries from which groups are often said to be, and the country.
+pub(super) const DEMONYMS: &[(&str, &str)] = &[
+    ("american", "america"),
+    ("belarusian", "belarus"),
+    ("brazilian", "brazil"),
+    ("chinese", "china"),
+    ("colombian", "colombia"),
+    ("egyptian", "egypt"),
+    ("german", "germany"),
+    ("indian", "india"),
+    ("iranian", "iran"),
+    ("iraqi", "iraq"),
+    ("israeli", "israel"),
+    ("korean", "korea"),
+    ("lebanese", "lebanon"),
+    ("nigerian", "nigeria"),
+    ("pakistani", "pakistan"),
+    ("palestinian", "palestine"),
+    ("russian", "russia"),
+    ("syrian", "syria"),
+    ("turkish", "turkey"),
+    ("ukrainian", "ukraine"),
+    ("vietnamese", "vietnam"),
 ];
 
 /// Verbs of protection, by their beginnings.
@@ -280,6 +369,7 @@ pub(super) const FUNCTION_WORDS: &[&str] = &[
     "employed",
     "employing",
     "employs",
+    "enabled",
     "entire",
     "every",
     "first",

@@ -5,6 +5,7 @@
 //! such as a sentence of a report, has no reading or no plan and is searched for by words and meaning alone.
 
 mod asked;
+mod described;
 mod kind;
 mod lexicon;
 mod meant;
@@ -21,6 +22,7 @@ use serde::Serialize;
 use crate::domain::node::NodeType;
 
 pub use asked::{AskedPeriod, NameAsked, QuestionAsked};
+pub use described::Description;
 pub use kind::{Kind, between, relationship_code, relationship_of_code, relationships};
 pub use meant::{Meant, is_beyond_rules};
 pub use period::Period;
@@ -131,7 +133,7 @@ impl<'a> Reading<'a> {
     pub fn other_words(&self, names: &[Name]) -> Vec<&str> {
         let is_name = |at: usize| names.iter().any(|name| name.words.contains(&at));
         let mentions = words::mentions(&self.words, is_name);
-        let time = period::period_of(&self.words, is_name, self.now).map(|(_, at)| at);
+        let time = self.time_beside(is_name);
         let is_taken = |at: usize| {
             is_name(at)
                 || mentions.iter().any(|mention| mention.at.contains(&at))
@@ -147,30 +149,13 @@ impl<'a> Reading<'a> {
             .collect()
     }
 
-    /// Whether the words can describe groups rather than name something: "malware of Russian groups".
-    pub fn describes_groups(&self) -> bool {
-        let mut mentions = words::mentions(&self.words, |_| false).into_iter();
-        let is_of_groups = |kinds: &[Kind]| kinds.contains(&Kind::Group);
-        mentions.any(|mention| !mention.asks && (is_of_groups(mention.kinds) || is_of_groups(mention.owners)))
+    /// The words that tell a time.
+    fn time(&self) -> Option<Range<usize>> {
+        self.time_beside(|_| false)
     }
 
-    /// What the question asks for if its subject describes groups: things of theirs.
-    pub fn plan_of_described(&self) -> Option<Plan> {
-        let subject = self.subject();
-        let is_of = |word: &Word| subject.contains(&word.text.as_str());
-        let name = |(at, _): (usize, &Word)| Name {
-            words: at..at + 1,
-            kinds: vec![Kind::Group],
-        };
-        let words = self.words.iter().enumerate().filter(|(_, word)| is_of(word));
-        let names: Vec<Name> = words.map(name).collect();
-        let mut plan = self.plan(&names)?;
-        if plan.through.contains(&Kind::Group) {
-            plan.through.clear();
-            plan.period_is_of_through = false;
-        }
-        let asks_for_them = plan.wanted.contains(&Kind::Group) && plan.through.is_empty();
-        (!asks_for_them).then_some(plan)
+    fn time_beside(&self, is_name: impl Fn(usize) -> bool) -> Option<Range<usize>> {
+        period::period_of(&self.words, is_name, self.now).map(|(_, at)| at)
     }
 
     /// From the first to the last of these words.
@@ -336,10 +321,15 @@ impl<'a> Reading<'a> {
 
     /// Whether a kind only says what the name beside it is: "the group APT28", "Sandworm group".
     fn is_apposition(&self, mention: &Mention, names: &[Name]) -> bool {
-        if mention.asks {
-            return false;
-        }
         let of_kind = |name: &&Name| name.kinds.iter().any(|kind| mention.kinds.contains(kind));
+        if mention.asks {
+            // "the malware of APT28, who attacked …"
+            let last = mention.at.start.checked_sub(1).and_then(|at| self.words.get(at));
+            let mut before = names.iter().filter(|name| name.words.end == mention.at.start);
+            return last.is_some_and(|word| word.mark == Some(','))
+                && before.any(|name| of_kind(&name))
+                && !words::asks_by_whom(&self.words, mention.at.start);
+        }
         let follows = |name: &&Name| self.are_apposed(mention.at.end, name.words.start);
         let precedes = |name: &&Name| name.words.end == mention.at.start;
         names.iter().any(|name| {
@@ -353,7 +343,7 @@ impl<'a> Reading<'a> {
         let ends_part = end
             .checked_sub(1)
             .and_then(|last| self.words.get(last))
-            .is_some_and(|word| word.ends_part);
+            .is_some_and(Word::ends_part);
         match self.words.get(end..start) {
             Some([]) => ends_part,
             Some([word]) => matches!(word.text.as_str(), "and" | "or" | "and/or" | "&"),
@@ -413,11 +403,6 @@ pub fn likeness<'n>(subject: &[&str], names: impl Iterator<Item = &'n str>) -> f
         .filter(|(of_words, _)| *of_words >= SIMILAR);
     let rated = fitting.map(|(of_words, of_name)| of_words + of_name * OF_NAME);
     rated.fold(0.0, f32::max)
-}
-
-/// Whether all of the words that describe a thing are in a text about it.
-pub fn is_described(subject: &[&str], text: &str) -> bool {
-    shares(subject, text).0 > 1.0 - f32::EPSILON
 }
 
 /// The share of the words that are part of a name, and the share of the name that they make up.

@@ -1,3 +1,4 @@
+mod described;
 mod two_steps;
 
 use chrono::TimeZone;
@@ -207,14 +208,16 @@ fn statements_and_mere_names_ask_for_nothing() {
     ] {
         assert_eq!(plan(text, &[named]), None, "{text}");
     }
-    assert!(Reading::of("", now()).is_none());
-    assert!(
-        Reading::of(
-            "emails with a malicious attachment sent to selected employees",
-            now()
-        )
-        .is_none()
-    );
+    for text in [
+        "",
+        "emails with a malicious attachment sent to selected employees",
+        "The group deployed KillDisk, which malware researchers at ESET tied to the 2015 attacks",
+        "In 2016 the group deployed a wiper, which malware researchers tied to the attacks on substations in Ukraine.",
+        "Researchers did not say what malware the Sandworm Team used in these attacks on the power grid",
+        "This shows in what campaigns the malware of the Sandworm Team was used against the grid.",
+    ] {
+        assert!(Reading::of(text, now()).is_none(), "{text}");
+    }
 }
 
 #[test]

@@ -14,22 +14,30 @@ pub(super) struct Word {
     pub(super) span: Range<usize>,
     /// In lower case.
     pub(super) text: String,
-    /// Whether a comma, dash or the like follows.
-    pub(super) ends_part: bool,
+    /// The comma, dash or the like that follows.
+    pub(super) mark: Option<char>,
     /// Whether a hyphen attaches it to the word before, as in "GRU-linked".
     pub(super) attached: bool,
 }
 
 impl Word {
-    fn new(at: usize, word: &str, ends_part: bool) -> Self {
+    fn new(at: usize, word: &str, mark: Option<char>) -> Self {
         Word {
             span: at..at + word.len(),
             text: word.to_lowercase(),
-            ends_part,
+            mark,
             attached: false,
         }
     }
+
+    /// Whether a mark separates the word from what follows.
+    pub(super) fn ends_part(&self) -> bool {
+        self.mark.is_some()
+    }
 }
+
+/// Marks between the parts of a sentence.
+const MARKS: [char; 9] = [',', ';', ':', '.', '-', '–', '—', '?', '!'];
 
 /// The words of a text.
 pub(super) fn words(text: &str) -> Vec<Word> {
@@ -50,24 +58,24 @@ pub(super) fn words(text: &str) -> Vec<Word> {
             .find_map(|s| word.strip_suffix(s))
             .unwrap_or(word);
         if word.is_empty() {
-            if let Some(Word { ends_part, .. }) = words.last_mut() {
-                *ends_part = !part.is_empty() || *ends_part;
+            if let Some(Word { mark, .. }) = words.last_mut() {
+                *mark = part.chars().next().or(*mark);
             }
             continue;
         }
         let at = start + part.len() - front.len();
-        let ends_part = tail.contains([',', ';', ':', '.', '-', '–', '—', '?', '!']);
+        let mark = tail.chars().find(|mark| MARKS.contains(mark));
         let attached = word
             .rsplit_once('-')
             .filter(|(stem, tail)| !stem.is_empty() && ATTACHED.contains(&tail.to_lowercase().as_str()));
         let Some((stem, tail)) = attached else {
-            words.push(Word::new(at, word, ends_part));
+            words.push(Word::new(at, word, mark));
             continue;
         };
-        words.push(Word::new(at, stem, false));
+        words.push(Word::new(at, stem, None));
         words.push(Word {
             attached: true,
-            ..Word::new(at + stem.len() + 1, tail, ends_part)
+            ..Word::new(at + stem.len() + 1, tail, mark)
         });
     }
     words
@@ -103,7 +111,7 @@ pub(super) fn mentions(words: &[Word], is_name: impl Fn(usize) -> bool) -> Vec<M
             found.push(mention);
             continue;
         };
-        let ends = words.get(last.at.end - 1).is_some_and(|word| word.ends_part);
+        let ends = words.get(last.at.end - 1).is_some_and(Word::ends_part);
         match (mention.asks, ends) {
             // "the group who …"
             (true, _) => {}
@@ -222,20 +230,42 @@ pub(super) fn asks(text: &str, words: &[Word]) -> bool {
     let word = |at: usize| words.get(at).map_or("", |word| word.text.as_str());
     let opens =
         OPENINGS.contains(&word(0)) || (PREPOSITIONS.contains(&word(0)) && OPENINGS.contains(&word(1)));
-    // "In the campaigns of …, which techniques …?", "… is used by what groups"
-    let asks_later = || {
-        mentions(words, |_| false).iter().any(|mention| {
-            let begins_part = || {
-                let before = mention.at.start.checked_sub(2).and_then(|at| words.get(at));
-                before.is_some_and(|word| word.ends_part)
-            };
-            let asking = before(words, mention);
-            asking == "what" || (asking == "which" && begins_part())
-        })
-    };
+    let ends_with = |mark| text.trim_end().ends_with(mark);
     let is_phrase = || mention_at(words, 0).is_some_and(|mention| mention.many) && words.len() <= PHRASE;
-    words.len() <= LONGEST
-        && (opens || words.len() <= SHORT || text.trim_end().ends_with('?') || is_phrase() || asks_later())
+    let asks_later = || {
+        let mut mentions = mentions(words, |_| false).into_iter();
+        !ends_with('.') && mentions.any(|mention| asks_at(words, &mention))
+    };
+    words.len() <= LONGEST && (opens || words.len() <= SHORT || ends_with('?') || is_phrase() || asks_later())
+}
+
+/// Whether the word before a mention within a text asks for it: "In the campaigns of …, which techniques …", "… is used by
+/// what groups". In "KillDisk, which malware researchers …" and "did not say what malware …" it only begins a clause.
+fn asks_at(words: &[Word], mention: &Mention) -> bool {
+    let Some((before, asking)) = words
+        .get(..mention.at.start)
+        .and_then(|before| before.split_last())
+        .map(|(asking, before)| (before, asking.text.as_str()))
+    else {
+        return false;
+    };
+    let last = before.last();
+    let follows = |words: &[&str]| last.is_some_and(|last| words.contains(&last.text.as_str()));
+    match asking {
+        "what" => {
+            let is_last = mention.at.end == words.len();
+            is_last || follows(PREPOSITIONS) || follows(&["and"]) || last.is_some_and(Word::ends_part)
+        }
+        "which" => {
+            let opens = before
+                .first()
+                .is_some_and(|word| PREPOSITIONS.contains(&word.text.as_str()));
+            let only_part = before.iter().filter(|word| word.ends_part()).count() == 1;
+            let mark = last.and_then(|word| word.mark);
+            mark == Some(':') || (mark.is_some() && opens && only_part)
+        }
+        _ => false,
+    }
 }
 
 /// Whether the words ask how something is mitigated, or what a mitigation protects from.
@@ -265,10 +295,11 @@ pub(super) fn is_about_use(words: &[Word]) -> bool {
     asks && words.iter().any(|word| USES.contains(&word.text.as_str()))
 }
 
-/// Whether the words ask what something is able to do: they end with the verb, or with "capable of".
+/// Whether the words ask what something is able to do: "What can … do?", "everything … is capable of", "How does … work in
+/// practice?".
 pub(super) fn is_about_ability(words: &[Word]) -> bool {
-    const ASKING: &[&str] = &["what", "how", "everything", "things", "all"];
-    const OPENINGS: &[&str] = &["list", "show", "tell", "give", "describe", "explain", "me", "us"];
+    const ASKED: &[&str] = &["what", "how", "everything", "things", "all"];
+    const REQUESTS: &[&str] = &["list", "show", "tell", "give", "describe", "explain", "me", "us"];
     const DOES: &[&str] = &[
         "do",
         "does",
@@ -283,8 +314,8 @@ pub(super) fn is_about_ability(words: &[Word]) -> bool {
         "functions",
     ];
     let texts = words.iter().map(|word| word.text.as_str());
-    let texts: Vec<&str> = texts.skip_while(|word| OPENINGS.contains(word)).collect();
-    let Some((asking, rest)) = texts.split_first().filter(|(first, _)| ASKING.contains(*first)) else {
+    let texts: Vec<&str> = texts.skip_while(|word| REQUESTS.contains(word)).collect();
+    let Some((asking, rest)) = texts.split_first().filter(|(first, _)| ASKED.contains(*first)) else {
         return false;
     };
     match rest {
@@ -316,11 +347,9 @@ pub(super) fn before<'w>(words: &'w [Word], mention: &Mention) -> &'w str {
 }
 
 /// Whether the words ask for a later mention, to which an earlier one belongs: "the malware of which groups", "Through their
-/// malware, which groups …", "The group behind … relies on which malware?", "Who ran …, and what malware do they use?". In
-/// "campaigns in which malware …" and "tools which groups …" the word "which" only begins a clause.
+/// malware, which groups …", "The group behind … relies on which malware?", "Who ran …, and what malware do they use?".
 pub(super) fn asks_of_owners(words: &[Word], first: &Mention, second: &Mention) -> bool {
     let word = |at: usize| words.get(at).map_or("", |word| &word.text);
-    let ends_part = |at: usize| words.get(at).is_some_and(|word| word.ends_part);
     // "which other malware", "what are its techniques"
     let says_nothing = |at: &usize| {
         matches!(
@@ -333,22 +362,51 @@ pub(super) fn asks_of_owners(words: &[Word], first: &Mention, second: &Mention) 
     };
     // Of "who", the word itself asks.
     let asking = if second.asks { second.at.start } else { place };
-    let between = first.at.end..asking;
+    let length = asking - first.at.end;
     let before = asking.saturating_sub(1);
+    // "and by which groups"
     let by_whom = PREPOSITIONS.contains(&word(before));
-    let begins_question = |at: usize| word(at) == "and" || (second.asks && ends_part(at));
-    let begins_question = begins_question(before) || (by_whom && begins_question(before.saturating_sub(1)));
+    let joined = |at: usize| word(at) == "and";
+    let is_joined = joined(before) || (by_whom && joined(before.saturating_sub(1)));
     if second.asks {
-        return !first.asks && begins_question && between.len() > 1;
+        return !first.asks && length > 1 && (is_joined || asks_by_whom(words, asking));
     }
     if !matches!(word(place), "which" | "what") {
         return false;
     }
-    let begins_clause = word(place) == "which"
-        && !ends_part(before)
-        && (between.is_empty() || (between.len() == 1 && by_whom && word(before) != "of"));
     let is_asked_first = first.asks || is_asking(words, first);
-    (begins_question && between.len() > 2) || (!is_asked_first && !begins_clause)
+    let is_clause = word(place) == "which" && begins_clause(words, place, first, second);
+    (is_joined && length > 2) || (!is_asked_first && !is_clause)
+}
+
+/// Whether "who" begins a question of its own after a mark: "…: who has it?", "…, who has it?", but not "the malware of …,
+/// who attacked …".
+pub(super) fn asks_by_whom(words: &[Word], who: usize) -> bool {
+    let word = |at: usize| words.get(at).map_or("", |word| word.text.as_str());
+    let by_whom = PREPOSITIONS.contains(&word(who.saturating_sub(1)));
+    let last = who
+        .checked_sub(1 + usize::from(by_whom))
+        .and_then(|at| words.get(at));
+    let refers = || {
+        let mut rest = words.get(who..).unwrap_or_default().iter();
+        rest.any(|word| matches!(word.text.as_str(), "it" | "them" | "this" | "these" | "those"))
+    };
+    last.and_then(|word| word.mark)
+        .is_some_and(|mark| mark != ',' || refers())
+}
+
+/// Whether "which" only begins a clause, as in "tools which groups …" and "campaigns of … in which malware was …".
+fn begins_clause(words: &[Word], which: usize, first: &Mention, second: &Mention) -> bool {
+    let Some(before) = which.checked_sub(1).and_then(|at| words.get(at)) else {
+        return false;
+    };
+    let preposition = before.text.as_str();
+    let by_whom = PREPOSITIONS.contains(&preposition);
+    let ends = second.at.end == words.len();
+    let anywhere = by_whom && !matches!(preposition, "of" | "by") && !ends;
+    let length = which - first.at.end;
+    let adjacent = length == 0 || (length == 1 && by_whom && preposition != "of");
+    !before.ends_part() && (adjacent || anywhere)
 }
 
 /// Whether "which" or "what" stands before a mention.

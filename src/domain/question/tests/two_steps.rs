@@ -162,6 +162,48 @@ fn what_lies_between_is_understood() {
             vec![Group],
             vec![Software],
         ),
+        (
+            "[Big Attack] was one of several operations that relied on what malware",
+            Campaign,
+            vec![Software],
+            vec![],
+        ),
+        (
+            "Malware with [Remote Services] - who has it?",
+            Technique,
+            vec![Group, Campaign],
+            vec![Software],
+        ),
+        (
+            "Campaigns of [Sandworm Team] in which ransomware was used",
+            Group,
+            vec![Campaign],
+            vec![],
+        ),
+        (
+            "List campaigns of [Sandworm Team] since 2021 in which ransomware was used",
+            Group,
+            vec![Campaign],
+            vec![],
+        ),
+        (
+            "What malware is used by [Sandworm Team], who attacked Ukraine in 2015?",
+            Group,
+            vec![Software],
+            vec![],
+        ),
+        (
+            "What techniques does [Sandworm Team], whom many fear, use?",
+            Group,
+            vec![Technique],
+            vec![],
+        ),
+        (
+            "the malware of [Sandworm Team], who attacked Ukraine",
+            Group,
+            vec![Software],
+            vec![],
+        ),
         ("[Sandworm Team] group's malware", Group, vec![Software], vec![]),
         ("[Big Attack] campaign malware", Campaign, vec![Software], vec![]),
         (
@@ -174,46 +216,4 @@ fn what_lies_between_is_understood() {
         let plan = plan(question, &[named]).unwrap_or_else(|| panic!("no plan: {question}"));
         assert_eq!((plan.wanted, plan.through), (wanted, through), "{question}");
     }
-}
-
-#[test]
-fn a_question_can_describe_groups() {
-    use Kind::{Campaign, Software, Technique};
-    for (question, expected) in [
-        (
-            "malware of groups attributed to the GRU",
-            Some((vec![Software], vec![])),
-        ),
-        (
-            "What malware do GRU-linked actors use?",
-            Some((vec![Software], vec![])),
-        ),
-        (
-            "techniques of the malware of Russian groups",
-            Some((vec![Technique], vec![Software])),
-        ),
-        (
-            "malware in the campaigns of Iranian groups",
-            Some((vec![Software], vec![Campaign])),
-        ),
-        ("GRU-linked groups' malware", Some((vec![Software], vec![]))),
-        ("groups attributed to the GRU", None),
-    ] {
-        let reading = Reading::of(question, now()).unwrap();
-        assert!(reading.describes_groups(), "{question}");
-        let plan = reading
-            .plan_of_described()
-            .map(|plan| (plan.wanted, plan.through));
-        assert_eq!(plan, expected, "{question}");
-    }
-    let reading = Reading::of("Which malware uses remote services?", now()).unwrap();
-    assert!(!reading.describes_groups());
-    assert!(is_described(
-        &["russian", "gru"],
-        "It is attributed to Russia's GRU."
-    ));
-    assert!(!is_described(
-        &["russian", "utilities"],
-        "It is attributed to Russia's GRU."
-    ));
 }
