@@ -4,7 +4,7 @@ use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::Write;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError, mpsc};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
 use tracing_appender::rolling::{RollingFileAppender, Rotation};
@@ -20,7 +20,7 @@ use crate::files;
 const MAX_WAITING_LINES: usize = 16_384;
 
 /// How long the end of the process waits for them. Each of the guards waits for 1.1 s at most.
-const FLUSH_TIMEOUT: Duration = Duration::from_millis(2500);
+const FLUSH_TIMEOUT: Duration = Duration::from_millis(1500);
 
 /// The full filter: the operator's filter applies to this program first.
 fn directives(filter: &str) -> String {
@@ -38,14 +38,20 @@ pub struct LogGuard(Vec<WorkerGuard>);
 
 impl Drop for LogGuard {
     fn drop(&mut self) {
-        let guards = std::mem::take(&mut self.0);
+        let until = Instant::now() + FLUSH_TIMEOUT;
         let (flushed, done) = mpsc::channel();
-        // With a full queue the guards write to standard output, whose reader may have stalled, too.
-        std::thread::spawn(move || {
-            drop(guards);
-            flushed.send(()).ok();
-        });
-        done.recv_timeout(FLUSH_TIMEOUT).ok();
+        // With a full queue a guard writes to standard output, whose reader may have stalled, too. The file's must not wait
+        // for that.
+        for guard in self.0.drain(..) {
+            let flushed = flushed.clone();
+            std::thread::spawn(move || {
+                drop(guard);
+                flushed.send(()).ok();
+            });
+        }
+        drop(flushed);
+        // Ends with an error when all guards are dropped or the time is over.
+        while let Ok(()) = done.recv_timeout(until.saturating_duration_since(Instant::now())) {}
     }
 }
 

@@ -7,6 +7,9 @@ use super::lexicon::{DEMONYMS, EMPLOYS, LINKS, USES, VAGUE};
 use super::words::{self, Mention, Word};
 use super::{Name, Plan, Reading};
 
+/// Least length of a country's name, in bytes.
+const SHORTEST_COUNTRY: usize = 4;
+
 /// What a question says of the groups that it is about.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Description {
@@ -27,11 +30,11 @@ impl Description {
     pub fn fits(&self, text: &str) -> bool {
         let text = text.to_lowercase();
         let said: Vec<&str> = text.split(|c: char| !c.is_alphanumeric()).collect();
-        let is_said = |words: &Vec<String>| {
-            words
-                .iter()
-                .any(|word| said.iter().any(|said| is_same(word, said)))
+        let means = |said: &str, words: &[String]| {
+            let is_word = words.iter().any(|word| is_same(word, said));
+            is_word || countries(said).any(|country| words.first() == Some(&country))
         };
+        let is_said = |words: &Vec<String>| said.iter().any(|said| means(said, words));
         self.terms.iter().all(is_said)
     }
 }
@@ -40,6 +43,16 @@ impl Description {
 fn is_same(word: &str, said: &str) -> bool {
     let stem = |word: &'_ str| word.strip_suffix('s').unwrap_or(word).len();
     word == said || (stem(word) > 2 && word.get(..stem(word)) == said.get(..stem(said)))
+}
+
+/// The names that a country can have by the adjective of it: "Russian", "Iranian", "Vietnamese", "Iraqi".
+fn countries(adjective: &str) -> impl Iterator<Item = String> {
+    let irregular = DEMONYMS.iter().filter(move |(demonym, _)| *demonym == adjective);
+    let endings = ["n", "ian", "ese", "i"].into_iter();
+    let regular = endings.filter_map(|ending| adjective.strip_suffix(ending));
+    let regular = regular.filter(|country| country.len() >= SHORTEST_COUNTRY);
+    let found = irregular.map(|(_, country)| *country).chain(regular);
+    found.map(str::to_owned)
 }
 
 impl Reading<'_> {
@@ -51,11 +64,7 @@ impl Reading<'_> {
             .filter_map(|at| self.words.get(*at))
             .flat_map(|word| word.text.split('-'))
             .filter(|part| part.chars().count() > 1 && !words::is_function_word(part))
-            .map(|part| {
-                let country = DEMONYMS.iter().find(|(demonym, _)| *demonym == part);
-                let country = country.map(|(_, country)| (*country).to_owned());
-                std::iter::once(part.to_owned()).chain(country).collect()
-            })
+            .map(|part| std::iter::once(part.to_owned()).chain(countries(part)).collect())
             .collect();
         let (first, last) = (places.iter().min()?, places.iter().max()?);
         (!terms.is_empty()).then_some(Description {

@@ -298,6 +298,8 @@ proptest::proptest! {
             reading.candidates();
             reading.subject();
             reading.subject_words();
+            reading.description().map(|description| description.fits(&text));
+            reading.plan_of_described();
             let name = |(start, length): (usize, usize)| Name { words: start..start + length, kinds: vec![Kind::Group] };
             let names: Vec<Name> = names.into_iter().map(name).collect();
             reading.plan(&names);
