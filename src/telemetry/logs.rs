@@ -19,7 +19,7 @@ use crate::files;
 /// for each, at once.
 const MAX_WAITING_LINES: usize = 16_384;
 
-/// How long the end of the process waits for them. Each of the guards waits for 1.1 s at most.
+/// How long a stop waits for them. Each guard gives up after 1.1 s by itself.
 const FLUSH_TIMEOUT: Duration = Duration::from_millis(1500);
 
 /// The full filter: the operator's filter applies to this program first.

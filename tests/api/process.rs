@@ -90,7 +90,7 @@ impl Service {
             command.stdout(writer.try_clone().unwrap());
         }
         let mut child = command.stderr(writer).spawn().unwrap();
-        // Its end of the pipe would keep this one open.
+        // The command holds the writing end, too. While it does, the reader never sees the end of the log.
         drop(command);
         let mut lines = BufReader::new(reader).lines();
         let (found, address) = mpsc::channel();

@@ -47,7 +47,11 @@ impl GraphCore {
         if nodes.is_empty() {
             (named, nodes) = self.nodes_meant(&reading, ask, target).await?;
         }
-        let description = reading.description().filter(|_| nodes.is_empty());
+        let description = if nodes.is_empty() {
+            reading.description()
+        } else {
+            None
+        };
         if let Some(description) = &description {
             (named, nodes) = self.groups_described(description, ask, target).await?;
         }

@@ -29,7 +29,7 @@ impl Description {
     /// Whether a text about a group says all of it.
     pub fn fits(&self, text: &str) -> bool {
         let text = text.to_lowercase();
-        let said: Vec<&str> = text.split(|c: char| !c.is_alphanumeric()).collect();
+        let said: Vec<&str> = parts(&text).collect();
         let means = |said: &str, words: &[String]| {
             let is_word = words.iter().any(|word| is_same(word, said));
             is_word || countries(said).any(|country| words.first() == Some(&country))
@@ -39,13 +39,20 @@ impl Description {
     }
 }
 
-/// Whether two words are the same but for the ending of a plural.
-fn is_same(word: &str, said: &str) -> bool {
-    let stem = |word: &'_ str| word.strip_suffix('s').unwrap_or(word).len();
-    word == said || (stem(word) > 2 && word.get(..stem(word)) == said.get(..stem(said)))
+/// The words of a text without hyphens and other marks.
+fn parts(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric())
 }
 
-/// The names that a country can have by the adjective of it: "Russian", "Iranian", "Vietnamese", "Iraqi".
+/// Whether two words are the same but for the ending of a plural.
+fn is_same(word: &str, said: &str) -> bool {
+    fn singular(word: &str) -> &str {
+        word.strip_suffix('s').unwrap_or(word)
+    }
+    word == said || (singular(word).len() > 2 && singular(word) == singular(said))
+}
+
+/// What the country of an adjective can be called: "Russian", "Iranian", "Vietnamese" and "Iraqi" contain its name.
 fn countries(adjective: &str) -> impl Iterator<Item = String> {
     let irregular = DEMONYMS.iter().filter(move |(demonym, _)| *demonym == adjective);
     let endings = ["n", "ian", "ese", "i"].into_iter();
@@ -62,7 +69,7 @@ impl Reading<'_> {
         let terms: Vec<Vec<String>> = places
             .iter()
             .filter_map(|at| self.words.get(*at))
-            .flat_map(|word| word.text.split('-'))
+            .flat_map(|word| parts(&word.text))
             .filter(|part| part.chars().count() > 1 && !words::is_function_word(part))
             .map(|part| std::iter::once(part.to_owned()).chain(countries(part)).collect())
             .collect();
@@ -111,7 +118,7 @@ impl Reading<'_> {
         beside.unwrap_or_else(|| self.proper_nouns())
     }
 
-    /// Names of what may be no node, as of the service in "The GRU has many groups: what malware do they use?".
+    /// The proper nouns of a question that names no node: "The GRU has many groups: what malware do they use?".
     fn proper_nouns(&self) -> Vec<usize> {
         let subject = self.subject();
         let words = self.words.iter().enumerate();

@@ -91,7 +91,7 @@ pub(super) const PLURALS: &[(&str, &[Kind])] = &[
     ("abilities", TECHNIQUES),
     ("functionality", TECHNIQUES),
 ];
-/// Words that mean a kind only after a word that asks, or if what follows describes them.
+/// Words that mean a kind only after a word that asks, or where the words around them say so: "operations conducted by".
 pub(super) const ASKED_PLURALS: &[(&str, &[Kind])] = &[
     ("operations", CAMPAIGNS),
     ("controls", MITIGATIONS),

@@ -157,3 +157,47 @@ fn a_text_fits_a_description_by_whole_words() {
         assert_eq!(description.fits(text), fits, "{question} / {text}");
     }
 }
+
+/// A question contains the words that describe what it is about, whatever text it is made of.
+#[test]
+fn cuts_of_real_texts_describe_groups_by_words_of_their_own() {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../shared/data/attack/ics-attack.json"
+    );
+    let Ok(text) = std::fs::read_to_string(path) else {
+        return;
+    };
+    let bundle: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let objects = bundle["objects"].as_array().unwrap();
+    let texts: Vec<&str> = objects
+        .iter()
+        .filter_map(|object| object["description"].as_str())
+        .collect();
+    let words: Vec<&str> = texts.iter().flat_map(|text| text.split_whitespace()).collect();
+    let all = texts.join(" ");
+    let mut described = 0;
+    for (at, length) in (0..words.len() - 40).step_by(97).zip((1..40).cycle()) {
+        let cut = words[at..at + length].join(" ");
+        for question in [
+            cut.clone(),
+            format!("Which malware do {cut} groups use?"),
+            format!("malware of groups linked to {cut}"),
+            format!("Groups: {cut}, what malware do they use?"),
+        ] {
+            let Some(reading) = Reading::of(&question, now()) else {
+                continue;
+            };
+            reading.plan_of_described();
+            if let Some(description) = reading.description() {
+                described += 1;
+                assert!(reading.text_of(&description.words).is_some(), "{question}");
+                assert!(description.fits(&question), "{question}: {}", description.text());
+            }
+        }
+    }
+    assert!(described > 500, "{described}");
+    // Ten times the longest text that is looked at, and more: linear in it.
+    let reading = Reading::of("malware of Laurasian groups", now()).unwrap();
+    assert!(!reading.description().unwrap().fits(&all));
+}
