@@ -189,20 +189,23 @@ impl SearchIndex {
             let Some(index) = &*open else { continue };
             index.close_idle(idle)?;
             // Nobody else holds it, and nobody can obtain it while its slot is locked.
-            if self.dir.is_some() && Arc::strong_count(index) == 1 && index.idle_for() >= idle {
+            let is_unused = Arc::strong_count(index) == 1 && index.idle_for() >= idle;
+            if self.dir.is_some() && is_unused && (idle.is_zero() || !index.is_tidying()) {
                 *open = None;
             }
         }
         Ok(())
     }
 
-    /// Writes documents that have been only in memory for at least `age` into their text indexes.
-    pub fn flush_older_than(&self, age: Duration) -> Result<(), SearchError> {
+    /// Writes documents that have been only in memory for at least `age` into their text indexes, and merges segments of
+    /// those that nothing has been written to for as long.
+    pub fn keep_up(&self, age: Duration) -> Result<(), SearchError> {
         let slots: Vec<Slot> = lock(&self.slots).values().cloned().collect();
         for slot in slots {
             let index = lock(&slot).clone();
             if let Some(index) = index {
                 index.flush_older_than(age)?;
+                index.tidy(age)?;
             }
         }
         Ok(())

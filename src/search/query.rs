@@ -130,11 +130,11 @@ fn by_both(
         (words()?, meaning())
     } else {
         thread::scope(|scope| {
-            let words = scope.spawn(words);
-            let near = meaning();
-            let found = words.join();
-            let failed = |_| SearchError::Index("the search by words panicked".into());
-            Ok::<_, SearchError>((found.map_err(failed)??, near))
+            // While the caller works on, some schedulers let a new thread wait for its processor.
+            let (words, meaning) = (scope.spawn(words), scope.spawn(meaning));
+            let (found, near) = (words.join(), meaning.join());
+            let panicked = |_| SearchError::Index("a leg of the search panicked".into());
+            Ok::<_, SearchError>((found.map_err(panicked)??, near.map_err(panicked)?))
         })?
     };
     let mentioned = named.mentioned().collect();

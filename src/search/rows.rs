@@ -384,7 +384,7 @@ impl Rows {
         }
     }
 
-    fn head_bytes(&self, row: usize) -> Option<&[u8; HEAD_BYTES]> {
+    pub(super) fn head_bytes(&self, row: usize) -> Option<&[u8; HEAD_BYTES]> {
         let at = row % ROWS_PER_BLOCK * HEAD_BYTES;
         let bytes = self.blocks.get(row / ROWS_PER_BLOCK)?.bytes();
         bytes.get(at..)?.first_chunk()

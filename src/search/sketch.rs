@@ -4,6 +4,12 @@
 //! techniques from rounding algorithms", STOC 2002). A scan of sketches reads an eighth of what a scan of the vectors
 //! reads, and its best few thousand rows hold nearly all of the nearest vectors.
 
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::{_MM_HINT_NTA, _mm_prefetch};
+
+/// Bytes that a processor loads at a time.
+#[cfg(target_arch = "x86_64")]
+const CACHE_LINE: usize = 64;
 /// Bits of a sketch are stored in words of this many bytes, least significant byte first.
 const WORD: usize = size_of::<u64>();
 
@@ -125,6 +131,21 @@ fn differing(own: &[u64], row: &[u8]) -> u16 {
     let bits: u32 = own.iter().zip(words).map(|(a, b)| (a ^ b).count_ones()).sum();
     // At most the number of dimensions, which is far below 65,536.
     bits as u16
+}
+
+/// Asks the processor to load what is read next, and once. It does so on its own only within a page of memory.
+#[inline]
+pub(super) fn prefetch<Byte>(bytes: &[Byte]) {
+    #[cfg(target_arch = "x86_64")]
+    for line in bytes.chunks(CACHE_LINE / size_of::<Byte>()) {
+        // SAFETY: every processor of this architecture has the instruction, which changes nothing but the cache.
+        #[allow(unsafe_code)]
+        unsafe {
+            _mm_prefetch::<_MM_HINT_NTA>(line.as_ptr().cast());
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = bytes;
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! Every version gets a row of its own; the one it replaces becomes *gone*.
 
 mod ends;
+mod near;
 mod nearest;
 
 pub(super) use nearest::Depth;

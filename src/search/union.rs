@@ -1,6 +1,7 @@
 //! The best documents of a segment for a query of several words: BM25 with the MaxScore rule.
 //!
-//! Documents are taken in windows. The scores of the words that decide are summed up list by list. The words that are
+//! Documents are taken in windows. The scores of the words that decide are summed up list by list, and only the
+//! documents that have such a word are looked at. The words that are
 //! too common to lift a document over the threshold on their own are looked up only for documents that are near it
 //! (Turtle and Flood, "Query evaluation: strategies and optimizations", Information Processing and Management 31, 1995).
 //! The result is the same as that of adding up all lists.
@@ -15,7 +16,9 @@ use super::error::SearchError;
 
 /// Documents in the first window and in the largest one. Each window is twice as long as the one before.
 const FIRST_WINDOW: DocId = 4096;
-const LARGEST_WINDOW: DocId = 65_536;
+const LARGEST_WINDOW: DocId = 16_384;
+/// Documents of a window in one word of its bit set.
+const BITS: usize = u64::BITS as usize;
 /// What sums of the same numbers in another order may differ by.
 const ROUNDING: f32 = 1e-5;
 
@@ -57,8 +60,8 @@ impl<'a> List<'a> {
         self.postings.docs().get(self.at).copied()
     }
 
-    /// Adds the scores of all documents before `end` to their places, the first of which is that of `start`.
-    fn add_up_to(&mut self, start: DocId, end: DocId, sums: &mut [f32]) {
+    /// Adds the scores of all documents before `end` to their sums in a window that begins with `start`.
+    fn add_up_to(&mut self, start: DocId, end: DocId, window: &mut Window) {
         loop {
             let docs = self.postings.docs();
             let (all, behind) = (docs.len(), docs.partition_point(|doc| *doc < end));
@@ -66,9 +69,8 @@ impl<'a> List<'a> {
             let docs = docs.get(read.clone()).unwrap_or_default();
             let freqs = self.postings.freqs().get(read).unwrap_or_default();
             for (&doc, &freq) in docs.iter().zip(freqs) {
-                if let Some(sum) = sums.get_mut((doc - start) as usize) {
-                    *sum += self.weight.score(self.norms.fieldnorm_id(doc), freq);
-                }
+                let score = self.weight.score(self.norms.fieldnorm_id(doc), freq);
+                window.add((doc - start) as usize, score);
             }
             self.at = behind;
             if behind < all || all == 0 {
@@ -87,6 +89,46 @@ impl<'a> List<'a> {
             return self.weight.score(self.norms.fieldnorm_id(doc), freq);
         }
         0.0
+    }
+}
+
+/// Sums of scores of successive documents.
+struct Window {
+    sums: Vec<f32>,
+    /// One bit for each sum, set where something was added.
+    met: Vec<u64>,
+}
+
+impl Window {
+    fn new(docs: usize) -> Self {
+        Window {
+            sums: vec![0.0; docs],
+            met: vec![0; docs.div_ceil(BITS)],
+        }
+    }
+
+    #[inline]
+    fn add(&mut self, place: usize, score: f32) {
+        if let (Some(sum), Some(word)) = (self.sums.get_mut(place), self.met.get_mut(place / BITS)) {
+            *sum += score;
+            *word |= 1 << (place % BITS);
+        }
+    }
+
+    /// Passes the places to which something was added, in ascending order, with their sums, which are zero afterwards.
+    #[inline]
+    fn drain(&mut self, mut each: impl FnMut(usize, f32)) {
+        for (number, word) in self.met.iter_mut().enumerate() {
+            let mut bits = std::mem::take(word);
+            while bits != 0 {
+                let place = number * BITS + bits.trailing_zeros() as usize;
+                bits &= bits - 1;
+                each(
+                    place,
+                    self.sums.get_mut(place).map(std::mem::take).unwrap_or_default(),
+                );
+            }
+        }
     }
 }
 
@@ -111,7 +153,7 @@ pub(super) fn for_each_above(
             Some(*sum)
         })
         .collect();
-    let mut sums: Vec<f32> = Vec::new();
+    let mut window = Window::new(LARGEST_WINDOW.min(segment.max_doc()) as usize);
     let (mut start, mut length) = (0, FIRST_WINDOW);
     loop {
         let common = most.partition_point(|most| !reaches(*most, threshold));
@@ -124,20 +166,18 @@ pub(super) fn for_each_above(
         };
         start = next.max(start);
         let end = segment.max_doc().min(start.saturating_add(length));
-        sums.clear();
-        sums.resize((end - start) as usize, 0.0);
         for list in deciding {
-            list.add_up_to(start, end, &mut sums);
+            list.add_up_to(start, end, &mut window);
         }
         let rest = most.get(common.len().wrapping_sub(1)).copied().unwrap_or(0.0);
-        for (doc, &sum) in (start..end).zip(&sums) {
-            if sum > 0.0
-                && reaches(sum + rest, threshold)
+        window.drain(|place, sum| {
+            let doc = start + place as DocId;
+            if reaches(sum + rest, threshold)
                 && let Some(score) = total(common, &most, (doc, sum), threshold)
             {
                 threshold = each(doc, score);
             }
-        }
+        });
         start = end;
         length = LARGEST_WINDOW.min(length * 2);
     }

@@ -6,6 +6,7 @@
 
 mod commit;
 mod steps;
+mod tidy;
 
 pub use steps::{Along, Step};
 
@@ -397,14 +398,17 @@ impl WorkspaceIndex {
         let Ok(mut writing) = self.writing.try_lock() else {
             return Ok(());
         };
-        if writing.used.elapsed() < idle {
+        let is_last = idle.is_zero();
+        if writing.used.elapsed() < idle || writing.is_tidying() && !is_last {
             return Ok(());
         }
         self.flush_fresh(&mut writing)?;
         let Some(writer) = writing.writer.take() else {
             return Ok(());
         };
-        writer.wait_merging_threads()?;
+        if !writing.is_tidying() {
+            writer.wait_merging_threads()?;
+        }
         // Releases the merged segments.
         self.segments.close();
         self.reader.reload()?;

@@ -7,7 +7,8 @@
 use std::sync::{Arc, Mutex, PoisonError, TryLockError, Weak};
 use std::time::Instant;
 
-use tantivy::IndexWriter;
+use tantivy::index::SegmentMeta;
+use tantivy::{FutureResult, IndexWriter};
 
 use super::storage::Commit;
 
@@ -24,6 +25,8 @@ pub(super) struct Writing {
     /// Number of rows when the sketches were last checked.
     pub(super) calibrated: usize,
     pub(super) used: Instant,
+    /// A merge that was begun while nothing was written.
+    pub(super) tidying: Option<FutureResult<Option<SegmentMeta>>>,
 }
 
 impl Writing {
@@ -35,6 +38,7 @@ impl Writing {
             calibrated: committed.rows.len / 2,
             committed,
             used: Instant::now(),
+            tidying: None,
         }
     }
 }

@@ -437,11 +437,12 @@ impl GraphCore {
         }
     }
 
-    /// Flushes to disk what has been searchable only from memory for `age`.
-    pub async fn flush_indexes(&self, age: Duration) {
+    /// Flushes to disk what has been searchable only from memory for `age`, and tidies up where nothing has been written
+    /// for as long.
+    pub async fn keep_up_indexes(&self, age: Duration) {
         let index = Arc::clone(&self.index);
-        let flushed = blocking(move || index.flush_older_than(age).map_err(index_failed)).await;
-        if let Err(error) = flushed {
+        let kept = blocking(move || index.keep_up(age).map_err(index_failed)).await;
+        if let Err(error) = kept {
             tracing::warn!(?error, "writing the search index failed; trying again soon");
         }
     }

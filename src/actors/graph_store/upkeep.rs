@@ -29,7 +29,7 @@ impl ActorCore for GraphCore {
                 let core = Arc::clone(&following);
                 async move {
                     core.follow().await;
-                    core.flush_indexes(FOLLOW_INTERVAL).await;
+                    core.keep_up_indexes(FOLLOW_INTERVAL).await;
                 }
             }),
             every(fill, move || {

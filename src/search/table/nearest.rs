@@ -1,15 +1,18 @@
 //! The search by meaning: a scan of the sketches of all rows that the caller may see, of which the most alike are scored
 //! by their vectors.
 
+use std::iter;
+
 use uuid::Uuid;
 
 use super::super::document::{Accepts, Candidate, Ends, GONE};
 use super::super::dot::dot;
 use super::super::facts::Facts;
 use super::super::rows::{ROWS_PER_BLOCK, scale_of};
-use super::super::sketch::{Estimate, Sketch};
+use super::super::sketch::{Estimate, Sketch, prefetch};
 use super::super::top::Top;
 use super::Table;
+use super::near::{Nearest, SAMPLED};
 
 /// Least number of rows that a search takes from the scan of the sketches, and the share of all rows (1 in 128).
 const MIN_NEAR: usize = 8192;
@@ -19,8 +22,12 @@ const MIN_SCORED: usize = 2048;
 const SCORED_PER_RESULT: usize = 20;
 /// How many times as many rows as wanted are likely to hold them, where some may prove not to be allowed.
 const LIKELY: usize = 2;
-/// Rows from which a scan drops those that are too far, as a multiple of those wanted.
-const DROPPED_FROM: usize = 4;
+/// How many rows before it is scored a row's vector is loaded.
+const ROWS_AHEAD: usize = 8;
+/// Rows whose distances are computed together, while those of the next block are loaded.
+const ROWS_AT_ONCE: usize = 64;
+/// Rows that are looked at one by one only if one of them is near.
+const PIECE: usize = 32;
 
 impl Table {
     /// The `limit` allowed rows nearest to the query, best first.
@@ -98,7 +105,12 @@ impl Table {
             return Vec::new();
         }
         let mut top = Top::new(limit);
-        for row in self.most_alike(query, near(), scored) {
+        let rows = self.most_alike(query, near(), scored);
+        for (at, &row) in rows.iter().enumerate() {
+            // Rows lie far apart, so that each would be waited for.
+            if let Some(&ahead) = rows.get(at + ROWS_AHEAD) {
+                self.load(ahead);
+            }
             let dot = self.rows.vector(row).and_then(|vector| dot(vector, query));
             if let (Some(dot), Some(head)) = (dot, self.rows.head(row)) {
                 top.offer(head.node, dot as f32 * head.scale);
@@ -108,6 +120,14 @@ impl Table {
         sorted
             .map(|(node, dot)| (node, (dot * scale).clamp(-1.0, 1.0)))
             .collect()
+    }
+
+    /// Loads what the score of a row is computed from.
+    fn load(&self, row: usize) {
+        if let (Some(vector), Some(head)) = (self.rows.vector(row), self.rows.head_bytes(row)) {
+            prefetch(vector);
+            prefetch(head);
+        }
     }
 
     /// Those `count` of the rows that are most like the query by its own components and their signs, in their order.
@@ -135,29 +155,18 @@ impl Table {
     }
 
     /// The allowed rows whose sketches are nearest to the query's, as many as `near` wants at least, or all of them.
-    fn candidates(&self, query: &[i8], allowed: &impl Accepts, mut near: Nearest) -> Nearest {
-        self.scan(query, allowed, |row, class, distance| {
-            let scanned = Scanned { table: self, row };
-            if distance <= near.limit && allowed.row(class, &scanned) {
-                near.take(row, distance);
-                if near.keeps_sketches() {
-                    near.take_sketch(self.rows.sketch(row));
-                }
-            }
-        });
-        near
+    fn candidates(&self, query: &[i8], allowed: &impl Accepts, near: Nearest) -> Nearest {
+        self.scan(query, allowed, near, |row, class| {
+            allowed.row(class, &Scanned { table: self, row })
+        })
     }
 
     /// The same where it costs much to tell whether a row is allowed: only the nearest of those whose class is.
     fn candidates_at_cost(&self, query: &[i8], allowed: &impl Accepts, wanted: usize) -> Nearest {
         let mut likely = wanted.saturating_mul(LIKELY);
         loop {
-            let mut met = Nearest::new(query.len(), likely);
-            self.scan(query, allowed, |row, class, distance| {
-                if distance <= met.limit && allowed.class(class) {
-                    met.take(row, distance);
-                }
-            });
+            let met = Nearest::new(query.len(), likely);
+            let met = self.scan(query, allowed, met, |_, class| allowed.class(class));
             let is_all = met.count < likely;
             let mut near = Nearest::new(query.len(), wanted);
             for (row, distance) in met.into_near() {
@@ -174,20 +183,84 @@ impl Table {
         }
     }
 
-    /// Passes each row, with its class and distance from the query, in their order. Blocks without an allowed class are
-    /// left out.
-    fn scan(&self, query: &[i8], allowed: &impl Accepts, mut each: impl FnMut(usize, u8, u16)) {
+    /// Takes the nearest rows that `accepts` lets pass by number and class. Blocks without an allowed class are left
+    /// out.
+    fn scan(
+        &self,
+        query: &[i8],
+        allowed: &impl Accepts,
+        near: Nearest,
+        accepts: impl Fn(usize, u8) -> bool,
+    ) -> Nearest {
         let sketch = Sketch::of(query);
-        let mut distances = [0u16; ROWS_PER_BLOCK];
-        for (block, classes) in (0..self.rows.blocks()).zip(self.classes.chunks(ROWS_PER_BLOCK)) {
-            // Nodes and passages are mostly written apart.
-            if !classes.iter().any(|class| allowed.class(*class)) {
+        // Nodes and passages are mostly written apart.
+        let has_allowed = |classes: &[u8]| classes.iter().any(|class| allowed.class(*class));
+        let blocks: Vec<usize> = (0..self.rows.blocks())
+            .zip(self.classes.chunks(ROWS_PER_BLOCK))
+            .filter_map(|(block, classes)| has_allowed(classes).then_some(block))
+            .collect();
+        if let Some(sample) = near.of_sample(blocks.len()) {
+            let every = blocks.iter().copied().step_by(SAMPLED);
+            let sample = self.scan_blocks(&sketch, every, sample, &accepts);
+            let guessed = near.up_to(sample.limit);
+            let is_whole = guessed.limit == near.limit;
+            let found = self.scan_blocks(&sketch, blocks.iter().copied(), guessed, &accepts);
+            if is_whole || found.count >= found.wanted {
+                return found;
+            }
+        }
+        self.scan_blocks(&sketch, blocks.iter().copied(), near, &accepts)
+    }
+
+    fn scan_blocks(
+        &self,
+        sketch: &Sketch,
+        blocks: impl Iterator<Item = usize>,
+        mut near: Nearest,
+        accepts: impl Fn(usize, u8) -> bool,
+    ) -> Nearest {
+        let mut distances = [0u16; ROWS_AT_ONCE];
+        let bytes = ROWS_AT_ONCE * self.rows.sketch_bytes();
+        let mut blocks = blocks.peekable();
+        while let Some(block) = blocks.next() {
+            let parts = self.rows.sketches(block).chunks(bytes);
+            let next = blocks.peek().map_or(&[][..], |next| self.rows.sketches(*next));
+            let ahead = next.chunks(bytes).map(Some).chain(iter::repeat(None));
+            let rows = (block * ROWS_PER_BLOCK..).step_by(ROWS_AT_ONCE);
+            for ((part, ahead), first) in parts.zip(ahead).zip(rows) {
+                ahead.into_iter().for_each(prefetch);
+                sketch.distances(part, &mut distances);
+                self.take_near(first, &distances, &mut near, &accepts);
+            }
+        }
+        near
+    }
+
+    /// Takes those of successive rows that are near enough.
+    fn take_near(
+        &self,
+        first: usize,
+        distances: &[u16],
+        near: &mut Nearest,
+        accepts: impl Fn(usize, u8) -> bool,
+    ) {
+        let classes = self.classes.get(first..).unwrap_or_default();
+        let pieces = classes.chunks(PIECE).zip(distances.chunks(PIECE));
+        for ((classes, distances), first) in pieces.zip((first..).step_by(PIECE)) {
+            // Without an early end, many are compared at once.
+            if !distances
+                .iter()
+                .fold(false, |any, distance| any | (*distance <= near.limit))
+            {
                 continue;
             }
-            sketch.distances(self.rows.sketches(block), &mut distances);
-            let first = block * ROWS_PER_BLOCK;
-            for (place, (&class, &distance)) in classes.iter().zip(&distances).enumerate() {
-                each(first + place, class, distance);
+            for (row, (&class, &distance)) in (first..).zip(classes.iter().zip(distances)) {
+                if distance <= near.limit && accepts(row, class) {
+                    near.take(row, distance);
+                    if near.keeps_sketches() {
+                        near.take_sketch(self.rows.sketch(row));
+                    }
+                }
             }
         }
     }
@@ -247,156 +320,63 @@ impl Depth {
     }
 }
 
-/// The rows at the smallest distances seen so far.
-struct Nearest {
-    /// Largest distance that still counts.
-    limit: u16,
-    wanted: usize,
-    /// Number of rows at each distance up to the limit, and in all.
-    counts: Vec<usize>,
-    count: usize,
-    rows: Vec<(u32, u16)>,
-    /// The sketches of the first rows, one after another: to look them up later costs a page of memory each.
-    sketches: Vec<u8>,
-    /// Bytes of one, 0 if they aren't kept.
-    width: usize,
-    /// Number of rows from which those that no longer count are dropped.
-    most: usize,
-}
-
-impl Nearest {
-    fn new(dimension: usize, wanted: usize) -> Self {
-        Nearest {
-            limit: u16::try_from(dimension).unwrap_or(u16::MAX),
-            wanted,
-            counts: vec![0; dimension + 1],
-            count: 0,
-            rows: Vec::new(),
-            sketches: Vec::new(),
-            width: 0,
-            most: wanted.saturating_mul(DROPPED_FROM),
-        }
-    }
-
-    /// Keeps the sketches of the rows, which have this many bytes each.
-    fn with_sketches(self, width: usize) -> Self {
-        Nearest { width, ..self }
-    }
-
-    fn take(&mut self, row: usize, distance: u16) {
-        if self.rows.len() >= self.most {
-            self.drop_far();
-        }
-        // A table has fewer than 2^32 rows.
-        self.rows.push((row as u32, distance));
-        self.count += 1;
-        if let Some(count) = self.counts.get_mut(usize::from(distance)) {
-            *count += 1;
-        }
-        // The rows at the largest distance are dropped once the nearer ones suffice.
-        while let Some(farthest) = self.counts.get(usize::from(self.limit))
-            && self.count - farthest >= self.wanted
-            && self.limit > 0
-        {
-            self.count -= farthest;
-            self.limit -= 1;
-        }
-    }
-
-    /// Whether the sketch of the row taken last is to be kept. Where very many rows are equally far, those of the first do.
-    fn keeps_sketches(&self) -> bool {
-        let kept = self.rows.len() <= self.wanted.saturating_mul(DROPPED_FROM);
-        self.width > 0 && kept && self.sketches.len() == (self.rows.len() - 1) * self.width
-    }
-
-    /// Keeps the sketch of the row taken last.
-    fn take_sketch(&mut self, sketch: &[u8]) {
-        self.sketches.extend_from_slice(sketch);
-    }
-
-    /// Drops the rows beyond the limit.
-    fn drop_far(&mut self) {
-        let (mut kept, mut sketches) = (0, 0);
-        for at in 0..self.rows.len() {
-            let Some(row) = self.rows.get(at).filter(|(_, distance)| *distance <= self.limit) else {
-                continue;
-            };
-            let row = *row;
-            if let Some(place) = self.rows.get_mut(kept) {
-                *place = row;
-            }
-            let sketch = at * self.width..(at + 1) * self.width;
-            if sketch.end <= self.sketches.len() {
-                self.sketches.copy_within(sketch, kept * self.width);
-                sketches = (kept + 1) * self.width;
-            }
-            kept += 1;
-        }
-        self.rows.truncate(kept);
-        self.sketches.truncate(sketches);
-        // Where many rows are equally far, few can be dropped.
-        self.most = self.wanted.saturating_mul(DROPPED_FROM).max(2 * kept);
-    }
-
-    /// The rows with their distances, in their order.
-    fn into_near(self) -> impl Iterator<Item = (usize, u16)> {
-        let near = self.rows.into_iter();
-        near.filter(move |(_, distance)| *distance <= self.limit)
-            .map(|(row, distance)| (row as usize, distance))
-    }
-
-    /// The rows with their sketches as far as these were kept.
-    fn with_their_sketches(&self) -> impl Iterator<Item = (usize, Option<&[u8]>)> {
-        let kept = self.sketches.chunks_exact(self.width.max(1)).map(Some);
-        let rows = self.rows.iter().zip(kept.chain(std::iter::repeat(None)));
-        rows.filter(|((_, distance), _)| *distance <= self.limit)
-            .map(|((row, _), sketch)| (*row as usize, sketch))
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
+    use super::super::super::document::{Allowed, Filter, class_of};
+    use super::super::super::rows::{Extent, NewRow};
     use super::*;
+    use crate::domain::node::{NodeStatus, NodeType};
+    use crate::domain::tlp::Tlp;
 
-    proptest! {
-        #[test]
-        fn the_nearest_are_kept_with_their_sketches(
-            distances in prop::collection::vec(0u16..=8, 0..2_000),
-            wanted in 1usize..40,
-        ) {
-            let mut near = Nearest::new(8, wanted).with_sketches(3);
-            let most = DROPPED_FROM * wanted;
-            let mut was_full = false;
-            for (row, &distance) in distances.iter().enumerate() {
-                if distance <= near.limit {
-                    near.take(row, distance);
-                    was_full |= near.rows.len() > most;
-                    if near.keeps_sketches() {
-                        let [low, high] = (row as u16).to_le_bytes();
-                        near.take_sketch(&[low, high, distance as u8]);
-                    }
-                }
+    /// All near rows lie in the sampled blocks, in the others, or evenly; the filter lets some classes pass.
+    #[test]
+    fn a_guessed_limit_loses_no_row() {
+        const BLOCKS: usize = 40;
+        let dimension = 64;
+        let query = vec![1i8; dimension];
+        let is_sampled = |row: usize| (row / ROWS_PER_BLOCK).is_multiple_of(SAMPLED);
+        let places: [&dyn Fn(usize) -> bool; 3] =
+            [&is_sampled, &|row| !is_sampled(row), &|row| row.is_multiple_of(3)];
+        let allowed = Allowed::of(&Filter::up_to(Tlp::Green));
+        for is_near in places {
+            let mut table = Table::open(None, Extent::default(), dimension).unwrap();
+            let rows = BLOCKS * ROWS_PER_BLOCK - 300;
+            // Distances from 0 to 40, and from 20 to 60.
+            let distance = |row: usize| row * 7919 % 41 + if is_near(row) { 0 } else { 20 };
+            let vectors: Vec<Vec<i8>> = (0..rows)
+                .map(|row| {
+                    (0..dimension)
+                        .map(|at| if at < distance(row) { -1 } else { 1 })
+                        .collect()
+                })
+                .collect();
+            let tlp = |row: usize| Tlp::ALL[row % Tlp::ALL.len()];
+            let class = |row| class_of(NodeType::Actor, NodeStatus::Active, tlp(row));
+            let new = vectors
+                .iter()
+                .enumerate()
+                .map(|(row, vector)| NewRow::new(Uuid::from_u128(row as u128), 1, class(row), Some(vector)));
+            table.put(&new.collect::<Vec<_>>()).unwrap();
+            for wanted in [1, 200, 1_000, 20_000, usize::MAX] {
+                let near = Nearest::new(dimension, wanted).with_sketches(8);
+                let found = table.candidates(&query, &allowed, near);
+                let mut seen: Vec<(usize, usize)> = (0..rows)
+                    .filter(|row| allowed.class(class(*row)))
+                    .map(|row| (distance(row), row))
+                    .collect();
+                seen.sort_unstable();
+                let limit = seen.get(wanted - 1).map_or(usize::MAX, |(distance, _)| *distance);
+                seen.retain(|(distance, _)| *distance <= limit);
+                let mut expected: Vec<usize> = seen.into_iter().map(|(_, row)| row).collect();
+                expected.sort_unstable();
+                let found: Vec<usize> = found.into_near().map(|(row, _)| row).collect();
+                assert!(
+                    found == expected,
+                    "{wanted}: {} of {}",
+                    found.len(),
+                    expected.len()
+                );
             }
-            // All rows that are no farther than the last one wanted, in their order.
-            let mut sorted = distances.clone();
-            sorted.sort_unstable();
-            let limit = sorted.get(wanted - 1).copied().unwrap_or(u16::MAX);
-            let expected: Vec<usize> = (0..distances.len()).filter(|row| distances[*row] <= limit).collect();
-            let kept: Vec<usize> = near.with_their_sketches().map(|(row, _)| row).collect();
-            prop_assert_eq!(near.count, expected.len());
-            prop_assert_eq!(&kept, &expected);
-            for (row, sketch) in near.with_their_sketches() {
-                let [low, high] = (row as u16).to_le_bytes();
-                prop_assert!(sketch.is_some() || was_full);
-                let is_its = sketch.is_none_or(|sketch| sketch == [low, high, distances[row] as u8]);
-                prop_assert!(is_its);
-            }
-            prop_assert!(near.rows.len() <= most.max(2 * expected.len()) + 1, "{} of {}", near.rows.len(), expected.len());
-            prop_assert!(near.sketches.len() <= 3 * most);
-            let rows: Vec<usize> = near.into_near().map(|(row, _)| row).collect();
-            prop_assert_eq!(rows, expected);
         }
     }
 }

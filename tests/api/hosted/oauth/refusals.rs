@@ -54,7 +54,8 @@ fn a_callback_needs_the_state_and_the_cookie_of_its_own_sign_in() {
         // The cookie of another provider, and one that is changed.
         let callback = provider.consent(&browser.begin("corp").await).await;
         let (name, value, _) = browser.cookies.pop().unwrap();
-        let changed = format!("{}A", &value[..value.len() - 1]);
+        let other_letter = if value.starts_with('A') { 'B' } else { 'A' };
+        let changed = format!("{other_letter}{}", &value[1..]);
         let other = callback.as_str().replace("/corp/", "/other/").parse().unwrap();
         for (callback, value) in [(&other, &value), (&callback, &changed)] {
             browser.cookies = vec![(name.clone(), value.clone(), "/".into())];

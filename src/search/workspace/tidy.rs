@@ -1,0 +1,159 @@
+//! Merges beyond those of the index library: it keeps up to seven segments of each size, and a search looks every word
+//! up in each. While nothing is written, they are merged into one where that is worth it.
+
+use std::cmp::Reverse;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use tantivy::index::{SegmentId, SegmentMeta};
+
+use super::super::error::SearchError;
+use super::super::writers::Writing;
+use super::WorkspaceIndex;
+
+/// Least number of segments that are merged. Below, each small write would cause a merge.
+const MANY: usize = 4;
+/// How many times as large as all smaller ones together the largest of them may be: what is written is then rewritten
+/// only each time that it has grown by half.
+const LARGEST: u64 = 2;
+
+impl WorkspaceIndex {
+    /// Shows what merges have done since the last commit, and begins another one if nothing has been written for `quiet`.
+    /// Waits for nothing.
+    pub fn tidy(&self, quiet: Duration) -> Result<(), SearchError> {
+        let Ok(mut writing) = self.writing.try_lock() else {
+            return Ok(());
+        };
+        let is_quiet = writing.used.elapsed() >= quiet && !writing.staged && !writing.is_tidying();
+        let Writing { writer, tidying, .. } = &mut *writing;
+        let Some(writer) = writer else {
+            return Ok(());
+        };
+        let segments = self.index.searchable_segment_metas()?;
+        if !self.shows(&segments) {
+            self.reader.reload()?;
+            self.segments.close();
+        }
+        let merging = writer.get_merge_policy().compute_merge_candidates(&segments);
+        if is_quiet && merging.is_empty() {
+            let many = worth_merging(&segments);
+            *tidying = (!many.is_empty()).then(|| writer.merge(&many));
+        }
+        Ok(())
+    }
+
+    /// Whether a merge of its own may not have ended.
+    pub(in crate::search) fn is_tidying(&self) -> bool {
+        self.writing
+            .try_lock()
+            .map_or(true, |mut writing| writing.is_tidying())
+    }
+
+    /// Whether searches look into these segments.
+    fn shows(&self, segments: &[SegmentMeta]) -> bool {
+        let searcher = self.reader.searcher();
+        let shown = searcher.segment_readers();
+        let is_shown = |segment: &SegmentMeta| shown.iter().any(|shown| shown.segment_id() == segment.id());
+        shown.len() == segments.len() && segments.iter().all(is_shown)
+    }
+}
+
+impl Writing {
+    /// Whether a merge of [`WorkspaceIndex::tidy`] has not ended.
+    pub(in crate::search) fn is_tidying(&mut self) -> bool {
+        if self
+            .tidying
+            .as_mut()
+            .is_some_and(|merge| merge.now_or_never().is_some())
+        {
+            self.tidying = None;
+        }
+        self.tidying.is_some()
+    }
+}
+
+/// The segments to merge: as many of the smallest as possible.
+fn worth_merging(segments: &[SegmentMeta]) -> Vec<SegmentId> {
+    let mut sized: Vec<(u64, SegmentId)> = segments
+        .iter()
+        .map(|segment| (u64::from(segment.max_doc()), segment.id()))
+        .collect();
+    sized.sort_unstable_by_key(|(docs, _)| Reverse(*docs));
+    let mut left: u64 = sized.iter().map(|(docs, _)| docs).sum();
+    let too_large = sized.iter().take_while(|(docs, _)| {
+        left -= docs;
+        *docs > LARGEST * left
+    });
+    let ids: Vec<SegmentId> = sized.iter().skip(too_large.count()).map(|(_, id)| *id).collect();
+    if ids.len() < MANY { Vec::new() } else { ids }
+}
+
+#[cfg(test)]
+mod tests {
+    use tantivy::Index;
+    use tantivy::schema::Schema;
+    use test_support::until;
+
+    use super::*;
+    use crate::domain::tlp::Tlp;
+    use crate::search::tests::{all, doc, found, id, open};
+    use crate::search::{Filter, Mode};
+
+    #[tokio::test]
+    async fn many_segments_become_few_and_nothing_else_changes() {
+        let dir = tempfile::tempdir().unwrap();
+        let search = open(Some(dir.path()));
+        let index = search.workspace(id(0)).unwrap();
+        let segments = || index.segments().unwrap().all.len();
+        let text = |n: u128| format!("loader number{n} of the wiper");
+        for n in 0..30 {
+            index
+                .apply(vec![doc(n, &format!("Actor {n}"), &text(n))], 1)
+                .unwrap();
+        }
+        let mut hidden = doc(7, "Actor 7", "a dropper");
+        (hidden.rev, hidden.tlp) = (2, Tlp::Red);
+        index.apply(vec![hidden], 2).unwrap();
+        index.tidy(Duration::from_secs(3600)).unwrap();
+        let ask = || {
+            let amber = Filter::up_to(Tlp::Amber);
+            let words = ["wiper", "dropper", "number12", "Actor 7"];
+            words.map(|words| [&all(), &amber].map(|filter| found(&index, words, Mode::Keyword, filter, 40)))
+        };
+        let before = ask();
+        assert!(segments() > 3);
+        until(|| {
+            index.tidy(Duration::ZERO).unwrap();
+            segments() <= 3
+        })
+        .await;
+        assert_eq!(ask(), before);
+        index.apply(vec![doc(30, "Actor 30", &text(30))], 3).unwrap();
+        assert_eq!(found(&index, "number30", Mode::Keyword, &all(), 1), [id(30)]);
+        assert_eq!(found(&index, "wiper", Mode::Keyword, &all(), 40).len(), 30);
+        drop((index, search));
+        let reopened = open(Some(dir.path())).workspace(id(0)).unwrap();
+        assert_eq!(found(&reopened, "wiper", Mode::Keyword, &all(), 40).len(), 30);
+    }
+
+    #[test]
+    fn a_large_segment_is_rewritten_only_for_much() {
+        let index = Index::create_in_ram(Schema::builder().build());
+        for (sizes, merged) in [
+            (&[1, 1, 1][..], 0),
+            (&[1, 1, 1, 1], 4),
+            (&[1, 100, 110, 120], 4),
+            (&[1, 1, 1, 1, 100], 4),
+            (&[10, 10, 10, 10, 100], 4),
+            (&[20, 10, 10, 10, 100], 5),
+            (&[1, 2, 3, 100], 0),
+            (&[], 0),
+        ] {
+            let segments: Vec<SegmentMeta> = sizes
+                .iter()
+                .map(|docs| index.new_segment_meta(SegmentId::generate_random(), *docs))
+                .collect();
+            assert_eq!(worth_merging(&segments).len(), merged, "{sizes:?}");
+        }
+    }
+}
