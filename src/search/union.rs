@@ -1,10 +1,10 @@
 //! The best documents of a segment for a query of several words: BM25 with the MaxScore rule.
 //!
 //! Documents are taken in windows. The scores of the words that decide are summed up list by list, and only the
-//! documents that have such a word are looked at. The words that are
-//! too common to lift a document over the threshold on their own are looked up only for documents that are near it
-//! (Turtle and Flood, "Query evaluation: strategies and optimizations", Information Processing and Management 31, 1995).
-//! The result is the same as that of adding up all lists.
+//! documents that have such a word are looked at. The words that are too common to lift a document over the threshold
+//! on their own are looked up only for documents that are near it (Turtle and Flood, "Query evaluation: strategies and
+//! optimizations", Information Processing and Management 31, 1995). The result is the same as that of adding up all
+//! lists.
 
 use tantivy::fieldnorm::FieldNormReader;
 use tantivy::postings::{BlockSegmentPostings, TermInfo};
