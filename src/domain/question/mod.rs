@@ -269,10 +269,14 @@ impl<'a> Reading<'a> {
     }
 
     /// Whether a kind belongs to a group that the question is about: "What does … use in its campaigns?", "Which groups do
-    /// … through their malware?".
+    /// … through their malware?", "… with malware?".
     fn is_owned(&self, at: &Range<usize>) -> bool {
-        let before = at.start.checked_sub(1).and_then(|before| self.words.get(before));
-        before.is_some_and(|word| matches!(word.text.as_str(), "its" | "their" | "through" | "via"))
+        let before = self.words.get(..at.start).unwrap_or_default();
+        match before {
+            [.., means, of] if of.text == "of" => means.text == "means",
+            [.., word] => matches!(word.text.as_str(), "its" | "their" | "through" | "via" | "with"),
+            [] => false,
+        }
     }
 
     /// The owners that a question asks for, and what they own: "Whose malware …", "Which groups' malware …", "the malware of
@@ -298,7 +302,7 @@ impl<'a> Reading<'a> {
         if protects && !said(Kind::Mitigation) {
             return (vec![Kind::Mitigation], wanted);
         }
-        if words::is_about_ability(&self.words) && !said(Kind::Technique) {
+        if !protects && words::is_about_ability(&self.words) && !said(Kind::Technique) {
             return (vec![Kind::Technique], wanted);
         }
         (wanted, through)

@@ -271,11 +271,13 @@ fn asks_at(words: &[Word], mention: &Mention) -> bool {
 /// Whether the words ask how something is mitigated, or what a mitigation protects from.
 pub(super) fn is_about_protection(words: &[Word], is_name: impl Fn(usize) -> bool) -> bool {
     let words = words.iter().enumerate().filter(|(at, _)| !is_name(*at));
-    let mut reduces = false;
+    let (mut reduces, mut helps) = (false, false);
     words.into_iter().any(|(_, word)| {
         let risk = reduces && word.text.starts_with("risk");
         reduces |= word.text.starts_with("reduc") || word.text.starts_with("lower");
-        risk || is_protecting(&word.text)
+        let against = helps && word.text == "against";
+        helps = matches!(word.text.as_str(), "help" | "helps" | "works" | "effective");
+        risk || against || is_protecting(&word.text)
     })
 }
 
@@ -327,7 +329,7 @@ pub(super) fn is_about_ability(words: &[Word]) -> bool {
         [
             ..,
             "do" | "does",
-            "with" | "through" | "using",
+            "with" | "through" | "using" | "in" | "during",
             "its" | "their",
             _,
         ] => true,

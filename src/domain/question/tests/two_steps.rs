@@ -19,6 +19,36 @@ fn what_lies_between_is_understood() {
             vec![],
         ),
         (
+            "Which groups perform [Remote Services] with malware?",
+            Technique,
+            vec![Group],
+            vec![Software],
+        ),
+        (
+            "Which techniques does [Sandworm Team] carry out by means of its malware?",
+            Group,
+            vec![Technique],
+            vec![Software],
+        ),
+        (
+            "What did [Sandworm Team] do in its campaigns?",
+            Group,
+            vec![Technique],
+            vec![Campaign],
+        ),
+        (
+            "How can we defend against what [Sandworm Team] does?",
+            Group,
+            vec![Mitigation],
+            vec![Technique],
+        ),
+        (
+            "What helps against [Industroyer]?",
+            Software,
+            vec![Mitigation],
+            vec![Technique],
+        ),
+        (
             "What TTPs did [Sandworm Team] employ across its campaigns?",
             Group,
             vec![Technique],
