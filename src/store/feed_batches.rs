@@ -118,6 +118,18 @@ impl Store {
         Ok(())
     }
 
+    /// Removes the sign of life of a batch that is filled. If that fails, the sweep for abandoned pulls repeats it.
+    pub(super) async fn end_pulse(&self, batch: Uuid) {
+        let ended = with_retry(|| async {
+            let tx = self.begin().await?;
+            let outcome = remove_pulse(&tx, batch).await;
+            tx.finish(outcome).await
+        });
+        if let Err(error) = ended.await {
+            tracing::debug!(?error, %batch, "the sign of life of an ended pull stays for now");
+        }
+    }
+
     /// Ends a run that failed, with its audit entry; what it staged stays. `run` is `None` for whichever run is under way.
     /// Returns whether there was one.
     pub async fn fail_pull(
@@ -326,7 +338,11 @@ async fn fail(
     let Some(mut batch) = found.into_iter().next() else {
         return Ok(false);
     };
-    if batch.state()? != BatchState::Pulling || run.is_some_and(|run| run != batch.run) {
+    if batch.state()? != BatchState::Pulling {
+        remove_pulse(tx, id).await?;
+        return Ok(false);
+    }
+    if run.is_some_and(|run| run != batch.run) {
         return Ok(false);
     }
     batch.fail(error, now);
@@ -338,8 +354,12 @@ async fn fail(
         }
     }
     tx.write(UPDATE, vec![batch]).await?;
-    tx.write("DELETE $rows RETURN NONE", vec![record("feed_pulse", id)])
-        .await?;
+    remove_pulse(tx, id).await?;
     tx.write(AUDIT, vec![AuditRow::from(audit)]).await?;
     Ok(true)
+}
+
+async fn remove_pulse(tx: &WriteTx, batch: Uuid) -> Result<(), StoreError> {
+    tx.write("DELETE $rows RETURN NONE", vec![record("feed_pulse", batch)])
+        .await
 }

@@ -86,7 +86,12 @@ impl Store {
             tx.finish(outcome).await
         })
         .await
-        .map_err(|error: StoreError| error.into_domain("staging the page failed"))
+        .map_err(|error: StoreError| error.into_domain("staging the page failed"))?;
+        if write.last.is_some() {
+            // Not with the page: a long transaction would lose its race against the signs of life again and again.
+            self.end_pulse(write.batch).await;
+        }
+        Ok(())
     }
 }
 
@@ -243,8 +248,6 @@ impl<'a> Staging<'a> {
             self.batch.status = BatchState::Review.as_str().into();
             self.batch.ended_at = Some(now);
             self.tx.write(AUDIT, vec![AuditRow::from(entry)]).await?;
-            let pulse = vec![record("feed_pulse", self.write.batch)];
-            self.tx.write("DELETE $rows RETURN NONE", pulse).await?;
         }
         self.batch.settle(tally, now)?;
         self.tx.write(UPDATE, vec![self.batch.clone()]).await?;

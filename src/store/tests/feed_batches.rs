@@ -1,5 +1,7 @@
 //! Batches of feeds: runs that died, commits that meet a change, and what retention leaves behind.
 
+use std::time::Duration;
+
 use chrono::TimeDelta;
 
 use super::feeds::{MARKING, feed, object, register};
@@ -7,6 +9,8 @@ use super::*;
 use crate::domain::error::DomainError;
 use crate::domain::feed::stage::{StagedPage, Stager};
 use crate::domain::feed::{BatchState, InputKind, ItemStatus, PullProgress, Redistribution};
+use crate::store::feed_batches::UPSERT;
+use crate::store::feed_rows::FeedPulseRow;
 use crate::store::{
     BegunPull, ItemDecision, NewFeedBatch, PageWrite, Review, ReviewedItem, StixIngested, StixOrigin,
 };
@@ -224,6 +228,60 @@ fn a_run_that_died_is_ended_with_its_entry_and_what_it_does_late_is_refused() {
             .await
             .unwrap();
         assert!(none.is_empty(), "{none:?}");
+    });
+}
+
+/// A page that takes longer than the pause between two signs of life is staged all the same.
+#[test]
+fn the_last_page_is_staged_beside_signs_of_life() {
+    run_on_each(|url| async move {
+        let scene = Scene::new(&url).await;
+        let batch = Uuid::now_v7();
+        let begun = scene.begin(batch, false, clock::now()).await.unwrap();
+        let id = |number| format!("tool--00000000-0000-4000-8000-{number:012}");
+        let objects = (0..100).map(|number| object(&id(number), 2021, json!({"name": "Tool"})));
+        let objects = objects.collect();
+        let staged = scene.stage(batch, begun.run, objects);
+        let alive = async {
+            loop {
+                scene
+                    .store
+                    .keep_pull_alive(scene.ws, batch, clock::now())
+                    .await
+                    .ok();
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::select! {
+            staged = staged => staged.unwrap(),
+            () = alive => {}
+        }
+        assert_eq!(scene.state(batch).await, BatchState::Review);
+        assert_eq!(scene.items(batch).await.len(), 100);
+        assert!(rows(&scene.store.db, "feed_pulse").await.is_empty());
+    });
+}
+
+/// The sweep removes the sign of life that a process left behind when it died between the last page and that.
+#[test]
+fn a_sign_of_life_of_a_batch_in_review_is_swept_away() {
+    run_on_each(|url| async move {
+        let scene = Scene::new(&url).await;
+        let batch = scene.pulled(vec![tool(2021, &[])]).await;
+        let pulse = FeedPulseRow::new(scene.ws, batch, clock::now());
+        let tx = scene.store.begin().await.unwrap();
+        let left = tx.write(UPSERT, vec![pulse]).await;
+        tx.finish(left).await.unwrap();
+        let later = clock::now() + TimeDelta::days(1);
+        let abandoned = scene.store.abandoned_pulls(later).await.unwrap();
+        assert_eq!(abandoned, [(scene.ws, batch)]);
+        let audit = entry(scene.ws, "feed.pull_failed");
+        let ended = scene
+            .store
+            .fail_pull(scene.ws, (batch, None), "late", later, &audit);
+        assert!(!ended.await.unwrap());
+        assert_eq!(scene.state(batch).await, BatchState::Review);
+        assert!(scene.store.abandoned_pulls(later).await.unwrap().is_empty());
     });
 }
 

@@ -6,7 +6,7 @@ use std::panic::Location;
 use std::time::{Duration, Instant};
 
 /// Longest wait for a condition.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(300);
 /// First and longest pause between two attempts; each is twice as long as the one before.
 const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const MAX_PAUSE: Duration = Duration::from_millis(64);
@@ -14,7 +14,7 @@ const MAX_PAUSE: Duration = Duration::from_millis(64);
 /// Repeats `attempt` until it succeeds, and returns its value.
 ///
 /// # Panics
-/// With the last error and the caller's line, when it does not succeed within two minutes.
+/// With the last error and the caller's line, when it does not succeed within five minutes.
 #[track_caller]
 pub fn eventually<T, E: Debug, F: Future<Output = Result<T, E>>>(
     mut attempt: impl FnMut() -> F,
@@ -40,7 +40,7 @@ pub fn eventually<T, E: Debug, F: Future<Output = Result<T, E>>>(
 /// Waits until `condition` holds.
 ///
 /// # Panics
-/// With the caller's line, when it does not hold within two minutes.
+/// With the caller's line, when it does not hold within five minutes.
 #[track_caller]
 pub fn until(mut condition: impl FnMut() -> bool) -> impl Future<Output = ()> {
     eventually(move || ready(if condition() { Ok(()) } else { Err("false") }))
