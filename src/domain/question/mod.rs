@@ -233,11 +233,14 @@ impl<'a> Reading<'a> {
                 None => unions.push((mention.at.clone(), mention.kinds.to_vec())),
             }
         }
+        if let Some(chain) = self.chain(&unions, names) {
+            return Some(chain);
+        }
         let mut unions = unions.into_iter();
-        let Some((_, wanted)) = unions.next() else {
+        let Some((asked, wanted)) = unions.next() else {
             return self.unsaid(named, names).map(|wanted| (wanted, Vec::new()));
         };
-        let end = self.end_of_question(names, named, &wanted);
+        let end = self.end_of_question(names, named, (&asked, &wanted));
         let belongs = |at: &Range<usize>, kinds: &[Kind]| {
             // "Who has … in their arsenal?"
             let is_kind_of_named = kinds.iter().any(|kind| named.contains(kind));
@@ -255,13 +258,38 @@ impl<'a> Reading<'a> {
         ))
     }
 
-    /// What begins behind the last name and is not next to it belongs to another part of the sentence, unless the question
-    /// is what things of one kind have in common.
-    fn end_of_question(&self, names: &[Name], named: &[Kind], wanted: &[Kind]) -> usize {
+    /// The kinds of "… malware -> techniques", "…'s arsenal: techniques" or "groups: malware uses …": the one farther from
+    /// the name is asked for.
+    fn chain(&self, unions: &[(Range<usize>, Vec<Kind>)], names: &[Name]) -> Option<(Vec<Kind>, Vec<Kind>)> {
+        let [(first, before), (second, after), ..] = unions else {
+            return None;
+        };
+        let is_chain = first.end == second.start && self.mark_before(second.start).is_some_and(is_arrow);
+        if !is_chain || before == after {
+            return None;
+        }
+        let name = names.first()?;
+        let (wanted, through) = if name.words.end <= first.start {
+            (after, before)
+        } else {
+            (before, after)
+        };
+        Some((wanted.clone(), through.clone()))
+    }
+
+    /// What begins behind the last name and is not next to it belongs to another part of the sentence, unless the whole
+    /// question follows the names or is what things of one kind have in common.
+    fn end_of_question(
+        &self,
+        names: &[Name],
+        named: &[Kind],
+        (asked, wanted): (&Range<usize>, &[Kind]),
+    ) -> usize {
         let Some(end) = names.iter().map(|name| name.words.end).max() else {
             return usize::MAX;
         };
-        if wanted.iter().any(|kind| named.contains(kind)) {
+        let follows = asked.start > end && self.mark_before(end).is_some();
+        if follows || wanted.iter().any(|kind| named.contains(kind)) {
             return usize::MAX;
         }
         let attached = self.words.get(end).is_some_and(|word| word.attached);
@@ -289,7 +317,10 @@ impl<'a> Reading<'a> {
         if let Some(owners) = words::owners(self.text, &self.words, first) {
             return Some((owners, first.kinds));
         }
-        let is_asked = |mention: &&&Mention| words::asks_of_owners(&self.words, first, mention);
+        let is_asked = |mention: &&&Mention| {
+            words::asks_of_owners(&self.words, first, mention)
+                || words::lists_after(&self.words, first, mention)
+        };
         let asked = later.iter().find(is_asked)?;
         Some((asked.kinds, first.kinds))
     }
@@ -344,15 +375,16 @@ impl<'a> Reading<'a> {
 
     /// Whether only "and", "or" or a comma lies between two words.
     fn are_joined(&self, end: usize, start: usize) -> bool {
-        let ends_part = end
-            .checked_sub(1)
-            .and_then(|last| self.words.get(last))
-            .is_some_and(Word::ends_part);
         match self.words.get(end..start) {
-            Some([]) => ends_part,
+            Some([]) => self.mark_before(end).is_some_and(|mark| !is_arrow(mark)),
             Some([word]) => matches!(word.text.as_str(), "and" | "or" | "and/or" | "&"),
             Some(_) | None => false,
         }
+    }
+
+    /// The mark that ends the word before this one.
+    fn mark_before(&self, at: usize) -> Option<char> {
+        at.checked_sub(1).and_then(|last| self.words.get(last)?.mark)
     }
 
     /// Whether nothing lies between a kind and a name but what introduces the name.
@@ -367,6 +399,11 @@ impl<'a> Reading<'a> {
             .get(end..start)
             .is_some_and(|between| between.iter().all(introduces))
     }
+}
+
+/// Whether a mark leads from one kind to the next, as ":" and the beginning of "->" do.
+fn is_arrow(mark: char) -> bool {
+    matches!(mark, ':' | '-' | '–' | '—' | '>' | '<' | '→' | '←')
 }
 
 /// The kinds on the way from what is named to what is asked for: those that the question says if they fit, else none if

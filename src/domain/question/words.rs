@@ -298,8 +298,13 @@ pub(super) fn is_about_use(words: &[Word]) -> bool {
 }
 
 /// Whether the words ask what something is able to do: "What can … do?", "everything … is capable of", "How does … work in
-/// practice?".
+/// practice?". After a mark, too: "Through its malware, what can … do?".
 pub(super) fn is_about_ability(words: &[Word]) -> bool {
+    let mut parts = words.iter().enumerate().filter(|(_, word)| word.ends_part());
+    asks_ability(words) || parts.any(|(end, _)| words.get(end + 1..).is_some_and(asks_ability))
+}
+
+fn asks_ability(words: &[Word]) -> bool {
     const ASKED: &[&str] = &["what", "how", "everything", "things", "all"];
     const REQUESTS: &[&str] = &["list", "show", "tell", "give", "describe", "explain", "me", "us"];
     const DOES: &[&str] = &[
@@ -379,6 +384,17 @@ pub(super) fn asks_of_owners(words: &[Word], first: &Mention, second: &Mention) 
     let is_asked_first = first.asks || is_asking(words, first);
     let is_clause = word(place) == "which" && begins_clause(words, place, first, second);
     (is_joined && length > 2) || (!is_asked_first && !is_clause)
+}
+
+/// Whether the words only begin with the first mention and ask for a list of the second: "For the malware of …, list the
+/// techniques".
+pub(super) fn lists_after(words: &[Word], first: &Mention, second: &Mention) -> bool {
+    let opens = words
+        .first()
+        .is_some_and(|word| matches!(word.text.as_str(), "for" | "given"));
+    let between = words.get(first.at.end..second.at.start).unwrap_or_default();
+    let asks = |word: &Word| matches!(word.text.as_str(), "list" | "show" | "name" | "give");
+    opens && first.kinds != second.kinds && between.iter().any(asks)
 }
 
 /// Whether "who" begins a question of its own after a mark: "…: who has it?", "…, who has it?", but not "the malware of …,

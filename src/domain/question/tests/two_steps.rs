@@ -7,6 +7,72 @@ fn what_lies_between_is_understood() {
     use Kind::{Campaign, Group, Mitigation, Software, Technique};
     for (question, named, wanted, through) in [
         (
+            "[Remote Services]: which groups have malware for it?",
+            Technique,
+            vec![Group],
+            vec![Software],
+        ),
+        (
+            "For [Remote Services], list the groups whose malware implements it.",
+            Technique,
+            vec![Group],
+            vec![Software],
+        ),
+        (
+            "[Remote Services] -> malware -> groups",
+            Technique,
+            vec![Group],
+            vec![Software],
+        ),
+        (
+            "Threat groups: malware uses [Remote Services]",
+            Technique,
+            vec![Group],
+            vec![Software],
+        ),
+        (
+            "[Sandworm Team]'s arsenal: techniques",
+            Group,
+            vec![Technique],
+            vec![Software],
+        ),
+        (
+            "techniques <- malware <- [Sandworm Team]",
+            Group,
+            vec![Technique],
+            vec![Software],
+        ),
+        (
+            "Through its malware, what can [Sandworm Team] do?",
+            Group,
+            vec![Technique],
+            vec![Software],
+        ),
+        (
+            "[Sandworm Team]: what does its malware do?",
+            Group,
+            vec![Technique],
+            vec![Software],
+        ),
+        (
+            "We found malware of [Sandworm Team]. What does it do?",
+            Group,
+            vec![Technique],
+            vec![Software],
+        ),
+        (
+            "For the malware of [Sandworm Team], list the techniques.",
+            Group,
+            vec![Technique],
+            vec![Software],
+        ),
+        (
+            "[Sandworm Team] malware, tools and techniques",
+            Group,
+            vec![Software, Technique],
+            vec![],
+        ),
+        (
             "[Sandworm Team] malware techniques",
             Group,
             vec![Technique],
