@@ -297,13 +297,24 @@ impl<'a> Reading<'a> {
     }
 
     /// Whether a kind belongs to a group that the question is about: "What does … use in its campaigns?", "Which groups do
-    /// … through their malware?", "… with malware?".
+    /// … through their malware?", "… with malware?", "Which techniques does … get from custom malware?".
     fn is_owned(&self, at: &Range<usize>) -> bool {
         let before = self.words.get(..at.start).unwrap_or_default();
-        match before {
-            [.., means, of] if of.text == "of" => means.text == "means",
-            [.., word] => matches!(word.text.as_str(), "its" | "their" | "through" | "via" | "with"),
-            [] => false,
+        let word = |back: usize| {
+            before
+                .iter()
+                .rev()
+                .nth(back)
+                .map_or("", |word| word.text.as_str())
+        };
+        let adjective = usize::from(matches!(
+            word(0),
+            "the" | "own" | "custom" | "some" | "any" | "various"
+        ));
+        match word(adjective) {
+            "its" | "their" | "through" | "via" | "with" | "from" | "inside" | "within" => true,
+            "of" => matches!(word(adjective + 1), "means" | "way"),
+            _ => false,
         }
     }
 

@@ -7,6 +7,30 @@ fn what_lies_between_is_understood() {
     use Kind::{Campaign, Group, Mitigation, Software, Technique};
     for (question, named, wanted, through) in [
         (
+            "Which techniques does [Sandworm Team] get from its own malware?",
+            Group,
+            vec![Technique],
+            vec![Software],
+        ),
+        (
+            "What techniques does [Sandworm Team] gain from malware?",
+            Group,
+            vec![Technique],
+            vec![Software],
+        ),
+        (
+            "Which groups perform [Remote Services] by way of malware?",
+            Technique,
+            vec![Group],
+            vec![Software],
+        ),
+        (
+            "Which techniques does [Sandworm Team] use to deliver malware?",
+            Group,
+            vec![Technique],
+            vec![],
+        ),
+        (
             "[Remote Services]: which groups have malware for it?",
             Technique,
             vec![Group],
