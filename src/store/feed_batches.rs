@@ -118,7 +118,7 @@ impl Store {
         Ok(())
     }
 
-    /// Removes the sign of life of a batch that is filled. If that fails, the sweep for abandoned pulls repeats it.
+    /// Removes the sign of life of a batch whose last page is staged. If that fails, the sweep for abandoned pulls does it.
     pub(super) async fn end_pulse(&self, batch: Uuid) {
         let ended = with_retry(|| async {
             let tx = self.begin().await?;

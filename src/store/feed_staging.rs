@@ -88,7 +88,7 @@ impl Store {
         .await
         .map_err(|error: StoreError| error.into_domain("staging the page failed"))?;
         if write.last.is_some() {
-            // Not with the page: a long transaction would lose its race against the signs of life again and again.
+            // In a transaction of its own: staging a long page would conflict with every new sign of life.
             self.end_pulse(write.batch).await;
         }
         Ok(())

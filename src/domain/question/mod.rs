@@ -344,7 +344,8 @@ impl<'a> Reading<'a> {
         if protects && !said(Kind::Mitigation) {
             return (vec![Kind::Mitigation], wanted);
         }
-        if !protects && words::is_about_ability(&self.words) && !said(Kind::Technique) {
+        let asks_for_these = said(Kind::Technique) || said(Kind::Mitigation);
+        if !protects && words::is_about_ability(&self.words) && !asks_for_these {
             return (vec![Kind::Technique], wanted);
         }
         (wanted, through)

@@ -249,7 +249,7 @@ fn the_last_page_is_staged_beside_signs_of_life() {
                     .keep_pull_alive(scene.ws, batch, clock::now())
                     .await
                     .ok();
-                tokio::time::sleep(Duration::from_millis(1)).await;
+                tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
         tokio::select! {
@@ -262,7 +262,7 @@ fn the_last_page_is_staged_beside_signs_of_life() {
     });
 }
 
-/// The sweep removes the sign of life that a process left behind when it died between the last page and that.
+/// A process that dies after staging the last page leaves a sign of life behind. The sweep removes it.
 #[test]
 fn a_sign_of_life_of_a_batch_in_review_is_swept_away() {
     run_on_each(|url| async move {

@@ -91,6 +91,12 @@ fn what_lies_between_is_understood() {
             vec![Software],
         ),
         (
+            "List the mitigations for [Sandworm Team]: everything it does",
+            Group,
+            vec![Mitigation],
+            vec![Technique],
+        ),
+        (
             "[Sandworm Team] malware, tools and techniques",
             Group,
             vec![Software, Technique],
