@@ -354,7 +354,7 @@ impl Mask {
 }
 
 /// Decides which rows one leg of a search may return.
-pub(super) trait Accepts {
+pub(super) trait Accepts: Sync {
     /// Whether rows of this class may be returned at all.
     fn class(&self, class: u8) -> bool;
 

@@ -5,7 +5,7 @@
 //! reads, and its best few thousand rows hold nearly all of the nearest vectors.
 
 #[cfg(target_arch = "x86_64")]
-use std::arch::x86_64::{_MM_HINT_NTA, _mm_prefetch};
+use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
 
 /// Bytes that a processor loads at a time.
 #[cfg(target_arch = "x86_64")]
@@ -133,7 +133,8 @@ fn differing(own: &[u64], row: &[u8]) -> u16 {
     bits as u16
 }
 
-/// Asks the processor to load what is read next, and once. It does so on its own only within a page of memory.
+/// Asks the processor to load what is read next into its second-level cache. It does so on its own only within a page of
+/// memory. The hint for what is read once (NTA) triples the time of a scan: the first-level cache drops it unread.
 #[inline]
 pub(super) fn prefetch<Byte>(bytes: &[Byte]) {
     #[cfg(target_arch = "x86_64")]
@@ -141,7 +142,7 @@ pub(super) fn prefetch<Byte>(bytes: &[Byte]) {
         // SAFETY: every processor of this architecture has the instruction, which changes nothing but the cache.
         #[allow(unsafe_code)]
         unsafe {
-            _mm_prefetch::<_MM_HINT_NTA>(line.as_ptr().cast());
+            _mm_prefetch::<_MM_HINT_T1>(line.as_ptr().cast());
         }
     }
     #[cfg(not(target_arch = "x86_64"))]

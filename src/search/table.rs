@@ -6,6 +6,7 @@
 mod ends;
 mod near;
 mod nearest;
+mod scan;
 
 pub(super) use nearest::Depth;
 

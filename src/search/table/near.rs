@@ -71,14 +71,7 @@ impl Nearest {
         if let Some(count) = self.counts.get_mut(usize::from(distance)) {
             *count += 1;
         }
-        // The rows at the largest distance are dropped once the nearer ones suffice.
-        while let Some(farthest) = self.counts.get(usize::from(self.limit))
-            && self.count - farthest >= self.wanted
-            && self.limit > 0
-        {
-            self.count -= farthest;
-            self.limit -= 1;
-        }
+        self.lower_limit();
     }
 
     /// Whether the sketch of the row taken last is to be kept. Where very many rows are equally far, those of the first do.
@@ -90,6 +83,34 @@ impl Nearest {
     /// Keeps the sketch of the row taken last.
     pub(super) fn take_sketch(&mut self, sketch: &[u8]) {
         self.sketches.extend_from_slice(sketch);
+    }
+
+    /// Both together, found among different rows with the same wishes.
+    pub(super) fn and(mut self, other: Self) -> Self {
+        // Either has taken all of its rows up to the smaller limit.
+        self.limit = self.limit.min(other.limit);
+        if self.sketches.len() == self.rows.len() * self.width {
+            self.sketches.extend_from_slice(&other.sketches);
+        }
+        self.rows.extend_from_slice(&other.rows);
+        for (count, others) in self.counts.iter_mut().zip(&other.counts) {
+            *count += others;
+        }
+        let counted = self.counts.iter().take(usize::from(self.limit) + 1);
+        self.count = counted.sum();
+        self.lower_limit();
+        self
+    }
+
+    /// The rows at the largest distance are dropped once the nearer ones suffice.
+    fn lower_limit(&mut self) {
+        while let Some(farthest) = self.counts.get(usize::from(self.limit))
+            && self.count - farthest >= self.wanted
+            && self.limit > 0
+        {
+            self.count -= farthest;
+            self.limit -= 1;
+        }
     }
 
     /// Drops the rows beyond the limit.
@@ -116,7 +137,7 @@ impl Nearest {
         self.most = self.wanted.saturating_mul(DROPPED_FROM).max(2 * kept);
     }
 
-    /// The rows with their distances, in their order.
+    /// The rows with their distances.
     pub(super) fn into_near(self) -> impl Iterator<Item = (usize, u16)> {
         let near = self.rows.into_iter();
         near.filter(move |(_, distance)| *distance <= self.limit)

@@ -1,18 +1,16 @@
 //! The search by meaning: a scan of the sketches of all rows that the caller may see, of which the most alike are scored
 //! by their vectors.
 
-use std::iter;
-
 use uuid::Uuid;
 
 use super::super::document::{Accepts, Candidate, Ends, GONE};
 use super::super::dot::dot;
 use super::super::facts::Facts;
-use super::super::rows::{ROWS_PER_BLOCK, scale_of};
-use super::super::sketch::{Estimate, Sketch, prefetch};
+use super::super::rows::scale_of;
+use super::super::sketch::{Estimate, prefetch};
 use super::super::top::Top;
 use super::Table;
-use super::near::{Nearest, SAMPLED};
+use super::near::Nearest;
 
 /// Least number of rows that a search takes from the scan of the sketches, and the share of all rows (1 in 128).
 const MIN_NEAR: usize = 8192;
@@ -24,10 +22,6 @@ const SCORED_PER_RESULT: usize = 20;
 const LIKELY: usize = 2;
 /// How many rows before it is scored a row's vector is loaded.
 const ROWS_AHEAD: usize = 8;
-/// Rows whose distances are computed together, while those of the next block are loaded.
-const ROWS_AT_ONCE: usize = 64;
-/// Rows that are looked at one by one only if one of them is near.
-const PIECE: usize = 32;
 
 impl Table {
     /// The `limit` allowed rows nearest to the query, best first.
@@ -182,88 +176,6 @@ impl Table {
             likely = likely.saturating_mul(LIKELY * LIKELY);
         }
     }
-
-    /// Takes the nearest rows that `accepts` lets pass by number and class. Blocks without an allowed class are left
-    /// out.
-    fn scan(
-        &self,
-        query: &[i8],
-        allowed: &impl Accepts,
-        near: Nearest,
-        accepts: impl Fn(usize, u8) -> bool,
-    ) -> Nearest {
-        let sketch = Sketch::of(query);
-        // Nodes and passages are mostly written apart.
-        let has_allowed = |classes: &[u8]| classes.iter().any(|class| allowed.class(*class));
-        let blocks: Vec<usize> = (0..self.rows.blocks())
-            .zip(self.classes.chunks(ROWS_PER_BLOCK))
-            .filter_map(|(block, classes)| has_allowed(classes).then_some(block))
-            .collect();
-        if let Some(sample) = near.of_sample(blocks.len()) {
-            let every = blocks.iter().copied().step_by(SAMPLED);
-            let sample = self.scan_blocks(&sketch, every, sample, &accepts);
-            let guessed = near.up_to(sample.limit);
-            let is_whole = guessed.limit == near.limit;
-            let found = self.scan_blocks(&sketch, blocks.iter().copied(), guessed, &accepts);
-            if is_whole || found.count >= found.wanted {
-                return found;
-            }
-        }
-        self.scan_blocks(&sketch, blocks.iter().copied(), near, &accepts)
-    }
-
-    fn scan_blocks(
-        &self,
-        sketch: &Sketch,
-        blocks: impl Iterator<Item = usize>,
-        mut near: Nearest,
-        accepts: impl Fn(usize, u8) -> bool,
-    ) -> Nearest {
-        let mut distances = [0u16; ROWS_AT_ONCE];
-        let bytes = ROWS_AT_ONCE * self.rows.sketch_bytes();
-        let mut blocks = blocks.peekable();
-        while let Some(block) = blocks.next() {
-            let parts = self.rows.sketches(block).chunks(bytes);
-            let next = blocks.peek().map_or(&[][..], |next| self.rows.sketches(*next));
-            let ahead = next.chunks(bytes).map(Some).chain(iter::repeat(None));
-            let rows = (block * ROWS_PER_BLOCK..).step_by(ROWS_AT_ONCE);
-            for ((part, ahead), first) in parts.zip(ahead).zip(rows) {
-                ahead.into_iter().for_each(prefetch);
-                sketch.distances(part, &mut distances);
-                self.take_near(first, &distances, &mut near, &accepts);
-            }
-        }
-        near
-    }
-
-    /// Takes those of successive rows that are near enough.
-    fn take_near(
-        &self,
-        first: usize,
-        distances: &[u16],
-        near: &mut Nearest,
-        accepts: impl Fn(usize, u8) -> bool,
-    ) {
-        let classes = self.classes.get(first..).unwrap_or_default();
-        let pieces = classes.chunks(PIECE).zip(distances.chunks(PIECE));
-        for ((classes, distances), first) in pieces.zip((first..).step_by(PIECE)) {
-            // Without an early end, many are compared at once.
-            if !distances
-                .iter()
-                .fold(false, |any, distance| any | (*distance <= near.limit))
-            {
-                continue;
-            }
-            for (row, (&class, &distance)) in (first..).zip(classes.iter().zip(distances)) {
-                if distance <= near.limit && accepts(row, class) {
-                    near.take(row, distance);
-                    if near.keeps_sketches() {
-                        near.take_sketch(self.rows.sketch(row));
-                    }
-                }
-            }
-        }
-    }
 }
 
 /// A row met by a scan.
@@ -323,7 +235,8 @@ impl Depth {
 #[cfg(test)]
 mod tests {
     use super::super::super::document::{Allowed, Filter, class_of};
-    use super::super::super::rows::{Extent, NewRow};
+    use super::super::super::rows::{Extent, NewRow, ROWS_PER_BLOCK};
+    use super::super::near::SAMPLED;
     use super::*;
     use crate::domain::node::{NodeStatus, NodeType};
     use crate::domain::tlp::Tlp;

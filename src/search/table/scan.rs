@@ -1,0 +1,136 @@
+//! The scan of sketches: which rows are nearest to a query by Hamming distance.
+//!
+//! A large table is scanned by several threads. They share one queue of blocks, so a thread that has to wait for a
+//! processor leaves its part to the others.
+
+use std::iter;
+use std::num::NonZero;
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use super::super::document::Accepts;
+use super::super::rows::ROWS_PER_BLOCK;
+use super::super::sketch::{Sketch, prefetch};
+use super::Table;
+use super::near::{Nearest, SAMPLED};
+
+/// Rows whose distances are computed together, while those of the next block are loaded.
+const ROWS_AT_ONCE: usize = 64;
+/// Rows that are looked at one by one only if one of them is near.
+const PIECE: usize = 32;
+/// Fewest blocks for each thread of a scan: to start one takes as long as to scan some ten.
+const BLOCKS_PER_THREAD: usize = 128;
+/// Maximum number of threads of one scan; other requests need cores too.
+const MAX_THREADS: usize = 4;
+
+/// What a scan looks for, and which rows may be taken.
+struct Scan<'a, A> {
+    table: &'a Table,
+    sketch: Sketch,
+    /// Whether to take a row, by number and class.
+    accepts: A,
+}
+
+impl Table {
+    /// Takes the nearest rows that `accepts` lets pass by number and class, in no particular order. Blocks without an
+    /// allowed class are left out.
+    pub(super) fn scan(
+        &self,
+        query: &[i8],
+        allowed: &impl Accepts,
+        near: Nearest,
+        accepts: impl Fn(usize, u8) -> bool + Sync,
+    ) -> Nearest {
+        // Nodes and passages are mostly written apart.
+        let has_allowed = |classes: &[u8]| classes.iter().any(|class| allowed.class(*class));
+        let blocks: Vec<usize> = (0..self.rows.blocks())
+            .zip(self.classes.chunks(ROWS_PER_BLOCK))
+            .filter_map(|(block, classes)| has_allowed(classes).then_some(block))
+            .collect();
+        let scan = Scan {
+            table: self,
+            sketch: Sketch::of(query),
+            accepts,
+        };
+        if let Some(sample) = near.of_sample(blocks.len()) {
+            let sample = scan.blocks(blocks.iter().copied().step_by(SAMPLED), sample);
+            let guessed = near.up_to(sample.limit);
+            let is_whole = guessed.limit == near.limit;
+            let found = scan.side_by_side(&blocks, guessed, threads_for(blocks.len()));
+            if is_whole || found.count >= found.wanted {
+                return found;
+            }
+        }
+        scan.blocks(blocks.iter().copied(), near)
+    }
+}
+
+impl<A: Fn(usize, u8) -> bool + Sync> Scan<'_, A> {
+    /// Scans the blocks with so many threads.
+    fn side_by_side(&self, blocks: &[usize], near: Nearest, threads: usize) -> Nearest {
+        if threads < 2 {
+            return self.blocks(blocks.iter().copied(), near);
+        }
+        let next = AtomicUsize::new(0);
+        let left = || iter::from_fn(|| blocks.get(next.fetch_add(1, Ordering::Relaxed)).copied());
+        let part = || self.blocks(left(), near.up_to(near.limit));
+        thread::scope(|scope| {
+            // While the caller works on, some schedulers let a new thread wait for its processor.
+            let parts: Vec<_> = (0..threads).map(|_| scope.spawn(part)).collect();
+            let found = parts
+                .into_iter()
+                .map(|part| part.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            found.reduce(Nearest::and)
+        })
+        .unwrap_or(near)
+    }
+
+    fn blocks(&self, blocks: impl Iterator<Item = usize>, mut near: Nearest) -> Nearest {
+        let rows = &self.table.rows;
+        let mut distances = [0u16; ROWS_AT_ONCE];
+        let bytes = ROWS_AT_ONCE * rows.sketch_bytes();
+        let mut blocks = blocks.peekable();
+        while let Some(block) = blocks.next() {
+            let parts = rows.sketches(block).chunks(bytes);
+            let next = blocks.peek().map_or(&[][..], |next| rows.sketches(*next));
+            let ahead = next.chunks(bytes).map(Some).chain(iter::repeat(None));
+            let numbers = (block * ROWS_PER_BLOCK..).step_by(ROWS_AT_ONCE);
+            for ((part, ahead), first) in parts.zip(ahead).zip(numbers) {
+                ahead.into_iter().for_each(prefetch);
+                self.sketch.distances(part, &mut distances);
+                self.take_near(first, &distances, &mut near);
+            }
+        }
+        near
+    }
+
+    /// Takes those of successive rows that are near enough.
+    fn take_near(&self, first: usize, distances: &[u16], near: &mut Nearest) {
+        let classes = self.table.classes.get(first..).unwrap_or_default();
+        let pieces = classes.chunks(PIECE).zip(distances.chunks(PIECE));
+        for ((classes, distances), first) in pieces.zip((first..).step_by(PIECE)) {
+            // Without an early end, many are compared at once.
+            if !distances
+                .iter()
+                .fold(false, |any, distance| any | (*distance <= near.limit))
+            {
+                continue;
+            }
+            for (row, (&class, &distance)) in (first..).zip(classes.iter().zip(distances)) {
+                if distance <= near.limit && (self.accepts)(row, class) {
+                    near.take(row, distance);
+                    if near.keeps_sketches() {
+                        near.take_sketch(self.table.rows.sketch(row));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Number of threads that scan so many blocks.
+fn threads_for(blocks: usize) -> usize {
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
+    (blocks / BLOCKS_PER_THREAD).min(cores).min(MAX_THREADS)
+}
