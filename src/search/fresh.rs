@@ -18,7 +18,7 @@ use super::keyword::Keyed;
 use super::schema::{body_of, keys_of, title_of};
 
 /// A text field of a document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum TextField {
     Title,
     Body,

@@ -84,16 +84,30 @@ struct Word {
     /// Where it is in each segment.
     places: Vec<Option<TermInfo>>,
     weight: Bm25Weight,
+    /// Mean number of words in the field, which the weight was computed with.
+    mean_length: f32,
 }
 
 impl Word {
-    fn in_segment<'a>(&'a self, segment: &'a Segment, number: usize) -> Option<Scored<'a>> {
-        Some(Scored {
+    /// The word in a segment; `None` if it is in none of its documents.
+    fn in_segment<'a>(
+        &'a self,
+        segment: &'a Segment,
+        number: usize,
+    ) -> Result<Option<Scored<'a>>, SearchError> {
+        let Some(info) = self.places.get(number).and_then(Option::as_ref) else {
+            return Ok(None);
+        };
+        let word = Scored {
             field: self.field,
             terms: segment.words(self.name),
-            info: self.places.get(number)?.as_ref()?,
+            info,
             weight: &self.weight,
-        })
+            most: self.weight.max_score(),
+        };
+        let peaks = &segment.peaks;
+        let most = peaks.bound(&segment.reader, self.name, self.mean_length, &word)?;
+        Ok(Some(Scored { most, ..word }))
     }
 }
 
@@ -188,8 +202,8 @@ impl<'a> Keywords<'a> {
         for (number, rows) in self.rows().enumerate() {
             let words = scored
                 .iter()
-                .filter_map(|word| word.in_segment(rows.segment, number));
-            let words: Vec<Scored<'_>> = words.collect();
+                .filter_map(|word| word.in_segment(rows.segment, number).transpose())
+                .collect::<Result<Vec<Scored<'_>>, _>>()?;
             union::for_each_above(
                 &rows.segment.reader,
                 &words,
@@ -264,6 +278,7 @@ impl<'a> Keywords<'a> {
                         field,
                         places,
                         weight,
+                        mean_length,
                     });
                 }
             }

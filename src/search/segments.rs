@@ -12,6 +12,7 @@ use uuid::Uuid;
 use super::document::{GONE, KeyKind};
 use super::error::SearchError;
 use super::fresh::TextField;
+use super::peaks::Peaks;
 use super::schema::{CLASS, Fields, HIGH, LOW, PASSAGE, node_of};
 
 /// A segment with its terms, and with the columns that identify each document's node and visibility.
@@ -26,6 +27,7 @@ pub(super) struct Segment {
     class: Arc<dyn ColumnValues<u64>>,
     /// Number of documents that are passages, replaced ones included.
     pub(super) passages: u64,
+    pub(super) peaks: Peaks,
 }
 
 impl Segment {
@@ -43,6 +45,7 @@ impl Segment {
             body: reader.inverted_index(fields.body)?,
             passage: reader.inverted_index(fields.passage)?,
             reader: reader.clone(),
+            peaks: Peaks::default(),
         })
     }
 

@@ -28,6 +28,8 @@ pub(super) struct Scored<'a> {
     pub(super) terms: &'a InvertedIndexReader,
     pub(super) info: &'a TermInfo,
     pub(super) weight: &'a Bm25Weight,
+    /// A bound on what the word adds to a score.
+    pub(super) most: f32,
 }
 
 /// The documents of a segment that have a word in one field.
@@ -35,7 +37,7 @@ struct List<'a> {
     postings: BlockSegmentPostings,
     norms: FieldNormReader,
     weight: &'a Bm25Weight,
-    /// More than the word can add to a score.
+    /// A bound on what the word adds to a score.
     most: f32,
     /// Position in the current block.
     at: usize,
@@ -49,7 +51,7 @@ impl<'a> List<'a> {
                 .terms
                 .read_block_postings_from_terminfo(word.info, with_freqs)?,
             norms: segment.get_fieldnorms_reader(word.field)?,
-            most: word.weight.max_score(),
+            most: word.most,
             weight: word.weight,
             at: 0,
         })
@@ -90,6 +92,19 @@ impl<'a> List<'a> {
         }
         0.0
     }
+}
+
+/// What a word adds to the best of its documents, replaced ones included.
+pub(super) fn highest(segment: &SegmentReader, word: &Scored<'_>) -> Result<f32, SearchError> {
+    let mut list = List::open(segment, word)?;
+    let mut highest = 0f32;
+    while !list.postings.docs().is_empty() {
+        let docs = list.postings.docs().iter().zip(list.postings.freqs());
+        let scores = docs.map(|(&doc, &freq)| list.weight.score(list.norms.fieldnorm_id(doc), freq));
+        highest = scores.fold(highest, f32::max);
+        list.postings.advance();
+    }
+    Ok(highest)
 }
 
 /// Sums of scores of successive documents.
@@ -233,6 +248,11 @@ mod tests {
                     terms,
                     info,
                     weight,
+                    most: weight.max_score(),
+                })
+                .map(|word| Scored {
+                    most: highest(segment, &word).unwrap(),
+                    ..word
                 })
                 .collect();
             let threshold = scores.get(limit - 1).copied().unwrap_or(f32::MIN);
