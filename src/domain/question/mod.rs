@@ -8,7 +8,9 @@ mod asked;
 mod described;
 mod kind;
 mod lexicon;
+mod linked;
 mod meant;
+mod nouns;
 mod period;
 #[cfg(test)]
 mod tests;
@@ -193,7 +195,8 @@ impl<'a> Reading<'a> {
         }
         let period = period::period_of(&self.words, is_name, self.now).map(|(period, _)| period);
         let mentions = words::mentions(&self.words, is_name);
-        let (wanted, through) = self.kinds(&mentions, names, &named)?;
+        let linked = self.linked(names, &named);
+        let (wanted, through) = linked.or_else(|| self.kinds(&mentions, names, &named))?;
         let (wanted, through) = self.turned(wanted, through, &named);
         if named.is_empty() && period.is_none() {
             return None;

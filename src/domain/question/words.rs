@@ -150,7 +150,7 @@ fn belongs(head: &[Kind], modifier: &[Kind]) -> bool {
     matches!((place(modifier), place(head)), (Some(owner), Some(owned)) if owner < owned && owned > 1)
 }
 
-fn mention_at(words: &[Word], at: usize) -> Option<Mention> {
+pub(super) fn mention_at(words: &[Word], at: usize) -> Option<Mention> {
     let word = words.get(at)?.text.as_str();
     let before = at
         .checked_sub(1)

@@ -1,0 +1,238 @@
+//! Questions of two steps, whatever their form: which kind is asked for and which lies between it and the name follows
+//! from the order of the two nouns and the name, and from the words and marks that link them.
+//!
+//! English puts what is asked for first where words link the nouns ("groups with malware that does T"), and last where
+//! they only stand side by side ("T malware groups", "T: malware: groups") or where the question comes after what it is
+//! about ("Malware with T: used by whom?").
+
+use std::ops::Range;
+
+use super::kind::{Kind, relationships};
+use super::lexicon::{INSTRUMENTS, OPENING, QUALIFIERS};
+use super::nouns::Noun;
+use super::words::{self, Word};
+use super::{Name, Reading, is_arrow};
+
+/// Which of two nouns is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Head {
+    First,
+    Second,
+    /// Nothing links the words, so the kinds decide.
+    Unsaid,
+}
+
+/// Two nouns of different kinds, and what the question names.
+struct Pair<'w> {
+    words: &'w [Word],
+    first: &'w Noun,
+    second: &'w Noun,
+    name: Range<usize>,
+    named: &'w [Kind],
+}
+
+impl Reading<'_> {
+    /// The kind asked for and the one on the way to it, if a question has nouns for two kinds besides what it names.
+    pub(super) fn linked(&self, names: &[Name], named: &[Kind]) -> Option<(Vec<Kind>, Vec<Kind>)> {
+        let name = names.iter().map(|name| name.words.clone()).min_by_key(|at| at.start)?;
+        let nouns = self.nouns(names, named);
+        let [first, second] = nouns.as_slice() else {
+            return None;
+        };
+        let pair = Pair {
+            words: &self.words,
+            first,
+            second,
+            name,
+            named,
+        };
+        let (asked, between) = match pair.head()? {
+            Head::First => (first, second),
+            Head::Second => (second, first),
+            Head::Unsaid => pair.usual(),
+        };
+        if leads(asked, between, named) {
+            return Some((asked.kinds.clone(), between.way()));
+        }
+        let turned = !asked.asked && leads(between, asked, named);
+        turned.then(|| (between.kinds.clone(), asked.way()))
+    }
+}
+
+/// Whether relationships lead from what is named to things of one kind, and from these to what is asked for.
+fn leads(asked: &Noun, between: &Noun, named: &[Kind]) -> bool {
+    let relates = |one: &[Kind], other: &[Kind]| {
+        let mut pairs = one.iter().flat_map(|one| other.iter().map(|other| (*one, *other)));
+        pairs.any(|(one, other)| !relationships(one, other).is_empty())
+    };
+    let way = between.way();
+    !way.iter().any(|kind| named.contains(kind)) && relates(&asked.kinds, &way) && relates(&way, named)
+}
+
+impl Pair<'_> {
+    fn head(&self) -> Option<Head> {
+        let (first, second) = (self.first.asked, self.second.asked);
+        if second && (!first || self.is_separate()) {
+            return Some(Head::Second);
+        }
+        if self.refers_back() {
+            return Some(Head::Second);
+        }
+        if first {
+            return self.is_between().then_some(Head::First);
+        }
+        if self.is_fronted() {
+            return Some(Head::Second);
+        }
+        self.head_by_order()
+    }
+
+    /// Where nothing asks: by the order of nouns and name.
+    fn head_by_order(&self) -> Option<Head> {
+        let (first, second, name) = (&self.first.at, &self.second.at, &self.name);
+        let adjoin = first.end == second.start;
+        let mark = self.is_marked(first.end..second.start);
+        if second.end <= name.start {
+            let said = mark || !adjoin;
+            let head = if said { Head::First } else { Head::Unsaid };
+            return (said || !self.links(second.end..name.start)).then_some(head);
+        }
+        if name.end <= first.start {
+            if mark {
+                return Some(Head::Second);
+            }
+            if adjoin {
+                // Unlike "malware groups", "malware campaigns" are no more than campaigns.
+                let usual = self.first.kinds == [Kind::Software] && self.second.kinds == [Kind::Campaign];
+                return (!usual).then_some(Head::Second);
+            }
+            return self.is_marked(name.end..first.start).then_some(Head::First);
+        }
+        if self.is_marked(first.end..name.start) {
+            return Some(Head::First);
+        }
+        if self.is_marked(name.end..second.start) {
+            return Some(Head::Second);
+        }
+        if !self.links(first.end..name.start) && !self.links(name.end..second.start) {
+            return Some(Head::Unsaid);
+        }
+        self.is_between().then_some(Head::First)
+    }
+
+    /// Whether the second noun says by way of what the first is related to the name.
+    fn is_between(&self) -> bool {
+        let (first, second, name) = (&self.first.at, &self.second.at, &self.name);
+        if second.end <= name.start {
+            return first.end < second.start || self.is_marked(first.end..second.start);
+        }
+        if name.end <= first.start {
+            return first.end < second.start && !self.is_purpose();
+        }
+        self.is_of_name() || self.is_instrument()
+    }
+
+    /// Whether the second noun is the name's: "… malware", "…'s malware", "…-attributed campaigns".
+    fn is_of_name(&self) -> bool {
+        let mut between = self.between(self.name.end..self.second.at.start).iter();
+        !self.is_marked(self.name.end..self.second.at.start) && between.all(|word| word.attached || self.qualifies(word))
+    }
+
+    /// Whether the second noun is a means: "with malware", "through its own malware", "in campaigns".
+    fn is_instrument(&self) -> bool {
+        let before = self.between(self.name.end..self.second.at.start);
+        let mut words = before.iter().rev().skip_while(|word| self.qualifies(word)).map(|word| word.text.as_str());
+        let in_campaigns = self.second.kinds == [Kind::Campaign] && self.first.kinds.contains(&Kind::Group);
+        match words.next() {
+            Some("of") => matches!(words.next(), Some("means" | "way" | "virtue" | "use" | "help")),
+            // What groups do in campaigns, they do.
+            Some(link) => INSTRUMENTS.contains(&link) && !in_campaigns,
+            None => false,
+        }
+    }
+
+    /// "to deliver malware" says what something is for.
+    fn is_purpose(&self) -> bool {
+        let between = self.between(self.first.at.end..self.second.at.start);
+        let mut back = between.iter().rev().skip_while(|word| self.qualifies(word)).skip(1);
+        back.next().is_some_and(|word| word.text == "to")
+    }
+
+    /// Whether the second noun begins a part of its own that refers to the first: "malware with …, and its users".
+    fn refers_back(&self) -> bool {
+        let start = self.second.at.start;
+        let before = self.between(self.first.at.end..start);
+        let opening = before.iter().rev().take_while(|word| self.qualifies(word) && !word.ends_part());
+        let length = opening.clone().count();
+        let place = start - length;
+        let joined = before.len() > length
+            && self.words.get(place.wrapping_sub(1)).is_some_and(|word| word.ends_part() || matches!(word.text.as_str(), "and" | "plus" | "&"));
+        let has = |words: &[Word], of: &[&str]| words.iter().any(|word| of.contains(&word.text.as_str()));
+        let owners = self.words.get(place..start).unwrap_or_default();
+        let is_owned = has(owners, &["its", "their"]);
+        // "its" may mean what is named instead.
+        let of_name = |kind: &Kind| matches!(kind, Kind::Group | Kind::Campaign | Kind::Software);
+        let by_owner = is_owned && !(self.named.iter().any(of_name) && self.second.at.start >= self.name.end && has(owners, &["its"]))
+            && !self.named.contains(&Kind::Group);
+        let rest = self.words.get(self.second.at.end..).unwrap_or_default();
+        joined && self.second.at.start >= self.name.end && (by_owner || has(rest, &["it", "them", "they", "those", "these"]))
+    }
+
+    /// Whether the first noun only opens the question: "Of the malware that …", "Through their malware, …".
+    fn is_fronted(&self) -> bool {
+        let start = self.first.at.start;
+        let before = self.between(0..start);
+        let mut words = before.iter().rev().skip_while(|word| self.qualifies(word));
+        let opens = words.next().is_some_and(|word| OPENING.contains(&word.text.as_str()));
+        opens && words.next().is_none_or(Word::ends_part)
+    }
+
+    /// Whether a mark or "and" parts the nouns.
+    fn is_separate(&self) -> bool {
+        let between = self.first.at.end..self.second.at.start;
+        self.between(between.clone()).iter().any(|word| word.text == "and" || word.ends_part()) || self.ends_part(between)
+    }
+
+    /// Whether a colon, dash, arrow or the like stands between these words and the one before them.
+    fn is_marked(&self, at: Range<usize>) -> bool {
+        let words = self.words.get(at.start.saturating_sub(1)..at.end).unwrap_or_default();
+        words.iter().filter_map(|word| word.mark).any(|mark| is_arrow(mark) || matches!(mark, ';' | '?' | '.'))
+    }
+
+    fn ends_part(&self, at: Range<usize>) -> bool {
+        at.start.checked_sub(1).and_then(|last| self.words.get(last)).is_some_and(Word::ends_part)
+    }
+
+    /// Whether any of these words links others.
+    fn links(&self, at: Range<usize>) -> bool {
+        self.between(at).iter().any(|word| !self.qualifies(word))
+    }
+
+    fn between(&self, at: Range<usize>) -> &[Word] {
+        self.words.get(at).unwrap_or_default()
+    }
+
+    fn qualifies(&self, word: &Word) -> bool {
+        QUALIFIERS.contains(&word.text.as_str())
+    }
+
+    /// The noun asked for and the one on the way where nothing else tells: the way leads from what is named over what is
+    /// nearest to it.
+    fn usual(&self) -> (&Noun, &Noun) {
+        let near: &[Kind] = match self.named.first() {
+            Some(Kind::Technique) => &[Kind::Software, Kind::Campaign, Kind::Group],
+            Some(Kind::Campaign) => &[Kind::Group, Kind::Software],
+            Some(Kind::Mitigation) => &[Kind::Technique],
+            _ => &[Kind::Campaign, Kind::Group, Kind::Software, Kind::Technique],
+        };
+        let distance = |noun: &Noun| {
+            let way = noun.way();
+            near.iter().position(|kind| way.contains(kind)).unwrap_or(near.len())
+        };
+        if distance(self.first) < distance(self.second) {
+            (self.second, self.first)
+        } else {
+            (self.first, self.second)
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The nouns of a question that stand for kinds, one for each kind, and whether the words before one ask for it.
+
+use std::ops::Range;
+
+use super::kind::Kind;
+use super::lexicon::{ACTORS, LISTING, PREPOSITIONS, QUALIFIERS};
+use super::words::{self, Word};
+use super::{Name, Reading};
+
+/// A noun for things of a kind, or several that are joined.
+#[derive(Debug, Clone)]
+pub(super) struct Noun {
+    pub(super) at: Range<usize>,
+    pub(super) kinds: Vec<Kind>,
+    /// Whether the words ask for these things.
+    pub(super) asked: bool,
+    /// Whether the word is no noun but asks itself, as "who" does.
+    pub(super) asks: bool,
+}
+
+impl Noun {
+    /// The kinds on the way to other things: actors are groups then, since a campaign has no tools of its own.
+    pub(super) fn way(&self) -> Vec<Kind> {
+        if self.kinds == ACTORS {
+            vec![Kind::Group]
+        } else {
+            self.kinds.clone()
+        }
+    }
+
+    fn is_like(&self, other: &Noun) -> bool {
+        let way = self.way();
+        other.way().iter().any(|kind| way.contains(kind))
+    }
+}
+
+impl Reading<'_> {
+    /// The nouns of a question that don't only say what the name beside them is. Of several for the same kind, it is the
+    /// one that asks, else the first: "Which malware uses …, and which groups have that malware?".
+    pub(super) fn nouns(&self, names: &[Name], named: &[Kind]) -> Vec<Noun> {
+        let is_name = |at: usize| names.iter().any(|name| name.words.contains(&at));
+        let mut nouns: Vec<Noun> = Vec::new();
+        let mut at = 0;
+        while at < self.words.len() {
+            let noun = (!is_name(at)).then(|| self.noun_at(at, &is_name, named)).flatten();
+            let Some(noun) = noun else {
+                at += 1;
+                continue;
+            };
+            at = noun.at.end;
+            if !self.is_clause_of_person(&noun, &nouns, names) && !self.only_names(&noun, names) {
+                self.add(&mut nouns, noun);
+            }
+        }
+        nouns.sort_by_key(|noun| noun.at.start);
+        nouns
+    }
+
+    fn add(&self, nouns: &mut Vec<Noun>, noun: Noun) {
+        if let Some(same) = nouns.iter_mut().find(|other| other.is_like(&noun)) {
+            let adjoins = same.at.end == noun.at.start;
+            if adjoins {
+                // "threat actor groups"
+                same.at.end = noun.at.end;
+            } else if noun.asked && !same.asked {
+                *same = noun;
+            }
+            return;
+        }
+        let joins = |last: &&mut Noun| !noun.asks && !noun.asked && self.are_joined(last.at.end, noun.at.start);
+        match nouns.last_mut().filter(joins) {
+            Some(last) => {
+                last.at.end = noun.at.end;
+                last.kinds.extend(noun.kinds);
+            }
+            None => nouns.push(noun),
+        }
+    }
+
+    fn noun_at(&self, at: usize, is_name: &impl Fn(usize) -> bool, named: &[Kind]) -> Option<Noun> {
+        let word = |at: Option<usize>| at.and_then(|at| self.words.get(at)).map_or("", |word| &word.text);
+        let noun = |length: usize, kinds: &[Kind], asks: bool| Noun {
+            at: at..at + length,
+            kinds: kinds.to_vec(),
+            asked: asks,
+            asks,
+        };
+        let before = at.checked_sub(1);
+        // "what else do its users have": more of what is named
+        if word(Some(at)) == "else" && word(before) == "what" && named == [Kind::Software] {
+            return Some(noun(1, named, true));
+        }
+        let mentioned = words::mention_at(&self.words, at).map(|found| noun(found.at.len(), found.kinds, found.asks));
+        let follows = || before.is_some_and(|before| is_name(before)) || QUALIFIERS.contains(&word(before));
+        let is_operations = || word(Some(at)) == "operations" && (follows() || PREPOSITIONS.contains(&word(before)));
+        let found = mentioned.or_else(|| is_operations().then(|| noun(1, &[Kind::Campaign], false)))?;
+        let asked = found.asks || self.is_asked(&found.at, is_name);
+        Some(Noun { asked, ..found })
+    }
+
+    /// Whether "who" only begins a clause about a group: "the groups who …", "…, who attacked …".
+    fn is_clause_of_person(&self, noun: &Noun, nouns: &[Noun], names: &[Name]) -> bool {
+        let start = noun.at.start;
+        let follows_noun = nouns.last().is_some_and(|last| last.at.end == start);
+        let follows_name = names.iter().any(|name| name.words.end == start);
+        let mark = self.mark_before(start);
+        let begins_clause = mark.is_none() || mark == Some(',');
+        noun.asks
+            && (follows_noun || follows_name)
+            && begins_clause
+            && !words::asks_by_whom(&self.words, start)
+    }
+
+    /// Whether a noun only says of what kind the name beside it is: "the group APT28", "Sandworm group".
+    fn only_names(&self, noun: &Noun, names: &[Name]) -> bool {
+        let kinds = noun.way();
+        let mut of_kind = names.iter().filter(|name| name.kinds.iter().any(|kind| kinds.contains(kind)));
+        of_kind.any(|name| {
+            let follows = name.words.end == noun.at.start && self.mark_before(noun.at.start).is_none();
+            !noun.asks && (follows || self.are_apposed(noun.at.end, name.words.start))
+        })
+    }
+
+    /// Whether the words before a noun ask for it: "which other groups", "list all groups".
+    fn is_asked(&self, at: &Range<usize>, is_name: &impl Fn(usize) -> bool) -> bool {
+        let word = |at: usize| self.words.get(at).map_or("", |word| word.text.as_str());
+        let ends_part = |at: usize| self.words.get(at).is_some_and(Word::ends_part);
+        let qualifies = |at: &usize| {
+            !ends_part(*at) && !is_name(*at) && (QUALIFIERS.contains(&word(*at)) || !words::is_function_word(word(*at)))
+        };
+        let is_asking = |at: usize| matches!(word(at), "which" | "what") || LISTING.contains(&word(at));
+        let before = (0..at.start).rev().take(MOST_QUALIFIERS);
+        let Some(place) = before.take_while(|at| qualifies(at) || is_asking(*at)).find(|at| is_asking(*at)) else {
+            return false;
+        };
+        if ends_part(place) {
+            return false;
+        }
+        let starts = place == 0 || ends_part(place - 1);
+        match word(place) {
+            "which" => starts || !self.is_relative(place, at, is_name),
+            "what" => true,
+            _ => starts || matches!(word(place - 1), "please" | "to" | "and" | "me" | "you"),
+        }
+    }
+
+    /// Whether "which" begins a clause about the noun or name before it: "tools which groups …", "campaigns in which …".
+    fn is_relative(&self, which: usize, noun: &Range<usize>, is_name: &impl Fn(usize) -> bool) -> bool {
+        let word = |at: usize| self.words.get(at).map_or("", |word| word.text.as_str());
+        let is_thing = |at: usize| is_name(at) || words::mention_at(&self.words, at).is_some();
+        let Some(before) = which.checked_sub(1) else {
+            return false;
+        };
+        let ends = noun.end == self.words.len();
+        if matches!(word(before), "of" | "by") && ends {
+            return false;
+        }
+        let preposition = PREPOSITIONS.contains(&word(before));
+        let antecedent = before.checked_sub(usize::from(preposition));
+        antecedent.is_some_and(|at| is_thing(at) && !(preposition && self.words.get(at).is_some_and(Word::ends_part)))
+    }
+}
+
+/// How many words may lie between the one that asks and the noun.
+const MOST_QUALIFIERS: usize = 6;
