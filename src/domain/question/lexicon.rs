@@ -190,6 +190,8 @@ pub(super) const QUALIFIERS: &[&str] = &[
 pub(super) const INSTRUMENTS: &[&str] = &[
     "across", "by", "during", "from", "in", "inside", "over", "through", "throughout", "using", "via", "with", "within",
 ];
+/// Words for what was said before.
+pub(super) const PRONOUNS: &[&str] = &["it", "them", "they", "those", "these"];
 /// Words by which the first part of a question only says what the question is about.
 pub(super) const OPENING: &[&str] = &[
     "across", "among", "by", "during", "for", "from", "given", "in", "inside", "of", "through", "using", "via", "with", "within",

@@ -8,9 +8,9 @@
 use std::ops::Range;
 
 use super::kind::{Kind, relationships};
-use super::lexicon::{INSTRUMENTS, OPENING, QUALIFIERS};
+use super::lexicon::{INSTRUMENTS, OPENING, PRONOUNS, QUALIFIERS};
 use super::nouns::Noun;
-use super::words::{self, Word};
+use super::words::Word;
 use super::{Name, Reading, is_arrow};
 
 /// Which of two nouns is asked for.
@@ -54,7 +54,9 @@ impl Reading<'_> {
         if leads(asked, between, named) {
             return Some((asked.kinds.clone(), between.way()));
         }
-        let turned = !asked.asked && leads(between, asked, named);
+        // What is said to lie between may describe what is named: "malware of groups attributed to the GRU".
+        let describes = between.way().iter().any(|kind| named.contains(kind));
+        let turned = !asked.asked && !describes && leads(between, asked, named);
         turned.then(|| (between.kinds.clone(), asked.way()))
     }
 }
@@ -101,7 +103,7 @@ impl Pair<'_> {
             if mark {
                 return Some(Head::Second);
             }
-            if adjoin {
+            if !self.links(first.end..second.start) {
                 // Unlike "malware groups", "malware campaigns" are no more than campaigns.
                 let usual = self.first.kinds == [Kind::Software] && self.second.kinds == [Kind::Campaign];
                 return (!usual).then_some(Head::Second);
@@ -168,14 +170,19 @@ impl Pair<'_> {
         let joined = before.len() > length
             && self.words.get(place.wrapping_sub(1)).is_some_and(|word| word.ends_part() || matches!(word.text.as_str(), "and" | "plus" | "&"));
         let has = |words: &[Word], of: &[&str]| words.iter().any(|word| of.contains(&word.text.as_str()));
-        let owners = self.words.get(place..start).unwrap_or_default();
-        let is_owned = has(owners, &["its", "their"]);
-        // "its" may mean what is named instead.
-        let of_name = |kind: &Kind| matches!(kind, Kind::Group | Kind::Campaign | Kind::Software);
-        let by_owner = is_owned && !(self.named.iter().any(of_name) && self.second.at.start >= self.name.end && has(owners, &["its"]))
-            && !self.named.contains(&Kind::Group);
-        let rest = self.words.get(self.second.at.end..).unwrap_or_default();
-        joined && self.second.at.start >= self.name.end && (by_owner || has(rest, &["it", "them", "they", "those", "these"]))
+        let owners = self.between(place..start);
+        let refers = has(owners, &["its", "their"]) && !self.belongs_to_name(has(owners, &["its"]));
+        joined && start >= self.name.end && (refers || has(self.between(self.second.at.end..self.words.len()), PRONOUNS))
+    }
+
+    /// Whether "its" and "their" mean what is named: "techniques of a group and its malware".
+    fn belongs_to_name(&self, single: bool) -> bool {
+        let owns = |kind: &Kind| match kind {
+            Kind::Group => true,
+            Kind::Campaign | Kind::Software => single,
+            Kind::Technique | Kind::Mitigation | Kind::Vulnerability | Kind::Indicator => false,
+        };
+        self.first.at.end <= self.name.start && self.named.iter().any(owns)
     }
 
     /// Whether the first noun only opens the question: "Of the malware that …", "Through their malware, …".
@@ -196,7 +203,8 @@ impl Pair<'_> {
     /// Whether a colon, dash, arrow or the like stands between these words and the one before them.
     fn is_marked(&self, at: Range<usize>) -> bool {
         let words = self.words.get(at.start.saturating_sub(1)..at.end).unwrap_or_default();
-        words.iter().filter_map(|word| word.mark).any(|mark| is_arrow(mark) || matches!(mark, ';' | '?' | '.'))
+        let is_mark = |mark| is_arrow(mark) || matches!(mark, ';' | '?' | '.');
+        words.iter().skip(1).any(|word| word.text == "then") || words.iter().filter_map(|word| word.mark).any(is_mark)
     }
 
     fn ends_part(&self, at: Range<usize>) -> bool {

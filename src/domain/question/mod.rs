@@ -418,7 +418,7 @@ impl<'a> Reading<'a> {
 
 /// Whether a mark leads from one kind to the next, as ":" and the beginning of "->" do.
 fn is_arrow(mark: char) -> bool {
-    matches!(mark, ':' | '-' | '–' | '—' | '>' | '<' | '→' | '←')
+    matches!(mark, ':' | '-' | '–' | '—' | '=' | '>' | '<' | '|' | '→' | '←')
 }
 
 /// The kinds on the way from what is named to what is asked for: those that the question says if they fit, else none if

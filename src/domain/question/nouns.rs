@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::kind::Kind;
-use super::lexicon::{ACTORS, LISTING, PREPOSITIONS, QUALIFIERS};
+use super::lexicon::{ACTORS, LISTING, PREPOSITIONS, PRONOUNS, QUALIFIERS};
 use super::words::{self, Word};
 use super::{Name, Reading};
 
@@ -67,7 +67,14 @@ impl Reading<'_> {
             }
             return;
         }
-        let joins = |last: &&mut Noun| !noun.asks && !noun.asked && self.are_joined(last.at.end, noun.at.start);
+        // "techniques and mitigations for them"
+        let refers = || {
+            let mut after = self.words.iter().skip(noun.at.end).take(2);
+            after.any(|word| PRONOUNS.contains(&word.text.as_str()))
+        };
+        let joins = |last: &&mut Noun| {
+            !noun.asked && self.are_joined(last.at.end, noun.at.start) && !refers()
+        };
         match nouns.last_mut().filter(joins) {
             Some(last) => {
                 last.at.end = noun.at.end;
@@ -94,15 +101,19 @@ impl Reading<'_> {
         let follows = || before.is_some_and(|before| is_name(before)) || QUALIFIERS.contains(&word(before));
         let is_operations = || word(Some(at)) == "operations" && (follows() || PREPOSITIONS.contains(&word(before)));
         let found = mentioned.or_else(|| is_operations().then(|| noun(1, &[Kind::Campaign], false)))?;
-        let asked = found.asks || self.is_asked(&found.at, is_name);
-        Some(Noun { asked, ..found })
+        // "the malware of whoever is behind it", "attribution of campaigns"
+        let is_pronoun = matches!(word(Some(at)), "who" | "whom") || !PREPOSITIONS.contains(&word(before));
+        let asks = found.asks && is_pronoun && word(Some(at)) != "attribution";
+        let asked = asks || self.is_asked(&found.at, is_name);
+        Some(Noun { asked, asks, ..found })
     }
 
     /// Whether "who" only begins a clause about a group: "the groups who …", "…, who attacked …".
     fn is_clause_of_person(&self, noun: &Noun, nouns: &[Noun], names: &[Name]) -> bool {
         let start = noun.at.start;
-        let follows_noun = nouns.last().is_some_and(|last| last.at.end == start);
-        let follows_name = names.iter().any(|name| name.words.end == start);
+        let is_group = |kinds: &[Kind]| kinds.iter().any(|kind| ACTORS.contains(kind));
+        let follows_noun = nouns.last().is_some_and(|last| last.at.end == start && is_group(&last.kinds));
+        let follows_name = names.iter().any(|name| name.words.end == start && is_group(&name.kinds));
         let mark = self.mark_before(start);
         let begins_clause = mark.is_none() || mark == Some(',');
         noun.asks
