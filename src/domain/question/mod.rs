@@ -14,6 +14,7 @@ mod nouns;
 mod period;
 #[cfg(test)]
 mod tests;
+mod verbs;
 mod words;
 
 use std::ops::Range;
@@ -81,9 +82,9 @@ impl<'a> Reading<'a> {
         let no_names = |_| false;
         let fits = words::asks(text, &words)
             && (!words::mentions(&words, no_names).is_empty()
-                || words::is_about_protection(&words, no_names)
-                || words::is_about_use(&words)
-                || words::is_about_ability(&words));
+                || verbs::is_about_protection(&words, no_names)
+                || verbs::is_about_use(&words)
+                || verbs::is_about_ability(&words));
         fits.then_some(Reading { text, words, now })
     }
 
@@ -147,7 +148,7 @@ impl<'a> Reading<'a> {
         words
             .filter(|(at, word)| !is_taken(*at) && !words::is_function_word(&word.text))
             .map(|(_, word)| word.text.as_str())
-            .filter(|word| !words::is_protecting(word))
+            .filter(|word| !verbs::is_protecting(word))
             .collect()
     }
 
@@ -343,12 +344,12 @@ impl<'a> Reading<'a> {
     fn turned(&self, wanted: Vec<Kind>, through: Vec<Kind>, named: &[Kind]) -> (Vec<Kind>, Vec<Kind>) {
         let said = |kind: Kind| wanted.contains(&kind) || named.contains(&kind);
         let protects =
-            words::asks_for_ways(&self.words) && words::is_about_protection(&self.words, |_| false);
+            verbs::asks_for_ways(&self.words) && verbs::is_about_protection(&self.words, |_| false);
         if protects && !said(Kind::Mitigation) {
             return (vec![Kind::Mitigation], wanted);
         }
         let asks_for_these = said(Kind::Technique) || said(Kind::Mitigation);
-        if !protects && words::is_about_ability(&self.words) && !asks_for_these {
+        if !protects && verbs::is_about_ability(&self.words) && !asks_for_these {
             return (vec![Kind::Technique], wanted);
         }
         (wanted, through)
@@ -357,7 +358,7 @@ impl<'a> Reading<'a> {
     /// The kinds asked for by a question that names none: "How can phishing be mitigated?".
     fn unsaid(&self, named: &[Kind], names: &[Name]) -> Option<Vec<Kind>> {
         let is_name = |at: usize| names.iter().any(|name| name.words.contains(&at));
-        if words::is_about_protection(&self.words, is_name) {
+        if verbs::is_about_protection(&self.words, is_name) {
             let wanted = if named.contains(&Kind::Mitigation) {
                 Kind::Technique
             } else {
@@ -365,7 +366,7 @@ impl<'a> Reading<'a> {
             };
             return Some(vec![wanted]);
         }
-        let uses = words::is_about_use(&self.words) || words::is_about_ability(&self.words);
+        let uses = verbs::is_about_use(&self.words) || verbs::is_about_ability(&self.words);
         (uses && !named.is_empty()).then(|| vec![Kind::Technique, Kind::Software])
     }
 

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use super::kind::Kind;
 use super::lexicon::{
-    ACTORS, ASKED_PLURALS, ASKING, ATTACHED, FUNCTION_WORDS, MASS, NOUNS, OPENINGS, OPERATED, PERSONS,
-    PLURALS, PREPOSITIONS, PROTECT, TECHNIQUES,
+    ACTORS, ASKED_PLURALS, ASKING, ATTACHED, FUNCTION_WORDS, LISTING, MASS, NOUNS, OPENINGS, OPERATED, PERSONS,
+    PLURALS, PREPOSITIONS, QUALIFIERS, TECHNIQUES,
 };
 
 /// A word without the punctuation around it.
@@ -240,11 +240,23 @@ pub(super) fn asks(text: &str, words: &[Word]) -> bool {
 }
 
 /// Whether the word before a mention within a text asks for it: "In the campaigns of …, which techniques …", "… is used by
-/// what groups". In "KillDisk, which malware researchers …" and "did not say what malware …" it only begins a clause.
+/// what groups", "For the malware of …, list the techniques". In "KillDisk, which malware researchers …" and "did not say what malware …" it only begins a clause.
 fn asks_at(words: &[Word], mention: &Mention) -> bool {
-    let Some((before, asking)) = words
-        .get(..mention.at.start)
-        .and_then(|before| before.split_last())
+    let before = words.get(..mention.at.start).unwrap_or_default();
+    lists_at_end(before) || asks_at_end(words, mention, before)
+}
+
+/// Whether the words end with the request for a list, after a mark.
+fn lists_at_end(words: &[Word]) -> bool {
+    let qualifies = |word: &&Word| QUALIFIERS.contains(&word.text.as_str());
+    let mut words = words.iter().rev().skip_while(qualifies);
+    let lists = words.next().is_some_and(|word| LISTING.contains(&word.text.as_str()));
+    lists && words.next().is_some_and(Word::ends_part)
+}
+
+fn asks_at_end(words: &[Word], mention: &Mention, before: &[Word]) -> bool {
+    let Some((before, asking)) = before
+        .split_last()
         .map(|(asking, before)| (before, asking.text.as_str()))
     else {
         return false;
@@ -265,85 +277,6 @@ fn asks_at(words: &[Word], mention: &Mention) -> bool {
             mark == Some(':') || (mark.is_some() && opens && only_part)
         }
         _ => false,
-    }
-}
-
-/// Whether the words ask how something is mitigated, or what a mitigation protects from.
-pub(super) fn is_about_protection(words: &[Word], is_name: impl Fn(usize) -> bool) -> bool {
-    let words = words.iter().enumerate().filter(|(at, _)| !is_name(*at));
-    let (mut reduces, mut helps) = (false, false);
-    words.into_iter().any(|(_, word)| {
-        let risk = reduces && word.text.starts_with("risk");
-        reduces |= word.text.starts_with("reduc") || word.text.starts_with("lower");
-        let against = helps && word.text == "against";
-        helps = matches!(word.text.as_str(), "help" | "helps" | "works" | "effective");
-        risk || against || is_protecting(&word.text)
-    })
-}
-
-/// Whether a word is a verb of protection.
-pub(super) fn is_protecting(word: &str) -> bool {
-    PROTECT.iter().any(|verb| word.starts_with(verb))
-}
-
-/// Whether the words ask what something uses or does.
-pub(super) fn is_about_use(words: &[Word]) -> bool {
-    const USES: &[&str] = &[
-        "use", "uses", "used", "operate", "operates", "work", "works", "employ", "deploy", "behave",
-    ];
-    let asks = words
-        .first()
-        .is_some_and(|word| matches!(word.text.as_str(), "what" | "how"));
-    asks && words.iter().any(|word| USES.contains(&word.text.as_str()))
-}
-
-/// Whether the words ask what something is able to do: "What can … do?", "everything … is capable of", "How does … work in
-/// practice?". After a mark, too: "Through its malware, what can … do?".
-pub(super) fn is_about_ability(words: &[Word]) -> bool {
-    let mut parts = words.iter().enumerate().filter(|(_, word)| word.ends_part());
-    asks_ability(words) || parts.any(|(end, _)| words.get(end + 1..).is_some_and(asks_ability))
-}
-
-fn asks_ability(words: &[Word]) -> bool {
-    const ASKED: &[&str] = &["what", "how", "everything", "things", "all"];
-    const REQUESTS: &[&str] = &["list", "show", "tell", "give", "describe", "explain", "me", "us"];
-    const DOES: &[&str] = &[
-        "do",
-        "does",
-        "doing",
-        "work",
-        "works",
-        "operate",
-        "operates",
-        "behave",
-        "behaves",
-        "function",
-        "functions",
-    ];
-    let texts = words.iter().map(|word| word.text.as_str());
-    let texts: Vec<&str> = texts.skip_while(|word| REQUESTS.contains(word)).collect();
-    let Some((asking, rest)) = texts.split_first().filter(|(first, _)| ASKED.contains(*first)) else {
-        return false;
-    };
-    match rest {
-        [.., last] if DOES.contains(last) => true,
-        [.., "capable", "of"] | [.., "used", "for"] => true,
-        // "What does the malware of … use?", but not "What malware does … use?"
-        ["do" | "does" | "did" | "can", .., "use" | "employ"] => true,
-        // "What does … do with its malware?"
-        [
-            ..,
-            "do" | "does",
-            "with" | "through" | "using" | "in" | "during",
-            "its" | "their",
-            _,
-        ] => true,
-        // "How does the malware of … work in practice?"
-        ["many" | "much", ..] => false,
-        _ => {
-            let works = |word: &&str| DOES.contains(word) && !matches!(*word, "do" | "does" | "doing");
-            *asking == "how" && rest.iter().skip(1).any(works)
-        }
     }
 }
 
@@ -448,18 +381,6 @@ pub(super) fn owners(text: &str, words: &[Word], mention: &Mention) -> Option<&'
     let end = (mention.at.start + 1..mention.at.end).find(is_possessive)?;
     let nouns = mentions(words.get(..end)?, |at| at < mention.at.start);
     nouns.last().map(|owner| owner.kinds)
-}
-
-/// Whether the words ask for ways rather than for things of a kind: "how can we …", "what should be done …".
-pub(super) fn asks_for_ways(words: &[Word]) -> bool {
-    let word = |at: usize| words.get(at).map_or("", |word| word.text.as_str());
-    let protects = |pair: &[Word]| match pair {
-        [asking, verb] => asking.text == "what" && is_protecting(&verb.text),
-        _ => false,
-    };
-    word(0) == "how"
-        || words.windows(2).any(protects)
-        || (word(0) == "what" && matches!(word(1), "can" | "could" | "should" | "to" | "must" | "helps"))
 }
 
 /// Whether a word says nothing of its own, or only how a question is put.
