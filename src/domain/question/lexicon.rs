@@ -186,10 +186,9 @@ pub(super) const QUALIFIERS: &[&str] = &[
     "a", "all", "an", "any", "certain", "custom", "different", "each", "else", "every", "its", "known", "me",
     "more", "most", "new", "other", "others", "own", "same", "some", "such", "the", "their", "those", "us", "various",
 ];
-/// Words before a noun by which it is a means.
-pub(super) const INSTRUMENTS: &[&str] = &[
-    "across", "by", "during", "from", "in", "inside", "over", "through", "throughout", "using", "via", "with", "within",
-];
+/// Words before a noun by which it is a means, and those by which things happen in it.
+pub(super) const MEANS: &[&str] = &["by", "from", "inside", "through", "using", "via", "with", "within"];
+pub(super) const PLACES: &[&str] = &["across", "during", "in", "over", "throughout"];
 /// Words for what was said before.
 pub(super) const PRONOUNS: &[&str] = &["it", "them", "they", "those", "these"];
 /// Words by which the first part of a question only says what the question is about.

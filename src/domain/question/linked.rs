@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use super::kind::{Kind, relationships};
-use super::lexicon::{INSTRUMENTS, OPENING, PRONOUNS, QUALIFIERS};
+use super::lexicon::{MEANS, OPENING, PLACES, PRONOUNS, QUALIFIERS};
 use super::nouns::Noun;
 use super::words::Word;
 use super::{Name, Reading, is_arrow};
@@ -131,7 +131,7 @@ impl Pair<'_> {
         if name.end <= first.start {
             return first.end < second.start && !self.is_purpose();
         }
-        self.is_of_name() || self.is_instrument()
+        self.is_of_name() || self.is_means()
     }
 
     /// Whether the second noun is the name's: "… malware", "…'s malware", "…-attributed campaigns".
@@ -141,15 +141,21 @@ impl Pair<'_> {
     }
 
     /// Whether the second noun is a means: "with malware", "through its own malware", "in campaigns".
-    fn is_instrument(&self) -> bool {
+    fn is_means(&self) -> bool {
         let before = self.between(self.name.end..self.second.at.start);
-        let mut words = before.iter().rev().skip_while(|word| self.qualifies(word)).map(|word| word.text.as_str());
-        let in_campaigns = self.second.kinds == [Kind::Campaign] && self.first.kinds.contains(&Kind::Group);
-        match words.next() {
-            Some("of") => matches!(words.next(), Some("means" | "way" | "virtue" | "use" | "help")),
+        let qualifiers = before.iter().rev().take_while(|word| self.qualifies(word)).count();
+        let mut words = before.iter().rev().skip(qualifiers).map(|word| word.text.as_str());
+        let link = words.next().unwrap_or_default();
+        let is_owned = || before.iter().rev().take(qualifiers).any(|word| matches!(word.text.as_str(), "its" | "their"));
+        if link == "of" {
+            return matches!(words.next(), Some("means" | "way" | "virtue" | "use" | "help"));
+        }
+        match self.second.kinds.as_slice() {
+            [Kind::Software] => MEANS.contains(&link) || (is_owned() && PLACES.contains(&link)),
+            [Kind::Technique] => MEANS.contains(&link),
             // What groups do in campaigns, they do.
-            Some(link) => INSTRUMENTS.contains(&link) && !in_campaigns,
-            None => false,
+            [Kind::Campaign] => (MEANS.contains(&link) || PLACES.contains(&link)) && !self.first.kinds.contains(&Kind::Group),
+            _ => matches!(link, "through" | "via"),
         }
     }
 
