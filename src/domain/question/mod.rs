@@ -237,9 +237,6 @@ impl<'a> Reading<'a> {
                 None => unions.push((mention.at.clone(), mention.kinds.to_vec())),
             }
         }
-        if let Some(chain) = self.chain(&unions, names) {
-            return Some(chain);
-        }
         let mut unions = unions.into_iter();
         let Some((asked, wanted)) = unions.next() else {
             return self.unsaid(named, names).map(|wanted| (wanted, Vec::new()));
@@ -260,25 +257,6 @@ impl<'a> Reading<'a> {
             wanted,
             through.map_or_else(|| owners.to_vec(), |(_, kinds)| kinds),
         ))
-    }
-
-    /// The kinds of "… malware -> techniques", "…'s arsenal: techniques" or "groups: malware uses …": the one farther from
-    /// the name is asked for.
-    fn chain(&self, unions: &[(Range<usize>, Vec<Kind>)], names: &[Name]) -> Option<(Vec<Kind>, Vec<Kind>)> {
-        let [(first, before), (second, after), ..] = unions else {
-            return None;
-        };
-        let is_chain = first.end == second.start && self.mark_before(second.start).is_some_and(is_arrow);
-        if !is_chain || before == after {
-            return None;
-        }
-        let name = names.first()?;
-        let (wanted, through) = if name.words.end <= first.start {
-            (after, before)
-        } else {
-            (before, after)
-        };
-        Some((wanted.clone(), through.clone()))
     }
 
     /// What begins behind the last name and is not next to it belongs to another part of the sentence, unless the whole
@@ -332,10 +310,7 @@ impl<'a> Reading<'a> {
         if let Some(owners) = words::owners(self.text, &self.words, first) {
             return Some((owners, first.kinds));
         }
-        let is_asked = |mention: &&&Mention| {
-            words::asks_of_owners(&self.words, first, mention)
-                || words::lists_after(&self.words, first, mention)
-        };
+        let is_asked = |mention: &&&Mention| words::asks_of_owners(&self.words, first, mention);
         let asked = later.iter().find(is_asked)?;
         Some((asked.kinds, first.kinds))
     }

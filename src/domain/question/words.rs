@@ -319,17 +319,6 @@ pub(super) fn asks_of_owners(words: &[Word], first: &Mention, second: &Mention) 
     (is_joined && length > 2) || (!is_asked_first && !is_clause)
 }
 
-/// Whether the words only begin with the first mention and ask for a list of the second: "For the malware of …, list the
-/// techniques".
-pub(super) fn lists_after(words: &[Word], first: &Mention, second: &Mention) -> bool {
-    let opens = words
-        .first()
-        .is_some_and(|word| matches!(word.text.as_str(), "for" | "given"));
-    let between = words.get(first.at.end..second.at.start).unwrap_or_default();
-    let asks = |word: &Word| matches!(word.text.as_str(), "list" | "show" | "name" | "give");
-    opens && first.kinds != second.kinds && between.iter().any(asks)
-}
-
 /// Whether "who" begins a question of its own after a mark: "…: who has it?", "…, who has it?", but not "the malware of …,
 /// who attacked …".
 pub(super) fn asks_by_whom(words: &[Word], who: usize) -> bool {
