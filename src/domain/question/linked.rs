@@ -150,11 +150,13 @@ impl Pair<'_> {
         if link == "of" {
             return matches!(words.next(), Some("means" | "way" | "virtue" | "use" | "help"));
         }
+        let joins = |link| matches!(link, "and" | "or" | "plus" | "&");
         match self.second.kinds.as_slice() {
-            [Kind::Software] => MEANS.contains(&link) || (is_owned() && PLACES.contains(&link)),
+            [Kind::Software] => MEANS.contains(&link) || (is_owned() && !joins(link)),
             [Kind::Technique] => MEANS.contains(&link),
             // What groups do in campaigns, they do.
-            [Kind::Campaign] => (MEANS.contains(&link) || PLACES.contains(&link)) && !self.first.kinds.contains(&Kind::Group),
+            [Kind::Campaign] if self.first.kinds.contains(&Kind::Group) => false,
+            [Kind::Campaign] => MEANS.contains(&link) || PLACES.contains(&link) || (is_owned() && !joins(link)),
             _ => matches!(link, "through" | "via"),
         }
     }

@@ -242,13 +242,7 @@ impl<'a> Reading<'a> {
             return self.unsaid(named, names).map(|wanted| (wanted, Vec::new()));
         };
         let end = self.end_of_question(names, named, (&asked, &wanted));
-        let belongs = |at: &Range<usize>, kinds: &[Kind]| {
-            // "Who has … in their arsenal?"
-            let is_kind_of_named = kinds.iter().any(|kind| named.contains(kind));
-            let of_software = kinds == [Kind::Software] && !is_kind_of_named;
-            at.start <= end || (self.is_owned(at) && (named.contains(&Kind::Group) || of_software))
-        };
-        let through = unions.find(|(at, kinds)| *kinds != wanted && belongs(at, kinds));
+        let through = unions.find(|(at, kinds)| *kinds != wanted && at.start <= end);
         // "Sandworm group malware" is that of Sandworm itself.
         let owners = relevant.first().map_or(&[][..], |mention| mention.owners);
         let is_named = owners.first().is_some_and(|owner| named.contains(owner));
@@ -276,28 +270,6 @@ impl<'a> Reading<'a> {
         }
         let attached = self.words.get(end).is_some_and(|word| word.attached);
         end + usize::from(attached)
-    }
-
-    /// Whether a kind belongs to a group that the question is about: "What does … use in its campaigns?", "Which groups do
-    /// … through their malware?", "… with malware?", "Which techniques does … get from custom malware?".
-    fn is_owned(&self, at: &Range<usize>) -> bool {
-        let before = self.words.get(..at.start).unwrap_or_default();
-        let word = |back: usize| {
-            before
-                .iter()
-                .rev()
-                .nth(back)
-                .map_or("", |word| word.text.as_str())
-        };
-        let adjective = usize::from(matches!(
-            word(0),
-            "the" | "own" | "custom" | "some" | "any" | "various"
-        ));
-        match word(adjective) {
-            "its" | "their" | "through" | "via" | "with" | "from" | "inside" | "within" => true,
-            "of" => matches!(word(adjective + 1), "means" | "way"),
-            _ => false,
-        }
     }
 
     /// The owners that a question asks for, and what they own: "Whose malware …", "Which groups' malware …", "the malware of
