@@ -54,21 +54,25 @@ impl Reading<'_> {
         if leads(asked, between, named) {
             return Some((asked.kinds.clone(), between.way()));
         }
-        // What is said to lie between may describe what is named: "malware of groups attributed to the GRU".
-        let describes = between.way().iter().any(|kind| named.contains(kind));
-        let turned = !asked.asked && !describes && leads(between, asked, named);
+        // What is said to lie between may be what is named: "Who is APT28, and which malware do they use?".
+        if between.way().iter().any(|kind| named.contains(kind)) {
+            let is_said = asked.asked && between.at.start < asked.at.start && relates(&asked.kinds, named);
+            return is_said.then(|| (asked.kinds.clone(), Vec::new()));
+        }
+        let turned = !asked.asked && leads(between, asked, named);
         turned.then(|| (between.kinds.clone(), asked.way()))
     }
 }
 
 /// Whether relationships lead from what is named to things of one kind, and from these to what is asked for.
 fn leads(asked: &Noun, between: &Noun, named: &[Kind]) -> bool {
-    let relates = |one: &[Kind], other: &[Kind]| {
-        let mut pairs = one.iter().flat_map(|one| other.iter().map(|other| (*one, *other)));
-        pairs.any(|(one, other)| !relationships(one, other).is_empty())
-    };
     let way = between.way();
     !way.iter().any(|kind| named.contains(kind)) && relates(&asked.kinds, &way) && relates(&way, named)
+}
+
+fn relates(one: &[Kind], other: &[Kind]) -> bool {
+    let mut pairs = one.iter().flat_map(|one| other.iter().map(|other| (*one, *other)));
+    pairs.any(|(one, other)| !relationships(one, other).is_empty())
 }
 
 impl Pair<'_> {

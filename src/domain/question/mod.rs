@@ -275,16 +275,11 @@ impl<'a> Reading<'a> {
     /// The owners that a question asks for, and what they own: "Whose malware …", "Which groups' malware …", "the malware of
     /// which groups …".
     fn owners(&self, mentions: &[&Mention]) -> Option<(&'static [Kind], &'static [Kind])> {
-        let (first, later) = mentions.split_first()?;
+        let first = mentions.first()?;
         if words::before(&self.words, first) == "whose" {
             return Some((&[Kind::Group], first.kinds));
         }
-        if let Some(owners) = words::owners(self.text, &self.words, first) {
-            return Some((owners, first.kinds));
-        }
-        let is_asked = |mention: &&&Mention| words::asks_of_owners(&self.words, first, mention);
-        let asked = later.iter().find(is_asked)?;
-        Some((asked.kinds, first.kinds))
+        words::owners(self.text, &self.words, first).map(|owners| (owners, first.kinds))
     }
 
     /// "How can we mitigate the techniques of …" asks for mitigations, and "What can the malware of … do?" for techniques.

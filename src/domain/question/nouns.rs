@@ -137,7 +137,8 @@ impl Reading<'_> {
         let word = |at: usize| self.words.get(at).map_or("", |word| word.text.as_str());
         let ends_part = |at: usize| self.words.get(at).is_some_and(Word::ends_part);
         let qualifies = |at: &usize| {
-            !ends_part(*at) && !is_name(*at) && (QUALIFIERS.contains(&word(*at)) || !words::is_function_word(word(*at)))
+            let qualifier = QUALIFIERS.contains(&word(*at)) || BEING.contains(&word(*at));
+            !ends_part(*at) && !is_name(*at) && (qualifier || !words::is_function_word(word(*at)))
         };
         let is_asking = |at: usize| matches!(word(at), "which" | "what") || LISTING.contains(&word(at));
         let before = (0..at.start).rev().take(MOST_QUALIFIERS);
@@ -172,5 +173,7 @@ impl Reading<'_> {
     }
 }
 
+/// "What are its techniques?"
+const BEING: &[&str] = &["are", "is", "was", "were"];
 /// How many words may lie between the one that asks and the noun.
 const MOST_QUALIFIERS: usize = 6;

@@ -286,39 +286,6 @@ pub(super) fn before<'w>(words: &'w [Word], mention: &Mention) -> &'w str {
     before.map_or("", |word| word.text.as_str())
 }
 
-/// Whether the words ask for a later mention, to which an earlier one belongs: "the malware of which groups", "Through their
-/// malware, which groups …", "The group behind … relies on which malware?", "Who ran …, and what malware do they use?".
-pub(super) fn asks_of_owners(words: &[Word], first: &Mention, second: &Mention) -> bool {
-    let word = |at: usize| words.get(at).map_or("", |word| &word.text);
-    // "which other malware", "what are its techniques"
-    let says_nothing = |at: &usize| {
-        matches!(
-            word(*at),
-            "other" | "else" | "are" | "is" | "were" | "was" | "its" | "their" | "the"
-        )
-    };
-    let Some(place) = (first.at.end..second.at.start).rev().find(|at| !says_nothing(at)) else {
-        return false;
-    };
-    // Of "who", the word itself asks.
-    let asking = if second.asks { second.at.start } else { place };
-    let length = asking - first.at.end;
-    let before = asking.saturating_sub(1);
-    // "and by which groups"
-    let by_whom = PREPOSITIONS.contains(&word(before));
-    let joined = |at: usize| word(at) == "and";
-    let is_joined = joined(before) || (by_whom && joined(before.saturating_sub(1)));
-    if second.asks {
-        return !first.asks && length > 1 && (is_joined || asks_by_whom(words, asking));
-    }
-    if !matches!(word(place), "which" | "what") {
-        return false;
-    }
-    let is_asked_first = first.asks || is_asking(words, first);
-    let is_clause = word(place) == "which" && begins_clause(words, place, first, second);
-    (is_joined && length > 2) || (!is_asked_first && !is_clause)
-}
-
 /// Whether "who" begins a question of its own after a mark: "…: who has it?", "…, who has it?", but not "the malware of …,
 /// who attacked …".
 pub(super) fn asks_by_whom(words: &[Word], who: usize) -> bool {
@@ -333,20 +300,6 @@ pub(super) fn asks_by_whom(words: &[Word], who: usize) -> bool {
     };
     last.and_then(|word| word.mark)
         .is_some_and(|mark| mark != ',' || refers())
-}
-
-/// Whether "which" only begins a clause, as in "tools which groups …" and "campaigns of … in which malware was …".
-fn begins_clause(words: &[Word], which: usize, first: &Mention, second: &Mention) -> bool {
-    let Some(before) = which.checked_sub(1).and_then(|at| words.get(at)) else {
-        return false;
-    };
-    let preposition = before.text.as_str();
-    let by_whom = PREPOSITIONS.contains(&preposition);
-    let ends = second.at.end == words.len();
-    let anywhere = by_whom && !matches!(preposition, "of" | "by") && !ends;
-    let length = which - first.at.end;
-    let adjacent = length == 0 || (length == 1 && by_whom && preposition != "of");
-    !before.ends_part() && (adjacent || anywhere)
 }
 
 /// Whether "which" or "what" stands before a mention.
