@@ -32,12 +32,15 @@ struct Pair<'w> {
 }
 
 impl Reading<'_> {
-    /// The kind asked for and the one on the way to it, if a question has nouns for two kinds besides what it names.
+    /// The kind asked for and the one on the way to it, if a question has nouns for two kinds besides what it names, or
+    /// besides a time if it names nothing.
     pub(super) fn linked(&self, names: &[Name], named: &[Kind]) -> Option<(Vec<Kind>, Vec<Kind>)> {
-        let name = names.iter().map(|name| name.words.clone()).min_by_key(|at| at.start)?;
+        let first = names.iter().map(|name| name.words.clone()).min_by_key(|at| at.start);
+        let name = first.or_else(|| self.time())?;
         let nouns = self.nouns(names, named);
-        let [first, second] = nouns.as_slice() else {
-            return None;
+        let (first, second) = match nouns.as_slice() {
+            [first, second] => (first, second),
+            nouns => of_many(nouns, &name, named)?,
         };
         let pair = Pair {
             words: &self.words,
@@ -54,20 +57,35 @@ impl Reading<'_> {
         if leads(asked, between, named) {
             return Some((asked.kinds.clone(), between.way()));
         }
-        // What is said to lie between may be what is named: "Who is APT28, and which malware do they use?".
-        if between.way().iter().any(|kind| named.contains(kind)) {
-            let is_said = asked.asked && between.at.start < asked.at.start && relates(&asked.kinds, named);
-            return is_said.then(|| (asked.kinds.clone(), Vec::new()));
+        if asked.asked {
+            // What lies between may be said to no purpose: "Who is APT28, and which malware do they use?".
+            let is_second = between.at.start < asked.at.start;
+            return is_second.then(|| (asked.kinds.clone(), Vec::new()));
         }
-        let turned = !asked.asked && leads(between, asked, named);
+        let describes = between.way().iter().any(|kind| named.contains(kind));
+        let turned = !describes && leads(between, asked, named);
         turned.then(|| (between.kinds.clone(), asked.way()))
     }
+}
+
+/// Of more than two nouns, the last that is asked for and the one before it that is nearest to the name: "Malware with …:
+/// which groups used it in their campaigns?".
+fn of_many<'n>(nouns: &'n [Noun], name: &Range<usize>, named: &[Kind]) -> Option<(&'n Noun, &'n Noun)> {
+    let last = nouns.iter().rposition(|noun| noun.asked)?;
+    let asked = nouns.get(last)?;
+    let distance = |noun: &&Noun| {
+        let before = name.start.saturating_sub(noun.at.end);
+        before + noun.at.start.saturating_sub(name.end)
+    };
+    let fitting = nouns.iter().take(last).filter(|noun| leads(asked, noun, named));
+    fitting.min_by_key(distance).map(|between| (between, asked))
 }
 
 /// Whether relationships lead from what is named to things of one kind, and from these to what is asked for.
 fn leads(asked: &Noun, between: &Noun, named: &[Kind]) -> bool {
     let way = between.way();
-    !way.iter().any(|kind| named.contains(kind)) && relates(&asked.kinds, &way) && relates(&way, named)
+    let reached = named.is_empty() || relates(&way, named);
+    reached && !way.iter().any(|kind| named.contains(kind)) && relates(&asked.kinds, &way)
 }
 
 fn relates(one: &[Kind], other: &[Kind]) -> bool {
@@ -110,9 +128,10 @@ impl Pair<'_> {
             if !self.links(first.end..second.start) {
                 // Unlike "malware groups", "malware campaigns" are no more than campaigns.
                 let usual = self.first.kinds == [Kind::Software] && self.second.kinds == [Kind::Campaign];
-                return (!usual).then_some(Head::Second);
+                return (self.second.many && !usual).then_some(Head::Second);
             }
-            return self.is_marked(name.end..first.start).then_some(Head::First);
+            let is_linked = self.is_marked(name.end..first.start) || self.is_means();
+            return is_linked.then_some(Head::First);
         }
         if self.is_marked(first.end..name.start) {
             return Some(Head::First);
@@ -146,7 +165,7 @@ impl Pair<'_> {
 
     /// Whether the second noun is a means: "with malware", "through its own malware", "in campaigns".
     fn is_means(&self) -> bool {
-        let before = self.between(self.name.end..self.second.at.start);
+        let before = self.between(self.name.end.max(self.first.at.end)..self.second.at.start);
         let qualifiers = before.iter().rev().take_while(|word| self.qualifies(word)).count();
         let mut words = before.iter().rev().skip(qualifiers).map(|word| word.text.as_str());
         let link = words.next().unwrap_or_default();
@@ -184,7 +203,8 @@ impl Pair<'_> {
         let has = |words: &[Word], of: &[&str]| words.iter().any(|word| of.contains(&word.text.as_str()));
         let owners = self.between(place..start);
         let refers = has(owners, &["its", "their"]) && !self.belongs_to_name(has(owners, &["its"]));
-        joined && start >= self.name.end && (refers || has(self.between(self.second.at.end..self.words.len()), PRONOUNS))
+        let rest = self.between(self.second.at.end..self.words.len());
+        joined && start >= self.name.end && (refers || (!self.first.asked && has(rest, PRONOUNS)))
     }
 
     /// Whether "its" and "their" mean what is named: "techniques of a group and its malware".

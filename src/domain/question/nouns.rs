@@ -12,6 +12,8 @@ use super::{Name, Reading};
 pub(super) struct Noun {
     pub(super) at: Range<usize>,
     pub(super) kinds: Vec<Kind>,
+    /// Whether the word can stand for many.
+    pub(super) many: bool,
     /// Whether the words ask for these things.
     pub(super) asked: bool,
     /// Whether the word is no noun but asks itself, as "who" does.
@@ -62,6 +64,7 @@ impl Reading<'_> {
             if adjoins {
                 // "threat actor groups"
                 same.at.end = noun.at.end;
+                same.many = noun.many;
             } else if noun.asked && !same.asked {
                 *same = noun;
             }
@@ -78,6 +81,7 @@ impl Reading<'_> {
         match nouns.last_mut().filter(joins) {
             Some(last) => {
                 last.at.end = noun.at.end;
+                last.many |= noun.many;
                 last.kinds.extend(noun.kinds);
             }
             None => nouns.push(noun),
@@ -89,6 +93,7 @@ impl Reading<'_> {
         let noun = |length: usize, kinds: &[Kind], asks: bool| Noun {
             at: at..at + length,
             kinds: kinds.to_vec(),
+            many: true,
             asked: asks,
             asks,
         };
@@ -97,7 +102,10 @@ impl Reading<'_> {
         if word(Some(at)) == "else" && word(before) == "what" && named == [Kind::Software] {
             return Some(noun(1, named, true));
         }
-        let mentioned = words::mention_at(&self.words, at).map(|found| noun(found.at.len(), found.kinds, found.asks));
+        let mentioned = words::mention_at(&self.words, at).map(|found| Noun {
+            many: found.many,
+            ..noun(found.at.len(), found.kinds, found.asks)
+        });
         let follows = || before.is_some_and(|before| is_name(before)) || QUALIFIERS.contains(&word(before));
         let is_operations = || word(Some(at)) == "operations" && (follows() || PREPOSITIONS.contains(&word(before)));
         let found = mentioned.or_else(|| is_operations().then(|| noun(1, &[Kind::Campaign], false)))?;
@@ -138,7 +146,8 @@ impl Reading<'_> {
         let ends_part = |at: usize| self.words.get(at).is_some_and(Word::ends_part);
         let qualifies = |at: &usize| {
             let qualifier = QUALIFIERS.contains(&word(*at)) || BEING.contains(&word(*at));
-            !ends_part(*at) && !is_name(*at) && (qualifier || !words::is_function_word(word(*at)))
+            let is_noun = words::mention_at(&self.words, *at).is_some();
+            !ends_part(*at) && !is_name(*at) && !is_noun && (qualifier || !words::is_function_word(word(*at)))
         };
         let is_asking = |at: usize| matches!(word(at), "which" | "what") || LISTING.contains(&word(at));
         let before = (0..at.start).rev().take(MOST_QUALIFIERS);
@@ -163,11 +172,12 @@ impl Reading<'_> {
         let Some(before) = which.checked_sub(1) else {
             return false;
         };
-        let ends = noun.end == self.words.len();
-        if matches!(word(before), "of" | "by") && ends {
+        let preposition = PREPOSITIONS.contains(&word(before));
+        // "… campaigns by which groups", "… against which groups' techniques"
+        let is_last = || (noun.end..self.words.len()).all(|at| words::mention_at(&self.words, at).is_some());
+        if preposition && is_last() {
             return false;
         }
-        let preposition = PREPOSITIONS.contains(&word(before));
         let antecedent = before.checked_sub(usize::from(preposition));
         antecedent.is_some_and(|at| is_thing(at) && !(preposition && self.words.get(at).is_some_and(Word::ends_part)))
     }
