@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use super::kind::{Kind, relationships};
-use super::lexicon::{MEANS, OPENING, PLACES, PRONOUNS, QUALIFIERS};
+use super::links::{MEANS, OPENING, PLACES, PRONOUNS, QUALIFIERS};
 use super::nouns::Noun;
 use super::words::Word;
 use super::{Name, Reading, is_arrow};
@@ -35,7 +35,10 @@ impl Reading<'_> {
     /// The kind asked for and the one on the way to it, if a question has nouns for two kinds besides what it names, or
     /// besides a time if it names nothing.
     pub(super) fn linked(&self, names: &[Name], named: &[Kind]) -> Option<(Vec<Kind>, Vec<Kind>)> {
-        let first = names.iter().map(|name| name.words.clone()).min_by_key(|at| at.start);
+        let first = names
+            .iter()
+            .map(|name| name.words.clone())
+            .min_by_key(|at| at.start);
         let name = first.or_else(|| self.time())?;
         let nouns = self.nouns(names, named);
         let (first, second) = match nouns.as_slice() {
@@ -89,7 +92,9 @@ fn leads(asked: &Noun, between: &Noun, named: &[Kind]) -> bool {
 }
 
 fn relates(one: &[Kind], other: &[Kind]) -> bool {
-    let mut pairs = one.iter().flat_map(|one| other.iter().map(|other| (*one, *other)));
+    let mut pairs = one
+        .iter()
+        .flat_map(|one| other.iter().map(|other| (*one, *other)));
     pairs.any(|(one, other)| !relationships(one, other).is_empty())
 }
 
@@ -160,16 +165,31 @@ impl Pair<'_> {
     /// Whether the second noun is the name's: "… malware", "…'s malware", "…-attributed campaigns".
     fn is_of_name(&self) -> bool {
         let mut between = self.between(self.name.end..self.second.at.start).iter();
-        !self.is_marked(self.name.end..self.second.at.start) && between.all(|word| word.attached || self.qualifies(word))
+        !self.is_marked(self.name.end..self.second.at.start)
+            && between.all(|word| word.attached || self.qualifies(word))
     }
 
     /// Whether the second noun is a means: "with malware", "through its own malware", "in campaigns".
     fn is_means(&self) -> bool {
         let before = self.between(self.name.end.max(self.first.at.end)..self.second.at.start);
-        let qualifiers = before.iter().rev().take_while(|word| self.qualifies(word)).count();
-        let mut words = before.iter().rev().skip(qualifiers).map(|word| word.text.as_str());
+        let qualifiers = before
+            .iter()
+            .rev()
+            .take_while(|word| self.qualifies(word))
+            .count();
+        let mut words = before
+            .iter()
+            .rev()
+            .skip(qualifiers)
+            .map(|word| word.text.as_str());
         let link = words.next().unwrap_or_default();
-        let is_owned = || before.iter().rev().take(qualifiers).any(|word| matches!(word.text.as_str(), "its" | "their"));
+        let is_owned = || {
+            before
+                .iter()
+                .rev()
+                .take(qualifiers)
+                .any(|word| matches!(word.text.as_str(), "its" | "their"))
+        };
         if link == "of" {
             return matches!(words.next(), Some("means" | "way" | "virtue" | "use" | "help"));
         }
@@ -179,7 +199,9 @@ impl Pair<'_> {
             [Kind::Technique] => MEANS.contains(&link),
             // What groups do in campaigns, they do.
             [Kind::Campaign] if self.first.kinds.contains(&Kind::Group) => false,
-            [Kind::Campaign] => MEANS.contains(&link) || PLACES.contains(&link) || (is_owned() && !joins(link)),
+            [Kind::Campaign] => {
+                MEANS.contains(&link) || PLACES.contains(&link) || (is_owned() && !joins(link))
+            }
             _ => matches!(link, "through" | "via"),
         }
     }
@@ -187,7 +209,11 @@ impl Pair<'_> {
     /// "to deliver malware" says what something is for.
     fn is_purpose(&self) -> bool {
         let between = self.between(self.first.at.end..self.second.at.start);
-        let mut back = between.iter().rev().skip_while(|word| self.qualifies(word)).skip(1);
+        let mut back = between
+            .iter()
+            .rev()
+            .skip_while(|word| self.qualifies(word))
+            .skip(1);
         back.next().is_some_and(|word| word.text == "to")
     }
 
@@ -195,11 +221,17 @@ impl Pair<'_> {
     fn refers_back(&self) -> bool {
         let start = self.second.at.start;
         let before = self.between(self.first.at.end..start);
-        let opening = before.iter().rev().take_while(|word| self.qualifies(word) && !word.ends_part());
+        let opening = before
+            .iter()
+            .rev()
+            .take_while(|word| self.qualifies(word) && !word.ends_part());
         let length = opening.clone().count();
         let place = start - length;
         let joined = before.len() > length
-            && self.words.get(place.wrapping_sub(1)).is_some_and(|word| word.ends_part() || matches!(word.text.as_str(), "and" | "plus" | "&"));
+            && self
+                .words
+                .get(place.wrapping_sub(1))
+                .is_some_and(|word| word.ends_part() || matches!(word.text.as_str(), "and" | "plus" | "&"));
         let has = |words: &[Word], of: &[&str]| words.iter().any(|word| of.contains(&word.text.as_str()));
         let owners = self.between(place..start);
         let refers = has(owners, &["its", "their"]) && !self.belongs_to_name(has(owners, &["its"]));
@@ -222,25 +254,40 @@ impl Pair<'_> {
         let start = self.first.at.start;
         let before = self.between(0..start);
         let mut words = before.iter().rev().skip_while(|word| self.qualifies(word));
-        let opens = words.next().is_some_and(|word| OPENING.contains(&word.text.as_str()));
+        let opens = words
+            .next()
+            .is_some_and(|word| OPENING.contains(&word.text.as_str()));
         opens && words.next().is_none_or(Word::ends_part)
     }
 
     /// Whether a mark or "and" parts the nouns.
     fn is_separate(&self) -> bool {
         let between = self.first.at.end..self.second.at.start;
-        self.between(between.clone()).iter().any(|word| word.text == "and" || word.ends_part()) || self.ends_part(between)
+        self.between(between.clone())
+            .iter()
+            .any(|word| word.text == "and" || word.ends_part())
+            || self.ends_part(between)
     }
 
     /// Whether a colon, dash, arrow or the like stands between these words and the one before them.
     fn is_marked(&self, at: Range<usize>) -> bool {
-        let words = self.words.get(at.start.saturating_sub(1)..at.end).unwrap_or_default();
+        let words = self
+            .words
+            .get(at.start.saturating_sub(1)..at.end)
+            .unwrap_or_default();
         let is_mark = |mark| is_arrow(mark) || matches!(mark, ';' | '?' | '.');
-        words.iter().skip(1).any(|word| word.text == "then") || words.iter().filter_map(|word| word.mark).any(is_mark)
+        let leads_on = match words {
+            [_, single] => matches!(single.text.as_str(), "to" | "then"),
+            words => words.iter().skip(1).any(|word| word.text == "then"),
+        };
+        leads_on || words.iter().filter_map(|word| word.mark).any(is_mark)
     }
 
     fn ends_part(&self, at: Range<usize>) -> bool {
-        at.start.checked_sub(1).and_then(|last| self.words.get(last)).is_some_and(Word::ends_part)
+        at.start
+            .checked_sub(1)
+            .and_then(|last| self.words.get(last))
+            .is_some_and(Word::ends_part)
     }
 
     /// Whether any of these words links others.
@@ -267,7 +314,9 @@ impl Pair<'_> {
         };
         let distance = |noun: &Noun| {
             let way = noun.way();
-            near.iter().position(|kind| way.contains(kind)).unwrap_or(near.len())
+            near.iter()
+                .position(|kind| way.contains(kind))
+                .unwrap_or(near.len())
         };
         if distance(self.first) < distance(self.second) {
             (self.second, self.first)

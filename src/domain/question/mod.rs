@@ -9,6 +9,7 @@ mod described;
 mod kind;
 mod lexicon;
 mod linked;
+mod links;
 mod meant;
 mod nouns;
 mod period;

@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use super::kind::Kind;
-use super::lexicon::{ACTORS, LISTING, PREPOSITIONS, PRONOUNS, QUALIFIERS};
+use super::lexicon::{ACTORS, PREPOSITIONS};
+use super::links::{LISTING, PRONOUNS, QUALIFIERS};
 use super::words::{self, Word};
 use super::{Name, Reading};
 
@@ -44,7 +45,9 @@ impl Reading<'_> {
         let mut nouns: Vec<Noun> = Vec::new();
         let mut at = 0;
         while at < self.words.len() {
-            let noun = (!is_name(at)).then(|| self.noun_at(at, &is_name, named)).flatten();
+            let noun = (!is_name(at))
+                .then(|| self.noun_at(at, &is_name, named))
+                .flatten();
             let Some(noun) = noun else {
                 at += 1;
                 continue;
@@ -75,9 +78,8 @@ impl Reading<'_> {
             let mut after = self.words.iter().skip(noun.at.end).take(2);
             after.any(|word| PRONOUNS.contains(&word.text.as_str()))
         };
-        let joins = |last: &&mut Noun| {
-            !noun.asked && self.are_joined(last.at.end, noun.at.start) && !refers()
-        };
+        let joins =
+            |last: &&mut Noun| !noun.asked && self.are_joined(last.at.end, noun.at.start) && !refers();
         match nouns.last_mut().filter(joins) {
             Some(last) => {
                 last.at.end = noun.at.end;
@@ -106,22 +108,49 @@ impl Reading<'_> {
             many: found.many,
             ..noun(found.at.len(), found.kinds, found.asks)
         });
-        let follows = || before.is_some_and(|before| is_name(before)) || QUALIFIERS.contains(&word(before));
-        let is_operations = || word(Some(at)) == "operations" && (follows() || PREPOSITIONS.contains(&word(before)));
-        let found = mentioned.or_else(|| is_operations().then(|| noun(1, &[Kind::Campaign], false)))?;
+        let found = mentioned.or_else(|| {
+            let kind = self.kind_in_context(at, is_name)?;
+            Some(noun(1, &[kind], false))
+        })?;
         // "the malware of whoever is behind it", "attribution of campaigns"
         let is_pronoun = matches!(word(Some(at)), "who" | "whom") || !PREPOSITIONS.contains(&word(before));
         let asks = found.asks && is_pronoun && word(Some(at)) != "attribution";
-        let asked = asks || self.is_asked(&found.at, is_name);
+        // "used by other groups" than the one that is named
+        let others = word(before) == "other"
+            && found.way().iter().any(|kind| named.contains(kind))
+            && !matches!(word(at.checked_sub(2)), "and" | "or");
+        let asked = asks || others || self.is_asked(&found.at, is_name);
         Some(Noun { asked, asks, ..found })
+    }
+
+    /// The kind that a word means only beside others: "… operations", "during its operations", "the people behind …".
+    fn kind_in_context(&self, at: usize, is_name: &impl Fn(usize) -> bool) -> Option<Kind> {
+        let word = |at: usize| self.words.get(at).map_or("", |word| word.text.as_str());
+        let before = at.checked_sub(1);
+        let said = before.map_or("", word);
+        match word(at) {
+            "operations" => {
+                let follows =
+                    before.is_some_and(is_name) || QUALIFIERS.contains(&said) || PREPOSITIONS.contains(&said);
+                follows.then_some(Kind::Campaign)
+            }
+            "attackers" | "people" | "those" => {
+                matches!(word(at + 1), "behind" | "responsible").then_some(Kind::Group)
+            }
+            _ => None,
+        }
     }
 
     /// Whether "who" only begins a clause about a group: "the groups who …", "…, who attacked …".
     fn is_clause_of_person(&self, noun: &Noun, nouns: &[Noun], names: &[Name]) -> bool {
         let start = noun.at.start;
-        let is_group = |kinds: &[Kind]| kinds.iter().any(|kind| ACTORS.contains(kind));
-        let follows_noun = nouns.last().is_some_and(|last| last.at.end == start && is_group(&last.kinds));
-        let follows_name = names.iter().any(|name| name.words.end == start && is_group(&name.kinds));
+        let is_group = |kinds: &[Kind]| kinds.contains(&Kind::Group);
+        let follows_noun = nouns
+            .last()
+            .is_some_and(|last| last.at.end == start && is_group(&last.kinds));
+        let follows_name = names
+            .iter()
+            .any(|name| name.words.end == start && is_group(&name.kinds));
         let mark = self.mark_before(start);
         let begins_clause = mark.is_none() || mark == Some(',');
         noun.asks
@@ -133,7 +162,24 @@ impl Reading<'_> {
     /// Whether a noun only says of what kind the name beside it is: "the group APT28", "Sandworm group".
     fn only_names(&self, noun: &Noun, names: &[Name]) -> bool {
         let kinds = noun.way();
-        let mut of_kind = names.iter().filter(|name| name.kinds.iter().any(|kind| kinds.contains(kind)));
+        // "malware with that capability"
+        let before = noun
+            .at
+            .start
+            .checked_sub(1)
+            .and_then(|before| self.words.get(before));
+        let is_shown =
+            before.is_some_and(|word| matches!(word.text.as_str(), "that" | "this" | "these" | "those"));
+        if is_shown
+            && names
+                .iter()
+                .any(|name| name.kinds.iter().any(|kind| kinds.contains(kind)))
+        {
+            return true;
+        }
+        let mut of_kind = names
+            .iter()
+            .filter(|name| name.kinds.iter().any(|kind| kinds.contains(kind)));
         of_kind.any(|name| {
             let follows = name.words.end == noun.at.start && self.mark_before(noun.at.start).is_none();
             !noun.asks && (follows || self.are_apposed(noun.at.end, name.words.start))
@@ -151,7 +197,10 @@ impl Reading<'_> {
         };
         let is_asking = |at: usize| matches!(word(at), "which" | "what") || LISTING.contains(&word(at));
         let before = (0..at.start).rev().take(MOST_QUALIFIERS);
-        let Some(place) = before.take_while(|at| qualifies(at) || is_asking(*at)).find(|at| is_asking(*at)) else {
+        let Some(place) = before
+            .take_while(|at| qualifies(at) || is_asking(*at))
+            .find(|at| is_asking(*at))
+        else {
             return false;
         };
         if ends_part(place) {
@@ -179,7 +228,9 @@ impl Reading<'_> {
             return false;
         }
         let antecedent = before.checked_sub(usize::from(preposition));
-        antecedent.is_some_and(|at| is_thing(at) && !(preposition && self.words.get(at).is_some_and(Word::ends_part)))
+        antecedent.is_some_and(|at| {
+            is_thing(at) && !(preposition && self.words.get(at).is_some_and(Word::ends_part))
+        })
     }
 }
 

@@ -6,13 +6,17 @@ use super::words::Word;
 /// Whether the words ask how something is mitigated, or what a mitigation protects from.
 pub(super) fn is_about_protection(words: &[Word], is_name: impl Fn(usize) -> bool) -> bool {
     // "What can we do about …?"
-    let is_ours = words.iter().any(|word| matches!(word.text.as_str(), "we" | "i" | "you" | "be"));
+    let is_ours = words
+        .iter()
+        .any(|word| matches!(word.text.as_str(), "we" | "i" | "you" | "be"));
     let words = words.iter().enumerate().filter(|(at, _)| !is_name(*at));
     let (mut reduces, mut helps, mut acts) = (false, false, false);
+    let last = words.clone().last();
+    let ends_with_help = last.is_some_and(|(_, word)| matches!(word.text.as_str(), "help" | "helps"));
     words.into_iter().any(|(_, word)| {
         let risk = reduces && word.text.starts_with("risk");
         reduces |= word.text.starts_with("reduc") || word.text.starts_with("lower");
-        let against = (helps && word.text == "against")
+        let against = ((helps || ends_with_help) && word.text == "against")
             || (acts && is_ours && matches!(word.text.as_str(), "against" | "about"));
         acts = matches!(word.text.as_str(), "do" | "done");
         helps = matches!(word.text.as_str(), "help" | "helps" | "works" | "effective");
@@ -62,7 +66,18 @@ fn asks_ability(words: &[Word]) -> bool {
         "proceeds",
     ];
     const WHEN: &[&str] = &[
-        "across", "after", "at", "during", "if", "in", "on", "once", "throughout", "upon", "when", "while",
+        "across",
+        "after",
+        "at",
+        "during",
+        "if",
+        "in",
+        "on",
+        "once",
+        "throughout",
+        "upon",
+        "when",
+        "while",
     ];
     let texts = words.iter().map(|word| word.text.as_str());
     let texts: Vec<&str> = texts.skip_while(|word| REQUESTS.contains(word)).collect();
@@ -83,11 +98,11 @@ fn asks_ability(words: &[Word]) -> bool {
             _,
         ] => true,
         // "What does the malware of … do once it is installed?"
-        ["do" | "does" | "did" | "can" | "could" | "will" | "would", subject, doing @ ..]
-            if !matches!(*subject, "we" | "i" | "you") && does_when(doing, WHEN) =>
-        {
-            true
-        }
+        [
+            "do" | "does" | "did" | "can" | "could" | "will" | "would",
+            subject,
+            doing @ ..,
+        ] if !matches!(*subject, "we" | "i" | "you") && does_when(doing, WHEN) => true,
         // "How does the malware of … work in practice?"
         ["many" | "much", ..] => false,
         _ => {
@@ -99,18 +114,25 @@ fn asks_ability(words: &[Word]) -> bool {
 
 /// Whether "do" stands before one of these words.
 fn does_when(words: &[&str], when: &[&str]) -> bool {
-    words.windows(2).any(|pair| matches!(pair, ["do", next] if when.contains(next)))
+    words
+        .windows(2)
+        .any(|pair| matches!(pair, ["do", next] if when.contains(next)))
 }
 
 /// Whether the words ask for ways rather than for things of a kind: "how can we …", "what should be done …", "… and how to
 /// prevent it", "what would stop …", "ways to mitigate …".
 pub(super) fn asks_for_ways(words: &[Word]) -> bool {
     let word = |at: usize| words.get(at).map_or("", |word| word.text.as_str());
-    let opens = |at: usize| at == 0 || word(at - 1) == "and" || words.get(at - 1).is_some_and(Word::ends_part);
+    let opens =
+        |at: usize| at == 0 || word(at - 1) == "and" || words.get(at - 1).is_some_and(Word::ends_part);
     let asks_how = |at: usize| word(at) == "how" && (opens(at) || at + 1 == words.len());
     let asks_what = |at: usize| {
-        let modal = matches!(word(at + 1), "can" | "could" | "may" | "might" | "must" | "should" | "will" | "would");
-        word(at) == "what" && is_protecting(word(at + 1 + usize::from(modal)))
+        let modal = matches!(
+            word(at + 1),
+            "can" | "could" | "may" | "might" | "must" | "should" | "will" | "would"
+        );
+        let verb = word(at + 1 + usize::from(modal));
+        word(at) == "what" && (is_protecting(verb) || verb == "helps")
     };
     let is_way = |at: usize| {
         matches!(word(at), "way" | "ways" | "steps" | "options")

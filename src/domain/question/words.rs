@@ -4,9 +4,10 @@ use std::ops::Range;
 
 use super::kind::Kind;
 use super::lexicon::{
-    ACTORS, ASKED_PLURALS, ASKING, ATTACHED, FUNCTION_WORDS, LISTING, MASS, NOUNS, OPENINGS, OPERATED, PERSONS,
-    PLURALS, PREPOSITIONS, QUALIFIERS, TECHNIQUES,
+    ACTORS, ASKED_PLURALS, ASKING, ATTACHED, FUNCTION_WORDS, MASS, NOUNS, OPENINGS, OPERATED, PERSONS,
+    PLURALS, PREPOSITIONS, TECHNIQUES,
 };
+use super::links::{LISTING, QUALIFIERS};
 
 /// A word without the punctuation around it.
 #[derive(Debug, Clone)]
@@ -231,7 +232,8 @@ pub(super) fn asks(text: &str, words: &[Word]) -> bool {
     let opens =
         OPENINGS.contains(&word(0)) || (PREPOSITIONS.contains(&word(0)) && OPENINGS.contains(&word(1)));
     let ends_with = |mark| text.trim_end().ends_with(mark);
-    let is_phrase = || mention_at(words, 0).is_some_and(|mention| mention.many) && words.len() <= PHRASE;
+    let first = usize::from(matches!(word(0), "all" | "any" | "known" | "other"));
+    let is_phrase = || mention_at(words, first).is_some_and(|mention| mention.many) && words.len() <= PHRASE;
     let asks_later = || {
         let mut mentions = mentions(words, |_| false).into_iter();
         !ends_with('.') && mentions.any(|mention| asks_at(words, &mention))
@@ -250,7 +252,9 @@ fn asks_at(words: &[Word], mention: &Mention) -> bool {
 fn lists_at_end(words: &[Word]) -> bool {
     let qualifies = |word: &&Word| QUALIFIERS.contains(&word.text.as_str());
     let mut words = words.iter().rev().skip_while(qualifies);
-    let lists = words.next().is_some_and(|word| LISTING.contains(&word.text.as_str()));
+    let lists = words
+        .next()
+        .is_some_and(|word| LISTING.contains(&word.text.as_str()));
     lists && words.next().is_some_and(Word::ends_part)
 }
 
