@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use super::kind::{Kind, relationships};
-use super::links::{MEANS, OPENING, PLACES, PRONOUNS, QUALIFIERS};
+use super::links::{CONJUNCTIONS, MEANS, OPENING, OWNERS, PLACES, PRONOUNS, QUALIFIERS};
 use super::nouns::Noun;
 use super::words::Word;
 use super::{Name, Reading, is_arrow};
@@ -98,6 +98,14 @@ fn relates(one: &[Kind], other: &[Kind]) -> bool {
     pairs.any(|(one, other)| !relationships(one, other).is_empty())
 }
 
+fn qualifies(word: &Word) -> bool {
+    QUALIFIERS.contains(&word.text.as_str())
+}
+
+fn has(words: &[Word], of: &[&str]) -> bool {
+    words.iter().any(|word| of.contains(&word.text.as_str()))
+}
+
 impl Pair<'_> {
     fn head(&self) -> Option<Head> {
         let (first, second) = (self.first.asked, self.second.asked);
@@ -166,77 +174,57 @@ impl Pair<'_> {
     fn is_of_name(&self) -> bool {
         let mut between = self.between(self.name.end..self.second.at.start).iter();
         !self.is_marked(self.name.end..self.second.at.start)
-            && between.all(|word| word.attached || self.qualifies(word))
+            && between.all(|word| word.attached || qualifies(word))
     }
 
     /// Whether the second noun is a means: "with malware", "through its own malware", "in campaigns".
     fn is_means(&self) -> bool {
         let before = self.between(self.name.end.max(self.first.at.end)..self.second.at.start);
-        let qualifiers = before
-            .iter()
-            .rev()
-            .take_while(|word| self.qualifies(word))
-            .count();
-        let mut words = before
-            .iter()
-            .rev()
-            .skip(qualifiers)
-            .map(|word| word.text.as_str());
-        let link = words.next().unwrap_or_default();
-        let is_owned = || {
-            before
-                .iter()
-                .rev()
-                .take(qualifiers)
-                .any(|word| matches!(word.text.as_str(), "its" | "their"))
-        };
+        let (links, owners) = before.split_at(before.len() - self.qualifiers(before));
+        let mut links = links.iter().rev().map(|word| word.text.as_str());
+        let link = links.next().unwrap_or_default();
         if link == "of" {
-            return matches!(words.next(), Some("means" | "way" | "virtue" | "use" | "help"));
+            return matches!(links.next(), Some("means" | "way" | "virtue" | "use" | "help"));
         }
-        let joins = |link| matches!(link, "and" | "or" | "plus" | "&");
+        let is_owned = has(owners, OWNERS) && !CONJUNCTIONS.contains(&link);
         match self.second.kinds.as_slice() {
-            [Kind::Software] => MEANS.contains(&link) || (is_owned() && !joins(link)),
+            [Kind::Software] => MEANS.contains(&link) || is_owned,
             [Kind::Technique] => MEANS.contains(&link),
             // What groups do in campaigns, they do.
             [Kind::Campaign] if self.first.kinds.contains(&Kind::Group) => false,
-            [Kind::Campaign] => {
-                MEANS.contains(&link) || PLACES.contains(&link) || (is_owned() && !joins(link))
-            }
+            [Kind::Campaign] => MEANS.contains(&link) || PLACES.contains(&link) || is_owned,
             _ => matches!(link, "through" | "via"),
         }
+    }
+
+    /// How many of the last of these words only qualify what follows them.
+    fn qualifiers(&self, words: &[Word]) -> usize {
+        let last = words.iter().rev();
+        last.take_while(|word| qualifies(word) && !word.ends_part())
+            .count()
     }
 
     /// "to deliver malware" says what something is for.
     fn is_purpose(&self) -> bool {
         let between = self.between(self.first.at.end..self.second.at.start);
-        let mut back = between
-            .iter()
-            .rev()
-            .skip_while(|word| self.qualifies(word))
-            .skip(1);
-        back.next().is_some_and(|word| word.text == "to")
+        let verb = between.len() - self.qualifiers(between);
+        let before = verb.checked_sub(2).and_then(|at| between.get(at));
+        before.is_some_and(|word| word.text == "to")
     }
 
     /// Whether the second noun begins a part of its own that refers to the first: "malware with …, and its users".
     fn refers_back(&self) -> bool {
-        let start = self.second.at.start;
-        let before = self.between(self.first.at.end..start);
-        let opening = before
-            .iter()
-            .rev()
-            .take_while(|word| self.qualifies(word) && !word.ends_part());
-        let length = opening.clone().count();
-        let place = start - length;
-        let joined = before.len() > length
-            && self
-                .words
-                .get(place.wrapping_sub(1))
-                .is_some_and(|word| word.ends_part() || matches!(word.text.as_str(), "and" | "plus" | "&"));
-        let has = |words: &[Word], of: &[&str]| words.iter().any(|word| of.contains(&word.text.as_str()));
-        let owners = self.between(place..start);
-        let refers = has(owners, &["its", "their"]) && !self.belongs_to_name(has(owners, &["its"]));
+        let before = self.between(self.first.at.end..self.second.at.start);
+        let (before, owners) = before.split_at(before.len() - self.qualifiers(before));
+        let begins = before
+            .last()
+            .is_some_and(|word| word.ends_part() || CONJUNCTIONS.contains(&word.text.as_str()));
+        if !begins || self.second.at.start < self.name.end {
+            return false;
+        }
         let rest = self.between(self.second.at.end..self.words.len());
-        joined && start >= self.name.end && (refers || (!self.first.asked && has(rest, PRONOUNS)))
+        let is_owned = has(owners, OWNERS) && !self.belongs_to_name(has(owners, &["its"]));
+        is_owned || (!self.first.asked && has(rest, PRONOUNS))
     }
 
     /// Whether "its" and "their" mean what is named: "techniques of a group and its malware".
@@ -253,7 +241,7 @@ impl Pair<'_> {
     fn is_fronted(&self) -> bool {
         let start = self.first.at.start;
         let before = self.between(0..start);
-        let mut words = before.iter().rev().skip_while(|word| self.qualifies(word));
+        let mut words = before.iter().rev().skip_while(|word| qualifies(word));
         let opens = words
             .next()
             .is_some_and(|word| OPENING.contains(&word.text.as_str()));
@@ -292,15 +280,11 @@ impl Pair<'_> {
 
     /// Whether any of these words links others.
     fn links(&self, at: Range<usize>) -> bool {
-        self.between(at).iter().any(|word| !self.qualifies(word))
+        self.between(at).iter().any(|word| !qualifies(word))
     }
 
     fn between(&self, at: Range<usize>) -> &[Word] {
         self.words.get(at).unwrap_or_default()
-    }
-
-    fn qualifies(&self, word: &Word) -> bool {
-        QUALIFIERS.contains(&word.text.as_str())
     }
 
     /// The noun asked for and the one on the way where nothing else tells: the way leads from what is named over what is

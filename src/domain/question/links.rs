@@ -56,3 +56,5 @@ pub(super) const OPENING: &[&str] = &[
     "across", "among", "by", "during", "for", "from", "given", "in", "inside", "of", "through", "using",
     "via", "with", "within",
 ];
+pub(super) const OWNERS: &[&str] = &["its", "their"];
+pub(super) const CONJUNCTIONS: &[&str] = &["&", "and", "or", "plus"];

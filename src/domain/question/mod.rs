@@ -246,8 +246,7 @@ impl<'a> Reading<'a> {
         // "Which tools do operators of Sandworm use?": those are Sandworm.
         let is_group = |kinds: &[Kind]| kinds.contains(&Kind::Group);
         let are_named = |kinds: &[Kind]| is_group(kinds) && is_group(named) && !is_group(&wanted);
-        let through =
-            unions.find(|(at, kinds)| *kinds != wanted && at.start <= end && !are_named(kinds));
+        let through = unions.find(|(at, kinds)| *kinds != wanted && at.start <= end && !are_named(kinds));
         // "Sandworm group malware" is that of Sandworm itself.
         let owners = relevant.first().map_or(&[][..], |mention| mention.owners);
         let is_named = owners.first().is_some_and(|owner| named.contains(owner));

@@ -234,33 +234,34 @@ pub(super) fn asks(text: &str, words: &[Word]) -> bool {
     let ends_with = |mark| text.trim_end().ends_with(mark);
     let first = usize::from(matches!(word(0), "all" | "any" | "known" | "other"));
     let is_phrase = || mention_at(words, first).is_some_and(|mention| mention.many) && words.len() <= PHRASE;
+    let ends = ends_with('.');
+    let has_topic = matches!(word(0), "for" | "given" | "of");
     let asks_later = || {
         let mut mentions = mentions(words, |_| false).into_iter();
-        !ends_with('.') && mentions.any(|mention| asks_at(words, &mention))
+        mentions.any(|mention| {
+            (!ends && asks_at(words, &mention)) || ((has_topic || !ends) && lists_at(words, &mention))
+        })
     };
     words.len() <= LONGEST && (opens || words.len() <= SHORT || ends_with('?') || is_phrase() || asks_later())
 }
 
-/// Whether the word before a mention within a text asks for it: "In the campaigns of …, which techniques …", "… is used by
-/// what groups", "For the malware of …, list the techniques". In "KillDisk, which malware researchers …" and "did not say what malware …" it only begins a clause.
-fn asks_at(words: &[Word], mention: &Mention) -> bool {
+/// Whether the words before a mention ask for a list, after a mark: "For the malware of …, list the techniques".
+fn lists_at(words: &[Word], mention: &Mention) -> bool {
     let before = words.get(..mention.at.start).unwrap_or_default();
-    lists_at_end(before) || asks_at_end(words, mention, before)
-}
-
-/// Whether the words end with the request for a list, after a mark.
-fn lists_at_end(words: &[Word]) -> bool {
     let qualifies = |word: &&Word| QUALIFIERS.contains(&word.text.as_str());
-    let mut words = words.iter().rev().skip_while(qualifies);
-    let lists = words
+    let mut before = before.iter().rev().skip_while(qualifies);
+    let lists = before
         .next()
         .is_some_and(|word| LISTING.contains(&word.text.as_str()));
-    lists && words.next().is_some_and(Word::ends_part)
+    lists && before.next().is_some_and(Word::ends_part)
 }
 
-fn asks_at_end(words: &[Word], mention: &Mention, before: &[Word]) -> bool {
-    let Some((before, asking)) = before
-        .split_last()
+/// Whether the word before a mention within a text asks for it: "In the campaigns of …, which techniques …", "… is used by
+/// what groups". In "KillDisk, which malware researchers …" and "did not say what malware …" it only begins a clause.
+fn asks_at(words: &[Word], mention: &Mention) -> bool {
+    let Some((before, asking)) = words
+        .get(..mention.at.start)
+        .and_then(|before| before.split_last())
         .map(|(asking, before)| (before, asking.text.as_str()))
     else {
         return false;
