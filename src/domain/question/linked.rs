@@ -10,7 +10,7 @@ use std::ops::Range;
 use super::kind::{Kind, relationships};
 use super::links::{CONJUNCTIONS, MEANS, OPENING, OWNERS, PLACES, PRONOUNS, QUALIFIERS};
 use super::nouns::Noun;
-use super::words::Word;
+use super::words::{self, Word};
 use super::{Name, Reading, is_arrow};
 
 /// Which of two nouns is asked for.
@@ -186,6 +186,10 @@ impl Pair<'_> {
         if link == "of" {
             return matches!(links.next(), Some("means" | "way" | "virtue" | "use" | "help"));
         }
+        // "apart from malware"
+        if link == "from" && matches!(links.next(), Some("apart" | "aside")) {
+            return false;
+        }
         let is_owned = has(owners, OWNERS) && !CONJUNCTIONS.contains(&link);
         match self.second.kinds.as_slice() {
             [Kind::Software] => MEANS.contains(&link) || is_owned,
@@ -224,7 +228,18 @@ impl Pair<'_> {
         }
         let rest = self.between(self.second.at.end..self.words.len());
         let is_owned = has(owners, OWNERS) && !self.belongs_to_name(has(owners, &["its"]));
-        is_owned || (!self.first.asked && has(rest, PRONOUNS))
+        is_owned || (!self.first.asked && (has(rest, PRONOUNS) || self.repeats_first()))
+    }
+
+    /// Whether the first noun is meant once more: "software with …, campaigns with that software".
+    fn repeats_first(&self) -> bool {
+        let way = self.first.way();
+        let is_first = |at: usize| {
+            let mention = words::mention_at(self.words, at + 1);
+            mention.is_some_and(|mention| mention.kinds.iter().any(|kind| way.contains(kind)))
+        };
+        let shows = |at: &usize| self.words.get(*at).is_some_and(|word| word.text == "that");
+        (self.second.at.end..self.words.len()).filter(shows).any(is_first)
     }
 
     /// Whether "its" and "their" mean what is named: "techniques of a group and its malware".

@@ -243,10 +243,8 @@ impl<'a> Reading<'a> {
             return self.unsaid(named, names).map(|wanted| (wanted, Vec::new()));
         };
         let end = self.end_of_question(names, named, (&asked, &wanted));
-        // "Which tools do operators of Sandworm use?": those are Sandworm.
-        let is_group = |kinds: &[Kind]| kinds.contains(&Kind::Group);
-        let are_named = |kinds: &[Kind]| is_group(kinds) && is_group(named) && !is_group(&wanted);
-        let through = unions.find(|(at, kinds)| *kinds != wanted && at.start <= end && !are_named(kinds));
+        let is_way = |kinds: &[Kind]| *kinds != wanted && !repeats(kinds, &wanted, named);
+        let through = unions.find(|(at, kinds)| at.start <= end && is_way(kinds));
         // "Sandworm group malware" is that of Sandworm itself.
         let owners = relevant.first().map_or(&[][..], |mention| mention.owners);
         let is_named = owners.first().is_some_and(|owner| named.contains(owner));
@@ -366,6 +364,16 @@ impl<'a> Reading<'a> {
 /// Whether a mark leads from one kind to the next, as ":" and the beginning of "->" do.
 fn is_arrow(mark: char) -> bool {
     matches!(mark, ':' | '-' | '–' | '—' | '=' | '>' | '<' | '|' | '→' | '←')
+}
+
+/// Whether kinds said to lie between only repeat what is named or asked for: "Which tools do operators of Sandworm use?",
+/// "groups whose techniques include …", "Who of the known groups uses …?".
+fn repeats(kinds: &[Kind], wanted: &[Kind], named: &[Kind]) -> bool {
+    let is_group = |kinds: &[Kind]| kinds.contains(&Kind::Group);
+    let of_all = |others: &[Kind]| kinds.iter().all(|kind| others.contains(kind));
+    let are_named = of_all(named) || (is_group(kinds) && is_group(named));
+    let are_wanted = kinds == [Kind::Group] && is_group(wanted);
+    are_wanted || (are_named && !of_all(wanted))
 }
 
 /// The kinds on the way from what is named to what is asked for: those that the question says if they fit, else none if

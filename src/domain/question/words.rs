@@ -114,7 +114,8 @@ pub(super) fn mentions(words: &[Word], is_name: impl Fn(usize) -> bool) -> Vec<M
         };
         let ends = words.get(last.at.end - 1).is_some_and(Word::ends_part);
         match (mention.asks, ends) {
-            // "the group who …"
+            // "… malware - who has it?", but "the group who …"
+            (true, _) if asks_by_whom(words, mention.at.start) => found.push(mention),
             (true, _) => {}
             // "malware, tools"
             (false, true) => found.push(mention),
@@ -232,9 +233,9 @@ pub(super) fn asks(text: &str, words: &[Word]) -> bool {
     let opens =
         OPENINGS.contains(&word(0)) || (PREPOSITIONS.contains(&word(0)) && OPENINGS.contains(&word(1)));
     let ends_with = |mark| text.trim_end().ends_with(mark);
-    let first = usize::from(matches!(word(0), "all" | "any" | "known" | "other"));
-    let is_phrase = || mention_at(words, first).is_some_and(|mention| mention.many) && words.len() <= PHRASE;
     let ends = ends_with('.');
+    let first = usize::from(!ends && matches!(word(0), "all" | "any" | "known" | "other"));
+    let is_phrase = || mention_at(words, first).is_some_and(|mention| mention.many) && words.len() <= PHRASE;
     let has_topic = matches!(word(0), "for" | "given" | "of");
     let asks_later = || {
         let mut mentions = mentions(words, |_| false).into_iter();
