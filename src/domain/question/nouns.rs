@@ -135,7 +135,8 @@ impl Reading<'_> {
                 follows.then_some(Kind::Campaign)
             }
             "attackers" | "people" | "those" => {
-                matches!(word(at + 1), "behind" | "responsible").then_some(Kind::Group)
+                let is_of_name = before.is_some_and(is_name) && word(at) == "attackers";
+                (is_of_name || matches!(word(at + 1), "behind" | "responsible")).then_some(Kind::Group)
             }
             _ => None,
         }

@@ -235,7 +235,11 @@ pub(super) fn asks(text: &str, words: &[Word]) -> bool {
     let ends_with = |mark| text.trim_end().ends_with(mark);
     let ends = ends_with('.');
     let first = usize::from(!ends && matches!(word(0), "all" | "any" | "known" | "other"));
-    let is_phrase = || mention_at(words, first).is_some_and(|mention| mention.many) && words.len() <= PHRASE;
+    let begins = |at: usize| mention_at(words, at).is_some_and(|mention| mention.many);
+    // "The 2015 attack on …: malware of the group behind it"
+    let after_mark = |at: usize| word_ends_in_arrow(words, at) && begins(at + 1);
+    let is_phrase =
+        || words.len() <= PHRASE && (begins(first) || (!ends && (0..words.len()).any(after_mark)));
     let has_topic = matches!(word(0), "for" | "given" | "of");
     let asks_later = || {
         let mut mentions = mentions(words, |_| false).into_iter();
@@ -244,6 +248,13 @@ pub(super) fn asks(text: &str, words: &[Word]) -> bool {
         })
     };
     words.len() <= LONGEST && (opens || words.len() <= SHORT || ends_with('?') || is_phrase() || asks_later())
+}
+
+fn word_ends_in_arrow(words: &[Word], at: usize) -> bool {
+    words
+        .get(at)
+        .and_then(|word| word.mark)
+        .is_some_and(super::is_arrow)
 }
 
 /// Whether the words before a mention ask for a list, after a mark: "For the malware of …, list the techniques".
