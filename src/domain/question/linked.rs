@@ -115,6 +115,9 @@ impl Pair<'_> {
         if self.refers_back() {
             return Some(Head::Second);
         }
+        if self.asks_what_they_have() {
+            return Some(Head::Second);
+        }
         if first {
             return self.is_between().then_some(Head::First);
         }
@@ -122,6 +125,17 @@ impl Pair<'_> {
             return Some(Head::Second);
         }
         self.head_by_order()
+    }
+
+    /// "What do the users of … have in their arsenal?"
+    fn asks_what_they_have(&self) -> bool {
+        let opens = match self.words {
+            [what, does, ..] => what.text == "what" && matches!(does.text.as_str(), "do" | "does" | "did"),
+            _ => false,
+        };
+        let before = self.between(self.first.at.end..self.second.at.start);
+        let owners = before.split_at(before.len() - self.qualifiers(before)).1;
+        opens && !self.first.asked && self.second.kinds == [Kind::Software] && has(owners, OWNERS)
     }
 
     /// Where nothing asks: by the order of nouns and name.
@@ -191,11 +205,12 @@ impl Pair<'_> {
             return false;
         }
         let is_owned = has(owners, OWNERS) && !CONJUNCTIONS.contains(&link);
+        let is_of_operations = has(self.between(self.second.at.clone()), &["operations"]);
         match self.second.kinds.as_slice() {
             [Kind::Software] => MEANS.contains(&link) || is_owned,
             [Kind::Technique] => MEANS.contains(&link),
-            // What groups do in campaigns, they do.
-            [Kind::Campaign] if self.first.kinds.contains(&Kind::Group) => false,
+            // What groups do in their operations, they do.
+            [Kind::Campaign] if self.first.kinds.contains(&Kind::Group) && is_of_operations => false,
             [Kind::Campaign] => MEANS.contains(&link) || PLACES.contains(&link) || is_owned,
             _ => matches!(link, "through" | "via"),
         }

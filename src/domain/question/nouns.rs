@@ -119,7 +119,9 @@ impl Reading<'_> {
         let others = word(before) == "other"
             && found.way().iter().any(|kind| named.contains(kind))
             && !matches!(word(at.checked_sub(2)), "and" | "or");
-        let asked = asks || others || self.is_asked(&found.at, is_name);
+        // "Was malware with … used in any campaign?"
+        let of_any = at > 2 && word(before) == "any" && YES_OR_NO.contains(&word(Some(0)));
+        let asked = asks || others || of_any || self.is_asked(&found.at, is_name);
         Some(Noun { asked, asks, ..found })
     }
 
@@ -235,6 +237,8 @@ impl Reading<'_> {
     }
 }
 
+/// Words that begin a question to be answered with yes or no.
+const YES_OR_NO: &[&str] = &["are", "did", "do", "does", "has", "have", "is", "was", "were"];
 /// "What are its techniques?"
 const BEING: &[&str] = &["are", "is", "was", "were"];
 /// How many words may lie between the one that asks and the noun.

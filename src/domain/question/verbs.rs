@@ -74,6 +74,7 @@ fn asks_ability(words: &[Word]) -> bool {
         "in",
         "on",
         "once",
+        "thanks",
         "throughout",
         "upon",
         "when",
@@ -103,6 +104,8 @@ fn asks_ability(words: &[Word]) -> bool {
             subject,
             doing @ ..,
         ] if !matches!(*subject, "we" | "i" | "you") && does_when(doing, WHEN) => true,
+        // "What was done in the campaigns of …?"
+        ["is" | "was" | "were", "done", next, ..] if WHEN.contains(next) => true,
         // "How does the malware of … work in practice?"
         ["many" | "much", ..] => false,
         _ => {
@@ -131,7 +134,8 @@ pub(super) fn asks_for_ways(words: &[Word]) -> bool {
             word(at + 1),
             "can" | "could" | "may" | "might" | "must" | "should" | "will" | "would"
         );
-        let verb = word(at + 1 + usize::from(modal));
+        let perfect = modal && word(at + 2) == "have";
+        let verb = word(at + 1 + usize::from(modal) + usize::from(perfect));
         word(at) == "what" && (is_protecting(verb) || verb == "helps")
     };
     let is_way = |at: usize| {

@@ -97,6 +97,7 @@ fn who_is_behind_campaigns_and_what_they_have_is_asked_for_in_any_order() {
     all_mean(&behind, Software, Group, Campaign);
     let by_technique = [
         "Campaigns with [Remote Services], and the groups behind them",
+        "Groups who used [Remote Services] in campaigns",
         "In whose campaigns has [Remote Services] been used?",
         "To which groups are campaigns using [Remote Services] attributed?",
     ];
@@ -183,7 +184,7 @@ fn a_second_noun_need_not_lie_between() {
             vec![Group],
         ),
         (
-            "Which groups used [Remote Services] in campaigns?",
+            "Which groups used [Remote Services] in their operations?",
             Technique,
             vec![Group],
         ),
