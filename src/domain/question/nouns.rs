@@ -92,37 +92,53 @@ impl Reading<'_> {
 
     fn noun_at(&self, at: usize, is_name: &impl Fn(usize) -> bool, named: &[Kind]) -> Option<Noun> {
         let word = |at: Option<usize>| at.and_then(|at| self.words.get(at)).map_or("", |word| &word.text);
-        let noun = |length: usize, kinds: &[Kind], asks: bool| Noun {
-            at: at..at + length,
+        let before = at.checked_sub(1);
+        let noun = |kinds: &[Kind]| Noun {
+            at: at..at + 1,
             kinds: kinds.to_vec(),
             many: true,
-            asked: asks,
-            asks,
+            asked: false,
+            asks: false,
         };
-        let before = at.checked_sub(1);
         // "what else do its users have": more of what is named
         if word(Some(at)) == "else" && word(before) == "what" && named == [Kind::Software] {
-            return Some(noun(1, named, true));
+            let asked = true;
+            return Some(Noun { asked, ..noun(named) });
         }
-        let mentioned = words::mention_at(&self.words, at).map(|found| Noun {
-            many: found.many,
-            ..noun(found.at.len(), found.kinds, found.asks)
-        });
-        let found = mentioned.or_else(|| {
-            let kind = self.kind_in_context(at, is_name)?;
-            Some(noun(1, &[kind], false))
-        })?;
+        let Some(mention) = words::mention_at(&self.words, at) else {
+            let found = noun(&[self.kind_in_context(at, is_name)?]);
+            let asked = self.is_asked(&found.at, is_name);
+            return Some(Noun { asked, ..found });
+        };
         // "the malware of whoever is behind it", "attribution of campaigns"
         let is_pronoun = matches!(word(Some(at)), "who" | "whom") || !PREPOSITIONS.contains(&word(before));
-        let asks = found.asks && is_pronoun && word(Some(at)) != "attribution";
-        // "used by other groups" than the one that is named
-        let others = word(before) == "other"
-            && found.way().iter().any(|kind| named.contains(kind))
-            && !matches!(word(at.checked_sub(2)), "and" | "or");
-        // "Was malware with … used in any campaign?"
-        let of_any = at > 2 && word(before) == "any" && YES_OR_NO.contains(&word(Some(0)));
-        let asked = asks || others || of_any || self.is_asked(&found.at, is_name);
-        Some(Noun { asked, asks, ..found })
+        let asks = mention.asks && is_pronoun && word(Some(at)) != "attribution";
+        let is_named = mention.kinds.iter().any(|kind| named.contains(kind));
+        let asked = asks || self.is_asked(&mention.at, is_name) || self.asks_of(at, is_named);
+        Some(Noun {
+            at: mention.at,
+            many: mention.many,
+            asked,
+            asks,
+            ..noun(mention.kinds)
+        })
+    }
+
+    /// Whether "other" or "any" before a noun asks for it: "used by other groups" than the one that is named, "Was malware
+    /// with … used in any campaign?".
+    fn asks_of(&self, at: usize, is_named: bool) -> bool {
+        let word = |at: usize| self.words.get(at).map_or("", |word| word.text.as_str());
+        match at.checked_sub(1).map(word) {
+            Some("other") => {
+                is_named
+                    && !at
+                        .checked_sub(2)
+                        .is_some_and(|at| matches!(word(at), "and" | "or"))
+            }
+            // Right behind the verb, it is the subject.
+            Some("any") => at > 2 && YES_OR_NO.contains(&word(0)),
+            _ => false,
+        }
     }
 
     /// The kind that a word means only beside others: "… operations", "during its operations", "the people behind …".
@@ -165,24 +181,16 @@ impl Reading<'_> {
     /// Whether a noun only says of what kind the name beside it is: "the group APT28", "Sandworm group".
     fn only_names(&self, noun: &Noun, names: &[Name]) -> bool {
         let kinds = noun.way();
+        let is_of = |name: &&Name| name.kinds.iter().any(|kind| kinds.contains(kind));
+        let mut of_kind = names.iter().filter(is_of).peekable();
         // "malware with that capability"
-        let before = noun
-            .at
-            .start
-            .checked_sub(1)
-            .and_then(|before| self.words.get(before));
-        let is_shown =
-            before.is_some_and(|word| matches!(word.text.as_str(), "that" | "this" | "these" | "those"));
-        if is_shown
-            && names
-                .iter()
-                .any(|name| name.kinds.iter().any(|kind| kinds.contains(kind)))
-        {
+        let before = noun.at.start.checked_sub(1);
+        let before = before
+            .and_then(|before| self.words.get(before))
+            .map_or("", |word| word.text.as_str());
+        if matches!(before, "that" | "this" | "these" | "those") && of_kind.peek().is_some() {
             return true;
         }
-        let mut of_kind = names
-            .iter()
-            .filter(|name| name.kinds.iter().any(|kind| kinds.contains(kind)));
         of_kind.any(|name| {
             let follows = name.words.end == noun.at.start && self.mark_before(noun.at.start).is_none();
             !noun.asks && (follows || self.are_apposed(noun.at.end, name.words.start))

@@ -3,6 +3,42 @@
 use super::lexicon::PROTECT;
 use super::words::Word;
 
+/// Words that begin a question for what something does, and those that request an answer.
+const ASKED: &[&str] = &["what", "how", "everything", "things", "all"];
+const REQUESTS: &[&str] = &["list", "show", "tell", "give", "describe", "explain", "me", "us"];
+/// Forms of "do" and of verbs that mean no more.
+const DOES: &[&str] = &[
+    "do",
+    "does",
+    "doing",
+    "work",
+    "works",
+    "operate",
+    "operates",
+    "behave",
+    "behaves",
+    "function",
+    "functions",
+    "proceed",
+    "proceeds",
+];
+/// Words after "do" that say when, where or by what means.
+const WHEN: &[&str] = &[
+    "across",
+    "after",
+    "at",
+    "during",
+    "if",
+    "in",
+    "on",
+    "once",
+    "thanks",
+    "throughout",
+    "upon",
+    "when",
+    "while",
+];
+
 /// Whether the words ask how something is mitigated, or what a mitigation protects from.
 pub(super) fn is_about_protection(words: &[Word], is_name: impl Fn(usize) -> bool) -> bool {
     // "What can we do about …?"
@@ -48,38 +84,6 @@ pub(super) fn is_about_ability(words: &[Word]) -> bool {
 }
 
 fn asks_ability(words: &[Word]) -> bool {
-    const ASKED: &[&str] = &["what", "how", "everything", "things", "all"];
-    const REQUESTS: &[&str] = &["list", "show", "tell", "give", "describe", "explain", "me", "us"];
-    const DOES: &[&str] = &[
-        "do",
-        "does",
-        "doing",
-        "work",
-        "works",
-        "operate",
-        "operates",
-        "behave",
-        "behaves",
-        "function",
-        "functions",
-        "proceed",
-        "proceeds",
-    ];
-    const WHEN: &[&str] = &[
-        "across",
-        "after",
-        "at",
-        "during",
-        "if",
-        "in",
-        "on",
-        "once",
-        "thanks",
-        "throughout",
-        "upon",
-        "when",
-        "while",
-    ];
     let texts = words.iter().map(|word| word.text.as_str());
     let texts: Vec<&str> = texts.skip_while(|word| REQUESTS.contains(word)).collect();
     let Some((asking, rest)) = texts.split_first().filter(|(first, _)| ASKED.contains(*first)) else {
@@ -103,7 +107,7 @@ fn asks_ability(words: &[Word]) -> bool {
             "do" | "does" | "did" | "can" | "could" | "will" | "would",
             subject,
             doing @ ..,
-        ] if !matches!(*subject, "we" | "i" | "you") && does_when(doing, WHEN) => true,
+        ] if !matches!(*subject, "we" | "i" | "you") && does_when(doing) => true,
         // "What was done in the campaigns of …?"
         ["is" | "was" | "were", "done", next, ..] if WHEN.contains(next) => true,
         // "How does the malware of … work in practice?"
@@ -115,11 +119,11 @@ fn asks_ability(words: &[Word]) -> bool {
     }
 }
 
-/// Whether "do" stands before one of these words.
-fn does_when(words: &[&str], when: &[&str]) -> bool {
+/// Whether "do" stands before a word that says when, where or by what means.
+fn does_when(words: &[&str]) -> bool {
     words
         .windows(2)
-        .any(|pair| matches!(pair, ["do", next] if when.contains(next)))
+        .any(|pair| matches!(pair, ["do", next] if WHEN.contains(next)))
 }
 
 /// Whether the words ask for ways rather than for things of a kind: "how can we …", "what should be done …", "… and how to

@@ -63,6 +63,7 @@ fn what_the_malware_and_the_campaigns_of_a_group_did_is_asked_for_in_any_order()
     all_mean(&of_malware, Group, Technique, Software);
     let of_campaigns = [
         "techniques in [Sandworm Team]-attributed campaigns",
+        "what was done in [Sandworm Team]'s campaigns",
         "what did attackers do in campaigns attributed to [Sandworm Team]",
         "[Sandworm Team] campaigns TTPs",
         "How did [Sandworm Team] proceed in its campaigns?",
@@ -106,6 +107,7 @@ fn who_is_behind_campaigns_and_what_they_have_is_asked_for_in_any_order() {
         "[Big Attack]: which group, and what malware does it have?",
         "[Big Attack] -> group -> malware",
         "Tools of the people behind [Big Attack]",
+        "What do the actors behind [Big Attack] have in their arsenal?",
         "Whoever did [Big Attack]: what malware do they use?",
     ];
     all_mean(&malware, Campaign, Software, Group);
@@ -274,5 +276,66 @@ fn sentences_of_reports_ask_for_nothing() {
         ),
     ] {
         assert_eq!(plan(text, &[named]), None, "{text}");
+    }
+}
+
+const WORDS: [&str; 32] = [
+    "which",
+    "what",
+    "who",
+    "whose",
+    "groups",
+    "malware",
+    "techniques",
+    "campaigns",
+    "mitigations",
+    "attribution",
+    "operations",
+    "attackers",
+    "behind",
+    "of",
+    "by",
+    "with",
+    "in",
+    "to",
+    "and",
+    "its",
+    "them",
+    "that",
+    "any",
+    "other",
+    "list",
+    "else",
+    "do",
+    "done",
+    "how",
+    "mitigate",
+    "Stuxnet",
+    "2017",
+];
+
+proptest::proptest! {
+    #[test]
+    fn words_are_read_in_any_order(
+        order in proptest::collection::vec((0usize..WORDS.len(), 0usize..8), 1..24),
+        names in proptest::collection::vec((0usize..24, 1usize..4, 0usize..5), 0..3),
+    ) {
+        const ENDS: [&str; 8] = [" ", " ", " ", " ", ", ", ": ", " -> ", "? "];
+        let text: String = order.iter().map(|(word, end)| format!("{}{}", WORDS[*word], ENDS[*end])).collect();
+        if let Some(reading) = Reading::of(&text, now()) {
+            let name = |(start, length, kind): (usize, usize, usize)| Name {
+                words: start..start + length,
+                kinds: vec![Kind::ALL[kind]],
+            };
+            let names: Vec<Name> = names.into_iter().map(name).collect();
+            let plan = reading.plan(&names);
+            let named = |kind: &Kind| names.iter().any(|name| name.kinds.contains(kind));
+            for plan in plan.into_iter().filter(|_| !names.is_empty()) {
+                proptest::prop_assert!(!plan.wanted.is_empty());
+                let related = |kind: &Kind| kind.connected().iter().any(named);
+                proptest::prop_assert!(plan.through.iter().all(related), "{text}: {plan:?}");
+            }
+            reading.plan_of_described();
+        }
     }
 }
