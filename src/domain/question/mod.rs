@@ -8,10 +8,14 @@ mod asked;
 mod described;
 mod kind;
 mod lexicon;
+mod linked;
+mod links;
 mod meant;
+mod nouns;
 mod period;
 #[cfg(test)]
 mod tests;
+mod verbs;
 mod words;
 
 use std::ops::Range;
@@ -79,9 +83,9 @@ impl<'a> Reading<'a> {
         let no_names = |_| false;
         let fits = words::asks(text, &words)
             && (!words::mentions(&words, no_names).is_empty()
-                || words::is_about_protection(&words, no_names)
-                || words::is_about_use(&words)
-                || words::is_about_ability(&words));
+                || verbs::is_about_protection(&words, no_names)
+                || verbs::is_about_use(&words)
+                || verbs::is_about_ability(&words));
         fits.then_some(Reading { text, words, now })
     }
 
@@ -145,7 +149,7 @@ impl<'a> Reading<'a> {
         words
             .filter(|(at, word)| !is_taken(*at) && !words::is_function_word(&word.text))
             .map(|(_, word)| word.text.as_str())
-            .filter(|word| !words::is_protecting(word))
+            .filter(|word| !verbs::is_protecting(word))
             .collect()
     }
 
@@ -193,7 +197,8 @@ impl<'a> Reading<'a> {
         }
         let period = period::period_of(&self.words, is_name, self.now).map(|(period, _)| period);
         let mentions = words::mentions(&self.words, is_name);
-        let (wanted, through) = self.kinds(&mentions, names, &named)?;
+        let linked = self.linked(names, &named);
+        let (wanted, through) = linked.or_else(|| self.kinds(&mentions, names, &named))?;
         let (wanted, through) = self.turned(wanted, through, &named);
         if named.is_empty() && period.is_none() {
             return None;
@@ -233,21 +238,13 @@ impl<'a> Reading<'a> {
                 None => unions.push((mention.at.clone(), mention.kinds.to_vec())),
             }
         }
-        if let Some(chain) = self.chain(&unions, names) {
-            return Some(chain);
-        }
         let mut unions = unions.into_iter();
         let Some((asked, wanted)) = unions.next() else {
             return self.unsaid(named, names).map(|wanted| (wanted, Vec::new()));
         };
         let end = self.end_of_question(names, named, (&asked, &wanted));
-        let belongs = |at: &Range<usize>, kinds: &[Kind]| {
-            // "Who has … in their arsenal?"
-            let is_kind_of_named = kinds.iter().any(|kind| named.contains(kind));
-            let of_software = kinds == [Kind::Software] && !is_kind_of_named;
-            at.start <= end || (self.is_owned(at) && (named.contains(&Kind::Group) || of_software))
-        };
-        let through = unions.find(|(at, kinds)| *kinds != wanted && belongs(at, kinds));
+        let is_way = |kinds: &[Kind]| *kinds != wanted && !repeats(kinds, &wanted, named);
+        let through = unions.find(|(at, kinds)| at.start <= end && is_way(kinds));
         // "Sandworm group malware" is that of Sandworm itself.
         let owners = relevant.first().map_or(&[][..], |mention| mention.owners);
         let is_named = owners.first().is_some_and(|owner| named.contains(owner));
@@ -256,25 +253,6 @@ impl<'a> Reading<'a> {
             wanted,
             through.map_or_else(|| owners.to_vec(), |(_, kinds)| kinds),
         ))
-    }
-
-    /// The kinds of "… malware -> techniques", "…'s arsenal: techniques" or "groups: malware uses …": the one farther from
-    /// the name is asked for.
-    fn chain(&self, unions: &[(Range<usize>, Vec<Kind>)], names: &[Name]) -> Option<(Vec<Kind>, Vec<Kind>)> {
-        let [(first, before), (second, after), ..] = unions else {
-            return None;
-        };
-        let is_chain = first.end == second.start && self.mark_before(second.start).is_some_and(is_arrow);
-        if !is_chain || before == after {
-            return None;
-        }
-        let name = names.first()?;
-        let (wanted, through) = if name.words.end <= first.start {
-            (after, before)
-        } else {
-            (before, after)
-        };
-        Some((wanted.clone(), through.clone()))
     }
 
     /// What begins behind the last name and is not next to it belongs to another part of the sentence, unless the whole
@@ -296,56 +274,26 @@ impl<'a> Reading<'a> {
         end + usize::from(attached)
     }
 
-    /// Whether a kind belongs to a group that the question is about: "What does … use in its campaigns?", "Which groups do
-    /// … through their malware?", "… with malware?", "Which techniques does … get from custom malware?".
-    fn is_owned(&self, at: &Range<usize>) -> bool {
-        let before = self.words.get(..at.start).unwrap_or_default();
-        let word = |back: usize| {
-            before
-                .iter()
-                .rev()
-                .nth(back)
-                .map_or("", |word| word.text.as_str())
-        };
-        let adjective = usize::from(matches!(
-            word(0),
-            "the" | "own" | "custom" | "some" | "any" | "various"
-        ));
-        match word(adjective) {
-            "its" | "their" | "through" | "via" | "with" | "from" | "inside" | "within" => true,
-            "of" => matches!(word(adjective + 1), "means" | "way"),
-            _ => false,
-        }
-    }
-
     /// The owners that a question asks for, and what they own: "Whose malware …", "Which groups' malware …", "the malware of
     /// which groups …".
     fn owners(&self, mentions: &[&Mention]) -> Option<(&'static [Kind], &'static [Kind])> {
-        let (first, later) = mentions.split_first()?;
+        let first = mentions.first()?;
         if words::before(&self.words, first) == "whose" {
             return Some((&[Kind::Group], first.kinds));
         }
-        if let Some(owners) = words::owners(self.text, &self.words, first) {
-            return Some((owners, first.kinds));
-        }
-        let is_asked = |mention: &&&Mention| {
-            words::asks_of_owners(&self.words, first, mention)
-                || words::lists_after(&self.words, first, mention)
-        };
-        let asked = later.iter().find(is_asked)?;
-        Some((asked.kinds, first.kinds))
+        words::owners(self.text, &self.words, first).map(|owners| (owners, first.kinds))
     }
 
     /// "How can we mitigate the techniques of …" asks for mitigations, and "What can the malware of … do?" for techniques.
     fn turned(&self, wanted: Vec<Kind>, through: Vec<Kind>, named: &[Kind]) -> (Vec<Kind>, Vec<Kind>) {
         let said = |kind: Kind| wanted.contains(&kind) || named.contains(&kind);
         let protects =
-            words::asks_for_ways(&self.words) && words::is_about_protection(&self.words, |_| false);
+            verbs::asks_for_ways(&self.words) && verbs::is_about_protection(&self.words, |_| false);
         if protects && !said(Kind::Mitigation) {
             return (vec![Kind::Mitigation], wanted);
         }
         let asks_for_these = said(Kind::Technique) || said(Kind::Mitigation);
-        if !protects && words::is_about_ability(&self.words) && !asks_for_these {
+        if !protects && verbs::is_about_ability(&self.words) && !asks_for_these {
             return (vec![Kind::Technique], wanted);
         }
         (wanted, through)
@@ -354,7 +302,7 @@ impl<'a> Reading<'a> {
     /// The kinds asked for by a question that names none: "How can phishing be mitigated?".
     fn unsaid(&self, named: &[Kind], names: &[Name]) -> Option<Vec<Kind>> {
         let is_name = |at: usize| names.iter().any(|name| name.words.contains(&at));
-        if words::is_about_protection(&self.words, is_name) {
+        if verbs::is_about_protection(&self.words, is_name) {
             let wanted = if named.contains(&Kind::Mitigation) {
                 Kind::Technique
             } else {
@@ -362,7 +310,7 @@ impl<'a> Reading<'a> {
             };
             return Some(vec![wanted]);
         }
-        let uses = words::is_about_use(&self.words) || words::is_about_ability(&self.words);
+        let uses = verbs::is_about_use(&self.words) || verbs::is_about_ability(&self.words);
         (uses && !named.is_empty()).then(|| vec![Kind::Technique, Kind::Software])
     }
 
@@ -415,7 +363,17 @@ impl<'a> Reading<'a> {
 
 /// Whether a mark leads from one kind to the next, as ":" and the beginning of "->" do.
 fn is_arrow(mark: char) -> bool {
-    matches!(mark, ':' | '-' | '–' | '—' | '>' | '<' | '→' | '←')
+    matches!(mark, ':' | '-' | '–' | '—' | '=' | '>' | '<' | '|' | '→' | '←')
+}
+
+/// Whether kinds said to lie between only repeat what is named or asked for: "Which tools do operators of Sandworm use?",
+/// "groups whose techniques include …", "Who of the known groups uses …?".
+fn repeats(kinds: &[Kind], wanted: &[Kind], named: &[Kind]) -> bool {
+    let is_group = |kinds: &[Kind]| kinds.contains(&Kind::Group);
+    let of_all = |others: &[Kind]| kinds.iter().all(|kind| others.contains(kind));
+    let are_named = of_all(named) || (is_group(kinds) && is_group(named));
+    let are_wanted = kinds == [Kind::Group] && is_group(wanted);
+    are_wanted || (are_named && !of_all(wanted))
 }
 
 /// The kinds on the way from what is named to what is asked for: those that the question says if they fit, else none if

@@ -1,4 +1,5 @@
 mod described;
+mod linked;
 mod two_steps;
 
 use chrono::TimeZone;

@@ -5,8 +5,9 @@ use std::ops::Range;
 use super::kind::Kind;
 use super::lexicon::{
     ACTORS, ASKED_PLURALS, ASKING, ATTACHED, FUNCTION_WORDS, MASS, NOUNS, OPENINGS, OPERATED, PERSONS,
-    PLURALS, PREPOSITIONS, PROTECT, TECHNIQUES,
+    PLURALS, PREPOSITIONS, TECHNIQUES,
 };
+use super::links::{LISTING, QUALIFIERS};
 
 /// A word without the punctuation around it.
 #[derive(Debug, Clone)]
@@ -113,7 +114,8 @@ pub(super) fn mentions(words: &[Word], is_name: impl Fn(usize) -> bool) -> Vec<M
         };
         let ends = words.get(last.at.end - 1).is_some_and(Word::ends_part);
         match (mention.asks, ends) {
-            // "the group who …"
+            // "… malware - who has it?", but "the group who …"
+            (true, _) if asks_by_whom(words, mention.at.start) => found.push(mention),
             (true, _) => {}
             // "malware, tools"
             (false, true) => found.push(mention),
@@ -150,7 +152,7 @@ fn belongs(head: &[Kind], modifier: &[Kind]) -> bool {
     matches!((place(modifier), place(head)), (Some(owner), Some(owned)) if owner < owned && owned > 1)
 }
 
-fn mention_at(words: &[Word], at: usize) -> Option<Mention> {
+pub(super) fn mention_at(words: &[Word], at: usize) -> Option<Mention> {
     let word = words.get(at)?.text.as_str();
     let before = at
         .checked_sub(1)
@@ -231,12 +233,39 @@ pub(super) fn asks(text: &str, words: &[Word]) -> bool {
     let opens =
         OPENINGS.contains(&word(0)) || (PREPOSITIONS.contains(&word(0)) && OPENINGS.contains(&word(1)));
     let ends_with = |mark| text.trim_end().ends_with(mark);
-    let is_phrase = || mention_at(words, 0).is_some_and(|mention| mention.many) && words.len() <= PHRASE;
+    let ends = ends_with('.');
+    let first = usize::from(!ends && matches!(word(0), "all" | "any" | "known" | "other"));
+    let begins = |at: usize| mention_at(words, at).is_some_and(|mention| mention.many);
+    // "The 2015 attack on …: malware of the group behind it"
+    let after_mark = |at: usize| word_ends_in_arrow(words, at) && begins(at + 1);
+    let is_phrase =
+        || words.len() <= PHRASE && (begins(first) || (!ends && (0..words.len()).any(after_mark)));
+    let has_topic = matches!(word(0), "for" | "given" | "of");
     let asks_later = || {
         let mut mentions = mentions(words, |_| false).into_iter();
-        !ends_with('.') && mentions.any(|mention| asks_at(words, &mention))
+        mentions.any(|mention| {
+            (!ends && asks_at(words, &mention)) || ((has_topic || !ends) && lists_at(words, &mention))
+        })
     };
     words.len() <= LONGEST && (opens || words.len() <= SHORT || ends_with('?') || is_phrase() || asks_later())
+}
+
+fn word_ends_in_arrow(words: &[Word], at: usize) -> bool {
+    words
+        .get(at)
+        .and_then(|word| word.mark)
+        .is_some_and(super::is_arrow)
+}
+
+/// Whether the words before a mention ask for a list, after a mark: "For the malware of …, list the techniques".
+fn lists_at(words: &[Word], mention: &Mention) -> bool {
+    let before = words.get(..mention.at.start).unwrap_or_default();
+    let qualifies = |word: &&Word| QUALIFIERS.contains(&word.text.as_str());
+    let mut before = before.iter().rev().skip_while(qualifies);
+    let lists = before
+        .next()
+        .is_some_and(|word| LISTING.contains(&word.text.as_str()));
+    lists && before.next().is_some_and(Word::ends_part)
 }
 
 /// Whether the word before a mention within a text asks for it: "In the campaigns of …, which techniques …", "… is used by
@@ -268,133 +297,10 @@ fn asks_at(words: &[Word], mention: &Mention) -> bool {
     }
 }
 
-/// Whether the words ask how something is mitigated, or what a mitigation protects from.
-pub(super) fn is_about_protection(words: &[Word], is_name: impl Fn(usize) -> bool) -> bool {
-    let words = words.iter().enumerate().filter(|(at, _)| !is_name(*at));
-    let (mut reduces, mut helps) = (false, false);
-    words.into_iter().any(|(_, word)| {
-        let risk = reduces && word.text.starts_with("risk");
-        reduces |= word.text.starts_with("reduc") || word.text.starts_with("lower");
-        let against = helps && word.text == "against";
-        helps = matches!(word.text.as_str(), "help" | "helps" | "works" | "effective");
-        risk || against || is_protecting(&word.text)
-    })
-}
-
-/// Whether a word is a verb of protection.
-pub(super) fn is_protecting(word: &str) -> bool {
-    PROTECT.iter().any(|verb| word.starts_with(verb))
-}
-
-/// Whether the words ask what something uses or does.
-pub(super) fn is_about_use(words: &[Word]) -> bool {
-    const USES: &[&str] = &[
-        "use", "uses", "used", "operate", "operates", "work", "works", "employ", "deploy", "behave",
-    ];
-    let asks = words
-        .first()
-        .is_some_and(|word| matches!(word.text.as_str(), "what" | "how"));
-    asks && words.iter().any(|word| USES.contains(&word.text.as_str()))
-}
-
-/// Whether the words ask what something is able to do: "What can … do?", "everything … is capable of", "How does … work in
-/// practice?". After a mark, too: "Through its malware, what can … do?".
-pub(super) fn is_about_ability(words: &[Word]) -> bool {
-    let mut parts = words.iter().enumerate().filter(|(_, word)| word.ends_part());
-    asks_ability(words) || parts.any(|(end, _)| words.get(end + 1..).is_some_and(asks_ability))
-}
-
-fn asks_ability(words: &[Word]) -> bool {
-    const ASKED: &[&str] = &["what", "how", "everything", "things", "all"];
-    const REQUESTS: &[&str] = &["list", "show", "tell", "give", "describe", "explain", "me", "us"];
-    const DOES: &[&str] = &[
-        "do",
-        "does",
-        "doing",
-        "work",
-        "works",
-        "operate",
-        "operates",
-        "behave",
-        "behaves",
-        "function",
-        "functions",
-    ];
-    let texts = words.iter().map(|word| word.text.as_str());
-    let texts: Vec<&str> = texts.skip_while(|word| REQUESTS.contains(word)).collect();
-    let Some((asking, rest)) = texts.split_first().filter(|(first, _)| ASKED.contains(*first)) else {
-        return false;
-    };
-    match rest {
-        [.., last] if DOES.contains(last) => true,
-        [.., "capable", "of"] | [.., "used", "for"] => true,
-        // "What does the malware of … use?", but not "What malware does … use?"
-        ["do" | "does" | "did" | "can", .., "use" | "employ"] => true,
-        // "What does … do with its malware?"
-        [
-            ..,
-            "do" | "does",
-            "with" | "through" | "using" | "in" | "during",
-            "its" | "their",
-            _,
-        ] => true,
-        // "How does the malware of … work in practice?"
-        ["many" | "much", ..] => false,
-        _ => {
-            let works = |word: &&str| DOES.contains(word) && !matches!(*word, "do" | "does" | "doing");
-            *asking == "how" && rest.iter().skip(1).any(works)
-        }
-    }
-}
-
 /// The word before a mention.
 pub(super) fn before<'w>(words: &'w [Word], mention: &Mention) -> &'w str {
     let before = mention.at.start.checked_sub(1).and_then(|at| words.get(at));
     before.map_or("", |word| word.text.as_str())
-}
-
-/// Whether the words ask for a later mention, to which an earlier one belongs: "the malware of which groups", "Through their
-/// malware, which groups …", "The group behind … relies on which malware?", "Who ran …, and what malware do they use?".
-pub(super) fn asks_of_owners(words: &[Word], first: &Mention, second: &Mention) -> bool {
-    let word = |at: usize| words.get(at).map_or("", |word| &word.text);
-    // "which other malware", "what are its techniques"
-    let says_nothing = |at: &usize| {
-        matches!(
-            word(*at),
-            "other" | "else" | "are" | "is" | "were" | "was" | "its" | "their" | "the"
-        )
-    };
-    let Some(place) = (first.at.end..second.at.start).rev().find(|at| !says_nothing(at)) else {
-        return false;
-    };
-    // Of "who", the word itself asks.
-    let asking = if second.asks { second.at.start } else { place };
-    let length = asking - first.at.end;
-    let before = asking.saturating_sub(1);
-    // "and by which groups"
-    let by_whom = PREPOSITIONS.contains(&word(before));
-    let joined = |at: usize| word(at) == "and";
-    let is_joined = joined(before) || (by_whom && joined(before.saturating_sub(1)));
-    if second.asks {
-        return !first.asks && length > 1 && (is_joined || asks_by_whom(words, asking));
-    }
-    if !matches!(word(place), "which" | "what") {
-        return false;
-    }
-    let is_asked_first = first.asks || is_asking(words, first);
-    let is_clause = word(place) == "which" && begins_clause(words, place, first, second);
-    (is_joined && length > 2) || (!is_asked_first && !is_clause)
-}
-
-/// Whether the words only begin with the first mention and ask for a list of the second: "For the malware of …, list the
-/// techniques".
-pub(super) fn lists_after(words: &[Word], first: &Mention, second: &Mention) -> bool {
-    let opens = words
-        .first()
-        .is_some_and(|word| matches!(word.text.as_str(), "for" | "given"));
-    let between = words.get(first.at.end..second.at.start).unwrap_or_default();
-    let asks = |word: &Word| matches!(word.text.as_str(), "list" | "show" | "name" | "give");
-    opens && first.kinds != second.kinds && between.iter().any(asks)
 }
 
 /// Whether "who" begins a question of its own after a mark: "…: who has it?", "…, who has it?", but not "the malware of …,
@@ -411,20 +317,6 @@ pub(super) fn asks_by_whom(words: &[Word], who: usize) -> bool {
     };
     last.and_then(|word| word.mark)
         .is_some_and(|mark| mark != ',' || refers())
-}
-
-/// Whether "which" only begins a clause, as in "tools which groups …" and "campaigns of … in which malware was …".
-fn begins_clause(words: &[Word], which: usize, first: &Mention, second: &Mention) -> bool {
-    let Some(before) = which.checked_sub(1).and_then(|at| words.get(at)) else {
-        return false;
-    };
-    let preposition = before.text.as_str();
-    let by_whom = PREPOSITIONS.contains(&preposition);
-    let ends = second.at.end == words.len();
-    let anywhere = by_whom && !matches!(preposition, "of" | "by") && !ends;
-    let length = which - first.at.end;
-    let adjacent = length == 0 || (length == 1 && by_whom && preposition != "of");
-    !before.ends_part() && (adjacent || anywhere)
 }
 
 /// Whether "which" or "what" stands before a mention.
@@ -448,18 +340,6 @@ pub(super) fn owners(text: &str, words: &[Word], mention: &Mention) -> Option<&'
     let end = (mention.at.start + 1..mention.at.end).find(is_possessive)?;
     let nouns = mentions(words.get(..end)?, |at| at < mention.at.start);
     nouns.last().map(|owner| owner.kinds)
-}
-
-/// Whether the words ask for ways rather than for things of a kind: "how can we …", "what should be done …".
-pub(super) fn asks_for_ways(words: &[Word]) -> bool {
-    let word = |at: usize| words.get(at).map_or("", |word| word.text.as_str());
-    let protects = |pair: &[Word]| match pair {
-        [asking, verb] => asking.text == "what" && is_protecting(&verb.text),
-        _ => false,
-    };
-    word(0) == "how"
-        || words.windows(2).any(protects)
-        || (word(0) == "what" && matches!(word(1), "can" | "could" | "should" | "to" | "must" | "helps"))
 }
 
 /// Whether a word says nothing of its own, or only how a question is put.
