@@ -1,13 +1,14 @@
-//! The threads of the process: those that answer requests, and those for bulk work (large ingests, feed pulls, all
-//! heavy pieces of work).
+//! The threads of the process: those that answer requests, those that share a large search, and those for bulk work
+//! (large ingests, feed pulls, all heavy pieces of work).
 //!
-//! The latter have a lower priority, so a search does not wait for an ingest to use up its time slice. Bulk work runs at
+//! The last have a lower priority, so a search does not wait for an ingest to use up its time slice. Bulk work runs at
 //! full speed while nothing else wants the cores.
 
 use std::num::NonZero;
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use tokio::runtime::{Builder, Handle, Runtime};
 
 /// Niceness of threads for bulk work (nice(2)): beside a thread of normal priority they get a quarter of a core.
@@ -45,6 +46,18 @@ pub fn runtime() -> Builder {
 /// The runtime for bulk work, or `usual` if there is none.
 pub fn bulk_or(usual: &Handle) -> &Handle {
     BULK.as_ref().map_or(usual, Runtime::handle)
+}
+
+static SIDE_BY_SIDE: LazyLock<Option<ThreadPool>> = LazyLock::new(|| {
+    let started = ThreadPoolBuilder::new().thread_name(|_| "search".into()).build();
+    started
+        .inspect_err(|error| tracing::warn!(%error, "large searches run on one thread each"))
+        .ok()
+});
+
+/// A thread per core for the parts of one large search; `None` if there are none to be had.
+pub fn side_by_side() -> Option<&'static ThreadPool> {
+    SIDE_BY_SIDE.as_ref()
 }
 
 /// Lowers the priority of the calling thread and of the threads that it will start.

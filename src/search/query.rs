@@ -1,7 +1,6 @@
 //! One search in one workspace: named nodes, the two legs, and the final ranking.
 
 use std::collections::{HashMap, HashSet};
-use std::thread;
 
 use uuid::Uuid;
 
@@ -14,12 +13,13 @@ use super::reasons::{self, Reasons};
 use super::rows::scale_of;
 use super::table::Table;
 use super::votes::{self, Voters, Votes};
+use crate::capacity::side_by_side;
 use crate::domain::why::Shares;
 
 /// Candidates that each leg contributes to a blended search.
 const DEPTH: usize = 100;
 /// Number of nodes from which the two legs run side by side: below, a thread costs more than it saves.
-const SIDE_BY_SIDE: usize = 300_000;
+const MANY_NODES: usize = 300_000;
 
 /// A search request.
 pub(super) struct Query<'a> {
@@ -126,17 +126,12 @@ fn by_both(
             false => Vec::new(),
         },
     };
-    let (found, near) = if table.len() < SIDE_BY_SIDE {
-        (words()?, meaning())
-    } else {
-        thread::scope(|scope| {
-            // While the caller works on, some schedulers let a new thread wait for its processor.
-            let (words, meaning) = (scope.spawn(words), scope.spawn(meaning));
-            let (found, near) = (words.join(), meaning.join());
-            let panicked = |_| SearchError::Index("a leg of the search panicked".into());
-            Ok::<_, SearchError>((found.map_err(panicked)??, near.map_err(panicked)?))
-        })?
+    let threads = (table.len() >= MANY_NODES).then(side_by_side).flatten();
+    let (found, near) = match threads {
+        None => (words(), meaning()),
+        Some(threads) => threads.join(words, meaning),
     };
+    let found = found?;
     let mentioned = named.mentioned().collect();
     let scale = scale_of(&vector);
     let cosine = |row| table.cosine(row, &vector, scale);

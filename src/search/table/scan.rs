@@ -1,28 +1,26 @@
 //! The scan of sketches: which rows are nearest to a query by Hamming distance.
 //!
-//! A large table is scanned by several threads. They share one queue of blocks, so a thread that has to wait for a
-//! processor leaves its part to the others.
+//! A large table is scanned by several threads.
 
 use std::iter;
-use std::num::NonZero;
-use std::panic::resume_unwind;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
+
+use rayon::iter::ParallelIterator;
+use rayon::slice::ParallelSlice;
 
 use super::super::document::Accepts;
 use super::super::rows::ROWS_PER_BLOCK;
 use super::super::sketch::{Sketch, prefetch};
 use super::Table;
 use super::near::{Nearest, SAMPLED};
+use crate::capacity::side_by_side;
 
 /// Rows whose distances are computed together, while those of the next block are loaded.
 const ROWS_AT_ONCE: usize = 64;
 /// Rows that are looked at one by one only if one of them is near.
-const PIECE: usize = 32;
-/// Fewest blocks for each thread of a scan: to start one takes as long as to scan some ten.
-const BLOCKS_PER_THREAD: usize = 128;
-/// Maximum number of threads of one scan; other requests need cores too.
-const MAX_THREADS: usize = 4;
+const PIECE: usize = 16;
+/// Blocks from which a scan is divided, and blocks that one thread scans at a time.
+const MANY_BLOCKS: usize = 256;
+const BLOCKS_AT_ONCE: usize = 32;
 
 /// What a scan looks for, and which rows may be taken.
 struct Scan<'a, A> {
@@ -57,7 +55,7 @@ impl Table {
             let sample = scan.blocks(blocks.iter().copied().step_by(SAMPLED), sample);
             let guessed = near.up_to(sample.limit);
             let is_whole = guessed.limit == near.limit;
-            let found = scan.side_by_side(&blocks, guessed, threads_for(blocks.len()));
+            let found = scan.all(&blocks, guessed);
             if is_whole || found.count >= found.wanted {
                 return found;
             }
@@ -67,23 +65,18 @@ impl Table {
 }
 
 impl<A: Fn(usize, u8) -> bool + Sync> Scan<'_, A> {
-    /// Scans the blocks with so many threads.
-    fn side_by_side(&self, blocks: &[usize], near: Nearest, threads: usize) -> Nearest {
-        if threads < 2 {
+    /// Scans the blocks, with several threads if there are many of them.
+    fn all(&self, blocks: &[usize], near: Nearest) -> Nearest {
+        let threads = (blocks.len() >= MANY_BLOCKS).then(side_by_side).flatten();
+        let Some(threads) = threads else {
             return self.blocks(blocks.iter().copied(), near);
-        }
-        let next = AtomicUsize::new(0);
-        let left = || iter::from_fn(|| blocks.get(next.fetch_add(1, Ordering::Relaxed)).copied());
-        let part = || self.blocks(left(), near.up_to(near.limit));
-        thread::scope(|scope| {
-            // While the caller works on, some schedulers let a new thread wait for its processor.
-            let parts: Vec<_> = (0..threads).map(|_| scope.spawn(part)).collect();
-            let found = parts
-                .into_iter()
-                .map(|part| part.join().unwrap_or_else(|panic| resume_unwind(panic)));
-            found.reduce(Nearest::and)
+        };
+        let none = || near.up_to(near.limit);
+        let scanned = |near, blocks: &[usize]| self.blocks(blocks.iter().copied(), near);
+        threads.install(|| {
+            let parts = blocks.par_chunks(BLOCKS_AT_ONCE).fold(none, scanned);
+            parts.reduce(none, Nearest::and)
         })
-        .unwrap_or(near)
     }
 
     fn blocks(&self, blocks: impl Iterator<Item = usize>, mut near: Nearest) -> Nearest {
@@ -127,10 +120,4 @@ impl<A: Fn(usize, u8) -> bool + Sync> Scan<'_, A> {
             }
         }
     }
-}
-
-/// Number of threads that scan so many blocks.
-fn threads_for(blocks: usize) -> usize {
-    let cores = thread::available_parallelism().map_or(1, NonZero::get);
-    (blocks / BLOCKS_PER_THREAD).min(cores).min(MAX_THREADS)
 }
