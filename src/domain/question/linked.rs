@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use super::kind::{Kind, relationships};
-use super::links::{CONJUNCTIONS, MEANS, OPENING, OWNERS, PLACES, PRONOUNS, QUALIFIERS};
+use super::links::{ATTRIBUTING, CONJUNCTIONS, MEANS, OPENING, OWNERS, PLACES, PRONOUNS, QUALIFIERS};
 use super::nouns::Noun;
 use super::words::{self, Word};
 use super::{Name, Reading, is_arrow};
@@ -57,7 +57,7 @@ impl Reading<'_> {
             Head::Second => (second, first),
             Head::Unsaid => pair.usual(),
         };
-        if leads(asked, between, named) {
+        if leads(asked, between, named) || pair.attributes(asked, between) {
             return Some((asked.kinds.clone(), between.way()));
         }
         if asked.asked {
@@ -125,6 +125,14 @@ impl Pair<'_> {
             return Some(Head::Second);
         }
         self.head_by_order()
+    }
+
+    /// Whether what lies between are groups that are attributed to the named one: "malware of groups run by …".
+    fn attributes(&self, asked: &Noun, between: &Noun) -> bool {
+        let groups = [Kind::Group];
+        let are_groups = between.way() == groups && self.named.contains(&Kind::Group);
+        let is_other = !asked.kinds.contains(&Kind::Group) && relates(&asked.kinds, &groups);
+        are_groups && is_other && has(self.between(between.at.end..self.name.start), ATTRIBUTING)
     }
 
     /// "What do the users of … have in their arsenal?"

@@ -58,3 +58,21 @@ pub(super) const OPENING: &[&str] = &[
 ];
 pub(super) const OWNERS: &[&str] = &["its", "their"];
 pub(super) const CONJUNCTIONS: &[&str] = &["&", "and", "or", "plus"];
+
+/// Words that attribute groups to others.
+pub(super) const ATTRIBUTING: &[&str] = &[
+    "affiliated",
+    "attributed",
+    "backed",
+    "belonging",
+    "commanded",
+    "controlled",
+    "directed",
+    "funded",
+    "linked",
+    "run",
+    "sponsored",
+    "subordinate",
+    "supported",
+    "tied",
+];

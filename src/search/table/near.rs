@@ -198,5 +198,39 @@ mod tests {
             let rows: Vec<usize> = near.into_near().map(|(row, _)| row).collect();
             prop_assert_eq!(rows, expected);
         }
+
+        #[test]
+        fn what_parts_of_the_rows_keep_is_together_what_all_keep(
+            distances in prop::collection::vec(0u16..=8, 0..600),
+            wanted in 1usize..40,
+            parts in 1usize..5,
+        ) {
+            let kept_of = |rows: &[(usize, u16)]| {
+                let mut near = Nearest::new(8, wanted).with_sketches(2);
+                for &(row, distance) in rows.iter().filter(|(_, distance)| *distance <= 8) {
+                    if distance <= near.limit {
+                        near.take(row, distance);
+                        if near.keeps_sketches() {
+                            near.take_sketch(&(row as u16).to_le_bytes());
+                        }
+                    }
+                }
+                near
+            };
+            let rows: Vec<(usize, u16)> = distances.into_iter().enumerate().collect();
+            let whole = kept_of(&rows);
+            let parts = rows.chunks((rows.len() / parts).max(1)).map(kept_of);
+            let joined = parts.reduce(Nearest::and).unwrap_or_else(|| kept_of(&[]));
+            prop_assert_eq!((joined.limit, joined.count), (whole.limit, whole.count));
+            for (row, sketch) in joined.with_their_sketches() {
+                prop_assert!(sketch.is_none_or(|sketch| sketch == (row as u16).to_le_bytes()));
+            }
+            let sorted = |near: Nearest| {
+                let mut rows: Vec<(usize, u16)> = near.into_near().collect();
+                rows.sort_unstable();
+                rows
+            };
+            prop_assert_eq!(sorted(joined), sorted(whole));
+        }
     }
 }

@@ -121,3 +121,55 @@ impl<A: Fn(usize, u8) -> bool + Sync> Scan<'_, A> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::super::super::document::class_of;
+    use super::super::super::rows::{Extent, NewRow};
+    use super::*;
+    use crate::domain::node::{NodeStatus, NodeType};
+    use crate::domain::tlp::Tlp;
+
+    #[test]
+    fn many_threads_find_what_one_finds() {
+        const DIMENSION: usize = 8;
+        let mut table = Table::open(None, Extent::default(), DIMENSION).unwrap();
+        let class = class_of(NodeType::Actor, NodeStatus::Active, Tlp::White);
+        for block in 0..MANY_BLOCKS + 3 {
+            let rows = block * ROWS_PER_BLOCK..(block + 1) * ROWS_PER_BLOCK;
+            let vector = |row: usize| {
+                [0; DIMENSION].map(|_| -1).map({
+                    let mut bits = row * 7919 % 251;
+                    move |sign: i8| {
+                        bits /= 2;
+                        if bits % 2 == 1 { -sign } else { sign }
+                    }
+                })
+            };
+            let vectors: Vec<(usize, [i8; DIMENSION])> = rows.map(|row| (row, vector(row))).collect();
+            let new = vectors
+                .iter()
+                .map(|(row, vector)| NewRow::new(Uuid::from_u128(*row as u128), 1, class, Some(vector)));
+            table.put(&new.collect::<Vec<_>>()).unwrap();
+        }
+        let scan = Scan {
+            table: &table,
+            sketch: Sketch::of(&[1; DIMENSION]),
+            accepts: |row: usize, _| !row.is_multiple_of(3),
+        };
+        let blocks: Vec<usize> = (0..table.rows.blocks()).collect();
+        let sorted = |near: Nearest| {
+            let mut rows: Vec<(usize, u16)> = near.into_near().collect();
+            rows.sort_unstable();
+            rows
+        };
+        for wanted in [1, 500, 100_000] {
+            let near = || Nearest::new(DIMENSION, wanted).with_sketches(8);
+            let one = sorted(scan.blocks(blocks.iter().copied(), near()));
+            assert!(one.len() >= wanted);
+            assert_eq!(sorted(scan.all(&blocks, near())), one);
+        }
+    }
+}
