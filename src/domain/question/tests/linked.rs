@@ -339,3 +339,16 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn groups_attributed_to_a_named_one_lie_between() {
+    let questions = [
+        "malware of groups attributed to the [GRU]",
+        "Which malware do groups run by [GRU] use?",
+        "tools of actors linked to [GRU]",
+    ];
+    all_mean(&questions, Kind::Group, Kind::Software, Kind::Group);
+    // These only say what is named.
+    let (wanted, through) = kinds("Which malware do operators of [Sandworm Team] use?", Kind::Group);
+    assert_eq!((wanted.first(), through), (Some(&Kind::Software), Vec::new()));
+}
