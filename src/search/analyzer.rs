@@ -3,10 +3,10 @@
 use std::cell::RefCell;
 
 use tantivy::tokenizer::{
-    AsciiFoldingFilter, Language, RawTokenizer, Stemmer, StopWordFilter, TextAnalyzer, Token, TokenStream,
-    Tokenizer,
+    AsciiFoldingFilter, Language, RawTokenizer, StopWordFilter, TextAnalyzer, Token, TokenStream, Tokenizer,
 };
 
+use super::stems::RememberingStemmer;
 use super::text;
 
 /// Name under which the analyser is registered in the schema.
@@ -79,8 +79,8 @@ impl TokenStream for CtiTokens<'_> {
 pub(super) fn analyzer() -> TextAnalyzer {
     let cut = TextAnalyzer::builder(CtiTokenizer::default());
     match StopWordFilter::new(Language::English) {
-        Some(stop) => cut.filter(stop).filter(Stemmer::new(Language::English)).build(),
-        None => cut.filter(Stemmer::new(Language::English)).build(),
+        Some(stop) => cut.filter(stop).filter(RememberingStemmer).build(),
+        None => cut.filter(RememberingStemmer).build(),
     }
 }
 

@@ -33,6 +33,7 @@ mod rows;
 mod schema;
 mod segments;
 mod sketch;
+mod stems;
 mod storage;
 mod table;
 #[cfg(test)]
