@@ -4,6 +4,7 @@
 //! - [`Budget`]: bytes of request bodies in flight.
 //! - [`heavy`]: turns for CPU-bound work.
 //! - [`runtime`]: the threads, and those of low priority for bulk work.
+//! - [`side_by_side`]: the threads that share a large search.
 //!
 //! A single workspace may use nearly everything. While others are active it gets its fair share, so that the load of
 //! one never causes an outage for another.

@@ -31,6 +31,13 @@ static BULK: LazyLock<Option<Runtime>> = LazyLock::new(|| {
         .ok()
 });
 
+static SIDE_BY_SIDE: LazyLock<Option<ThreadPool>> = LazyLock::new(|| {
+    let started = ThreadPoolBuilder::new().thread_name(|_| "search".into()).build();
+    started
+        .inspect_err(|error| tracing::warn!(%error, "large searches run on one thread each"))
+        .ok()
+});
+
 /// A runtime as the service needs it, with a worker per core.
 pub fn runtime() -> Builder {
     let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
@@ -47,13 +54,6 @@ pub fn runtime() -> Builder {
 pub fn bulk_or(usual: &Handle) -> &Handle {
     BULK.as_ref().map_or(usual, Runtime::handle)
 }
-
-static SIDE_BY_SIDE: LazyLock<Option<ThreadPool>> = LazyLock::new(|| {
-    let started = ThreadPoolBuilder::new().thread_name(|_| "search".into()).build();
-    started
-        .inspect_err(|error| tracing::warn!(%error, "large searches run on one thread each"))
-        .ok()
-});
 
 /// A thread per core for the parts of one large search; `None` if there are none to be had.
 pub fn side_by_side() -> Option<&'static ThreadPool> {
