@@ -1,8 +1,8 @@
 //! How much a word adds to the best of a segment's documents.
 //!
-//! BM25 says what a word can add at most, to a document that consists of nothing else. In real documents it adds about
-//! half of that. The closer the bound, the fewer documents a search has to look at. A word's list is read once for it,
-//! when the word is first asked for.
+//! BM25 says what a word can add at most, to a document that consists of nothing else. In real documents it adds less. The
+//! closer the bound, the fewer documents a search has to look at. A word's list is read for it when the word is first asked
+//! for.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
