@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::path::Path;
+use std::time::Duration;
 
 use reqwest::{Method, Response};
 use secrecy::SecretString;
@@ -120,10 +121,16 @@ pub struct Client {
     headers: Vec<(String, String)>,
 }
 
+/// Connections that were idle for a second are not used again: on a busy machine the service may be closing them.
+pub fn http_client() -> reqwest::Client {
+    let builder = reqwest::Client::builder().no_proxy();
+    builder.pool_idle_timeout(Duration::from_secs(1)).build().unwrap()
+}
+
 impl Client {
     pub fn anonymous(app: &Application) -> Self {
         Self {
-            http: reqwest::Client::builder().no_proxy().build().unwrap(),
+            http: http_client(),
             base: format!("http://{}", app.address()),
             admin_base: format!("http://{}", app.admin_address()),
             headers: Vec::new(),
@@ -277,7 +284,7 @@ impl Client {
     /// A client of a service started elsewhere, such as in a separate process.
     pub fn at(base: &str) -> Self {
         Self {
-            http: reqwest::Client::builder().no_proxy().build().unwrap(),
+            http: http_client(),
             base: base.to_owned(),
             admin_base: String::new(),
             headers: Vec::new(),

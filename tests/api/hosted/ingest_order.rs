@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 
-use crate::helpers::{Client, TestApp, encode, run};
+use crate::helpers::{Client, TestApp, encode, http_client, run};
 use crate::stix::{evidence, id, object, relationship, text, version, with};
 
 #[test]
@@ -170,7 +170,7 @@ fn a_bundle_twice_is_a_bundle_once_and_order_does_not_matter() {
                 .build()
                 .unwrap();
             // Connections belong to the runtime that opened them.
-            client.http = reqwest::Client::builder().no_proxy().build().unwrap();
+            client.http = http_client();
             let drafts = proptest::collection::vec(draft(), 1..7);
             let shuffled = drafts.prop_flat_map(|drafts| (Just(drafts.clone()), Just(drafts).prop_shuffle()));
             let mut runner = TestRunner::new(Config {
