@@ -97,6 +97,8 @@ enum Command {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     tell_allocator(ALLOCATOR_OPTIONS);
+    // Before any other thread is started.
+    capacity::shorten_slice();
     // A stream takes two file descriptors, and the usual limit of 1,024 is soon reached.
     if let Err(error) = rlimit::increase_nofile_limit(MAX_OPEN_FILES) {
         eprintln!("the limit of open files could not be raised: {error}");
@@ -157,6 +159,45 @@ fn give_memory_back() {
     unsafe {
         libmimalloc_sys::mi_collect(true);
     }
+    // SAFETY: the callback takes what dl_iterate_phdr(3) passes, and no data.
+    #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+    #[allow(unsafe_code)]
+    unsafe {
+        libc::dl_iterate_phdr(Some(unmap_constant_pages), std::ptr::null_mut());
+    }
+}
+
+/// Unmaps code and constants of the first object reported, which is the program. For every page used the kernel maps
+/// 64 KiB, so after the start most of the program is resident. What is used later is mapped again from the page cache.
+#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
+#[allow(unsafe_code)]
+unsafe extern "C" fn unmap_constant_pages(
+    object: *mut libc::dl_phdr_info,
+    _size: libc::size_t,
+    _data: *mut libc::c_void,
+) -> libc::c_int {
+    const STOP: libc::c_int = 1;
+    // SAFETY: the dynamic linker passes a valid object with as many headers as it says.
+    let (base, headers, page) = unsafe {
+        let object = &*object;
+        let headers = std::slice::from_raw_parts(object.dlpi_phdr, object.dlpi_phnum.into());
+        (
+            object.dlpi_addr,
+            headers,
+            libc::sysconf(libc::_SC_PAGESIZE) as u64,
+        )
+    };
+    for header in headers {
+        // Relocations write to writable segments only, even to those that are protected afterwards.
+        if header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_W == 0 {
+            let start = (base + header.p_vaddr).next_multiple_of(page);
+            let end = (base + header.p_vaddr + header.p_filesz) / page * page;
+            let length = end.saturating_sub(start) as usize;
+            // SAFETY: these pages were never written, so the kernel reads the same bytes from the file again.
+            unsafe { libc::madvise(start as *mut libc::c_void, length, libc::MADV_DONTNEED) };
+        }
+    }
+    STOP
 }
 
 fn refuse(error: &ConfigError) -> ExitCode {

@@ -19,7 +19,7 @@ use uuid::Uuid;
 pub use budget::{Budget, Load};
 pub use lane::{heavy, indexing, large_places};
 pub use shares::{Share, Shares};
-pub use threads::{STACK_BYTES, bulk_or, lower_priority, runtime, side_by_side};
+pub use threads::{STACK_BYTES, bulk_or, lower_priority, runtime, shorten_slice, side_by_side};
 
 /// The owner of work: a workspace, or `None` for the service itself and for unauthenticated callers.
 pub type Party = Option<Uuid>;

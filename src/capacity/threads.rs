@@ -1,8 +1,8 @@
 //! The threads of the process: those that answer requests, those that share a large search, and those for bulk work
 //! (large ingests, feed pulls, all heavy pieces of work).
 //!
-//! The last have a lower priority, so a search does not wait for an ingest to use up its time slice. Bulk work runs at
-//! full speed while nothing else wants the cores.
+//! The last have a lower priority and longer time slices, so a search does not wait for an ingest to use up its time
+//! slice. Bulk work runs at full speed while nothing else wants the cores.
 
 use std::num::NonZero;
 use std::sync::LazyLock;
@@ -14,6 +14,9 @@ use tokio::runtime::{Builder, Handle, Runtime};
 /// Niceness of threads for bulk work (nice(2)): beside a thread of normal priority they get a quarter of a core.
 #[cfg(target_os = "linux")]
 const NICENESS: i32 = 5;
+/// Shortest time slice that the kernel grants (sched_setattr(2)).
+#[cfg(target_os = "linux")]
+const SHORTEST_SLICE: Duration = Duration::from_micros(100);
 /// Blocking threads per core; more only hold memory.
 const BLOCKING_THREADS: usize = 4;
 /// How long an idle blocking thread waits for work.
@@ -60,14 +63,42 @@ pub fn side_by_side() -> Option<&'static ThreadPool> {
     SIDE_BY_SIDE.as_ref()
 }
 
-/// Lowers the priority of the calling thread and of the threads that it will start.
+/// Shortens the time slice of the calling thread and of the threads that it will start. From Linux 6.12 on, a thread that
+/// wakes up interrupts one with a longer slice at once. Otherwise it can wait for the next tick of the clock, up to 10 ms.
+pub fn shorten_slice() {
+    #[cfg(target_os = "linux")]
+    set_slice(SHORTEST_SLICE);
+}
+
+/// Lowers the priority of the calling thread and of the threads that it will start, and gives them slices of the usual
+/// length.
 pub fn lower_priority() {
     // Elsewhere a priority belongs to the whole process.
     #[cfg(target_os = "linux")]
-    // SAFETY: the call takes three numbers; on Linux 0 means the calling thread. A failure changes nothing.
+    {
+        // SAFETY: the call takes three numbers; on Linux 0 means the calling thread. A failure changes nothing.
+        #[allow(unsafe_code)]
+        unsafe {
+            libc::setpriority(libc::PRIO_PROCESS, 0, NICENESS);
+        }
+        set_slice(Duration::ZERO);
+    }
+}
+
+/// Sets the time slice of the calling thread; zero stands for the usual one. Kernels before 6.12 have no such setting
+/// and change nothing.
+#[cfg(target_os = "linux")]
+fn set_slice(slice: Duration) {
+    // SAFETY: a structure of numbers, in which 0 means that nothing is set; the calls read it and nothing else, and 0 is
+    // the calling thread. A failure changes nothing.
     #[allow(unsafe_code)]
     unsafe {
-        libc::setpriority(libc::PRIO_PROCESS, 0, NICENESS);
+        let mut wanted: libc::sched_attr = std::mem::zeroed();
+        wanted.size = size_of::<libc::sched_attr>() as u32;
+        wanted.sched_flags = libc::SCHED_FLAG_KEEP_POLICY as u64;
+        wanted.sched_nice = libc::getpriority(libc::PRIO_PROCESS, 0);
+        wanted.sched_runtime = slice.as_nanos() as u64;
+        libc::syscall(libc::SYS_sched_setattr, 0, &raw const wanted, 0);
     }
 }
 
@@ -82,6 +113,38 @@ mod tests {
         unsafe {
             libc::getpriority(libc::PRIO_PROCESS, 0)
         }
+    }
+
+    /// Time slice of the calling thread, in nanoseconds; 0 if the kernel has no such setting.
+    fn slice() -> u64 {
+        // SAFETY: the call writes at most as many bytes as the structure has.
+        #[allow(unsafe_code)]
+        unsafe {
+            let mut found: libc::sched_attr = std::mem::zeroed();
+            let size = size_of::<libc::sched_attr>();
+            libc::syscall(libc::SYS_sched_getattr, 0, &raw mut found, size, 0);
+            found.sched_runtime
+        }
+    }
+
+    #[test]
+    fn started_threads_have_the_short_slice_unless_they_are_for_bulk_work() {
+        let slices = std::thread::spawn(|| {
+            let usual = slice();
+            shorten_slice();
+            let priority = niceness();
+            let short = std::thread::spawn(|| (slice(), niceness())).join().unwrap();
+            let bulk = std::thread::spawn(|| {
+                lower_priority();
+                (slice(), niceness())
+            });
+            (usual, priority, short, bulk.join().unwrap())
+        });
+        let (usual, priority, short, bulk) = slices.join().unwrap();
+        // Kernels before 6.12 report no slice.
+        let shortest = if usual == 0 { 0 } else { 100_000 };
+        assert_eq!(short, (shortest, priority));
+        assert_eq!(bulk, (usual, NICENESS));
     }
 
     #[tokio::test]
