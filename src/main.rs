@@ -97,8 +97,10 @@ enum Command {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     tell_allocator(ALLOCATOR_OPTIONS);
-    // Before any other thread is started.
-    capacity::shorten_slice();
+    // Threads inherit it, so before any other is started. The notes of the local service gain nothing by it.
+    if matches!(cli.command, Command::Hosted { .. }) {
+        capacity::shorten_slice();
+    }
     // A stream takes two file descriptors, and the usual limit of 1,024 is soon reached.
     if let Err(error) = rlimit::increase_nofile_limit(MAX_OPEN_FILES) {
         eprintln!("the limit of open files could not be raised: {error}");
