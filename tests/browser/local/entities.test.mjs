@@ -95,9 +95,10 @@ describe("a memory with notes", () => {
     "is shown in pages",
     at(async (page, { service }) => {
       const { total } = await service.ask("GET", "/api/entities");
-      await page.getByLabel("Per page").selectOption("25");
-      await page.getByText("Page 1 of", { exact: false }).first().waitFor();
       const pages = page.getByRole("navigation", { name: "Pages" });
+      await page.getByLabel("Per page").selectOption("25");
+      // With 50 per page it is a first page too, but of fewer.
+      await pages.getByText(`Page 1 of ${Math.ceil(total / 25)}`).waitFor();
       const first = await column(page, "Name");
       assert.equal(first.length, 25);
       assert.ok(await pages.getByRole("button", { name: "Previous" }).isDisabled());
