@@ -4,6 +4,9 @@ import { el, uniqueId } from "../lib/dom.js";
 
 const PLACE = "threat-memory.key";
 let asking = null;
+/** Whether the user closed the dialog without a key and has done nothing since: what the page sends by itself waits. */
+let declined = false;
+for (const act of ["click", "keydown", "popstate"]) addEventListener(act, () => { declined = false; }, { capture: true });
 
 /** The headers that carry the key, if there is one. */
 export function keyHeaders() {
@@ -11,10 +14,14 @@ export function keyHeaders() {
   return key ? { "x-api-key": key } : {};
 }
 
-/** Asks for the key after a refusal. Resolves to whether one was given; all who ask meanwhile share the answer. */
+/**
+ * Asks for the key after a refusal. Resolves to whether one was given; all who ask meanwhile share the answer, and so
+ * does whatever is refused after it until the user does something.
+ */
 export function askForKey(_error, sent) {
   // Refused before the key was given: it is sent again with the key.
   if (!asking && sent["x-api-key"] !== keyHeaders()["x-api-key"]) return Promise.resolve(true);
+  if (declined) return Promise.resolve(false);
   asking ??= dialog(sessionStorage.getItem(PLACE) !== null).finally(() => { asking = null; });
   return asking;
 }
@@ -44,6 +51,7 @@ function dialog(wrong) {
       const given = shown.returnValue === "open" && input.value !== "";
       // Headers hold visible ASCII only, so another key can't be the right one; it must not make every request fail.
       if (given) sessionStorage.setItem(PLACE, input.value.replace(/[^\x21-\x7e ]/g, "?").trim());
+      declined = !given;
       shown.remove();
       resolve(given);
     }, { once: true });
