@@ -11,7 +11,7 @@ use test_support::eventually;
 
 use crate::helpers::{ADMIN, Client, PASSWORD};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The program, ready for arguments, without this machine's settings in its environment.
 pub fn program() -> Command {

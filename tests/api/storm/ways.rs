@@ -7,7 +7,7 @@ use crate::helpers::Client;
 use crate::stix::{object, relationship, text};
 
 /// Every ingest endpoint; the text ingest once per mode.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Way {
     Stix,
     Osint,
