@@ -7,6 +7,27 @@ pub(super) const SAMPLED: usize = 16;
 /// Rows from which a scan drops those that are too far, as a multiple of those wanted.
 const DROPPED_FROM: usize = 4;
 
+/// A row that was near enough when it was met.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Met {
+    row: u32,
+    distance: u16,
+    /// How much it is like the query, if that was asked while its sketch was at hand.
+    pub(super) alike: Option<f32>,
+}
+
+impl Met {
+    pub(super) fn new(row: usize, distance: u16, alike: Option<f32>) -> Self {
+        // A table has fewer than 2^32 rows.
+        let row = row as u32;
+        Met { row, distance, alike }
+    }
+
+    pub(super) fn row(&self) -> usize {
+        self.row as usize
+    }
+}
+
 /// The rows at the smallest distances seen so far.
 pub(super) struct Nearest {
     /// Largest distance that still counts.
@@ -15,11 +36,7 @@ pub(super) struct Nearest {
     /// Number of rows at each distance up to the limit, and in all.
     counts: Vec<usize>,
     pub(super) count: usize,
-    rows: Vec<(u32, u16)>,
-    /// The sketches of the first rows, one after another: to look them up later costs a page of memory each.
-    sketches: Vec<u8>,
-    /// Bytes of one, 0 if they aren't kept.
-    width: usize,
+    rows: Vec<Met>,
     /// Number of rows from which those that no longer count are dropped.
     most: usize,
 }
@@ -32,8 +49,6 @@ impl Nearest {
             counts: vec![0; dimension + 1],
             count: 0,
             rows: Vec::new(),
-            sketches: Vec::new(),
-            width: 0,
             most: wanted.saturating_mul(DROPPED_FROM),
         }
     }
@@ -49,49 +64,28 @@ impl Nearest {
 
     /// The same with rows up to this distance only.
     pub(super) fn up_to(&self, limit: u16) -> Self {
-        let near = Nearest::new(self.counts.len() - 1, self.wanted);
         Nearest {
             limit: limit.min(self.limit),
-            ..near.with_sketches(self.width)
+            ..Nearest::new(self.counts.len() - 1, self.wanted)
         }
     }
 
-    /// Keeps the sketches of the rows, which have this many bytes each.
-    pub(super) fn with_sketches(self, width: usize) -> Self {
-        Nearest { width, ..self }
-    }
-
-    pub(super) fn take(&mut self, row: usize, distance: u16) {
+    pub(super) fn take(&mut self, met: Met) {
         if self.rows.len() >= self.most {
             self.drop_far();
         }
-        // A table has fewer than 2^32 rows.
-        self.rows.push((row as u32, distance));
+        self.rows.push(met);
         self.count += 1;
-        if let Some(count) = self.counts.get_mut(usize::from(distance)) {
+        if let Some(count) = self.counts.get_mut(usize::from(met.distance)) {
             *count += 1;
         }
         self.lower_limit();
-    }
-
-    /// Whether the sketch of the row taken last is to be kept. Where very many rows are equally far, those of the first do.
-    pub(super) fn keeps_sketches(&self) -> bool {
-        let kept = self.rows.len() <= self.wanted.saturating_mul(DROPPED_FROM);
-        self.width > 0 && kept && self.sketches.len() == (self.rows.len() - 1) * self.width
-    }
-
-    /// Keeps the sketch of the row taken last.
-    pub(super) fn take_sketch(&mut self, sketch: &[u8]) {
-        self.sketches.extend_from_slice(sketch);
     }
 
     /// Both together, found among different rows with the same wishes.
     pub(super) fn and(mut self, other: Self) -> Self {
         // Either has taken all of its rows up to the smaller limit.
         self.limit = self.limit.min(other.limit);
-        if self.sketches.len() == self.rows.len() * self.width {
-            self.sketches.extend_from_slice(&other.sketches);
-        }
         self.rows.extend_from_slice(&other.rows);
         for (count, others) in self.counts.iter_mut().zip(&other.counts) {
             *count += others;
@@ -115,41 +109,19 @@ impl Nearest {
 
     /// Drops the rows beyond the limit.
     fn drop_far(&mut self) {
-        let (mut kept, mut sketches) = (0, 0);
-        for at in 0..self.rows.len() {
-            let Some(row) = self.rows.get(at).filter(|(_, distance)| *distance <= self.limit) else {
-                continue;
-            };
-            let row = *row;
-            if let Some(place) = self.rows.get_mut(kept) {
-                *place = row;
-            }
-            let sketch = at * self.width..(at + 1) * self.width;
-            if sketch.end <= self.sketches.len() {
-                self.sketches.copy_within(sketch, kept * self.width);
-                sketches = (kept + 1) * self.width;
-            }
-            kept += 1;
-        }
-        self.rows.truncate(kept);
-        self.sketches.truncate(sketches);
+        self.rows.retain(|met| met.distance <= self.limit);
         // Where many rows are equally far, few can be dropped.
-        self.most = self.wanted.saturating_mul(DROPPED_FROM).max(2 * kept);
+        self.most = self.wanted.saturating_mul(DROPPED_FROM).max(2 * self.rows.len());
     }
 
-    /// The rows with their distances.
-    pub(super) fn into_near(self) -> impl Iterator<Item = (usize, u16)> {
-        let near = self.rows.into_iter();
-        near.filter(move |(_, distance)| *distance <= self.limit)
-            .map(|(row, distance)| (row as usize, distance))
+    /// The rows that count.
+    pub(super) fn rows(&self) -> impl Iterator<Item = &Met> {
+        self.rows.iter().filter(|met| met.distance <= self.limit)
     }
 
-    /// The rows with their sketches as far as these were kept.
-    pub(super) fn with_their_sketches(&self) -> impl Iterator<Item = (usize, Option<&[u8]>)> {
-        let kept = self.sketches.chunks_exact(self.width.max(1)).map(Some);
-        let rows = self.rows.iter().zip(kept.chain(std::iter::repeat(None)));
-        rows.filter(|((_, distance), _)| *distance <= self.limit)
-            .map(|((row, _), sketch)| (*row as usize, sketch))
+    /// The rows that count, by number, with their distances.
+    pub(super) fn distances(&self) -> impl Iterator<Item = (usize, u16)> {
+        self.rows().map(|met| (met.row(), met.distance))
     }
 }
 
@@ -161,42 +133,28 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_nearest_are_kept_with_their_sketches(
+        fn the_nearest_are_kept(
             distances in prop::collection::vec(0u16..=8, 0..2_000),
             wanted in 1usize..40,
         ) {
-            let mut near = Nearest::new(8, wanted).with_sketches(3);
+            let mut near = Nearest::new(8, wanted);
             let most = DROPPED_FROM * wanted;
-            let (mut was_full, mut largest) = (false, 0);
+            let mut largest = 0;
             for (row, &distance) in distances.iter().enumerate() {
                 if distance <= near.limit {
                     largest = largest.max(near.count);
-                    near.take(row, distance);
-                    was_full |= near.rows.len() > most;
-                    if near.keeps_sketches() {
-                        let [low, high] = (row as u16).to_le_bytes();
-                        near.take_sketch(&[low, high, distance as u8]);
-                    }
+                    near.take(Met::new(row, distance, Some(row as f32)));
                 }
             }
             // All rows that are no farther than the last one wanted, in their order.
             let mut sorted = distances.clone();
             sorted.sort_unstable();
             let limit = sorted.get(wanted - 1).copied().unwrap_or(u16::MAX);
-            let expected: Vec<usize> = (0..distances.len()).filter(|row| distances[*row] <= limit).collect();
-            let kept: Vec<usize> = near.with_their_sketches().map(|(row, _)| row).collect();
+            let expected: Vec<(usize, u16)> = distances.into_iter().enumerate().filter(|(_, far)| *far <= limit).collect();
             prop_assert_eq!(near.count, expected.len());
-            prop_assert_eq!(&kept, &expected);
-            for (row, sketch) in near.with_their_sketches() {
-                let [low, high] = (row as u16).to_le_bytes();
-                prop_assert!(sketch.is_some() || was_full);
-                let is_its = sketch.is_none_or(|sketch| sketch == [low, high, distances[row] as u8]);
-                prop_assert!(is_its);
-            }
+            prop_assert_eq!(near.distances().collect::<Vec<_>>(), expected);
+            prop_assert!(near.rows().all(|met| met.alike == Some(met.row() as f32)));
             prop_assert!(near.rows.len() <= most.max(2 * largest), "{} of {}", near.rows.len(), largest);
-            prop_assert!(near.sketches.len() <= 3 * most);
-            let rows: Vec<usize> = near.into_near().map(|(row, _)| row).collect();
-            prop_assert_eq!(rows, expected);
         }
 
         #[test]
@@ -206,13 +164,10 @@ mod tests {
             parts in 1usize..5,
         ) {
             let kept_of = |rows: &[(usize, u16)]| {
-                let mut near = Nearest::new(8, wanted).with_sketches(2);
-                for &(row, distance) in rows.iter().filter(|(_, distance)| *distance <= 8) {
+                let mut near = Nearest::new(8, wanted);
+                for &(row, distance) in rows {
                     if distance <= near.limit {
-                        near.take(row, distance);
-                        if near.keeps_sketches() {
-                            near.take_sketch(&(row as u16).to_le_bytes());
-                        }
+                        near.take(Met::new(row, distance, None));
                     }
                 }
                 near
@@ -222,15 +177,12 @@ mod tests {
             let parts = rows.chunks((rows.len() / parts).max(1)).map(kept_of);
             let joined = parts.reduce(Nearest::and).unwrap_or_else(|| kept_of(&[]));
             prop_assert_eq!((joined.limit, joined.count), (whole.limit, whole.count));
-            for (row, sketch) in joined.with_their_sketches() {
-                prop_assert!(sketch.is_none_or(|sketch| sketch == (row as u16).to_le_bytes()));
-            }
-            let sorted = |near: Nearest| {
-                let mut rows: Vec<(usize, u16)> = near.into_near().collect();
+            let sorted = |near: &Nearest| {
+                let mut rows: Vec<(usize, u16)> = near.distances().collect();
                 rows.sort_unstable();
                 rows
             };
-            prop_assert_eq!(sorted(joined), sorted(whole));
+            prop_assert_eq!(sorted(&joined), sorted(&whole));
         }
     }
 }

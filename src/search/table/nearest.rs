@@ -10,7 +10,7 @@ use super::super::rows::scale_of;
 use super::super::sketch::{Estimate, prefetch};
 use super::super::top::Top;
 use super::Table;
-use super::near::Nearest;
+use super::near::{Met, Nearest};
 
 /// Least number of rows that a search takes from the scan of the sketches, and the share of all rows (1 in 128).
 const MIN_NEAR: usize = 8192;
@@ -43,8 +43,11 @@ impl Table {
         limit: usize,
     ) -> Vec<(Uuid, f32)> {
         let depth = Depth::SHALLOW.widened(self.widening);
-        let near = || self.candidates_at_cost(query, accepted, depth.near);
-        self.best_of(query, near, limit, depth.scored)
+        let rows = || {
+            let near = self.candidates_at_cost(query, accepted, depth.near);
+            near.rows().map(Met::row).collect()
+        };
+        self.best_of(query, rows, limit)
     }
 
     /// Some of the allowed rows that are nearest to the query, best first, where not all of the best are needed.
@@ -74,32 +77,27 @@ impl Table {
         limit: usize,
         depth: Depth,
     ) -> Vec<(Uuid, f32)> {
-        let mut near = Nearest::new(query.len(), depth.near);
-        if depth.scored < usize::MAX {
-            near = near.with_sketches(self.rows.sketch_bytes());
-        }
-        self.best_of(
-            query,
-            || self.candidates(query, allowed, near),
-            limit,
-            depth.scored,
-        )
+        let rows = || {
+            let near = Nearest::new(query.len(), depth.near);
+            if depth.scored == usize::MAX {
+                let near = self.candidates(query, allowed, near, None);
+                return near.rows().map(Met::row).collect();
+            }
+            let estimate = Estimate::of(query);
+            let near = self.candidates(query, allowed, near, Some(&estimate));
+            self.most_alike(&near, &estimate, depth.scored)
+        };
+        self.best_of(query, rows, limit)
     }
 
-    /// The best of these rows by the vectors of the `scored` that are most alike. A query without a direction has none.
-    fn best_of(
-        &self,
-        query: &[i8],
-        near: impl FnOnce() -> Nearest,
-        limit: usize,
-        scored: usize,
-    ) -> Vec<(Uuid, f32)> {
+    /// The best of these rows by their vectors. A query without a direction has none.
+    fn best_of(&self, query: &[i8], rows: impl FnOnce() -> Vec<usize>, limit: usize) -> Vec<(Uuid, f32)> {
         let scale = scale_of(query);
         if scale == 0.0 || limit == 0 {
             return Vec::new();
         }
         let mut top = Top::new(limit);
-        let rows = self.most_alike(query, near(), scored);
+        let rows = rows();
         for (at, &row) in rows.iter().enumerate() {
             // Rows lie far apart, so that each would be waited for.
             if let Some(&ahead) = rows.get(at + ROWS_AHEAD) {
@@ -125,16 +123,15 @@ impl Table {
     }
 
     /// Those `count` of the rows that are most like the query by its own components and their signs, in their order.
-    fn most_alike(&self, query: &[i8], near: Nearest, count: usize) -> Vec<usize> {
+    fn most_alike(&self, near: &Nearest, estimate: &Estimate, count: usize) -> Vec<usize> {
         if near.count <= count {
-            return near.into_near().map(|(row, _)| row).collect();
+            return near.rows().map(Met::row).collect();
         }
-        let estimate = Estimate::of(query);
         let mut rated: Vec<(f32, usize)> = near
-            .with_their_sketches()
-            .map(|(row, kept)| {
-                let sketch = kept.unwrap_or_else(|| self.rows.sketch(row));
-                (estimate.for_sketch(sketch), row)
+            .rows()
+            .map(|met| {
+                let own = || estimate.for_sketch(self.rows.sketch(met.row()));
+                (met.alike.unwrap_or_else(own), met.row())
             })
             .collect();
         if count < rated.len() {
@@ -149,8 +146,14 @@ impl Table {
     }
 
     /// The allowed rows whose sketches are nearest to the query's, as many as `near` wants at least, or all of them.
-    fn candidates(&self, query: &[i8], allowed: &impl Accepts, near: Nearest) -> Nearest {
-        self.scan(query, allowed, near, |row, class| {
+    fn candidates(
+        &self,
+        query: &[i8],
+        allowed: &impl Accepts,
+        near: Nearest,
+        estimate: Option<&Estimate>,
+    ) -> Nearest {
+        self.scan(query, allowed, near, estimate, |row, class| {
             allowed.row(class, &Scanned { table: self, row })
         })
     }
@@ -160,14 +163,14 @@ impl Table {
         let mut likely = wanted.saturating_mul(LIKELY);
         loop {
             let met = Nearest::new(query.len(), likely);
-            let met = self.scan(query, allowed, met, |_, class| allowed.class(class));
+            let met = self.scan(query, allowed, met, None, |_, class| allowed.class(class));
             let is_all = met.count < likely;
             let mut near = Nearest::new(query.len(), wanted);
-            for (row, distance) in met.into_near() {
+            for (row, distance) in met.distances() {
                 let scanned = Scanned { table: self, row };
                 let class = self.classes.get(row).copied().unwrap_or(GONE);
                 if distance <= near.limit && allowed.row(class, &scanned) {
-                    near.take(row, distance);
+                    near.take(Met::new(row, distance, None));
                 }
             }
             if near.count >= wanted || is_all {
@@ -271,8 +274,8 @@ mod tests {
                 .map(|(row, vector)| NewRow::new(Uuid::from_u128(row as u128), 1, class(row), Some(vector)));
             table.put(&new.collect::<Vec<_>>()).unwrap();
             for wanted in [1, 200, 1_000, 20_000, usize::MAX] {
-                let near = Nearest::new(dimension, wanted).with_sketches(8);
-                let found = table.candidates(&query, &allowed, near);
+                let near = Nearest::new(dimension, wanted);
+                let found = table.candidates(&query, &allowed, near, None);
                 let mut seen: Vec<(usize, usize)> = (0..rows)
                     .filter(|row| allowed.class(class(*row)))
                     .map(|row| (distance(row), row))
@@ -282,7 +285,7 @@ mod tests {
                 seen.retain(|(distance, _)| *distance <= limit);
                 let mut expected: Vec<usize> = seen.into_iter().map(|(_, row)| row).collect();
                 expected.sort_unstable();
-                let found: Vec<usize> = found.into_near().map(|(row, _)| row).collect();
+                let found: Vec<usize> = found.rows().map(Met::row).collect();
                 assert!(
                     found == expected,
                     "{wanted}: {} of {}",

@@ -9,9 +9,9 @@ use rayon::slice::ParallelSlice;
 
 use super::super::document::Accepts;
 use super::super::rows::ROWS_PER_BLOCK;
-use super::super::sketch::{Sketch, prefetch};
+use super::super::sketch::{Estimate, Sketch, prefetch};
 use super::Table;
-use super::near::{Nearest, SAMPLED};
+use super::near::{Met, Nearest, SAMPLED};
 use crate::capacity::side_by_side;
 
 /// Rows whose distances are computed together, while those of the next block are loaded.
@@ -26,18 +26,22 @@ const BLOCKS_AT_ONCE: usize = 32;
 struct Scan<'a, A> {
     table: &'a Table,
     sketch: Sketch,
+    /// How much a row is like the query, for all rows met within a limit that leaves few.
+    estimate: Option<&'a Estimate>,
     /// Whether to take a row, by number and class.
     accepts: A,
 }
 
 impl Table {
     /// Takes the nearest rows that `accepts` lets pass by number and class, in no particular order. Blocks without an
-    /// allowed class are left out.
+    /// allowed class are left out. Rows of a large table are estimated while their sketches are at hand: to look these
+    /// up later costs a page of memory each.
     pub(super) fn scan(
         &self,
         query: &[i8],
         allowed: &impl Accepts,
         near: Nearest,
+        estimate: Option<&Estimate>,
         accepts: impl Fn(usize, u8) -> bool + Sync,
     ) -> Nearest {
         // Nodes and passages are mostly written apart.
@@ -46,15 +50,17 @@ impl Table {
             .zip(self.classes.chunks(ROWS_PER_BLOCK))
             .filter_map(|(block, classes)| has_allowed(classes).then_some(block))
             .collect();
-        let scan = Scan {
+        let mut scan = Scan {
             table: self,
             sketch: Sketch::of(query),
+            estimate: None,
             accepts,
         };
         if let Some(sample) = near.of_sample(blocks.len()) {
             let sample = scan.blocks(blocks.iter().copied().step_by(SAMPLED), sample);
             let guessed = near.up_to(sample.limit);
             let is_whole = guessed.limit == near.limit;
+            scan.estimate = estimate;
             let found = scan.all(&blocks, guessed);
             if is_whole || found.count >= found.wanted {
                 return found;
@@ -112,10 +118,9 @@ impl<A: Fn(usize, u8) -> bool + Sync> Scan<'_, A> {
             }
             for (row, (&class, &distance)) in (first..).zip(classes.iter().zip(distances)) {
                 if distance <= near.limit && (self.accepts)(row, class) {
-                    near.take(row, distance);
-                    if near.keeps_sketches() {
-                        near.take_sketch(self.table.rows.sketch(row));
-                    }
+                    let sketch = || self.table.rows.sketch(row);
+                    let alike = self.estimate.map(|estimate| estimate.for_sketch(sketch()));
+                    near.take(Met::new(row, distance, alike));
                 }
             }
         }
@@ -154,19 +159,25 @@ mod tests {
                 .map(|(row, vector)| NewRow::new(Uuid::from_u128(*row as u128), 1, class, Some(vector)));
             table.put(&new.collect::<Vec<_>>()).unwrap();
         }
+        let estimate = Estimate::of(&[1; DIMENSION]);
         let scan = Scan {
             table: &table,
             sketch: Sketch::of(&[1; DIMENSION]),
+            estimate: Some(&estimate),
             accepts: |row: usize, _| !row.is_multiple_of(3),
         };
         let blocks: Vec<usize> = (0..table.rows.blocks()).collect();
         let sorted = |near: Nearest| {
-            let mut rows: Vec<(usize, u16)> = near.into_near().collect();
+            let mut rows: Vec<(usize, u16)> = near.distances().collect();
+            // Each sign that differs takes two from the sum of the signs.
+            let estimated = |met: &Met, far: u16| met.alike == Some(DIMENSION as f32 - 2.0 * f32::from(far));
+            let mut both = near.rows().zip(&rows);
+            assert!(both.all(|(met, (_, distance))| estimated(met, *distance)));
             rows.sort_unstable();
             rows
         };
         for wanted in [1, 500, 100_000] {
-            let near = || Nearest::new(DIMENSION, wanted).with_sketches(8);
+            let near = || Nearest::new(DIMENSION, wanted);
             let one = sorted(scan.blocks(blocks.iter().copied(), near()));
             assert!(one.len() >= wanted);
             assert_eq!(sorted(scan.all(&blocks, near())), one);
