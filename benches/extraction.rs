@@ -1,9 +1,10 @@
 //! Precision and recall of rule-based extraction on its corpus, and its throughput on several megabytes.
 //!
-//! `ANNOTATED` may name a file of foreign sentences, one a line, whose names are marked: `[m:Emotet]` for malware,
-//! `[g:APT28]` for groups, `[t:PsExec]` for tools. The names that the rules find in them are then scored too.
+//! `ANNOTATED` may name a file of foreign texts, with a line `---` between two, whose names are marked: `[m:Emotet]` for
+//! malware, `[g:APT28]` for groups, `[t:PsExec]` for tools. The names that the rules find in them are then scored too.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 use std::hint::black_box;
 use std::ops::Range;
 use std::time::Instant;
@@ -43,44 +44,75 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Prints the recall of each class and the precision of all names. A name counts as found if a hit overlaps it.
-fn foreign(extractor: &Extractor, lines: &str) {
-    let (mut expected, mut found) = (HashMap::<char, usize>::new(), HashMap::<char, usize>::new());
-    let (mut right, mut wrong) = (0, 0);
-    for line in lines.lines() {
-        let (text, marked) = unmarked(line);
-        let hits: Vec<_> = extractor
-            .extract(&text)
-            .into_iter()
-            .filter(|hit| hit.kind.is_name())
-            .collect();
-        let overlap = |a: &Range<usize>, b: &Range<usize>| a.start < b.end && b.start < a.end;
+/// The line that holds this span.
+fn line_of<'t>(text: &'t str, span: &Range<usize>) -> &'t str {
+    let (before, after) = text.split_at(span.start);
+    let start = before.rfind('\n').map_or(0, |at| at + 1);
+    let end = after.find('\n').map_or(text.len(), |at| span.start + at);
+    &text[start..end]
+}
+
+/// Prints the recall of each class, of mentions and of the names of a text, and the precision of all names. A mention
+/// counts as found if a hit overlaps it, a name if one of its mentions is found.
+fn foreign(extractor: &Extractor, texts: &str) {
+    let (mut mentions, mut names) = (BTreeMap::<char, Ratio>::new(), BTreeMap::<char, Ratio>::new());
+    let mut right = Ratio::default();
+    let overlap = |a: &Range<usize>, b: &Range<usize>| a.start < b.end && b.start < a.end;
+    for text in texts.split("\n---\n") {
+        let (text, marked) = unmarked(text);
+        let mut hits = extractor.extract(&text);
+        hits.retain(|hit| hit.kind.is_name());
+        let mut known: HashMap<(char, String), bool> = HashMap::new();
         for (class, span) in &marked {
-            *expected.entry(*class).or_default() += 1;
-            if hits.iter().any(|hit| overlap(&hit.span, span)) {
-                *found.entry(*class).or_default() += 1;
-            } else {
-                println!("missed {class} {:?} in {text:?}", text.get(span.clone()));
+            let is_found = hits.iter().any(|hit| overlap(&hit.span, span));
+            mentions.entry(*class).or_default().count(is_found);
+            let name = text[span.clone()].to_lowercase();
+            if !is_found {
+                println!("missed {class} {name:?} in {:?}", line_of(&text, span));
             }
+            *known.entry((*class, name)).or_default() |= is_found;
+        }
+        for ((class, _), is_found) in known {
+            names.entry(class).or_default().count(is_found);
         }
         for hit in hits {
-            if marked.iter().any(|(_, span)| overlap(&hit.span, span)) {
-                right += 1;
-            } else {
-                wrong += 1;
-                println!("wrong {} {:?} in {text:?}", hit.kind, hit.value);
+            let is_right = marked.iter().any(|(_, span)| overlap(&hit.span, span));
+            right.count(is_right);
+            if !is_right {
+                println!(
+                    "wrong {} {:?} in {:?}",
+                    hit.kind,
+                    hit.value,
+                    line_of(&text, &hit.span)
+                );
             }
         }
     }
-    for (class, all) in expected {
-        let found = found.get(&class).copied().unwrap_or_default();
-        println!("{class}: recall {:.3} of {all}", found as f64 / all as f64);
+    for (class, ratio) in &mentions {
+        println!("{class}: recall of mentions {ratio}, of names {}", names[class]);
     }
-    println!(
-        "precision {:.3} of {}",
-        f64::from(right) / f64::from(right + wrong),
-        right + wrong
-    );
+    println!("precision {right}");
+}
+
+/// How many of how many.
+#[derive(Default)]
+struct Ratio {
+    good: u32,
+    all: u32,
+}
+
+impl Ratio {
+    fn count(&mut self, good: bool) {
+        self.good += u32::from(good);
+        self.all += 1;
+    }
+}
+
+impl fmt::Display for Ratio {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let share = f64::from(self.good) / f64::from(self.all.max(1));
+        write!(f, "{share:.3} of {}", self.all)
+    }
 }
 
 /// A line without its marks, and the class and place of each marked name.
@@ -119,10 +151,16 @@ fn quality(extractor: &Extractor, samples: &[Sample]) {
         expected += sample.hits.len();
         for hit in extractor.extract(&sample.text) {
             found += 1;
-            if let Some(left) = open.get_mut(&(hit.kind, hit.value)).filter(|left| **left > 0) {
+            let name = (hit.kind, hit.value);
+            if let Some(left) = open.get_mut(&name).filter(|left| **left > 0) {
                 *left -= 1;
                 right += 1;
+            } else {
+                println!("wrong {} {:?} in {:?}", name.0, name.1, sample.text);
             }
+        }
+        for ((kind, value), _) in open.into_iter().filter(|(_, left)| *left > 0) {
+            println!("missed {kind} {value:?} in {:?}", sample.text);
         }
     }
     println!(

@@ -1,8 +1,8 @@
 //! Merges the findings of the rules and of a model into one extraction.
 //!
-//! The rules take precedence: their values, types and confidences are kept. The model adds descriptions, unlisted names
-//! and relations, each checked against the text. Entities not found there are flagged and get a low confidence;
-//! relations without evidence are dropped.
+//! The rules take precedence: their values, types and confidences are kept. Only the confidence of a name rises if the
+//! model found it too. The model adds descriptions, unlisted names and relations, each checked against the text. Entities
+//! not found there are flagged and get a low confidence; relations without evidence are dropped.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::answer::{Answer, AnswerEntity, AnswerRelation, MAX_ENTITIES, MAX_RELATIONS};
 use super::belief::believed;
 use super::ground::{Haystack, fold, quote_names};
-use crate::domain::extraction::{Gazetteer, entity_of_name, refang};
+use crate::domain::extraction::{EntityKind, Gazetteer, entity_of_name, refang};
 use crate::domain::naming::identity_of;
 use crate::domain::staging::{ExtractedEntity, ExtractedRelation, Extraction};
 
@@ -102,7 +102,10 @@ impl Union {
                 .filter(|at| self.is_kin(**at, &fresh))
         });
         let at = match known.copied() {
-            Some(at) => at,
+            Some(at) => {
+                self.confirm(at, fresh, said);
+                at
+            }
             None if self.entities >= MAX_ENTITIES => {
                 self.dropped.entities += 1;
                 return;
@@ -115,6 +118,18 @@ impl Union {
         };
         self.by_name.entry(key(&said.name)).or_insert(at);
         self.describe(at, said);
+    }
+
+    /// Believes a name that rules and model both found as much as the more certain of them does.
+    fn confirm(&mut self, at: usize, fresh: ExtractedEntity, said: &AnswerEntity) {
+        let Some(entity) = self.out.entities.get_mut(at) else {
+            return;
+        };
+        let is_name = entity.kind.is_some_and(EntityKind::is_name);
+        if is_name && entity.node_type == fresh.node_type {
+            let confidence = believed(&self.haystack, fresh, said).confidence;
+            entity.confidence = entity.confidence.max(confidence);
+        }
     }
 
     /// Whether an entity of that name is the one meant although its identity differs: it has the same type and merges

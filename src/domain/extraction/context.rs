@@ -17,7 +17,7 @@ const LIST: usize = 8;
 const ITEM: usize = 3;
 
 /// Nouns that make the word beside them a name.
-const THREAT: &[&str] = &[
+pub(super) const THREAT: &[&str] = &[
     "malware",
     "ransomware",
     "backdoor",
@@ -47,7 +47,7 @@ const THREAT: &[&str] = &[
     "apt",
 ];
 /// Nouns of people, beside which the name of a group or of a ransomware stands.
-const PEOPLE: &[&str] = &[
+pub(super) const PEOPLE: &[&str] = &[
     "group",
     "gang",
     "operators",
@@ -366,7 +366,7 @@ fn without_item(text: &str) -> Option<&str> {
 }
 
 /// The sentence before `at`, as far as it is read.
-fn sentence<'t>(source: &Source<'t>, at: usize) -> &'t str {
+pub(super) fn sentence<'t>(source: &Source<'t>, at: usize) -> &'t str {
     let window = source.before(at, SENTENCE);
     let start = ["\n", ". ", "! ", "? "]
         .iter()
@@ -375,7 +375,7 @@ fn sentence<'t>(source: &Source<'t>, at: usize) -> &'t str {
     window.get(start.unwrap_or_default()..).unwrap_or_default()
 }
 
-fn is_about_threats(text: &str) -> bool {
+pub(super) fn is_about_threats(text: &str) -> bool {
     let mut previous = "";
     text.split(|c: char| !c.is_alphanumeric() && c != '-')
         .any(|word| {
@@ -390,13 +390,13 @@ fn is_noun(word: &str) -> bool {
     [THREAT, PEOPLE, PROGRAM].iter().any(|list| is_one_of(word, list))
 }
 
-fn first_word(text: &str) -> &str {
+pub(super) fn first_word(text: &str) -> &str {
     text.split(|c: char| !c.is_alphanumeric())
         .next()
         .unwrap_or_default()
 }
 
-fn last_word(text: &str) -> &str {
+pub(super) fn last_word(text: &str) -> &str {
     text.rsplit(|c: char| !c.is_alphanumeric())
         .next()
         .unwrap_or_default()

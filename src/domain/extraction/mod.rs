@@ -18,6 +18,7 @@ mod gazetteer;
 mod hash;
 mod host;
 mod identifiers;
+mod introduced;
 mod kind;
 mod markings;
 mod names;

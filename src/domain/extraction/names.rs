@@ -9,12 +9,21 @@ use std::ops::Range;
 use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, Match, MatchKind};
 
 use super::gazetteer::{Gazetteer, Mode};
+use super::kind::EntityKind;
 use super::source::Source;
-use super::{context, rule_names};
+use super::{context, introduced, rule_names};
 use crate::domain::cursor::Cursor;
+use introduced::{Introduced, Named};
 
 /// Words that trigger the search for a detection rule's name.
-const TRIGGERS: [&str; 4] = ["yara", "sigma", "logsource:", "rule "];
+const RULES: [&str; 4] = ["yara", "sigma", "logsource:", "rule "];
+/// The first patterns of the automaton are such words, and those that introduce names; then names follow.
+const FIRST_VERB: usize = RULES.len();
+const FIRST_VERB_AS: usize = FIRST_VERB + introduced::VERBS.len();
+const FIRST_ALIAS: usize = FIRST_VERB_AS + introduced::VERBS_AS.len();
+const FIRST_NOUN: usize = FIRST_ALIAS + introduced::ALIASES.len();
+const FIRST_DEFINING: usize = FIRST_NOUN + introduced::NOUNS.len();
+const FIRST_NAME: usize = FIRST_DEFINING + introduced::DEFINING.len();
 
 /// What stands between two items of a list.
 const JOINTS: [&str; 9] = [", ", " and ", ", and ", " or ", ", or ", "/", " / ", " & ", " ("];
@@ -24,6 +33,8 @@ const SPELLED: f32 = 0.95;
 const RESPELLED: f32 = 0.88;
 /// Confidence in an ordinary word that is a name elsewhere in the text.
 const RECALLED: f32 = 0.8;
+/// Confidence in a name that no list has and the text introduces.
+const INTRODUCED: f32 = 0.7;
 
 /// A case-insensitive name, and the cases in which it is written.
 #[derive(Debug)]
@@ -56,7 +67,7 @@ impl NameFinder {
                 }
             }
         }
-        let words = TRIGGERS.iter().copied().chain(by_text.keys().map(String::as_str));
+        let words = triggers().chain(by_text.keys().map(String::as_str));
         let automaton = AhoCorasick::builder()
             .ascii_case_insensitive(true)
             .match_kind(MatchKind::LeftmostLongest)
@@ -71,26 +82,58 @@ impl NameFinder {
 
     /// Records every name in the source.
     pub fn find(&self, source: &mut Source<'_>, gazetteer: &Gazetteer) {
-        let found = self.candidates(source, gazetteer);
+        let (found, introduced) = self.candidates(source, gazetteer);
+        let mut known = Vec::new();
         for candidate in accepted(source, gazetteer, found) {
             let Some(entry) = gazetteer.entries().get(candidate.entry) else {
                 continue;
             };
-            source.push(
-                entry.kind,
-                entry.name.clone(),
-                candidate.span,
-                "gazetteer-name",
-                candidate.confidence,
-            );
+            let (mut span, mut confidence) = (candidate.span, candidate.confidence);
+            if entry.kind == EntityKind::Tool
+                && let Some(end) = end_of_program(source, &span)
+            {
+                (span.end, confidence) = (end, SPELLED);
+            }
+            known.push((span.clone(), entry));
+            source.push(entry.kind, entry.name.clone(), span, "gazetteer-name", confidence);
+        }
+        let is_new = |span: &Range<usize>| {
+            let next = known.partition_point(|(other, _)| other.end <= span.start);
+            known.get(next).is_none_or(|(other, _)| other.start >= span.end)
+        };
+        let other_of = |one: &Introduced| {
+            let at = known.binary_search_by_key(&one.also?, |(span, _)| span.end);
+            known
+                .get(at.ok()?)
+                .map(|(_, entry)| (entry.kind, entry.name.clone()))
+        };
+        let new = introduced.into_iter().filter(|one| is_new(&one.span));
+        let new = new.filter_map(|one| {
+            let own = || Some((one.kind?, source.text.get(one.span.clone())?.to_owned()));
+            let (kind, value) = other_of(&one).or_else(own)?;
+            let span = one.span;
+            Some(Named { kind, value, span })
+        });
+        let new: Vec<Named> = new.collect();
+        if new.is_empty() {
+            return;
+        }
+        for one in introduced::everywhere(source, &new) {
+            if is_new(&one.span) {
+                source.push(one.kind, one.value, one.span, "introduced-name", INTRODUCED);
+            }
         }
     }
 
     /// Every spelling of a name, in text order.
-    fn candidates(&self, source: &mut Source<'_>, gazetteer: &Gazetteer) -> Vec<Candidate> {
-        let mut found = Vec::new();
+    fn candidates(
+        &self,
+        source: &mut Source<'_>,
+        gazetteer: &Gazetteer,
+    ) -> (Vec<Candidate>, Vec<Introduced>) {
+        let (mut found, mut introduced) = (Vec::new(), Vec::new());
         let Some(automaton) = &self.automaton else {
-            return found;
+            return (found, introduced);
         };
         let mut cursor = Cursor::new(source.text);
         while let Some(hit) = automaton.find(Input::new(source.text).range(cursor.at()..)) {
@@ -101,8 +144,8 @@ impl NameFinder {
             if !starts_word(source, start) {
                 continue;
             }
-            if hit.pattern().as_usize() < TRIGGERS.len() {
-                trigger(source, hit.pattern().as_usize(), start, end);
+            if hit.pattern().as_usize() < FIRST_NAME {
+                introduced.extend(trigger(source, hit.pattern().as_usize(), start, end));
             } else if let Some(candidate) = self.longest(source, gazetteer, hit) {
                 // The words of a doubtful name may be others' names.
                 if candidate.sure {
@@ -111,7 +154,7 @@ impl NameFinder {
                 found.push(candidate);
             }
         }
-        found
+        (found, introduced)
     }
 
     /// The longest name that starts with this hit and is cased and bounded as a name is. A hit is no longer than the
@@ -120,7 +163,7 @@ impl NameFinder {
         let start = hit.start();
         let mut next = Some(hit);
         while let Some(hit) = next.filter(|hit| hit.start() == start) {
-            let index = hit.pattern().as_usize().checked_sub(TRIGGERS.len());
+            let index = hit.pattern().as_usize().checked_sub(FIRST_NAME);
             let pattern = index.and_then(|at| self.patterns.get(at));
             let bounded = ends_word(source, hit.end()) || ends_plural(source, start, hit.end());
             if let Some(pattern) = pattern.filter(|_| bounded)
@@ -164,18 +207,20 @@ fn candidate(
     if !any && !ends_word(source, span.end) {
         return None;
     }
-    let mut sure = any || as_written(Mode::Exact);
-    if !sure && !inside && !as_written(Mode::Context) {
+    let kind = gazetteer.entries().get(pattern.entry)?.kind;
+    let program = kind == EntityKind::Tool && end_of_program(source, &span).is_some();
+    let mut sure = any || program || as_written(Mode::Exact);
+    let spelled = sure || inside || as_written(Mode::Context);
+    if !spelled && !is_recased(written, pattern) {
         return None;
     }
-    if !sure {
-        let kind = gazetteer.entries().get(pattern.entry)?.kind;
+    if !sure && spelled {
         let within =
             inside && context::stands_alone(source, &span) && !context::begins_sentence(source, &span);
         sure = within || context::is_name(source, kind, &span);
     }
-    let spelled = pattern.forms.iter().any(|(_, text)| written == text);
-    let confidence = if spelled { SPELLED } else { RESPELLED };
+    let exactly = pattern.forms.iter().any(|(_, text)| written == text);
+    let confidence = if exactly { SPELLED } else { RESPELLED };
     Some(Candidate {
         entry: pattern.entry,
         span,
@@ -192,6 +237,16 @@ fn is_cased(written: &str, name: &str) -> bool {
             .all(|word| !word.starts_with(char::is_lowercase))
     };
     written == name || (name.contains([' ', '-']) && capitals(name) && capitals(written))
+}
+
+/// Whether a name that needs its case is written in capitals or as a word with one: `SLIVER`, `Thallium`. The
+/// words around say too little then ("the RAMP forum"): the text must name it in its own case, or in a list.
+fn is_recased(written: &str, pattern: &Pattern) -> bool {
+    let same = |(_, text): &(Mode, String)| text.eq_ignore_ascii_case(written);
+    let mut rest = written.chars().skip(1);
+    let capital = written.len() > 3 && written.starts_with(char::is_uppercase);
+    let even = rest.clone().all(char::is_uppercase) || rest.all(char::is_lowercase);
+    capital && even && pattern.forms.iter().any(same)
 }
 
 /// The sure candidates, and the doubtful ones for which the text itself speaks: they stand in a list beside a name,
@@ -244,17 +299,35 @@ fn join(
     }
 }
 
-fn trigger(source: &mut Source<'_>, index: usize, start: usize, end: usize) {
+fn triggers<'t>() -> impl Iterator<Item = &'t str> {
+    let verbs = introduced::VERBS.into_iter().chain(introduced::VERBS_AS);
+    let nouns = introduced::ALIASES.into_iter().chain(introduced::NOUNS);
+    RULES
+        .into_iter()
+        .chain(verbs)
+        .chain(nouns)
+        .chain(introduced::DEFINING)
+}
+
+/// Follows a trigger; returns the name that it introduces.
+fn trigger(source: &mut Source<'_>, index: usize, start: usize, end: usize) -> Option<Introduced> {
     match index {
         0 if ends_word(source, end) => rule_names::after_yara(source, end),
         1 if ends_word(source, end) => rule_names::after_sigma(source, end),
         2 => rule_names::at_log_source(source, start),
         3 => rule_names::at_rule(source, start),
+        FIRST_VERB.. if !ends_word(source, end) => {}
+        FIRST_VERB..FIRST_VERB_AS => return introduced::after_verb(source, start..end, false),
+        FIRST_VERB_AS..FIRST_ALIAS => return introduced::after_verb(source, start..end, true),
+        FIRST_ALIAS..FIRST_NOUN => return introduced::after_alias(source, start..end),
+        FIRST_NOUN..FIRST_DEFINING => return introduced::beside_noun(source, start..end),
+        FIRST_DEFINING..FIRST_NAME => return introduced::before_definition(source, start..end),
         _ => {}
     }
+    None
 }
 
-fn starts_word(source: &Source<'_>, at: usize) -> bool {
+pub(super) fn starts_word(source: &Source<'_>, at: usize) -> bool {
     source
         .before(at, 4)
         .chars()
@@ -262,7 +335,7 @@ fn starts_word(source: &Source<'_>, at: usize) -> bool {
         .is_none_or(|c| !c.is_alphanumeric() && c != '_')
 }
 
-fn ends_word(source: &Source<'_>, at: usize) -> bool {
+pub(super) fn ends_word(source: &Source<'_>, at: usize) -> bool {
     source
         .after(at, 4)
         .chars()
@@ -273,6 +346,18 @@ fn ends_word(source: &Source<'_>, at: usize) -> bool {
 /// Whether this is the plural of a long enough name: `Cobalt Strike beacons`.
 fn ends_plural(source: &Source<'_>, start: usize, end: usize) -> bool {
     end - start > 5 && source.after(end, 1) == "s" && ends_word(source, end + 1)
+}
+
+/// Where the file name of a tool ends: `netsh.exe` and `Ping.exe` tell of the tool and are no indicators by themselves.
+fn end_of_program(source: &Source<'_>, name: &Range<usize>) -> Option<usize> {
+    const EXTENSION: &str = ".exe";
+    let ends = |at: usize| {
+        let extension = source.before(at, EXTENSION.len());
+        extension.eq_ignore_ascii_case(EXTENSION) && ends_word(source, at)
+    };
+    [name.end, name.end + EXTENSION.len()]
+        .into_iter()
+        .find(|at| ends(*at))
 }
 
 /// A name with its parts joined in each of the usual ways.

@@ -1,6 +1,7 @@
 //! A corpus of sentences, and properties that hold for any text.
 
 mod forward;
+mod introduced;
 mod names;
 mod time;
 
@@ -138,6 +139,10 @@ fn tricky() -> impl Strategy<Value = String> {
         "28",
         "Snake",
         "malware",
+        " the alias ",
+        " dubbed ",
+        "VexaSoul",
+        " is a ",
         "uses",
         "\n",
         "\"",

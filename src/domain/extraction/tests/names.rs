@@ -96,6 +96,20 @@ fn a_text_that_names_a_malware_may_go_on_with_the_bare_word() {
 }
 
 #[test]
+fn the_file_of_a_program_names_the_tool_in_any_case() {
+    for (text, expected) in [
+        (
+            "They ran net.exe, AT.EXE and Ping.exe.",
+            vec!["net.exe", "AT.EXE", "Ping.exe"],
+        ),
+        ("They ran evil-net.exe and C:\\Temp\\ping.exe.", vec![]),
+        ("At the net of it, ping me on the best route.", vec![]),
+    ] {
+        assert_eq!(names(text), expected, "{text}");
+    }
+}
+
+#[test]
 fn names_of_the_galaxies_are_found_with_their_kind() {
     let hits = found(
         "SparklingGoblin used Squirrelwaffle, and sqlmap was run by a group that Talos calls YoroTrooper.",
@@ -109,4 +123,21 @@ fn names_of_the_galaxies_are_found_with_their_kind() {
             (EntityKind::Actor, "YoroTrooper".to_owned()),
         ]
     );
+}
+
+#[test]
+fn a_name_in_another_case_counts_where_the_text_tells_what_it_is() {
+    for (text, expected) in [
+        (
+            "TA415 is also known as Barium and APT41.",
+            vec!["TA415", "Barium", "APT41"],
+        ),
+        (
+            "Attackers deployed Sliver on the servers. With SLIVER, they moved on.",
+            vec!["Sliver", "SLIVER"],
+        ),
+        ("Barium is an element, and a SLIVER of it glows.", vec![]),
+    ] {
+        assert_eq!(names(text), expected, "{text}");
+    }
 }
