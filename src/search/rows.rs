@@ -6,6 +6,8 @@
 //! then an error and not a signal. A row counts once the text index's commit names it; later rows are overwritten after
 //! a restart. An index without a directory keeps its rows in memory.
 
+mod sheet;
+
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -14,6 +16,7 @@ use std::path::{Path, PathBuf};
 use memmap2::{Mmap, UncheckedAdvice};
 use uuid::Uuid;
 
+use self::sheet::Sheet;
 use super::document::{ENDS_BYTES, Ends, GONE, IndexDoc, class_of_passage, is_passage};
 use super::error::SearchError;
 use super::facts::{FACTS_BYTES, Facts};
@@ -106,6 +109,7 @@ pub(super) struct Rows {
     generation: u64,
     dimension: usize,
     blocks: Vec<Block>,
+    sheets: Vec<Sheet>,
     /// The file written last, with its number.
     tail: Option<(usize, File)>,
     len: usize,
@@ -194,6 +198,7 @@ impl Rows {
             generation,
             dimension,
             blocks: Vec::new(),
+            sheets: Vec::new(),
             tail: None,
             len: 0,
         };
@@ -202,6 +207,7 @@ impl Rows {
             rows.blocks.push(block);
         }
         rows.len = len;
+        rows.fit_sheets();
         Ok(rows)
     }
 
@@ -212,6 +218,7 @@ impl Rows {
             generation: self.generation + 1,
             dimension: self.dimension,
             blocks: Vec::new(),
+            sheets: Vec::new(),
             tail: None,
             len: 0,
         }
@@ -231,6 +238,7 @@ impl Rows {
     /// Forgets the rows from `len` on; the next ones overwrite them.
     pub(super) fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
+        self.fit_sheets();
     }
 
     /// Bytes of a row's sketch.
@@ -288,17 +296,9 @@ impl Rows {
 
     /// Gives back the memory of pages that have been read; the next look at one maps it again.
     pub(super) fn release(&self) {
-        let maps = self.blocks.iter().filter_map(|block| match block {
-            Block::Mapped(map) => Some(map),
-            Block::Memory(_) => None,
-        });
-        for map in maps {
-            // SAFETY: the mapping is of a file and read-only, so no content is lost.
-            #[allow(unsafe_code)]
-            let given_back = unsafe { map.unchecked_advise(UncheckedAdvice::DontNeed) };
-            // Nothing is lost where the system can't, either.
-            if given_back.is_err() {
-                return;
+        for block in &self.blocks {
+            if let Block::Mapped(map) = block {
+                give_back(map, 0, map.len());
             }
         }
     }
@@ -319,6 +319,7 @@ impl Rows {
             left = later;
         }
         self.len = at;
+        self.fit_sheets();
         Ok(())
     }
 
@@ -428,28 +429,6 @@ impl Rows {
         Ends::from_bytes(bytes.get(at..)?.first_chunk()?)
     }
 
-    /// The sketch of a row.
-    pub(super) fn sketch(&self, row: usize) -> &[u8] {
-        let bytes = self.sketch_bytes();
-        let from = row % ROWS_PER_BLOCK * bytes;
-        self.sketches(row / ROWS_PER_BLOCK)
-            .get(from..from + bytes)
-            .unwrap_or_default()
-    }
-
-    /// The sketches of one block's rows.
-    pub(super) fn sketches(&self, block: usize) -> &[u8] {
-        let rows = self
-            .len
-            .saturating_sub(block * ROWS_PER_BLOCK)
-            .min(ROWS_PER_BLOCK);
-        let (from, bytes) = (self.sketches_at(), rows * self.sketch_bytes());
-        let block = self.blocks.get(block).map(Block::bytes);
-        block
-            .and_then(|block| block.get(from..from + bytes))
-            .unwrap_or_default()
-    }
-
     pub(super) fn blocks(&self) -> usize {
         self.len.div_ceil(ROWS_PER_BLOCK)
     }
@@ -476,6 +455,16 @@ impl Rows {
             }
         }
         Ok(())
+    }
+}
+
+/// Gives back the memory of a part of a file that has been read; the next look maps it again.
+fn give_back(map: &Mmap, from: usize, bytes: usize) {
+    // SAFETY: the mapping is of a file and read-only, so no content is lost.
+    #[allow(unsafe_code)]
+    let given_back = unsafe { map.unchecked_advise_range(UncheckedAdvice::DontNeed, from, bytes) };
+    if let Err(error) = given_back {
+        tracing::debug!(%error, "the system keeps pages of an index in memory");
     }
 }
 

@@ -13,11 +13,11 @@ pub(super) struct Met {
     row: u32,
     distance: u16,
     /// How much it is like the query, if that was asked while its sketch was at hand.
-    pub(super) alike: Option<f32>,
+    pub(super) alike: Option<i32>,
 }
 
 impl Met {
-    pub(super) fn new(row: usize, distance: u16, alike: Option<f32>) -> Self {
+    pub(super) fn new(row: usize, distance: u16, alike: Option<i32>) -> Self {
         // A table has fewer than 2^32 rows.
         let row = row as u32;
         Met { row, distance, alike }
@@ -143,7 +143,7 @@ mod tests {
             for (row, &distance) in distances.iter().enumerate() {
                 if distance <= near.limit {
                     largest = largest.max(near.count);
-                    near.take(Met::new(row, distance, Some(row as f32)));
+                    near.take(Met::new(row, distance, Some(row as i32)));
                 }
             }
             // All rows that are no farther than the last one wanted, in their order.
@@ -153,7 +153,7 @@ mod tests {
             let expected: Vec<(usize, u16)> = distances.into_iter().enumerate().filter(|(_, far)| *far <= limit).collect();
             prop_assert_eq!(near.count, expected.len());
             prop_assert_eq!(near.distances().collect::<Vec<_>>(), expected);
-            prop_assert!(near.rows().all(|met| met.alike == Some(met.row() as f32)));
+            prop_assert!(near.rows().all(|met| met.alike == Some(met.row() as i32)));
             prop_assert!(near.rows.len() <= most.max(2 * largest), "{} of {}", near.rows.len(), largest);
         }
 

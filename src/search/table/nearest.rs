@@ -127,7 +127,7 @@ impl Table {
         if near.count <= count {
             return near.rows().map(Met::row).collect();
         }
-        let mut rated: Vec<(f32, usize)> = near
+        let mut rated: Vec<(i32, usize)> = near
             .rows()
             .map(|met| {
                 let own = || estimate.for_sketch(self.rows.sketch(met.row()));
@@ -136,7 +136,7 @@ impl Table {
             .collect();
         if count < rated.len() {
             rated.select_nth_unstable_by(count, |(a, row), (b, other)| {
-                b.total_cmp(a).then_with(|| row.cmp(other))
+                b.cmp(a).then_with(|| row.cmp(other))
             });
             rated.truncate(count);
         }

@@ -16,7 +16,7 @@ use crate::capacity::side_by_side;
 
 /// Rows whose distances are computed together, while those of the next block are loaded.
 const ROWS_AT_ONCE: usize = 64;
-/// Rows that are looked at one by one only if one of them is near.
+/// Distances that are compared together.
 const PIECE: usize = 16;
 /// Blocks from which a scan is divided, and blocks that one thread scans at a time.
 const MANY_BLOCKS: usize = 256;
@@ -92,39 +92,51 @@ impl<A: Fn(usize, u8) -> bool + Sync> Scan<'_, A> {
         let mut blocks = blocks.peekable();
         while let Some(block) = blocks.next() {
             let parts = rows.sketches(block).chunks(bytes);
-            let next = blocks.peek().map_or(&[][..], |next| rows.sketches(*next));
+            let next = blocks.peek().map_or(&[][..], |next| rows.scattered(*next));
             let ahead = next.chunks(bytes).map(Some).chain(iter::repeat(None));
             let numbers = (block * ROWS_PER_BLOCK..).step_by(ROWS_AT_ONCE);
             for ((part, ahead), first) in parts.zip(ahead).zip(numbers) {
                 ahead.into_iter().for_each(prefetch);
                 self.sketch.distances(part, &mut distances);
-                self.take_near(first, &distances, &mut near);
+                self.take_near(first, part, &distances, &mut near);
             }
         }
         near
     }
 
-    /// Takes those of successive rows that are near enough.
-    fn take_near(&self, first: usize, distances: &[u16], near: &mut Nearest) {
+    /// Takes those of successive rows that are near enough. The last part of a table has fewer rows than there are
+    /// distances.
+    fn take_near(&self, first: usize, part: &[u8], distances: &[u16; ROWS_AT_ONCE], near: &mut Nearest) {
         let classes = self.table.classes.get(first..).unwrap_or_default();
-        let pieces = classes.chunks(PIECE).zip(distances.chunks(PIECE));
-        for ((classes, distances), first) in pieces.zip((first..).step_by(PIECE)) {
-            // Without an early end, many are compared at once.
-            if !distances
-                .iter()
-                .fold(false, |any, distance| any | (*distance <= near.limit))
-            {
-                continue;
-            }
-            for (row, (&class, &distance)) in (first..).zip(classes.iter().zip(distances)) {
-                if distance <= near.limit && (self.accepts)(row, class) {
-                    let sketch = || self.table.rows.sketch(row);
-                    let alike = self.estimate.map(|estimate| estimate.for_sketch(sketch()));
-                    near.take(Met::new(row, distance, alike));
-                }
+        let mut places = within(distances, near.limit);
+        while places != 0 {
+            let place = places.trailing_zeros() as usize;
+            places &= places - 1;
+            let (Some(&distance), Some(&class)) = (distances.get(place), classes.get(place)) else {
+                return;
+            };
+            let row = first + place;
+            // The limit falls while rows are taken.
+            if distance <= near.limit && (self.accepts)(row, class) {
+                let alike = self
+                    .estimate
+                    .and_then(|estimate| Some(estimate.for_sketch(self.table.rows.sketch_in(part, place)?)));
+                near.take(Met::new(row, distance, alike));
             }
         }
     }
+}
+
+/// One bit for each distance within the limit, the first one lowest. Without a branch, the processor reads on meanwhile.
+fn within(distances: &[u16; ROWS_AT_ONCE], limit: u16) -> u64 {
+    let pieces = distances.as_chunks::<PIECE>().0;
+    pieces.iter().rev().fold(0, |places, piece| {
+        let bits = piece.iter().enumerate();
+        let bits = bits.fold(0, |bits, (bit, distance)| {
+            bits | u16::from(*distance <= limit) << bit
+        });
+        places << PIECE | u64::from(bits)
+    })
 }
 
 #[cfg(test)]
@@ -136,6 +148,16 @@ mod tests {
     use super::*;
     use crate::domain::node::{NodeStatus, NodeType};
     use crate::domain::tlp::Tlp;
+
+    #[test]
+    fn the_rows_within_a_limit_have_a_bit() {
+        let distances = std::array::from_fn(|place| place as u16 * 7 % 64);
+        for limit in [0, 1, 13, 63] {
+            let expected = (0..ROWS_AT_ONCE).filter(|place| distances[*place] <= limit);
+            let expected = expected.fold(0, |bits, place| bits | 1u64 << place);
+            assert_eq!(within(&distances, limit), expected);
+        }
+    }
 
     #[test]
     fn many_threads_find_what_one_finds() {
@@ -170,7 +192,7 @@ mod tests {
         let sorted = |near: Nearest| {
             let mut rows: Vec<(usize, u16)> = near.distances().collect();
             // Each sign that differs takes two from the sum of the signs.
-            let estimated = |met: &Met, far: u16| met.alike == Some(DIMENSION as f32 - 2.0 * f32::from(far));
+            let estimated = |met: &Met, far: u16| met.alike == Some(DIMENSION as i32 - 2 * i32::from(far));
             let mut both = near.rows().zip(&rows);
             assert!(both.all(|(met, (_, distance))| estimated(met, *distance)));
             rows.sort_unstable();
