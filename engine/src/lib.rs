@@ -4,7 +4,7 @@ use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::thread;
 
-use surrealkv_1::{CompressionType, Options};
+use surrealkv_1::Options;
 pub use surrealkv_1::{Durability, Error, HistoryOptions, LSMIterator, Mode, Result, Transaction, Tree};
 use tokio::runtime::Handle;
 
@@ -34,8 +34,6 @@ impl Default for TreeBuilder {
         options.level0_max_files = LEVEL_0_FILES;
         options.l0_stall_threshold = LEVEL_0_STALL;
         options.max_bytes_for_level = LEVEL_1_BYTES;
-        // A data directory is a third smaller and a bulk write writes a quarter less, at the same speed.
-        options.compression_per_level = vec![CompressionType::SnappyCompression];
         Self(options)
     }
 }
