@@ -127,7 +127,8 @@ impl<A: Fn(usize, u8) -> bool + Sync> Scan<'_, A> {
     }
 }
 
-/// One bit for each distance within the limit, the first one lowest. Without a branch, the processor reads on meanwhile.
+/// One bit for each distance within the limit, the first one lowest. A wrongly predicted branch would hold up the loading of
+/// the next rows, so there is none.
 fn within(distances: &[u16; ROWS_AT_ONCE], limit: u16) -> u64 {
     let pieces = distances.as_chunks::<PIECE>().0;
     pieces.iter().rev().fold(0, |places, piece| {
