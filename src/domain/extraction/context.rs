@@ -11,6 +11,8 @@ use super::source::{Source, is_one_of};
 
 /// How far back a sentence is read.
 const SENTENCE: usize = 200;
+/// How far back the address of a link is read.
+const ADDRESS: usize = 300;
 /// Items of a list that are skipped to find what introduces it.
 const LIST: usize = 8;
 /// Words of one item of a list.
@@ -45,6 +47,7 @@ pub(super) const THREAT: &[&str] = &[
     "shellcode",
     "stager",
     "apt",
+    "ek",
 ];
 /// Nouns of people, beside which the name of a group or of a ransomware stands.
 pub(super) const PEOPLE: &[&str] = &[
@@ -73,6 +76,7 @@ const PROGRAM: &[&str] = &[
     "c2",
     "payload",
     "payloads",
+    "tds",
 ];
 /// Words between a name and its noun: "the Zeus banking trojan".
 const BETWEEN: &[&str] = &[
@@ -232,8 +236,34 @@ const BEFORE_A_NAME: &[&str] = &[
     "besides",
     "researchers",
     "analysts",
-    "both",
     "other",
+    "another",
+    "each",
+    "every",
+    "any",
+    "some",
+    "most",
+    "many",
+    "several",
+    "all",
+    "such",
+    "no",
+    "its",
+    "their",
+    "our",
+    "to",
+    "of",
+    "at",
+    "into",
+    "over",
+    "against",
+    "under",
+    "without",
+    "within",
+    "previously",
+    "previous",
+    "earlier",
+    "recent",
 ];
 
 /// Whether the words around make this spelling a name of the kind.
@@ -244,18 +274,33 @@ pub(super) fn is_name(source: &Source<'_>, kind: EntityKind, span: &Range<usize>
 /// Whether the word is no part of a longer name, path or compound.
 pub(super) fn stands_alone(source: &Source<'_>, span: &Range<usize>) -> bool {
     let after = source.after(span.end, 40);
+    let next = after.strip_prefix(' ').map(first_word).unwrap_or_default();
+    let longer = next.starts_with(char::is_uppercase) && !is_noun(next) && !is_one_of(next, BETWEEN);
+    let before = source.before(span.start, 40);
+    let previous = before.strip_suffix(' ').map(last_word).unwrap_or_default();
+    let part =
+        previous.starts_with(char::is_uppercase) && !is_one_of(previous, BEFORE_A_NAME) && !is_noun(previous);
+    stands_apart(source, span) && !longer && !part
+}
+
+/// Whether the word is no part of a path or compound.
+pub(super) fn stands_apart(source: &Source<'_>, span: &Range<usize>) -> bool {
+    let after = source.after(span.end, 8);
     let joined = after.starts_with(['-', '/', '\\', '@', '_', '='])
         || after
             .strip_prefix(['.', ':', '+', '#', '&'])
             .is_some_and(|rest| rest.starts_with(char::is_alphanumeric));
-    let next = after.strip_prefix(' ').map(first_word).unwrap_or_default();
-    let longer = next.starts_with(char::is_uppercase) && !is_noun(next) && !is_one_of(next, BETWEEN);
-    let before = source.before(span.start, 40);
-    let inside = before.ends_with(['-', '/', '\\', '@', '_', '.', '#', '=', '$', '&']);
-    let previous = before.strip_suffix(' ').map(last_word).unwrap_or_default();
-    let part =
-        previous.starts_with(char::is_uppercase) && !is_one_of(previous, BEFORE_A_NAME) && !is_noun(previous);
-    !joined && !longer && !inside && !part
+    let before = source.before(span.start, 8);
+    !joined && !before.ends_with(['-', '/', '\\', '@', '_', '.', '#', '=', '$', '&'])
+}
+
+/// Whether the place is in the address of a link or an image in Markdown, where a name is part of a path.
+pub(super) fn is_in_address(source: &Source<'_>, at: usize) -> bool {
+    let before = source.before(at, ADDRESS);
+    let token = before.rsplit(char::is_whitespace).next().unwrap_or(before);
+    token
+        .rsplit_once("](")
+        .is_some_and(|(_, address)| !address.contains(')'))
 }
 
 /// Whether the word begins a sentence, a line or an item of a list, where every word has a capital.

@@ -220,11 +220,16 @@ pub(super) fn everywhere(source: &Source<'_>, named: &[Named]) -> Vec<Named> {
     let found = automaton.find_iter(source.text).filter_map(|hit| {
         let (name, (kind, value)) = *names.get(hit.pattern().as_usize())?;
         let span = hit.range();
-        let bounded = starts_word(source, span.start) && ends_word(source, span.end);
+        let bounded = starts_word(source, span.start)
+            && ends_word(source, span.end)
+            && !context::is_in_address(source, span.start);
         let given = places.contains(&span);
-        let clear = name.contains(' ') || is_mixed(name);
-        let stands =
-            context::stands_alone(source, &span) && (clear || !context::begins_sentence(source, &span));
+        let stands = if is_mixed(name) && !name.contains(' ') {
+            context::stands_apart(source, &span)
+        } else {
+            context::stands_alone(source, &span)
+                && (name.contains(' ') || !context::begins_sentence(source, &span))
+        };
         (given || (bounded && stands)).then(|| Named {
             kind,
             value: value.clone(),

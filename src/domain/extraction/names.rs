@@ -141,7 +141,7 @@ impl NameFinder {
             // A longer pattern that merely starts inside a word must not hide the next name.
             cursor.skip_to(start);
             cursor.bump();
-            if !starts_word(source, start) {
+            if !starts_word(source, start) || context::is_in_address(source, start) {
                 continue;
             }
             if hit.pattern().as_usize() < FIRST_NAME {
@@ -382,6 +382,10 @@ fn spellings(name: &str) -> Vec<String> {
         .last()
         .is_some_and(|part| part.bytes().all(|b| b.is_ascii_digit()));
     let mut out = vec![name.to_owned()];
+    // Markdown escapes an underscore inside a word.
+    if name.contains('_') {
+        out.push(name.replace('_', "\\_"));
+    }
     if parts.len() > 1 && parts.len() <= 4 && (spaced || number) {
         for separator in [" ", "-", ""] {
             let text = parts.join(separator);
@@ -404,5 +408,6 @@ mod tests {
         assert_eq!(spellings("X-Agent"), ["X-Agent", "X Agent", "XAgent"]);
         assert_eq!(spellings("Cl0p"), ["Cl0p"]);
         assert_eq!(spellings("Emotet"), ["Emotet"]);
+        assert_eq!(spellings("More_eggs"), ["More_eggs", r"More\_eggs"]);
     }
 }

@@ -180,3 +180,9 @@ fn what_is_named_must_be_a_threat() {
         assert_eq!(names(text), [], "{text}");
     }
 }
+
+#[test]
+fn a_name_spelled_as_no_word_counts_beside_other_capitals() {
+    let text = "We named the botnet VexaBus. Each VexaBus ELF binary is packed. See ![it](/VexaBus/1.png) and VexaBus-like code.";
+    assert_eq!(names(text), [(EntityKind::Malware, "VexaBus"); 2]);
+}
