@@ -5,6 +5,9 @@ import { el } from "./dom.js";
 const ORDINARY = new Set(("a an and are as at be by did do does for from had has have how in is it its of on or that "
   + "the their they this to use used uses using was were what when where which who whom whose why will with").split(" "));
 
+/** Letters from which a word is marked in longer ones, such as its plural: "off" is no part of "office". */
+const STEM = 4;
+
 /** The words of a question that are worth marking, in lower case. */
 export function wordsOf(question) {
   const words = question.toLowerCase().match(/[\p{L}\p{N}][\p{L}\p{N}._:/-]*[\p{L}\p{N}]|[\p{L}\p{N}]/gu) ?? [];
@@ -14,11 +17,17 @@ export function wordsOf(question) {
 /** A text as the source of a regular expression that matches it. */
 export const literal = (text) => text.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&");
 
+/** Where a word or one that begins with it ends, as the source of a regular expression. */
+function endOf(word) {
+  if (word.length < STEM) return "(?![\\p{L}\\p{N}])";
+  return /\p{N}$/u.test(word) ? "(?!\\p{N})" : "";
+}
+
 /** A text as nodes, with these words in `<mark>` where they begin a word. */
 export function marked(text, words) {
   const known = words.filter((word) => word.trim() !== "");
   if (known.length === 0) return [text];
-  const longestFirst = known.sort((a, b) => b.length - a.length).map(literal);
+  const longestFirst = known.sort((a, b) => b.length - a.length).map((word) => literal(word) + endOf(word));
   const pattern = new RegExp(`(?<![\\p{L}\\p{N}])(?:${longestFirst.join("|")})`, "giu");
   const nodes = [];
   let end = 0;

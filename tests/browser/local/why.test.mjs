@@ -53,6 +53,19 @@ describe("the reasons of a result", () => {
     });
 
   test(
+    "mark the words of the question, and not what only begins with a short one or a number",
+    at(async (page) => {
+      const marks = await page.evaluate(async () => {
+        const script = document.querySelector("script[src]").src;
+        const { marked } = await import(script.replace(/(\/assets\/[^/]+\/).*/, "$1lib/marks.js"));
+        const text = "They live off the office: APT2, APT28, attacks.";
+        return marked(text, ["off", "apt2", "attack"]).map((node) => node.textContent).filter(Boolean);
+      });
+      assert.deepEqual(marks, ["off", "APT2", "attack"]);
+    }),
+  );
+
+  test(
     "are told whole, with what is minor left out or folded",
     at(async (page) => {
       const place = await shown(page, WHY);
