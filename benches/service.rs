@@ -41,6 +41,8 @@ mod raw_store;
 mod report;
 #[path = "common/spread.rs"]
 mod spread;
+#[path = "service/turns.rs"]
+mod turns;
 #[path = "service/words.rs"]
 mod words;
 #[path = "service/world.rs"]

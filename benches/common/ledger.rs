@@ -220,7 +220,7 @@ impl Ledger {
             .collect();
         println!("\n| {} | {} | target |", self.what, sizes.join(" | "));
         println!("|---|{}---|", "---|".repeat(sizes.len()));
-        let all = self.pages.first().map_or(&[][..], |page| &page.figures);
+        let all = self.pages.last().map_or(&[][..], |page| &page.figures);
         let mut measures = all.iter().map(|(measure, _)| measure).peekable();
         while let Some(measure) = measures.next() {
             let pair = measure.name.strip_suffix(", p50").zip(measures.peek());

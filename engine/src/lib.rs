@@ -9,7 +9,7 @@ pub use surrealkv_1::{Durability, Error, HistoryOptions, LSMIterator, Mode, Resu
 use tokio::runtime::Handle;
 
 /// Flushed files from which they are merged into level 1, and from which writers wait for that.
-const LEVEL_0_FILES: usize = 8;
+const LEVEL_0_FILES: usize = 16;
 const LEVEL_0_STALL: usize = 3 * LEVEL_0_FILES;
 /// Bytes of level 1. A bulk write of 3 GB is merged into it and no further; each further level rewrites everything again.
 const LEVEL_1_BYTES: u64 = 4 << 30;

@@ -146,7 +146,10 @@ fn a_name_in_another_case_counts_where_the_text_tells_what_it_is() {
 fn a_name_in_the_address_of_a_link_is_no_mention() {
     for (text, expected) in [
         ("![A chart](/blogs/Emotet%20again/chart.png)", vec![]),
-        ("[Emotet](/blogs/emotet \"Emotet\") is back.", vec!["Emotet", "Emotet"]),
+        (
+            "[Emotet](/blogs/emotet \"Emotet\") is back.",
+            vec!["Emotet", "Emotet"],
+        ),
         ("See [this](/blogs/emotet), then Emotet.", vec!["Emotet"]),
         ("Emotet [1](a) and Emotet(b)", vec!["Emotet", "Emotet"]),
     ] {
@@ -161,7 +164,10 @@ fn markdown_and_other_spellings_are_read() {
         ("It talks to TOR domains.", vec!["TOR"]),
         ("They paid for the RIG EK.", vec!["RIG"]),
         ("It calls WScript.Shell, an AutoIt script.", vec![]),
-        ("It runs wscript.exe and rundll32.", vec!["wscript.exe", "rundll32"]),
+        (
+            "It runs wscript.exe and rundll32.",
+            vec!["wscript.exe", "rundll32"],
+        ),
     ] {
         assert_eq!(names(text), expected, "{text}");
     }
