@@ -17,10 +17,10 @@ export function wordsOf(question) {
 /** A text as the source of a regular expression that matches it. */
 export const literal = (text) => text.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&");
 
-/** Where a word or one that begins with it ends, as the source of a regular expression. */
+/** What may not follow a word, as the source of a regular expression: "fin" is marked in FIN7, "apt2" not in APT28. */
 function endOf(word) {
-  if (word.length < STEM) return "(?![\\p{L}\\p{N}])";
-  return /\p{N}$/u.test(word) ? "(?!\\p{N})" : "";
+  const letters = word.length < STEM ? "(?!\\p{L})" : "";
+  return letters + (/\p{N}$/u.test(word) ? "(?!\\p{N})" : "");
 }
 
 /** A text as nodes, with these words in `<mark>` where they begin a word. */

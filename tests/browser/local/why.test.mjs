@@ -58,10 +58,10 @@ describe("the reasons of a result", () => {
       const marks = await page.evaluate(async () => {
         const script = document.querySelector("script[src]").src;
         const { marked } = await import(script.replace(/(\/assets\/[^/]+\/).*/, "$1lib/marks.js"));
-        const text = "They live off the office: APT2, APT28, attacks.";
-        return marked(text, ["off", "apt2", "attack"]).map((node) => node.textContent).filter(Boolean);
+        const text = "They live off the office: APT2, APT28, FIN7, attacks.";
+        return marked(text, ["off", "apt2", "fin", "attack"]).map((node) => node.textContent).filter(Boolean);
       });
-      assert.deepEqual(marks, ["off", "APT2", "attack"]);
+      assert.deepEqual(marks, ["off", "APT2", "FIN", "attack"]);
     }),
   );
 
