@@ -53,7 +53,7 @@ const AT_ONCE: [Measure; 2] = [
     Measure::new("blended, straight after the ingest, p50", "ms"),
     Measure::new("blended, straight after the ingest, p95", "ms"),
 ];
-/// The targets are for ratios of latencies measured in turn.
+/// Targets for growth are set where both sizes are asked in turn.
 const BLENDED_IDLE: [Measure; 3] = [
     Measure::new("blended, p50", "ms"),
     Measure::new("blended, p95", "ms"),

@@ -1,4 +1,4 @@
-//! Searches at two sizes in turn: the machine's speed changes within a run, and then changes both.
+//! Searches at two sizes in turn, so that a change of the machine's speed affects both alike.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
