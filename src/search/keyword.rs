@@ -170,7 +170,7 @@ impl<'a> Keywords<'a> {
     }
 
     fn rows(&self) -> impl Iterator<Item = Rows<'a>> {
-        self.segments.all.iter().map(|segment| Rows {
+        self.segments.iter().map(|segment| Rows {
             segment,
             fresh: self.fresh,
             table: self.table,
@@ -289,7 +289,7 @@ impl<'a> Keywords<'a> {
     /// Where a word is in each segment.
     fn places(&self, field: TextField, term: &Term) -> Result<Vec<Option<TermInfo>>, SearchError> {
         let place = |segment: &Segment| segment.words(field).get_term_info(term);
-        let places = self.segments.all.iter().map(place).collect::<Result<_, _>>();
+        let places = self.segments.iter().map(place).collect::<Result<_, _>>();
         Ok(places?)
     }
 
@@ -320,13 +320,13 @@ impl<'a> Keywords<'a> {
     /// Number of nodes in the text index, replaced ones included.
     fn nodes(&self) -> u64 {
         let nodes = |segment: &Segment| u64::from(segment.reader.max_doc()).saturating_sub(segment.passages);
-        self.segments.all.iter().map(nodes).sum()
+        self.segments.iter().map(nodes).sum()
     }
 
     /// Number of words of a text field in all documents.
     fn words_of(&self, field: TextField) -> u64 {
         let words = |segment: &Segment| segment.words(field).total_num_tokens();
-        self.segments.all.iter().map(words).sum()
+        self.segments.iter().map(words).sum()
     }
 
     /// The distinct words of the query with their counts; if there are too many, the rarest.

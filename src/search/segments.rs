@@ -1,9 +1,11 @@
-//! The segments of the text index, opened once for all searches of the same commit.
+//! The segments of the text index, opened once for all searches until they are merged.
 
 use std::cmp::Reverse;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tantivy::columnar::ColumnValues;
+use tantivy::index::SegmentId;
 use tantivy::postings::{Postings, TermInfo};
 use tantivy::schema::IndexRecordOption;
 use tantivy::{DocId, DocSet, IndexReader, InvertedIndexReader, Searcher, SegmentReader, TERMINATED, Term};
@@ -27,11 +29,11 @@ pub(super) struct Segment {
     class: Arc<dyn ColumnValues<u64>>,
     /// Number of documents that are passages, replaced ones included.
     pub(super) passages: u64,
-    pub(super) peaks: Peaks,
+    pub(super) peaks: Arc<Peaks>,
 }
 
 impl Segment {
-    fn open(reader: &SegmentReader, fields: &Fields) -> Result<Self, SearchError> {
+    fn open(reader: &SegmentReader, fields: &Fields, peaks: Arc<Peaks>) -> Result<Self, SearchError> {
         let column = |name| reader.fast_fields().column_first_or_default::<u64>(name);
         let keys = reader.inverted_index(fields.key)?;
         let passages = keys.doc_freq(&Term::from_field_text(fields.key, PASSAGE))?;
@@ -45,7 +47,7 @@ impl Segment {
             body: reader.inverted_index(fields.body)?,
             passage: reader.inverted_index(fields.passage)?,
             reader: reader.clone(),
-            peaks: Peaks::default(),
+            peaks,
         })
     }
 
@@ -87,45 +89,112 @@ impl Segment {
 pub(super) struct Segments {
     pub(super) searcher: Searcher,
     /// The largest first, as it most likely holds the best documents, which raise the threshold for the others.
-    pub(super) all: Vec<Segment>,
+    all: Vec<Arc<Segment>>,
 }
 
 impl Segments {
-    fn open(searcher: Searcher, fields: &Fields) -> Result<Self, SearchError> {
-        let segments = searcher.segment_readers().iter();
-        let mut all = segments
-            .map(|reader| Segment::open(reader, fields))
-            .collect::<Result<Vec<_>, _>>()?;
+    pub(super) fn iter(&self) -> impl ExactSizeIterator<Item = &Segment> {
+        self.all.iter().map(Arc::as_ref)
+    }
+
+    /// Opens the segments that are not open yet.
+    fn open(searcher: Searcher, fields: &Fields, opened: &[Arc<Segment>]) -> Result<Self, SearchError> {
+        let mut all = Vec::with_capacity(searcher.segment_readers().len());
+        for reader in searcher.segment_readers() {
+            let older = opened
+                .iter()
+                .find(|segment| segment.reader.segment_id() == reader.segment_id());
+            all.push(match older {
+                Some(same) if same.reader.delete_opstamp() == reader.delete_opstamp() => Arc::clone(same),
+                // A bound on what a word adds holds without some of the documents, too.
+                Some(older) => Arc::new(Segment::open(reader, fields, Arc::clone(&older.peaks))?),
+                None => Arc::new(Segment::open(reader, fields, Arc::default())?),
+            });
+        }
         all.sort_by_key(|segment| Reverse(segment.reader.max_doc()));
         Ok(Segments { searcher, all })
     }
 }
 
-/// The segments of the commit that was searched last.
+/// The segments that searches have opened.
 #[derive(Default)]
-pub(super) struct Opened(Mutex<Option<Arc<Segments>>>);
+pub(super) struct Opened(Mutex<Known>);
+
+#[derive(Default)]
+struct Known {
+    /// Those of the newest commit, once it has been searched.
+    newest: Option<Arc<Segments>>,
+    /// Those that the newest commit may have, too.
+    opened: Vec<Arc<Segment>>,
+}
 
 impl Opened {
     /// The segments of the newest commit.
     pub(super) fn of(&self, reader: &IndexReader, fields: &Fields) -> Result<Arc<Segments>, SearchError> {
         let searcher = reader.searcher();
         let newest = searcher.generation().generation_id();
-        let is_newest = |known: &Arc<Segments>| known.searcher.generation().generation_id() == newest;
-        let known = self.known().clone();
-        if let Some(known) = known.filter(is_newest) {
-            return Ok(known);
-        }
-        let segments = Arc::new(Segments::open(searcher, fields)?);
-        *self.known() = Some(Arc::clone(&segments));
+        let is_newest = |known: &&Arc<Segments>| known.searcher.generation().generation_id() == newest;
+        let opened = {
+            let known = self.known();
+            if let Some(known) = known.newest.as_ref().filter(is_newest) {
+                return Ok(Arc::clone(known));
+            }
+            known.opened.clone()
+        };
+        let segments = Arc::new(Segments::open(searcher, fields, &opened)?);
+        *self.known() = Known {
+            newest: Some(Arc::clone(&segments)),
+            opened: segments.all.clone(),
+        };
         Ok(segments)
     }
 
-    /// Lets go of the files of a commit that is no longer the newest.
-    pub(super) fn close(&self) {
-        *self.known() = None;
+    /// Lets go of the files that the newest commit no longer has.
+    pub(super) fn forget_merged(&self, reader: &IndexReader) {
+        let searcher = reader.searcher();
+        let segments = searcher.segment_readers().iter();
+        let newest: HashSet<SegmentId> = segments.map(SegmentReader::segment_id).collect();
+        let mut known = self.known();
+        known.newest = None;
+        known
+            .opened
+            .retain(|segment| newest.contains(&segment.reader.segment_id()));
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, Option<Arc<Segments>>> {
+    fn known(&self) -> MutexGuard<'_, Known> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::search::IndexSettings;
+    use crate::search::tests::{doc, id, open_with};
+
+    use super::*;
+
+    #[test]
+    fn a_commit_opens_only_what_it_changes() {
+        let settings = IndexSettings {
+            fresh_docs: 0,
+            ..IndexSettings::default()
+        };
+        let index = open_with(None, "word-hash", settings).workspace(id(0)).unwrap();
+        let opened = || index.segments().unwrap().all.clone();
+        let docs = (0..4).map(|n| doc(n, "Actor", "text"));
+        index.apply(docs.collect(), 1).unwrap();
+        let [first] = opened().try_into().unwrap_or_else(|_| panic!("one segment"));
+        index.apply(vec![doc(4, "Actor", "text")], 2).unwrap();
+        let both = opened();
+        assert_eq!(both.len(), 2);
+        assert!(Arc::ptr_eq(&first, &both[0]));
+        let mut newer = doc(0, "Actor", "text");
+        newer.rev = 2;
+        index.apply(vec![newer], 3).unwrap();
+        let all = opened();
+        assert_eq!(all.len(), 3);
+        assert!(!Arc::ptr_eq(&first, &all[0]) && Arc::ptr_eq(&first.peaks, &all[0].peaks));
+        assert_eq!(all[0].reader.num_docs(), 3);
+        assert!(all.iter().any(|segment| Arc::ptr_eq(segment, &both[1])));
     }
 }

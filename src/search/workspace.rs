@@ -5,6 +5,7 @@
 //! covers, and never decreases.
 
 mod commit;
+mod merging;
 mod steps;
 mod tidy;
 
@@ -410,8 +411,8 @@ impl WorkspaceIndex {
             writer.wait_merging_threads()?;
         }
         // Releases the merged segments.
-        self.segments.close();
         self.reader.reload()?;
+        self.segments.forget_merged(&self.reader);
         Ok(())
     }
 
@@ -439,7 +440,7 @@ impl WorkspaceIndex {
         Keywords::new(segments, &self.fields, fresh, table, self.id)
     }
 
-    fn segments(&self) -> Result<Arc<Segments>, SearchError> {
+    pub(super) fn segments(&self) -> Result<Arc<Segments>, SearchError> {
         self.segments.of(&self.reader, &self.fields)
     }
 }

@@ -24,6 +24,7 @@ use super::super::schema::document;
 use super::super::storage::{self, Commit};
 use super::super::table::Table;
 use super::super::writers::Writing;
+use super::merging::WhileWriting;
 use super::{QueuedWrite, WorkspaceIndex, state_of};
 use crate::capacity::lower_priority;
 
@@ -150,7 +151,7 @@ impl WorkspaceIndex {
             prepared.commit()?;
         }
         self.reader.reload()?;
-        self.segments.close();
+        self.segments.forget_merged(&self.reader);
         // Only the holder of the write lock adds documents, so nothing new is lost.
         *self.fresh.write().unwrap_or_else(PoisonError::into_inner) = Fresh::default();
         self.checkpoint.store(checkpoint, Ordering::SeqCst);
@@ -306,6 +307,8 @@ impl WorkspaceIndex {
             scope.spawn(open).join()
         });
         let failed = |_| SearchError::Index("opening the writer panicked".into());
-        Ok(opened.map_err(failed)??)
+        let writer = opened.map_err(failed)??;
+        writer.set_merge_policy(Box::new(WhileWriting::default()));
+        Ok(writer)
     }
 }

@@ -32,7 +32,7 @@ impl WorkspaceIndex {
         let segments = self.index.searchable_segment_metas()?;
         if !self.shows(&segments) {
             self.reader.reload()?;
-            self.segments.close();
+            self.segments.forget_merged(&self.reader);
         }
         let merging = writer.get_merge_policy().compute_merge_candidates(&segments);
         if is_quiet && merging.is_empty() {
@@ -104,7 +104,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let search = open(Some(dir.path()));
         let index = search.workspace(id(0)).unwrap();
-        let segments = || index.segments().unwrap().all.len();
+        let segments = || index.segments().unwrap().iter().len();
         let text = |n: u128| format!("loader number{n} of the wiper");
         for n in 0..30 {
             index
