@@ -11,7 +11,7 @@ use super::document::{IndexDoc, KeyKind};
 use super::text::canonical_key;
 
 /// Increment when the fields, the text analysis or the rows change; older indexes are then rebuilt.
-pub(super) const SCHEMA_VERSION: u32 = 5;
+pub(super) const SCHEMA_VERSION: u32 = 6;
 
 pub(super) const HIGH: &str = "high";
 pub(super) const LOW: &str = "low";

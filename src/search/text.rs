@@ -12,6 +12,10 @@ const MAX_TOKEN: usize = 200;
 /// Longest word, and number after it, that are joined into one name: `APT 28`, `FIN 7`, `Storm 0539`.
 const MAX_NUMBERED_WORD: usize = 8;
 const MAX_NUMBER: usize = 6;
+/// Fewest hexadecimal digits of a hash (MD5), and how many of them become a word. These are enough to tell hashes apart, and
+/// each further digit of a word that occurs once makes the text index larger.
+const MIN_HASH: usize = 32;
+const HASH_DIGITS: usize = 16;
 
 /// Undoes the usual defanging: `hxxp`, `[.]`, `(dot)`, `[at]`, `[:]`. Combining marks are also removed, so that
 /// decomposed accented letters match plain ones.
@@ -233,6 +237,12 @@ fn pieces(word: &str, emit: &mut dyn FnMut(&str)) {
 }
 
 fn put(token: &str, emit: &mut dyn FnMut(&str)) {
+    let is_hash = token.len() >= MIN_HASH && token.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let token = if is_hash {
+        token.get(..HASH_DIGITS).unwrap_or(token)
+    } else {
+        token
+    };
     if !token.is_empty() && token.len() <= MAX_TOKEN + 1 {
         emit(token);
     }
@@ -300,6 +310,10 @@ mod tests {
             ("spear-phishing", vec!["spearphishing", "spear", "phishing"]),
             ("C:\\Windows\\cmd.exe", vec!["windows", "cmd.exe", "cmd"]),
             ("the group's tools", vec!["group", "tools"]),
+            (
+                "MD5 D41D8CD98F00B204E9800998ECF8427E",
+                vec!["md5", "d41d8cd98f00b204"],
+            ),
         ] {
             let found = tokens(text);
             for token in wanted {

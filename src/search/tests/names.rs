@@ -233,6 +233,27 @@ fn a_stix_id_and_its_uuid_find_their_node() {
 }
 
 #[test]
+fn hashes_in_texts_are_found_whole_and_told_apart() {
+    let digits = |first: &str, length: usize| format!("{first}{}", "ab12".repeat(32))[..length].to_owned();
+    let index = open(None).workspace(id(0)).unwrap();
+    let lengths = [(1, 32), (2, 40), (3, 64), (4, 128)];
+    let hash = |n: u128, length| digits(&format!("{n:016x}"), length);
+    let docs =
+        lengths.map(|(n, length)| doc(n, "File", &format!("[file:hashes.MD5 = '{}']", hash(n, length))));
+    index.apply(docs.to_vec(), 1).unwrap();
+    for (n, length) in lengths {
+        for query in [hash(n, length), hash(n, length).to_uppercase()] {
+            assert_eq!(
+                found(&index, &query, Mode::Keyword, &all(), 5),
+                [id(n)],
+                "{query}"
+            );
+        }
+    }
+    assert!(found(&index, &hash(5, 64), Mode::Keyword, &all(), 5).is_empty());
+}
+
+#[test]
 fn a_stix_id_that_gives_a_node_its_id_need_not_be_in_its_document() {
     let stix_id = "malware--31B940D4-6F77-4A6A-9026-81C1046B8F47".to_lowercase();
     let node = |workspace: u128, rev, tlp| IndexDoc {
