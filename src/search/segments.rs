@@ -124,7 +124,7 @@ pub(super) struct Opened(Mutex<Known>);
 struct Known {
     /// Those of the newest commit, once it has been searched.
     newest: Option<Arc<Segments>>,
-    /// Those that the newest commit may have, too.
+    /// All that are open. The newest commit has them too, unless they were merged.
     opened: Vec<Arc<Segment>>,
 }
 

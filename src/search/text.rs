@@ -12,9 +12,10 @@ const MAX_TOKEN: usize = 200;
 /// Longest word, and number after it, that are joined into one name: `APT 28`, `FIN 7`, `Storm 0539`.
 const MAX_NUMBERED_WORD: usize = 8;
 const MAX_NUMBER: usize = 6;
-/// Fewest hexadecimal digits of a hash (MD5), and how many of them become a word. These are enough to tell hashes apart, and
-/// each further digit of a word that occurs once makes the text index larger.
-const MIN_HASH: usize = 32;
+/// Hexadecimal digits of MD5, SHA-1 and the kinds of SHA-2. Other strings of digits, such as machine code, may begin alike.
+const HASH_LENGTHS: [usize; 6] = [32, 40, 56, 64, 96, 128];
+/// Digits of a hash that become a word. They are enough to tell hashes apart, and each further digit of a word that occurs
+/// once makes the text index larger.
 const HASH_DIGITS: usize = 16;
 
 /// Undoes the usual defanging: `hxxp`, `[.]`, `(dot)`, `[at]`, `[:]`. Combining marks are also removed, so that
@@ -237,7 +238,7 @@ fn pieces(word: &str, emit: &mut dyn FnMut(&str)) {
 }
 
 fn put(token: &str, emit: &mut dyn FnMut(&str)) {
-    let is_hash = token.len() >= MIN_HASH && token.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_hash = HASH_LENGTHS.contains(&token.len()) && token.bytes().all(|byte| byte.is_ascii_hexdigit());
     let token = if is_hash {
         token.get(..HASH_DIGITS).unwrap_or(token)
     } else {

@@ -251,6 +251,8 @@ fn hashes_in_texts_are_found_whole_and_told_apart() {
         }
     }
     assert!(found(&index, &hash(5, 64), Mode::Keyword, &all(), 5).is_empty());
+    // Machine code is no hash.
+    assert!(found(&index, &hash(1, 50), Mode::Keyword, &all(), 5).is_empty());
 }
 
 #[test]
