@@ -23,6 +23,7 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (13, include_str!("../../schemas/0013_passages.surql")),
     (14, include_str!("../../schemas/0014_relationships.surql")),
     (15, include_str!("../../schemas/0015_passages.surql")),
+    (16, include_str!("../../schemas/0016_note_writes.surql")),
 ];
 
 /// Selects the database, applies missing migrations and defines the service user.

@@ -1,8 +1,8 @@
-//! Journal of the nodes and edges that each write changed, in write order; the search index of the
-//! hosted service and the graph of the local one follow it.
+//! Journal of the nodes, edges and notes that each write changed, in write order; the search indexes of both services
+//! and the graph of the local one follow it.
 //!
-//! Each row lists many of them and is keyed by workspace and revision. An index over the nodes' own revisions would
-//! take four entries per node, more than a small node's own row on commit.
+//! Each row lists many of them and is keyed by workspace and revision. An index over the rows' own revisions would
+//! take four entries per row, more than a small node's own row on commit.
 
 use std::collections::HashSet;
 
@@ -14,8 +14,8 @@ use super::tx::WriteTx;
 use super::{Store, failed};
 use crate::domain::error::DomainError;
 
-/// Maximum number of nodes in one row, and of edges.
-const NODES: usize = 1000;
+/// Maximum number of nodes in one row, of edges, and of notes.
+const MOST: usize = 1000;
 /// Rows read at a time.
 const ROWS: usize = 100;
 
@@ -32,6 +32,7 @@ pub(super) struct NewRow {
     id: RecordId,
     nodes: Vec<Uuid>,
     edges: Option<Vec<Uuid>>,
+    notes: Option<Vec<Uuid>>,
 }
 
 #[derive(Debug, SurrealValue)]
@@ -40,6 +41,7 @@ struct Row {
     part: i64,
     nodes: Vec<Uuid>,
     edges: Option<Vec<Uuid>>,
+    notes: Option<Vec<Uuid>>,
 }
 
 /// What was written after a revision.
@@ -47,13 +49,27 @@ struct Row {
 pub struct Changes {
     pub nodes: Vec<Change>,
     pub edges: Vec<Change>,
+    pub notes: Vec<Change>,
     /// The last of the writes; `None` if there were none.
     pub last: Option<u64>,
 }
 
+impl Changes {
+    fn len(&self) -> usize {
+        self.nodes.len() + self.edges.len() + self.notes.len()
+    }
+}
+
+/// What one write changed.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Written<'a> {
+    pub(super) nodes: &'a [Uuid],
+    pub(super) edges: &'a [Uuid],
+    pub(super) notes: &'a [Uuid],
+}
+
 impl WriteTx {
-    /// Records which nodes and edges the transaction wrote. Call once per transaction, since its
-    /// revision is the key.
+    /// Records what the transaction wrote. Call once per transaction, since its revision is the key.
     pub(super) async fn note_writes(
         &self,
         ws: Uuid,
@@ -61,27 +77,36 @@ impl WriteTx {
         nodes: &[Uuid],
         edges: &[Uuid],
     ) -> Result<(), StoreError> {
+        let written = Written {
+            nodes,
+            edges,
+            ..Written::default()
+        };
         self.write(
             "INSERT INTO node_write $rows RETURN NONE",
-            rows_of(ws, rev, nodes, edges),
+            rows_of(ws, rev, written),
         )
         .await
     }
 }
 
-/// The rows that record which nodes and edges a write changed.
-pub(super) fn rows_of(ws: Uuid, rev: u64, nodes: &[Uuid], edges: &[Uuid]) -> Vec<NewRow> {
+/// The rows that record what a write changed.
+pub(super) fn rows_of(ws: Uuid, rev: u64, written: Written<'_>) -> Vec<NewRow> {
     let rev = i64::try_from(rev).unwrap_or(i64::MAX);
-    let nodes = nodes.chunks(NODES).map(|nodes| (nodes.to_vec(), None));
-    let edges = edges
-        .chunks(NODES)
-        .map(|edges| (Vec::new(), Some(edges.to_vec())));
-    let rows = (0i64..).zip(nodes.chain(edges)).map(|(part, (nodes, edges))| {
+    let nodes = written.nodes.chunks(MOST);
+    let nodes = nodes.map(|nodes| (nodes.to_vec(), None, None));
+    let edges = written.edges.chunks(MOST);
+    let edges = edges.map(|edges| (Vec::new(), Some(edges.to_vec()), None));
+    let notes = written.notes.chunks(MOST);
+    let notes = notes.map(|notes| (Vec::new(), None, Some(notes.to_vec())));
+    let parts = (0i64..).zip(nodes.chain(edges).chain(notes));
+    let rows = parts.map(|(part, (nodes, edges, notes))| {
         let key = vec![ws.into_value(), rev.into_value(), part.into_value()];
         NewRow {
             id: RecordId::new("node_write", Array::from(key)),
             nodes,
             edges,
+            notes,
         }
     });
     rows.collect()
@@ -94,7 +119,7 @@ impl Store {
         Ok(self.changes(ws, rev, limit).await?.nodes)
     }
 
-    /// [`Store::node_changes`], with the edges, which count against the limit, too.
+    /// [`Store::node_changes`], with the edges and notes, which count against the limit, too.
     pub async fn changes(&self, ws: Uuid, rev: u64, limit: usize) -> Result<Changes, DomainError> {
         let mut changes = Changes::default();
         let (mut rev, mut part) = (i64::try_from(rev).unwrap_or(i64::MAX), i64::MAX);
@@ -102,7 +127,7 @@ impl Store {
             let rows = self.node_writes(ws, (rev, part), ROWS).await?;
             let more = rows.len() == ROWS;
             for row in rows {
-                if changes.nodes.len() + changes.edges.len() >= limit && row.rev != rev {
+                if changes.len() >= limit && row.rev != rev {
                     break 'pages;
                 }
                 (rev, part) = (row.rev, row.part);
@@ -112,13 +137,16 @@ impl Store {
                 changes.nodes.extend(row.nodes.into_iter().map(change));
                 let edges = row.edges.into_iter().flatten();
                 changes.edges.extend(edges.map(change));
+                let notes = row.notes.into_iter().flatten();
+                changes.notes.extend(notes.map(change));
             }
             if !more {
                 break;
             }
         }
-        keep_newest(&mut changes.nodes);
-        keep_newest(&mut changes.edges);
+        for all in [&mut changes.nodes, &mut changes.edges, &mut changes.notes] {
+            keep_newest(all);
+        }
         Ok(changes)
     }
 
@@ -131,7 +159,7 @@ impl Store {
     ) -> Result<Vec<Row>, DomainError> {
         let what = "reading revisions for the index failed";
         let query = format!(
-            "SELECT record::id(id)[1] AS rev, record::id(id)[2] AS part, nodes, edges \
+            "SELECT record::id(id)[1] AS rev, record::id(id)[2] AS part, nodes, edges, notes \
              FROM node_write:[$ws, $rev, $part]>..[$ws, $end] LIMIT {rows}"
         );
         let statement = self.db.query(query).bind(("ws", ws)).bind(("rev", rev));

@@ -6,7 +6,7 @@ use surrealdb::IndexedResults;
 use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
-use super::node_writes::{self, Change};
+use super::node_writes::{self, Written};
 use super::notes_rows::{NoteRow, Rows, changed, mentioning, repeating, superseding};
 use super::rows::{AuditRow, key, record};
 use super::{Store, failed};
@@ -27,21 +27,6 @@ pub struct StoredNote {
     pub note: Note,
     /// Hybrid logical clock of its last write.
     pub rev: u64,
-}
-
-#[derive(Debug, SurrealValue)]
-struct ChangeRow {
-    id: RecordId,
-    rev: i64,
-}
-
-impl ChangeRow {
-    fn into_change(self) -> Result<Change, DomainError> {
-        Ok(Change {
-            id: key(&self.id)?,
-            rev: u64::try_from(self.rev).unwrap_or(0),
-        })
-    }
 }
 
 /// The part of a note that the graph in memory keeps.
@@ -116,6 +101,18 @@ impl NotesWrite {
         touched
     }
 
+    /// The notes that are new or changed.
+    fn touched_notes(&self) -> Vec<Uuid> {
+        let new = self.notes.iter().map(|(note, _)| note.id);
+        let mentions = self.mentions.iter().map(|(note, _)| *note);
+        let superseded = self.superseded.iter().map(|(note, _)| *note);
+        let repeated = self.repeated.iter().map(|note| note.id);
+        let mut touched: Vec<Uuid> = new.chain(mentions).chain(superseded).chain(repeated).collect();
+        touched.sort_unstable();
+        touched.dedup();
+        touched
+    }
+
     /// Stamps everything new in the graph with the time of the write, in the order in which a restart reads it.
     pub fn stamp(&mut self, now: DateTime<Utc>) {
         self.entities
@@ -150,7 +147,12 @@ impl Store {
     ) -> Result<u64, DomainError> {
         let rev = self.next_rev();
         let stamp = i64::try_from(rev).unwrap_or(i64::MAX);
-        let touched = node_writes::rows_of(ws, rev, &write.touched(), &[]);
+        let written = Written {
+            nodes: &write.touched(),
+            notes: &write.touched_notes(),
+            ..Written::default()
+        };
+        let touched = node_writes::rows_of(ws, rev, written);
         // One block is one transaction; empty lists cost nothing.
         let mut block = String::from("{ ");
         for (wanted, statement) in [
@@ -306,33 +308,6 @@ impl Store {
             .await
             .map_err(failed("reading notes for the index failed"))?;
         rows.into_iter().map(NoteRow::into_stored).collect()
-    }
-
-    /// The notes of a workspace written after `rev`, with their revisions, oldest write first: at most `limit` of
-    /// them plus the rest of the last write, so that a page never ends inside a write.
-    pub async fn note_changes(&self, ws: Uuid, rev: u64, limit: usize) -> Result<Vec<Change>, DomainError> {
-        let what = "reading revisions for the index failed";
-        let after = i64::try_from(rev).unwrap_or(i64::MAX);
-        let mut response = self
-            .db
-            .query(format!(
-                "SELECT VALUE rev FROM note WHERE ws = $ws AND rev > $rev ORDER BY rev LIMIT 1 START {limit}"
-            ))
-            .bind(("ws", ws))
-            .bind(("rev", after))
-            .await
-            .map_err(failed(what))?;
-        let last: Option<i64> = response.take(0).map_err(failed(what))?;
-        let mut response = self
-            .db
-            .query("SELECT id, rev FROM note WHERE ws = $ws AND rev > $rev AND rev <= $last ORDER BY rev")
-            .bind(("ws", ws))
-            .bind(("rev", after))
-            .bind(("last", last.unwrap_or(i64::MAX)))
-            .await
-            .map_err(failed(what))?;
-        let rows: Vec<ChangeRow> = response.take(0).map_err(failed(what))?;
-        rows.into_iter().map(ChangeRow::into_change).collect()
     }
 
     /// At most `limit` notes queued for a language model after this one, oldest first: their ids begin with a

@@ -1,6 +1,6 @@
 //! What the local memory's graph is made of: all of it, or what was written after a revision.
 
-use surrealdb::types::{RecordId, SurrealValue};
+use surrealdb::types::SurrealValue;
 use uuid::Uuid;
 
 use super::notes::{ENTITY_SOURCE, NoteHead, StoredEntity, StoredRelation};
@@ -64,10 +64,10 @@ impl Store {
         let mut rows: Vec<HeadRow> = Vec::new();
         let mut after = rev;
         loop {
-            let changes = self.note_changes(ws, after, PAGE).await?;
-            let Some(last) = changes.last() else { break };
-            after = last.rev;
-            let ids: Vec<Uuid> = changes.iter().map(|change| change.id).collect();
+            let changes = self.changes(ws, after, PAGE).await?;
+            let Some(last) = changes.last else { break };
+            after = last;
+            let ids: Vec<Uuid> = changes.notes.iter().map(|change| change.id).collect();
             rows.extend(self.rows_with_ids(ws, HEAD, "note", &ids).await?);
         }
         loaded(rows, |row| row.rev, HeadRow::into_head)
@@ -88,23 +88,11 @@ impl Store {
         Ok((entities, self.edges_from(ws, &ids).await?))
     }
 
-    /// Whether the database holds a write with this revision. Rows that were rewritten since don't tell.
+    /// Whether the journal of writes has this revision. Of notes that an older version of this program wrote, it has only
+    /// some.
     pub async fn has_revision(&self, ws: Uuid, rev: u64) -> Result<bool, DomainError> {
-        let before = rev.saturating_sub(1);
-        let of_rev = i64::try_from(rev).unwrap_or(i64::MAX);
-        let mut response = self
-            .db
-            .query("SELECT VALUE id FROM note WHERE ws = $ws AND rev = $rev LIMIT 1")
-            .bind(("ws", ws))
-            .bind(("rev", of_rev))
-            .await
-            .map_err(failed(WHAT))?;
-        let note: Option<RecordId> = response.take(0).map_err(failed(WHAT))?;
-        if note.is_some() {
-            return Ok(true);
-        }
-        let changes = self.node_changes(ws, before, 1).await?;
-        Ok(changes.iter().any(|change| change.rev == rev))
+        let changes = self.changes(ws, rev.saturating_sub(1), 1).await?;
+        Ok(changes.last == Some(rev))
     }
 
     async fn rows_with_ids<T: SurrealValue>(
@@ -143,9 +131,10 @@ impl Store {
 
 #[cfg(test)]
 impl Store {
-    /// As if an older version of this program had written.
-    pub async fn forget_node_writes(&self, ws: Uuid) {
-        let query = "DELETE node_write:[$ws, 0, 0]..[$ws, $end]";
+    /// As if an older version of this program had written, which recorded notes alone.
+    pub async fn forget_entity_writes(&self, ws: Uuid) {
+        let query = "LET $rows = (SELECT id, notes FROM node_write:[$ws, 0, 0]..[$ws, $end]); DELETE $rows.id; \
+            FOR $row IN $rows { IF $row.notes != NONE { CREATE $row.id SET nodes = [], notes = $row.notes } };";
         let statement = self.db.query(query).bind(("ws", ws)).bind(("end", i64::MAX));
         statement.await.unwrap().check().unwrap();
     }

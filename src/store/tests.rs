@@ -5,6 +5,7 @@ mod feed_batches;
 mod feeds;
 mod hot_tables;
 mod node_writes;
+mod note_writes;
 mod outbox;
 mod pages;
 pub(super) mod passages;

@@ -8,9 +8,9 @@ use super::core::{GraphCore, Holds};
 use super::documents;
 use crate::domain::error::DomainError;
 use crate::search::IndexDoc;
-use crate::store::{Change, Changes, StoredEdge, StoredPassage};
+use crate::store::{Change, StoredEdge, StoredPassage};
 
-/// Nodes and edges read and indexed at a time.
+/// Nodes, edges and notes read and indexed at a time.
 const PAGE: usize = 2000;
 
 impl GraphCore {
@@ -21,21 +21,15 @@ impl GraphCore {
         rev: u64,
         known: impl Fn(&Change) -> bool,
     ) -> Result<Option<(Vec<IndexDoc>, u64)>, DomainError> {
-        let changes = match &self.holds {
-            Holds::Nodes => self.store.changes(ws, rev, PAGE).await?,
-            Holds::Notes(_) => {
-                let nodes = self.store.note_changes(ws, rev, PAGE).await?;
-                Changes {
-                    last: nodes.last().map(|change| change.rev),
-                    nodes,
-                    edges: Vec::new(),
-                }
-            }
-        };
+        let changes = self.store.changes(ws, rev, PAGE).await?;
         let Some(last) = changes.last else {
             return Ok(None);
         };
-        let ids = changes.nodes.iter().filter(|change| !known(change));
+        let of_rows = match &self.holds {
+            Holds::Nodes => changes.nodes,
+            Holds::Notes(_) => changes.notes,
+        };
+        let ids = of_rows.iter().filter(|change| !known(change));
         let ids: Vec<Uuid> = ids.map(|change| change.id).collect();
         let docs = match &self.holds {
             Holds::Nodes => {

@@ -191,7 +191,7 @@ fn a_copy_without_the_entities_of_an_older_program_is_discarded() {
         remember(&core, "APT28 uses X-Agent.").await;
         let early = fs::read(copied.path()).unwrap();
         remember(&core, "Turla uses Snake on 198.51.100.7.").await;
-        copied.store.forget_node_writes(workspace()).await;
+        copied.store.forget_entity_writes(workspace()).await;
         fs::write(copied.path(), early).unwrap();
         copied.assert_right("after writes of an older program").await;
     });
