@@ -27,6 +27,8 @@ mod prose;
 mod raw_store;
 #[path = "common/spread.rs"]
 mod spread;
+#[path = "memory/turns.rs"]
+mod turns;
 #[path = "memory/wire.rs"]
 mod wire;
 #[path = "service/words.rs"]

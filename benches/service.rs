@@ -5,8 +5,9 @@
 //! and `-- --neighbour` measures only how one workspace's load affects another. `-- --growth` grows one service to
 //! 10,000, 100,000 and 1,000,000 nodes with texts of 60 to 110 words (`--growth 10000,100000` sets other sizes) and
 //! prints how cost grows, with targets. `-- --graph` ingests 100,000 nodes with 200,000 relationships (`--graph 10000`
-//! sets other numbers of nodes) and measures questions that are answered from the graph. The corpus is generated and identical in every run. The service and this client
-//! share the cores. Without `--bench`, which `cargo bench` passes, it exits at once.
+//! sets other numbers of nodes) and measures questions that are answered from the graph. The corpus is generated and
+//! identical in every run. The service and this client share the cores. Without `--bench`, which `cargo bench` passes, it
+//! exits at once.
 //!
 //! `THREAT_MEMORY_BINARY=PATH` measures another binary than the one just built, so that two can be compared in
 //! alternating runs without a rebuild.
@@ -29,6 +30,8 @@ mod ledger;
 mod load;
 #[path = "service/neighbour.rs"]
 mod neighbour;
+#[path = "service/paces.rs"]
+mod paces;
 #[path = "service/process.rs"]
 mod process;
 #[path = "common/program.rs"]

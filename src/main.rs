@@ -1,5 +1,7 @@
 //! The command line: parses arguments, starts the runtime, runs one command.
 
+mod resident;
+
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -12,26 +14,6 @@ use threat_memory::config::local::{Editor, LocalFlags, LocalSettings};
 use threat_memory::config::{ConfigError, Flags, LogSettings, Settings};
 use threat_memory::telemetry::LogGuard;
 use threat_memory::{capacity, demo, telemetry};
-
-/// mimalloc returns memory to the system after a large ingest; the default allocator does not.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
-type AllocatorOption = (libmimalloc_sys::mi_option_t, std::ffi::c_long);
-
-/// How the allocator treats freed memory: options of `mimalloc.h`, most of which the bindings don't name.
-const ALLOCATOR_OPTIONS: &[AllocatorOption] = &[
-    // purge_delay: return memory to the system after 50 ms; the default of one second keeps a third more.
-    (15, 50),
-    // page_reclaim_on_free: reuse memory freed by another thread at once.
-    (35, 1),
-    // page_full_retain: keep no full pages in reserve.
-    (36, 0),
-];
-
-/// Set once a local service has started. arena_purge_mult: purge whole pages immediately. The default, ten times the
-/// delay, keeps a tenth more of all memory but makes the start faster.
-const ONCE_STARTED: &[AllocatorOption] = &[(24, 0)];
 
 /// Requested limit of open files; the system may allow fewer.
 const MAX_OPEN_FILES: u64 = 1 << 16;
@@ -96,7 +78,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    tell_allocator(ALLOCATOR_OPTIONS);
+    resident::tune();
     // Threads inherit it, so before any other is started. The notes of the local service gain nothing by it.
     if matches!(cli.command, Command::Hosted { .. }) {
         capacity::shorten_slice();
@@ -144,64 +126,6 @@ fn main() -> ExitCode {
     }
 }
 
-fn tell_allocator(options: &[AllocatorOption]) {
-    for (option, value) in options {
-        // SAFETY: the options exist in the linked version, and setting one is allowed at any time.
-        #[allow(unsafe_code)]
-        unsafe {
-            libmimalloc_sys::mi_option_set(*option, *value);
-        }
-    }
-}
-
-/// Returns memory that only the start needed; the allocator itself would wait for further activity.
-fn give_memory_back() {
-    // SAFETY: allowed at any time and on any thread.
-    #[allow(unsafe_code)]
-    unsafe {
-        libmimalloc_sys::mi_collect(true);
-    }
-    // SAFETY: the callback takes what dl_iterate_phdr(3) passes, and no data.
-    #[cfg(all(target_os = "linux", target_pointer_width = "64"))]
-    #[allow(unsafe_code)]
-    unsafe {
-        libc::dl_iterate_phdr(Some(unmap_constant_pages), std::ptr::null_mut());
-    }
-}
-
-/// Unmaps code and constants of the first object reported, which is the program. For every page used the kernel maps
-/// 64 KiB, so after the start most of the program is resident. What is used later is mapped again from the page cache.
-#[cfg(all(target_os = "linux", target_pointer_width = "64"))]
-#[allow(unsafe_code)]
-unsafe extern "C" fn unmap_constant_pages(
-    object: *mut libc::dl_phdr_info,
-    _size: libc::size_t,
-    _data: *mut libc::c_void,
-) -> libc::c_int {
-    const STOP: libc::c_int = 1;
-    // SAFETY: the dynamic linker passes a valid object with as many headers as it says.
-    let (base, headers, page) = unsafe {
-        let object = &*object;
-        let headers = std::slice::from_raw_parts(object.dlpi_phdr, object.dlpi_phnum.into());
-        (
-            object.dlpi_addr,
-            headers,
-            libc::sysconf(libc::_SC_PAGESIZE) as u64,
-        )
-    };
-    for header in headers {
-        // Relocations write to writable segments only, even to those that are protected afterwards.
-        if header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_W == 0 {
-            let start = (base + header.p_vaddr).next_multiple_of(page);
-            let end = (base + header.p_vaddr + header.p_filesz) / page * page;
-            let length = end.saturating_sub(start) as usize;
-            // SAFETY: these pages were never written, so the kernel reads the same bytes from the file again.
-            unsafe { libc::madvise(start as *mut libc::c_void, length, libc::MADV_DONTNEED) };
-        }
-    }
-    STOP
-}
-
 fn refuse(error: &ConfigError) -> ExitCode {
     eprintln!("{error}");
     ExitCode::from(BAD_CONFIGURATION)
@@ -223,7 +147,7 @@ async fn started<T>(
         eprintln!("threat-memory could not start: {error}");
         ExitCode::FAILURE
     })?;
-    give_memory_back();
+    resident::give_back();
     Ok((app, guard))
 }
 
@@ -247,7 +171,7 @@ async fn local(settings: LocalSettings, editor: Editor) -> ExitCode {
         Ok(app) => app,
         Err(code) => return code,
     };
-    tell_allocator(ONCE_STARTED);
+    resident::tune_further();
     let (api, metrics) = (app.address(), app.admin_address());
     eprintln!("API on http://{api}, metrics on http://{metrics}/metrics");
     wait_for_signal().await;
@@ -256,8 +180,15 @@ async fn local(settings: LocalSettings, editor: Editor) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Waits for SIGTERM or Ctrl-C.
+/// Waits for SIGTERM or Ctrl-C, and gives memory back meanwhile.
 async fn wait_for_signal() {
+    tokio::select! {
+        () = signal() => {}
+        () = resident::give_back_at_rest() => {}
+    }
+}
+
+async fn signal() {
     use tokio::signal::unix::{SignalKind, signal};
     match signal(SignalKind::terminate()) {
         Ok(mut terminate) => {

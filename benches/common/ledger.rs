@@ -49,8 +49,6 @@ enum Scope {
 pub struct Measure {
     name: &'static str,
     unit: &'static str,
-    /// Targets for the value at a size divided by the value at a smaller one.
-    growth: &'static [Bound],
     limit: Option<(Bound, Scope)>,
     /// What one row more adds: the factor and the unit of the result.
     per_row: Option<(f64, &'static str)>,
@@ -61,16 +59,9 @@ impl Measure {
         Self {
             name,
             unit,
-            growth: &[],
             limit: None,
             per_row: None,
         }
-    }
-
-    /// Sets targets for the ratio to a smaller size.
-    pub const fn grows(mut self, bounds: &'static [Bound]) -> Self {
-        self.growth = bounds;
-        self
     }
 
     /// Sets a target for the value at every size.
@@ -93,14 +84,12 @@ impl Measure {
         }
     }
 
-    /// The targets in words.
+    /// The target in words.
     fn target(&self) -> String {
-        let growth = self.growth.iter().map(|bound| format!("{} times", bound.text()));
-        let limit = self.limit.map(|(bound, scope)| match scope {
+        self.limit.map_or(String::new(), |(bound, scope)| match scope {
             Scope::EverySize => bound.text(),
             Scope::Size(size) => format!("{} at {}", bound.text(), thousands(size as f64)),
-        });
-        growth.chain(limit).collect::<Vec<_>>().join(", ")
+        })
     }
 
     /// Has the difference between two sizes printed per row, multiplied by `factor` to give `unit`.
@@ -154,8 +143,8 @@ impl Ledger {
         }
     }
 
-    /// Prints the ratios of each size to the one before and of the largest to `reference`, then the other targets, then
-    /// the table.
+    /// Prints the ratios of each size to the one before and of the largest to `reference`, then the targets, then the
+    /// table.
     pub fn close(&self, reference: usize) {
         for pair in self.pages.windows(2) {
             if let [smaller, larger] = pair {
@@ -182,11 +171,8 @@ impl Ledger {
                 continue;
             };
             let ratio = value / before;
-            if measure.growth.is_empty() && ratio.is_finite() {
+            if ratio.is_finite() {
                 verdict(measure.name, ratio, None);
-            }
-            for bound in measure.growth {
-                verdict(measure.name, ratio, Some(*bound));
             }
             if let Some((factor, unit)) = measure.per_row {
                 let each = (value - before) / (larger.size - smaller.size) as f64 * factor;

@@ -111,15 +111,32 @@ impl Service {
 
     /// Stops the service with SIGTERM, as an operator would, and waits for it to exit.
     pub fn terminate(mut self) -> Fallible<()> {
-        let id = self.child.id().to_string();
-        if !Command::new("kill").arg(id).status()?.success() {
-            return Err("kill failed".into());
-        }
+        self.signal("-TERM")?;
         let status = self.child.wait()?;
         if status.success() {
             Ok(())
         } else {
             Err(format!("the service ended with {status}").into())
+        }
+    }
+
+    /// Makes all threads of the service stand still.
+    #[allow(dead_code)] // Each benchmark uses some of these functions.
+    pub fn pause(&self) -> Fallible<()> {
+        self.signal("-STOP")
+    }
+
+    /// Makes them go on.
+    #[allow(dead_code)]
+    pub fn resume(&self) -> Fallible<()> {
+        self.signal("-CONT")
+    }
+
+    fn signal(&self, signal: &str) -> Fallible<()> {
+        let id = self.child.id().to_string();
+        match Command::new("kill").args([signal, &id]).status()?.success() {
+            true => Ok(()),
+            false => Err(format!("kill {signal} failed").into()),
         }
     }
 
@@ -130,13 +147,20 @@ impl Service {
         Ok(())
     }
 
-    /// Waits until the service is idle in the background, for at most a minute.
+    /// Waits until the service has been idle for three seconds, for at most a minute. Some work begins only a second after
+    /// the last write.
     pub async fn settle(&self) {
+        let mut idle = 0;
         for _ in 0..60 {
             let before = self.cpu();
             tokio::time::sleep(Duration::from_secs(1)).await;
-            let idle = |(after, before): (f64, f64)| after - before < 0.03;
-            if self.cpu().zip(before).is_none_or(idle) {
+            let is_idle = |(after, before): (f64, f64)| after - before < 0.03;
+            idle = if self.cpu().zip(before).is_none_or(is_idle) {
+                idle + 1
+            } else {
+                0
+            };
+            if idle == 3 {
                 return;
             }
         }

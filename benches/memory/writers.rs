@@ -29,6 +29,7 @@ pub struct Pace {
     pub overall: f64,
     pub last_tenth: f64,
     pub spread: Spread,
+    done: Vec<Done>,
 }
 
 impl Writers {
@@ -71,13 +72,13 @@ impl Writers {
             done.extend(thread.join().map_err(|_| "a writer failed")??);
         }
         done.sort_unstable();
-        Ok(Pace::of(&done))
+        Ok(Pace::of(done))
     }
 }
 
 impl Pace {
     /// The rates of notes in the order in which they were acknowledged.
-    fn of(done: &[Done]) -> Self {
+    fn of(done: Vec<Done>) -> Self {
         let time = done.last().map_or(Duration::ZERO, |(at, _)| *at);
         let last = done.len().div_ceil(10);
         let before = done.iter().rev().nth(last).map_or(Duration::ZERO, |(at, _)| *at);
@@ -87,7 +88,15 @@ impl Pace {
             overall: done.len() as f64 / time.as_secs_f64(),
             last_tenth: last as f64 / (time - before).as_secs_f64(),
             spread: Spread::of(done.iter().map(|(_, took)| *took).collect()),
+            done,
         }
+    }
+
+    /// The pace of what was written in two parts, without the time between them.
+    pub fn and(mut self, next: Self) -> Self {
+        let later = next.done.into_iter().map(|(at, took)| (self.time + at, took));
+        self.done.extend(later);
+        Self::of(self.done)
     }
 }
 

@@ -37,6 +37,7 @@ pub struct Pace {
     pub overall: f64,
     pub slowest_tenth: f64,
     pub last_tenth: f64,
+    done: Vec<Done>,
 }
 
 impl Bulk {
@@ -72,13 +73,13 @@ impl Bulk {
         }
         let corpus = self.maker.join().map_err(|_| "no bundle could be made")?;
         done.sort_unstable();
-        Ok((corpus, Pace::of(&done)))
+        Ok((corpus, Pace::of(done)))
     }
 }
 
 impl Pace {
     /// The rates of bundles in the order in which they were acknowledged.
-    fn of(done: &[Done]) -> Self {
+    fn of(done: Vec<Done>) -> Self {
         let sum = |part: &[Done]| part.iter().map(|(_, nodes)| nodes).sum::<usize>();
         let time = done.last().map_or(Duration::ZERO, |(at, _)| *at);
         let window = (done.len() / 10).max(WINDOW).min(done.len()).max(1);
@@ -91,12 +92,20 @@ impl Pace {
             begun = part.first().map_or(begun, |(at, _)| *at);
         }
         Self {
-            nodes: sum(done),
+            nodes: sum(&done),
             time,
-            overall: sum(done) as f64 / time.as_secs_f64(),
+            overall: sum(&done) as f64 / time.as_secs_f64(),
             slowest_tenth,
             last_tenth,
+            done,
         }
+    }
+
+    /// The pace of an ingest in two parts, without the time between them.
+    pub fn and(mut self, next: Self) -> Self {
+        let later = next.done.into_iter().map(|(at, nodes)| (self.time + at, nodes));
+        self.done.extend(later);
+        Self::of(self.done)
     }
 }
 

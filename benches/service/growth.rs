@@ -8,13 +8,14 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::Fallible;
-use crate::bulk::{Bulk, NODES, Pace};
+use crate::bulk::{Bulk, NODES};
 use crate::client::Client;
 use crate::corpus::Corpus;
-use crate::ledger::Bound::{AtLeast, AtMost};
+use crate::ledger::Bound::AtMost;
 use crate::ledger::{Ledger, Measure};
 use crate::load::{BLENDED, LIMIT, SEMANTIC, STRUCTURED};
-use crate::program::{self, Service, cpu_of, disk};
+use crate::paces::{Part, Smaller};
+use crate::program::{self, Service, disk};
 use crate::prose::Prose;
 use crate::raw_store;
 use crate::spread::Spread;
@@ -35,7 +36,7 @@ const MICROSECONDS: f64 = 1e6;
 const NANOSECONDS: f64 = 1e6;
 
 const RAW: Measure = Measure::new("raw speed of the embedded store", "rows/s");
-const INGEST: Measure = Measure::new("ingest", "nodes/s").grows(&[AtLeast(0.9)]);
+const INGEST: Measure = Measure::new("ingest", "nodes/s");
 const SLOWEST: Measure = Measure::new("ingest, slowest tenth", "nodes/s");
 const LAST: Measure = Measure::new("ingest, last tenth", "nodes/s");
 const CORES: Measure = Measure::new("cores used by the service meanwhile", "");
@@ -133,7 +134,12 @@ pub async fn run(sizes: &[usize]) -> Fallible<()> {
             continue;
         }
         growth.ledger.size(size);
-        (service, corpus) = growth.measure(service, corpus, size).await?;
+        let smaller = before.is_some().then(|| Smaller {
+            prose: Arc::clone(&growth.prose),
+            from: sizes.iter().rev().nth(2).copied().unwrap_or_default(),
+            to: kept,
+        });
+        (service, corpus) = growth.measure(service, corpus, size, smaller).await?;
         if let Some(before) = &before {
             before.compare(&growth.client, &mut growth.ledger).await?;
         }
@@ -155,8 +161,9 @@ impl Growth {
         service: Service,
         corpus: Corpus,
         size: usize,
+        smaller: Option<Smaller>,
     ) -> Fallible<(Service, Corpus)> {
-        let mut corpus = self.ingest(&service, corpus, size).await?;
+        let mut corpus = self.ingest(&service, corpus, size, smaller).await?;
         self.resources(&service, size);
         let raw = raw_store::rows_per_second(&self.prose).await?;
         self.ledger.note(RAW, raw);
@@ -179,11 +186,23 @@ impl Growth {
     }
 
     /// Ingests up to `size` nodes, asks at once, and waits until the service is idle.
-    async fn ingest(&mut self, service: &Service, corpus: Corpus, size: usize) -> Fallible<Corpus> {
-        let cpu = || service.cpu().zip(cpu_of("self"));
-        let before = cpu();
-        let (mut corpus, pace) = Bulk::start(&self.client, corpus, size).finish().await?;
-        self.pace(&pace, before.zip(cpu()));
+    async fn ingest(
+        &mut self,
+        service: &Service,
+        corpus: Corpus,
+        size: usize,
+        smaller: Option<Smaller>,
+    ) -> Fallible<Corpus> {
+        let (mut corpus, part) = match smaller {
+            Some(smaller) => {
+                let ledger = &mut self.ledger;
+                smaller
+                    .in_turn(service, &self.client, corpus, size, ledger)
+                    .await?
+            }
+            None => Part::ingest(service, &self.client, corpus, size).await?,
+        };
+        self.pace(&part);
         let first = self.searches(BLENDED, &mut corpus, FIRST).await?;
         self.pair(AT_ONCE, &first);
         let before = service.cpu();
@@ -194,16 +213,18 @@ impl Growth {
         Ok(corpus)
     }
 
-    fn pace(&mut self, pace: &Pace, cpu: Option<((f64, f64), (f64, f64))>) {
+    fn pace(&mut self, part: &Part) {
+        let pace = &part.pace;
         self.ledger.note(INGEST, pace.overall);
         self.ledger.note(SLOWEST, pace.slowest_tenth);
         self.ledger.note(LAST, pace.last_tenth);
-        if let Some((before, after)) = cpu {
+        if let Some([service, own]) = part.cpu {
             let seconds = pace.time.as_secs_f64();
-            self.ledger.note(CORES, (after.0 - before.0) / seconds);
-            self.ledger.note(OWN_CORES, (after.1 - before.1) / seconds);
-            let each = (after.0 - before.0) / pace.nodes as f64;
-            self.ledger.note(EFFORT, each * MICROSECONDS);
+            self.ledger.note(CORES, service / seconds);
+            self.ledger.note(OWN_CORES, own / seconds);
+        }
+        if let Some(effort) = part.effort() {
+            self.ledger.note(EFFORT, effort * MICROSECONDS);
         }
     }
 
