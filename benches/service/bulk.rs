@@ -1,12 +1,12 @@
 //! A bulk ingest by two streams. A thread of its own makes the bundles, so that neither the clock nor memory holds all
 //! of them.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::{Mutex as AsyncMutex, mpsc};
 use tokio::task::JoinSet;
 
 use crate::Fallible;
@@ -19,6 +19,30 @@ pub const NODES: usize = 2_000;
 const WAITING: usize = 2;
 /// Fewest bundles over which a rate is taken: two of each stream, as the streams may finish at the same moment.
 const WINDOW: usize = 2 * STREAMS;
+
+/// A clock that can stand still.
+pub struct Clock(Mutex<(Duration, Option<Instant>)>);
+
+impl Clock {
+    pub fn running() -> Self {
+        Self(Mutex::new((Duration::ZERO, Some(Instant::now()))))
+    }
+
+    pub fn time(&self) -> Duration {
+        let (before, since) = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        before + since.map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    pub fn stop(&self) {
+        let time = self.time();
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = (time, None);
+    }
+
+    pub fn go_on(&self) {
+        let time = self.time();
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = (time, Some(Instant::now()));
+    }
+}
 
 /// An ingest under way.
 pub struct Bulk {
@@ -43,14 +67,21 @@ pub struct Pace {
 impl Bulk {
     /// Ingests until the corpus has this many nodes, or until it is stopped.
     pub fn start(client: &Client, corpus: Corpus, until: usize) -> Self {
+        Self::timed(client, corpus, until, Arc::new(Clock::running()))
+    }
+
+    /// [`Bulk::start`], timed by a clock that may stand still.
+    pub fn timed(client: &Client, corpus: Corpus, until: usize, clock: Arc<Clock>) -> Self {
         let stopped = Arc::new(AtomicBool::new(false));
         let (made, wanted) = mpsc::channel(WAITING);
-        let (flag, wanted) = (Arc::clone(&stopped), Arc::new(Mutex::new(wanted)));
+        let (flag, wanted) = (Arc::clone(&stopped), Arc::new(AsyncMutex::new(wanted)));
         let maker = std::thread::spawn(move || make(corpus, until, &flag, &made));
-        let begun = Instant::now();
+        let begun = clock.time();
         let mut streams = JoinSet::new();
         for _ in 0..STREAMS {
-            streams.spawn(stream(client.clone(), Arc::clone(&wanted), begun));
+            let clock = Arc::clone(&clock);
+            let time = move || clock.time().saturating_sub(begun);
+            streams.spawn(stream(client.clone(), Arc::clone(&wanted), time));
         }
         Self {
             stopped,
@@ -123,8 +154,8 @@ fn make(mut corpus: Corpus, until: usize, stopped: &AtomicBool, made: &mpsc::Sen
 /// Ingests one bundle after the other over a connection of its own.
 async fn stream(
     client: Client,
-    wanted: Arc<Mutex<mpsc::Receiver<Bundle>>>,
-    begun: Instant,
+    wanted: Arc<AsyncMutex<mpsc::Receiver<Bundle>>>,
+    time: impl Fn() -> Duration,
 ) -> Fallible<Vec<Done>> {
     let mut done = Vec::new();
     loop {
@@ -136,6 +167,6 @@ async fn stream(
         if results["nodes_created"] != bundle.nodes || results["skipped"] != 1 {
             return Err(format!("not everything was taken: {results}").into());
         }
-        done.push((begun.elapsed(), bundle.nodes));
+        done.push((time(), bundle.nodes));
     }
 }

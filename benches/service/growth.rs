@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::Fallible;
-use crate::bulk::{Bulk, NODES};
+use crate::bulk::{Bulk, Clock, NODES};
 use crate::client::Client;
 use crate::corpus::Corpus;
 use crate::ledger::Bound::AtMost;
@@ -200,7 +200,10 @@ impl Growth {
                     .in_turn(service, &self.client, corpus, size, ledger)
                     .await?
             }
-            None => Part::ingest(service, &self.client, corpus, size).await?,
+            None => {
+                let clock = Arc::new(Clock::running());
+                Part::ingest(service, &self.client, corpus, size, clock).await?
+            }
         };
         self.pace(&part);
         let first = self.searches(BLENDED, &mut corpus, FIRST).await?;
@@ -218,10 +221,10 @@ impl Growth {
         self.ledger.note(INGEST, pace.overall);
         self.ledger.note(SLOWEST, pace.slowest_tenth);
         self.ledger.note(LAST, pace.last_tenth);
-        if let Some([service, own]) = part.cpu {
-            let seconds = pace.time.as_secs_f64();
-            self.ledger.note(CORES, service / seconds);
-            self.ledger.note(OWN_CORES, own / seconds);
+        for (measure, cpu) in [(CORES, part.cpu), (OWN_CORES, part.own_cpu)] {
+            if let Some(cpu) = cpu {
+                self.ledger.note(measure, cpu / pace.time.as_secs_f64());
+            }
         }
         if let Some(effort) = part.effort() {
             self.ledger.note(EFFORT, effort * MICROSECONDS);
