@@ -18,8 +18,8 @@ const ALLOCATOR_OPTIONS: &[AllocatorOption] = &[
     (36, 0),
 ];
 
-/// arena_purge_mult: purge whole pages immediately. The default, ten times the
-/// delay, keeps a tenth more of all memory but makes the start faster.
+/// arena_purge_mult: purge whole pages immediately. The default, ten times the delay, keeps a tenth more of all memory but
+/// makes the start faster.
 const ONCE_STARTED: &[AllocatorOption] = &[(24, 0)];
 
 /// How often it is seen whether the process is at rest.
