@@ -1,11 +1,15 @@
 //! SurrealKV 1 under the names by which SurrealDB 3.3 calls it.
 
+mod filter;
+
 use std::panic::resume_unwind;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::thread;
 
-use surrealkv_1::Options;
+use filter::Filters;
 pub use surrealkv_1::{Durability, Error, HistoryOptions, LSMIterator, Mode, Result, Transaction, Tree};
+use surrealkv_1::{FilterPolicy, Options};
 use tokio::runtime::Handle;
 
 /// Flushed files from which they are merged into level 1, and from which writers wait for that.
@@ -34,6 +38,9 @@ impl Default for TreeBuilder {
         options.level0_max_files = LEVEL_0_FILES;
         options.l0_stall_threshold = LEVEL_0_STALL;
         options.max_bytes_for_level = LEVEL_1_BYTES;
+        options.filter_policy = options
+            .filter_policy
+            .map(|default| Arc::new(Filters::beside(default)) as Arc<dyn FilterPolicy>);
         Self(options)
     }
 }
