@@ -1,12 +1,15 @@
 //! Writes a STIX bundle: one transaction for its nodes, evidence, edges, supporting objects and audit entry.
 
-use std::collections::{HashMap, HashSet};
+mod known;
+
+use std::collections::HashSet;
 
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
-use surrealdb::types::{RecordId, SurrealValue};
+use surrealdb::types::RecordId;
 use uuid::Uuid;
 
+use self::known::ExistingNode;
 use super::connect::StoreError;
 use super::feed_commit::{Reviewed, StixOrigin};
 use super::retry::with_retry;
@@ -24,8 +27,6 @@ use crate::domain::stix::properties::carry_over;
 use crate::domain::tlp::Tlp;
 
 const OLD: &str = "not newer than the stored version";
-/// Existing rows of the workspace with their versions and feeds.
-const VERSIONS: &str = "SELECT id, modified, tlp_rank, feeds FROM $ids WHERE ws = $ws";
 const NO_END: &str = "an end of the relationship is not in the workspace";
 
 /// What a statement of an ingest wrote, and the position in the plan of its first object.
@@ -60,25 +61,6 @@ pub struct StixIngested {
     /// What became of the items, if the objects were reviewed.
     pub reviewed: Reviewed,
     pub rev: u64,
-}
-
-#[derive(Debug, SurrealValue)]
-struct Existing {
-    id: RecordId,
-    modified: Option<DateTime<Utc>>,
-    tlp_rank: i64,
-    feeds: Option<Vec<Uuid>>,
-}
-
-#[derive(Debug, SurrealValue)]
-struct ExistingNode {
-    id: RecordId,
-    modified: Option<DateTime<Utc>>,
-    evidence: Vec<Uuid>,
-    evidence_tlp: Vec<i64>,
-    properties: String,
-    tlp_rank: i64,
-    feeds: Option<Vec<Uuid>>,
 }
 
 impl Store {
@@ -116,34 +98,41 @@ impl Store {
         written: impl Fn(Part, &[Uuid]),
     ) -> Result<StixIngested, DomainError> {
         self.db.budget().allow_plan(plan)?;
-        with_retry(|| async {
-            let tx = self.begin().await?;
-            let mut ingest = Ingest {
-                tx: &tx,
-                ws,
-                rows: StixRows {
+        let (audit, written) = (&audit, &written);
+        let mut known = origin.known.as_ref();
+        with_retry(|| {
+            // A row that was not known and exists fails an attempt. The next one looks for every row.
+            let known = known.take();
+            async move {
+                let tx = self.begin().await?;
+                let mut ingest = Ingest {
+                    tx: &tx,
                     ws,
-                    now,
-                    rev: self.next_rev(),
-                    feed: origin.feed,
-                },
-                highest: i64::from(origin.highest.unwrap_or(Tlp::Red).rank()),
-                own: plan.nodes.iter().map(|node| node_id(ws, &node.stix_id)).collect(),
-                done: Outcome::new(plan),
-            };
-            let outcome = ingest.run(plan, origin, &audit, &written).await;
-            let rev = ingest.rows.rev;
-            let done = ingest.done;
-            tx.finish(outcome).await?;
-            Ok(StixIngested {
-                result: done.result,
-                skipped: done.skipped,
-                held: done.held,
-                touched: done.touched,
-                edges: done.related,
-                reviewed: done.reviewed,
-                rev,
-            })
+                    rows: StixRows {
+                        ws,
+                        now,
+                        rev: self.next_rev(),
+                        feed: origin.feed,
+                    },
+                    highest: i64::from(origin.highest.unwrap_or(Tlp::Red).rank()),
+                    own: plan.nodes.iter().map(|node| node_id(ws, &node.stix_id)).collect(),
+                    known,
+                    done: Outcome::new(plan),
+                };
+                let outcome = ingest.run(plan, origin, audit, written).await;
+                let rev = ingest.rows.rev;
+                let done = ingest.done;
+                tx.finish(outcome).await?;
+                Ok(StixIngested {
+                    result: done.result,
+                    skipped: done.skipped,
+                    held: done.held,
+                    touched: done.touched,
+                    edges: done.related,
+                    reviewed: done.reviewed,
+                    rev,
+                })
+            }
         })
         .await
         .map_err(|error: StoreError| error.into_domain("STIX ingest failed"))
@@ -184,6 +173,8 @@ struct Ingest<'a> {
     highest: i64,
     /// The nodes of the bundle, which the sender knows.
     own: HashSet<Uuid>,
+    /// The nodes and edges of the bundle that may exist already; `None` if any may.
+    known: Option<&'a HashSet<Uuid>>,
     done: Outcome,
 }
 
@@ -305,20 +296,6 @@ impl Ingest<'_> {
             .await
     }
 
-    async fn stored_nodes(&self, nodes: &[StixNode]) -> Result<HashMap<Uuid, ExistingNode>, StoreError> {
-        let ids: Vec<_> = nodes
-            .iter()
-            .map(|n| record("node", node_id(self.ws, &n.stix_id)))
-            .collect();
-        let query = "SELECT id, modified, evidence, evidence_tlp, properties, tlp_rank, feeds FROM $ids WHERE ws = $ws";
-        let found: Vec<ExistingNode> = self.tx.find(self.ws, query, ids).await?;
-        let mut stored = HashMap::new();
-        for row in found {
-            stored.insert(key(&row.id)?, row);
-        }
-        Ok(stored)
-    }
-
     /// Records a withheld object, for the report and for the time when its markings are defined.
     fn hold(
         &mut self,
@@ -347,11 +324,7 @@ impl Ingest<'_> {
 
     async fn edges(&mut self, edges: &[StixRelationship], default_tlp: Tlp) -> Result<(), StoreError> {
         let (ends, seen) = self.known_ends(edges).await?;
-        let ids: Vec<_> = edges
-            .iter()
-            .map(|e| record("edge", self.rows.edge_id(e)))
-            .collect();
-        let mut stored = by_key(self.tx.find(self.ws, VERSIONS, ids).await?)?;
+        let mut stored = self.stored_edges(edges).await?;
         let (mut rows, mut replaced, mut held) = (Vec::new(), Vec::new(), Vec::new());
         let mut lifted = Lifted::default();
         for (place, edge) in edges.iter().enumerate() {
@@ -410,28 +383,8 @@ impl Ingest<'_> {
         self.write_held(held).await
     }
 
-    /// Those ends of these relationships that are nodes of the workspace, and those among them that the sender may see or
-    /// has sent.
-    async fn known_ends(
-        &self,
-        edges: &[StixRelationship],
-    ) -> Result<(HashSet<Uuid>, HashSet<Uuid>), StoreError> {
-        let mut ends = HashSet::new();
-        for edge in edges {
-            ends.insert(node_id(self.ws, &edge.source_ref));
-            ends.insert(node_id(self.ws, &edge.target_ref));
-        }
-        let ids: Vec<_> = ends.into_iter().map(|id| record("node", id)).collect();
-        let found = by_key(self.tx.find(self.ws, VERSIONS, ids).await?)?;
-        let is_seen = |(id, row): &(&Uuid, &Existing)| row.tlp_rank <= self.highest || self.own.contains(*id);
-        let seen = found.iter().filter(is_seen).map(|(id, _)| *id).collect();
-        Ok((found.into_keys().collect(), seen))
-    }
-
     async fn support(&mut self, objects: &[StixSupport], default_tlp: Tlp) -> Result<(), StoreError> {
-        let ids = objects.iter().map(|object| support_id(self.ws, &object.stix_id));
-        let ids = ids.map(|id| record("stix_support", id)).collect();
-        let mut stored = by_key(self.tx.find(self.ws, VERSIONS, ids).await?)?;
+        let mut stored = self.stored_support(objects).await?;
         let (mut rows, mut held, mut lifted) = (Vec::new(), Vec::new(), Lifted::default());
         for (place, object) in objects.iter().enumerate() {
             breathe(place).await;
@@ -485,10 +438,6 @@ fn keep_additions(row: &mut NodeRow, known: ExistingNode, own: &str) -> Result<(
         row.properties = Value::Object(properties).to_string();
     }
     Ok(())
-}
-
-fn by_key(rows: Vec<Existing>) -> Result<HashMap<Uuid, Existing>, StoreError> {
-    rows.into_iter().map(|row| Ok((key(&row.id)?, row))).collect()
 }
 
 fn stix_type(stix_id: &str) -> &str {

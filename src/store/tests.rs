@@ -4,6 +4,7 @@ mod addresses;
 mod feed_batches;
 mod feeds;
 mod hot_tables;
+mod known_rows;
 mod node_writes;
 mod note_writes;
 mod outbox;

@@ -23,7 +23,7 @@ use crate::domain::stix::ingest::{
 };
 use crate::domain::stix::object;
 use crate::domain::stix::objects::Objects;
-use crate::search::IndexDoc;
+use crate::search::{IndexDoc, WorkspaceIndex};
 use crate::store::{IngestResult, Part, Remarked, Reviewed, StixIngested, StixOrigin, edge_id};
 
 /// Audit action for re-marking objects that waited for a marking definition.
@@ -88,9 +88,9 @@ impl GraphCore {
         origin.highest = Some(by.workspace.clearance().highest());
         let ws = by.workspace.id;
         // The index must be complete before a write moves its checkpoint.
-        self.index_of(ws).await?;
-        let known = self.store.markings(ws, &objects.foreign_markings()).await?;
-        let mut plan = planned(ws, objects, defaults, known).await?;
+        let index = self.index_of(ws).await?;
+        let markings = self.store.markings(ws, &objects.foreign_markings()).await?;
+        let mut plan = planned(ws, objects, defaults, markings).await?;
         if let Some(review) = &origin.review {
             review.mark(&mut plan);
         }
@@ -109,6 +109,7 @@ impl GraphCore {
         };
         let state = self.state(ws);
         let (plan, now) = (Arc::new(plan), clock::now());
+        origin.known = Some(known(ws, index, Arc::clone(&plan)).await?);
         let ahead = self.documents_ahead(ws, &plan, now);
         let written = |part: Part, ids: &[Uuid]| ahead.iter().for_each(|ahead| ahead.ask(part, ids));
         let (done, remarked) = {
@@ -273,6 +274,20 @@ impl GraphCore {
         // The rest waits for the next bundle that names the marking, or for the next start.
         released.failure.map_or(Ok(objects), Err)
     }
+}
+
+/// The nodes and edges of a plan that the index knows.
+async fn known(
+    ws: Uuid,
+    index: Arc<WorkspaceIndex>,
+    plan: Arc<StixPlan>,
+) -> Result<HashSet<Uuid>, DomainError> {
+    heavy(Some(ws), move || {
+        let nodes = plan.nodes.iter().map(|node| node_id(ws, &node.stix_id));
+        let edges = plan.relationships.iter().map(|edge| edge_id(ws, &edge.stix_id));
+        Ok(nodes.chain(edges).filter(|id| index.contains(*id, 0)).collect())
+    })
+    .await
 }
 
 /// Takes the last page of objects.
