@@ -147,11 +147,11 @@ impl Service {
         Ok(())
     }
 
-    /// Waits until the service has been idle for three seconds, for at most a minute. Some work begins only a second after
-    /// the last write.
+    /// Waits until the service has been idle for eight seconds, for at most a minute and a half. Some work begins only
+    /// seconds after the last write.
     pub async fn settle(&self) {
         let mut idle = 0;
-        for _ in 0..60 {
+        for _ in 0..90 {
             let before = self.cpu();
             tokio::time::sleep(Duration::from_secs(1)).await;
             let is_idle = |(after, before): (f64, f64)| after - before < 0.03;
@@ -160,7 +160,7 @@ impl Service {
             } else {
                 0
             };
-            if idle == 3 {
+            if idle == 8 {
                 return;
             }
         }

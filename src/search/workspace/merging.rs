@@ -1,22 +1,25 @@
 //! Which segments are merged while something is written. What is not merged then is left to [`WorkspaceIndex::tidy`].
 //!
-//! There is one merge at a time. While a large merge takes seconds, each commit adds a small segment, and a search looks
-//! into all of them. So large segments wait until nothing is written, or until there are many of them.
+//! There is one merge at a time. While it runs, each commit adds a small segment, and a search looks into all of them. So
+//! each document is merged as few times as possible: a bulk ingest of a million nodes merges each once, into segments of
+//! 32,000, and those wait until nothing is written or until there are many.
 //!
 //! [`WorkspaceIndex::tidy`]: super::WorkspaceIndex::tidy
 
 use tantivy::index::SegmentMeta;
 use tantivy::merge_policy::{LogMergePolicy, MergeCandidate, MergePolicy};
 
-/// Documents up to which segments count as of the same size. A bulk ingest writes segments of 2,000; those of 16,000 that
-/// eight of them become must not be merged with the next ones.
+/// Documents up to which segments count as of the same size. A bulk ingest writes segments of 2,000; those that become of
+/// them must not be merged with the next ones.
 const SMALLEST: u32 = 4_000;
+/// How many small segments of about the same size are merged.
+const MANY_SMALL: usize = 16;
 /// Documents of a segment from which it is large.
-const LARGE: u32 = 100_000;
+const LARGE: u32 = 20_000;
 /// How many large segments of about the same size are merged.
-const MANY_LARGE: usize = 16;
+const MANY_LARGE: usize = 32;
 
-/// Merges eight small segments of about the same size, or [`MANY_LARGE`] large ones.
+/// Merges [`MANY_SMALL`] small segments of about the same size, or [`MANY_LARGE`] large ones.
 #[derive(Debug)]
 pub(super) struct WhileWriting {
     small: LogMergePolicy,
@@ -27,6 +30,7 @@ impl Default for WhileWriting {
     fn default() -> Self {
         let (mut small, mut large) = (LogMergePolicy::default(), LogMergePolicy::default());
         small.set_min_layer_size(SMALLEST);
+        small.set_min_num_segments(MANY_SMALL);
         large.set_min_num_segments(MANY_LARGE);
         WhileWriting { small, large }
     }
@@ -65,13 +69,12 @@ mod tests {
 
     #[test]
     fn large_segments_wait_for_many_of_their_size() {
-        let small = || std::iter::repeat_n(2000, 8);
-        let middle = || std::iter::repeat_n(16_000, 8);
-        let large = |count| std::iter::repeat_n(130_000, count);
-        assert!(merged(small().take(7)).is_empty());
-        assert_eq!(merged(small()), [8]);
-        assert_eq!(merged(small().chain(middle()).chain(large(15))), [8, 8]);
-        assert_eq!(merged(large(16).chain([2_000_000])), [16]);
+        let small = |count| std::iter::repeat_n(2000, count);
+        let large = |count| std::iter::repeat_n(32_000, count);
+        assert!(merged(small(15)).is_empty());
+        assert_eq!(merged(small(16)), [16]);
+        assert_eq!(merged(small(16).chain(large(31))), [16]);
+        assert_eq!(merged(large(32).chain([2_000_000])), [32]);
     }
 
     /// What a bulk ingest leaves: few segments at any size, and each document merged only a few times.
@@ -99,7 +102,7 @@ mod tests {
             }
             most = most.max(segments.len());
         }
-        assert!(most <= 7 + 7 + 15 + 4, "{most} segments");
-        assert!(merged <= 3 * written, "{merged} documents merged of {written}");
+        assert!(most <= 15 + 31 + 10 + 1, "{most} segments");
+        assert!(merged <= 2 * written, "{merged} documents merged of {written}");
     }
 }

@@ -16,15 +16,19 @@ const MANY: usize = 4;
 /// How many times as large as all smaller ones together the largest of them may be: what is written is then rewritten
 /// only each time that it has grown by half.
 const LARGEST: u64 = 2;
+/// Documents for which a merge waits another second. It takes a second or two for as many, and a bulk ingest that only
+/// paused would make most of the work useless.
+const DOCS_PER_SECOND: u64 = 200_000;
 
 impl WorkspaceIndex {
-    /// Shows what merges have done since the last commit, and begins another one if nothing has been written for `quiet`.
-    /// Waits for nothing.
+    /// Shows what merges have done since the last commit, and begins another one if nothing has been written for `quiet`, or
+    /// longer if there is much to merge. Waits for nothing.
     pub fn tidy(&self, quiet: Duration) -> Result<(), SearchError> {
         let Ok(mut writing) = self.writing.try_lock() else {
             return Ok(());
         };
-        let is_quiet = writing.used.elapsed() >= quiet && !writing.staged && !writing.is_tidying();
+        let quiet_for = writing.used.elapsed();
+        let may_begin = quiet_for >= quiet && !writing.staged && !writing.is_tidying();
         let Writing { writer, tidying, .. } = &mut *writing;
         let Some(writer) = writer else {
             return Ok(());
@@ -35,9 +39,10 @@ impl WorkspaceIndex {
             self.segments.forget_merged(&self.reader);
         }
         let merging = writer.get_merge_policy().compute_merge_candidates(&segments);
-        if is_quiet && merging.is_empty() {
-            let many = worth_merging(&segments);
-            *tidying = (!many.is_empty()).then(|| writer.merge(&many));
+        if may_begin && merging.is_empty() {
+            let (many, docs) = worth_merging(&segments);
+            let is_quiet = quiet_for >= quiet + Duration::from_secs(docs / DOCS_PER_SECOND);
+            *tidying = (is_quiet && !many.is_empty()).then(|| writer.merge(&many));
         }
         Ok(())
     }
@@ -72,20 +77,28 @@ impl Writing {
     }
 }
 
-/// The segments to merge: as many of the smallest as possible.
-fn worth_merging(segments: &[SegmentMeta]) -> Vec<SegmentId> {
+/// The segments to merge, as many of the smallest as possible, and their documents.
+fn worth_merging(segments: &[SegmentMeta]) -> (Vec<SegmentId>, u64) {
     let mut sized: Vec<(u64, SegmentId)> = segments
         .iter()
         .map(|segment| (u64::from(segment.max_doc()), segment.id()))
         .collect();
     sized.sort_unstable_by_key(|(docs, _)| Reverse(*docs));
     let mut left: u64 = sized.iter().map(|(docs, _)| docs).sum();
-    let too_large = sized.iter().take_while(|(docs, _)| {
+    let mut too_large = 0;
+    for (docs, _) in &sized {
+        if *docs <= LARGEST * (left - docs) {
+            break;
+        }
         left -= docs;
-        *docs > LARGEST * left
-    });
-    let ids: Vec<SegmentId> = sized.iter().skip(too_large.count()).map(|(_, id)| *id).collect();
-    if ids.len() < MANY { Vec::new() } else { ids }
+        too_large += 1;
+    }
+    let ids: Vec<SegmentId> = sized.iter().skip(too_large).map(|(_, id)| *id).collect();
+    if ids.len() < MANY {
+        (Vec::new(), 0)
+    } else {
+        (ids, left)
+    }
 }
 
 #[cfg(test)]
@@ -153,7 +166,10 @@ mod tests {
                 .iter()
                 .map(|docs| index.new_segment_meta(SegmentId::generate_random(), *docs))
                 .collect();
-            assert_eq!(worth_merging(&segments).len(), merged, "{sizes:?}");
+            let (ids, docs) = worth_merging(&segments);
+            let of_them = segments.iter().filter(|segment| ids.contains(&segment.id()));
+            let theirs: u32 = of_them.map(SegmentMeta::max_doc).sum();
+            assert_eq!((ids.len(), docs), (merged, u64::from(theirs)), "{sizes:?}");
         }
     }
 }
