@@ -400,7 +400,7 @@ impl WorkspaceIndex {
             return Ok(());
         };
         let is_last = idle.is_zero();
-        if writing.used.elapsed() < idle || writing.is_tidying() && !is_last {
+        if writing.used.elapsed() < idle || self.tidies(&mut writing) && !is_last {
             return Ok(());
         }
         self.flush_fresh(&mut writing)?;

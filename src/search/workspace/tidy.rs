@@ -47,11 +47,20 @@ impl WorkspaceIndex {
         Ok(())
     }
 
-    /// Whether a merge of its own may not have ended.
+    /// Whether a merge of its own may not have ended, or waits until nothing has been written for long enough.
     pub(in crate::search) fn is_tidying(&self) -> bool {
         self.writing
             .try_lock()
-            .map_or(true, |mut writing| writing.is_tidying())
+            .map_or(true, |mut writing| self.tidies(&mut writing))
+    }
+
+    /// The same, for the holder of the write lock.
+    pub(super) fn tidies(&self, writing: &mut Writing) -> bool {
+        let waits = || {
+            let segments = self.index.searchable_segment_metas().unwrap_or_default();
+            !worth_merging(&segments).0.is_empty()
+        };
+        writing.is_tidying() || writing.writer.is_some() && waits()
     }
 
     /// Whether searches look into these segments.
@@ -109,8 +118,8 @@ mod tests {
 
     use super::*;
     use crate::domain::tlp::Tlp;
-    use crate::search::tests::{all, doc, found, id, open};
-    use crate::search::{Filter, Mode};
+    use crate::search::tests::{all, doc, found, id, open, open_with};
+    use crate::search::{Filter, IndexSettings, Mode};
 
     #[tokio::test]
     async fn many_segments_become_few_and_nothing_else_changes() {
@@ -147,6 +156,30 @@ mod tests {
         drop((index, search));
         let reopened = open(Some(dir.path())).workspace(id(0)).unwrap();
         assert_eq!(found(&reopened, "wiper", Mode::Keyword, &all(), 40).len(), 30);
+    }
+
+    #[tokio::test]
+    async fn a_writer_stays_open_until_its_segments_are_merged() {
+        let settings = IndexSettings {
+            fresh_docs: 0,
+            ..IndexSettings::default()
+        };
+        let search = open_with(None, "word-hash", settings);
+        let index = search.workspace(id(0)).unwrap();
+        for n in 0..4 {
+            index.apply(vec![doc(n, "Actor", "text")], 1).unwrap();
+        }
+        let is_open = || index.writing.lock().unwrap().writer.is_some();
+        let a_moment = Duration::from_nanos(1);
+        index.close_idle(a_moment).unwrap();
+        assert!(is_open() && index.is_tidying());
+        until(|| {
+            index.tidy(Duration::ZERO).unwrap();
+            !index.is_tidying()
+        })
+        .await;
+        index.close_idle(a_moment).unwrap();
+        assert!(!is_open());
     }
 
     #[test]
