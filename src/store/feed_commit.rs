@@ -54,7 +54,8 @@ pub struct StixOrigin {
     pub review: Option<Review>,
     /// The highest marking that the sender may see. The result counts rows marked above it as if they did not exist.
     pub highest: Option<Tlp>,
-    /// The nodes and edges of the bundle that may exist already; `None` if any may. The others are inserted without a look.
+    /// The nodes and edges of the bundle that may exist already; `None` if any may. The others are inserted without being
+    /// read first.
     pub known: Option<HashSet<Uuid>>,
 }
 

@@ -16,8 +16,8 @@ const MANY: usize = 4;
 /// How many times as large as all smaller ones together the largest of them may be: what is written is then rewritten
 /// only each time that it has grown by half.
 const LARGEST: u64 = 2;
-/// Documents for which a merge waits another second. It takes a second or two for as many, and a bulk ingest that only
-/// paused would make most of the work useless.
+/// Documents for which a merge waits another second. Merging as many takes a second or two. If a bulk ingest only paused,
+/// most of that work would have to be done again.
 const DOCS_PER_SECOND: u64 = 200_000;
 
 impl WorkspaceIndex {

@@ -1,20 +1,23 @@
-//! Rows that an ingest takes for new are inserted without a look; those that exist all the same are treated as ever.
+//! Rows that the index does not know are inserted without being read first. If one exists all the same, the outcome is that
+//! of an ingest that read it.
 
 use std::collections::HashSet;
 
 use super::*;
 use crate::store::IngestResult;
 
-/// Tools, and a relationship of each with the first one.
-fn bundle(tools: std::ops::Range<usize>, year: u32) -> StixPlan {
+/// A relationship of each of these tools with the first one, and the tools themselves unless `alone`.
+fn bundle(tools: std::ops::Range<usize>, year: u32, alone: bool) -> StixPlan {
     let (created, modified) = ("2020-01-01T00:00:00.000Z", format!("{year}-01-01T00:00:00.000Z"));
     let id = |kind: &str, at: usize| format!("{kind}--00000000-0000-4000-8000-{at:012}");
     let mut all = vec![];
     for at in tools {
-        all.push(
-            json!({"type": "tool", "id": id("tool", at), "spec_version": "2.1", "name": format!("Tool {at}"),
-            "created": created, "modified": modified}),
-        );
+        if !alone {
+            all.push(
+                json!({"type": "tool", "id": id("tool", at), "spec_version": "2.1", "name": format!("Tool {at}"),
+                "created": created, "modified": modified}),
+            );
+        }
         all.push(
             json!({"type": "relationship", "id": id("relationship", at), "spec_version": "2.1",
             "created": created, "modified": modified, "relationship_type": "related-to",
@@ -37,9 +40,15 @@ async fn ingested(store: &Store, known: Option<HashSet<Uuid>>) -> (Vec<IngestRes
         ..StixOrigin::default()
     };
     let mut results = Vec::new();
-    let bundles = [(0..300, 2020), (0..300, 2020), (290..310, 2021), (0..310, 2020)];
-    for (tools, year) in bundles {
-        let (plan, audit) = (bundle(tools, year), entry(ws, "ingest"));
+    let bundles = [
+        (0..300, 2020, false),
+        (0..300, 2020, false),
+        (290..310, 2021, false),
+        (0..310, 2020, false),
+        (0..5, 2022, true),
+    ];
+    for (tools, year, alone) in bundles {
+        let (plan, audit) = (bundle(tools, year, alone), entry(ws, "ingest"));
         let done = store.ingest_stix(ws, &plan, &origin, clock::now(), |_, _| audit.clone(), |_, _| ());
         results.push(done.await.unwrap().result);
     }
@@ -58,8 +67,8 @@ fn rows_that_were_taken_for_new_are_found_at_the_second_attempt() {
         let looked_for = ingested(&store, None).await;
         let created: Vec<u64> = looked_for.0.iter().map(|result| result.nodes_created).collect();
         let updated: Vec<u64> = looked_for.0.iter().map(|result| result.edges_updated).collect();
-        assert_eq!((created, updated), (vec![300, 0, 10, 0], vec![0, 0, 10, 0]));
-        assert_eq!(looked_for.1, [310, 310, 320, 4, 4]);
+        assert_eq!((created, updated), (vec![300, 0, 10, 0, 0], vec![0, 0, 10, 0, 5]));
+        assert_eq!(looked_for.1, [310, 310, 320, 5, 5]);
         assert_eq!(ingested(&store, Some(HashSet::new())).await, looked_for);
     });
 }
