@@ -1,7 +1,9 @@
 //! SurrealKV 1 under the names by which SurrealDB 3.3 calls it.
 
 mod filter;
+mod recent;
 
+use std::ops::RangeInclusive;
 use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,20 +15,31 @@ use surrealkv_1::{FilterPolicy, Options};
 use tokio::runtime::Handle;
 
 /// Flushed files from which they are merged into level 1, and from which writers wait for that.
-const LEVEL_0_FILES: usize = 16;
+const LEVEL_0_FILES: usize = 32;
 const LEVEL_0_STALL: usize = 3 * LEVEL_0_FILES;
 /// Bytes of level 1. A bulk write of 3 GB is merged into it and no further; each further level rewrites everything again.
 const LEVEL_1_BYTES: u64 = 4 << 30;
 
+/// Parts of the block cache's size: one of its partitions of indexes and filters, and the filter over all files that this
+/// process writes. A look-up searches the list of partitions of each file, so few large ones are faster; but one that is
+/// larger than a part of the cache, which has several, is read again and again.
+const PARTITION_SHARE: u64 = 512;
+const PARTITION_BYTES: RangeInclusive<u64> = 16 << 10..=256 << 10;
+const RECENT_SHARE: u64 = 8;
+const RECENT_BYTES: RangeInclusive<u64> = 2 << 20..=64 << 20;
+
 /// The builder of SurrealKV 0.21, which also had an option for a second index of versions.
-pub struct TreeBuilder(Options);
+pub struct TreeBuilder {
+    options: Options,
+    cache_bytes: u64,
+}
 
 macro_rules! forward {
     ($($name:ident($($arg:ident: $kind:ty),*);)*) => {
         $(
             #[must_use]
             pub fn $name(self, $($arg: $kind),*) -> Self {
-                Self(self.0.$name($($arg),*))
+                Self { options: self.options.$name($($arg),*), ..self }
             }
         )*
     };
@@ -38,10 +51,10 @@ impl Default for TreeBuilder {
         options.level0_max_files = LEVEL_0_FILES;
         options.l0_stall_threshold = LEVEL_0_STALL;
         options.max_bytes_for_level = LEVEL_1_BYTES;
-        options.filter_policy = options
-            .filter_policy
-            .map(|default| Arc::new(Filters::beside(default)) as Arc<dyn FilterPolicy>);
-        Self(options)
+        Self {
+            options,
+            cache_bytes: 0,
+        }
     }
 }
 
@@ -52,7 +65,6 @@ impl TreeBuilder {
     }
 
     forward! {
-        with_block_cache_capacity(bytes: u64);
         with_block_size(bytes: usize);
         with_enable_vlog(enable: bool);
         with_max_memtable_size(bytes: usize);
@@ -60,6 +72,14 @@ impl TreeBuilder {
         with_versioning(enable: bool, retention_ns: u64);
         with_vlog_max_file_size(bytes: u64);
         with_vlog_value_threshold(bytes: usize);
+    }
+
+    #[must_use]
+    pub fn with_block_cache_capacity(self, bytes: u64) -> Self {
+        Self {
+            options: self.options.with_block_cache_capacity(bytes),
+            cache_bytes: bytes,
+        }
     }
 
     /// No effect: SurrealKV 1 keeps versions without a separate index.
@@ -72,9 +92,10 @@ impl TreeBuilder {
     /// `block_on` in which an actix system runs its main task.
     pub fn build(self) -> Result<Tree> {
         let runtime = Handle::try_current();
+        let options = self.sized_by_cache();
         let open = || {
             let _context = runtime.as_ref().ok().map(Handle::enter);
-            surrealkv_1::TreeBuilder::with_options(self.0).build()
+            surrealkv_1::TreeBuilder::with_options(options).build()
         };
         let opened = thread::scope(|scope| {
             thread::Builder::new()
@@ -83,5 +104,18 @@ impl TreeBuilder {
                 .map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
         });
         opened.unwrap_or_else(|error| Err(Error::Other(format!("no thread to open the store: {error}"))))
+    }
+
+    fn sized_by_cache(mut self) -> Options {
+        let part = |share: u64, bounds: RangeInclusive<u64>| {
+            (self.cache_bytes / share).clamp(*bounds.start(), *bounds.end()) as usize
+        };
+        let recent = part(RECENT_SHARE, RECENT_BYTES);
+        self.options.index_partition_size = part(PARTITION_SHARE, PARTITION_BYTES);
+        self.options.filter_policy = self
+            .options
+            .filter_policy
+            .map(|default| Arc::new(Filters::beside(default, recent)) as Arc<dyn FilterPolicy>);
+        self.options
     }
 }

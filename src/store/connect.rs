@@ -101,7 +101,7 @@ impl Default for StorageMemory {
     fn default() -> Self {
         Self {
             transaction: 256 << 20,
-            memtable: 64 << 20,
+            memtable: 128 << 20,
             block_cache: 128 << 20,
         }
     }

@@ -291,7 +291,7 @@ impl WorkspaceIndex {
         docs
     }
 
-    fn open_writer(&self) -> Result<IndexWriter, SearchError> {
+    pub(super) fn open_writer(&self) -> Result<IndexWriter, SearchError> {
         self.writers.admit(&self.writing);
         let options = IndexWriterOptions::builder()
             .memory_budget_per_thread(self.writer_heap)

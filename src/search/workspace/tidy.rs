@@ -22,7 +22,7 @@ const DOCS_PER_SECOND: u64 = 200_000;
 
 impl WorkspaceIndex {
     /// Shows what merges have done since the last commit, and begins another one if nothing has been written for `quiet`, or
-    /// longer if there is much to merge. Waits for nothing.
+    /// longer if there is much to merge. Opens a writer for segments that an earlier process left. Waits for nothing.
     pub fn tidy(&self, quiet: Duration) -> Result<(), SearchError> {
         let Ok(mut writing) = self.writing.try_lock() else {
             return Ok(());
@@ -31,6 +31,10 @@ impl WorkspaceIndex {
         let may_begin = quiet_for >= quiet && !writing.staged && !writing.is_tidying();
         let Writing { writer, tidying, .. } = &mut *writing;
         let Some(writer) = writer else {
+            let many = worth_merging(self.shown());
+            if may_begin && many.may_begin_after(quiet, quiet_for) {
+                *tidying = Some(writer.insert(self.open_writer()?).merge(&many.ids));
+            }
             return Ok(());
         };
         let segments = self.index.searchable_segment_metas()?;
@@ -39,10 +43,9 @@ impl WorkspaceIndex {
             self.segments.forget_merged(&self.reader);
         }
         let merging = writer.get_merge_policy().compute_merge_candidates(&segments);
-        if may_begin && merging.is_empty() {
-            let (many, docs) = worth_merging(&segments);
-            let is_quiet = quiet_for >= quiet + Duration::from_secs(docs / DOCS_PER_SECOND);
-            *tidying = (is_quiet && !many.is_empty()).then(|| writer.merge(&many));
+        let many = worth_merging(segments.iter().map(size));
+        if may_begin && merging.is_empty() && many.may_begin_after(quiet, quiet_for) {
+            *tidying = Some(writer.merge(&many.ids));
         }
         Ok(())
     }
@@ -58,17 +61,44 @@ impl WorkspaceIndex {
     pub(super) fn tidies(&self, writing: &mut Writing) -> bool {
         let waits = || {
             let segments = self.index.searchable_segment_metas().unwrap_or_default();
-            !worth_merging(&segments).0.is_empty()
+            !worth_merging(segments.iter().map(size)).ids.is_empty()
         };
         writing.is_tidying() || writing.writer.is_some() && waits()
     }
 
+    /// The segments that searches look into.
+    fn shown(&self) -> Vec<(u64, SegmentId)> {
+        let searcher = self.reader.searcher();
+        let shown = searcher.segment_readers().iter();
+        shown
+            .map(|segment| (u64::from(segment.max_doc()), segment.segment_id()))
+            .collect()
+    }
+
     /// Whether searches look into these segments.
     fn shows(&self, segments: &[SegmentMeta]) -> bool {
-        let searcher = self.reader.searcher();
-        let shown = searcher.segment_readers();
-        let is_shown = |segment: &SegmentMeta| shown.iter().any(|shown| shown.segment_id() == segment.id());
+        let shown = self.shown();
+        let is_shown = |segment: &SegmentMeta| shown.iter().any(|(_, shown)| *shown == segment.id());
         shown.len() == segments.len() && segments.iter().all(is_shown)
+    }
+}
+
+/// Documents of a segment, and its name.
+fn size(segment: &SegmentMeta) -> (u64, SegmentId) {
+    (u64::from(segment.max_doc()), segment.id())
+}
+
+/// Segments to merge into one.
+#[derive(Default)]
+struct Merge {
+    ids: Vec<SegmentId>,
+    docs: u64,
+}
+
+impl Merge {
+    /// Whether there is something to merge, and nothing was written for long enough.
+    fn may_begin_after(&self, quiet: Duration, quiet_for: Duration) -> bool {
+        !self.ids.is_empty() && quiet_for >= quiet + Duration::from_secs(self.docs / DOCS_PER_SECOND)
     }
 }
 
@@ -86,12 +116,9 @@ impl Writing {
     }
 }
 
-/// The segments to merge, as many of the smallest as possible, and their documents.
-fn worth_merging(segments: &[SegmentMeta]) -> (Vec<SegmentId>, u64) {
-    let mut sized: Vec<(u64, SegmentId)> = segments
-        .iter()
-        .map(|segment| (u64::from(segment.max_doc()), segment.id()))
-        .collect();
+/// As many of the smallest of these segments as possible.
+fn worth_merging(segments: impl IntoIterator<Item = (u64, SegmentId)>) -> Merge {
+    let mut sized: Vec<(u64, SegmentId)> = segments.into_iter().collect();
     sized.sort_unstable_by_key(|(docs, _)| Reverse(*docs));
     let mut left: u64 = sized.iter().map(|(docs, _)| docs).sum();
     let mut too_large = 0;
@@ -104,9 +131,9 @@ fn worth_merging(segments: &[SegmentMeta]) -> (Vec<SegmentId>, u64) {
     }
     let ids: Vec<SegmentId> = sized.iter().skip(too_large).map(|(_, id)| *id).collect();
     if ids.len() < MANY {
-        (Vec::new(), 0)
+        Merge::default()
     } else {
-        (ids, left)
+        Merge { ids, docs: left }
     }
 }
 
@@ -182,6 +209,43 @@ mod tests {
         assert!(!is_open());
     }
 
+    #[tokio::test]
+    async fn segments_that_an_earlier_process_left_are_merged() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || {
+            let settings = IndexSettings {
+                fresh_docs: 0,
+                ..IndexSettings::default()
+            };
+            open_with(Some(dir.path()), "word-hash", settings)
+        };
+        {
+            let index = open().workspace(id(0)).unwrap();
+            for n in 0..20 {
+                index.apply(vec![doc(n, "Actor", "text")], 1).unwrap();
+            }
+        }
+        let search = open();
+        let index = search.workspace(id(0)).unwrap();
+        let segments = || index.segments().unwrap().iter().len();
+        let is_open = || index.writing.lock().unwrap().writer.is_some();
+        assert!(segments() >= MANY);
+        index.tidy(Duration::from_secs(3600)).unwrap();
+        assert!(!is_open());
+        index.tidy(Duration::ZERO).unwrap();
+        assert!(is_open());
+        until(|| {
+            index.tidy(Duration::ZERO).unwrap();
+            segments() == 1
+        })
+        .await;
+        assert_eq!(found(&index, "text", Mode::Keyword, &all(), 40).len(), 20);
+        until(|| !index.is_tidying()).await;
+        index.close_idle(Duration::from_nanos(1)).unwrap();
+        index.tidy(Duration::ZERO).unwrap();
+        assert!(!is_open());
+    }
+
     #[test]
     fn a_large_segment_is_rewritten_only_for_much() {
         let index = Index::create_in_ram(Schema::builder().build());
@@ -199,10 +263,16 @@ mod tests {
                 .iter()
                 .map(|docs| index.new_segment_meta(SegmentId::generate_random(), *docs))
                 .collect();
-            let (ids, docs) = worth_merging(&segments);
-            let of_them = segments.iter().filter(|segment| ids.contains(&segment.id()));
-            let theirs: u32 = of_them.map(SegmentMeta::max_doc).sum();
-            assert_eq!((ids.len(), docs), (merged, u64::from(theirs)), "{sizes:?}");
+            let merge = worth_merging(segments.iter().map(size));
+            let of_them = segments
+                .iter()
+                .filter(|segment| merge.ids.contains(&segment.id()));
+            let docs: u32 = of_them.map(SegmentMeta::max_doc).sum();
+            assert_eq!(
+                (merge.ids.len(), merge.docs),
+                (merged, u64::from(docs)),
+                "{sizes:?}"
+            );
         }
     }
 }
