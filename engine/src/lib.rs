@@ -14,9 +14,12 @@ pub use surrealkv_1::{Durability, Error, HistoryOptions, LSMIterator, Mode, Resu
 use surrealkv_1::{FilterPolicy, Options};
 use tokio::runtime::Handle;
 
-/// Flushed files from which they are merged into level 1, and from which writers wait for that.
-const LEVEL_0_FILES: usize = 32;
-const LEVEL_0_STALL: usize = 3 * LEVEL_0_FILES;
+/// Flushed files from which they are merged into level 1: one for so many bytes of the block cache, which has to hold their
+/// indexes and filters.
+const LEVEL_0_SHARE: u64 = 4 << 20;
+const LEVEL_0_FILES: RangeInclusive<u64> = 16..=32;
+/// How many times as many there may be before writers wait.
+const LEVEL_0_STALL: usize = 3;
 /// Bytes of level 1. A bulk write of 3 GB is merged into it and no further; each further level rewrites everything again.
 const LEVEL_1_BYTES: u64 = 4 << 30;
 
@@ -48,8 +51,6 @@ macro_rules! forward {
 impl Default for TreeBuilder {
     fn default() -> Self {
         let mut options = Options::new();
-        options.level0_max_files = LEVEL_0_FILES;
-        options.l0_stall_threshold = LEVEL_0_STALL;
         options.max_bytes_for_level = LEVEL_1_BYTES;
         Self {
             options,
@@ -111,6 +112,8 @@ impl TreeBuilder {
             (self.cache_bytes / share).clamp(*bounds.start(), *bounds.end()) as usize
         };
         let recent = part(RECENT_SHARE, RECENT_BYTES);
+        self.options.level0_max_files = part(LEVEL_0_SHARE, LEVEL_0_FILES);
+        self.options.l0_stall_threshold = LEVEL_0_STALL * self.options.level0_max_files;
         self.options.index_partition_size = part(PARTITION_SHARE, PARTITION_BYTES);
         self.options.filter_policy = self
             .options

@@ -34,6 +34,7 @@ pub(crate) struct Recent {
 }
 
 struct Keys {
+    /// Random, so that no file of another process has it.
     tag: u64,
     added: AtomicUsize,
     words: Box<[AtomicU64]>,
