@@ -136,7 +136,7 @@ impl Keys {
     /// The words of a key, all in one line, and its bit in each.
     fn bits(&self, hash: u64) -> impl Iterator<Item = (&AtomicU64, u64)> {
         let lines = (self.words.len() / LINE_WORDS) as u64;
-        let first = ((hash >> 32) * lines >> 32) as usize * LINE_WORDS;
+        let first = (((hash >> 32) * lines) >> 32) as usize * LINE_WORDS;
         // The line takes the upper bits of the hash; the product has every bit of it in its own upper bits.
         let mut probes = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (0..PROBES).map(move |_| {
