@@ -201,16 +201,20 @@ impl SearchIndex {
 
     /// Writes documents that have been only in memory for at least `age` into their text indexes, and merges segments of
     /// those that nothing has been written to for as long.
+    ///
+    /// # Errors
+    /// The newest failure. A workspace that fails does not keep others from being written.
     pub fn keep_up(&self, age: Duration) -> Result<(), SearchError> {
         let slots: Vec<Slot> = lock(&self.slots).values().cloned().collect();
+        let mut outcome = Ok(());
         for slot in slots {
             let index = lock(&slot).clone();
             if let Some(index) = index {
-                index.flush_older_than(age)?;
-                index.tidy(age)?;
+                let kept = index.flush_older_than(age).and_then(|()| index.tidy(age));
+                outcome = kept.and(outcome);
             }
         }
-        Ok(())
+        outcome
     }
 
     /// Ends all writing; earlier commits are already on disk.
