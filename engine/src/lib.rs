@@ -23,11 +23,11 @@ const LEVEL_0_STALL: usize = 3;
 /// Bytes of level 1. A bulk write of 3 GB is merged into it and no further; each further level rewrites everything again.
 const LEVEL_1_BYTES: u64 = 4 << 30;
 
-/// Parts of the block cache's size: one of its partitions of indexes and filters, and the filter over all files that this
-/// process writes. A look-up searches the list of partitions of each file, so few large ones are faster; but one that is
-/// larger than a part of the cache, which has several, is read again and again.
+/// Share of the block cache, and bounds, of a partition of a file's index or filter. A look-up searches the partitions of each
+/// file, so few large ones are faster. The cache consists of many parts, and a partition must fit into one.
 const PARTITION_SHARE: u64 = 512;
 const PARTITION_BYTES: RangeInclusive<u64> = 16 << 10..=256 << 10;
+/// The same of the filter over all files that this process writes, which takes its memory beside the cache.
 const RECENT_SHARE: u64 = 8;
 const RECENT_BYTES: RangeInclusive<u64> = 2 << 20..=64 << 20;
 

@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 /// Names the filter that has the keys of a file.
@@ -24,8 +24,8 @@ const BITS_PER_KEY: usize = 12;
 /// The keys of all files with the current tag. A full filter makes way for an empty one with another tag.
 pub(crate) struct Recent {
     lines: usize,
-    /// Held while keys are added.
-    writer: Mutex<()>,
+    /// How many keys `current` has. Held while keys are added.
+    added: Mutex<usize>,
     current: RwLock<Arc<Keys>>,
     /// Tag of `current`.
     tag: AtomicU64,
@@ -36,7 +36,6 @@ pub(crate) struct Recent {
 struct Keys {
     /// Random, so that no file of another process has it.
     tag: u64,
-    added: AtomicUsize,
     words: Box<[AtomicU64]>,
 }
 
@@ -60,7 +59,7 @@ impl Recent {
         let none = Keys::none(0);
         Recent {
             lines: (bytes / LINE_BYTES).max(1),
-            writer: Mutex::new(()),
+            added: Mutex::new(0),
             tag: AtomicU64::new(none.tag),
             current: RwLock::new(Arc::new(none)),
             filters: AtomicU64::new(0),
@@ -69,15 +68,17 @@ impl Recent {
 
     /// Adds the keys of a file that nobody can read yet. Its own filter has to keep the tag.
     pub(crate) fn add(&self, hashes: &[u64]) -> Tag {
-        let _writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut added = self.added.lock().unwrap_or_else(PoisonError::into_inner);
         let mut keys = self.current();
-        if !keys.has_room_for(hashes.len()) {
+        let room = keys.words.len() * u64::BITS as usize / BITS_PER_KEY;
+        if room == 0 || (*added > 0 && *added + hashes.len() > room) {
+            *added = 0;
             keys = Arc::new(Keys::none(self.lines));
             *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&keys);
             self.tag.store(keys.tag, Ordering::Release);
         }
         hashes.iter().for_each(|hash| keys.add(*hash));
-        keys.added.fetch_add(hashes.len(), Ordering::Relaxed);
+        *added += hashes.len();
         self.filters.fetch_add(1, Ordering::Release);
         keys.tag.to_le_bytes()
     }
@@ -111,15 +112,8 @@ impl Keys {
     fn none(lines: usize) -> Self {
         Keys {
             tag: RandomState::new().build_hasher().finish(),
-            added: AtomicUsize::new(0),
             words: (0..lines * LINE_WORDS).map(|_| AtomicU64::new(0)).collect(),
         }
-    }
-
-    fn has_room_for(&self, more: usize) -> bool {
-        let added = self.added.load(Ordering::Relaxed);
-        let room = self.words.len() * u64::BITS as usize / BITS_PER_KEY;
-        room > 0 && (added == 0 || added + more <= room)
     }
 
     fn add(&self, hash: u64) {
