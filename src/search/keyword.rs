@@ -18,6 +18,7 @@ use super::document::{Accepts, Allowed, Candidate, Ends, KeyKind};
 use super::error::SearchError;
 use super::facts::Facts;
 use super::fresh::{self, Fresh, TextField};
+use super::parts::{Division, Parts};
 use super::schema::{Fields, is_stix_id};
 use super::segments::{Segment, Segments};
 use super::table::{Known, Table};
@@ -199,23 +200,34 @@ impl<'a> Keywords<'a> {
                 top.offer(node, score);
             }
         }
-        for (number, rows) in self.rows().enumerate() {
-            let words = scored
-                .iter()
-                .filter_map(|word| word.in_segment(rows.segment, number).transpose())
-                .collect::<Result<Vec<Scored<'_>>, _>>()?;
-            union::for_each_above(
-                &rows.segment.reader,
-                &words,
-                top.threshold(),
-                &mut |doc, score| {
+        let segments: Vec<(Rows<'_>, Vec<Scored<'_>>)> = self
+            .rows()
+            .enumerate()
+            .map(|(number, rows)| {
+                let words = scored.iter();
+                let words = words.filter_map(|word| word.in_segment(rows.segment, number).transpose());
+                Ok((rows, words.collect::<Result<_, _>>()?))
+            })
+            .collect::<Result<_, SearchError>>()?;
+        let sizes: Vec<DocId> = segments
+            .iter()
+            .map(|(rows, _)| rows.segment.reader.max_doc())
+            .collect();
+        let top = Parts::of(&sizes, Division::USUAL).best(top, |spans, mut top| {
+            for span in spans {
+                let Some((rows, words)) = segments.get(span.segment) else {
+                    continue;
+                };
+                let reader = &rows.segment.reader;
+                union::for_each_above(reader, words, &span.docs, top.threshold(), &mut |doc, score| {
                     if rows.shows(doc, allowed) {
                         top.offer(rows.segment.node(doc), score);
                     }
                     top.threshold()
-                },
-            )?;
-        }
+                })?;
+            }
+            Ok::<_, SearchError>(top)
+        })?;
         Ok(top.into_sorted())
     }
 

@@ -23,6 +23,7 @@ mod fresh;
 mod fusion;
 mod keyword;
 mod pace;
+mod parts;
 mod peaks;
 mod phrases;
 mod query;

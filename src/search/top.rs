@@ -6,7 +6,7 @@ use std::collections::BinaryHeap;
 
 use uuid::Uuid;
 
-#[derive(PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 struct Scored {
     score: f32,
     node: Uuid,
@@ -29,8 +29,11 @@ impl PartialOrd for Scored {
 }
 
 /// Collects the best of the offered nodes.
+#[derive(Debug, Clone)]
 pub(super) struct Top {
     limit: usize,
+    /// The minimum score even while there are few.
+    least: f32,
     heap: BinaryHeap<Reverse<Scored>>,
 }
 
@@ -38,13 +41,14 @@ impl Top {
     pub(super) fn new(limit: usize) -> Self {
         Top {
             limit,
+            least: f32::MIN,
             heap: BinaryHeap::with_capacity(limit.min(1024) + 1),
         }
     }
 
     #[inline]
     pub(super) fn offer(&mut self, node: Uuid, score: f32) {
-        if self.heap.len() >= self.limit && score < self.threshold() {
+        if score < self.threshold() {
             return;
         }
         self.heap.push(Reverse(Scored { score, node }));
@@ -58,8 +62,44 @@ impl Top {
     pub(super) fn threshold(&self) -> f32 {
         match self.heap.peek() {
             Some(Reverse(last)) if self.heap.len() >= self.limit => last.score,
-            _ => f32::MIN,
+            _ => self.least,
         }
+    }
+
+    pub(super) fn limit(&self) -> usize {
+        self.limit
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.heap.len() >= self.limit
+    }
+
+    /// No more than so many.
+    pub(super) fn at_most(mut self, limit: usize) -> Self {
+        self.limit = self.limit.min(limit);
+        while self.heap.len() > self.limit {
+            self.heap.pop();
+        }
+        self
+    }
+
+    /// Only those that score so much, now and later.
+    pub(super) fn above(mut self, least: f32) -> Self {
+        self.heap.retain(|Reverse(scored)| scored.score >= least);
+        self.least = least;
+        self
+    }
+
+    /// The best of all that were offered to it or to its copies since.
+    pub(super) fn and(mut self, copies: Vec<Top>) -> Self {
+        let mut all = std::mem::take(&mut self.heap).into_vec();
+        all.extend(copies.into_iter().flat_map(|copy| copy.heap));
+        // What was offered before the copies were made is in each of them.
+        all.sort_unstable();
+        all.dedup();
+        all.truncate(self.limit);
+        self.heap = all.into();
+        self
     }
 
     /// The collected nodes, best first.
@@ -69,5 +109,39 @@ impl Top {
             .into_iter()
             .map(|Reverse(scored)| (scored.node, scored.score))
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn copies_together_have_what_one_would_have(
+            scores in prop::collection::vec(0u8..9, 0..60),
+            limit in 1usize..20,
+            copies in 0usize..4,
+        ) {
+            let offer = |top: &mut Top, (number, score): (usize, &u8)| {
+                top.offer(Uuid::from_u128(number as u128), f32::from(*score));
+            };
+            let mut whole = Top::new(limit);
+            scores.iter().enumerate().for_each(|one| offer(&mut whole, one));
+            let mut first = Top::new(limit);
+            let is_first = |number: usize| copies == 0 || number.is_multiple_of(copies + 1);
+            let all = scores.iter().enumerate();
+            all.clone().filter(|(number, _)| is_first(*number)).for_each(|one| offer(&mut first, one));
+            let copy = |copy: usize| {
+                let mut top = first.clone();
+                let own = all.clone().filter(|(number, _)| number % (copies + 1) == copy);
+                own.for_each(|one| offer(&mut top, one));
+                top
+            };
+            let copies = (1..=copies).map(copy).collect();
+            prop_assert_eq!(first.and(copies).into_sorted(), whole.into_sorted());
+        }
     }
 }

@@ -1,6 +1,8 @@
 //! The search by meaning: a scan of the sketches of all rows that the caller may see, of which the most alike are scored
 //! by their vectors.
 
+use rayon::iter::ParallelIterator;
+use rayon::slice::ParallelSlice;
 use uuid::Uuid;
 
 use super::super::document::{Accepts, Candidate, Ends, GONE};
@@ -11,6 +13,8 @@ use super::super::sketch::{Estimate, prefetch};
 use super::super::top::Top;
 use super::Table;
 use super::near::{Met, Nearest};
+use super::scan::MANY_BLOCKS;
+use crate::capacity::side_by_side;
 
 /// Least number of rows that a search takes from the scan of the sketches, and the share of all rows (1 in 128).
 const MIN_NEAR: usize = 8192;
@@ -20,6 +24,8 @@ const MIN_SCORED: usize = 2048;
 const SCORED_PER_RESULT: usize = 20;
 /// How many times as many rows as wanted are likely to hold them, where some may prove not to be allowed.
 const LIKELY: usize = 2;
+/// Rows of a large table that one thread scores at a time.
+const SCORED_AT_ONCE: usize = 512;
 /// How many rows before it is scored a row's vector is loaded.
 const ROWS_AHEAD: usize = 8;
 
@@ -96,18 +102,29 @@ impl Table {
         if scale == 0.0 || limit == 0 {
             return Vec::new();
         }
-        let mut top = Top::new(limit);
+        let best_of = |rows: &[usize]| {
+            let mut top = Top::new(limit);
+            for (at, &row) in rows.iter().enumerate() {
+                // Rows lie far apart, so that each would be waited for.
+                if let Some(&ahead) = rows.get(at + ROWS_AHEAD) {
+                    self.load(ahead);
+                }
+                let dot = self.rows.vector(row).and_then(|vector| dot(vector, query));
+                if let (Some(dot), Some(head)) = (dot, self.rows.head(row)) {
+                    top.offer(head.node, dot as f32 * head.scale);
+                }
+            }
+            top
+        };
         let rows = rows();
-        for (at, &row) in rows.iter().enumerate() {
-            // Rows lie far apart, so that each would be waited for.
-            if let Some(&ahead) = rows.get(at + ROWS_AHEAD) {
-                self.load(ahead);
+        let is_shared = self.rows.blocks() >= MANY_BLOCKS && rows.len() > SCORED_AT_ONCE;
+        let top = match is_shared.then(side_by_side).flatten() {
+            None => best_of(&rows),
+            Some(threads) => {
+                let parts = rows.par_chunks(SCORED_AT_ONCE).map(best_of);
+                Top::new(limit).and(threads.install(|| parts.collect()))
             }
-            let dot = self.rows.vector(row).and_then(|vector| dot(vector, query));
-            if let (Some(dot), Some(head)) = (dot, self.rows.head(row)) {
-                top.offer(head.node, dot as f32 * head.scale);
-            }
-        }
+        };
         let sorted = top.into_sorted().into_iter();
         sorted
             .map(|(node, dot)| (node, (dot * scale).clamp(-1.0, 1.0)))

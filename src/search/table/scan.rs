@@ -9,17 +9,13 @@ use rayon::slice::ParallelSlice;
 
 use super::super::document::Accepts;
 use super::super::rows::ROWS_PER_BLOCK;
-use super::super::sketch::{Estimate, Sketch, prefetch};
+use super::super::sketch::{Estimate, ROWS_AT_ONCE, Sketch, prefetch};
 use super::Table;
 use super::near::{Met, Nearest, SAMPLED};
 use crate::capacity::side_by_side;
 
-/// Rows whose distances are computed together, while those of the next block are loaded.
-const ROWS_AT_ONCE: usize = 64;
-/// Distances that are compared together.
-const PIECE: usize = 16;
 /// Blocks from which a scan is divided, and blocks that one thread scans at a time.
-const MANY_BLOCKS: usize = 256;
+pub(super) const MANY_BLOCKS: usize = 256;
 const BLOCKS_AT_ONCE: usize = 32;
 
 /// What a scan looks for, and which rows may be taken.
@@ -97,18 +93,24 @@ impl<A: Fn(usize, u8) -> bool + Sync> Scan<'_, A> {
             let numbers = (block * ROWS_PER_BLOCK..).step_by(ROWS_AT_ONCE);
             for ((part, ahead), first) in parts.zip(ahead).zip(numbers) {
                 ahead.into_iter().for_each(prefetch);
-                self.sketch.distances(part, &mut distances);
-                self.take_near(first, part, &distances, &mut near);
+                let places = self.sketch.distances(part, &mut distances, near.limit);
+                self.take_near(places, first, part, &distances, &mut near);
             }
         }
         near
     }
 
-    /// Takes those of successive rows that are near enough. The last part of a table has fewer rows than there are
-    /// distances.
-    fn take_near(&self, first: usize, part: &[u8], distances: &[u16; ROWS_AT_ONCE], near: &mut Nearest) {
+    /// Takes those of successive rows that are near enough: at most those at these places, one bit for each. The last part
+    /// of a table has fewer rows than there are distances.
+    fn take_near(
+        &self,
+        mut places: u64,
+        first: usize,
+        part: &[u8],
+        distances: &[u16; ROWS_AT_ONCE],
+        near: &mut Nearest,
+    ) {
         let classes = self.table.classes.get(first..).unwrap_or_default();
-        let mut places = within(distances, near.limit);
         while places != 0 {
             let place = places.trailing_zeros() as usize;
             places &= places - 1;
@@ -127,19 +129,6 @@ impl<A: Fn(usize, u8) -> bool + Sync> Scan<'_, A> {
     }
 }
 
-/// One bit for each distance within the limit, the first one lowest. A wrongly predicted branch would hold up the loading of
-/// the next rows, so there is none.
-fn within(distances: &[u16; ROWS_AT_ONCE], limit: u16) -> u64 {
-    let pieces = distances.as_chunks::<PIECE>().0;
-    pieces.iter().rev().fold(0, |places, piece| {
-        let bits = piece.iter().enumerate();
-        let bits = bits.fold(0, |bits, (bit, distance)| {
-            bits | u16::from(*distance <= limit) << bit
-        });
-        places << PIECE | u64::from(bits)
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use uuid::Uuid;
@@ -149,16 +138,6 @@ mod tests {
     use super::*;
     use crate::domain::node::{NodeStatus, NodeType};
     use crate::domain::tlp::Tlp;
-
-    #[test]
-    fn the_rows_within_a_limit_have_a_bit() {
-        let distances = std::array::from_fn(|place| place as u16 * 7 % 64);
-        for limit in [0, 1, 13, 63] {
-            let expected = (0..ROWS_AT_ONCE).filter(|place| distances[*place] <= limit);
-            let expected = expected.fold(0, |bits, place| bits | 1u64 << place);
-            assert_eq!(within(&distances, limit), expected);
-        }
-    }
 
     #[test]
     fn many_threads_find_what_one_finds() {
