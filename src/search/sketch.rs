@@ -52,15 +52,18 @@ impl Sketch {
     pub(super) fn distances(&self, stored: &[u8], distances: &mut [u16; ROWS_AT_ONCE], limit: u16) -> u64 {
         #[cfg(target_arch = "x86_64")]
         {
-            if let Ok(own) = <&[u64; WORDS]>::try_from(self.0.as_slice())
-                && let Ok(stored) = stored.try_into()
-                && std::arch::is_x86_feature_detected!("avx512vpopcntdq")
+            if std::arch::is_x86_feature_detected!("avx512vpopcntdq")
                 && std::arch::is_x86_feature_detected!("avx512vl")
                 && std::arch::is_x86_feature_detected!("avx512bw")
             {
-                // SAFETY: the processor has the features, the only requirement of the function.
+                // SAFETY: the processor has the features, the only requirement of the functions.
                 #[allow(unsafe_code)]
-                return unsafe { scan_avx512(own, stored, distances, limit) };
+                return unsafe {
+                    match (self.0.as_slice().try_into(), stored.try_into()) {
+                        (Ok(own), Ok(stored)) => scan_built_in(own, stored, distances, limit),
+                        _ => self.scan_avx512(stored, distances, limit),
+                    }
+                };
             }
             if std::arch::is_x86_feature_detected!("popcnt") {
                 // SAFETY: as above.
@@ -68,6 +71,13 @@ impl Sketch {
                 return unsafe { self.scan_popcnt(stored, distances, limit) };
             }
         }
+        self.scan(stored, distances, limit)
+    }
+
+    /// The same loop, compiled for processors that count the bits of eight words at once.
+    #[cfg(target_arch = "x86_64")]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vpopcntdq,popcnt")]
+    fn scan_avx512(&self, stored: &[u8], distances: &mut [u16; ROWS_AT_ONCE], limit: u16) -> u64 {
         self.scan(stored, distances, limit)
     }
 
@@ -96,11 +106,11 @@ impl Sketch {
     }
 }
 
-/// The same for the sketches of the built-in model, two in a register. The compiler would add up the words of each
-/// sketch for itself, which takes longer than to count their bits; here those of eight sketches are added up at once.
+/// The same for [`ROWS_AT_ONCE`] sketches of the built-in model, two in a register. The compiler would add up the words of
+/// each sketch for itself, which takes longer than counting their bits; here those of eight sketches are added up at once.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vpopcntdq")]
-fn scan_avx512(
+fn scan_built_in(
     own: &[u64; WORDS],
     stored: &[u8; ROWS_AT_ONCE * WORDS * WORD],
     distances: &mut [u16; ROWS_AT_ONCE],
