@@ -360,7 +360,7 @@ mod tests {
             let docs: Vec<_> = (0..segment.max_doc()).step_by(part).map(docs).collect();
             let (even, odd): (Vec<_>, Vec<_>) = docs
                 .into_iter()
-                .partition(|docs| docs.start as usize / part % 2 == 0);
+                .partition(|docs| (docs.start as usize / part).is_multiple_of(2));
             for docs in [even, odd] {
                 let threshold = scores.get(limit - 1).copied().unwrap_or(f32::MIN);
                 for_each_above(segment, &words, &docs, threshold, &mut |doc, score| {
