@@ -1,9 +1,9 @@
 //! Divides the documents of a large text index among threads.
 //!
-//! A search first looks for the best of a sample, a few of every so many documents. What these score is, most likely, what
-//! all that are wanted score at least. With this threshold it looks through the others side by side, of which few reach
-//! it. If too few do, the search begins again without a guess. No part depends on how far another has come, so that sums
-//! of scores are rounded alike each time.
+//! A search first looks for the best of a sample, which has a few of every so many documents. Their scores give a guess of
+//! the lowest score among the best of all. The other documents are searched side by side with this guess as the threshold,
+//! which few of them reach. If there are too few, the search begins again without a guess. The parts do not share their
+//! thresholds, so the same question is always summed up in the same order.
 
 use std::ops::Range;
 
@@ -111,8 +111,8 @@ impl Parts {
         with_others(look_through(&self.first, top)?)
     }
 
-    /// How many of the sample's best hold all of it that is among so many of all documents, most likely: three standard
-    /// deviations more than are expected.
+    /// How many of the sample's documents are most likely among the `limit` best of all: three standard deviations more than
+    /// expected.
     fn sample_of(&self, limit: usize) -> usize {
         let expected = limit as f64 / self.times;
         (expected + 3.0 * expected.sqrt()) as usize + 5

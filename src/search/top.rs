@@ -74,7 +74,7 @@ impl Top {
         self.heap.len() >= self.limit
     }
 
-    /// No more than so many.
+    /// The best `limit` of them, now and later.
     pub(super) fn at_most(mut self, limit: usize) -> Self {
         self.limit = self.limit.min(limit);
         while self.heap.len() > self.limit {
@@ -83,7 +83,7 @@ impl Top {
         self
     }
 
-    /// Only those that score so much, now and later.
+    /// Those that score no less than `least`, now and later.
     pub(super) fn above(mut self, least: f32) -> Self {
         self.heap.retain(|Reverse(scored)| scored.score >= least);
         self.least = least;
