@@ -16,7 +16,8 @@ static INDEXING: LazyLock<Shares> = LazyLock::new(|| Shares::new((2 * cores()).m
 /// One large body per thread for heavy work, one that is being written meanwhile, and one for another workspace.
 static PLACES: LazyLock<Shares> = LazyLock::new(|| Shares::new(threads() + 2, 1, usize::MAX));
 
-fn cores() -> usize {
+/// Number of cores that the process may use.
+pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(2, NonZero::get)
 }
 

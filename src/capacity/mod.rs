@@ -17,7 +17,7 @@ mod threads;
 use uuid::Uuid;
 
 pub use budget::{Budget, Load};
-pub use lane::{heavy, indexing, large_places};
+pub use lane::{cores, heavy, indexing, large_places};
 pub use shares::{Share, Shares};
 pub use threads::{STACK_BYTES, bulk_or, lower_priority, runtime, shorten_slice, side_by_side};
 

@@ -257,6 +257,12 @@ impl GraphCore {
         unindexed.highest = unindexed.highest.max(rev);
     }
 
+    /// Records that what became durable with a revision ends with a later one.
+    pub(super) fn committed_up_to(state: &WorkspaceState, last: u64) {
+        let mut unindexed = state.unindexed();
+        unindexed.highest = unindexed.highest.max(last);
+    }
+
     /// Indexes what a committed revision changed, page by page; the last page makes all of them searchable and advances
     /// the checkpoint. After a failure the checkpoint stays below the revision and the background fill tries again.
     pub(super) async fn index_revision<P>(

@@ -1,4 +1,4 @@
-//! One group of notes on its way into the database.
+//! Notes on their way into the database in one transaction.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -18,7 +18,7 @@ use crate::domain::memory::note::{Note, NoteStatus, Remembered};
 use crate::search::IndexDoc;
 use crate::store::{NotesWrite, StoredEntity, StoredRelation, relation_id};
 
-/// One group being written to the database.
+/// The notes of one transaction, and everything else that it writes.
 #[derive(Default)]
 pub(super) struct Group {
     pub(super) write: NotesWrite,
@@ -33,15 +33,24 @@ pub(super) struct Group {
     known: HashMap<Uuid, Uuid>,
     /// Stored notes that say the same as a note of this group.
     stored: HashMap<Uuid, Note>,
+    /// Number of notes that wait for a language model already.
+    waiting: u64,
 }
 
 impl Group {
-    /// An empty group; `stored` are the stored notes that its notes repeat with something new about them.
-    pub(super) fn of(stored: HashMap<Uuid, Note>) -> Self {
+    /// An empty group; `stored` are the stored notes that its notes repeat with something new about them, `waiting` is
+    /// the number of notes that wait for a language model already.
+    pub(super) fn of(stored: HashMap<Uuid, Note>, waiting: u64) -> Self {
         Self {
             stored,
+            waiting,
             ..Self::default()
         }
+    }
+
+    /// Whether there is nothing to write.
+    pub(super) fn is_empty(&self) -> bool {
+        self.write.notes.is_empty() && self.write.repeated.is_empty()
     }
 
     /// Adds a note, unless the same note already exists.
@@ -108,7 +117,7 @@ impl Group {
         self.write.notes.push((prepared.note.clone(), prepared.digest));
         self.wordings.push(Arc::clone(&prepared.wording));
         self.digests.insert(prepared.digest, remembered.clone());
-        let waiting = memory.enrichment.depth() + self.write.enrich.len() as u64;
+        let waiting = self.waiting + self.write.enrich.len() as u64;
         if prepared.evolve && waiting < tuning.most_waiting {
             self.write.enrich.push(id);
         }

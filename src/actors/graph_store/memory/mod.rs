@@ -19,6 +19,7 @@ mod reasons;
 mod recall;
 mod relate;
 mod scope;
+mod split;
 pub(super) mod state;
 #[cfg(test)]
 mod tests;

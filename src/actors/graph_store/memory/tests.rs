@@ -4,6 +4,7 @@ mod copy;
 mod personal_data;
 mod questions;
 mod races;
+mod side_by_side;
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};

@@ -1,11 +1,13 @@
 //! Ingest of notes: prepared in parallel, written in groups.
 //!
-//! Notes that arrive during a transaction go into the next one, so the cost of a durable write and an index commit is
-//! shared by all of them. Groups run one after another, so checking for known notes and writing can't race. What takes
-//! long is done before: deriving entities and vectors, and searching the stored notes for near-duplicates.
+//! Notes that arrive while a group is written go into the next one, so the cost of a durable write and an index commit is
+//! shared by all of them. Groups run one after another, so checking for known notes and writing can't race. Within a
+//! group, what is independent is written side by side. What takes long is done before: deriving entities and vectors, and
+//! searching the stored notes for near-duplicates.
 
 use std::sync::Arc;
 
+use chrono::{DateTime, Utc};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
@@ -13,6 +15,7 @@ use super::Remember;
 use super::evolution::Known;
 use super::group::Group;
 use super::prepare::{Prepared, prepare};
+use super::split::split;
 use super::state::{Asker, Memory, Outcomes, Pending};
 use super::tuning::Tuning;
 use super::wording::Wording;
@@ -20,6 +23,7 @@ use crate::actors::audit_writer::ChainAll;
 use crate::actors::graph_store::core::GraphCore;
 use crate::actors::graph_store::workspace::WorkspaceState;
 use crate::actors::job::blocking;
+use crate::capacity;
 use crate::clock;
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
@@ -91,58 +95,123 @@ impl GraphCore {
         state: &WorkspaceState,
         mut pending: Vec<Pending>,
     ) -> Written {
-        let outcome = self.try_group(memory, state, &mut pending).await;
-        let answers = pending.into_iter().map(|request| request.done);
-        match outcome {
-            Ok((rev, docs, entries, outcomes)) => Written {
-                rev: Some(rev),
-                docs,
-                entries,
-                answers: answers.zip(outcomes.into_iter().map(Ok)).collect(),
-            },
-            Err(error) => Written {
-                rev: None,
-                docs: Vec::new(),
-                entries: Vec::new(),
-                answers: answers.map(|answer| (answer, Err(error.clone()))).collect(),
-            },
+        let tuning = (memory.tuning)();
+        let known = async {
+            memory.refresh(&self.store).await?;
+            self.look_again(memory, state, &mut pending, &tuning).await?;
+            let notes: Vec<&Prepared> = pending
+                .iter()
+                .flat_map(|request| &request.notes)
+                .flatten()
+                .collect();
+            let known = Known::of(memory, &notes, &tuning);
+            Ok((known, self.repeated(memory, &notes).await?))
+        };
+        let mut written = Written::default();
+        let (known, stored) = match known.await {
+            Ok(known) => known,
+            Err(error) => {
+                written.refused(pending.into_iter().map(|request| request.done), &error);
+                return written;
+            }
+        };
+        let mut waiting = memory.enrichment.depth();
+        let mut parts = Vec::new();
+        for requests in split(memory, pending, &known, self.side_by_side()) {
+            let mut group = Group::of(stored.clone(), waiting);
+            let asked = requests.into_iter().map(|request| {
+                let notes = request.notes.iter().map(|prepared| match prepared {
+                    Ok(prepared) => Ok(group.add(memory, prepared, &known, request.from, &tuning)),
+                    Err(error) => Err(error.clone()),
+                });
+                let outcomes = notes.collect();
+                (request, outcomes)
+            });
+            let asked = asked.collect();
+            waiting += group.write.enrich.len() as u64;
+            parts.push(Part { group, asked });
+        }
+        self.write_parts(memory, state, parts, &mut written).await;
+        written
+    }
+
+    /// Number of transactions that may run at once. Another process that follows the journal of writes must meet
+    /// revisions in order, so with a shared database it is one.
+    fn side_by_side(&self) -> usize {
+        if self.surroundings.shared_store {
+            1
+        } else {
+            capacity::cores()
         }
     }
 
-    async fn try_group(
+    /// Writes each part in its own transaction and shows those that succeeded in the graph.
+    async fn write_parts(
         &self,
         memory: &Memory,
         state: &WorkspaceState,
-        pending: &mut [Pending],
-    ) -> Result<(u64, Vec<IndexDoc>, Vec<AuditEntry>, Vec<Outcomes>), DomainError> {
-        memory.refresh(&self.store).await?;
-        let tuning = (memory.tuning)();
-        self.look_again(memory, state, pending, &tuning).await?;
-        let all = pending.iter().flat_map(|request| &request.notes);
-        let notes: Vec<&Prepared> = all.flatten().collect();
-        let known = Known::of(memory, &notes, &tuning);
-        let mut group = Group::of(self.repeated(memory, &notes).await?);
-        let mut outcomes = Vec::with_capacity(pending.len());
-        for request in pending.iter() {
-            let outcome = request.notes.iter().map(|prepared| match prepared {
-                Ok(prepared) => Ok(group.add(memory, prepared, &known, request.from, &tuning)),
-                Err(error) => Err(error.clone()),
-            });
-            outcomes.push(outcome.collect());
+        mut parts: Vec<Part>,
+        written: &mut Written,
+    ) {
+        let now = clock::now();
+        parts.iter_mut().for_each(|part| part.group.write.stamp(now));
+        let (mut write, mut wordings, mut revs) = (NotesWrite::default(), Vec::new(), Vec::new());
+        for (mut part, rev) in self.store_parts(memory.workspace, parts, now).await {
+            match rev {
+                Ok(rev) => {
+                    part.group.docs.iter_mut().for_each(|doc| doc.rev = rev);
+                    written.docs.append(&mut part.group.docs);
+                    write.append(part.group.write);
+                    wordings.append(&mut part.group.wordings);
+                    revs.extend(Some(rev).filter(|rev| *rev > 0));
+                    let answers = part.asked.into_iter();
+                    let answers = answers.map(|(request, outcomes)| (request.done, Ok(outcomes)));
+                    written.answers.extend(answers);
+                }
+                Err(error) => {
+                    let refused = part.asked.into_iter().map(|(request, _)| request.done);
+                    written.refused(refused, &error);
+                }
+            }
         }
-        let Group {
-            write,
-            mut docs,
-            wordings,
-            ..
-        } = group;
-        if write.notes.is_empty() && write.repeated.is_empty() {
-            return Ok((0, docs, Vec::new(), outcomes));
+        let (Some(&first), Some(&last)) = (revs.iter().min(), revs.iter().max()) else {
+            return;
+        };
+        written.entries = std::mem::take(&mut write.audit);
+        // In the order in which a restart reads them.
+        write.stamp(now);
+        memory.took(last, write, wordings);
+        Self::committed(state, first);
+        Self::committed_up_to(state, last);
+        written.rev = Some(first);
+    }
+
+    /// Writes parts durably, side by side; returns the revision of each, 0 where there was nothing to write.
+    async fn store_parts(
+        &self,
+        ws: Uuid,
+        parts: Vec<Part>,
+        now: DateTime<Utc>,
+    ) -> Vec<(Part, Result<u64, DomainError>)> {
+        let write = |part: Part| {
+            let store = Arc::clone(&self.store);
+            async move {
+                let rev = if part.group.is_empty() {
+                    Ok(0)
+                } else {
+                    store.write_notes(ws, &part.group.write, now).await
+                };
+                (part, rev)
+            }
+        };
+        // Also the first: a worker takes a task from another one's queue, but never the one spawned last.
+        let tasks: Vec<_> = parts.into_iter().map(|part| tokio::spawn(write(part))).collect();
+        let mut done = Vec::with_capacity(tasks.len());
+        for task in tasks {
+            // A part whose task panicked takes its callers' channels with it, which tells them.
+            done.extend(task.await.ok());
         }
-        let (rev, entries) = self.write_memory(memory, write, wordings).await?;
-        docs.iter_mut().for_each(|doc| doc.rev = rev);
-        Self::committed(state, rev);
-        Ok((rev, docs, entries, outcomes))
+        done
     }
 
     /// Looks up again the notes whose search was so long ago that what was written since is no longer remembered.
@@ -190,7 +259,7 @@ impl GraphCore {
             entries,
             answers,
         } = written;
-        if let Some(rev) = rev.filter(|rev| *rev > 0) {
+        if let Some(rev) = rev {
             self.show_docs(memory, state, rev, docs).await;
         }
         for (answer, outcome) in answers {
@@ -230,11 +299,25 @@ impl GraphCore {
     }
 }
 
-/// A group after its transaction.
+/// Requests that share a transaction, with their outcomes if it succeeds.
+struct Part {
+    group: Group,
+    asked: Vec<(Pending, Outcomes)>,
+}
+
+/// A group after its transactions.
+#[derive(Default)]
 struct Written {
-    /// `None` when it failed, 0 when there was nothing to write.
+    /// The first revision; `None` when nothing was written.
     rev: Option<u64>,
     docs: Vec<IndexDoc>,
     entries: Vec<AuditEntry>,
     answers: Vec<(Asker, Result<Outcomes, DomainError>)>,
+}
+
+impl Written {
+    fn refused(&mut self, askers: impl Iterator<Item = Asker>, error: &DomainError) {
+        self.answers
+            .extend(askers.map(|asker| (asker, Err(error.clone()))));
+    }
 }

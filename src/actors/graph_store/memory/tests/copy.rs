@@ -10,14 +10,14 @@ use crate::actors::worker::Work;
 use crate::domain::memory::entity::Mentions;
 
 /// A memory over a store, with the file of its copy.
-struct Copied {
+pub(super) struct Copied {
     store: Arc<Store>,
     audit: AuditHandle,
     dir: tempfile::TempDir,
 }
 
 impl Copied {
-    async fn new() -> Self {
+    pub(super) async fn new() -> Self {
         let (store, audit) = open("mem://").await;
         let dir = tempfile::tempdir().unwrap();
         Self { store, audit, dir }
@@ -27,7 +27,7 @@ impl Copied {
         self.dir.path().join("graph").join("log")
     }
 
-    fn core(&self) -> Arc<GraphCore> {
+    pub(super) fn core(&self) -> Arc<GraphCore> {
         copied_to(&self.store, &self.audit, None, Some(self.path()), tuning())
     }
 
@@ -38,7 +38,7 @@ impl Copied {
         shown(&loaded.graph)
     }
 
-    async fn assert_right(&self, when: &str) {
+    pub(super) async fn assert_right(&self, when: &str) {
         assert_eq!(self.start(true).await, self.start(false).await, "{when}");
     }
 }
