@@ -257,7 +257,7 @@ impl GraphCore {
         unindexed.highest = unindexed.highest.max(rev);
     }
 
-    /// Records that what became durable with a revision ends with a later one.
+    /// Records that further transactions, up to revision `last`, became durable together with a committed one.
     pub(super) fn committed_up_to(state: &WorkspaceState, last: u64) {
         let mut unindexed = state.unindexed();
         unindexed.highest = unindexed.highest.max(last);
