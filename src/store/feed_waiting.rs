@@ -12,7 +12,7 @@ use super::feed_batches::{AUDIT, UPDATE};
 use super::feed_items::{StagedMarking, batch_row};
 use super::feed_rows::{FeedItemRow, item_id, support_id};
 use super::retry::with_retry;
-use super::rows::{AuditRow, corrupt, record, tlp};
+use super::rows::{AuditRow, corrupt, record, tlp, up_to_limit};
 use super::stix_held::{STATED, StatedMarking};
 use super::stix_rows::support_id as stored_support_id;
 use super::tx::WriteTx;
@@ -41,9 +41,10 @@ impl Store {
     /// The markings for which items of the feed (or batch) `source` wait, ten thousand at most.
     pub async fn waiting_markings(&self, ws: Uuid, source: Uuid) -> Result<Vec<String>, DomainError> {
         let what = "reading waiting items failed";
+        let waiting = up_to_limit("feed_waiting:[$ws, $source]..=[$ws, $source, $end]");
         let query = format!(
-            "SELECT VALUE marking FROM (SELECT record::id(id)[2] AS marking \
-             FROM feed_waiting:[$ws, $source]..=[$ws, $source, $end] LIMIT {MARKINGS}) GROUP BY marking"
+            "SELECT VALUE marking FROM (SELECT record::id(id)[2] AS marking FROM {waiting} LIMIT {MARKINGS}) \
+             GROUP BY marking"
         );
         let mut response = self
             .db
@@ -89,9 +90,9 @@ async fn renew(
     marking: &str,
     now: DateTime<Utc>,
 ) -> Result<Renewed, StoreError> {
+    let waiting = up_to_limit("feed_waiting:[$ws, $source, $marking]..=[$ws, $source, $marking, $last]");
     let query = format!(
-        "SELECT id, record::id(id)[3] AS batch, record::id(id)[4] AS position \
-         FROM feed_waiting:[$ws, $source, $marking]..=[$ws, $source, $marking, $last] LIMIT {PAGE}"
+        "SELECT id, record::id(id)[3] AS batch, record::id(id)[4] AS position FROM {waiting} LIMIT {PAGE}"
     );
     let waiting: Vec<Waiting> = tx
         .select(

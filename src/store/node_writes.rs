@@ -10,6 +10,7 @@ use surrealdb::types::{Array, RecordId, SurrealValue};
 use uuid::Uuid;
 
 use super::connect::StoreError;
+use super::rows::up_to_limit;
 use super::tx::WriteTx;
 use super::{Store, failed};
 use crate::domain::error::DomainError;
@@ -158,9 +159,9 @@ impl Store {
         rows: usize,
     ) -> Result<Vec<Row>, DomainError> {
         let what = "reading revisions for the index failed";
+        let after = up_to_limit("node_write:[$ws, $rev, $part]>..[$ws, $end]");
         let query = format!(
-            "SELECT record::id(id)[1] AS rev, record::id(id)[2] AS part, nodes, edges, notes \
-             FROM node_write:[$ws, $rev, $part]>..[$ws, $end] LIMIT {rows}"
+            "SELECT record::id(id)[1] AS rev, record::id(id)[2] AS part, nodes, edges, notes FROM {after} LIMIT {rows}"
         );
         let statement = self.db.query(query).bind(("ws", ws)).bind(("rev", rev));
         let statement = statement.bind(("part", part)).bind(("end", i64::MAX));

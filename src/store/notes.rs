@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::node_writes::{self, Written};
 use super::notes_rows::{NoteRow, Rows, changed, mentioning, repeating, superseding};
-use super::rows::{AuditRow, key, record};
+use super::rows::{AuditRow, key, record, up_to_limit};
 use super::{Store, failed};
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
@@ -333,9 +333,9 @@ impl Store {
         limit: u32,
     ) -> Result<Vec<Uuid>, DomainError> {
         let what = "reading the enrichment queue failed";
-        // A range of record ids is read in order, and with a literal limit no further than that.
         let start = after.map(|after| format!("u'{after}'>")).unwrap_or_default();
-        let query = format!("SELECT VALUE id FROM enrichment:{start}.. WHERE ws = $ws LIMIT {limit}");
+        let queue = up_to_limit(&format!("enrichment:{start}.."));
+        let query = format!("SELECT VALUE id FROM {queue} WHERE ws = $ws LIMIT {limit}");
         let mut response = self
             .db
             .query(query)

@@ -143,6 +143,12 @@ pub(super) fn newest_first(time: DateTime<Utc>) -> i64 {
     -time.timestamp_micros()
 }
 
+/// A range of record ids, such as `edge:[$ws]..`, to be read no further than the statement's limit: the engine reads a
+/// range that stands by itself to its end.
+pub(super) fn up_to_limit(range: &str) -> String {
+    format!("type::record({range})")
+}
+
 /// A record id with a UUID key.
 pub(super) fn record(table: &'static str, id: Uuid) -> RecordId {
     RecordId::new(table, surrealdb::types::Uuid::from(id))

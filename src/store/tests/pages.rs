@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::*;
 use crate::domain::memory::entity::{EntityDraft, EntityKey};
+use crate::store::rows::up_to_limit;
 use crate::store::{NotesWrite, StoredEntity, entity_id};
 
 async fn fill(store: &Store, ws: Uuid, entities: usize) {
@@ -66,5 +67,35 @@ fn four_times_the_rows_take_four_times_as_long() {
         }
         // With every page read to the end of the table it would be twelve times as long.
         assert!(many < few * 8, "{few:?} for 6,000, {many:?} for 24,000");
+    });
+}
+
+#[test]
+fn a_range_of_ids_is_read_no_further_than_the_limit() {
+    run_on_each(|url| async move {
+        let store = open(&url).await;
+        let ws = Uuid::new_v4();
+        for _ in 0..6 {
+            fill(&store, ws, 1).await;
+        }
+        let after = up_to_limit("node_write:[$ws, 0, 0]>..[$ws, $end]");
+        for (filter, limit) in [("", 4), ("WHERE nodes != []", 3)] {
+            let query = format!("SELECT VALUE id FROM {after} {filter} LIMIT {limit}");
+            let mut answer = store
+                .db
+                .query(format!("{query}; EXPLAIN {query}"))
+                .bind(("ws", ws))
+                .bind(("end", i64::MAX))
+                .await
+                .unwrap();
+            let found: Vec<surrealdb::types::RecordId> = answer.take(0).unwrap();
+            let plan: Option<String> = answer.take(1).unwrap();
+            let plan = plan.unwrap();
+            assert_eq!(found.len(), limit);
+            assert!(
+                plan.contains(&format!("limit: {limit}")) && !plan.contains("Limit ["),
+                "{plan}"
+            );
+        }
     });
 }
