@@ -1,21 +1,25 @@
-//! The audit log: append and read are its only operations (see `schemas/0001_core.surql`).
+//! The audit log: append and read are its only operations (see `schemas/0017_audit_order.surql`).
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{MutexGuard, PoisonError};
 
 use chrono::{DateTime, Utc};
 use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
+use super::audit_linked::{Linked, SKEW};
+use super::audit_rows::{AuditRow, LinksRow, PlacedLink, Position, audit_rows};
 use super::connect::StoreError;
 use super::retry::with_retry;
-use super::rows::{AuditRow, ChainRow, key, newest_first, record};
+use super::rows::{newest_first, up_to_limit};
 use super::{Store, failed};
+use crate::clock;
 use crate::domain::audit::{AuditEntry, ChainCheck, ChainLink, ChainReport};
 use crate::domain::error::DomainError;
 
 pub(super) const PAGE: u32 = 1000;
+/// Most links in a row.
+const LINKS: usize = 500;
 /// The year 9999: the latest time that RFC 3339 can write.
 pub(super) const FAR_FUTURE: DateTime<Utc> = DateTime::from_timestamp(253_402_300_799, 0).unwrap();
 
@@ -31,28 +35,42 @@ pub struct AuditFilter {
     pub offset: u32,
 }
 
-#[derive(Debug, SurrealValue)]
-struct HeadRow {
-    seq: i64,
-    hash: String,
-}
-
 /// The last link of a workspace's chain.
 #[derive(Debug, Clone)]
 pub(super) struct ChainHead {
-    seq: u64,
+    pub seq: u64,
     hash: String,
+    /// The position of its entry.
+    pub last: Position,
+}
+
+/// What this process knows of a workspace's chain.
+#[derive(Debug, Default)]
+pub(super) struct Chain {
+    /// Its end; `None` when it must be read.
+    head: Option<ChainHead>,
+    /// Entries that got their link when they were found in the log; whoever wrote them may yet ask for it.
+    found: HashSet<Uuid>,
+}
+
+/// Who asks for links.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// Whoever wrote the entries.
+    Writer,
+    /// Whoever found them in the log.
+    Log,
 }
 
 impl Store {
     /// Writes entries durably, in one statement.
     pub async fn append_audit(&self, entries: &[AuditEntry]) -> Result<(), DomainError> {
         let what = "writing the audit log failed";
-        let rows: Vec<AuditRow> = entries.iter().map(AuditRow::from).collect();
+        let rows = audit_rows(entries);
         with_retry(|| async {
             // IGNORE: a retry after an unknown outcome must not fail on entries that are already there.
             self.db
-                .query("INSERT IGNORE INTO audit $rows RETURN NONE")
+                .query("INSERT IGNORE $rows RETURN NONE")
                 .bind(("rows", rows.clone()))
                 .await?
                 .check()?;
@@ -62,72 +80,116 @@ impl Store {
         .map_err(|error: StoreError| error.into_domain(what))
     }
 
-    /// Appends entries of one workspace to its chain, in the given order.
+    /// Appends entries of one workspace to its chain, in the given order; those that have a link are left out.
     pub async fn chain_audit(&self, tenant: Uuid, entries: &[AuditEntry]) -> Result<(), DomainError> {
-        let what = "writing the audit chain failed";
-        let lost_races = AtomicU32::new(0);
+        self.append_to_chain(tenant, entries, Origin::Writer).await
+    }
+
+    /// [`Store::chain_audit`] for entries that were found in the log: this process may be about to link them, too.
+    pub(super) async fn chain_found(&self, tenant: Uuid, entries: &[AuditEntry]) -> Result<(), DomainError> {
+        self.append_to_chain(tenant, entries, Origin::Log).await
+    }
+
+    async fn append_to_chain(
+        &self,
+        tenant: Uuid,
+        entries: &[AuditEntry],
+        origin: Origin,
+    ) -> Result<(), DomainError> {
         with_retry(|| async {
             let mut entries: Vec<&AuditEntry> = entries.iter().collect();
-            // Removed during the write, so that the head is read again after a failure.
-            let mut head = self.chain_heads().remove(&tenant);
-            if lost_races.fetch_add(1, Ordering::Relaxed) > 0 {
-                // Another process may have linked some of them in the meantime.
-                let ids: Vec<Uuid> = entries.iter().map(|entry| entry.id).collect();
-                let linked = self.linked(&ids).await?;
-                entries.retain(|entry| !linked.contains(&entry.id));
-                head = None;
-            }
+            // Taken during the write, so that the head is read again after a failure.
+            let mut head = self.take_head(tenant, &mut entries, origin);
             if head.is_none() {
                 head = self.chain_head(tenant).await?;
+                // Read after the head: whoever appends later takes the place of this write, and it is tried again.
+                let linked = self.linked(tenant, &entries).await?;
+                entries.retain(|entry| !linked.holds(entry.id));
             }
-            let mut rows = Vec::with_capacity(entries.len());
-            for entry in entries {
+            let mut links: Vec<PlacedLink> = Vec::with_capacity(entries.len());
+            for entry in &entries {
                 let prev = head.as_ref().map(|head| (head.seq, head.hash.as_str()));
                 let link = ChainLink::after(tenant, prev, entry.id, entry.digest());
-                rows.push(ChainRow::new(entry, &link));
+                let last = Position::of(entry);
                 head = Some(ChainHead {
                     seq: link.seq,
-                    hash: link.hash,
+                    hash: link.hash.clone(),
+                    last,
                 });
+                links.push((link, last));
             }
-            let insert = "INSERT INTO audit_chain $rows RETURN NONE";
-            self.db.query(insert).bind(("rows", rows)).await?.check()?;
-            if let Some(head) = head {
-                self.chain_heads().insert(tenant, head);
+            self.append_links(tenant, &links).await?;
+            let mut chains = self.chains();
+            let chain = chains.entry(tenant).or_default();
+            chain.head = head;
+            if origin == Origin::Log {
+                // Older ones are another process's, and nobody here will link them again.
+                let own = entries
+                    .iter()
+                    .filter(|entry| entry.created_at >= self.opened - SKEW);
+                chain.found.extend(own.map(|entry| entry.id));
             }
             Ok(())
         })
         .await
-        .map_err(|error: StoreError| error.into_domain(what))
+        .map_err(|error: StoreError| error.into_domain("writing the audit chain failed"))
     }
 
-    fn chain_heads(&self) -> MutexGuard<'_, HashMap<Uuid, ChainHead>> {
-        self.chain_heads.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The known end of a chain, which only the holder may extend. Leaves out entries that were linked when they were
+    /// found in the log.
+    fn take_head(&self, tenant: Uuid, entries: &mut Vec<&AuditEntry>, origin: Origin) -> Option<ChainHead> {
+        let mut chains = self.chains();
+        let chain = chains.entry(tenant).or_default();
+        match origin {
+            Origin::Writer => entries.retain(|entry| !chain.found.remove(&entry.id)),
+            // They may have been linked since they were found.
+            Origin::Log => chain.head = None,
+        }
+        chain.head.take()
     }
 
-    /// Ids of those entries that have a link.
-    pub(super) async fn linked(&self, entries: &[Uuid]) -> Result<HashSet<Uuid>, StoreError> {
-        let ids: Vec<_> = entries.iter().map(|id| record("audit_chain", *id)).collect();
+    /// Writes links that follow the end of the chain; fails if another process was faster: its row has the same id.
+    async fn append_links(&self, tenant: Uuid, links: &[PlacedLink]) -> Result<(), StoreError> {
+        let at = clock::now();
+        let rows = links.chunks(LINKS).map(|part| LinksRow::new(tenant, part, at));
+        let rows: Vec<LinksRow> = rows.flatten().collect();
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let insert = "INSERT INTO audit_link $rows RETURN NONE";
+        self.db.query(insert).bind(("rows", rows)).await?.check()?;
+        Ok(())
+    }
+
+    fn chains(&self) -> MutexGuard<'_, HashMap<Uuid, Chain>> {
+        self.chains.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Which of these entries have a link.
+    pub(super) async fn linked(&self, tenant: Uuid, entries: &[&AuditEntry]) -> Result<Linked, StoreError> {
+        let mut linked = Linked::of(tenant);
+        if let Some(oldest) = entries.iter().map(|entry| entry.created_at).min() {
+            linked.reach(&self.db, oldest).await?;
+        }
+        Ok(linked)
+    }
+
+    /// The last link of a workspace.
+    pub(super) async fn chain_head(&self, tenant: Uuid) -> Result<Option<ChainHead>, StoreError> {
+        let chain = up_to_limit("audit_link:[$t]..[$t, $end]");
         let mut response = self
             .db
-            .query("SELECT VALUE id FROM $ids")
-            .bind(("ids", ids))
-            .await?;
-        let linked: Vec<RecordId> = response.take(0)?;
-        Ok(linked.iter().map(key).collect::<Result<_, _>>()?)
-    }
-
-    /// The last link of a workspace. It is cached between writes because a backward scan is slow.
-    async fn chain_head(&self, tenant: Uuid) -> Result<Option<ChainHead>, StoreError> {
-        let mut response = self
-            .db
-            .query("SELECT seq, hash FROM audit_chain WHERE tenant_id = $t ORDER BY seq DESC LIMIT 1")
+            .query(format!("SELECT * FROM {chain} LIMIT 1"))
             .bind(("t", tenant))
+            .bind(("end", i64::MAX))
             .await?;
-        let row: Option<HeadRow> = response.take(0)?;
-        Ok(row.map(|HeadRow { seq, hash }| ChainHead {
-            seq: u64::try_from(seq).unwrap_or(0),
-            hash,
+        let row: Option<LinksRow> = response.take(0)?;
+        let links = row.map(LinksRow::into_links).transpose()?;
+        let last = links.and_then(|links| links.into_iter().last());
+        Ok(last.map(|(link, last)| ChainHead {
+            seq: link.seq,
+            hash: link.hash,
+            last,
         }))
     }
 
@@ -137,79 +199,116 @@ impl Store {
         tenant: Uuid,
         filter: &AuditFilter,
     ) -> Result<Vec<AuditEntry>, DomainError> {
-        let rows: Vec<AuditRow> = self.audit_rows("*", tenant, filter).await?;
+        let rows: Vec<AuditRow> = if filter.user.is_some() {
+            let ids: Vec<RecordId> = self.audit_range("VALUE id", tenant, filter).await?;
+            let ids = ids.iter().map(Position::from_id);
+            let mut ids: Vec<Position> = ids.collect::<Result<_, _>>()?;
+            ids.sort_unstable();
+            self.entries_at(tenant, &ids).await?
+        } else {
+            self.audit_range("*", tenant, filter).await?
+        };
         rows.into_iter().map(AuditRow::into_entry).collect()
     }
 
     /// The number of entries of a workspace, up to the filter's limit.
     pub async fn count_audit(&self, tenant: Uuid, filter: &AuditFilter) -> Result<u32, DomainError> {
-        let found: Vec<i64> = self.audit_rows("VALUE ord", tenant, filter).await?;
+        let found: Vec<RecordId> = self.audit_range("VALUE id", tenant, filter).await?;
         Ok(u32::try_from(found.len()).unwrap_or(u32::MAX))
     }
 
-    async fn audit_rows<T: SurrealValue>(
+    /// Columns of the entries that a filter asks for, or of the references to them if it asks for a user's.
+    async fn audit_range<T: SurrealValue>(
         &self,
         columns: &str,
         tenant: Uuid,
         filter: &AuditFilter,
     ) -> Result<Vec<T>, DomainError> {
         let what = "reading the audit log failed";
-        // LIMIT and START are validated numbers and inlined: with a parameter the engine would sort everything.
-        let user = if filter.user.is_some() {
-            "AND user_id = $user"
+        let range = up_to_limit(if filter.user.is_some() {
+            "audit_by_user:[$t, $user, $first]..[$t, $user, $end]"
         } else {
-            ""
-        };
+            "audit_entry:[$t, $first]..[$t, $end]"
+        });
+        // LIMIT and START are validated numbers and inlined: as parameters they would not go into the scan.
         let (limit, offset) = (filter.limit, filter.offset);
+        let after = |time| newest_first(time).saturating_add(1);
         let mut response = self
             .db
             .query(format!(
-                "SELECT {columns} FROM audit WHERE tenant_id = $t {user} AND ord > $to AND ord <= $from \
-                 ORDER BY ord LIMIT {limit} START {offset}"
+                "SELECT {columns} FROM {range} LIMIT {limit} START {offset}"
             ))
             .bind(("t", tenant))
             .bind(("user", filter.user))
-            .bind(("from", newest_first(filter.from.unwrap_or(DateTime::UNIX_EPOCH))))
-            .bind(("to", newest_first(filter.to.unwrap_or(FAR_FUTURE))))
+            .bind(("first", after(filter.to.unwrap_or(FAR_FUTURE))))
+            .bind(("end", after(filter.from.unwrap_or(DateTime::UNIX_EPOCH))))
             .await
             .map_err(failed(what))?;
         response.take(0).map_err(failed(what))
     }
 
+    /// The rows of entries, in the order in which they are asked for.
+    async fn entries_at(&self, tenant: Uuid, positions: &[Position]) -> Result<Vec<AuditRow>, DomainError> {
+        let ids = positions.iter().map(|position| position.id(tenant)).collect();
+        self.rows_by_id(
+            "SELECT * FROM $ids WHERE tenant_id = $t",
+            ids,
+            &[("t", tenant.into_value())],
+        )
+        .await
+        .map_err(failed("reading the audit log failed"))
+    }
+
     /// Checks the whole chain of a workspace, page by page.
     pub async fn verify_audit(&self, tenant: Uuid) -> Result<ChainReport, DomainError> {
         let what = "reading the audit chain failed";
+        let head = self.chain_head(tenant).await;
+        let head = head.map_err(|error| error.into_domain(what))?;
+        let end = head.map_or(0, |head| head.seq);
         let mut check = ChainCheck::new(tenant);
-        let mut last = 0i64;
-        let mut links = 0u64;
-        loop {
-            let mut response = self
-                .db
-                .query(format!(
-                    "SELECT * FROM audit_chain WHERE tenant_id = $t AND seq > $last ORDER BY seq LIMIT {PAGE}"
-                ))
-                .bind(("t", tenant))
-                .bind(("last", last))
-                .await
-                .map_err(failed(what))?;
-            let rows: Vec<ChainRow> = response.take(0).map_err(failed(what))?;
-            let Some(end) = rows.last() else { break };
-            last = end.seq;
-            links += rows.len() as u64;
-            self.check_page(tenant, rows, &mut check).await?;
+        let mut last = 0;
+        while last < end {
+            let links = self.links_after(tenant, last).await?;
+            let Some((newest, _)) = links.last() else {
+                check.fail(Some(format!("the links after link {last} are missing")));
+                break;
+            };
+            last = newest.seq;
+            self.check_page(tenant, &links, &mut check).await?;
         }
-        let entries = self.count(tenant, "audit").await?;
-        Ok(check.finish(entries.saturating_sub(links)))
+        let entries = self.count_entries(tenant).await?;
+        Ok(check.finish(entries.saturating_sub(last)))
     }
 
-    pub(super) async fn count(&self, tenant: Uuid, table: &'static str) -> Result<u64, DomainError> {
-        let what = "counting audit entries failed";
-        let query =
-            format!("SELECT VALUE count FROM (SELECT count() FROM {table} WHERE tenant_id = $t GROUP ALL)");
+    /// Links of the rows that begin within a page after this link, in order.
+    pub(super) async fn links_after(&self, tenant: Uuid, last: u64) -> Result<Vec<PlacedLink>, DomainError> {
+        let what = "reading the audit chain failed";
+        let place = |link: u64| -i64::try_from(link).unwrap_or(i64::MAX);
         let mut response = self
             .db
-            .query(query)
+            .query("SELECT * FROM audit_link:[$t, $first]..[$t, $last]")
             .bind(("t", tenant))
+            .bind(("first", place(last + u64::from(PAGE))))
+            .bind(("last", place(last)))
+            .await
+            .map_err(failed(what))?;
+        let rows: Vec<LinksRow> = response.take(0).map_err(failed(what))?;
+        let links = rows.into_iter().rev().map(LinksRow::into_links);
+        Ok(links
+            .collect::<Result<Vec<_>, _>>()?
+            .into_iter()
+            .flatten()
+            .collect())
+    }
+
+    /// The number of entries of a workspace.
+    pub(super) async fn count_entries(&self, tenant: Uuid) -> Result<u64, DomainError> {
+        let what = "counting audit entries failed";
+        let mut response = self
+            .db
+            .query("SELECT VALUE count FROM (SELECT count() FROM audit_entry:[$t]..[$t, $end] GROUP ALL)")
+            .bind(("t", tenant))
+            .bind(("end", i64::MAX))
             .await
             .map_err(failed(what))?;
         let count: Option<i64> = response.take(0).map_err(failed(what))?;
@@ -219,27 +318,17 @@ impl Store {
     async fn check_page(
         &self,
         tenant: Uuid,
-        rows: Vec<ChainRow>,
+        links: &[PlacedLink],
         check: &mut ChainCheck,
     ) -> Result<(), DomainError> {
-        let what = "reading the audit log failed";
-        let ids: Vec<_> = rows.iter().map(|row| record("audit", row.entry)).collect();
-        let mut response = self
-            .db
-            .query("SELECT * FROM $ids WHERE tenant_id = $t")
-            .bind(("ids", ids))
-            .bind(("t", tenant))
-            .await
-            .map_err(failed(what))?;
-        let entries: Vec<AuditRow> = response.take(0).map_err(failed(what))?;
-        let mut found = std::collections::HashMap::new();
-        for row in entries {
+        let positions: Vec<Position> = links.iter().map(|(_, position)| *position).collect();
+        let mut found = HashMap::new();
+        for row in self.entries_at(tenant, &positions).await? {
             let entry = row.into_entry()?;
             found.insert(entry.id, entry);
         }
-        for row in rows {
-            let link = row.into_link();
-            check.link(&link, found.get(&link.entry));
+        for (link, _) in links {
+            check.link(link, found.get(&link.entry));
         }
         Ok(())
     }

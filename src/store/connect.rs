@@ -153,7 +153,8 @@ impl Store {
         Self {
             db,
             clock: AtomicU64::new(0),
-            chain_heads: Mutex::default(),
+            chains: Mutex::default(),
+            opened: crate::clock::now(),
             temporary,
         }
     }

@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::Store;
 use super::connect::StoreError;
 use super::retry::with_retry;
-use super::rows::{AuditRow, EdgeRow, EvidenceRow, key, pack_text, record};
+use super::rows::{EdgeRow, EvidenceRow, key, pack_text, record};
 use super::stix::IngestResult;
 use super::tx::WriteTx;
 use crate::domain::audit::AuditEntry;
@@ -112,11 +112,7 @@ pub(super) async fn write_drafts(
     tx.note_writes(write.ws, rev, &touched, &work.related).await?;
     let result = work.told.result();
     let entry = audit(&result);
-    tx.write(
-        "INSERT INTO audit $rows RETURN NONE",
-        vec![AuditRow::from(&entry)],
-    )
-    .await?;
+    tx.audit([&entry]).await?;
     Ok(DraftsIngested {
         result,
         touched,

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::connect::StoreError;
 use super::feed_rows::{FeedBatchRow, FeedPulseRow, FeedRow};
 use super::retry::with_retry;
-use super::rows::{AuditRow, key, record, tlp};
+use super::rows::{key, record, tlp};
 use super::tx::WriteTx;
 use super::{Store, failed};
 use crate::domain::audit::{AuditEntry, Outcome};
@@ -23,7 +23,6 @@ pub const PULL_SILENCE: TimeDelta = TimeDelta::seconds(60);
 pub const INTERRUPTED: &str = "the pull was interrupted when the service stopped";
 pub(super) const UPDATE: &str = "FOR $row IN $rows { UPDATE $row.id CONTENT $row RETURN NONE }";
 pub(super) const UPSERT: &str = "FOR $row IN $rows { UPSERT $row.id CONTENT $row RETURN NONE }";
-pub(super) const AUDIT: &str = "INSERT INTO audit $rows RETURN NONE";
 /// The rows with these ids, if they belong to the workspace.
 pub(super) const OWN: &str = "SELECT * FROM $ids WHERE ws = $ws";
 
@@ -90,7 +89,7 @@ impl Store {
                 .await?;
                 tx.write(UPSERT, vec![FeedPulseRow::new(ws, batch.id, batch.now)])
                     .await?;
-                tx.write(AUDIT, vec![AuditRow::from(audit)]).await
+                tx.audit([audit]).await
             };
             let outcome = written.await;
             tx.finish(outcome).await
@@ -294,7 +293,7 @@ async fn begin_pull(
     tx.write(UPSERT, vec![FeedPulseRow::new(ws, batch.id, batch.now)])
         .await?;
     tx.write(UPDATE, vec![row]).await?;
-    tx.write(AUDIT, vec![AuditRow::from(audit)]).await?;
+    tx.audit([audit]).await?;
     Ok(begun)
 }
 
@@ -355,7 +354,7 @@ async fn fail(
     }
     tx.write(UPDATE, vec![batch]).await?;
     remove_pulse(tx, id).await?;
-    tx.write(AUDIT, vec![AuditRow::from(audit)]).await?;
+    tx.audit([audit]).await?;
     Ok(true)
 }
 

@@ -8,7 +8,7 @@ use super::connect::StoreError;
 use super::feed_batches::UPDATE;
 use super::feed_rows::{FeedBatchRow, FeedItemRow, item_id, support_id};
 use super::retry::with_retry;
-use super::rows::{AuditRow, record, tlp};
+use super::rows::{record, tlp};
 use super::tx::{CHUNK, WriteTx};
 use super::{Store, failed};
 use crate::domain::audit::AuditEntry;
@@ -183,8 +183,7 @@ impl Store {
                 batch_row.settle(tally, now)?;
                 tx.write(UPDATE, vec![row.clone()]).await?;
                 tx.write(UPDATE, vec![batch_row]).await?;
-                tx.write("INSERT INTO audit $rows RETURN NONE", vec![AuditRow::from(audit)])
-                    .await?;
+                tx.audit([audit]).await?;
                 Ok(row.into_item(batch)?)
             };
             let outcome = outcome.await;

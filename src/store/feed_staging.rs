@@ -11,13 +11,13 @@ use uuid::Uuid;
 
 use super::Store;
 use super::connect::StoreError;
-use super::feed_batches::{AUDIT, OWN, UPDATE, UPSERT, one};
+use super::feed_batches::{OWN, UPDATE, UPSERT, one};
 use super::feed_rows::{
     FeedBatchRow, FeedItemRow, FeedObjectRow, FeedRow, FeedSupportRow, FeedWaitingRow, item_id, object_id,
     support_id,
 };
 use super::retry::with_retry;
-use super::rows::{AuditRow, corrupt, key, record};
+use super::rows::{corrupt, key, record};
 use super::stix_rows::edge_id;
 use super::tx::{WriteTx, breathe};
 use crate::domain::audit::AuditEntry;
@@ -247,7 +247,7 @@ impl<'a> Staging<'a> {
         if let Some(entry) = &self.write.last {
             self.batch.status = BatchState::Review.as_str().into();
             self.batch.ended_at = Some(now);
-            self.tx.write(AUDIT, vec![AuditRow::from(entry)]).await?;
+            self.tx.audit([entry]).await?;
         }
         self.batch.settle(tally, now)?;
         self.tx.write(UPDATE, vec![self.batch.clone()]).await?;

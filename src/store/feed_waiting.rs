@@ -8,11 +8,11 @@ use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
 use super::connect::StoreError;
-use super::feed_batches::{AUDIT, UPDATE};
+use super::feed_batches::UPDATE;
 use super::feed_items::{StagedMarking, batch_row};
 use super::feed_rows::{FeedItemRow, item_id, support_id};
 use super::retry::with_retry;
-use super::rows::{AuditRow, corrupt, record, tlp, up_to_limit};
+use super::rows::{corrupt, record, tlp, up_to_limit};
 use super::stix_held::{STATED, StatedMarking};
 use super::stix_rows::support_id as stored_support_id;
 use super::tx::WriteTx;
@@ -121,8 +121,7 @@ async fn renew(
     }
     let done = waiting.into_iter().map(|row| row.id).collect();
     tx.write("DELETE $rows RETURN NONE", done).await?;
-    let rows = renewed.entries.iter().map(AuditRow::from).collect();
-    tx.write(AUDIT, rows).await?;
+    tx.audit(&renewed.entries).await?;
     Ok(renewed)
 }
 

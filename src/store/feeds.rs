@@ -4,11 +4,12 @@ use chrono::{DateTime, Utc};
 use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
+use super::audit_rows::audit_rows;
 use super::connect::StoreError;
 use super::feed_batches::UPDATE;
 use super::feed_rows::FeedRow;
 use super::retry::{with_race_retry, with_retry};
-use super::rows::{AuditRow, key, parse, record};
+use super::rows::{key, parse, record};
 use super::{Store, failed};
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
@@ -38,9 +39,9 @@ impl Store {
         let row = FeedRow::new(ws, feed);
         with_race_retry(|| async {
             self.db
-                .query("{ INSERT INTO feed $feed RETURN NONE; INSERT INTO audit $audit RETURN NONE; }")
+                .query("{ INSERT INTO feed $feed RETURN NONE; INSERT $audit RETURN NONE; }")
                 .bind(("feed", row.clone()))
-                .bind(("audit", AuditRow::from(audit)))
+                .bind(("audit", audit_rows([audit])))
                 .await?
                 .check()?;
             Ok(())
@@ -100,8 +101,7 @@ impl Store {
                 let mut row = FeedRow::new(ws, &changed);
                 row.cursor = cursor;
                 tx.write(UPDATE, vec![row]).await?;
-                tx.write("INSERT INTO audit $rows RETURN NONE", vec![AuditRow::from(audit)])
-                    .await?;
+                tx.audit([audit]).await?;
                 Ok(changed)
             };
             let changed = changed.await;

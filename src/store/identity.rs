@@ -4,10 +4,11 @@ use chrono::{DateTime, Utc};
 use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
+use super::audit_rows::audit_rows;
 use super::connect::StoreError;
 use super::database::Statement;
 use super::retry::with_race_retry;
-use super::rows::{AuditRow, corrupt, key, parse, record, tlp};
+use super::rows::{corrupt, key, parse, record, tlp};
 use super::{Store, failed};
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
@@ -158,13 +159,13 @@ impl Store {
             created_at: now,
         };
         let users: Vec<UserRow> = admin.map(UserRow::from).into_iter().collect();
-        let entries: Vec<AuditRow> = audit.map(AuditRow::from).into_iter().collect();
+        let entries = audit_rows(audit);
         self.write(|| {
             self.db
                 .query(
                     "{ INSERT INTO workspace $row RETURN NONE; \
                        IF array::len($users) > 0 { INSERT INTO user $users RETURN NONE }; \
-                       IF array::len($audit) > 0 { INSERT INTO audit $audit RETURN NONE }; }",
+                       IF array::len($audit) > 0 { INSERT $audit RETURN NONE }; }",
                 )
                 .bind(("row", row.clone()))
                 .bind(("users", users.clone()))
@@ -188,7 +189,7 @@ impl Store {
                          red_export_grant = $grant ?? red_export_grant, \
                          tier = $tier ?? tier, features = $features ?? features RETURN id); \
                        IF array::len($done) != 1 { THROW 'workspace was not changed' }; \
-                       INSERT INTO audit $audit RETURN NONE; }",
+                       INSERT $audit RETURN NONE; }",
                 )
                 .bind(("id", record("workspace", id)))
                 .bind(("ceiling", change.tlp_ceiling.map(|tlp| i64::from(tlp.rank()))))
@@ -196,7 +197,7 @@ impl Store {
                 .bind(("grant", change.red_export_grant))
                 .bind(("tier", change.tier.map(|tier| tier.as_str().to_owned())))
                 .bind(("features", change.features.clone().map(Vec::from)))
-                .bind(("audit", AuditRow::from(audit)))
+                .bind(("audit", audit_rows([audit])))
         })
         .await
     }
@@ -272,9 +273,9 @@ impl Store {
     pub async fn create_user(&self, user: &UserRecord, audit: &AuditEntry) -> Result<(), DomainError> {
         self.write(|| {
             self.db
-                .query("{ INSERT INTO user $row RETURN NONE; INSERT INTO audit $audit RETURN NONE; }")
+                .query("{ INSERT INTO user $row RETURN NONE; INSERT $audit RETURN NONE; }")
                 .bind(("row", UserRow::from(user)))
-                .bind(("audit", AuditRow::from(audit)))
+                .bind(("audit", audit_rows([audit])))
         })
         .await
     }
@@ -294,7 +295,7 @@ impl Store {
                     "{ LET $done = (UPDATE $id SET role = $role ?? role, disabled = $disabled ?? disabled, \
                          password_hash = $hash ?? password_hash, tokens_after = $after ?? tokens_after); \
                        IF array::len($done) != 1 { THROW 'user was not changed' }; \
-                       INSERT INTO audit $audit RETURN NONE; \
+                       INSERT $audit RETURN NONE; \
                        RETURN $done; }",
                 )
                 .bind(("id", record("user", id)))
@@ -302,7 +303,7 @@ impl Store {
                 .bind(("disabled", change.disabled))
                 .bind(("hash", change.password_hash.clone()))
                 .bind(("after", change.tokens_after))
-                .bind(("audit", AuditRow::from(audit)))
+                .bind(("audit", audit_rows([audit])))
                 .await?;
             Ok(response.take(0)?)
         })
@@ -339,9 +340,9 @@ impl Store {
     ) -> Result<(), DomainError> {
         self.write(|| {
             self.db
-                .query("{ INSERT INTO api_key $row RETURN NONE; INSERT INTO audit $audit RETURN NONE; }")
+                .query("{ INSERT INTO api_key $row RETURN NONE; INSERT $audit RETURN NONE; }")
                 .bind(("row", ApiKeyRow::from(api_key)))
-                .bind(("audit", AuditRow::from(audit)))
+                .bind(("audit", audit_rows([audit])))
         })
         .await
     }
@@ -359,13 +360,13 @@ impl Store {
                 .db
                 .query(
                     "{ LET $done = (UPDATE $id SET revoked_at = revoked_at ?? $now WHERE ws = $ws RETURN id); \
-                       IF array::len($done) = 1 { INSERT INTO audit $audit RETURN NONE }; \
+                       IF array::len($done) = 1 { INSERT $audit RETURN NONE }; \
                        RETURN array::len($done); }",
                 )
                 .bind(("id", record("api_key", id)))
                 .bind(("ws", ws))
                 .bind(("now", now))
-                .bind(("audit", AuditRow::from(audit)))
+                .bind(("audit", audit_rows([audit])))
                 .await?;
             Ok(response.take(0)?)
         })

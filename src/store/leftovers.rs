@@ -1,10 +1,12 @@
 //! Links the audit entries that an interrupted process left unlinked, a page at a time.
 
-use surrealdb::types::{RecordId, SurrealValue};
+use surrealdb::types::RecordId;
 use uuid::Uuid;
 
-use super::audit::{FAR_FUTURE, PAGE};
-use super::rows::{AuditRow, ChainRow, key, newest_first};
+use super::audit::PAGE;
+use super::audit_linked::Linked;
+use super::audit_rows::{AuditRow, Position};
+use super::rows::up_to_limit;
 use super::{Store, failed};
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
@@ -20,17 +22,11 @@ pub struct Leftovers {
     pub pages: usize,
 }
 
-/// A range of the log, newest first: its first and last position.
+/// A range of the log with unlinked entries, newest first.
 #[derive(Debug, Clone, Copy)]
 struct Window {
-    from: i64,
-    to: i64,
-}
-
-#[derive(Debug, SurrealValue)]
-struct LogPosition {
-    id: RecordId,
-    ord: i64,
+    first: Position,
+    last: Position,
 }
 
 impl Store {
@@ -41,105 +37,87 @@ impl Store {
     /// # Errors
     /// When the store fails; entries linked before that stay linked.
     pub async fn link_leftovers(&self, tenant: Uuid) -> Result<Leftovers, DomainError> {
+        let head = self.chain_head(tenant).await;
+        let head = head.map_err(|error| error.into_domain(READING))?;
         let (entries, links) = (
-            self.count(tenant, "audit").await?,
-            self.count(tenant, "audit_chain").await?,
+            self.count_entries(tenant).await?,
+            head.as_ref().map_or(0, |head| head.seq),
         );
+        let mut done = Leftovers::default();
         if entries == links {
-            return Ok(Leftovers::default());
+            return Ok(done);
         }
-        let windows = self.windows(tenant, entries.saturating_sub(links)).await?;
-        let mut done = Leftovers {
-            linked: 0,
-            pages: windows.len(),
-        };
+        let mut linked = Linked::of(tenant);
+        let (mut windows, mut found, mut after) = (Vec::new(), 0, None);
+        loop {
+            // Entries newer than the first page are already about to be linked.
+            let page = self.log_page(tenant, after).await?;
+            let Some((&first, &last)) = page.first().zip(page.last()) else {
+                break;
+            };
+            done.pages += 1;
+            let reached = linked.reach(&self.db, last.made()).await;
+            reached.map_err(|error| error.into_domain(READING))?;
+            let missing = page.iter().filter(|place| !linked.holds(place.entry)).count();
+            if missing > 0 {
+                windows.push(Window { first, last });
+            }
+            found += missing as u64;
+            after = Some(last);
+            let is_past = head.as_ref().is_some_and(|head| last >= head.last);
+            if is_past && found >= entries.saturating_sub(links) {
+                break;
+            }
+        }
+        // Another process may have linked some of them since.
+        let known = linked.catch_up(&self.db).await;
+        known.map_err(|error| error.into_domain(READING))?;
         for window in windows.into_iter().rev() {
-            let left = self.unlinked_in(tenant, window).await?;
+            let mut left = self.entries_between(tenant, window).await?;
+            left.retain(|entry| !linked.holds(entry.id));
             for part in left.chunks(PAGE as usize) {
-                self.chain_audit(tenant, part).await?;
+                self.chain_found(tenant, part).await?;
                 done.linked += part.len();
             }
         }
         Ok(done)
     }
 
-    /// The ranges of the log, newest first, that contain all unlinked entries.
-    async fn windows(&self, tenant: Uuid, missing: u64) -> Result<Vec<Window>, DomainError> {
-        let last_linked = self.last_linked(tenant).await?;
-        let (mut windows, mut found, mut after) = (Vec::new(), 0, newest_first(FAR_FUTURE));
-        loop {
-            // Entries newer than the first page are already about to be linked.
-            let page = self.places(tenant, after).await?;
-            let Some((first, last)) = page.first().zip(page.last()) else {
-                return Ok(windows);
-            };
-            windows.push(Window {
-                from: first.ord,
-                to: last.ord,
-            });
-            let ids: Vec<Uuid> = page
-                .iter()
-                .map(|place| key(&place.id))
-                .collect::<Result<_, _>>()?;
-            let linked = self
-                .linked(&ids)
-                .await
-                .map_err(|error| error.into_domain(READING))?;
-            found += (ids.len() - linked.len()) as u64;
-            after = last.ord;
-            if found >= missing && last_linked.is_some_and(|linked| after >= linked) {
-                return Ok(windows);
-            }
-        }
-    }
-
-    /// The position of the last linked entry.
-    async fn last_linked(&self, tenant: Uuid) -> Result<Option<i64>, DomainError> {
+    /// A page of the log after a position.
+    async fn log_page(&self, tenant: Uuid, after: Option<Position>) -> Result<Vec<Position>, DomainError> {
+        let range = up_to_limit(if after.is_some() {
+            "audit_entry:[$t, $ord, $entry]>..[$t, $end]"
+        } else {
+            "audit_entry:[$t]..[$t, $end]"
+        });
         let mut response = self
             .db
-            .query("SELECT * FROM audit_chain WHERE tenant_id = $t ORDER BY seq DESC LIMIT 1")
+            .query(format!("SELECT VALUE id FROM {range} LIMIT {PAGE}"))
             .bind(("t", tenant))
+            .bind(("ord", after.map(|after| after.ord)))
+            .bind(("entry", after.map(|after| after.entry)))
+            .bind(("end", i64::MAX))
             .await
             .map_err(failed(READING))?;
-        let last: Option<ChainRow> = response.take(0).map_err(failed(READING))?;
-        Ok(last.map(|last| newest_first(last.entry_time)))
+        let ids: Vec<RecordId> = response.take(0).map_err(failed(READING))?;
+        ids.iter().map(Position::from_id).collect()
     }
 
-    /// A page of the log after a position. Entries that share the last position may be missing from it.
-    async fn places(&self, tenant: Uuid, after: i64) -> Result<Vec<LogPosition>, DomainError> {
+    /// The entries of a range of the log, oldest first.
+    async fn entries_between(&self, tenant: Uuid, window: Window) -> Result<Vec<AuditEntry>, DomainError> {
+        let Window { first, last } = window;
         let mut response = self
             .db
-            .query(format!(
-                "SELECT id, ord FROM audit WHERE tenant_id = $t AND ord > $after ORDER BY ord LIMIT {PAGE}"
-            ))
+            .query("SELECT * FROM audit_entry:[$t, $first, $newest]..=[$t, $last, $oldest]")
             .bind(("t", tenant))
-            .bind(("after", after))
-            .await
-            .map_err(failed(READING))?;
-        response.take(0).map_err(failed(READING))
-    }
-
-    /// The unlinked entries in a range of the log, oldest first.
-    async fn unlinked_in(&self, tenant: Uuid, window: Window) -> Result<Vec<AuditEntry>, DomainError> {
-        let mut response = self
-            .db
-            .query("SELECT * FROM audit WHERE tenant_id = $t AND ord >= $from AND ord <= $to ORDER BY ord")
-            .bind(("t", tenant))
-            .bind(("from", window.from))
-            .bind(("to", window.to))
+            .bind(("first", first.ord))
+            .bind(("newest", first.entry))
+            .bind(("last", last.ord))
+            .bind(("oldest", last.entry))
             .await
             .map_err(failed(READING))?;
         let rows: Vec<AuditRow> = response.take(0).map_err(failed(READING))?;
-        let ids: Vec<Uuid> = rows.iter().map(|row| key(&row.id)).collect::<Result<_, _>>()?;
-        let linked = self
-            .linked(&ids)
-            .await
-            .map_err(|error| error.into_domain(READING))?;
-        rows.into_iter()
-            .rev()
-            .map(AuditRow::into_entry)
-            .filter(|entry| entry.as_ref().map_or(true, |entry| !linked.contains(&entry.id)))
-            .collect()
+        rows.into_iter().rev().map(AuditRow::into_entry).collect()
     }
 }
 
@@ -201,7 +179,8 @@ mod tests {
             assert_eq!(done, Leftovers { linked: 1, pages: 2 });
             let report = store.verify_audit(tenant).await.unwrap();
             assert_eq!((report.valid, report.entries, report.unchained), (true, 2600, 0));
-            assert!(store.linked(&[late.id]).await.unwrap().contains(&late.id));
+            let linked = store.linked(tenant, &[&late]).await.unwrap();
+            assert!(linked.holds(late.id));
         });
     }
 
@@ -216,15 +195,14 @@ mod tests {
             assert_eq!((done.linked, done.pages), (2500, 3));
             let report = store.verify_audit(tenant).await.unwrap();
             assert_eq!((report.valid, report.entries, report.unchained), (true, 2500, 0));
-            let mut response = store
-                .db
-                .query("SELECT * FROM audit_chain WHERE tenant_id = $t ORDER BY seq")
-                .bind(("t", tenant))
-                .await
-                .unwrap();
-            let links: Vec<ChainRow> = response.take(0).unwrap();
+            let mut links = store.links_after(tenant, 0).await.unwrap();
+            while let Some((last, _)) = links.last()
+                && last.seq < 2500
+            {
+                links.append(&mut store.links_after(tenant, last.seq).await.unwrap());
+            }
             assert!(
-                links.is_sorted_by_key(|link| link.entry_time),
+                links.is_sorted_by(|(_, a), (_, b)| a.ord >= b.ord),
                 "the chain has another order"
             );
             let theirs = store.verify_audit(other).await.unwrap();

@@ -2,6 +2,7 @@
 
 use surrealdb::opt::auth::Database as DatabaseUser;
 
+use super::audit_moved;
 use super::connect::StoreError;
 use super::database::Database;
 use super::retry::with_race_retry;
@@ -24,7 +25,12 @@ const MIGRATIONS: &[(i64, &str)] = &[
     (14, include_str!("../../schemas/0014_relationships.surql")),
     (15, include_str!("../../schemas/0015_passages.surql")),
     (16, include_str!("../../schemas/0016_note_writes.surql")),
+    (17, include_str!("../../schemas/0017_audit_order.surql")),
+    (AUDIT_MOVED, include_str!("../../schemas/0018_audit_moved.surql")),
 ];
+
+/// Before this migration the audit log is moved.
+const AUDIT_MOVED: i64 = 18;
 
 /// Selects the database, applies missing migrations and defines the service user.
 ///
@@ -58,12 +64,7 @@ async fn migrate(admin: &Database, user: &DatabaseUser) -> Result<(), StoreError
         )
         .await?
         .check()?;
-    let mut found = admin
-        .query("SELECT VALUE record::id(id) FROM schema_version")
-        .await?
-        .check()?;
-    let applied: Vec<i64> = found.take(0)?;
-    let version = applied.into_iter().max().unwrap_or(0);
+    let version = version_of(admin).await?;
     let known = MIGRATIONS.last().map_or(0, |(number, _)| *number);
     if version > known {
         return Err(StoreError::TooNew {
@@ -72,6 +73,14 @@ async fn migrate(admin: &Database, user: &DatabaseUser) -> Result<(), StoreError
         });
     }
     for (number, script) in MIGRATIONS.iter().filter(|(number, _)| *number > version) {
+        if *number == AUDIT_MOVED {
+            let moved = audit_moved::run(admin).await;
+            // Another process may have been faster, and removed the tables.
+            if version_of(admin).await? >= *number {
+                continue;
+            }
+            moved?;
+        }
         // One transaction, so that an interrupted migration leaves no trace.
         let whole =
             format!("BEGIN; {script} CREATE schema_version:{number} SET applied_at = time::now(); COMMIT;");
@@ -86,4 +95,11 @@ async fn migrate(admin: &Database, user: &DatabaseUser) -> Result<(), StoreError
         .await?
         .check()?;
     Ok(())
+}
+
+/// The number of the last migration applied; 0 before any was.
+async fn version_of(admin: &Database) -> Result<i64, StoreError> {
+    let query = "SELECT VALUE record::id(id) FROM schema_version";
+    let applied: Vec<i64> = admin.query(query).await?.check()?.take(0)?;
+    Ok(applied.into_iter().max().unwrap_or(0))
 }

@@ -4,6 +4,9 @@
 //! is retried with jitter within a budget; rows that belong together are written in one transaction.
 
 mod audit;
+mod audit_linked;
+mod audit_moved;
+mod audit_rows;
 mod between;
 mod connect;
 mod database;
@@ -60,10 +63,11 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 pub use audit::AuditFilter;
-use audit::ChainHead;
+use audit::Chain;
 pub use between::Link;
 pub use connect::{StorageMemory, StorageServer, StoreError};
 use database::Database;
@@ -101,8 +105,10 @@ use crate::domain::error::DomainError;
 pub struct Store {
     db: Database,
     clock: AtomicU64,
-    /// The last link of each workspace's audit chain, as far as this process knows.
-    chain_heads: Mutex<HashMap<Uuid, ChainHead>>,
+    /// Each workspace's audit chain, as far as this process knows it.
+    chains: Mutex<HashMap<Uuid, Chain>>,
+    /// When the store was opened.
+    opened: DateTime<Utc>,
     /// Dropped last: waits for the engine to close.
     temporary: Option<Temporary>,
 }

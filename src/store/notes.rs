@@ -6,9 +6,10 @@ use surrealdb::IndexedResults;
 use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
+use super::audit_rows::audit_rows;
 use super::node_writes::{self, Written};
 use super::notes_rows::{NoteRow, Rows, changed, mentioning, repeating, superseding};
-use super::rows::{AuditRow, key, record, up_to_limit};
+use super::rows::{key, record, up_to_limit};
 use super::{Store, failed};
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
@@ -212,7 +213,7 @@ impl Store {
                 !touched.is_empty(),
                 "INSERT INTO node_write $touched RETURN NONE; ",
             ),
-            (!write.audit.is_empty(), "INSERT INTO audit $audit RETURN NONE; "),
+            (!write.audit.is_empty(), "INSERT $audit RETURN NONE; "),
         ] {
             if wanted {
                 block.push_str(statement);
@@ -282,10 +283,7 @@ impl Store {
                     .collect::<Vec<_>>(),
             ))
             .bind(("touched", touched))
-            .bind((
-                "audit",
-                write.audit.iter().map(AuditRow::from).collect::<Vec<_>>(),
-            ))
+            .bind(("audit", audit_rows(&write.audit)))
             .await
             .and_then(IndexedResults::check)
             .map_err(failed("writing to the memory failed"))?;

@@ -4,9 +4,10 @@ use chrono::{DateTime, Utc};
 use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
+use super::audit_rows::audit_rows;
 use super::connect::StoreError;
 use super::retry::with_race_retry;
-use super::rows::{AuditRow, key, newest_first, parse, record};
+use super::rows::{key, newest_first, parse, record};
 use super::{Store, failed};
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
@@ -45,7 +46,7 @@ impl Store {
                 INSERT INTO outbox { id: $outbox, ws: $ws, state: 'pending', attempts: 0, queued_at: time::now(), \
                     next_attempt: time::now() } RETURN NONE \
             }; \
-            INSERT INTO audit $audit RETURN NONE; \
+            INSERT $audit RETURN NONE; \
             }";
         with_race_retry(|| async {
             self.db
@@ -54,7 +55,7 @@ impl Store {
                 .bind(("notify", request.notification == Notification::Pending))
                 .bind(("outbox", record("outbox", request.id)))
                 .bind(("ws", ws))
-                .bind(("audit", AuditRow::from(audit)))
+                .bind(("audit", audit_rows([audit])))
                 .await?
                 .check()?;
             Ok(())

@@ -5,7 +5,6 @@ use serde_json::{Map, Value};
 use surrealdb::types::{Bytes, RecordId, RecordIdKey, SurrealValue};
 use uuid::Uuid;
 
-use crate::domain::audit::{AuditEntry, ChainLink};
 use crate::domain::error::DomainError;
 use crate::domain::node::KgNode;
 use crate::domain::packed;
@@ -108,34 +107,6 @@ pub(super) struct HeldRow {
     pub held: RecordId,
     /// The bundle's default marking for objects without one.
     pub default_tlp: i64,
-}
-
-#[derive(Debug, Clone, SurrealValue)]
-pub(super) struct AuditRow {
-    pub id: RecordId,
-    pub tenant_id: Uuid,
-    pub user_id: Option<Uuid>,
-    pub user_email: Option<String>,
-    pub action: String,
-    pub resource: String,
-    pub resource_id: Option<String>,
-    pub outcome: String,
-    pub ip_address: Option<String>,
-    pub metadata: String,
-    pub created_at: DateTime<Utc>,
-    pub ord: i64,
-}
-
-#[derive(Debug, Clone, SurrealValue)]
-pub(super) struct ChainRow {
-    pub id: RecordId,
-    pub tenant_id: Uuid,
-    pub seq: i64,
-    pub entry: Uuid,
-    pub entry_time: DateTime<Utc>,
-    pub entry_hash: String,
-    pub prev_hash: String,
-    pub hash: String,
 }
 
 /// Sort key for newest first: minus the microseconds since 1970.
@@ -241,67 +212,5 @@ impl NodeRow {
                 .collect(),
             status: parse(&self.status)?,
         })
-    }
-}
-
-impl From<&AuditEntry> for AuditRow {
-    fn from(entry: &AuditEntry) -> Self {
-        Self {
-            id: record("audit", entry.id),
-            tenant_id: entry.tenant_id,
-            user_id: entry.user_id,
-            user_email: entry.user_email.clone(),
-            action: entry.action.clone(),
-            resource: entry.resource.clone(),
-            resource_id: entry.resource_id.clone(),
-            outcome: entry.outcome.as_str().to_owned(),
-            ip_address: entry.ip_address.clone(),
-            metadata: Value::Object(entry.metadata.clone()).to_string(),
-            created_at: entry.created_at,
-            ord: newest_first(entry.created_at),
-        }
-    }
-}
-
-impl AuditRow {
-    pub(super) fn into_entry(self) -> Result<AuditEntry, DomainError> {
-        Ok(AuditEntry {
-            id: key(&self.id)?,
-            tenant_id: self.tenant_id,
-            user_id: self.user_id,
-            user_email: self.user_email,
-            action: self.action,
-            resource: self.resource,
-            resource_id: self.resource_id,
-            outcome: parse(&self.outcome)?,
-            ip_address: self.ip_address,
-            metadata: serde_json::from_str(&self.metadata).map_err(corrupt)?,
-            created_at: self.created_at,
-        })
-    }
-}
-
-impl ChainRow {
-    pub(super) fn new(entry: &AuditEntry, link: &ChainLink) -> Self {
-        Self {
-            id: record("audit_chain", entry.id),
-            tenant_id: entry.tenant_id,
-            seq: i64::try_from(link.seq).unwrap_or(i64::MAX),
-            entry: link.entry,
-            entry_time: entry.created_at,
-            entry_hash: link.entry_hash.clone(),
-            prev_hash: link.prev_hash.clone(),
-            hash: link.hash.clone(),
-        }
-    }
-
-    pub(super) fn into_link(self) -> ChainLink {
-        ChainLink {
-            seq: u64::try_from(self.seq).unwrap_or(0),
-            entry: self.entry,
-            entry_hash: self.entry_hash,
-            prev_hash: self.prev_hash,
-            hash: self.hash,
-        }
     }
 }

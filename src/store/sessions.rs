@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 use surrealdb::types::{Bytes, RecordId, SurrealValue};
 use uuid::Uuid;
 
-use super::rows::{AuditRow, EdgeRow, corrupt, key, parse, record, tlp, unpack};
+use super::audit_rows::audit_rows;
+use super::rows::{EdgeRow, corrupt, key, parse, record, tlp, unpack};
 use super::stix_rows::support_id;
 use super::{Store, failed};
 use crate::domain::audit::AuditEntry;
@@ -113,11 +114,9 @@ impl Store {
         };
         let what = "saving the recall session failed";
         self.db
-            .query(
-                "{ INSERT INTO recall_session $recall RETURN NONE; INSERT INTO audit $audit RETURN NONE; }",
-            )
+            .query("{ INSERT INTO recall_session $recall RETURN NONE; INSERT $audit RETURN NONE; }")
             .bind(("recall", row))
-            .bind(("audit", AuditRow::from(audit)))
+            .bind(("audit", audit_rows([audit])))
             .await
             .and_then(surrealdb::IndexedResults::check)
             .map_err(failed(what))?;

@@ -120,8 +120,9 @@ fn entries_beside(id: &RecordId) -> u64 {
     let indexes = match id.table.as_str() {
         "edge" => return 4 * GRAPH,
         "node" | "node_write" | "note" | "evidence" | "passage" | "stix_support" | "enrichment"
-        | "workspace" | "lease" | "feed_item" | "feed_object" | "feed_support" | "feed_waiting" => return 0,
-        "staged_entity" | "staging_part" | "stix_held" | "audit_chain" | "recall_session" => 1,
+        | "audit_entry" | "audit_by_user" | "audit_link" | "workspace" | "lease" | "feed_item"
+        | "feed_object" | "feed_support" | "feed_waiting" => return 0,
+        "staged_entity" | "staging_part" | "stix_held" | "recall_session" => 1,
         _ => 2,
     };
     indexes * INDEX + NUMBERED

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::connect::StoreError;
 use super::retry::with_retry;
-use super::rows::{AuditRow, key, record};
+use super::rows::{key, record};
 use super::staging_commit::Commit;
 use super::staging_rows::{BatchRow, EntityRow};
 use super::tx::WriteTx;
@@ -225,8 +225,7 @@ async fn decide(
         vec![row.clone()],
     )
     .await?;
-    tx.write("INSERT INTO audit $rows RETURN NONE", vec![AuditRow::from(audit)])
-        .await?;
+    tx.audit([audit]).await?;
     Ok(row.into_entity()?)
 }
 

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::Store;
 use super::connect::StoreError;
 use super::retry::with_retry;
-use super::rows::{AuditRow, corrupt, key};
+use super::rows::{corrupt, key};
 use super::staging_rows::{BatchRow, EntityRow, PartRow, bytes_of};
 use super::tx::WriteTx;
 use crate::domain::audit::AuditEntry;
@@ -61,9 +61,7 @@ impl Store {
             let tx = self.begin().await?;
             let outcome = async {
                 let staged = stage(&tx, ws, new, highest).await?;
-                let entry = AuditRow::from(&audit(&staged));
-                tx.write("INSERT INTO audit $rows RETURN NONE", vec![entry])
-                    .await?;
+                tx.audit([&audit(&staged)]).await?;
                 Ok(staged)
             };
             let outcome = outcome.await;

@@ -13,7 +13,7 @@ use self::known::ExistingNode;
 use super::connect::StoreError;
 use super::feed_commit::{Reviewed, StixOrigin};
 use super::retry::with_retry;
-use super::rows::{AuditRow, EvidenceRow, HeldRow, NodeRow, corrupt, key, record};
+use super::rows::{EvidenceRow, HeldRow, NodeRow, corrupt, key, record};
 use super::stix_feeds::{Lifted, united};
 use super::stix_held::{HeldReport, STATED, StatedMarking};
 use super::stix_rows::{StixRows, support_id};
@@ -211,12 +211,7 @@ impl Ingest<'_> {
         }
         self.done.result.held_back = self.done.held.total;
         let entry = audit(&self.done.result, &self.done.skipped);
-        self.tx
-            .write(
-                "INSERT INTO audit $rows RETURN NONE",
-                vec![AuditRow::from(&entry)],
-            )
-            .await
+        self.tx.audit([&entry]).await
     }
 
     async fn nodes(&mut self, nodes: &[StixNode], default_tlp: Tlp) -> Result<(), StoreError> {

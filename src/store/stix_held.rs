@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::connect::StoreError;
 use super::retry::with_retry;
-use super::rows::{AuditRow, HeldRow, NodeRow, key, record, tlp, unpack};
+use super::rows::{HeldRow, NodeRow, key, record, tlp, unpack};
 use super::stix_rows::support_id;
 use super::tx::WriteTx;
 use super::{Store, failed};
@@ -231,10 +231,7 @@ impl Release<'_> {
         self.others(&held, "stix_support").await?;
         let done = held.into_iter().map(|row| row.id).collect();
         self.tx.write("DELETE $rows RETURN NONE", done).await?;
-        let entry = AuditRow::from(&audit(objects));
-        self.tx
-            .write("INSERT INTO audit $rows RETURN NONE", vec![entry])
-            .await?;
+        self.tx.audit([&audit(objects)]).await?;
         Ok(Some(Remarked {
             objects,
             touched,

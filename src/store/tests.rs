@@ -1,6 +1,7 @@
 //! Guarantees of the storage: append-only tables, one owner per directory, conflicts that resolve.
 
 mod addresses;
+mod audit_moved;
 mod feed_batches;
 mod feeds;
 mod hot_tables;
@@ -24,6 +25,7 @@ use surrealdb::opt::Config;
 use test_support::{eventually, server};
 use uuid::Uuid;
 
+use super::audit_rows::Position;
 use super::database::{Connection, Database};
 use super::size::SizeLimit;
 use super::{SessionRecord, StixOrigin, StorageMemory, Store, StoreError};
@@ -34,7 +36,14 @@ use crate::domain::stix::ingest::{self, Defaults, Markings, StixPlan};
 use crate::domain::tlp::Tlp;
 
 /// The append-only tables.
-const APPEND_ONLY: [&str; 5] = ["audit", "audit_chain", "evidence", "passage", "recall_session"];
+const APPEND_ONLY: [&str; 6] = [
+    "audit_entry",
+    "audit_by_user",
+    "audit_link",
+    "evidence",
+    "passage",
+    "recall_session",
+];
 
 /// Runs a test on threads whose stack is large enough for the engine.
 pub(super) fn run<F: Future<Output = ()> + Send + 'static>(test: F) {
@@ -143,7 +152,8 @@ async fn filled(url: &str) -> (Store, Uuid) {
         user: Uuid::new_v4(),
         include_rejected: false,
     };
-    let searched = entry(tenant, "search");
+    let mut searched = entry(tenant, "search");
+    searched.user_id = Some(session.user);
     store.save_session(tenant, &session, &searched).await.unwrap();
     store.link_leftovers(tenant).await.unwrap();
     passages::send(&store, tenant, &passages::excerpt()).await;
@@ -153,8 +163,9 @@ async fn filled(url: &str) -> (Store, Uuid) {
 /// Statements that would change or remove rows of a table.
 fn attacks(table: &str) -> Vec<String> {
     let field = match table {
-        "audit" => "action = 'forged'",
-        "audit_chain" => "hash = 'forged'",
+        "audit_entry" => "action = 'forged'",
+        "audit_by_user" => "forged = true",
+        "audit_link" => "prev_hash = 'forged'",
         "evidence" => "title = 'forged'",
         "passage" => "text = 'forged'",
         _ => "query = 'forged'",
@@ -214,26 +225,26 @@ fn the_service_can_not_change_the_schema_nor_its_own_rights() {
     run_on_each(|url| async move {
         let (store, tenant) = filled(&url).await;
         for statement in [
-            "REMOVE TABLE audit",
+            "REMOVE TABLE audit_entry",
             "REMOVE TABLE node",
-            "REMOVE EVENT audit_append_only ON audit",
-            "REMOVE FIELD action ON audit",
-            "REMOVE INDEX audit_time ON audit",
+            "REMOVE EVENT audit_entry_append_only ON audit_entry",
+            "REMOVE FIELD tenant_id ON audit_entry",
+            "REMOVE INDEX user_ws ON user",
             "REMOVE USER service ON DATABASE",
             "REMOVE DATABASE hosted",
             "REMOVE NAMESPACE threat_memory",
-            "DEFINE TABLE OVERWRITE audit SCHEMALESS PERMISSIONS FULL",
-            "DEFINE EVENT OVERWRITE audit_append_only ON audit WHEN false THEN {}",
-            "DEFINE FIELD OVERWRITE action ON audit TYPE string",
+            "DEFINE TABLE OVERWRITE audit_entry SCHEMALESS PERMISSIONS FULL",
+            "DEFINE EVENT OVERWRITE audit_entry_append_only ON audit_entry WHEN false THEN {}",
+            "DEFINE FIELD OVERWRITE tenant_id ON audit_entry TYPE string",
             "DEFINE TABLE mine PERMISSIONS FULL",
             "DEFINE USER mine ON DATABASE PASSWORD 'x' ROLES OWNER",
             "DEFINE USER mine ON ROOT PASSWORD 'x' ROLES OWNER",
             "DEFINE ACCESS mine ON DATABASE TYPE RECORD",
-            "DEFINE FUNCTION fn::mine() { DELETE audit }",
-            "ALTER TABLE audit PERMISSIONS FULL",
+            "DEFINE FUNCTION fn::mine() { DELETE audit_entry }",
+            "ALTER TABLE audit_entry PERMISSIONS FULL",
             "OPTION IMPORT; RETURN 1",
-            "OPTION IMPORT; REMOVE TABLE audit",
-            "REBUILD INDEX audit_time ON audit",
+            "OPTION IMPORT; REMOVE TABLE audit_entry",
+            "REBUILD INDEX user_ws ON user",
         ] {
             for db in [&store.db, &store.db.clone()] {
                 let answer = db.query(statement).await.and_then(|answer| answer.check());
@@ -242,14 +253,14 @@ fn the_service_can_not_change_the_schema_nor_its_own_rights() {
             }
         }
         let script = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(script.path(), "OPTION IMPORT; DELETE audit;").unwrap();
+        std::fs::write(script.path(), "OPTION IMPORT; DELETE audit_entry;").unwrap();
         match &store.db.connection {
             Connection::Embedded(db) => db.import(script.path()).await.ok(),
             Connection::Remote(db) => db.import(script.path()).await.ok(),
             // The SDK imports over HTTP only.
             Connection::Pool(_) => None,
         };
-        assert_eq!(rows(&store.db, "audit").await.len(), 3);
+        assert_eq!(rows(&store.db, "audit_entry").await.len(), 3);
         assert!(store.verify_audit(tenant).await.unwrap().valid);
     });
 }
@@ -307,20 +318,20 @@ async fn first_error_after(tampering: &str) -> (Vec<AuditEntry>, Option<String>)
     let entries: Vec<AuditEntry> = (0..4).map(|at| entry(tenant, &format!("test.{at}"))).collect();
     let store = open(&url).await;
     store.append_audit(&entries).await.unwrap();
-    store.chain_audit(tenant, &entries).await.unwrap();
+    for part in [&entries[..3], &entries[3..]] {
+        store.chain_audit(tenant, part).await.unwrap();
+    }
     let report = store.verify_audit(tenant).await.unwrap();
     assert_eq!((report.valid, report.entries, report.unchained), (true, 4, 0));
     drop(store);
 
     let db = owner(&url).await;
     let script = format!(
-        "REMOVE EVENT audit_append_only ON audit; REMOVE EVENT audit_chain_append_only ON audit_chain; \
-         DEFINE FIELD OVERWRITE action ON audit TYPE string; \
-         DEFINE FIELD OVERWRITE hash ON audit_chain TYPE string; \
-         LET $second = u'{}'; LET $third = u'{}'; {tampering}",
-        entries[1].id, entries[2].id
+        "REMOVE EVENT audit_entry_append_only ON audit_entry; REMOVE EVENT audit_link_append_only ON audit_link; {tampering}"
     );
-    db.query(script).await.unwrap().check().unwrap();
+    let [second, third] = [1, 2].map(|at| Position::of(&entries[at]).id(tenant));
+    let statement = db.query(script).bind(("second", second)).bind(("third", third));
+    statement.await.unwrap().check().unwrap();
     drop(db);
 
     let report = open_again(&url).await.verify_audit(tenant).await.unwrap();
@@ -339,21 +350,26 @@ fn a_tampered_log_is_reported_with_the_first_bad_link() {
     run(async {
         let (_, error) = first_error_after("RETURN 1").await;
         assert_eq!(error, None);
-        let (entries, error) = first_error_after(
-            "UPDATE type::record('audit', $second) SET action = 'x'; UPDATE type::record('audit', $third) SET action = 'x'",
-        )
-        .await;
+        let both = "UPDATE $second SET action = 'x'; UPDATE $third SET action = 'x'";
+        let (entries, error) = first_error_after(both).await;
         let id = entries[1].id;
         assert_eq!(error, Some(format!("entry {id} of link 2 was changed")));
-        let (entries, error) = first_error_after("DELETE type::record('audit', $third)").await;
+        let (entries, error) = first_error_after("DELETE $third").await;
         let id = entries[2].id;
         assert_eq!(error, Some(format!("entry {id} of link 3 is missing")));
-        let (_, error) =
-            first_error_after("UPDATE type::record('audit_chain', $second) SET hash = 'x'").await;
-        assert_eq!(error.as_deref(), Some("link 2 does not follow the one before it"));
-        let both = "DELETE type::record('audit', $second); DELETE type::record('audit_chain', $second)";
-        let (_, error) = first_error_after(both).await;
-        assert_eq!(error.as_deref(), Some("link 3 does not follow the one before it"));
+        for (tampering, link) in [
+            ("UPDATE audit_link SET links[1].hash = 'x'", 2),
+            ("UPDATE audit_link SET prev_hash = 'x'", 1),
+            (
+                "DELETE $second; UPDATE audit_link SET links = array::remove(links, 1)",
+                2,
+            ),
+            ("DELETE audit_link WHERE array::len(links) = 3", 4),
+        ] {
+            let (_, error) = first_error_after(tampering).await;
+            let expected = format!("link {link} does not follow the one before it");
+            assert_eq!(error, Some(expected), "{tampering}");
+        }
     });
 }
 
@@ -368,11 +384,12 @@ fn entries_without_a_link_are_found_and_linking_one_twice_is_harmless() {
         store.chain_audit(tenant, &entries[..1]).await.unwrap();
         let report = store.verify_audit(tenant).await.unwrap();
         assert_eq!((report.valid, report.entries, report.unchained), (true, 1, 2));
-        for _ in 0..2 {
-            store.chain_audit(tenant, &entries).await.unwrap();
-            let report = store.verify_audit(tenant).await.unwrap();
-            assert_eq!((report.valid, report.entries, report.unchained), (true, 3, 0));
-        }
+        assert_eq!(store.link_leftovers(tenant).await.unwrap().linked, 2);
+        // Whoever wrote them asks for their links only now, and another process finds them, too.
+        store.chain_audit(tenant, &entries[1..]).await.unwrap();
+        store.chain_found(tenant, &entries).await.unwrap();
+        let report = store.verify_audit(tenant).await.unwrap();
+        assert_eq!((report.valid, report.entries, report.unchained), (true, 3, 0));
         assert_eq!(store.link_leftovers(tenant).await.unwrap().linked, 0);
     });
 }

@@ -33,7 +33,8 @@ fn beside(store: &Store) -> Store {
     Store {
         db: store.db.clone(),
         clock: AtomicU64::new(0),
-        chain_heads: Mutex::new(HashMap::new()),
+        chains: Mutex::new(HashMap::new()),
+        opened: crate::clock::now(),
         temporary: None,
     }
 }

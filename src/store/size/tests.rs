@@ -13,7 +13,8 @@ use crate::domain::error::DomainError;
 use crate::domain::node::NodeType;
 use crate::domain::stix::ingest::{self, Defaults, Markings, StixPlan};
 use crate::domain::tlp::Tlp;
-use crate::store::rows::{AuditRow, HeldRow, record};
+use crate::store::audit_rows::audit_rows;
+use crate::store::rows::{HeldRow, record};
 use crate::store::stix_rows::StixRows;
 use crate::store::tests::passages::send;
 use crate::store::tests::{entry, open_with, run};
@@ -200,7 +201,7 @@ fn what_the_estimate_refuses_leaves_nothing() {
             panic!("{error:?}");
         };
         assert_eq!((needed_mib, limit_mib), (&Some(17), &16), "{error}");
-        for table in ["node", "evidence", "audit"] {
+        for table in ["node", "evidence", "audit_entry"] {
             assert_eq!(count(&store, table).await, 0, "{table}");
         }
     });
@@ -267,7 +268,7 @@ fn a_transaction_that_turns_out_too_large_is_taken_back_and_the_store_goes_on() 
             }
         );
         assert!(refused, "{error:?}");
-        for table in ["node", "evidence", "audit"] {
+        for table in ["node", "evidence", "audit_entry"] {
             assert_eq!(count(&store, table).await, 0, "{table}");
         }
         let parts = [long_drafts(700), long_drafts(900)];
@@ -319,10 +320,7 @@ fn rows_of(plan: &StixPlan, ws: Uuid) -> Variables {
         rev: 1 << 50,
         feed: Some(ws),
     };
-    let (mut all, mut held) = (
-        vec![AuditRow::from(&entry(ws, "ingest")).into_value()],
-        Vec::new(),
-    );
+    let (mut all, mut held) = (audit_rows([&entry(ws, "ingest")]), Vec::new());
     let mut hold = |row: &RecordId, by: &[String]| {
         for marking in by {
             held.push(HeldRow::new(ws, marking, row, Tlp::Green).unwrap().into_value());

@@ -204,7 +204,7 @@ fn a_run_that_died_is_ended_with_its_entry_and_what_it_does_late_is_refused() {
         let second = scene.begin(batch, true, later).await.unwrap();
         let interrupted = second.interrupted.unwrap();
         assert_eq!(interrupted.action, "feed.pull_failed");
-        let audited = rows(&scene.store.db, "audit").await.join("\n");
+        let audited = rows(&scene.store.db, "audit_entry").await.join("\n");
         assert!(audited.contains(&interrupted.id.to_string()), "{audited}");
 
         let late = scene.stage(batch, first.run, vec![tool(2021, &[])]).await;

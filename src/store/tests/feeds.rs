@@ -82,7 +82,11 @@ fn a_feed_is_registered_once_with_its_audit_entry_and_blocks_its_own_workspace_o
         let again = entry(ws, "feed.register");
         assert!(store.register_feed(ws, &closed, &again).await.is_err());
         assert_eq!(rows(&store.db, "feed").await.len(), 4);
-        assert_eq!(rows(&store.db, "audit").await.len(), 4, "one entry for each feed");
+        assert_eq!(
+            rows(&store.db, "audit_entry").await.len(),
+            4,
+            "one entry for each feed"
+        );
     });
 }
 

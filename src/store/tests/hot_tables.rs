@@ -39,7 +39,7 @@ async fn ingest(store: &Store, ws: Uuid, plan: &StixPlan) -> (u64, u64) {
 }
 
 /// Makes a store with that schema.
-async fn previous(url: &str) -> Database {
+pub(super) async fn previous(url: &str) -> Database {
     let db = Database::new(
         Connection::Remote(connect((url, Config::new())).await.unwrap()),
         SizeLimit::new(256 << 20),

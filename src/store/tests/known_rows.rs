@@ -53,7 +53,7 @@ async fn ingested(store: &Store, known: Option<HashSet<Uuid>>) -> (Vec<IngestRes
         results.push(done.await.unwrap().result);
     }
     let mut counts = Vec::new();
-    for table in ["node", "edge", "evidence", "audit", "node_write"] {
+    for table in ["node", "edge", "evidence", "audit_entry", "node_write"] {
         let all = rows(&store.db, table).await;
         counts.push(all.iter().filter(|row| row.contains(&ws.to_string())).count());
     }

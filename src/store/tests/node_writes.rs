@@ -117,7 +117,7 @@ fn parallel_ingests_of_one_plan_end_with_one_set_of_rows() {
             assert_eq!((result.nodes_updated, result.edges_updated), (0, 0));
         }
         assert_eq!(created, (40, 40, 39));
-        for (table, want) in [("node", 40), ("evidence", 40), ("edge", 39), ("audit", 20)] {
+        for (table, want) in [("node", 40), ("evidence", 40), ("edge", 39), ("audit_entry", 20)] {
             assert_eq!(rows(&store.db, table).await.len(), want, "{table}");
         }
         assert_eq!(store.node_changes(tenant, 0, 1000).await.unwrap().len(), 40);

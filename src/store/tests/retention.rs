@@ -104,7 +104,7 @@ fn sessions_older_than_their_period_end_and_younger_ones_stay() {
             session(&store, tenant, 89 * 24).await,
             session(&store, tenant, 0).await,
         ];
-        let audit = rows(&store.db, "audit").await.len();
+        let audit = rows(&store.db, "audit_entry").await.len();
 
         let before = clock::now() - TimeDelta::days(90);
         assert_eq!(store.sweep_sessions(before).await.unwrap(), old.len());
@@ -115,7 +115,7 @@ fn sessions_older_than_their_period_end_and_younger_ones_stay() {
         for id in young {
             assert!(store.session(tenant, id).await.unwrap().is_some());
         }
-        assert_eq!(rows(&store.db, "audit").await.len(), audit);
+        assert_eq!(rows(&store.db, "audit_entry").await.len(), audit);
     });
 }
 
