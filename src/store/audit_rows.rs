@@ -206,13 +206,12 @@ impl LinksRow {
 
 /// The number of a row's first link.
 fn first_link(id: &RecordId) -> Result<u64, DomainError> {
-    let number = match &id.key {
-        RecordIdKey::Array(key) => key
-            .last()
-            .cloned()
-            .and_then(|number| i64::from_value(number).ok()),
-        _ => None,
+    let last = if let RecordIdKey::Array(key) = &id.key {
+        key.last().cloned()
+    } else {
+        None
     };
+    let number = last.and_then(|number| i64::from_value(number).ok());
     number
         .and_then(|number| u64::try_from(-number).ok())
         .ok_or_else(|| corrupt(format!("{:?} is not a place in the chain", id.key)))
