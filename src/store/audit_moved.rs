@@ -1,34 +1,18 @@
 //! Moves the audit log of an earlier version, page by page. Interrupted, it goes on where it stopped at the next start.
 
 use chrono::{DateTime, Utc};
-use surrealdb::types::{RecordId, SurrealValue};
+use surrealdb::types::SurrealValue;
 use uuid::Uuid;
 
-use super::audit_rows::{LinksRow, PlacedLink, Position, audit_rows};
+use super::audit_rows::{AuditRow, LinksRow, PlacedLink, Position, audit_rows};
 use super::connect::StoreError;
 use super::database::Database;
-use super::rows::{corrupt, key, newest_first, parse, up_to_limit};
+use super::rows::{key, newest_first, up_to_limit};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, ChainLink};
-use crate::domain::error::DomainError;
 
 /// Rows moved in one transaction.
 const PAGE: usize = 500;
-
-#[derive(Debug, SurrealValue)]
-struct OldEntry {
-    id: RecordId,
-    tenant_id: Uuid,
-    user_id: Option<Uuid>,
-    user_email: Option<String>,
-    action: String,
-    resource: String,
-    resource_id: Option<String>,
-    outcome: String,
-    ip_address: Option<String>,
-    metadata: String,
-    created_at: DateTime<Utc>,
-}
 
 #[derive(Debug, SurrealValue)]
 struct OldLink {
@@ -62,12 +46,14 @@ async fn entries(admin: &Database) -> Result<(), StoreError> {
         let start = after.map(|after| format!("u'{after}'>")).unwrap_or_default();
         let range = up_to_limit(&format!("audit:{start}.."));
         let query = format!("SELECT * FROM {range} LIMIT {PAGE}");
-        let rows: Vec<OldEntry> = admin.query(query).await?.take(0)?;
+        let rows: Vec<AuditRow> = admin.query(query).await?.take(0)?;
         let Some(last) = rows.last() else {
             return Ok(());
         };
-        after = Some(key(&last.id)?);
-        let entries = rows.into_iter().map(OldEntry::into_entry);
+        after = Some(key(last.id())?);
+        let entries = rows
+            .into_iter()
+            .map(|row| key(row.id()).and_then(|id| row.with_id(id)));
         let entries: Vec<AuditEntry> = entries.collect::<Result<_, _>>()?;
         insert(admin, "INSERT IGNORE $rows RETURN NONE", audit_rows(&entries)).await?;
     }
@@ -98,24 +84,6 @@ async fn links(admin: &Database, tenant: Uuid) -> Result<(), StoreError> {
 async fn insert(admin: &Database, query: &str, rows: Vec<surrealdb::types::Value>) -> Result<(), StoreError> {
     admin.query(query).bind(("rows", rows)).await?.check()?;
     Ok(())
-}
-
-impl OldEntry {
-    fn into_entry(self) -> Result<AuditEntry, DomainError> {
-        Ok(AuditEntry {
-            id: key(&self.id)?,
-            tenant_id: self.tenant_id,
-            user_id: self.user_id,
-            user_email: self.user_email,
-            action: self.action,
-            resource: self.resource,
-            resource_id: self.resource_id,
-            outcome: parse(&self.outcome)?,
-            ip_address: self.ip_address,
-            metadata: serde_json::from_str(&self.metadata).map_err(corrupt)?,
-            created_at: self.created_at,
-        })
-    }
 }
 
 impl OldLink {

@@ -151,9 +151,19 @@ impl From<&AuditEntry> for AuditRow {
 }
 
 impl AuditRow {
+    pub(super) fn id(&self) -> &RecordId {
+        &self.id
+    }
+
     pub(super) fn into_entry(self) -> Result<AuditEntry, DomainError> {
+        let id = Position::from_id(&self.id)?.entry;
+        self.with_id(id)
+    }
+
+    /// The entry, for a row whose id says otherwise what the entry's is.
+    pub(super) fn with_id(self, id: Uuid) -> Result<AuditEntry, DomainError> {
         Ok(AuditEntry {
-            id: Position::from_id(&self.id)?.entry,
+            id,
             tenant_id: self.tenant_id,
             user_id: self.user_id,
             user_email: self.user_email,
@@ -213,7 +223,7 @@ fn first_link(id: &RecordId) -> Result<u64, DomainError> {
     };
     let number = last.and_then(|number| i64::from_value(number).ok());
     number
-        .and_then(|number| u64::try_from(-number).ok())
+        .and_then(|number| u64::try_from(number.checked_neg()?).ok())
         .ok_or_else(|| corrupt(format!("{:?} is not a place in the chain", id.key)))
 }
 

@@ -159,7 +159,6 @@ impl Store {
             created_at: now,
         };
         let users: Vec<UserRow> = admin.map(UserRow::from).into_iter().collect();
-        let entries = audit_rows(audit);
         self.write(|| {
             self.db
                 .query(
@@ -169,7 +168,7 @@ impl Store {
                 )
                 .bind(("row", row.clone()))
                 .bind(("users", users.clone()))
-                .bind(("audit", entries.clone()))
+                .bind(("audit", audit_rows(audit)))
         })
         .await
     }
