@@ -54,12 +54,12 @@ pub(super) struct Chain {
 }
 
 /// Who asks for links.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Origin {
+#[derive(Debug, Clone, Copy)]
+enum Origin<'a> {
     /// Whoever wrote the entries.
     Writer,
-    /// Whoever found them in the log.
-    Log,
+    /// Whoever found them in the log, with the links read for it.
+    Log(&'a Linked),
 }
 
 impl Store {
@@ -86,15 +86,21 @@ impl Store {
     }
 
     /// [`Store::chain_audit`] for entries that were found in the log: this process may be about to link them, too.
-    pub(super) async fn chain_found(&self, tenant: Uuid, entries: &[AuditEntry]) -> Result<(), DomainError> {
-        self.append_to_chain(tenant, entries, Origin::Log).await
+    /// `known` reaches back to before the oldest of them was made; what was linked since is read here.
+    pub(super) async fn chain_found(
+        &self,
+        tenant: Uuid,
+        entries: &[AuditEntry],
+        known: &Linked,
+    ) -> Result<(), DomainError> {
+        self.append_to_chain(tenant, entries, Origin::Log(known)).await
     }
 
     async fn append_to_chain(
         &self,
         tenant: Uuid,
         entries: &[AuditEntry],
-        origin: Origin,
+        origin: Origin<'_>,
     ) -> Result<(), DomainError> {
         with_retry(|| async {
             let mut entries: Vec<&AuditEntry> = entries.iter().collect();
@@ -103,7 +109,10 @@ impl Store {
             if head.is_none() {
                 head = self.chain_head(tenant).await?;
                 // Read after the head: whoever appends later takes the place of this write, and it is tried again.
-                let linked = self.linked(tenant, &entries).await?;
+                let linked = match origin {
+                    Origin::Writer => self.linked(tenant, &entries).await?,
+                    Origin::Log(known) => known.newer(&self.db).await?,
+                };
                 entries.retain(|entry| !linked.holds(entry.id));
             }
             let mut links: Vec<PlacedLink> = Vec::with_capacity(entries.len());
@@ -122,7 +131,7 @@ impl Store {
             let mut chains = self.chains();
             let chain = chains.entry(tenant).or_default();
             chain.head = head;
-            if origin == Origin::Log {
+            if let Origin::Log(_) = origin {
                 // Older ones are another process's, and nobody here will link them again.
                 let own = entries
                     .iter()
@@ -137,13 +146,21 @@ impl Store {
 
     /// The known end of a chain, which only the holder may extend. Leaves out entries that were linked when they were
     /// found in the log.
-    fn take_head(&self, tenant: Uuid, entries: &mut Vec<&AuditEntry>, origin: Origin) -> Option<ChainHead> {
+    fn take_head(
+        &self,
+        tenant: Uuid,
+        entries: &mut Vec<&AuditEntry>,
+        origin: Origin<'_>,
+    ) -> Option<ChainHead> {
         let mut chains = self.chains();
         let chain = chains.entry(tenant).or_default();
         match origin {
             Origin::Writer => entries.retain(|entry| !chain.found.remove(&entry.id)),
             // They may have been linked since they were found.
-            Origin::Log => chain.head = None,
+            Origin::Log(known) => {
+                entries.retain(|entry| !known.holds(entry.id));
+                chain.head = None;
+            }
         }
         chain.head.take()
     }

@@ -64,11 +64,21 @@ impl Linked {
 
     /// Reads what was appended to the chain in the meantime.
     pub(super) async fn catch_up(&mut self, db: &Database) -> Result<(), StoreError> {
-        if let Some((last, _)) = self.read {
-            let rows = self.rows(db, i64::MIN, last, None).await?;
-            self.take(rows);
-        }
+        let rows = self.newer_rows(db).await?;
+        self.take(rows);
         Ok(())
+    }
+
+    /// What was appended to the chain in the meantime, by itself.
+    pub(super) async fn newer(&self, db: &Database) -> Result<Self, StoreError> {
+        let mut newer = Self::of(self.tenant);
+        newer.take(self.newer_rows(db).await?);
+        Ok(newer)
+    }
+
+    async fn newer_rows(&self, db: &Database) -> Result<Vec<Row>, StoreError> {
+        let before = self.read.map_or(i64::MAX, |(last, _)| last);
+        self.rows(db, i64::MIN, before, None).await
     }
 
     fn take(&mut self, rows: Vec<Row>) {

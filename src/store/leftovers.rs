@@ -69,14 +69,14 @@ impl Store {
                 break;
             }
         }
-        // Another process may have linked some of them since.
-        let known = linked.catch_up(&self.db).await;
-        known.map_err(|error| error.into_domain(READING))?;
         for window in windows.into_iter().rev() {
             let mut left = self.entries_between(tenant, window).await?;
+            // What the windows before added, and another process.
+            let known = linked.catch_up(&self.db).await;
+            known.map_err(|error| error.into_domain(READING))?;
             left.retain(|entry| !linked.holds(entry.id));
             for part in left.chunks(PAGE as usize) {
-                self.chain_found(tenant, part).await?;
+                self.chain_found(tenant, part, &linked).await?;
                 done.linked += part.len();
             }
         }

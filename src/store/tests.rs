@@ -2,6 +2,7 @@
 
 mod addresses;
 mod audit_moved;
+mod backends;
 mod feed_batches;
 mod feeds;
 mod hot_tables;
@@ -14,7 +15,6 @@ pub(super) mod passages;
 mod retention;
 mod staging;
 
-use std::future::Future;
 use std::net::IpAddr;
 
 use chrono::{DateTime, Utc};
@@ -22,13 +22,15 @@ use secrecy::SecretString;
 use serde_json::{Value, json};
 use surrealdb::engine::any::connect;
 use surrealdb::opt::Config;
-use test_support::{eventually, server};
+use test_support::eventually;
 use uuid::Uuid;
 
+pub(super) use self::backends::{open, open_with, run, run_on_each};
+use super::audit_linked::Linked;
 use super::audit_rows::Position;
 use super::database::{Connection, Database};
 use super::size::SizeLimit;
-use super::{SessionRecord, StixOrigin, StorageMemory, Store, StoreError};
+use super::{SessionRecord, StixOrigin, Store, StoreError};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::session::{RecallMode, RecallSession};
@@ -44,45 +46,6 @@ const APPEND_ONLY: [&str; 6] = [
     "passage",
     "recall_session",
 ];
-
-/// Runs a test on threads whose stack is large enough for the engine.
-pub(super) fn run<F: Future<Output = ()> + Send + 'static>(test: F) {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .thread_stack_size(16 << 20)
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(runtime.spawn(test)).unwrap();
-}
-
-/// Runs a test on a store in memory, one on disk, and one on a server if available.
-pub(super) fn run_on_each<F: Future<Output = ()> + Send + 'static>(test: impl Fn(String) -> F) {
-    run(test("mem://".into()));
-    let dir = tempfile::tempdir().unwrap();
-    run(test(format!("surrealkv://{}", dir.path().display())));
-    if let Some(program) = server::program() {
-        let dir = tempfile::tempdir().unwrap();
-        let server = server::Server::start(&program, dir.path());
-        run(test(format!("ws://{}", server.address)));
-    }
-}
-
-pub(super) async fn open(url: &str) -> Store {
-    open_with(url, StorageMemory::default()).await
-}
-
-pub(super) async fn open_with(url: &str, memory: StorageMemory) -> Store {
-    let secret = SecretString::from("a secret of at least 32 bytes for tests");
-    let server = crate::store::StorageServer {
-        username: server::USER.into(),
-        password: server::PASSWORD.into(),
-        connections: 4,
-        timeout: std::time::Duration::from_secs(30),
-    };
-    let server = Some(&server).filter(|_| url.starts_with("ws"));
-    Store::open(url, "hosted", memory, server, &secret).await.unwrap()
-}
 
 pub(super) fn entry(tenant: Uuid, action: &str) -> AuditEntry {
     let ip = IpAddr::from([127, 0, 0, 1]);
@@ -387,7 +350,10 @@ fn entries_without_a_link_are_found_and_linking_one_twice_is_harmless() {
         assert_eq!(store.link_leftovers(tenant).await.unwrap().linked, 2);
         // Whoever wrote them asks for their links only now, and another process finds them, too.
         store.chain_audit(tenant, &entries[1..]).await.unwrap();
-        store.chain_found(tenant, &entries).await.unwrap();
+        let mut known = Linked::of(tenant);
+        store.chain_found(tenant, &entries, &known).await.unwrap();
+        known.reach(&store.db, entries[0].created_at).await.unwrap();
+        store.chain_found(tenant, &entries, &known).await.unwrap();
         let report = store.verify_audit(tenant).await.unwrap();
         assert_eq!((report.valid, report.entries, report.unchained), (true, 3, 0));
         assert_eq!(store.link_leftovers(tenant).await.unwrap().linked, 0);

@@ -56,6 +56,10 @@ pub async fn stream(client: Client, stop: Arc<AtomicBool>) -> Vec<Sent> {
                 "{}",
                 answer.status()
             );
+            if !sent.acknowledged {
+                // A client that is refused asks again later; at once, it would send hundreds in an outage.
+                tokio::time::sleep(Duration::from_millis(200)).await;
+            }
         }
         let path = format!("/api/recall/search?q={}", sent.word);
         all.push(sent);

@@ -7,10 +7,13 @@ use std::time::Duration;
 use reqwest::{Method, Response};
 use secrecy::SecretString;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use threat_memory::app::hosted::Application;
 use threat_memory::config::{Flags, Settings};
 
 pub use test_support::shared;
+
+use crate::process::started_once;
 
 pub const ADMIN: &str = "admin@example.com";
 pub const PASSWORD: &str = "a long enough password";
@@ -50,10 +53,12 @@ pub fn settings(storage: &str) -> Settings {
 pub struct TestApp {
     pub app: Application,
     pub admin: Client,
+    /// Removed with the test.
+    _dir: Option<TempDir>,
 }
 
 impl TestApp {
-    /// Starts with an in-memory store.
+    /// Starts with a store of its own.
     pub async fn spawn() -> Self {
         Self::with(settings("mem://")).await
     }
@@ -63,10 +68,19 @@ impl TestApp {
         Self::with(settings(&format!("surrealkv://{}", dir.display()))).await
     }
 
-    pub async fn with(settings: Settings) -> Self {
+    /// Starts with these settings. A store that the test does not reopen is a copy of one that was started before.
+    pub async fn with(mut settings: Settings) -> Self {
+        let dir = (settings.storage.url == "mem://").then(started_once);
+        if let Some(dir) = &dir {
+            settings.storage.url = format!("surrealkv://{}", dir.path().display());
+        }
         let app = Application::start(settings).await.unwrap();
         let admin = Client::anonymous(&app).sign_in(ADMIN, PASSWORD).await;
-        Self { app, admin }
+        Self {
+            app,
+            admin,
+            _dir: dir,
+        }
     }
 
     pub async fn stop(self) {

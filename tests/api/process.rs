@@ -7,7 +7,8 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use test_support::eventually;
+use tempfile::TempDir;
+use test_support::{copy_of, eventually};
 
 use crate::helpers::{ADMIN, Client, PASSWORD};
 
@@ -41,6 +42,23 @@ pub fn hosted(dir: &Path) -> Command {
         .env("THREAT_MEMORY_ADMIN_PASSWORD", PASSWORD)
         .stdout(Stdio::null());
     command
+}
+
+/// A data directory of `threat-memory hosted` that was started once, by the administrator of the tests.
+pub fn started_once() -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let program = program();
+    copy_of(
+        "started-once",
+        Path::new(program.get_program()),
+        dir.path(),
+        |dir| {
+            let mut service = Service::start(hosted(dir));
+            service.terminate();
+            assert!(service.child.wait().unwrap().success());
+        },
+    );
+    dir
 }
 
 /// Runs a command that should exit by itself. If it keeps running, it is killed, and its exit status shows that.

@@ -20,8 +20,8 @@ use crate::store::tests::passages::send;
 use crate::store::tests::{entry, open_with, run};
 use crate::store::{DraftsWrite, StixIngested, StorageMemory, Store, size};
 
-/// The lowest limit that can be configured.
-const LIMIT: usize = 16 << 20;
+/// A quarter of the lowest limit that can be configured.
+const LIMIT: usize = 4 << 20;
 const STRANGE: &str = "marking-definition--11111111-1111-4111-8111-111111111111";
 
 fn id(kind: &str, at: usize) -> String {
@@ -191,7 +191,7 @@ fn what_the_estimate_refuses_leaves_nothing() {
     run(async {
         let (store, ws) = (small().await, Uuid::new_v4());
         let most = most("indicators");
-        let too_many = plan("indicators", most + most / 50, 2020);
+        let too_many = plan("indicators", most + most / 20, 2020);
         let error = ingest(&store, ws, None, &too_many).await.unwrap_err();
         let DomainError::TransactionTooLarge {
             needed_mib,
@@ -200,7 +200,7 @@ fn what_the_estimate_refuses_leaves_nothing() {
         else {
             panic!("{error:?}");
         };
-        assert_eq!((needed_mib, limit_mib), (&Some(17), &16), "{error}");
+        assert_eq!((needed_mib, limit_mib), (&Some(5), &4), "{error}");
         for table in ["node", "evidence", "audit_entry"] {
             assert_eq!(count(&store, table).await, 0, "{table}");
         }
@@ -258,24 +258,24 @@ fn a_transaction_that_turns_out_too_large_is_taken_back_and_the_store_goes_on() 
                 store.ingest_drafts(&write, |_| audit.clone()).await
             }
         };
-        let drafts = long_drafts(1500);
+        let drafts = long_drafts(375);
         let error = write(&drafts).await.unwrap_err();
         let refused = matches!(
             error,
             DomainError::TransactionTooLarge {
                 needed_mib: None,
-                limit_mib: 16
+                limit_mib: 4
             }
         );
         assert!(refused, "{error:?}");
         for table in ["node", "evidence", "audit_entry"] {
             assert_eq!(count(&store, table).await, 0, "{table}");
         }
-        let parts = [long_drafts(700), long_drafts(900)];
+        let parts = [long_drafts(175), long_drafts(225)];
         for part in &parts {
             write(part).await.unwrap();
         }
-        assert_eq!(count(&store, "node").await, 900);
+        assert_eq!(count(&store, "node").await, 225);
     });
 }
 
@@ -283,17 +283,17 @@ fn a_transaction_that_turns_out_too_large_is_taken_back_and_the_store_goes_on() 
 fn passages_that_do_not_fit_are_left_out_and_the_rest_is_written() {
     run(async {
         let (store, ws) = (small().await, Uuid::new_v4());
-        let mut drafts = long_drafts(700);
+        let mut drafts = long_drafts(100);
         drafts.passages = (0..4000)
             .map(|n| PassageDraft {
-                about: [n % 700; 2],
+                about: [n % 100; 2],
                 tlp: Tlp::Green,
-                text: format!("{n} {}", "said of it ".repeat(180)),
+                text: format!("{n} {}", "said of it ".repeat(40)),
             })
             .collect();
         let done = send(&store, ws, &drafts).await;
-        assert_eq!(done.ids.len(), 700);
-        assert_eq!(count(&store, "node").await, 700);
+        assert_eq!(done.ids.len(), 100);
+        assert_eq!(count(&store, "node").await, 100);
         let written = count(&store, "passage").await;
         assert!(0 < written && written < 4000, "{written}");
         assert_eq!(done.edges.len(), written);

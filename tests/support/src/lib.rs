@@ -1,8 +1,11 @@
-//! What unit tests and API tests have in common: real input, waiting for a condition, a real SurrealDB server.
+//! What unit tests and API tests have in common: real input, waiting for a condition, directories that are costly to
+//! make, a real SurrealDB server.
 
 mod input;
 pub mod server;
+mod template;
 mod wait;
 
 pub use input::{shared, skipped};
+pub use template::copy_of;
 pub use wait::{eventually, until};

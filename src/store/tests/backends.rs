@@ -1,0 +1,75 @@
+//! The databases that the tests of the storage run on. An embedded one and one of a server begin as copies of a new store:
+//! a debug build takes seconds to create the schema.
+
+use std::future::Future;
+use std::path::Path;
+use std::sync::Weak;
+
+use secrecy::SecretString;
+use test_support::{copy_of, server};
+
+use crate::lifecycle::closed;
+use crate::store::{StorageMemory, Store};
+
+/// Runs a test on threads whose stack is large enough for the engine.
+pub(in crate::store) fn run<F: Future<Output = ()> + Send + 'static>(test: F) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_stack_size(16 << 20)
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(runtime.spawn(test)).unwrap();
+}
+
+/// Runs a test on an embedded store, and on a server if available.
+pub(in crate::store) fn run_on_each<F: Future<Output = ()> + Send + 'static>(test: impl Fn(String) -> F) {
+    let this = std::env::current_exe().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    copy_of("new-store", &this, dir.path(), |dir| {
+        open_once(embedded(dir), dir)
+    });
+    run(test(embedded(dir.path())));
+    if let Some(program) = server::program() {
+        let dir = tempfile::tempdir().unwrap();
+        copy_of("new-store-of-server", &this, dir.path(), |dir| {
+            let server = server::Server::start(&program, dir);
+            open_once(remote(&server), dir);
+        });
+        let server = server::Server::start(&program, dir.path());
+        run(test(remote(&server)));
+    }
+}
+
+/// Creates the schema.
+fn open_once(url: String, dir: &Path) {
+    let dir = dir.to_owned();
+    run(async move {
+        drop(open(&url).await);
+        closed(&Weak::new(), Some(&dir), None).await;
+    });
+}
+
+fn embedded(dir: &Path) -> String {
+    format!("surrealkv://{}", dir.display())
+}
+
+fn remote(server: &server::Server) -> String {
+    format!("ws://{}", server.address)
+}
+
+pub(in crate::store) async fn open(url: &str) -> Store {
+    open_with(url, StorageMemory::default()).await
+}
+
+pub(in crate::store) async fn open_with(url: &str, memory: StorageMemory) -> Store {
+    let secret = SecretString::from("a secret of at least 32 bytes for tests");
+    let server = crate::store::StorageServer {
+        username: server::USER.into(),
+        password: server::PASSWORD.into(),
+        connections: 4,
+        timeout: std::time::Duration::from_secs(30),
+    };
+    let server = Some(&server).filter(|_| url.starts_with("ws"));
+    Store::open(url, "hosted", memory, server, &secret).await.unwrap()
+}
