@@ -58,7 +58,7 @@ pub(super) struct Chain {
 enum Origin<'a> {
     /// Whoever wrote the entries.
     Writer,
-    /// Whoever found them in the log, with the links read for it.
+    /// Whoever found them in the log, with the links that it knows.
     Log(&'a Linked),
 }
 

@@ -69,7 +69,7 @@ impl Linked {
         Ok(())
     }
 
-    /// What was appended to the chain in the meantime, by itself.
+    /// Only the links that were appended since this was read.
     pub(super) async fn newer(&self, db: &Database) -> Result<Self, StoreError> {
         let mut newer = Self::of(self.tenant);
         newer.take(self.newer_rows(db).await?);

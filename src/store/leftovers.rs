@@ -71,7 +71,7 @@ impl Store {
         }
         for window in windows.into_iter().rev() {
             let mut left = self.entries_between(tenant, window).await?;
-            // What the windows before added, and another process.
+            // Earlier windows and other processes have appended links since.
             let known = linked.catch_up(&self.db).await;
             known.map_err(|error| error.into_domain(READING))?;
             left.retain(|entry| !linked.holds(entry.id));

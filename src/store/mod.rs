@@ -57,7 +57,7 @@ mod temporary;
 mod tx;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::collections::HashMap;
 use std::sync::Mutex;

@@ -25,7 +25,8 @@ use surrealdb::opt::Config;
 use test_support::eventually;
 use uuid::Uuid;
 
-pub(super) use self::backends::{open, open_with, run, run_on_each};
+pub(crate) use self::backends::run;
+pub(super) use self::backends::{open, open_with, run_on_each};
 use super::audit_linked::Linked;
 use super::audit_rows::Position;
 use super::database::{Connection, Database};

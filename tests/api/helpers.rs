@@ -68,7 +68,8 @@ impl TestApp {
         Self::with(settings(&format!("surrealkv://{}", dir.display()))).await
     }
 
-    /// Starts with these settings. A store that the test does not reopen is a copy of one that was started before.
+    /// Starts with these settings. Instead of a new store at `mem://`, whose schema and demo take a debug build seconds,
+    /// the service gets a copy of one that was started before.
     pub async fn with(mut settings: Settings) -> Self {
         let dir = (settings.storage.url == "mem://").then(started_once);
         if let Some(dir) = &dir {

@@ -5,6 +5,7 @@ use test_support::eventually;
 
 use super::*;
 use crate::store::StorageMemory;
+use crate::store::tests::run;
 
 #[test]
 fn an_installation_keeps_its_id_and_is_locked_while_it_is_open() {
@@ -19,17 +20,6 @@ fn an_installation_keeps_its_id_and_is_locked_while_it_is_open() {
     let new = Installation::open(dir.path()).unwrap().id;
     assert_ne!(new, id);
     assert_eq!(Installation::open(dir.path()).unwrap().id, new);
-}
-
-/// Runs a test on threads whose stack is large enough for the engine.
-fn run<F: Future<Output = ()> + Send + 'static>(test: F) {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .thread_stack_size(16 << 20)
-        .enable_all()
-        .build()
-        .unwrap();
-    runtime.block_on(runtime.spawn(test)).unwrap();
 }
 
 async fn open() -> Arc<Store> {

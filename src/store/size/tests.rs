@@ -20,7 +20,7 @@ use crate::store::tests::passages::send;
 use crate::store::tests::{entry, open_with, run};
 use crate::store::{DraftsWrite, StixIngested, StorageMemory, Store, size};
 
-/// A quarter of the lowest limit that can be configured.
+/// A quarter of the lowest limit that can be configured: a debug build takes minutes to fill that.
 const LIMIT: usize = 4 << 20;
 const STRANGE: &str = "marking-definition--11111111-1111-4111-8111-111111111111";
 

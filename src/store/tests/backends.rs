@@ -12,7 +12,7 @@ use crate::lifecycle::closed;
 use crate::store::{StorageMemory, Store};
 
 /// Runs a test on threads whose stack is large enough for the engine.
-pub(in crate::store) fn run<F: Future<Output = ()> + Send + 'static>(test: F) {
+pub(crate) fn run<F: Future<Output = ()> + Send + 'static>(test: F) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .thread_stack_size(16 << 20)
