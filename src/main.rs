@@ -14,6 +14,7 @@ use threat_memory::config::local::{Editor, LocalFlags, LocalSettings};
 use threat_memory::config::{ConfigError, Flags, LogSettings, Settings};
 use threat_memory::telemetry::LogGuard;
 use threat_memory::{capacity, demo, telemetry};
+use tokio::signal::unix::{SignalKind, signal};
 
 /// Requested limit of open files; the system may allow fewer.
 const MAX_OPEN_FILES: u64 = 1 << 16;
@@ -132,12 +133,12 @@ fn refuse(error: &ConfigError) -> ExitCode {
 }
 
 /// Sets up logging in the directory that the key names, then starts the service; returns an exit code if either fails.
-/// The logs are flushed when the guard is dropped.
+/// The future waits for the signal to stop. The logs are flushed when the guard is dropped.
 async fn started<T>(
     log: &LogSettings,
     (key, data_dir): (&str, Option<&Path>),
     start: impl Future<Output = Result<T, StartError>>,
-) -> Result<(T, LogGuard), ExitCode> {
+) -> Result<(T, impl Future<Output = ()>, LogGuard), ExitCode> {
     let guard = telemetry::init_logs(log, key, data_dir).map_err(|error| {
         eprintln!("configuration: {error}");
         ExitCode::from(BAD_CONFIGURATION)
@@ -147,18 +148,23 @@ async fn started<T>(
         eprintln!("threat-memory could not start: {error}");
         ExitCode::FAILURE
     })?;
+    let stop = stop_signal().map_err(|error| {
+        eprintln!("threat-memory could not start: signals can't be watched: {error}");
+        ExitCode::FAILURE
+    })?;
     resident::give_back();
-    Ok((app, guard))
+    Ok((app, stop, guard))
 }
 
 async fn hosted(settings: Settings) -> ExitCode {
     let (log, dir) = (settings.log.clone(), settings.data_dir());
-    let (app, _flush) = match started(&log, ("storage", dir.as_deref()), Application::start(settings)).await {
-        Ok(app) => app,
+    let start = Application::start(settings);
+    let (app, stop, _flush) = match started(&log, ("storage", dir.as_deref()), start).await {
+        Ok(started) => started,
         Err(code) => return code,
     };
     demo::announce(&app);
-    wait_for_signal().await;
+    wait_for(stop).await;
     tracing::info!("stopping");
     app.stop().await;
     ExitCode::SUCCESS
@@ -167,39 +173,36 @@ async fn hosted(settings: Settings) -> ExitCode {
 async fn local(settings: LocalSettings, editor: Editor) -> ExitCode {
     let (log, dir) = (settings.logging.clone(), settings.data_dir());
     let start = LocalApplication::start(settings, editor);
-    let (app, _flush) = match started(&log, ("storage.data_dir", dir.as_deref()), start).await {
-        Ok(app) => app,
+    let (app, stop, _flush) = match started(&log, ("storage.data_dir", dir.as_deref()), start).await {
+        Ok(started) => started,
         Err(code) => return code,
     };
     resident::tune_further();
     let (api, metrics) = (app.address(), app.admin_address());
     eprintln!("API on http://{api}, metrics on http://{metrics}/metrics");
-    wait_for_signal().await;
+    wait_for(stop).await;
     tracing::info!("stopping");
     app.stop().await;
     ExitCode::SUCCESS
 }
 
-/// Waits for SIGTERM or Ctrl-C, and gives memory back meanwhile.
-async fn wait_for_signal() {
+/// Waits for the signal to stop, and gives memory back meanwhile.
+async fn wait_for(stop: impl Future<Output = ()>) {
     tokio::select! {
-        () = signal() => {}
+        () = stop => {}
         () = resident::give_back_at_rest() => {}
     }
 }
 
-async fn signal() {
-    use tokio::signal::unix::{SignalKind, signal};
-    match signal(SignalKind::terminate()) {
-        Ok(mut terminate) => {
-            tokio::select! {
-                _ = terminate.recv() => {}
-                _ = tokio::signal::ctrl_c() => {}
-            }
+/// SIGTERM or Ctrl-C. They are watched from this call on, not from the first poll of the future: a signal that comes
+/// right after the service has told its address must not kill it.
+fn stop_signal() -> std::io::Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
         }
-        Err(error) => {
-            tracing::warn!(%error, "SIGTERM can't be watched; Ctrl-C stops the service");
-            tokio::signal::ctrl_c().await.ok();
-        }
-    }
+    })
 }

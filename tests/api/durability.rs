@@ -8,7 +8,7 @@ use rand::Rng;
 use serde_json::{Value, json};
 
 use crate::helpers::{ADMIN, Client, PASSWORD, TestApp, encode, run};
-use crate::process::{Service, finish, hosted, program};
+use crate::process::{Service, finish, hosted, program, started_once};
 use crate::stix::{by_id, object, relationship, text};
 
 const STIX: &str = "/api/ingest/stix";
@@ -285,6 +285,19 @@ fn sigterm_lets_the_ingest_under_way_finish_and_the_exit_code_is_0() {
         );
         assert_chain(&client).await;
         service.kill();
+    });
+}
+
+#[test]
+fn a_service_that_has_told_its_address_stops_in_order() {
+    run(async {
+        let dir = started_once();
+        for _ in 0..5 {
+            let mut service = Service::start(hosted(dir.path()));
+            service.terminate();
+            let ended = service.ended().await;
+            assert!(ended.success(), "{ended}");
+        }
     });
 }
 
