@@ -153,14 +153,14 @@ pub fn relation_id(ws: Uuid, source: Uuid, relationship: &str, target: Uuid) -> 
 }
 
 impl Store {
-    /// Writes everything or, on an error, nothing; returns the revision.
+    /// Writes everything as this revision or, on an error, nothing.
     pub async fn write_notes(
         &self,
         ws: Uuid,
         write: &NotesWrite,
+        rev: u64,
         now: DateTime<Utc>,
-    ) -> Result<u64, DomainError> {
-        let rev = self.next_rev();
+    ) -> Result<(), DomainError> {
         let stamp = i64::try_from(rev).unwrap_or(i64::MAX);
         let written = Written {
             nodes: &write.touched(),
@@ -287,7 +287,7 @@ impl Store {
             .await
             .and_then(IndexedResults::check)
             .map_err(failed("writing to the memory failed"))?;
-        Ok(rev)
+        Ok(())
     }
 
     /// The notes of a workspace with these ids, superseded ones included; in no particular order.

@@ -96,7 +96,7 @@ impl GraphCore {
     async fn catch_up(&self, ws: Uuid) -> Result<(), DomainError> {
         // No write may slip in between the last page and the first request.
         let state = self.state(ws);
-        let _writing = state.writing.lock().await;
+        let _writing = state.writing.write().await;
         let target = self.open_index(ws).await?;
         let complete = self.settled(target.checkpoint());
         let mut after = complete;
@@ -255,12 +255,6 @@ impl GraphCore {
         let mut unindexed = state.unindexed();
         unindexed.revs.insert(rev);
         unindexed.highest = unindexed.highest.max(rev);
-    }
-
-    /// Records that further transactions, up to revision `last`, became durable together with a committed one.
-    pub(super) fn committed_up_to(state: &WorkspaceState, last: u64) {
-        let mut unindexed = state.unindexed();
-        unindexed.highest = unindexed.highest.max(last);
     }
 
     /// Indexes what a committed revision changed, page by page; the last page makes all of them searchable and advances

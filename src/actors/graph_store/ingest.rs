@@ -113,7 +113,7 @@ impl GraphCore {
         let ahead = self.documents_ahead(ws, &plan, now);
         let written = |part: Part, ids: &[Uuid]| ahead.iter().for_each(|ahead| ahead.ask(part, ids));
         let (done, remarked) = {
-            let _writing = state.writing.lock().await;
+            let _writing = state.writing.write().await;
             let done = self
                 .store
                 .ingest_stix(ws, &plan, &origin, now, audit, written)
@@ -247,7 +247,7 @@ impl GraphCore {
         let entry = || AuditEntry::anonymous(ws, here, REMARKED, "node", Outcome::Success, clock::now());
         let state = self.state(ws);
         let released = {
-            let _writing = state.writing.lock().await;
+            let _writing = state.writing.write().await;
             let markings = self.store.markings_to_release(ws).await?;
             self.release(ws, &state, markings.into_iter().collect(), entry)
                 .await

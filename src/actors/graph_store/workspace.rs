@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Notify, OnceCell};
+use tokio::sync::{Notify, OnceCell, RwLock};
 
 use crate::domain::error::DomainError;
 
@@ -14,8 +14,9 @@ const SETTLING: Duration = Duration::from_secs(5);
 /// One workspace: its index once it has caught up, and the writes in flight to it.
 #[derive(Default)]
 pub(super) struct WorkspaceState {
-    /// Held while a transaction of the workspace runs, so that revisions are committed in order.
-    pub(super) writing: tokio::sync::Mutex<()>,
+    /// Held while a transaction of the workspace runs, so that revisions are committed in order. Groups of notes share it:
+    /// they see to their order themselves.
+    pub(super) writing: RwLock<()>,
     pub(super) caught_up: OnceCell<()>,
     unindexed: Mutex<Unindexed>,
     /// Notified whenever a revision has reached the index.

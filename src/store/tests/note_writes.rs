@@ -39,7 +39,8 @@ async fn write(store: &Store, ws: Uuid, count: usize) -> (Vec<Note>, u64) {
         notes: notes.iter().map(with_digest).collect(),
         ..NotesWrite::default()
     };
-    let rev = store.write_notes(ws, &write, clock::now()).await.unwrap();
+    let rev = store.next_rev();
+    store.write_notes(ws, &write, rev, clock::now()).await.unwrap();
     (notes, rev)
 }
 
@@ -51,7 +52,9 @@ async fn change(store: &Store, ws: Uuid, notes: &[Note]) -> u64 {
         repeated: vec![notes[2].clone()],
         ..NotesWrite::default()
     };
-    store.write_notes(ws, &write, clock::now()).await.unwrap()
+    let rev = store.next_rev();
+    store.write_notes(ws, &write, rev, clock::now()).await.unwrap();
+    rev
 }
 
 /// Everything after a revision, page by page: the ids, and the last revision.

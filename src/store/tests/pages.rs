@@ -23,7 +23,8 @@ async fn fill(store: &Store, ws: Uuid, entities: usize) {
                 created_at: clock::now(),
             });
         }
-        store.write_notes(ws, &write, clock::now()).await.unwrap();
+        let rev = store.next_rev();
+        store.write_notes(ws, &write, rev, clock::now()).await.unwrap();
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod asked;
 mod changes;
+mod claims;
 pub mod enrich;
 mod evolution;
 mod explore;
@@ -14,12 +15,13 @@ mod journal;
 mod lists;
 mod load;
 mod node;
+mod pipeline;
 mod prepare;
+mod queue;
 mod reasons;
 mod recall;
 mod relate;
 mod scope;
-mod split;
 pub(super) mod state;
 #[cfg(test)]
 mod tests;

@@ -1,38 +1,23 @@
-//! In-process state of the memory beside the database: its graph, and the pending requests.
+//! In-process state of the memory beside the database: its graph, and the requests that wait to be written.
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use tokio::sync::{Notify, OnceCell, OwnedSemaphorePermit, oneshot};
+use tokio::sync::{Notify, OnceCell};
 use uuid::Uuid;
 
 use super::changes::Changes;
 use super::graph::MemoryGraph;
 use super::journal::Journal;
 use super::load;
-use super::prepare::Prepared;
+use super::queue::{Pending, Queue};
 use super::tuning::TuningSource;
 use super::wording::{Recent, Wording};
 use crate::actors::graph_store::core::GraphCore;
 use crate::domain::error::DomainError;
-use crate::domain::memory::note::Remembered;
 use crate::search::WorkspaceIndex;
 use crate::store::{NotesWrite, Store};
-
-/// Outcome for each note of one request.
-pub(super) type Outcomes = Vec<Result<Remembered, DomainError>>;
-/// Channel to the caller that waits for the outcome of a request.
-pub(super) type Asker = oneshot::Sender<Result<Outcomes, DomainError>>;
-
-/// Notes of one request waiting for their group.
-pub(super) struct Pending {
-    pub(super) notes: Vec<Result<Prepared, DomainError>>,
-    pub(super) from: IpAddr,
-    pub(super) done: Asker,
-    pub(super) _permit: Option<OwnedSemaphorePermit>,
-}
 
 /// In-process state of the memory.
 pub struct Memory {
@@ -45,8 +30,9 @@ pub struct Memory {
     loaded: OnceCell<()>,
     /// Number of lost database replies when the graph was last read.
     losses: AtomicU64,
-    /// Requests waiting for the next group.
-    waiting: Mutex<Vec<Pending>>,
+    queue: Mutex<Queue>,
+    /// Notified when a request arrives in the queue.
+    arrival: Notify,
     recent: Mutex<Recent>,
     journal: Mutex<Option<Journal>>,
     pub(super) created: AtomicU64,
@@ -102,7 +88,8 @@ impl Memory {
             index: OnceCell::new(),
             loaded: OnceCell::new(),
             losses: AtomicU64::new(0),
-            waiting: Mutex::default(),
+            queue: Mutex::default(),
+            arrival: Notify::new(),
             recent: Mutex::default(),
             journal: Mutex::default(),
             created: AtomicU64::new(0),
@@ -123,10 +110,27 @@ impl Memory {
     /// Reloads the memory if a database reply was lost: the write may have taken effect, and a caller that retries it
     /// must not create a duplicate. Call under the write lock.
     pub(super) async fn refresh(&self, store: &Store) -> Result<(), DomainError> {
-        if self.losses.load(Ordering::Acquire) == store.losses() {
+        if !self.is_stale(store) {
             return Ok(());
         }
         self.read(store).await
+    }
+
+    /// Whether a database reply was lost since the memory was read.
+    pub(super) fn is_stale(&self, store: &Store) -> bool {
+        self.losses.load(Ordering::Acquire) != store.losses()
+    }
+
+    /// Queues a request; returns whether a task must be started that writes it.
+    pub(super) fn enqueue(&self, request: Pending) -> bool {
+        let starts = self.queue().push(request);
+        self.arrival.notify_one();
+        starts
+    }
+
+    /// Waits until a request has arrived in the queue.
+    pub(super) async fn arrival(&self) {
+        self.arrival.notified().await;
     }
 
     async fn read(&self, store: &Store) -> Result<(), DomainError> {
@@ -196,8 +200,8 @@ impl Memory {
         self.graph.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn queue(&self) -> MutexGuard<'_, Vec<Pending>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn recent(&self) -> MutexGuard<'_, Recent> {

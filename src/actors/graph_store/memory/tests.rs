@@ -112,7 +112,7 @@ fn note(content: &str) -> NewNote {
     }
 }
 
-async fn tell(core: &GraphCore, notes: Vec<NewNote>) -> Vec<Result<Remembered, DomainError>> {
+async fn tell(core: &Arc<GraphCore>, notes: Vec<NewNote>) -> Vec<Result<Remembered, DomainError>> {
     let message = Remember {
         notes,
         from: HERE,
@@ -121,7 +121,7 @@ async fn tell(core: &GraphCore, notes: Vec<NewNote>) -> Vec<Result<Remembered, D
     core.remember(message).await.unwrap()
 }
 
-async fn remember(core: &GraphCore, content: &str) -> Remembered {
+async fn remember(core: &Arc<GraphCore>, content: &str) -> Remembered {
     tell(core, vec![note(content)]).await.remove(0).unwrap()
 }
 

@@ -94,13 +94,13 @@ fn a_note_whose_look_up_is_long_past_is_looked_up_again() {
         remember(&core, "Something else.").await;
         let memory = core.memory().await.unwrap();
         let state = core.state(workspace());
-        let turn = state.writing.lock().await;
+        let turn = state.writing.write().await;
         let writer = {
             let core = Arc::clone(&core);
             tokio::spawn(async move { remember(&core, &BEACONS.replace("went", "then went")).await })
         };
         // It has looked for notes once it waits for its turn.
-        until(|| !memory.queue().is_empty()).await;
+        until(|| memory.queue().len() == 1).await;
         let old = slip_in(&core, BEACONS).await;
         drop(turn);
         assert_eq!(writer.await.unwrap().superseded, Some(old));

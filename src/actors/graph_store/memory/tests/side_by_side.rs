@@ -1,15 +1,17 @@
-//! Notes that arrive together and have nothing to do with each other are written in transactions of their own.
+//! Notes that arrive together and have nothing to do with each other are written at the same time.
 
 use std::collections::HashSet;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use test_support::until;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+use super::super::claims::Claims;
 use super::super::evolution::Known;
 use super::super::prepare::{Prepared, prepare};
-use super::super::split::split;
-use super::super::state::Pending;
+use super::super::queue::Pending;
 use super::copy::Copied;
 use super::*;
 use crate::capacity::cores;
@@ -30,7 +32,7 @@ async fn together(core: &Arc<GraphCore>, notes: Vec<NewNote>) -> Vec<Told> {
     // Catching up takes the turn.
     core.open_memory().await.unwrap();
     let memory = core.memory().await.unwrap();
-    let turn = state.writing.lock().await;
+    let turn = state.writing.write().await;
     let mut writers: Vec<JoinHandle<Told>> = Vec::new();
     for note in notes {
         let core = Arc::clone(core);
@@ -50,61 +52,102 @@ async fn together(core: &Arc<GraphCore>, notes: Vec<NewNote>) -> Vec<Told> {
     told
 }
 
-/// The numbers of the notes in each part.
-async fn parts(core: &GraphCore, texts: &[&str], most: usize) -> Vec<Vec<usize>> {
+/// Whether the second note must wait while the first one is written.
+async fn must_wait(core: &GraphCore, texts: &[String; 2]) -> bool {
     let memory = core.memory().await.unwrap();
-    let requests: Vec<Pending> = texts
-        .iter()
-        .map(|text| Pending {
+    let claims = texts.each_ref().map(|text| {
+        let request = Pending {
             notes: vec![prepare(workspace(), note(text), &tuning(), Some(&core.index))],
             from: HERE,
             done: oneshot::channel().0,
             _permit: None,
-        })
-        .collect();
-    let notes: Vec<&Prepared> = requests.iter().flat_map(|one| &one.notes).flatten().collect();
-    let numbers: HashMap<Uuid, usize> = notes.iter().map(|one| one.note.id).zip(0..).collect();
-    let known = Known::of(memory, &notes, &tuning());
-    let number = |request: &Pending| numbers[&request.notes[0].as_ref().unwrap().note.id];
-    let parts = split(memory, requests, &known, most);
-    parts
-        .iter()
-        .map(|part| part.iter().map(number).collect())
-        .collect()
+        };
+        let notes: Vec<&Prepared> = request.notes.iter().flatten().collect();
+        let known = Known::of(memory, &notes, &tuning());
+        Claims::of(memory, &request, &known)
+    });
+    claims[0].meet(&claims[1], &tuning())
 }
 
 #[test]
-fn only_what_shares_nothing_new_is_written_apart() {
+fn only_what_shares_nothing_new_is_written_at_once() {
     run(async {
         let core = fresh(tuning()).await;
         remember(&core, "APT28 uses Mimikatz.").await;
-        let twice = BEACONS.replace("went", "then went");
-        let texts = [
+        remember(&core, "Sandworm was seen.").await;
+        let apart = [
+            [seen(1), seen(2)],
             // Known entities and relationships are shared by all.
-            "In March APT28 used Mimikatz against a ministry.",
-            BEACONS,
-            "Again they exploited CVE-2024-4711 on the mail server.",
-            "In May APT28 used Mimikatz against a bank.",
-            &twice,
-            "A note on CVE-2024-4711 and its patch was sent around.",
-            "In June APT28 used Mimikatz against a port.",
-            "In June  APT28 used Mimikatz against a port.",
+            ["In March", "In May"].map(|month| format!("{month} APT28 used Mimikatz against a bank.")),
+            ["In March", "In May"].map(|month| format!("{month} Sandworm was seen near a bank.")),
         ];
-        let parts = parts(&core, &texts, 2).await;
-        assert_eq!(parts, [vec![0, 2, 5, 6, 7], vec![1, 3, 4]]);
+        for texts in apart {
+            assert!(!must_wait(&core, &texts).await, "{texts:?}");
+        }
+        let after_another = [
+            ["It was told", "We read"].map(|who| format!("{who} of CVE-2024-4711.")),
+            ["It was told", "We read"].map(|who| format!("{who} that Sandworm used Mimikatz.")),
+            ["in June", "in  June"].map(|month| format!("APT28 used Mimikatz {month}.")),
+            ["went", "then went"].map(|went| BEACONS.replace("went", went)),
+        ];
+        for texts in after_another {
+            assert!(must_wait(&core, &texts).await, "{texts:?}");
+        }
     });
 }
 
 #[test]
-fn a_few_notes_are_written_in_few_transactions() {
+fn a_single_note_is_no_transaction_beside_another() {
     run(async {
         let core = fresh(tuning()).await;
-        let texts: Vec<String> = (0..9).map(seen).collect();
-        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-        for (notes, most, expected) in [(1, 8, 1), (3, 8, 1), (4, 8, 2), (9, 8, 4), (9, 3, 3), (9, 1, 1)] {
-            let parts = parts(&core, &texts[..notes], most).await;
-            assert_eq!(parts.len(), expected, "{notes} notes, at most {most}");
-            assert_eq!(parts.iter().map(Vec::len).sum::<usize>(), notes);
+        remember(&core, "A first note.").await;
+        for notes in [1, 7, 8, 23] {
+            let before = core.store.next_rev();
+            let first = notes * 10;
+            let texts = (first..first + notes).map(seen);
+            together(&core, texts.map(|text| note(&text)).collect()).await;
+            let changes = core.store.changes(workspace(), before, 1_000).await.unwrap();
+            let revs: HashSet<u64> = changes.notes.iter().map(|change| change.rev).collect();
+            assert_eq!(revs.len(), (notes / 4).clamp(1, cores()), "{notes} notes");
+        }
+    });
+}
+
+#[test]
+fn other_writers_have_their_turn_between_groups() {
+    run(async {
+        let core = fresh(tuning()).await;
+        remember(&core, "A first note.").await;
+        let state = core.state(workspace());
+        let stop = Arc::new(AtomicBool::new(false));
+        let writers: Vec<_> = (0..16)
+            .map(|writer| {
+                let (core, stop) = (Arc::clone(&core), Arc::clone(&stop));
+                tokio::spawn(async move {
+                    let mut written = 0;
+                    while !stop.load(Ordering::Relaxed) {
+                        remember(&core, &format!("Report {written} of writer {writer}.")).await;
+                        written += 1;
+                    }
+                    written
+                })
+            })
+            .collect();
+        for _ in 0..20 {
+            let highest = {
+                let _turn = state.writing.write().await;
+                let highest = state.unindexed().highest;
+                // Nothing becomes durable in the meantime.
+                tokio::time::sleep(Duration::from_millis(5)).await;
+                let changes = core.store.changes(workspace(), highest, 1).await.unwrap();
+                assert_eq!(changes.last, None);
+                highest
+            };
+            until(|| state.unindexed().highest > highest).await;
+        }
+        stop.store(true, Ordering::Relaxed);
+        for writer in writers {
+            assert!(writer.await.unwrap() > 0);
         }
     });
 }
@@ -133,7 +176,9 @@ fn what_is_written_apart_is_one_graph_and_one_index() {
         copied.assert_right("after two transactions at once").await;
         let changes = core.store.changes(workspace(), 0, 1_000).await.unwrap();
         let revs: HashSet<u64> = changes.notes.iter().map(|change| change.rev).collect();
-        assert_eq!(revs.len(), cores().min(8));
+        // The repeated note may have waited for the one that it repeats.
+        let least = cores().min(4);
+        assert!((least..=least + 1).contains(&revs.len()), "{}", revs.len());
         for (text, told) in texts.iter().zip(&told) {
             let superseded = text == BEACONS;
             let found = ids(&core, text, None).await;
@@ -158,15 +203,17 @@ fn a_part_that_fails_fails_alone() {
         let core = over(&store, &audit, None, tuning());
         remember(&core, "A first note.").await;
         let large = format!("{} {}", seen(0), "many words ".repeat(200_000));
-        let mut notes: Vec<NewNote> = [large].iter().map(|text| note(text)).collect();
-        notes.extend((1..8).map(|number| note(&seen(number))));
-        let told = together(&core, notes).await;
+        let mut texts: Vec<String> = [large].into_iter().chain((1..8).map(seen)).collect();
+        // It builds on an address that the first note would have brought, and is in the second half.
+        texts.push(seen(0));
+        let told = together(&core, texts.iter().map(|text| note(text)).collect()).await;
         assert!(told[0].is_err());
         let apart = told.iter().filter(|told| told.is_ok()).count();
         assert_eq!(apart > 0, cores() > 1);
+        assert_eq!(told[8].is_ok(), cores() > 1);
         // Whoever was told of a failure finds nothing written, and can try again.
-        for (number, told) in told.iter().enumerate().skip(1) {
-            let again = remember(&core, &seen(number)).await;
+        for (text, told) in texts.iter().zip(&told).skip(1) {
+            let again = remember(&core, text).await;
             match told {
                 Ok(told) => {
                     assert_eq!(again.status, NoteStatus::Duplicate);
@@ -175,5 +222,11 @@ fn a_part_that_fails_fails_alone() {
                 Err(_) => assert_eq!(again.status, NoteStatus::Created),
             }
         }
+        let stored = store.entities(workspace()).await.unwrap().rows;
+        assert!(
+            stored
+                .iter()
+                .any(|entity| entity.draft.key.value == "198.51.100.0")
+        );
     });
 }

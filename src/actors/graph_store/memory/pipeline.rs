@@ -1,0 +1,249 @@
+//! Groups of notes on their way into the database, several at once.
+//!
+//! The engine works on the rows of a transaction one after the other, on one core, and then waits for the disk. So the
+//! next group is begun while the one before is still in flight. A request whose claims meet those of a group in flight
+//! waits until that group has landed. Groups land in the order of their revisions, as a restart reads them.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use tokio::sync::RwLockReadGuard;
+use tokio::task::JoinHandle;
+use uuid::Uuid;
+
+use super::claims::Claims;
+use super::evolution::Known;
+use super::group::Group;
+use super::queue::{LEAST, Outcomes, Pending};
+use super::state::Memory;
+use super::tuning::Tuning;
+use super::writer::Written;
+use crate::actors::graph_store::core::GraphCore;
+use crate::actors::graph_store::workspace::WorkspaceState;
+use crate::capacity;
+use crate::clock;
+use crate::domain::error::DomainError;
+use crate::domain::memory::note::Note;
+
+impl GraphCore {
+    /// Writes requests until none wait.
+    pub(super) async fn write_queue(self: Arc<Self>) {
+        let Ok(memory) = self.held() else {
+            return;
+        };
+        let state = self.state(memory.workspace);
+        let mut pipeline = Pipeline {
+            core: &self,
+            memory,
+            state: &state,
+            in_flight: VecDeque::new(),
+            ended: false,
+        };
+        pipeline.run().await;
+    }
+
+    /// Number of transactions that may run at once. Another process that follows the journal of writes must meet
+    /// revisions in order, so with a shared database it is one.
+    pub(super) fn side_by_side(&self) -> usize {
+        if self.surroundings.shared_store {
+            1
+        } else {
+            capacity::cores()
+        }
+    }
+}
+
+/// A group that is being written.
+struct InFlight<'a> {
+    claims: Claims,
+    rev: u64,
+    /// Number of its notes that will wait for a language model.
+    queued: u64,
+    written: JoinHandle<(Part, Result<(), DomainError>)>,
+    /// Keeps the other writers of the workspace out.
+    _turn: RwLockReadGuard<'a, ()>,
+}
+
+/// Requests that share a transaction, with their outcomes if it succeeds.
+struct Part {
+    group: Group,
+    asked: Vec<(Pending, Outcomes)>,
+}
+
+/// The only task that writes waiting requests.
+struct Pipeline<'a> {
+    core: &'a Arc<GraphCore>,
+    memory: &'a Memory,
+    state: &'a WorkspaceState,
+    /// Oldest first.
+    in_flight: VecDeque<InFlight<'a>>,
+    ended: bool,
+}
+
+impl Drop for Pipeline<'_> {
+    fn drop(&mut self) {
+        // After a panic nobody else would answer the callers.
+        if !self.ended {
+            self.memory.queue().abandon();
+        }
+    }
+}
+
+impl<'a> Pipeline<'a> {
+    async fn run(&mut self) {
+        loop {
+            while self.begin().await {}
+            let Some(oldest) = self.in_flight.front_mut() else {
+                self.ended = self.memory.queue().may_end();
+                if self.ended {
+                    return;
+                }
+                continue;
+            };
+            tokio::select! {
+                written = &mut oldest.written => {
+                    // A group whose task panicked takes its callers' channels with it, which tells them.
+                    if let (Some(landed), Ok((part, outcome))) = (self.in_flight.pop_front(), written) {
+                        self.land(part, outcome.map(|()| landed.rev));
+                    }
+                }
+                () = self.memory.arrival() => {}
+            }
+        }
+    }
+
+    /// Begins to write a group, if one waits that need not wait any longer.
+    async fn begin(&mut self) -> bool {
+        let alone = self.in_flight.is_empty();
+        let free = self.core.side_by_side().saturating_sub(self.in_flight.len());
+        let least = if alone { 1 } else { LEAST };
+        if free == 0 || self.memory.queue().notes() < least {
+            return false;
+        }
+        let turn = match self.state.writing.try_read() {
+            Ok(turn) => turn,
+            // Another writer waits until all groups have landed.
+            Err(_) if !alone => return false,
+            Err(_) => self.state.writing.read().await,
+        };
+        let mut requests = self.memory.queue().share(free);
+        if !alone && self.must_be_alone(&requests) {
+            self.memory.queue().put_back(requests);
+            return false;
+        }
+        let tuning = (self.memory.tuning)();
+        let known = self.core.known(self.memory, self.state, &mut requests, &tuning);
+        let (known, stored) = match known.await {
+            Ok(known) => known,
+            Err(error) => {
+                let askers = requests.into_iter().map(|request| request.done);
+                self.core.show(Written::refused(askers, &error));
+                return true;
+            }
+        };
+        let (requests, claims) = self.apart(requests, &known, &tuning);
+        if requests.is_empty() {
+            return false;
+        }
+        let now = clock::now();
+        let part = self.part(requests, &known, stored, &tuning, now);
+        let rev = self.core.store.next_rev();
+        self.in_flight.push_back(InFlight {
+            claims,
+            rev,
+            queued: part.group.write.enrich.len() as u64,
+            written: self.write(part, rev, now),
+            _turn: turn,
+        });
+        true
+    }
+
+    /// Whether these requests need to know everything that is in flight: the memory must be read again, or one of their
+    /// notes was looked up so long ago that it must be looked up again.
+    fn must_be_alone(&self, requests: &[Pending]) -> bool {
+        let recent = self.memory.recent();
+        let mut notes = requests.iter().flat_map(|request| &request.notes).flatten();
+        self.memory.is_stale(&self.core.store)
+            || notes.any(|note| note.evolve && !recent.reaches(note.looked.seen))
+    }
+
+    /// The requests that can be written beside what is in flight, and their claims. The others wait, as do those that
+    /// touch the same as one that waits.
+    fn apart(&self, requests: Vec<Pending>, known: &Known, tuning: &Tuning) -> (Vec<Pending>, Claims) {
+        let (mut claims, mut apart) = (Claims::default(), Vec::new());
+        let (mut held, mut waiting) = (Claims::default(), Vec::new());
+        for request in requests {
+            let its = Claims::of(self.memory, &request, known);
+            let mut flying = self.in_flight.iter().map(|group| &group.claims);
+            if held.meet(&its, tuning) || flying.any(|claims| claims.meet(&its, tuning)) {
+                held.add(its);
+                waiting.push(request);
+            } else {
+                claims.add(its);
+                apart.push(request);
+            }
+        }
+        self.memory.queue().put_back(waiting);
+        (apart, claims)
+    }
+
+    fn part(
+        &self,
+        requests: Vec<Pending>,
+        known: &Known,
+        stored: HashMap<Uuid, Note>,
+        tuning: &Tuning,
+        now: DateTime<Utc>,
+    ) -> Part {
+        let flying: u64 = self.in_flight.iter().map(|group| group.queued).sum();
+        let mut group = Group::of(stored, self.memory.enrichment.depth() + flying);
+        let asked = requests.into_iter().map(|request| {
+            let notes = request.notes.iter().map(|prepared| match prepared {
+                Ok(prepared) => Ok(group.add(self.memory, prepared, known, request.from, tuning)),
+                Err(error) => Err(error.clone()),
+            });
+            let outcomes = notes.collect();
+            (request, outcomes)
+        });
+        let asked = asked.collect();
+        group.write.stamp(now);
+        Part { group, asked }
+    }
+
+    /// Writes a part durably in a task of its own.
+    fn write(&self, part: Part, rev: u64, now: DateTime<Utc>) -> JoinHandle<(Part, Result<(), DomainError>)> {
+        let (ws, store) = (self.memory.workspace, Arc::clone(&self.core.store));
+        tokio::spawn(async move {
+            let outcome = if part.group.is_empty() {
+                Ok(())
+            } else {
+                store.write_notes(ws, &part.group.write, rev, now).await
+            };
+            (part, outcome)
+        })
+    }
+
+    /// Shows a written part in the graph, then to searches and its callers.
+    fn land(&self, part: Part, rev: Result<u64, DomainError>) {
+        let Part { mut group, asked } = part;
+        let written = match rev {
+            Err(error) => Written::refused(asked.into_iter().map(|(request, _)| request.done), &error),
+            Ok(rev) => {
+                let answers = asked.into_iter();
+                let answers = answers.map(|(request, outcomes)| (request.done, Ok(outcomes)));
+                let mut written = Written::answering(answers);
+                if !group.is_empty() {
+                    group.docs.iter_mut().for_each(|doc| doc.rev = rev);
+                    written.docs = group.docs;
+                    written.entries = std::mem::take(&mut group.write.audit);
+                    self.memory.took(rev, group.write, group.wordings);
+                    GraphCore::committed(self.state, rev);
+                    written.rev = Some(rev);
+                }
+                written
+            }
+        };
+        self.core.show(written);
+    }
+}
