@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use super::graph::{MemoryGraph, NoteState};
+use super::graph::{MemoryGraph, NoteState, Slot};
 use crate::domain::memory::note;
 use crate::domain::memory::tier::Tier;
 use crate::store::{NoteHead, NotesWrite, StoredEntity, StoredRelation};
@@ -106,6 +106,13 @@ pub(super) fn without_proof(relation: StoredRelation) -> StoredRelation {
 impl MemoryGraph {
     /// Applies the changes of a durable write.
     pub(super) fn apply(&mut self, changes: Changes) {
+        let known = self.entities.len();
+        self.put(changes);
+        Slot::from(&self.entities, known).for_each(|slot| self.enter(slot));
+    }
+
+    /// Applies changes without letting new entities be found by name or key.
+    pub(super) fn put(&mut self, changes: Changes) {
         let Changes {
             rev: _,
             entities,

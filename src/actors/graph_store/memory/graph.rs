@@ -10,18 +10,22 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
+use self::by_key::Sorted;
 pub(super) use self::entity::EntityState;
+pub(super) use self::loading::Loading;
 use self::lookup::Lookup;
 use self::names::Names;
 pub(super) use self::slot::{At, Slot, Slots};
+use super::changes::Changes;
 use crate::domain::memory::digest::Digest;
-use crate::domain::memory::entity::EntityKey;
 use crate::domain::memory::tier::Tier;
 use crate::search::canonical_key;
 use crate::store::{NoteHead, StoredEntity, StoredRelation};
 
 mod ask;
+mod by_key;
 mod entity;
+mod loading;
 mod lookup;
 mod names;
 mod slot;
@@ -50,8 +54,7 @@ pub(super) struct MemoryGraph {
     entity_at: Lookup,
     /// One text for all entities of a type.
     types: HashSet<Arc<str>>,
-    /// Entities in the order of their keys.
-    by_key: Vec<Slot>,
+    by_key: Sorted,
     /// Canonical names, aliases and values.
     by_name: Names,
     notes: Vec<NoteState>,
@@ -88,18 +91,20 @@ impl MemoryGraph {
         mut entities: Vec<StoredEntity>,
         mut relations: Vec<StoredRelation>,
     ) -> Self {
-        let mut graph = Self::default();
         entities.sort_by_key(|entity| (entity.created_at, entity.id));
         relations.sort_by_key(|relation| (relation.created_at, relation.id));
         heads.sort_by_key(|head| (head.created_at, head.id));
-        entities.into_iter().for_each(|entity| graph.add_entity(entity));
-        relations
-            .into_iter()
-            .for_each(|relation| graph.put_relation(relation));
-        heads.into_iter().for_each(|head| graph.add_note(head));
-        graph
+        let mut loading = Loading::default();
+        loading.apply(Changes {
+            entities,
+            relations,
+            notes: heads,
+            ..Changes::default()
+        });
+        loading.end()
     }
 
+    /// Adds an entity, unless it is known; [`MemoryGraph::enter`] lets it be found by its names and its key.
     pub(super) fn add_entity(&mut self, entity: StoredEntity) {
         if self.has_entity(entity.id) {
             return;
@@ -108,16 +113,8 @@ impl MemoryGraph {
         let entities = &self.entities;
         let id_of = |slot: Slot| entities.get(slot.at()).map(|entity| entity.id);
         self.entity_at.insert(&entity.id, slot, id_of);
-        let place = self.place_of(&entity.draft.key).unwrap_or_else(|place| place);
-        self.by_key.insert(place, slot);
         let entity_type = self.type_of(&entity.draft.key.entity_type);
-        let entity = EntityState::new(entity, entity_type);
-        for name in entity.all_names().map(canonical_key) {
-            if !name.is_empty() {
-                self.by_name.add(&name, slot);
-            }
-        }
-        self.entities.push(entity);
+        self.entities.push(EntityState::new(entity, entity_type));
     }
 
     /// The text that all entities of a type share.
@@ -128,26 +125,6 @@ impl MemoryGraph {
         let new: Arc<str> = name.into();
         self.types.insert(Arc::clone(&new));
         new
-    }
-
-    /// The place of a key among the sorted ones, or where it belongs.
-    fn place_of(&self, key: &EntityKey) -> Result<usize, usize> {
-        let key_of = |slot: &Slot| {
-            let entity = self.entities.get(slot.at())?;
-            Some((&*entity.entity_type, &*entity.value))
-        };
-        let wanted = Some((key.entity_type.as_str(), key.value.as_str()));
-        self.by_key.binary_search_by(|slot| key_of(slot).cmp(&wanted))
-    }
-
-    pub(super) fn with_key(&self, key: &EntityKey) -> Option<&EntityState> {
-        let place = self.place_of(key).ok()?;
-        self.entities.get(self.by_key.get(place)?.at())
-    }
-
-    /// Entities in the order of their keys.
-    pub(super) fn entities_by_key(&self) -> impl Iterator<Item = &EntityState> {
-        self.by_key.iter().filter_map(|slot| self.entities.get(slot.at()))
     }
 
     pub(super) fn add_note(&mut self, head: NoteHead) {

@@ -18,7 +18,7 @@ use flate2::Crc;
 use uuid::Uuid;
 
 use super::changes::Changes;
-use super::graph::MemoryGraph;
+use super::graph::{Loading, MemoryGraph};
 use crate::files;
 
 /// Name and version of the format.
@@ -62,7 +62,7 @@ impl Journal {
             Err(error) => return Err(error),
         };
         let mut records = Records::new(&file, workspace)?;
-        let (mut graph, mut rev, mut whole) = (MemoryGraph::default(), 0, 0);
+        let (mut graph, mut rev, mut whole) = (Loading::default(), 0, 0);
         while let Some(changes) = records.next()? {
             if rev == 0 {
                 whole = records.bytes;
@@ -84,7 +84,11 @@ impl Journal {
             whole,
             checksum,
         };
-        Ok(Some(Replayed { graph, rev, journal }))
+        Ok(Some(Replayed {
+            graph: graph.end(),
+            rev,
+            journal,
+        }))
     }
 
     /// Writes a whole graph as a new log in the place of the old one.

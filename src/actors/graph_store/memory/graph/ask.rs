@@ -3,7 +3,6 @@
 use chrono::{DateTime, Utc};
 
 use super::{At, EntityState, MemoryGraph, NoteState, Slot};
-use crate::domain::memory::entity::EntityKey;
 use crate::store::StoredRelation;
 
 /// The entity type of techniques.
@@ -61,15 +60,10 @@ impl MemoryGraph {
         let Some(parent) = parent else {
             return Vec::new();
         };
-        let key = EntityKey {
-            entity_type: TECHNIQUE.to_owned(),
-            value: format!("{}.", parent.value),
-        };
-        let from = self.place_of(&key).unwrap_or_else(|place| place);
+        let start = format!("{}.", parent.value);
         let is_part =
-            |entity: &EntityState| *entity.entity_type == *TECHNIQUE && entity.value.starts_with(&key.value);
-        let after = self.by_key.get(from..).unwrap_or_default().iter().copied();
-        after
+            |entity: &EntityState| *entity.entity_type == *TECHNIQUE && entity.value.starts_with(&start);
+        self.slots_from(TECHNIQUE, &start)
             .take_while(|slot| self.entity_in(*slot).is_some_and(is_part))
             .collect()
     }
@@ -79,13 +73,8 @@ impl MemoryGraph {
         &'g self,
         entity_type: &'g str,
     ) -> impl Iterator<Item = (Slot, &'g EntityState)> {
-        let key = EntityKey {
-            entity_type: entity_type.to_owned(),
-            value: String::new(),
-        };
-        let from = self.place_of(&key).unwrap_or_else(|place| place);
-        let after = self.by_key.get(from..).unwrap_or_default().iter();
-        let entities = after.filter_map(|slot| Some((*slot, self.entity_in(*slot)?)));
+        let after = self.slots_from(entity_type, "");
+        let entities = after.filter_map(|slot| Some((slot, self.entity_in(slot)?)));
         entities.take_while(move |(_, entity)| *entity.entity_type == *entity_type)
     }
 }

@@ -1,9 +1,9 @@
 //! From a key to a slot, in a quarter of the memory of a map with the keys in it.
 
-use std::hash::{BuildHasher, Hash, RandomState};
+use std::hash::{BuildHasher, Hash};
 
-use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
+use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::Slot;
 
@@ -11,7 +11,8 @@ use super::Slot;
 #[derive(Debug, Default)]
 pub(super) struct Lookup {
     slots: HashTable<Slot>,
-    hasher: RandomState,
+    /// Fast and good enough for ids and digests, which are hashes or random already.
+    hasher: DefaultHashBuilder,
 }
 
 impl Lookup {

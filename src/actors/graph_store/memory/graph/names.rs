@@ -14,8 +14,19 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// Adds a name of an entity.
+    /// With room for so many names.
+    pub(super) fn of_at_least(names: usize) -> Self {
+        Self {
+            slots: HashTable::with_capacity(names),
+            ..Self::default()
+        }
+    }
+
+    /// Adds a name of an entity, unless nothing of it is left in the form that is compared.
     pub(super) fn add(&mut self, name: &str, slot: Slot) {
+        if name.is_empty() {
+            return;
+        }
         let entry = (self.short(name), slot);
         let hash = spread(entry.0);
         if self.slots.find(hash, |known| *known == entry).is_none() {

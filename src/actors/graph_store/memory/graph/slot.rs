@@ -12,6 +12,15 @@ impl Slot {
         // Four billion entries would need more memory than any machine has.
         Self(u32::try_from(list.len()).unwrap_or(u32::MAX))
     }
+
+    /// The slots of a list's entries from this position on.
+    pub(in crate::actors::graph_store::memory) fn from<T>(
+        list: &[T],
+        first: usize,
+    ) -> impl Iterator<Item = Self> + use<T> {
+        let first = u32::try_from(first).unwrap_or(u32::MAX);
+        (first..Self::after(list).0).map(Self)
+    }
 }
 
 /// As an index.

@@ -306,3 +306,55 @@ pub(in crate::actors::graph_store::memory) fn host(number: u128) -> StoredEntity
         created_at: Utc.timestamp_opt(0, 0).unwrap(),
     }
 }
+
+#[test]
+fn a_graph_read_as_a_whole_is_the_one_that_grew() {
+    let kinds = ["actor", "tool", "malware", "campaign"];
+    let entities: Vec<StoredEntity> = (0..12_000)
+        .map(|number| {
+            let kind = kinds[number % kinds.len()];
+            let mut entity = entity(number as u128, kind, &format!("Name {}", number * 7_919 % 12_000));
+            entity.draft.aliases = vec![format!("Alias {}", number / 3), String::new()];
+            entity
+        })
+        .collect();
+    let (mut grown, mut loading) = (MemoryGraph::default(), Loading::default());
+    for entities in entities.chunks(7) {
+        let changes = || Changes {
+            entities: entities.to_vec(),
+            ..Changes::default()
+        };
+        grown.apply(changes());
+        // A copy may name an entity twice.
+        grown.apply(changes());
+        loading.apply(changes());
+        loading.apply(changes());
+    }
+    let whole = loading.end();
+    let keys = |graph: &MemoryGraph| -> Vec<String> {
+        graph.entities_by_key().map(EntityState::public_id).collect()
+    };
+    assert_eq!(keys(&whole), keys(&grown));
+    assert_eq!(keys(&whole).len(), 12_000);
+    assert!(keys(&whole).is_sorted_by_key(|key| {
+        key.split_once(':')
+            .map(|(kind, value)| (kind.to_owned(), value.to_owned()))
+    }));
+    for number in (0..12_000).step_by(113) {
+        for name in [format!("name {number}"), format!("ALIAS {number}")] {
+            assert_eq!(whole.named([name.as_str()]), grown.named([name.as_str()]));
+        }
+        let key = &entities[number].draft.key;
+        assert_eq!(whole.with_key(key).unwrap().id, entities[number].id);
+        assert_eq!(grown.with_key(key).unwrap().id, entities[number].id);
+    }
+    assert_eq!(whole.named(["alias 5"]).len(), 3);
+    assert!(whole.named([""]).is_empty());
+    let beyond = EntityKey {
+        entity_type: "tool".into(),
+        value: "zzz".into(),
+    };
+    assert!(whole.with_key(&beyond).is_none() && grown.with_key(&beyond).is_none());
+    let tools: Vec<Slot> = whole.entities_of_type("tool").map(|(slot, _)| slot).collect();
+    assert_eq!(tools.len(), 3_000);
+}

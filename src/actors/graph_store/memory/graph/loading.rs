@@ -1,0 +1,56 @@
+//! A graph that is read as a whole.
+
+use super::{MemoryGraph, Names, Slot};
+use crate::actors::graph_store::memory::changes::Changes;
+use crate::capacity::side_by_side;
+use crate::search::canonical_key;
+
+/// Number of entities from which names and keys are worth a thread each.
+const MANY: usize = 10_000;
+
+/// A graph of which the entities can't be found by name or key until it has been read to the end: doing so at once takes
+/// less time.
+#[derive(Debug, Default)]
+pub(in crate::actors::graph_store::memory) struct Loading(MemoryGraph);
+
+impl Loading {
+    /// Applies the changes of a durable write.
+    pub(in crate::actors::graph_store::memory) fn apply(&mut self, changes: Changes) {
+        self.0.put(changes);
+    }
+
+    pub(in crate::actors::graph_store::memory) fn end(self) -> MemoryGraph {
+        let Self(mut graph) = self;
+        let threads = (graph.entities.len() >= MANY).then(side_by_side).flatten();
+        let (by_key, by_name) = match threads {
+            Some(threads) => threads.join(|| graph.sorted(), || graph.names()),
+            None => (graph.sorted(), graph.names()),
+        };
+        graph.by_key = by_key;
+        graph.by_name = by_name;
+        graph
+    }
+}
+
+impl MemoryGraph {
+    /// Lets an entity be found by its names and its key.
+    pub(in crate::actors::graph_store::memory) fn enter(&mut self, slot: Slot) {
+        let Some(new) = self.entity_in(slot) else {
+            return;
+        };
+        let names: Vec<String> = new.all_names().map(canonical_key).collect();
+        names.iter().for_each(|name| self.by_name.add(name, slot));
+        self.sort_in(slot);
+    }
+
+    /// The names of all entities.
+    fn names(&self) -> Names {
+        let mut names = Names::of_at_least(self.entities.len());
+        for (slot, entity) in Slot::from(&self.entities, 0).zip(&self.entities) {
+            for name in entity.all_names() {
+                names.add(&canonical_key(name), slot);
+            }
+        }
+        names
+    }
+}
