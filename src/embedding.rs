@@ -8,6 +8,7 @@ use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Handle;
 
+use crate::blocking;
 use crate::config::{EmbeddingProvider, EmbeddingSettings};
 use crate::domain::error::DomainError;
 use crate::outbound::{GuardedClient, Limits, OutboundError};
@@ -22,11 +23,28 @@ const NUMBER_BYTES: usize = 32;
 /// Largest answer without its numbers, in bytes.
 const FRAME_BYTES: usize = 1 << 20;
 
-/// Creates the embedder that the settings select.
+/// Begins to create the embedder that the settings select, beside what else a start has to do.
 ///
 /// # Errors
 /// When the built-in model can't be loaded or the client can't be built.
-pub fn embedder_of(
+pub fn begin(
+    settings: &EmbeddingSettings,
+    key: Option<SecretString>,
+    runtime: &Handle,
+) -> impl Future<Output = Result<Arc<dyn Embedder>, DomainError>> + use<> {
+    let (settings, on) = (settings.clone(), runtime.clone());
+    let created = blocking::spawn_on(runtime, move || embedder_of(&settings, key, &on));
+    async {
+        created.await.unwrap_or_else(|error| {
+            Err(DomainError::internal(
+                "the embedding model could not be loaded",
+                error,
+            ))
+        })
+    }
+}
+
+fn embedder_of(
     settings: &EmbeddingSettings,
     key: Option<SecretString>,
     runtime: &Handle,

@@ -31,7 +31,7 @@ use crate::http::{AppState, compression, cors, even_refusals, hosted, observe};
 use crate::lifecycle::{self, closed, drain, keep, stored_secret};
 use crate::mail::Mailer;
 use crate::outbound::{GuardedClient, Policy};
-use crate::search::{IndexSettings, SearchIndex};
+use crate::search::{Embedder, IndexSettings, SearchIndex};
 use crate::store::Store;
 use crate::{embedding, llm, telemetry};
 
@@ -61,6 +61,7 @@ impl Application {
             tracing::warn!("feeds.local_development is on: feeds may use HTTP and loopback addresses");
         }
         let secret = secret(&settings)?;
+        let embedder = embedding::begin(&settings.embedding, settings.embedding_api_key.clone(), &runtime);
         let store = open_store(&settings, &secret).await?;
         let first_admin = bootstrap(
             &store,
@@ -78,7 +79,7 @@ impl Application {
         let limiter = roster.stateful(RateLimiter::default);
         let audited = Arc::clone(&store);
         let audit = roster.stateful(move || AuditWriter::new(Arc::clone(&audited)));
-        let core = Arc::new(graph_core(&settings, &store, &audit, &runtime)?);
+        let core = Arc::new(graph_core(&settings, &store, &audit, embedder.await?)?);
         let identity = Arc::new(identity_core(&settings, &store, &secret, &audit, &limiter)?);
         let identity = roster.worker(&identity);
         let model = llm::model_of(&settings.llm, settings.llm_api_key.clone())?;
@@ -192,9 +193,8 @@ fn graph_core(
     settings: &Settings,
     store: &Arc<Store>,
     audit: &AuditHandle,
-    runtime: &Handle,
+    embedder: Arc<dyn Embedder>,
 ) -> Result<GraphCore, StartError> {
-    let embedder = embedding::embedder_of(&settings.embedding, settings.embedding_api_key.clone(), runtime)?;
     let index_settings = IndexSettings {
         fresh_docs: settings.search.fresh_docs,
         ..IndexSettings::default()

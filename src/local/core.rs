@@ -16,7 +16,7 @@ use crate::actors::audit_writer::AuditWriter;
 use crate::actors::config_owner::ConfigCore;
 use crate::actors::enricher::EnricherCore;
 use crate::actors::extractor::ExtractorCore;
-use crate::actors::graph_store::memory::{Memory, PiiAction, Tuning};
+use crate::actors::graph_store::memory::{GraphCopy, Memory, PiiAction, Tuning};
 use crate::actors::graph_store::{GraphCore, Holds, Surroundings};
 use crate::actors::rate_limiter::RateLimiter;
 use crate::actors::roster::Roster;
@@ -64,6 +64,12 @@ impl LocalCore {
     pub(crate) async fn start(settings: LocalSettings, editor: Editor) -> Result<Self, StartError> {
         let runtime = Handle::current();
         let actors = settings.actors.clone();
+        let data_dir = settings.data_dir();
+        // Another process that takes over an external database would not write to this process's copy.
+        let copy = data_dir.as_ref().filter(|_| !settings.is_shared());
+        let copy = copy.map(|dir| GraphCopy::open(dir.join("graph").join("log"), WORKSPACE));
+        let key = |secret: &SecretString| Some(secret.clone()).filter(|key| !key.expose_secret().is_empty());
+        let embedder = embedding::begin(&settings.embedding, key(&settings.embedding_api_key), &runtime);
         let store = open_store(&settings).await?;
         let lease = if settings.is_shared() {
             Some(Lease::take(&store, &settings.storage.data_dir).await?)
@@ -71,16 +77,12 @@ impl LocalCore {
             None
         };
         ensure_workspace(&store).await?;
-        let key = |secret: &SecretString| Some(secret.clone()).filter(|key| !key.expose_secret().is_empty());
-        let embedder =
-            embedding::embedder_of(&settings.embedding, key(&settings.embedding_api_key), &runtime)?;
         let index_settings = IndexSettings {
             fresh_docs: settings.search.fresh_docs,
             ..IndexSettings::default()
         };
-        let data_dir = settings.data_dir();
         let index_dir = data_dir.as_ref().map(|dir| dir.join("index"));
-        let index = SearchIndex::open(index_dir.as_deref(), embedder, index_settings)
+        let index = SearchIndex::open(index_dir.as_deref(), embedder.await?, index_settings)
             .map_err(|error| StartError::Setup(format!("search index: {error}")))?;
         let surroundings = Surroundings {
             remote_model: settings.embedding.provider != EmbeddingProvider::Builtin,
@@ -101,9 +103,6 @@ impl LocalCore {
         let config = roster.worker(&Arc::new(config));
 
         let live = watched.clone();
-        // Another process that takes over an external database would not write to this process's copy.
-        let copy = data_dir.as_ref().map(|dir| dir.join("graph").join("log"));
-        let copy = copy.filter(|_| !fixed.is_shared());
         let memory = Memory::new(WORKSPACE, Arc::new(move || tuning(&live.borrow())), copy);
         let queue = memory.enrichment();
         let core = Arc::new(GraphCore::new(

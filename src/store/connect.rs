@@ -15,8 +15,10 @@ use surrealdb::opt::auth::{Database as DatabaseUser, Root};
 use surrealdb::{Surreal, opt::Config};
 use surrealdb_cnf::ConfigMap;
 use surrealdb_engine_local::Datastore;
+use uuid::Uuid;
 
 use super::database::{Connection, Database};
+use super::migrate::Hashing;
 use super::pool::Pool;
 use super::size::SizeLimit;
 use super::temporary::Temporary;
@@ -109,7 +111,8 @@ impl Default for StorageMemory {
 
 impl Store {
     /// Opens `url` (`surrealkv://PATH`, `mem://` for a store that is discarded when the process ends, `ws://HOST`,
-    /// `wss://HOST`), migrates `database` and signs in as the service user, whose password is derived from `secret`.
+    /// `wss://HOST`), migrates `database` and signs in as the service user. On a server its password is derived from
+    /// `secret`, so that all processes of a service know it.
     ///
     /// # Errors
     /// [`StoreError::InUse`] when another process holds the directory.
@@ -120,11 +123,11 @@ impl Store {
         server: Option<&StorageServer>,
         secret: &SecretString,
     ) -> Result<Self, StoreError> {
-        let user = DatabaseUser {
+        let user = |password| DatabaseUser {
             namespace: NAMESPACE.into(),
             database: database.into(),
             username: APP_USER.into(),
-            password: app_password(secret, database),
+            password,
         };
         // The limit of an external server is unknown, so the limit of an embedded store applies to both.
         let budget = SizeLimit::new(memory.transaction);
@@ -138,11 +141,13 @@ impl Store {
             Connection::Embedded(open_embedded(url, memory, Sync::Every).await?)
         } else {
             let server = server.ok_or_else(|| open_error(url, "user and password are missing"))?;
+            let user = user(app_password(secret, database));
             let pool = open_server(url, server, user, budget).await?;
             return Ok(Self::over(Database::new(Connection::Pool(pool), budget), None));
         };
         let admin = Database::new(admin, budget);
-        migrate::run(&admin, &user).await?;
+        let user = user(random_password());
+        migrate::run(&admin, &user, Hashing::Quick).await?;
         let service = admin.clone();
         service.sign_in(user).await?;
         service.use_database(NAMESPACE, database).await?;
@@ -199,7 +204,8 @@ async fn open_server(
     let admin = admin
         .map_err(|_| open_error(url, format!("no answer in {CONNECT_LIMIT:?}")))?
         .map_err(|error| open_error(url, error))?;
-    migrate::run(&Database::new(Connection::Remote(admin), budget), &user).await?;
+    let admin = Database::new(Connection::Remote(admin), budget);
+    migrate::run(&admin, &user, Hashing::Slow).await?;
     let dial = Dial {
         url: url.to_owned(),
         user,
@@ -294,6 +300,13 @@ async fn datastore(url: &str, memory: StorageMemory, sync: Sync) -> Result<Arc<D
 /// The engine has no specific error for this; matching "lock" alone would also match "corrupted block".
 fn is_lock_error(text: &str) -> bool {
     text.contains("already locked by another process")
+}
+
+/// Password of the service user of an embedded store, which only this process can reach: 244 random bits.
+fn random_password() -> String {
+    [Uuid::new_v4(), Uuid::new_v4()]
+        .map(|part| part.simple().to_string())
+        .concat()
 }
 
 /// Password of the service user, derived from the service's secret: only processes that share the secret can sign in.

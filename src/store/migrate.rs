@@ -1,11 +1,15 @@
 //! Schema migrations: numbered files under `schemas/`, each applied once, in order, by the owner session.
 
+use argon2::password_hash::{PasswordHasher, SaltString};
+use argon2::{Argon2, Params};
 use surrealdb::opt::auth::Database as DatabaseUser;
+use uuid::Uuid;
 
 use super::audit_moved;
 use super::connect::StoreError;
 use super::database::Database;
 use super::retry::with_race_retry;
+use crate::domain::error::DomainError;
 
 /// All migrations, oldest first; a store's version is the number of the last one applied.
 const MIGRATIONS: &[(i64, &str)] = &[
@@ -32,14 +36,45 @@ const MIGRATIONS: &[(i64, &str)] = &[
 /// Before this migration the audit log is moved.
 const AUDIT_MOVED: i64 = 18;
 
+/// How the password of the service user is stored.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Hashing {
+    /// As the engine stores passwords: argon2id with its recommended parameters, about 50 ms per sign-in.
+    Slow,
+    /// Argon2id with the minimum parameters (RFC 9106, section 3.1): a random password can't be brute-forced even with a
+    /// fast hash.
+    Quick,
+}
+
+impl Hashing {
+    /// The clause of `DEFINE USER`. The password is hexadecimal, so it needs no escaping in DDL, which takes no
+    /// parameters.
+    fn clause(self, password: &str) -> Result<String, StoreError> {
+        let hash = match self {
+            Self::Slow => return Ok(format!("PASSWORD '{password}'")),
+            Self::Quick => quick_hash(password).map_err(|error| {
+                DomainError::internal("hashing the password of the service user failed", error)
+            })?,
+        };
+        Ok(format!("PASSHASH '{hash}'"))
+    }
+}
+
+fn quick_hash(password: &str) -> argon2::password_hash::Result<String> {
+    let params = Params::new(Params::MIN_M_COST, Params::MIN_T_COST, Params::MIN_P_COST, None)?;
+    let salt = SaltString::encode_b64(Uuid::new_v4().as_bytes())?;
+    let hash = Argon2::from(params).hash_password(password.as_bytes(), &salt)?;
+    Ok(hash.to_string())
+}
+
 /// Selects the database, applies missing migrations and defines the service user.
 ///
 /// Retried on conflict: processes that share a server may start at the same moment.
-pub(super) async fn run(admin: &Database, user: &DatabaseUser) -> Result<(), StoreError> {
-    with_race_retry(|| migrate(admin, user)).await
+pub(super) async fn run(admin: &Database, user: &DatabaseUser, hashing: Hashing) -> Result<(), StoreError> {
+    with_race_retry(|| migrate(admin, user, hashing)).await
 }
 
-async fn migrate(admin: &Database, user: &DatabaseUser) -> Result<(), StoreError> {
+async fn migrate(admin: &Database, user: &DatabaseUser, hashing: Hashing) -> Result<(), StoreError> {
     let DatabaseUser {
         namespace,
         database,
@@ -86,10 +121,10 @@ async fn migrate(admin: &Database, user: &DatabaseUser) -> Result<(), StoreError
             format!("BEGIN; {script} CREATE schema_version:{number} SET applied_at = time::now(); COMMIT;");
         admin.query(whole).await?.check()?;
     }
-    // The password is hexadecimal, so it needs no escaping in DDL, which takes no parameters.
+    let password = hashing.clause(password)?;
     admin
         .query(format!(
-            "DEFINE USER OVERWRITE {user} ON DATABASE PASSWORD '{password}' ROLES VIEWER \
+            "DEFINE USER OVERWRITE {user} ON DATABASE {password} ROLES VIEWER \
              DURATION FOR TOKEN 12h, FOR SESSION NONE"
         ))
         .await?

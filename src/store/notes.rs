@@ -114,20 +114,6 @@ impl NotesWrite {
         touched
     }
 
-    /// Adds what another transaction has written.
-    pub fn append(&mut self, mut other: Self) {
-        self.notes.append(&mut other.notes);
-        self.entities.append(&mut other.entities);
-        self.relations.append(&mut other.relations);
-        self.changed_relations.append(&mut other.changed_relations);
-        self.mentions.append(&mut other.mentions);
-        self.superseded.append(&mut other.superseded);
-        self.repeated.append(&mut other.repeated);
-        self.enrich.append(&mut other.enrich);
-        self.enriched.append(&mut other.enriched);
-        self.audit.append(&mut other.audit);
-    }
-
     /// Stamps everything new in the graph with the time of the write, in the order in which a restart reads it.
     pub fn stamp(&mut self, now: DateTime<Utc>) {
         self.entities

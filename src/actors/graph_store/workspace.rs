@@ -14,8 +14,8 @@ const SETTLING: Duration = Duration::from_secs(5);
 /// One workspace: its index once it has caught up, and the writes in flight to it.
 #[derive(Default)]
 pub(super) struct WorkspaceState {
-    /// Held while a transaction of the workspace runs, so that revisions are committed in order. Groups of notes share it:
-    /// they see to their order themselves.
+    /// Held while a transaction of the workspace runs, so that revisions are committed in order. Groups of notes share it;
+    /// their pipeline keeps them in order.
     pub(super) writing: RwLock<()>,
     pub(super) caught_up: OnceCell<()>,
     unindexed: Mutex<Unindexed>,
@@ -53,8 +53,8 @@ impl Unindexed {
 }
 
 impl WorkspaceState {
-    /// Waits until the index shows everything that is durable. Call under the write lock, where nothing new becomes
-    /// durable.
+    /// Waits until the index shows everything that is durable. Call under the write lock, with nothing in flight: nothing
+    /// new becomes durable then.
     ///
     /// # Errors
     /// `Busy` when it takes too long: continuing would duplicate what the index does not show yet.

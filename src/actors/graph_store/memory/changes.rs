@@ -107,12 +107,12 @@ impl MemoryGraph {
     /// Applies the changes of a durable write.
     pub(super) fn apply(&mut self, changes: Changes) {
         let known = self.entities.len();
-        self.put(changes);
-        Slot::from(&self.entities, known).for_each(|slot| self.enter(slot));
+        self.apply_unindexed(changes);
+        Slot::from(&self.entities, known).for_each(|slot| self.index_entity(slot));
     }
 
-    /// Applies changes without letting new entities be found by name or key.
-    pub(super) fn put(&mut self, changes: Changes) {
+    /// Applies changes without indexing new entities by name and key.
+    pub(super) fn apply_unindexed(&mut self, changes: Changes) {
         let Changes {
             rev: _,
             entities,

@@ -104,7 +104,7 @@ impl MemoryGraph {
         loading.end()
     }
 
-    /// Adds an entity, unless it is known; [`MemoryGraph::enter`] lets it be found by its names and its key.
+    /// Adds an entity, unless it is known; [`MemoryGraph::index_entity`] lets it be found by name and key.
     pub(super) fn add_entity(&mut self, entity: StoredEntity) {
         if self.has_entity(entity.id) {
             return;

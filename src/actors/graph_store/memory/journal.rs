@@ -12,7 +12,10 @@ mod tests;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
+#[cfg(unix)]
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use flate2::Crc;
 use uuid::Uuid;
@@ -53,9 +56,38 @@ pub(super) struct Replayed {
     pub(super) journal: Journal,
 }
 
+/// A log that was read and is unchanged: what a crash has torn is still at its end.
+#[derive(Debug)]
+pub(super) struct Replay(Replayed);
+
+impl Replay {
+    /// Whether this path still leads to the file that was read.
+    pub(super) fn is_of(&self, path: &Path) -> bool {
+        let read = self.0.journal.file.metadata();
+        let (Ok(read), Ok(there)) = (read, fs::metadata(path)) else {
+            return false;
+        };
+        #[cfg(unix)]
+        return (read.dev(), read.ino()) == (there.dev(), there.ino());
+        // Elsewhere an open file can't be replaced.
+        #[cfg(not(unix))]
+        return read.len() <= there.len();
+    }
+
+    /// Cuts what is torn off the end, so that the log can be continued. No other process may write to it any more; what
+    /// one has appended since it was read is cut as well, and is found in the database.
+    pub(super) fn resume(self) -> io::Result<Replayed> {
+        let Self(replayed) = self;
+        let journal = &replayed.journal;
+        journal.file.set_len(journal.bytes)?;
+        (&journal.file).seek(SeekFrom::Start(journal.bytes))?;
+        Ok(replayed)
+    }
+}
+
 impl Journal {
-    /// Reads the log of a workspace and cuts what is torn off its end. `None` if there is none that can be used.
-    pub(super) fn replay(path: &Path, workspace: Uuid) -> io::Result<Option<Replayed>> {
+    /// Reads the log of a workspace. `None` if there is none that can be used, or when it is told to stop.
+    pub(super) fn replay(path: &Path, workspace: Uuid, stop: &AtomicBool) -> io::Result<Option<Replay>> {
         let file = match OpenOptions::new().read(true).write(true).open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -69,13 +101,14 @@ impl Journal {
             }
             rev = rev.max(changes.rev);
             graph.apply(changes);
+            if stop.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
         }
         let (bytes, checksum) = (records.bytes, records.checksum);
         if rev == 0 {
             return Ok(None);
         }
-        file.set_len(bytes)?;
-        (&file).seek(SeekFrom::End(0))?;
         let journal = Self {
             path: path.to_owned(),
             file,
@@ -84,11 +117,11 @@ impl Journal {
             whole,
             checksum,
         };
-        Ok(Some(Replayed {
+        Ok(Some(Replay(Replayed {
             graph: graph.end(),
             rev,
             journal,
-        }))
+        })))
     }
 
     /// Writes a whole graph as a new log in the place of the old one.

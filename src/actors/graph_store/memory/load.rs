@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 use std::io;
-use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
 use super::changes::{Changes, without_proof};
+use super::copy::GraphCopy;
 use super::graph::MemoryGraph;
 use super::journal::{Journal, Replayed};
 use crate::actors::job::blocking;
@@ -20,34 +20,25 @@ pub(super) struct Loaded {
     pub(super) journal: Option<Journal>,
 }
 
-/// Loads the graph of a workspace; `copy` is the file of its copy, if it has one.
-pub(super) async fn load(store: &Store, ws: Uuid, copy: Option<PathBuf>) -> Result<Loaded, DomainError> {
+/// Loads the graph of a workspace, from its copy if it has one.
+pub(super) async fn load(store: &Store, ws: Uuid, copy: Option<&GraphCopy>) -> Result<Loaded, DomainError> {
     let Some(copy) = copy else {
         let (graph, rev) = whole(store, ws).await?;
         let journal = None;
         return Ok(Loaded { graph, rev, journal });
     };
-    let path = copy.clone();
-    let replayed = blocking(move || Ok(replayed(&path, ws))).await?;
-    if let Some(replayed) = replayed
+    if let Some(replayed) = copy.replayed().await?
         && let Some(loaded) = caught_up(store, ws, replayed).await?
     {
         return Ok(loaded);
     }
     let (graph, rev) = whole(store, ws).await?;
+    let path = copy.path().to_owned();
     blocking(move || {
-        let journal = kept(Journal::create(&copy, ws, &graph, rev));
+        let journal = kept(Journal::create(&path, ws, &graph, rev));
         Ok(Loaded { graph, rev, journal })
     })
     .await
-}
-
-fn replayed(path: &Path, ws: Uuid) -> Option<Replayed> {
-    let replayed = Journal::replay(path, ws);
-    replayed.unwrap_or_else(|error| {
-        tracing::warn!(%error, "the copy of the graph can't be read; reading the database instead");
-        None
-    })
 }
 
 fn kept(journal: io::Result<Journal>) -> Option<Journal> {

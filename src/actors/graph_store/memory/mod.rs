@@ -6,6 +6,7 @@
 mod asked;
 mod changes;
 mod claims;
+mod copy;
 pub mod enrich;
 mod evolution;
 mod explore;
@@ -37,6 +38,7 @@ use serde_json::{Map, Value};
 use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
 
+pub use self::copy::GraphCopy;
 pub use self::explore::{ListDomains, ReadNode, ViewGraph};
 pub use self::graph::EntityFilter;
 pub use self::lists::EntityOrder;

@@ -3,11 +3,14 @@
 //! The engine works on the rows of a transaction one after the other, on one core, and then waits for the disk. So the
 //! next group is begun while the one before is still in flight. A request whose claims meet those of a group in flight
 //! waits until that group has landed. Groups land in the order of their revisions, as a restart reads them.
+//!
+//! After a panic it is unknown what has become durable: the graph and the index are then completed from the database.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
+use tokio::runtime::Handle;
 use tokio::sync::RwLockReadGuard;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
@@ -18,7 +21,7 @@ use super::group::Group;
 use super::queue::{LEAST, Outcomes, Pending};
 use super::state::Memory;
 use super::tuning::Tuning;
-use super::writer::Written;
+use super::writer::Landed;
 use crate::actors::graph_store::core::GraphCore;
 use crate::actors::graph_store::workspace::WorkspaceState;
 use crate::capacity;
@@ -38,6 +41,7 @@ impl GraphCore {
             memory,
             state: &state,
             in_flight: VecDeque::new(),
+            blocked: false,
             ended: false,
         };
         pipeline.run().await;
@@ -45,12 +49,37 @@ impl GraphCore {
 
     /// Number of transactions that may run at once. Another process that follows the journal of writes must meet
     /// revisions in order, so with a shared database it is one.
-    pub(super) fn side_by_side(&self) -> usize {
+    fn most_transactions(&self) -> usize {
         if self.surroundings.shared_store {
             1
         } else {
             capacity::cores()
         }
+    }
+
+    /// Records that it is unknown whether these revisions became durable.
+    fn distrust(&self, memory: &Memory, revs: impl IntoIterator<Item = u64>) {
+        memory.distrust();
+        let state = self.state(memory.workspace);
+        let mut unindexed = state.unindexed();
+        for rev in revs {
+            unindexed.lacks_vectors_from(rev);
+            unindexed.behind = true;
+        }
+    }
+
+    /// Waits for the groups that a pipeline left behind, then goes on with the queue.
+    pub(super) async fn take_over(self: Arc<Self>, left: Vec<(u64, Written)>) {
+        let mut revs = Vec::with_capacity(left.len());
+        for (rev, written) in left {
+            // Dropping what was written tells its callers.
+            drop(written.await);
+            revs.push(rev);
+        }
+        if let Ok(memory) = self.held() {
+            self.distrust(memory, revs);
+        }
+        self.write_queue().await;
     }
 }
 
@@ -60,13 +89,16 @@ struct InFlight<'a> {
     rev: u64,
     /// Number of its notes that will wait for a language model.
     queued: u64,
-    written: JoinHandle<(Part, Result<(), DomainError>)>,
+    written: Written,
     /// Keeps the other writers of the workspace out.
     _turn: RwLockReadGuard<'a, ()>,
 }
 
+/// The task that writes a part.
+pub(super) type Written = JoinHandle<(Part, Result<(), DomainError>)>;
+
 /// Requests that share a transaction, with their outcomes if it succeeds.
-struct Part {
+pub(super) struct Part {
     group: Group,
     asked: Vec<(Pending, Outcomes)>,
 }
@@ -78,14 +110,19 @@ struct Pipeline<'a> {
     state: &'a WorkspaceState,
     /// Oldest first.
     in_flight: VecDeque<InFlight<'a>>,
+    /// Whether the requests at the front of the queue must wait until a group has landed.
+    blocked: bool,
     ended: bool,
 }
 
 impl Drop for Pipeline<'_> {
     fn drop(&mut self) {
-        // After a panic nobody else would answer the callers.
-        if !self.ended {
-            self.memory.queue().abandon();
+        // After a panic the requests that it interrupted are gone; the others still want to be written.
+        if !self.ended
+            && let Ok(runtime) = Handle::try_current()
+        {
+            let left = self.in_flight.drain(..).map(|group| (group.rev, group.written));
+            runtime.spawn(Arc::clone(self.core).take_over(left.collect()));
         }
     }
 }
@@ -103,22 +140,27 @@ impl<'a> Pipeline<'a> {
             };
             tokio::select! {
                 written = &mut oldest.written => {
-                    // A group whose task panicked takes its callers' channels with it, which tells them.
-                    if let (Some(landed), Ok((part, outcome))) = (self.in_flight.pop_front(), written) {
-                        self.land(part, outcome.map(|()| landed.rev));
+                    let rev = oldest.rev;
+                    // Its claims hold until it has landed.
+                    match written {
+                        Ok((part, outcome)) => self.land(part, outcome.map(|()| rev)),
+                        // A task that panicked takes its callers' channels with it, which tells them.
+                        Err(_) => self.core.distrust(self.memory, [rev]),
                     }
+                    self.in_flight.pop_front();
+                    self.blocked = false;
                 }
                 () = self.memory.arrival() => {}
             }
         }
     }
 
-    /// Begins to write a group, if one waits that need not wait any longer.
+    /// Begins to write a group, if enough notes wait and a transaction is free; returns whether it may be called again.
     async fn begin(&mut self) -> bool {
         let alone = self.in_flight.is_empty();
-        let free = self.core.side_by_side().saturating_sub(self.in_flight.len());
+        let free = self.core.most_transactions().saturating_sub(self.in_flight.len());
         let least = if alone { 1 } else { LEAST };
-        if free == 0 || self.memory.queue().notes() < least {
+        if self.blocked || free == 0 || self.memory.queue().notes() < least {
             return false;
         }
         let turn = match self.state.writing.try_read() {
@@ -130,6 +172,7 @@ impl<'a> Pipeline<'a> {
         let mut requests = self.memory.queue().share(free);
         if !alone && self.must_be_alone(&requests) {
             self.memory.queue().put_back(requests);
+            self.blocked = true;
             return false;
         }
         let tuning = (self.memory.tuning)();
@@ -138,12 +181,13 @@ impl<'a> Pipeline<'a> {
             Ok(known) => known,
             Err(error) => {
                 let askers = requests.into_iter().map(|request| request.done);
-                self.core.show(Written::refused(askers, &error));
+                self.core.show(Landed::refused(askers, &error));
                 return true;
             }
         };
-        let (requests, claims) = self.apart(requests, &known, &tuning);
+        let (requests, claims) = self.without_conflicts(requests, &known, &tuning);
         if requests.is_empty() {
+            self.blocked = true;
             return false;
         }
         let now = clock::now();
@@ -159,8 +203,8 @@ impl<'a> Pipeline<'a> {
         true
     }
 
-    /// Whether these requests need to know everything that is in flight: the memory must be read again, or one of their
-    /// notes was looked up so long ago that it must be looked up again.
+    /// Whether these requests can be planned only once nothing is in flight: the memory must be read again, or one of
+    /// their notes was looked up so long ago that it must be looked up again.
     fn must_be_alone(&self, requests: &[Pending]) -> bool {
         let recent = self.memory.recent();
         let mut notes = requests.iter().flat_map(|request| &request.notes).flatten();
@@ -170,22 +214,27 @@ impl<'a> Pipeline<'a> {
 
     /// The requests that can be written beside what is in flight, and their claims. The others wait, as do those that
     /// touch the same as one that waits.
-    fn apart(&self, requests: Vec<Pending>, known: &Known, tuning: &Tuning) -> (Vec<Pending>, Claims) {
-        let (mut claims, mut apart) = (Claims::default(), Vec::new());
-        let (mut held, mut waiting) = (Claims::default(), Vec::new());
+    fn without_conflicts(
+        &self,
+        requests: Vec<Pending>,
+        known: &Known,
+        tuning: &Tuning,
+    ) -> (Vec<Pending>, Claims) {
+        let (mut taken, mut claims) = (Vec::new(), Claims::default());
+        let (mut deferred, mut deferred_claims) = (Vec::new(), Claims::default());
         for request in requests {
-            let its = Claims::of(self.memory, &request, known);
-            let mut flying = self.in_flight.iter().map(|group| &group.claims);
-            if held.meet(&its, tuning) || flying.any(|claims| claims.meet(&its, tuning)) {
-                held.add(its);
-                waiting.push(request);
+            let own = Claims::of(self.memory, &request, known);
+            let mut in_flight = self.in_flight.iter().map(|group| &group.claims);
+            if deferred_claims.meet(&own, tuning) || in_flight.any(|claims| claims.meet(&own, tuning)) {
+                deferred_claims.add(own);
+                deferred.push(request);
             } else {
-                claims.add(its);
-                apart.push(request);
+                claims.add(own);
+                taken.push(request);
             }
         }
-        self.memory.queue().put_back(waiting);
-        (apart, claims)
+        self.memory.queue().put_back(deferred);
+        (taken, claims)
     }
 
     fn part(
@@ -196,8 +245,8 @@ impl<'a> Pipeline<'a> {
         tuning: &Tuning,
         now: DateTime<Utc>,
     ) -> Part {
-        let flying: u64 = self.in_flight.iter().map(|group| group.queued).sum();
-        let mut group = Group::of(stored, self.memory.enrichment.depth() + flying);
+        let queued: u64 = self.in_flight.iter().map(|group| group.queued).sum();
+        let mut group = Group::of(stored, self.memory.enrichment.depth() + queued);
         let asked = requests.into_iter().map(|request| {
             let notes = request.notes.iter().map(|prepared| match prepared {
                 Ok(prepared) => Ok(group.add(self.memory, prepared, known, request.from, tuning)),
@@ -212,7 +261,7 @@ impl<'a> Pipeline<'a> {
     }
 
     /// Writes a part durably in a task of its own.
-    fn write(&self, part: Part, rev: u64, now: DateTime<Utc>) -> JoinHandle<(Part, Result<(), DomainError>)> {
+    fn write(&self, part: Part, rev: u64, now: DateTime<Utc>) -> Written {
         let (ws, store) = (self.memory.workspace, Arc::clone(&self.core.store));
         tokio::spawn(async move {
             let outcome = if part.group.is_empty() {
@@ -227,23 +276,23 @@ impl<'a> Pipeline<'a> {
     /// Shows a written part in the graph, then to searches and its callers.
     fn land(&self, part: Part, rev: Result<u64, DomainError>) {
         let Part { mut group, asked } = part;
-        let written = match rev {
-            Err(error) => Written::refused(asked.into_iter().map(|(request, _)| request.done), &error),
+        let landed = match rev {
+            Err(error) => Landed::refused(asked.into_iter().map(|(request, _)| request.done), &error),
             Ok(rev) => {
                 let answers = asked.into_iter();
                 let answers = answers.map(|(request, outcomes)| (request.done, Ok(outcomes)));
-                let mut written = Written::answering(answers);
+                let mut landed = Landed::answering(answers);
                 if !group.is_empty() {
                     group.docs.iter_mut().for_each(|doc| doc.rev = rev);
-                    written.docs = group.docs;
-                    written.entries = std::mem::take(&mut group.write.audit);
+                    landed.docs = group.docs;
+                    landed.entries = std::mem::take(&mut group.write.audit);
                     self.memory.took(rev, group.write, group.wordings);
                     GraphCore::committed(self.state, rev);
-                    written.rev = Some(rev);
+                    landed.rev = Some(rev);
                 }
-                written
+                landed
             }
         };
-        self.core.show(written);
+        self.core.show(landed);
     }
 }

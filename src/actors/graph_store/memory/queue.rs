@@ -37,7 +37,7 @@ impl Pending {
 pub(super) struct Queue {
     requests: VecDeque<Pending>,
     notes: usize,
-    served: bool,
+    has_writer: bool,
 }
 
 impl Queue {
@@ -45,7 +45,7 @@ impl Queue {
     pub(super) fn push(&mut self, request: Pending) -> bool {
         self.notes += request.weight();
         self.requests.push_back(request);
-        !std::mem::replace(&mut self.served, true)
+        !std::mem::replace(&mut self.has_writer, true)
     }
 
     /// Number of waiting notes.
@@ -53,7 +53,7 @@ impl Queue {
         self.notes
     }
 
-    /// Takes the oldest requests: as many as one of so many transactions should write if they share the queue.
+    /// Takes the oldest requests: the share of one of so many transactions, which is at least [`LEAST`] notes.
     pub(super) fn share(&mut self, transactions: usize) -> Vec<Pending> {
         let before = self.notes;
         let share = before.div_ceil(transactions.min(before / LEAST).max(1));
@@ -77,13 +77,8 @@ impl Queue {
 
     /// Lets the task end if nothing waits; returns whether it may.
     pub(super) fn may_end(&mut self) -> bool {
-        self.served = !self.requests.is_empty();
-        !self.served
-    }
-
-    /// Drops all requests, which tells their callers, and lets the next one start a task.
-    pub(super) fn abandon(&mut self) {
-        *self = Self::default();
+        self.has_writer = !self.requests.is_empty();
+        !self.has_writer
     }
 
     /// Number of waiting requests.

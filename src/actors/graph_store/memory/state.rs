@@ -1,6 +1,5 @@
 //! In-process state of the memory beside the database: its graph, and the requests that wait to be written.
 
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -8,6 +7,7 @@ use tokio::sync::{Notify, OnceCell};
 use uuid::Uuid;
 
 use super::changes::Changes;
+use super::copy::GraphCopy;
 use super::graph::MemoryGraph;
 use super::journal::Journal;
 use super::load;
@@ -23,8 +23,7 @@ use crate::store::{NotesWrite, Store};
 pub struct Memory {
     pub(super) workspace: Uuid,
     pub(super) tuning: TuningSource,
-    /// The file of the graph's copy.
-    copy: Option<PathBuf>,
+    copy: Option<GraphCopy>,
     pub(super) graph: Arc<RwLock<MemoryGraph>>,
     index: OnceCell<Arc<WorkspaceIndex>>,
     loaded: OnceCell<()>,
@@ -77,9 +76,9 @@ impl EnrichmentQueue {
 }
 
 impl Memory {
-    /// The memory of one workspace. With a file, it keeps a copy of its graph there, which spares a start reading the
-    /// database; only for a database that no other process writes to.
-    pub fn new(workspace: Uuid, tuning: TuningSource, copy: Option<PathBuf>) -> Self {
+    /// The memory of one workspace. With a copy of its graph, a start need not read the database; only for a database that
+    /// no other process writes to.
+    pub fn new(workspace: Uuid, tuning: TuningSource, copy: Option<GraphCopy>) -> Self {
         Self {
             workspace,
             tuning,
@@ -108,12 +107,22 @@ impl Memory {
     }
 
     /// Reloads the memory if a database reply was lost: the write may have taken effect, and a caller that retries it
-    /// must not create a duplicate. Call under the write lock.
+    /// must not create a duplicate. Call under the write lock, with nothing in flight.
     pub(super) async fn refresh(&self, store: &Store) -> Result<(), DomainError> {
         if !self.is_stale(store) {
             return Ok(());
         }
         self.read(store).await
+    }
+
+    /// Lets the graph be read from the database before the next write, because it is unknown what became durable.
+    pub(super) fn distrust(&self) {
+        // A later record of the copy may hide that an earlier one is missing.
+        *self.journal() = None;
+        if let Some(copy) = &self.copy {
+            copy.discard();
+        }
+        self.losses.store(u64::MAX, Ordering::Release);
     }
 
     /// Whether a database reply was lost since the memory was read.
@@ -137,7 +146,7 @@ impl Memory {
         let losses = store.losses();
         let waiting = store.count_waiting(self.workspace);
         let (loaded, waiting) =
-            tokio::try_join!(load::load(store, self.workspace, self.copy.clone()), waiting)?;
+            tokio::try_join!(load::load(store, self.workspace, self.copy.as_ref()), waiting)?;
         // After the clock was set back, new revisions must still be higher.
         store.observe_rev(loaded.rev);
         *self.graph_mut() = loaded.graph;
@@ -149,7 +158,7 @@ impl Memory {
     }
 
     /// Applies a durable write to the graph and its copy; `wordings` are those of its new notes. Call under the write
-    /// lock.
+    /// lock, in the order of the revisions.
     pub(super) fn took(&self, rev: u64, write: NotesWrite, wordings: Vec<Arc<Wording>>) {
         let (created, queued) = (write.notes.len() as u64, write.enrich.len() as u64);
         self.enrichment.done(write.enriched.len() as u64);

@@ -86,6 +86,7 @@ fn copied_to(
 ) -> Arc<GraphCore> {
     let embedder = Arc::new(BuiltinEmbedder::load().unwrap());
     let index = SearchIndex::open(dir, embedder, IndexSettings::default()).unwrap();
+    let copy = copy.map(|path| GraphCopy::open(path, workspace()));
     let memory = Memory::new(workspace(), Arc::new(move || tuning.clone()), copy);
     let holds = Holds::Notes(Box::new(memory));
     Arc::new(GraphCore::new(

@@ -78,7 +78,8 @@ impl GraphCore {
     }
 
     /// What is known of the notes of a group: the near-duplicates, and the stored notes that are repeated with something
-    /// new about them. Call under the workspace's write lock.
+    /// new about them. Call under the workspace's write lock, alone or shared; unless nothing is in flight, neither the
+    /// memory nor the look-up of a note may be out of date.
     pub(super) async fn known(
         &self,
         memory: &Memory,
@@ -136,22 +137,22 @@ impl GraphCore {
     }
 
     /// Makes a written group visible to searches, then replies; returns at once.
-    pub(super) fn show(self: &Arc<Self>, written: Written) {
+    pub(super) fn show(self: &Arc<Self>, landed: Landed) {
         let core = Arc::clone(self);
         tokio::spawn(async move {
             if let Ok(memory) = core.held() {
-                core.show_written(memory, written).await;
+                core.show_landed(memory, landed).await;
             }
         });
     }
 
-    async fn show_written(&self, memory: &Memory, written: Written) {
-        let Written {
+    async fn show_landed(&self, memory: &Memory, landed: Landed) {
+        let Landed {
             rev,
             docs,
             entries,
             answers,
-        } = written;
+        } = landed;
         if let Some(rev) = rev {
             let state = self.state(memory.workspace);
             self.show_docs(memory, &state, rev, docs).await;
@@ -198,7 +199,7 @@ impl GraphCore {
 
 /// A group after its transaction.
 #[derive(Default)]
-pub(super) struct Written {
+pub(super) struct Landed {
     /// Its revision; `None` when nothing was written.
     pub(super) rev: Option<u64>,
     pub(super) docs: Vec<IndexDoc>,
@@ -206,7 +207,7 @@ pub(super) struct Written {
     answers: Vec<(Asker, Result<Outcomes, DomainError>)>,
 }
 
-impl Written {
+impl Landed {
     pub(super) fn answering(answers: impl Iterator<Item = (Asker, Result<Outcomes, DomainError>)>) -> Self {
         Self {
             answers: answers.collect(),

@@ -8,7 +8,7 @@ use crate::domain::memory::entity::EntityKey;
 /// Most slots of a block: so few are moved for a new entity, however many there are.
 const MOST: usize = 1024;
 
-/// Slots in the order of what they stand for, in blocks; each call is told how a slot compares with what is wanted.
+/// Slots sorted by the entities that they stand for, in blocks. Callers pass a comparison of a slot with the wanted key.
 #[derive(Debug, Default)]
 pub(super) struct Sorted {
     /// None is empty.
@@ -60,7 +60,7 @@ impl Sorted {
 }
 
 impl MemoryGraph {
-    /// Enters an entity into the order of the keys.
+    /// Adds an entity to those sorted by their keys.
     pub(super) fn sort_in(&mut self, slot: Slot) {
         let entities = &self.entities;
         if let Some(new) = entities.get(slot.at()) {
@@ -69,7 +69,7 @@ impl MemoryGraph {
         }
     }
 
-    /// The order of all entities, made anew: sooner than if each were entered.
+    /// All entities, sorted at once: that takes less time than one by one.
     pub(super) fn sorted(&self) -> Sorted {
         let keys = Slot::from(&self.entities, 0).zip(&self.entities);
         let mut keys: Vec<_> = keys

@@ -8,15 +8,14 @@ use crate::search::canonical_key;
 /// Number of entities from which names and keys are worth a thread each.
 const MANY: usize = 10_000;
 
-/// A graph of which the entities can't be found by name or key until it has been read to the end: doing so at once takes
-/// less time.
+/// A graph whose names and keys are indexed once at the end, which is faster than entity by entity.
 #[derive(Debug, Default)]
 pub(in crate::actors::graph_store::memory) struct Loading(MemoryGraph);
 
 impl Loading {
     /// Applies the changes of a durable write.
     pub(in crate::actors::graph_store::memory) fn apply(&mut self, changes: Changes) {
-        self.0.put(changes);
+        self.0.apply_unindexed(changes);
     }
 
     pub(in crate::actors::graph_store::memory) fn end(self) -> MemoryGraph {
@@ -33,8 +32,8 @@ impl Loading {
 }
 
 impl MemoryGraph {
-    /// Lets an entity be found by its names and its key.
-    pub(in crate::actors::graph_store::memory) fn enter(&mut self, slot: Slot) {
+    /// Indexes an entity by its names and its key.
+    pub(in crate::actors::graph_store::memory) fn index_entity(&mut self, slot: Slot) {
         let Some(new) = self.entity_in(slot) else {
             return;
         };
@@ -45,7 +44,7 @@ impl MemoryGraph {
 
     /// The names of all entities.
     fn names(&self) -> Names {
-        let mut names = Names::of_at_least(self.entities.len());
+        let mut names = Names::with_capacity(self.entities.len());
         for (slot, entity) in Slot::from(&self.entities, 0).zip(&self.entities) {
             for name in entity.all_names() {
                 names.add(&canonical_key(name), slot);

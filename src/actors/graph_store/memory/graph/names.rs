@@ -15,7 +15,7 @@ pub(super) struct Names {
 
 impl Names {
     /// With room for so many names.
-    pub(super) fn of_at_least(names: usize) -> Self {
+    pub(super) fn with_capacity(names: usize) -> Self {
         Self {
             slots: HashTable::with_capacity(names),
             ..Self::default()

@@ -43,7 +43,8 @@ fn all_of(graph: &MemoryGraph) -> (Vec<NoteHead>, Vec<StoredEntity>, Vec<StoredR
 }
 
 fn replayed(path: &Path) -> Option<Replayed> {
-    Journal::replay(path, id(7)).unwrap()
+    let replay = Journal::replay(path, id(7), &AtomicBool::new(false)).unwrap();
+    replay.map(|replay| replay.resume().unwrap())
 }
 
 fn log_of(dir: &Path, revs: impl IntoIterator<Item = u64>) -> (PathBuf, MemoryGraph, Vec<u64>) {
@@ -133,7 +134,8 @@ fn a_log_of_another_version_or_workspace_or_without_a_revision_is_no_log() {
     assert!(replayed(&dir.path().join("none")).is_none());
     let (path, _, ends) = log_of(dir.path(), [1]);
     let bytes = fs::read(&path).unwrap();
-    assert!(Journal::replay(&path, id(8)).unwrap().is_none());
+    let other = Journal::replay(&path, id(8), &AtomicBool::new(false));
+    assert!(other.unwrap().is_none());
     for at in [0, 15, 31] {
         let mut other = bytes.clone();
         other[at] ^= 1;
@@ -198,4 +200,24 @@ fn a_log_that_only_repeats_itself_is_written_anew() {
     assert_eq!(found.rev, rev + 1);
     graph.apply(changes(rev + 1));
     assert_eq!(all_of(&found.graph), all_of(&graph));
+}
+
+#[test]
+fn reading_a_log_changes_nothing_until_it_is_continued() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, graph, ends) = log_of(dir.path(), [1, 2]);
+    let torn = [fs::read(&path).unwrap(), vec![7; 30]].concat();
+    fs::write(&path, &torn).unwrap();
+    let replay = |stop| Journal::replay(&path, id(7), &AtomicBool::new(stop)).unwrap();
+    assert!(replay(true).is_none());
+    let replay = replay(false).unwrap();
+    assert_eq!(fs::read(&path).unwrap(), torn);
+    assert!(replay.is_of(&path));
+    let mut journal = replay.resume().unwrap().journal;
+    assert_eq!(fs::metadata(&path).unwrap().len(), ends[1]);
+    journal.append(&changes(3)).unwrap();
+    let mut longer = graph;
+    longer.apply(changes(3));
+    let found = replayed(&path).unwrap();
+    assert_eq!((found.rev, all_of(&found.graph)), (3, all_of(&longer)));
 }

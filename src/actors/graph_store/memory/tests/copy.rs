@@ -33,8 +33,8 @@ impl Copied {
 
     /// What a start reads, from the file as it is or from the database alone.
     async fn start(&self, from_copy: bool) -> String {
-        let copy = from_copy.then(|| self.path());
-        let loaded = load(&self.store, workspace(), copy).await.unwrap();
+        let copy = from_copy.then(|| GraphCopy::open(self.path(), workspace()));
+        let loaded = load(&self.store, workspace(), copy.as_ref()).await.unwrap();
         shown(&loaded.graph)
     }
 

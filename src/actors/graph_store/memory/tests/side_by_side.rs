@@ -15,7 +15,8 @@ use super::super::queue::Pending;
 use super::copy::Copied;
 use super::*;
 use crate::capacity::cores;
-use crate::store::StorageMemory;
+use crate::clock;
+use crate::store::{NotesWrite, StorageMemory};
 
 /// A sentence about one address that no other note mentions.
 fn seen(number: usize) -> String {
@@ -228,5 +229,35 @@ fn a_part_that_fails_fails_alone() {
                 .iter()
                 .any(|entity| entity.draft.key.value == "198.51.100.0")
         );
+    });
+}
+
+#[test]
+fn what_a_dead_pipeline_left_in_flight_is_completed_from_the_database() {
+    run(async {
+        let copied = Copied::new().await;
+        let core = copied.core();
+        remember(&core, "A first note.").await;
+        let prepared = prepare(workspace(), note(BEACONS), &tuning(), Some(&core.index)).unwrap();
+        let id = prepared.note.id;
+        let write = NotesWrite {
+            notes: vec![(prepared.note, prepared.digest)],
+            ..NotesWrite::default()
+        };
+        let (store, rev) = (Arc::clone(&core.store), core.store.next_rev());
+        // A younger note has landed meanwhile.
+        remember(&core, "A second note.").await;
+        let written = tokio::spawn(async move {
+            let now = clock::now();
+            store.write_notes(workspace(), &write, rev, now).await.unwrap();
+            panic!("after the commit");
+        });
+        Arc::clone(&core).take_over(vec![(rev, written)]).await;
+        core.fill_vectors().await;
+        let again = remember(&core, BEACONS).await;
+        assert_eq!((again.status, again.note_id), (NoteStatus::Duplicate, id));
+        assert_eq!(ids(&core, BEACONS, None).await.first(), Some(&id));
+        remember(&core, "A third note.").await;
+        copied.assert_right("after a group that nobody had shown").await;
     });
 }
