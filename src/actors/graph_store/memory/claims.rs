@@ -12,7 +12,7 @@ use super::tuning::Tuning;
 use super::wording::Wording;
 use crate::store::relation_id;
 
-/// See the module documentation.
+/// What one group, or one request, writes and builds on.
 #[derive(Default)]
 pub(super) struct Claims {
     /// Ids and digests.

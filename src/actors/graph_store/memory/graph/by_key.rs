@@ -5,13 +5,13 @@ use std::cmp::Ordering;
 use super::{At, EntityState, MemoryGraph, Slot};
 use crate::domain::memory::entity::EntityKey;
 
-/// Most slots of a block: so few are moved for a new entity, however many there are.
+/// Largest number of slots in a block, and so the most that a new entity moves.
 const MOST: usize = 1024;
 
 /// Slots sorted by the entities that they stand for, in blocks. Callers pass a comparison of a slot with the wanted key.
 #[derive(Debug, Default)]
 pub(super) struct Sorted {
-    /// None is empty.
+    /// No block is empty.
     blocks: Vec<Vec<Slot>>,
 }
 
