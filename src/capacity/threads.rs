@@ -4,12 +4,13 @@
 //! The last have a lower priority and longer time slices, so a search does not wait for an ingest to use up its time
 //! slice. Bulk work runs at full speed while nothing else wants the cores.
 
-use std::num::NonZero;
 use std::sync::LazyLock;
 use std::time::Duration;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use tokio::runtime::{Builder, Handle, Runtime};
+
+use super::lane::cores;
 
 /// Niceness of threads for bulk work (nice(2)): beside a thread of normal priority they get a quarter of a core.
 #[cfg(target_os = "linux")]
@@ -43,11 +44,10 @@ static SIDE_BY_SIDE: LazyLock<Option<ThreadPool>> = LazyLock::new(|| {
 
 /// A runtime as the service needs it, with a worker per core.
 pub fn runtime() -> Builder {
-    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
     let mut builder = Builder::new_multi_thread();
     builder
         .enable_all()
-        .max_blocking_threads((BLOCKING_THREADS * cores).clamp(8, 64))
+        .max_blocking_threads((BLOCKING_THREADS * cores()).clamp(8, 64))
         .thread_keep_alive(KEEP_ALIVE)
         .thread_stack_size(STACK_BYTES);
     builder

@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::capacity::cores;
+
 /// Prefix of the names of the text index's merging threads.
 const MERGING: &str = "merge_thread";
 /// Share of the cores that merging may take (1 in 4).
@@ -60,8 +62,7 @@ impl Pace {
         let merges = thread::current()
             .name()
             .is_some_and(|name| name.starts_with(MERGING));
-        let cores = thread::available_parallelism().map_or(1.0, |cores| cores.get() as f64);
-        let rest_per_work = rest_per_work(cores);
+        let rest_per_work = rest_per_work(cores() as f64);
         (merges && rest_per_work > 0.0).then(|| Pace {
             activity: Arc::clone(activity),
             rest_per_work,

@@ -91,23 +91,19 @@ impl WriteTx {
     }
 }
 
-/// The rows that record what a write changed.
+/// The rows that record what a write changed: one, unless there are more than [`MOST`] of a kind.
 pub(super) fn rows_of(ws: Uuid, rev: u64, written: Written<'_>) -> Vec<NewRow> {
     let rev = i64::try_from(rev).unwrap_or(i64::MAX);
-    let nodes = written.nodes.chunks(MOST);
-    let nodes = nodes.map(|nodes| (nodes.to_vec(), None, None));
-    let edges = written.edges.chunks(MOST);
-    let edges = edges.map(|edges| (Vec::new(), Some(edges.to_vec()), None));
-    let notes = written.notes.chunks(MOST);
-    let notes = notes.map(|notes| (Vec::new(), None, Some(notes.to_vec())));
-    let parts = (0i64..).zip(nodes.chain(edges).chain(notes));
-    let rows = parts.map(|(part, (nodes, edges, notes))| {
+    let Written { nodes, edges, notes } = written;
+    let most = nodes.len().max(edges.len()).max(notes.len());
+    let rows = (0i64..).zip(0..most.div_ceil(MOST)).map(|(part, at)| {
+        let of = |ids: &[Uuid]| ids.chunks(MOST).nth(at).map(<[Uuid]>::to_vec);
         let key = vec![ws.into_value(), rev.into_value(), part.into_value()];
         NewRow {
             id: RecordId::new("node_write", Array::from(key)),
-            nodes,
-            edges,
-            notes,
+            nodes: of(nodes).unwrap_or_default(),
+            edges: of(edges),
+            notes: of(notes),
         }
     });
     rows.collect()

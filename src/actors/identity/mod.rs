@@ -11,7 +11,6 @@ mod bootstrap;
 mod oauth;
 mod sign_in;
 
-use std::num::NonZero;
 use std::sync::{Arc, LazyLock};
 
 use tokio::sync::Semaphore;
@@ -29,6 +28,7 @@ use super::job;
 use super::rate_limiter::RateLimiterHandle;
 use super::worker::{ActorCore, WorkerHandle};
 use crate::auth::token::Tokens;
+use crate::capacity::cores;
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
 use crate::store::Store;
@@ -79,8 +79,7 @@ impl IdentityCore {
 async fn hashing<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, DomainError> + Send + 'static,
 ) -> Result<T, DomainError> {
-    static TURNS: LazyLock<Semaphore> =
-        LazyLock::new(|| Semaphore::new(std::thread::available_parallelism().map_or(2, NonZero::get)));
+    static TURNS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(cores()));
     let turn = TURNS.acquire().await;
     let _turn = turn.map_err(|error| DomainError::internal("the request failed unexpectedly", error))?;
     job::blocking(work).await

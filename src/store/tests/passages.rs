@@ -11,9 +11,11 @@ use crate::store::{Changes, DraftsIngested, DraftsWrite};
 
 /// Reverts a store to the schema whose journal listed nodes alone, and to the one whose journal listed only some edges.
 const BEFORE: [&str; 2] = [
-    "DELETE node_write WHERE array::len(nodes) = 0; REMOVE FIELD edges ON node_write; REMOVE TABLE passage; \
-        DELETE schema_version WHERE record::id(id) >= 13;",
-    "DELETE node_write WHERE array::len(nodes) = 0; REMOVE TABLE passage; \
+    "LET $rows = (SELECT id, nodes FROM node_write WHERE array::len(nodes) > 0); DELETE node_write; \
+        FOR $row IN $rows { CREATE $row.id SET nodes = $row.nodes }; REMOVE FIELD edges ON node_write; \
+        REMOVE TABLE passage; DELETE schema_version WHERE record::id(id) >= 13;",
+    "LET $rows = (SELECT id, nodes FROM node_write WHERE array::len(nodes) > 0); DELETE node_write; \
+        FOR $row IN $rows { CREATE $row.id SET nodes = $row.nodes }; REMOVE TABLE passage; \
         DELETE schema_version WHERE record::id(id) >= 14;",
 ];
 
