@@ -18,7 +18,7 @@ use crate::domain::error::DomainError;
 /// Maximum number of nodes in one row, of edges, and of notes.
 const MOST: usize = 1000;
 /// Rows read at a time.
-const ROWS: usize = 100;
+const ROWS: usize = 50;
 
 /// A row that was written, and its revision.
 #[derive(Debug, Clone, Copy)]
