@@ -16,7 +16,7 @@ static INDEXING: LazyLock<Shares> = LazyLock::new(|| Shares::new((2 * cores()).m
 /// One large body per thread for heavy work, one that is being written meanwhile, and one for another workspace.
 static PLACES: LazyLock<Shares> = LazyLock::new(|| Shares::new(threads() + 2, 1, usize::MAX));
 
-/// Number of cores that the process may use. It is asked for once: the answer is read from the files of its control groups.
+/// Asked for once: the system reads the answer from the files of the control groups each time.
 static CORES: LazyLock<usize> =
     LazyLock::new(|| std::thread::available_parallelism().map_or(2, NonZero::get));
 

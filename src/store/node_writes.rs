@@ -173,3 +173,37 @@ fn keep_newest(changes: &mut Vec<Change>) {
     changes.retain(|change| seen.insert(change.id));
     changes.reverse();
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_write_is_one_row_unless_it_changed_more_than_fit() {
+        let ids = |count: usize| -> Vec<Uuid> { (0..count).map(|_| Uuid::new_v4()).collect() };
+        for (counts, rows) in [
+            ([0, 0, 0], 0),
+            ([1, 0, 2], 1),
+            ([MOST, MOST, MOST], 1),
+            ([5, 2 * MOST + 1, MOST + 1], 3),
+        ] {
+            let [nodes, edges, notes] = counts.map(ids);
+            let written = Written {
+                nodes: &nodes,
+                edges: &edges,
+                notes: &notes,
+            };
+            let made = rows_of(Uuid::nil(), 7, written);
+            assert_eq!(made.len(), rows, "{counts:?}");
+            let all = |of: fn(&NewRow) -> &[Uuid]| -> Vec<Uuid> {
+                assert!(made.iter().all(|row| of(row).len() <= MOST));
+                made.iter().flat_map(of).copied().collect()
+            };
+            assert_eq!(all(|row| &row.nodes), nodes);
+            assert_eq!(all(|row| row.edges.as_deref().unwrap_or_default()), edges);
+            assert_eq!(all(|row| row.notes.as_deref().unwrap_or_default()), notes);
+            let keys: HashSet<String> = made.iter().map(|row| format!("{:?}", row.id)).collect();
+            assert_eq!(keys.len(), rows);
+        }
+    }
+}
