@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 pub use self::export::AuditExport;
 use super::handle::{Access, ActorHandle, InFlight, Job, Request, Stateful};
-use super::job;
+use super::job::{self, Running};
 use crate::capacity::Party;
 use crate::domain::audit::{AuditEntry, ChainReport};
 use crate::domain::error::DomainError;
@@ -424,7 +424,7 @@ impl Handler<Job<ChainAll>> for AuditWriter {
 }
 
 impl Handler<Job<ListEntries>> for AuditWriter {
-    type Result = ResponseFuture<Result<Vec<AuditEntry>, DomainError>>;
+    type Result = Running<Vec<AuditEntry>>;
 
     fn handle(&mut self, job: Job<ListEntries>, _: &mut Self::Context) -> Self::Result {
         let (ListEntries { tenant, filter }, guard, span) = job.open();
@@ -436,7 +436,7 @@ impl Handler<Job<ListEntries>> for AuditWriter {
 }
 
 impl Handler<Job<VerifyChain>> for AuditWriter {
-    type Result = ResponseFuture<Result<ChainReport, DomainError>>;
+    type Result = Running<ChainReport>;
 
     fn handle(&mut self, job: Job<VerifyChain>, ctx: &mut Self::Context) -> Self::Result {
         let (VerifyChain { tenant }, guard, span) = job.open();

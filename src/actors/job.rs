@@ -2,12 +2,39 @@
 
 use std::future::Future;
 
-use actix::ResponseFuture;
+use actix::dev::{MessageResponse, OneshotSender};
+use actix::{Actor, Message};
 use tokio::runtime::Handle;
+use tokio::task::{JoinError, JoinHandle};
 use tracing::{Instrument, Span};
 
 use super::handle::InFlight;
 use crate::domain::error::DomainError;
+
+/// Work that runs on the multi-thread runtime, as the result of a handler. Its reply goes from there to the caller and
+/// does not wait for the actor's thread.
+#[derive(Debug)]
+pub struct Running<T> {
+    runtime: Handle,
+    task: JoinHandle<Result<T, DomainError>>,
+}
+
+impl<A, M, T> MessageResponse<A, M> for Running<T>
+where
+    A: Actor,
+    M: Message<Result = Result<T, DomainError>>,
+    T: Send + 'static,
+{
+    fn handle(self, _: &mut A::Context, caller: Option<OneshotSender<M::Result>>) {
+        let Self { runtime, task } = self;
+        if let Some(caller) = caller {
+            runtime.spawn(async move {
+                // The caller may have gone away.
+                caller.send(joined(task.await)).ok();
+            });
+        }
+    }
+}
 
 /// Spawns `work` on the multi-thread runtime. It is not cancelled when the caller goes away, and a panic fails only
 /// its own reply.
@@ -16,7 +43,7 @@ pub(super) fn run<T: Send + 'static>(
     guard: InFlight,
     span: Span,
     work: impl Future<Output = Result<T, DomainError>> + Send + 'static,
-) -> ResponseFuture<Result<T, DomainError>> {
+) -> Running<T> {
     let task = runtime.spawn(
         async move {
             let _guard = guard;
@@ -24,7 +51,10 @@ pub(super) fn run<T: Send + 'static>(
         }
         .instrument(span),
     );
-    Box::pin(async move { joined(task.await) })
+    Running {
+        runtime: runtime.clone(),
+        task,
+    }
 }
 
 /// Runs CPU-heavy or blocking work off the async threads.
@@ -43,6 +73,6 @@ pub(super) fn beside<T: Send + 'static>(
     async move { joined(task.await) }
 }
 
-fn joined<T>(result: Result<Result<T, DomainError>, tokio::task::JoinError>) -> Result<T, DomainError> {
+fn joined<T>(result: Result<Result<T, DomainError>, JoinError>) -> Result<T, DomainError> {
     result.unwrap_or_else(|error| Err(DomainError::internal("the request failed unexpectedly", error)))
 }

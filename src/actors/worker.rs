@@ -7,14 +7,14 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actix::{Actor, Context, Handler, ResponseFuture};
+use actix::{Actor, Context, Handler};
 use futures_util::future::BoxFuture;
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 
 pub use super::handle::Access;
 use super::handle::{ActorHandle, Job, Request, Stateful};
-use super::job;
+use super::job::{self, Running};
 pub use crate::capacity::Party;
 use crate::capacity::bulk_or;
 use crate::domain::error::DomainError;
@@ -95,7 +95,7 @@ impl<C: ActorCore> Actor for Worker<C> {
 }
 
 impl<W: Work> Handler<Job<W>> for Worker<W::Core> {
-    type Result = ResponseFuture<Result<W::Reply, DomainError>>;
+    type Result = Running<W::Reply>;
 
     fn handle(&mut self, job: Job<W>, _: &mut Self::Context) -> Self::Result {
         let (work, guard, span) = job.open();

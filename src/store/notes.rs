@@ -138,6 +138,10 @@ pub fn relation_id(ws: Uuid, source: Uuid, relationship: &str, target: Uuid) -> 
     Uuid::new_v5(&ws, name.as_bytes())
 }
 
+fn values<T: SurrealValue>(rows: impl IntoIterator<Item = T>) -> Vec<surrealdb::types::Value> {
+    rows.into_iter().map(SurrealValue::into_value).collect()
+}
+
 impl Store {
     /// Writes everything as this revision or, on an error, nothing.
     pub async fn write_notes(
@@ -153,126 +157,71 @@ impl Store {
             notes: &write.touched_notes(),
             ..Written::default()
         };
-        let touched = node_writes::rows_of(ws, rev, written);
-        // One block is one transaction; empty lists cost nothing.
+        let rows = Rows { ws, now, stamp };
+        // The ids of new rows name their tables, so one statement inserts them all: each costs some 0.1 ms of CPU time.
+        let mut new = values(write.notes.iter().map(|(note, digest)| rows.note(note, digest)));
+        new.extend(values(write.enrich.iter().map(|id| rows.waiting(*id))));
+        new.extend(values(node_writes::rows_of(ws, rev, written)));
+        new.extend(audit_rows(&write.audit));
+        // One block is one transaction.
         let mut block = String::from("{ ");
-        for (wanted, statement) in [
-            (!write.notes.is_empty(), "INSERT INTO note $notes RETURN NONE; "),
+        let mut parameters = Vec::new();
+        for (name, rows, statement) in [
+            ("new", new, "INSERT $new RETURN NONE; "),
             // Another process may have just written the same entity or statement.
             (
-                !write.entities.is_empty(),
+                "entities",
+                values(write.entities.iter().map(|entity| rows.entity(entity))),
                 "INSERT IGNORE INTO node $entities RETURN NONE; ",
             ),
             (
-                !write.relations.is_empty(),
+                "relations",
+                values(write.relations.iter().map(|relation| rows.edge(relation))),
                 "INSERT RELATION IGNORE INTO edge $relations RETURN NONE; ",
             ),
             (
-                !write.changed_relations.is_empty(),
+                "changed",
+                values(write.changed_relations.iter().map(changed)),
                 "FOR $row IN $changed { UPDATE $row.id SET properties = $row.properties, \
                  confidence = $row.confidence WHERE ws = $ws RETURN NONE }; ",
             ),
             (
-                !write.mentions.is_empty(),
+                "mentions",
+                values(write.mentions.iter().map(mentioning)),
                 "FOR $row IN $mentions { UPDATE $row.id SET mentions = $row.mentions, rev = $rev \
                  WHERE ws = $ws RETURN NONE }; ",
             ),
             (
-                !write.superseded.is_empty(),
+                "superseded",
+                values(write.superseded.iter().map(superseding)),
                 "FOR $row IN $superseded { UPDATE $row.id SET superseded_by = $row.by, superseded_at = $now, \
                  rev = $rev WHERE ws = $ws RETURN NONE }; ",
             ),
             (
-                !write.repeated.is_empty(),
+                "repeated",
+                values(write.repeated.iter().map(repeating)),
                 "FOR $row IN $repeated { UPDATE $row.id SET tier = $row.tier, confidence = $row.confidence, \
                  source_refs = $row.source_refs, rev = $rev WHERE ws = $ws RETURN NONE }; ",
             ),
             (
-                !write.enrich.is_empty(),
-                "INSERT INTO enrichment $enrich RETURN NONE; ",
-            ),
-            (
-                !write.enriched.is_empty(),
+                "enriched",
+                values(write.enriched.iter().map(|id| record("enrichment", *id))),
                 "DELETE $enriched WHERE ws = $ws RETURN NONE; ",
             ),
-            (
-                !touched.is_empty(),
-                "INSERT INTO node_write $touched RETURN NONE; ",
-            ),
-            (!write.audit.is_empty(), "INSERT $audit RETURN NONE; "),
         ] {
-            if wanted {
+            if !rows.is_empty() {
                 block.push_str(statement);
+                parameters.push((name, rows));
             }
         }
         block.push('}');
-        let rows = Rows { ws, now, stamp };
-        self.db
-            .query(block)
-            .bind(("ws", ws))
-            .bind(("now", now))
-            .bind(("rev", stamp))
-            .bind((
-                "notes",
-                write
-                    .notes
-                    .iter()
-                    .map(|(note, digest)| rows.note(note, digest))
-                    .collect::<Vec<_>>(),
-            ))
-            .bind((
-                "entities",
-                write
-                    .entities
-                    .iter()
-                    .map(|entity| rows.entity(entity))
-                    .collect::<Vec<_>>(),
-            ))
-            .bind((
-                "relations",
-                write
-                    .relations
-                    .iter()
-                    .map(|relation| rows.edge(relation))
-                    .collect::<Vec<_>>(),
-            ))
-            .bind((
-                "changed",
-                write.changed_relations.iter().map(changed).collect::<Vec<_>>(),
-            ))
-            .bind((
-                "mentions",
-                write.mentions.iter().map(mentioning).collect::<Vec<_>>(),
-            ))
-            .bind((
-                "superseded",
-                write.superseded.iter().map(superseding).collect::<Vec<_>>(),
-            ))
-            .bind((
-                "repeated",
-                write.repeated.iter().map(repeating).collect::<Vec<_>>(),
-            ))
-            .bind((
-                "enrich",
-                write
-                    .enrich
-                    .iter()
-                    .map(|id| rows.waiting(*id))
-                    .collect::<Vec<_>>(),
-            ))
-            .bind((
-                "enriched",
-                write
-                    .enriched
-                    .iter()
-                    .map(|id| record("enrichment", *id))
-                    .collect::<Vec<_>>(),
-            ))
-            .bind(("touched", touched))
-            .bind(("audit", audit_rows(&write.audit)))
-            .await
-            .and_then(IndexedResults::check)
-            .map_err(failed("writing to the memory failed"))?;
+        let mut query = self.db.query(block).bind(("ws", ws)).bind(("now", now));
+        query = query.bind(("rev", stamp));
+        for parameter in parameters {
+            query = query.bind(parameter);
+        }
+        let outcome = query.await.and_then(IndexedResults::check);
+        outcome.map_err(failed("writing to the memory failed"))?;
         Ok(())
     }
 

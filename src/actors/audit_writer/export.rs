@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use actix::{Handler, ResponseFuture};
+use actix::Handler;
 use chrono::{DateTime, TimeDelta, Utc};
 use uuid::Uuid;
 
 use super::{Append, AuditHandle, AuditWriter};
 use crate::actors::handle::{Access, Job, Request};
-use crate::actors::job;
+use crate::actors::job::{self, Running};
 use crate::capacity::Party;
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
@@ -39,7 +39,7 @@ impl Request for CountEntries {
 }
 
 impl Handler<Job<CountEntries>> for AuditWriter {
-    type Result = ResponseFuture<Result<u32, DomainError>>;
+    type Result = Running<u32>;
 
     fn handle(&mut self, job: Job<CountEntries>, ctx: &mut Self::Context) -> Self::Result {
         let (CountEntries { tenant, filter }, guard, span) = job.open();

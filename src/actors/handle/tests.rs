@@ -3,7 +3,6 @@
 use std::future::Future;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use actix::ResponseFuture;
 use futures_util::future::join_all;
 use test_support::{eventually, until};
 use tokio::runtime::Handle;
@@ -11,7 +10,8 @@ use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use super::*;
-use crate::actors::{job, keeper};
+use crate::actors::job::{self, Running};
+use crate::actors::keeper;
 use crate::capacity::Party;
 
 /// What the actor is told to do.
@@ -73,7 +73,7 @@ impl Actor for Probe {
 }
 
 impl Probe {
-    fn obey(&self, task: Task, guard: InFlight, span: Span) -> ResponseFuture<Result<u32, DomainError>> {
+    fn obey(&self, task: Task, guard: InFlight, span: Span) -> Running<u32> {
         assert!(
             !matches!(task, Task::PanicInHandler),
             "told to panic in the handler"
@@ -94,7 +94,7 @@ impl Probe {
 }
 
 impl Handler<Job<Look>> for Probe {
-    type Result = ResponseFuture<Result<u32, DomainError>>;
+    type Result = Running<u32>;
 
     fn handle(&mut self, job: Job<Look>, _: &mut Self::Context) -> Self::Result {
         let (Look(task), guard, span) = job.open();
@@ -103,7 +103,7 @@ impl Handler<Job<Look>> for Probe {
 }
 
 impl Handler<Job<Change>> for Probe {
-    type Result = ResponseFuture<Result<u32, DomainError>>;
+    type Result = Running<u32>;
 
     fn handle(&mut self, job: Job<Change>, _: &mut Self::Context) -> Self::Result {
         let (Change(task), guard, span) = job.open();
@@ -112,7 +112,7 @@ impl Handler<Job<Change>> for Probe {
 }
 
 impl Handler<Job<ChangeOf>> for Probe {
-    type Result = ResponseFuture<Result<u32, DomainError>>;
+    type Result = Running<u32>;
 
     fn handle(&mut self, job: Job<ChangeOf>, _: &mut Self::Context) -> Self::Result {
         let (ChangeOf(_, task), guard, span) = job.open();
@@ -207,6 +207,25 @@ fn a_panic_in_the_work_costs_only_its_own_reply() {
             assert!(!handle.revive(), "the actor lives on");
             assert_eq!(handle.call(Change(Task::Echo(2))).await.unwrap(), 2);
         }
+    });
+}
+
+#[test]
+fn a_reply_does_not_wait_for_the_thread_of_the_actor() {
+    run(async {
+        let handle = start(NARROW);
+        let (task, release) = hold();
+        let caller = tokio::spawn({
+            let handle = handle.clone();
+            async move { handle.call(Look(task)).await }
+        });
+        until(|| Arc::strong_count(&release) == 3).await;
+        release.close();
+        let (done, wait) = std::sync::mpsc::channel();
+        tokio::spawn(async move { done.send(caller.await) });
+        // This is the actor's thread, which polls nothing until the reply has arrived.
+        let reply = wait.recv_timeout(Duration::from_secs(10));
+        assert_eq!(reply.unwrap().unwrap().unwrap(), 0);
     });
 }
 

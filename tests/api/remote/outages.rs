@@ -290,7 +290,7 @@ fn a_note_whose_answer_is_lost_is_a_duplicate_when_it_is_sent_again() {
         let service = Service::start(command);
         let client = service.anonymous();
         let note = json!({"content": "APT28 uses Server Spade against banks."});
-        database.proxy.cut("INTO note", Cut::After);
+        database.proxy.cut("INSERT $new", Cut::After);
         let answer = client.post("/api/remember", &note).await;
         assert_eq!(answer.header("retry-after"), Some("1"));
         answer.expect(503).await;
