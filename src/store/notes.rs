@@ -158,7 +158,7 @@ impl Store {
             ..Written::default()
         };
         let rows = Rows { ws, now, stamp };
-        // The ids of new rows name their tables, so one statement inserts them all: each costs some 0.1 ms of CPU time.
+        // The ids of new rows name their tables, so one statement inserts them all. Each costs some 0.1 ms of CPU time.
         let mut new = values(write.notes.iter().map(|(note, digest)| rows.note(note, digest)));
         new.extend(values(write.enrich.iter().map(|id| rows.waiting(*id))));
         new.extend(values(node_writes::rows_of(ws, rev, written)));
