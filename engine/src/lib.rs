@@ -1,7 +1,5 @@
-//! SurrealKV 1 under the names by which SurrealDB 3.3 calls it.
-
-mod filter;
-mod recent;
+//! SurrealKV 1 under the names by which SurrealDB 3.3 calls it. `docs/engine.md` of threat-memory says why, what it costs,
+//! and when this crate goes away.
 
 use std::ops::RangeInclusive;
 use std::panic::resume_unwind;
@@ -9,9 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 
-use filter::Filters;
 pub use surrealkv_1::{Durability, Error, HistoryOptions, LSMIterator, Mode, Result, Transaction, Tree};
-use surrealkv_1::{FilterPolicy, Options};
+use surrealkv_1::{Options, RibbonFilter};
 use tokio::runtime::Handle;
 
 /// Flushed files from which they are merged into level 1: one for so many bytes of the block cache, which has to hold their
@@ -27,9 +24,9 @@ const LEVEL_1_BYTES: u64 = 4 << 30;
 /// file, so few large ones are faster. The cache consists of many parts, and a partition must fit into one.
 const PARTITION_SHARE: u64 = 512;
 const PARTITION_BYTES: RangeInclusive<u64> = 16 << 10..=256 << 10;
-/// The same of the filter over all files that this process writes, which takes its memory beside the cache.
-const RECENT_SHARE: u64 = 8;
-const RECENT_BYTES: RangeInclusive<u64> = 2 << 20..=64 << 20;
+/// Bits of a file's filter for each key. A filter of SurrealKV's other kind reads several places per key instead of one cache
+/// line, and with its ten bits it is wrong for one key in a hundred; then a block is read in vain.
+const FILTER_BITS_PER_KEY: usize = 16;
 
 /// The builder of SurrealKV 0.21, which also had an option for a second index of versions.
 pub struct TreeBuilder {
@@ -50,7 +47,8 @@ macro_rules! forward {
 
 impl Default for TreeBuilder {
     fn default() -> Self {
-        let mut options = Options::new();
+        let filter = Arc::new(RibbonFilter::new(FILTER_BITS_PER_KEY));
+        let mut options = Options::new().with_filter_policy(Some(filter));
         options.max_bytes_for_level = LEVEL_1_BYTES;
         Self {
             options,
@@ -111,14 +109,9 @@ impl TreeBuilder {
         let part = |share: u64, bounds: RangeInclusive<u64>| {
             (self.cache_bytes / share).clamp(*bounds.start(), *bounds.end()) as usize
         };
-        let recent = part(RECENT_SHARE, RECENT_BYTES);
         self.options.level0_max_files = part(LEVEL_0_SHARE, LEVEL_0_FILES);
         self.options.l0_stall_threshold = LEVEL_0_STALL * self.options.level0_max_files;
         self.options.index_partition_size = part(PARTITION_SHARE, PARTITION_BYTES);
-        self.options.filter_policy = self
-            .options
-            .filter_policy
-            .map(|default| Arc::new(Filters::beside(default, recent)) as Arc<dyn FilterPolicy>);
         self.options
     }
 }

@@ -16,6 +16,17 @@
 //! # Ok::<(), threat_memory::MemoryError>(())
 //! # }).unwrap();
 //! ```
+//!
+//! The program must take over the patch of the database's engine, because Cargo reads patches only from the program that
+//! is built. Without it the build stops at once, with a message that names the patch; `docs/engine.md` says why:
+//!
+//! ```toml
+//! [dependencies]
+//! threat-memory = { path = "../threat-memory" }
+//!
+//! [patch.crates-io]
+//! surrealkv = { path = "../threat-memory/engine" }
+//! ```
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
@@ -79,7 +90,14 @@ pub struct Synthesized {
     pub sources_count: usize,
 }
 
-/// The local memory; see the module documentation.
+/// The local memory. A program that uses it must take over the patch of the database's engine in its `Cargo.toml`:
+///
+/// ```toml
+/// [patch.crates-io]
+/// surrealkv = { path = "../threat-memory/engine" }
+/// ```
+///
+/// The module documentation has an example and says why.
 #[derive(Clone)]
 pub struct MemoryManager {
     pub(super) handles: LocalHandles,
