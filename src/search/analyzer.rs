@@ -3,10 +3,10 @@
 use std::cell::RefCell;
 
 use tantivy::tokenizer::{
-    AsciiFoldingFilter, Language, RawTokenizer, StopWordFilter, TextAnalyzer, Token, TokenStream, Tokenizer,
+    AsciiFoldingFilter, Language, RawTokenizer, Stemmer, StopWordFilter, TextAnalyzer, Token, TokenStream,
+    Tokenizer,
 };
 
-use super::stems::RememberingStemmer;
 use super::text;
 
 /// Name under which the analyser is registered in the schema.
@@ -78,9 +78,10 @@ impl TokenStream for CtiTokens<'_> {
 /// The complete analysis chain.
 pub(super) fn analyzer() -> TextAnalyzer {
     let cut = TextAnalyzer::builder(CtiTokenizer::default());
+    let stemmer = Stemmer::new(Language::English);
     match StopWordFilter::new(Language::English) {
-        Some(stop) => cut.filter(stop).filter(RememberingStemmer).build(),
-        None => cut.filter(RememberingStemmer).build(),
+        Some(stop) => cut.filter(stop).filter(stemmer).build(),
+        None => cut.filter(stemmer).build(),
     }
 }
 

@@ -9,8 +9,6 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::pace::{Activity, Pace};
-
 use tantivy::directory::error::{DeleteError, LockError, OpenReadError, OpenWriteError};
 use tantivy::directory::{
     AntiCallToken, Directory, DirectoryLock, FileHandle, Lock, MmapDirectory, TerminatingWrite,
@@ -22,31 +20,22 @@ use tantivy::directory::{
 pub(super) struct LazyDirectory {
     mapped: MmapDirectory,
     root: PathBuf,
-    activity: Arc<Activity>,
 }
 
 impl LazyDirectory {
-    pub(super) fn open(root: &Path, activity: Arc<Activity>) -> tantivy::Result<Self> {
+    pub(super) fn open(root: &Path) -> tantivy::Result<Self> {
         Ok(LazyDirectory {
             mapped: MmapDirectory::open(root)?,
             root: root.to_owned(),
-            activity,
         })
     }
 }
 
-struct LazyFile {
-    file: File,
-    /// Set for the output of a merge.
-    pace: Option<Pace>,
-}
+struct LazyFile(File);
 
 impl Write for LazyFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if let Some(pace) = &mut self.pace {
-            pace.rest();
-        }
-        self.file.write(bytes)
+        self.0.write(bytes)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -84,8 +73,7 @@ impl Directory for LazyDirectory {
             }
             OpenWriteError::wrap_io_error(err, path.to_owned())
         })?;
-        let pace = Pace::of_this_thread(&self.activity);
-        Ok(BufWriter::new(Box::new(LazyFile { file, pace })))
+        Ok(BufWriter::new(Box::new(LazyFile(file))))
     }
 
     fn atomic_read(&self, path: &Path) -> Result<Vec<u8>, OpenReadError> {

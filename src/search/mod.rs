@@ -11,6 +11,7 @@
 //!
 //! The index does not read the database, decide on access rights, or know about graph neighbours.
 
+mod activity;
 mod analyzer;
 mod calibration;
 mod directory;
@@ -22,7 +23,6 @@ mod facts;
 mod fresh;
 mod fusion;
 mod keyword;
-mod pace;
 mod parts;
 mod peaks;
 mod phrases;
@@ -34,7 +34,6 @@ mod rows;
 mod schema;
 mod segments;
 mod sketch;
-mod stems;
 mod storage;
 mod table;
 #[cfg(test)]
@@ -49,9 +48,10 @@ mod writers;
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use uuid::Uuid;
 
 pub use analyzer::tokenize;
@@ -130,8 +130,8 @@ impl SearchIndex {
 
     /// The index of a workspace, opened if necessary.
     pub fn workspace(&self, workspace: Uuid) -> Result<Arc<WorkspaceIndex>, SearchError> {
-        let slot = lock(&self.slots).entry(workspace).or_default().clone();
-        let mut open = lock(&slot);
+        let slot = self.slots.lock().entry(workspace).or_default().clone();
+        let mut open = slot.lock();
         if let Some(index) = &*open {
             return Ok(index.clone());
         }
@@ -153,8 +153,8 @@ impl SearchIndex {
     /// Removes a workspace's index. The next use starts an empty one with checkpoint 0. All calls on the old one must
     /// have ended.
     pub fn discard(&self, workspace: Uuid) -> Result<(), SearchError> {
-        let slot = lock(&self.slots).entry(workspace).or_default().clone();
-        let mut open = lock(&slot);
+        let slot = self.slots.lock().entry(workspace).or_default().clone();
+        let mut open = slot.lock();
         *open = None;
         match self.dir_of(workspace) {
             Some(dir) if dir.exists() => Ok(fs::remove_dir_all(dir)?),
@@ -183,12 +183,14 @@ impl SearchIndex {
 
     /// Closes the writers idle for at least `idle`, and the on-disk workspaces not used for that long.
     pub fn close_idle(&self, idle: Duration) -> Result<(), SearchError> {
-        let slots: Vec<(Uuid, Slot)> = lock(&self.slots)
+        let slots: Vec<(Uuid, Slot)> = self
+            .slots
+            .lock()
             .iter()
             .map(|(id, slot)| (*id, slot.clone()))
             .collect();
         for (_, slot) in slots {
-            let mut open = lock(&slot);
+            let mut open = slot.lock();
             let Some(index) = &*open else { continue };
             index.close_idle(idle)?;
             // Nobody else holds it, and nobody can obtain it while its slot is locked.
@@ -206,10 +208,10 @@ impl SearchIndex {
     /// # Errors
     /// The newest failure. A workspace that fails does not keep others from being written.
     pub fn keep_up(&self, age: Duration) -> Result<(), SearchError> {
-        let slots: Vec<Slot> = lock(&self.slots).values().cloned().collect();
+        let slots: Vec<Slot> = self.slots.lock().values().cloned().collect();
         let mut outcome = Ok(());
         for slot in slots {
-            let index = lock(&slot).clone();
+            let index = slot.lock().clone();
             if let Some(index) = index {
                 let kept = index.flush_older_than(age).and_then(|()| index.tidy(age));
                 outcome = kept.and(outcome);
@@ -226,8 +228,4 @@ impl SearchIndex {
     fn dir_of(&self, workspace: Uuid) -> Option<PathBuf> {
         self.dir.as_ref().map(|dir| dir.join(workspace.to_string()))
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -5,8 +5,8 @@
 //! for.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
+use parking_lot::Mutex;
 use tantivy::SegmentReader;
 
 use super::error::SearchError;
@@ -44,7 +44,7 @@ impl Peaks {
             return Ok(most);
         }
         let key = (name, word.info.postings_range.start);
-        let known = self.known().get(&key).copied();
+        let known = self.0.lock().get(&key).copied();
         if let Some(share) = known.and_then(|peak| peak.with(mean_length)) {
             return Ok(most * share);
         }
@@ -53,12 +53,8 @@ impl Peaks {
         } else {
             1.0
         };
-        self.known().insert(key, Peak { share, mean_length });
+        self.0.lock().insert(key, Peak { share, mean_length });
         Ok(most * share)
-    }
-
-    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<(TextField, usize), Peak>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

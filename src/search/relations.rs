@@ -97,10 +97,10 @@ impl Relations {
     /// The first rows of a generation in the directory of an index; in memory without one.
     pub(super) fn open(index: Option<&Path>, extent: Extent) -> Result<Self, SearchError> {
         let dir = index.map(|index| index.join(DIR));
-        let relations = Self::of(Rows::open(dir, extent, 0)?);
-        // Few of them are followed, and all have just been read.
-        relations.rows.release();
-        Ok(relations)
+        let relations = Self::of(Rows::open(dir.clone(), extent, 0)?);
+        // All rows have just been read, and few are followed. Mapped anew, the others take no memory.
+        let rows = Rows::open(dir, extent, 0)?;
+        Ok(Relations { rows, ..relations })
     }
 
     fn of(rows: Rows) -> Self {

@@ -6,17 +6,17 @@
 //! then an error and not a signal. A row counts once the text index's commit names it; later rows are overwritten after
 //! a restart. An index without a directory keeps its rows in memory.
 
-mod sheet;
+mod codes;
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use memmap2::{Mmap, UncheckedAdvice};
+use bytemuck::must_cast_slice;
+use memmap2::Mmap;
 use uuid::Uuid;
 
-use self::sheet::Sheet;
 use super::document::{ENDS_BYTES, Ends, GONE, IndexDoc, class_of_passage, is_passage};
 use super::error::SearchError;
 use super::facts::{FACTS_BYTES, Facts};
@@ -109,7 +109,6 @@ pub(super) struct Rows {
     generation: u64,
     dimension: usize,
     blocks: Vec<Block>,
-    sheets: Vec<Sheet>,
     /// The file written last, with its number.
     tail: Option<(usize, File)>,
     len: usize,
@@ -198,7 +197,6 @@ impl Rows {
             generation,
             dimension,
             blocks: Vec::new(),
-            sheets: Vec::new(),
             tail: None,
             len: 0,
         };
@@ -207,7 +205,6 @@ impl Rows {
             rows.blocks.push(block);
         }
         rows.len = len;
-        rows.fit_sheets();
         Ok(rows)
     }
 
@@ -218,7 +215,6 @@ impl Rows {
             generation: self.generation + 1,
             dimension: self.dimension,
             blocks: Vec::new(),
-            sheets: Vec::new(),
             tail: None,
             len: 0,
         }
@@ -238,7 +234,6 @@ impl Rows {
     /// Forgets the rows from `len` on; the next ones overwrite them.
     pub(super) fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
-        self.fit_sheets();
     }
 
     /// Bytes of a row's sketch.
@@ -294,15 +289,6 @@ impl Rows {
         Ok(Block::Mapped(map))
     }
 
-    /// Gives back the memory of pages that have been read; the next look at one maps it again.
-    pub(super) fn release(&self) {
-        for block in &self.blocks {
-            if let Block::Mapped(map) = block {
-                give_back(map, 0, map.len());
-            }
-        }
-    }
-
     /// Appends rows: all of them or, on an error, none. Their numbers begin at the old length.
     pub(super) fn append(&mut self, new: &[NewRow<'_>]) -> Result<(), SearchError> {
         let mut at = self.len;
@@ -319,7 +305,6 @@ impl Rows {
             left = later;
         }
         self.len = at;
-        self.fit_sheets();
         Ok(())
     }
 
@@ -385,7 +370,7 @@ impl Rows {
         }
     }
 
-    pub(super) fn head_bytes(&self, row: usize) -> Option<&[u8; HEAD_BYTES]> {
+    fn head_bytes(&self, row: usize) -> Option<&[u8; HEAD_BYTES]> {
         let at = row % ROWS_PER_BLOCK * HEAD_BYTES;
         let bytes = self.blocks.get(row / ROWS_PER_BLOCK)?.bytes();
         bytes.get(at..)?.first_chunk()
@@ -413,7 +398,7 @@ impl Rows {
     pub(super) fn vector(&self, row: usize) -> Option<&[i8]> {
         let at = self.vectors_at() + row % ROWS_PER_BLOCK * self.dimension;
         let bytes = self.blocks.get(row / ROWS_PER_BLOCK)?.bytes();
-        bytes.get(at..at + self.dimension).map(signed)
+        bytes.get(at..at + self.dimension).map(must_cast_slice)
     }
 
     /// What a passage is about; `None` for a node.
@@ -455,24 +440,6 @@ impl Rows {
             }
         }
         Ok(())
-    }
-}
-
-/// Gives back the memory of a part of a file that has been read; the next look maps it again.
-fn give_back(map: &Mmap, from: usize, bytes: usize) {
-    // SAFETY: the mapping is of a file and read-only, so no content is lost.
-    #[allow(unsafe_code)]
-    let given_back = unsafe { map.unchecked_advise_range(UncheckedAdvice::DontNeed, from, bytes) };
-    if let Err(error) = given_back {
-        tracing::debug!(%error, "the system keeps pages of an index in memory");
-    }
-}
-
-fn signed(bytes: &[u8]) -> &[i8] {
-    // SAFETY: both types are one byte without invalid values.
-    #[allow(unsafe_code)]
-    unsafe {
-        std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len())
     }
 }
 

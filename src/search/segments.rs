@@ -2,8 +2,9 @@
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tantivy::columnar::ColumnValues;
 use tantivy::index::SegmentId;
 use tantivy::postings::{Postings, TermInfo};
@@ -135,14 +136,14 @@ impl Opened {
         let newest = searcher.generation().generation_id();
         let is_newest = |known: &&Arc<Segments>| known.searcher.generation().generation_id() == newest;
         let opened = {
-            let known = self.known();
+            let known = self.0.lock();
             if let Some(known) = known.newest.as_ref().filter(is_newest) {
                 return Ok(Arc::clone(known));
             }
             known.opened.clone()
         };
         let segments = Arc::new(Segments::open(searcher, fields, &opened)?);
-        *self.known() = Known {
+        *self.0.lock() = Known {
             newest: Some(Arc::clone(&segments)),
             opened: segments.all.clone(),
         };
@@ -154,15 +155,11 @@ impl Opened {
         let searcher = reader.searcher();
         let segments = searcher.segment_readers().iter();
         let newest: HashSet<SegmentId> = segments.map(SegmentReader::segment_id).collect();
-        let mut known = self.known();
+        let mut known = self.0.lock();
         known.newest = None;
         known
             .opened
             .retain(|segment| newest.contains(&segment.reader.segment_id()));
-    }
-
-    fn known(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -4,12 +4,8 @@
 //! techniques from rounding algorithms", STOC 2002). A scan of sketches reads an eighth of what a scan of the vectors
 //! reads, and its best few thousand rows hold nearly all of the nearest vectors.
 
-#[cfg(target_arch = "x86_64")]
-use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+use multiversion::multiversion;
 
-/// Bytes that a processor loads at a time.
-#[cfg(target_arch = "x86_64")]
-const CACHE_LINE: usize = 64;
 /// Bits of a sketch are stored in words of this many bytes, least significant byte first.
 const WORD: usize = size_of::<u64>();
 const BITS: usize = u64::BITS as usize;
@@ -19,9 +15,9 @@ pub(super) const ROWS_AT_ONCE: usize = 64;
 const PIECE: usize = 16;
 /// Words of the sketches of the built-in model.
 const WORDS: usize = 4;
-/// Components whose signs an estimate applies together, and the bytes of their bits.
-const PART: usize = 32;
-const PART_BYTES: usize = PART / 8;
+/// Components whose signs share a byte of a sketch, and the number of values of a byte.
+const PART: usize = 8;
+const VALUES: usize = 1 << PART;
 
 /// The sketch of a vector.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -50,113 +46,27 @@ impl Sketch {
     /// The Hamming distance to each of the stored sketches, one after another in `stored`, and one bit for each distance
     /// within the limit, the first one lowest. Distances beyond the stored sketches stay as they are.
     pub(super) fn distances(&self, stored: &[u8], distances: &mut [u16; ROWS_AT_ONCE], limit: u16) -> u64 {
-        #[cfg(target_arch = "x86_64")]
-        {
-            if std::arch::is_x86_feature_detected!("avx512vpopcntdq")
-                && std::arch::is_x86_feature_detected!("avx512vl")
-                && std::arch::is_x86_feature_detected!("avx512bw")
-            {
-                // SAFETY: the processor has the features, the only requirement of the functions.
-                #[allow(unsafe_code)]
-                return unsafe {
-                    match (self.0.as_slice().try_into(), stored.try_into()) {
-                        (Ok(own), Ok(stored)) => scan_built_in(own, stored, distances, limit),
-                        _ => self.scan_avx512(stored, distances, limit),
-                    }
-                };
-            }
-            if std::arch::is_x86_feature_detected!("popcnt") {
-                // SAFETY: as above.
-                #[allow(unsafe_code)]
-                return unsafe { self.scan_popcnt(stored, distances, limit) };
-            }
-        }
-        self.scan(stored, distances, limit)
-    }
-
-    /// The same loop, compiled for processors that count the bits of eight words at once.
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vpopcntdq,popcnt")]
-    fn scan_avx512(&self, stored: &[u8], distances: &mut [u16; ROWS_AT_ONCE], limit: u16) -> u64 {
-        self.scan(stored, distances, limit)
-    }
-
-    /// The same loop, compiled for processors that count the bits of a word.
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "popcnt")]
-    fn scan_popcnt(&self, stored: &[u8], distances: &mut [u16; ROWS_AT_ONCE], limit: u16) -> u64 {
-        self.scan(stored, distances, limit)
-    }
-
-    #[inline(always)]
-    fn scan(&self, stored: &[u8], distances: &mut [u16; ROWS_AT_ONCE], limit: u16) -> u64 {
-        // A known length lets the compiler unroll the loop.
-        if let Ok(own) = <&[u64; WORDS]>::try_from(self.0.as_slice()) {
-            let rows = stored.as_chunks::<{ WORDS * WORD }>().0;
-            for (row, distance) in rows.iter().zip(distances.iter_mut()) {
-                *distance = differing(own, row);
-            }
-        } else {
-            let rows = stored.chunks_exact(self.0.len() * WORD);
-            for (row, distance) in rows.zip(distances.iter_mut()) {
-                *distance = differing(&self.0, row);
-            }
-        }
-        within(distances, limit)
+        scan(&self.0, stored, distances, limit)
     }
 }
 
-/// The same for [`ROWS_AT_ONCE`] sketches of the built-in model, two in a register. The compiler would add up the words of
-/// each sketch for itself, which takes longer than counting their bits; here those of eight sketches are added up at once.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vpopcntdq")]
-fn scan_built_in(
-    own: &[u64; WORDS],
-    stored: &[u8; ROWS_AT_ONCE * WORDS * WORD],
-    distances: &mut [u16; ROWS_AT_ONCE],
-    limit: u16,
-) -> u64 {
-    use std::arch::x86_64::*;
-
-    const REGISTER: usize = size_of::<__m512i>();
-    /// Registers that hold eight sketches.
-    const EIGHT: usize = 8 * WORDS * WORD / REGISTER;
-    const SWAP_PAIRS: i32 = 0b0100_1110;
-    const SWAP_NEIGHBOURS: i32 = 0b1011_0001;
-
-    let [first, second, third, fourth] = own.map(u64::cast_signed);
-    let own = _mm512_broadcast_i64x4(_mm256_setr_epi64x(first, second, third, fourth));
-    let limit = _mm_set1_epi16(limit.cast_signed());
-    let eights = stored.as_chunks::<{ EIGHT * REGISTER }>().0;
-    let (mut places, mut place) = (0, 0);
-    for (eight, distances) in eights.iter().zip(distances.as_chunks_mut::<8>().0) {
-        let count = |part: usize| {
-            // SAFETY: there are as many parts of the size of a register.
-            #[allow(unsafe_code)]
-            let rows = unsafe { _mm512_loadu_si512(eight.as_ptr().cast::<__m512i>().add(part)) };
-            _mm512_popcnt_epi64(_mm512_xor_si512(rows, own))
-        };
-        // Counts are at most 64 and their sums at most 256, so that four fit into a word.
-        let counts = _mm512_or_si512(
-            _mm512_or_si512(count(0), _mm512_slli_epi64::<16>(count(1))),
-            _mm512_or_si512(
-                _mm512_slli_epi64::<32>(count(2)),
-                _mm512_slli_epi64::<48>(count(3)),
-            ),
-        );
-        let sums = _mm512_add_epi64(counts, _mm512_permutex_epi64::<SWAP_PAIRS>(counts));
-        let sums = _mm512_add_epi64(sums, _mm512_permutex_epi64::<SWAP_NEIGHBOURS>(sums));
-        let (even, odd) = (_mm512_castsi512_si128(sums), _mm512_extracti32x4_epi32::<2>(sums));
-        let sums = _mm_unpacklo_epi16(even, odd);
-        // SAFETY: eight distances have the size of the register.
-        #[allow(unsafe_code)]
-        unsafe {
-            _mm_storeu_si128(distances.as_mut_ptr().cast(), sums);
+/// [`Sketch::distances`], compiled once more for processors that count the bits of a word, and for those that count the
+/// bits of eight words at once.
+#[multiversion(targets("x86_64+avx512vpopcntdq+popcnt", "x86_64+popcnt"))]
+fn scan(own: &[u64], stored: &[u8], distances: &mut [u16; ROWS_AT_ONCE], limit: u16) -> u64 {
+    // A known length lets the compiler unroll the loop.
+    if let Ok(own) = <&[u64; WORDS]>::try_from(own) {
+        let rows = stored.as_chunks::<{ WORDS * WORD }>().0;
+        for (row, distance) in rows.iter().zip(distances.iter_mut()) {
+            *distance = differing(own, row);
         }
-        places |= u64::from(_mm_cmple_epu16_mask(sums, limit)) << place;
-        place += 8;
+    } else {
+        let rows = stored.chunks_exact(own.len() * WORD);
+        for (row, distance) in rows.zip(distances.iter_mut()) {
+            *distance = differing(own, row);
+        }
     }
-    places
+    within(distances, limit)
 }
 
 /// One bit for each distance within the limit, the first one lowest. A wrongly predicted branch would hold up the loading of
@@ -177,79 +87,36 @@ fn within(distances: &[u16; ROWS_AT_ONCE], limit: u16) -> u64 {
 /// It orders rows better than the Hamming distance does, and costs several times as much.
 #[derive(Debug)]
 pub(super) struct Estimate {
-    /// The components, with zeroes up to the end of the last part.
-    query: Vec<[i8; PART]>,
-    sum: i32,
+    /// For each byte of a sketch, the sum of its components for each value that it can have.
+    sums: Vec<[i16; VALUES]>,
 }
 
 impl Estimate {
     pub(super) fn of(query: &[i8]) -> Self {
-        let padded = |part: &[i8]| std::array::from_fn(|at| part.get(at).copied().unwrap_or(0));
         Estimate {
-            query: query.chunks(PART).map(padded).collect(),
-            sum: query.iter().map(|x| i32::from(*x)).sum(),
+            sums: query.chunks(PART).map(signed_sums).collect(),
         }
     }
 
     /// The estimate for one stored sketch.
     pub(super) fn for_sketch(&self, stored: &[u8]) -> i32 {
-        2 * self.positive(stored) - self.sum
+        let parts = self.sums.iter().zip(stored);
+        let sums = parts.filter_map(|(sums, byte)| sums.get(usize::from(*byte)));
+        sums.map(|sum| i32::from(*sum)).sum()
     }
+}
 
-    /// The sum of the components whose bits are set.
-    fn positive(&self, stored: &[u8]) -> i32 {
-        #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has AVX2, the only requirement of the function.
-            #[allow(unsafe_code)]
-            return unsafe { self.positive_avx2(stored) };
+/// The sum of the components for each byte of signs; that of a set bit is plus.
+fn signed_sums(components: &[i8]) -> [i16; VALUES] {
+    let negative = components.iter().map(|x| -i16::from(*x)).sum();
+    let mut sums = [negative; VALUES];
+    for (bit, x) in components.iter().enumerate() {
+        let (without, with) = sums.split_at_mut(1 << bit);
+        for (with, without) in with.iter_mut().zip(without) {
+            *with = *without + 2 * i16::from(*x);
         }
-        self.positive_portable(stored)
     }
-
-    fn positive_portable(&self, stored: &[u8]) -> i32 {
-        let mut sum = 0;
-        for (part, stored) in self.query.iter().zip(stored.as_chunks::<PART_BYTES>().0) {
-            for (part, byte) in part.as_chunks::<8>().0.iter().zip(stored) {
-                for (bit, x) in part.iter().enumerate() {
-                    sum += i32::from(*x) * i32::from(byte >> bit & 1);
-                }
-            }
-        }
-        sum
-    }
-
-    /// A part at once; the compiler finds no such way.
-    #[cfg(target_arch = "x86_64")]
-    #[target_feature(enable = "avx2")]
-    fn positive_avx2(&self, stored: &[u8]) -> i32 {
-        use std::arch::x86_64::*;
-
-        /// Which of four bytes of a sketch holds the bit of each component.
-        const BYTES: [i64; 4] = [
-            0,
-            0x0101_0101_0101_0101,
-            0x0202_0202_0202_0202,
-            0x0303_0303_0303_0303,
-        ];
-        const BIT_OF_EACH: i64 = 0x8040_2010_0804_0201_u64.cast_signed();
-        let [first, second, third, fourth] = BYTES;
-        let bytes = _mm256_setr_epi64x(first, second, third, fourth);
-        let bits = _mm256_set1_epi64x(BIT_OF_EACH);
-        let mut sums = _mm256_setzero_si256();
-        for (part, stored) in self.query.iter().zip(stored.as_chunks::<PART_BYTES>().0) {
-            // SAFETY: a part has as many bytes as are read.
-            #[allow(unsafe_code)]
-            let part = unsafe { _mm256_loadu_si256(part.as_ptr().cast()) };
-            let stored = _mm256_shuffle_epi8(_mm256_set1_epi32(i32::from_le_bytes(*stored)), bytes);
-            let is_set = _mm256_cmpeq_epi8(_mm256_and_si256(stored, bits), bits);
-            let pairs = _mm256_maddubs_epi16(_mm256_set1_epi8(1), _mm256_and_si256(is_set, part));
-            sums = _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
-        }
-        let sums = _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256::<1>(sums));
-        let sums = _mm_hadd_epi32(sums, sums);
-        _mm_cvtsi128_si32(_mm_hadd_epi32(sums, sums))
-    }
+    sums
 }
 
 /// Number of differing bits.
@@ -265,25 +132,10 @@ fn differing(own: &[u64], row: &[u8]) -> u16 {
     bits as u16
 }
 
-/// Asks the processor to load what is read next into its second-level cache. It does so on its own only within a page of
-/// memory. The hint for what is read once (NTA) took three times as long on our test machine.
-#[inline]
-pub(super) fn prefetch<Byte>(bytes: &[Byte]) {
-    #[cfg(target_arch = "x86_64")]
-    for line in bytes.chunks(CACHE_LINE / size_of::<Byte>()) {
-        // SAFETY: every processor of this architecture has the instruction, which changes nothing but the cache.
-        #[allow(unsafe_code)]
-        unsafe {
-            _mm_prefetch::<_MM_HINT_T1>(line.as_ptr().cast());
-        }
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = bytes;
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use test_support::extent;
 
     use super::*;
 
@@ -298,6 +150,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(extent(64, 256)))]
+
         #[test]
         fn the_estimate_is_the_product_with_the_signs(
             pairs in prop::collection::vec(any::<(i8, i8)>(), 1..300),
@@ -308,7 +162,6 @@ mod tests {
             let signed = query.iter().zip(&row).map(|(x, y)| i32::from(*x) * if *y > 0 { 1 } else { -1 });
             let estimate = Estimate::of(&query);
             prop_assert_eq!(estimate.for_sketch(&stored), signed.sum::<i32>());
-            prop_assert_eq!(estimate.positive_portable(&stored), estimate.positive(&stored));
         }
 
         #[test]
@@ -333,14 +186,9 @@ mod tests {
             let near = near.fold(0u64, |near, (_, place)| near | 1 << place);
             let sketch = Sketch::of(&query);
             let mut distances = [0; ROWS_AT_ONCE];
-            for portable in [false, true] {
-                let places = match portable {
-                    false => sketch.distances(&stored, &mut distances, limit),
-                    true => sketch.scan(&stored, &mut distances, limit),
-                };
-                prop_assert_eq!(&distances[..rows.len()], &expected);
-                prop_assert_eq!(places & (u64::MAX >> (ROWS_AT_ONCE - rows.len())), near);
-            }
+            let places = sketch.distances(&stored, &mut distances, limit);
+            prop_assert_eq!(&distances[..rows.len()], &expected);
+            prop_assert_eq!(places & (u64::MAX >> (ROWS_AT_ONCE - rows.len())), near);
         }
     }
 }

@@ -10,7 +10,6 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
-use std::sync::Arc;
 
 use tantivy::directory::RamDirectory;
 use tantivy::{Index, IndexReader, IndexSettings as TantivySettings, ReloadPolicy};
@@ -18,7 +17,6 @@ use tantivy::{Index, IndexReader, IndexSettings as TantivySettings, ReloadPolicy
 use super::analyzer::{ANALYZER, analyzer};
 use super::directory::LazyDirectory;
 use super::error::SearchError;
-use super::pace::Activity;
 use super::relations::Relations;
 use super::rows::Extent;
 use super::schema::{Fields, schema};
@@ -102,18 +100,13 @@ pub(super) struct Opened {
 }
 
 /// Opens the index in the directory, or in memory if there is none.
-pub(super) fn open(
-    dir: Option<&Path>,
-    fingerprint: &str,
-    dimension: usize,
-    activity: &Arc<Activity>,
-) -> Result<Opened, SearchError> {
+pub(super) fn open(dir: Option<&Path>, fingerprint: &str, dimension: usize) -> Result<Opened, SearchError> {
     let Some(dir) = dir else {
-        return create(None, dimension, activity);
+        return create(None, dimension);
     };
     if fs::read_to_string(dir.join(FINGERPRINT_FILE)).is_ok_and(|found| found == fingerprint) {
         // Damaged files can make the index library panic; the index is then recreated as well.
-        match std::panic::catch_unwind(AssertUnwindSafe(|| reopen(dir, dimension, activity))) {
+        match std::panic::catch_unwind(AssertUnwindSafe(|| reopen(dir, dimension))) {
             Ok(Ok(opened)) => return Ok(opened),
             Ok(Err(err)) => tracing::warn!(error = %err, "search index discarded, it will be rebuilt"),
             Err(_) => tracing::warn!("search index discarded after a panic, it will be rebuilt"),
@@ -123,7 +116,7 @@ pub(super) fn open(
         fs::remove_dir_all(dir)?;
     }
     fs::create_dir_all(dir)?;
-    let opened = create(Some(dir), dimension, activity)?;
+    let opened = create(Some(dir), dimension)?;
     fs::write(dir.join(FINGERPRINT_FILE), fingerprint)?;
     remember_whole(dir)?;
     Ok(opened)
@@ -150,7 +143,7 @@ fn remember_whole(dir: &Path) -> Result<(), SearchError> {
     }
 }
 
-fn create(dir: Option<&Path>, dimension: usize, activity: &Arc<Activity>) -> Result<Opened, SearchError> {
+fn create(dir: Option<&Path>, dimension: usize) -> Result<Opened, SearchError> {
     let (schema, fields) = schema();
     // The index stores no documents, so a docstore thread per commit would be a waste.
     let settings = TantivySettings {
@@ -158,10 +151,7 @@ fn create(dir: Option<&Path>, dimension: usize, activity: &Arc<Activity>) -> Res
         ..TantivySettings::default()
     };
     let index = match dir {
-        Some(dir) => {
-            let files = LazyDirectory::open(dir, Arc::clone(activity))?;
-            Index::create(files, schema, settings)?
-        }
+        Some(dir) => Index::create(LazyDirectory::open(dir)?, schema, settings)?,
         None => Index::create(RamDirectory::create(), schema, settings)?,
     };
     let reader = reader(&index)?;
@@ -184,9 +174,9 @@ fn reader(index: &Index) -> Result<IndexReader, SearchError> {
         .try_into()?)
 }
 
-fn reopen(dir: &Path, dimension: usize, activity: &Arc<Activity>) -> Result<Opened, SearchError> {
+fn reopen(dir: &Path, dimension: usize) -> Result<Opened, SearchError> {
     let (wanted, fields) = schema();
-    let index = Index::open(LazyDirectory::open(dir, Arc::clone(activity))?)?;
+    let index = Index::open(LazyDirectory::open(dir)?)?;
     if index.schema() != wanted {
         return Err(SearchError::Storage("other schema".into()));
     }

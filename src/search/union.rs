@@ -319,6 +319,7 @@ mod tests {
     use tantivy::query::{BooleanQuery, BoostQuery, Occur, Query, TermQuery};
     use tantivy::schema::{Schema, TextFieldIndexing, TextOptions};
     use tantivy::{Index, Term, doc};
+    use test_support::extent;
 
     use super::*;
 
@@ -383,7 +384,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(48))]
+        #![proptest_config(ProptestConfig::with_cases(extent(6, 48)))]
 
         /// Documents are drawn so that some words are in nearly all of them and some in few, over several windows.
         #[test]

@@ -14,18 +14,19 @@ pub use steps::{Along, Step};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tantivy::{Index, IndexReader};
 use uuid::Uuid;
 
 use super::IndexSettings;
+use super::activity::Activity;
 use super::document::{Allowed, Filter, Hit, IndexDoc, KeyHit, Mode, StructuredQuery};
 use super::error::SearchError;
 use super::fresh::Fresh;
 use super::keyword::{Keywords, Texts};
-use super::pace::Activity;
 use super::query::{self, Found, Query};
 use super::reasons::{self, Reasons};
 use super::relations::Relations;
@@ -70,11 +71,7 @@ pub struct WorkspaceIndex {
     writers: Arc<Writers>,
     /// Number of writes that were rolled back.
     rollbacks: AtomicU64,
-    activity: Arc<Activity>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    activity: Activity,
 }
 
 impl WorkspaceIndex {
@@ -86,8 +83,7 @@ impl WorkspaceIndex {
         writers: Arc<Writers>,
         id: Uuid,
     ) -> Result<Self, SearchError> {
-        let activity = Arc::new(Activity::new());
-        let opened = storage::open(dir, fingerprint, dimension, &activity)?;
+        let opened = storage::open(dir, fingerprint, dimension)?;
         Ok(WorkspaceIndex {
             id,
             index: opened.index,
@@ -106,7 +102,7 @@ impl WorkspaceIndex {
             writing: Arc::new(Mutex::new(Writing::new(opened.commit))),
             writers,
             rollbacks: AtomicU64::new(0),
-            activity,
+            activity: Activity::new(),
         })
     }
 
@@ -141,12 +137,12 @@ impl WorkspaceIndex {
             staged,
             outcome: OnceLock::new(),
         });
-        lock(&self.queue).push(job.clone());
-        let mut writing = lock(&self.writing);
+        self.queue.lock().push(job.clone());
+        let mut writing = self.writing.lock();
         if let Some(outcome) = job.outcome.get() {
             return outcome.clone();
         }
-        let jobs = std::mem::take(&mut *lock(&self.queue));
+        let jobs = std::mem::take(&mut *self.queue.lock());
         if !jobs.iter().any(|other| Arc::ptr_eq(other, &job)) {
             return Err(SearchError::Index(
                 "the commit this write was part of did not end".into(),
@@ -171,7 +167,7 @@ impl WorkspaceIndex {
     pub fn stage(&self, docs: Vec<IndexDoc>) -> Result<(), SearchError> {
         self.activity.touch();
         self.check_all(&docs)?;
-        let mut writing = lock(&self.writing);
+        let mut writing = self.writing.lock();
         writing.used = Instant::now();
         let docs = self.newest(docs.iter());
         let holds_older = docs.iter().any(|doc| self.fresh().holds(doc.node_id));
@@ -192,29 +188,29 @@ impl WorkspaceIndex {
         if !self.fresh().is_older_than(age) {
             return Ok(());
         }
-        let mut writing = lock(&self.writing);
+        let mut writing = self.writing.lock();
         writing.used = Instant::now();
         self.flush_fresh(&mut writing)
     }
 
     fn fresh(&self) -> RwLockReadGuard<'_, Fresh> {
-        self.fresh.read().unwrap_or_else(PoisonError::into_inner)
+        self.fresh.read()
     }
 
     fn table(&self) -> RwLockReadGuard<'_, Table> {
-        self.table.read().unwrap_or_else(PoisonError::into_inner)
+        self.table.read()
     }
 
     fn table_mut(&self) -> RwLockWriteGuard<'_, Table> {
-        self.table.write().unwrap_or_else(PoisonError::into_inner)
+        self.table.write()
     }
 
     fn relations(&self) -> RwLockReadGuard<'_, Relations> {
-        self.relations.read().unwrap_or_else(PoisonError::into_inner)
+        self.relations.read()
     }
 
     fn relations_mut(&self) -> RwLockWriteGuard<'_, Relations> {
-        self.relations.write().unwrap_or_else(PoisonError::into_inner)
+        self.relations.write()
     }
 
     /// The nodes that best match the query among those the filter accepts. A blended search without a query vector is a
@@ -396,7 +392,7 @@ impl WorkspaceIndex {
 
     /// Drops the writer, its threads and buffers if it has been idle for at least `idle`.
     pub fn close_idle(&self, idle: Duration) -> Result<(), SearchError> {
-        let Ok(mut writing) = self.writing.try_lock() else {
+        let Some(mut writing) = self.writing.try_lock() else {
             return Ok(());
         };
         let is_last = idle.is_zero();

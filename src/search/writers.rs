@@ -4,9 +4,10 @@
 //! closes the one idle longest. A writer in use is never closed, so the limit may be exceeded while that many
 //! workspaces are written at the same time.
 
-use std::sync::{Arc, Mutex, PoisonError, TryLockError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
+use parking_lot::Mutex;
 use tantivy::index::SegmentMeta;
 use tantivy::{FutureResult, IndexWriter};
 
@@ -59,7 +60,7 @@ impl Writers {
 
     /// Makes room for one more open writer and registers it.
     pub(super) fn admit(&self, opening: &Arc<Mutex<Writing>>) {
-        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = self.open.lock();
         let itself = Arc::downgrade(opening);
         open.retain(|other| other.strong_count() > 0 && !other.ptr_eq(&itself));
         let mut idle: Vec<(Instant, Arc<Mutex<Writing>>)> = Vec::new();
@@ -69,15 +70,8 @@ impl Writers {
                 return false;
             };
             let used = match other.try_lock() {
-                Ok(writing) if writing.staged => {
-                    busy += 1;
-                    return true;
-                }
-                Ok(writing) => writing.writer.is_some().then_some(writing.used),
-                Err(TryLockError::Poisoned(held)) => {
-                    held.into_inner().writer.is_some().then_some(Instant::now())
-                }
-                Err(TryLockError::WouldBlock) => {
+                Some(writing) if !writing.staged => writing.writer.is_some().then_some(writing.used),
+                _ => {
                     busy += 1;
                     return true;
                 }
@@ -89,7 +83,7 @@ impl Writers {
         let excess = (busy + idle.len() + 1).saturating_sub(self.limit);
         for (_, other) in idle.into_iter().take(excess) {
             // Never blocks: a workspace that is writing again keeps its writer.
-            if let Ok(mut writing) = other.try_lock()
+            if let Some(mut writing) = other.try_lock()
                 && !writing.staged
             {
                 writing.writer = None;

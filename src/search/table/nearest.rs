@@ -9,7 +9,7 @@ use super::super::document::{Accepts, Candidate, Ends, GONE};
 use super::super::dot::dot;
 use super::super::facts::Facts;
 use super::super::rows::scale_of;
-use super::super::sketch::{Estimate, prefetch};
+use super::super::sketch::Estimate;
 use super::super::top::Top;
 use super::Table;
 use super::near::{Met, Nearest};
@@ -26,8 +26,6 @@ const SCORED_PER_RESULT: usize = 20;
 const LIKELY: usize = 2;
 /// Rows of a large table that one thread scores at a time.
 const SCORED_AT_ONCE: usize = 512;
-/// How many rows before it is scored a row's vector is loaded.
-const ROWS_AHEAD: usize = 8;
 
 impl Table {
     /// The `limit` allowed rows nearest to the query, best first.
@@ -104,11 +102,7 @@ impl Table {
         }
         let best_of = |rows: &[usize]| {
             let mut top = Top::new(limit);
-            for (at, &row) in rows.iter().enumerate() {
-                // Rows lie far apart, so that each would be waited for.
-                if let Some(&ahead) = rows.get(at + ROWS_AHEAD) {
-                    self.load(ahead);
-                }
+            for &row in rows {
                 let dot = self.rows.vector(row).and_then(|vector| dot(vector, query));
                 if let (Some(dot), Some(head)) = (dot, self.rows.head(row)) {
                     top.offer(head.node, dot as f32 * head.scale);
@@ -129,14 +123,6 @@ impl Table {
         sorted
             .map(|(node, dot)| (node, (dot * scale).clamp(-1.0, 1.0)))
             .collect()
-    }
-
-    /// Loads what the score of a row is computed from.
-    fn load(&self, row: usize) {
-        if let (Some(vector), Some(head)) = (self.rows.vector(row), self.rows.head_bytes(row)) {
-            prefetch(vector);
-            prefetch(head);
-        }
     }
 
     /// Those `count` of the rows that are most like the query by its own components and their signs, in their order.
@@ -254,6 +240,8 @@ impl Depth {
 
 #[cfg(test)]
 mod tests {
+    use test_support::extent;
+
     use super::super::super::document::{Allowed, Filter, class_of};
     use super::super::super::rows::{Extent, NewRow, ROWS_PER_BLOCK};
     use super::super::near::SAMPLED;
@@ -264,7 +252,7 @@ mod tests {
     /// All near rows lie in the sampled blocks, in the others, or evenly; the filter lets some classes pass.
     #[test]
     fn a_guessed_limit_loses_no_row() {
-        const BLOCKS: usize = 40;
+        let blocks = extent(18, 40);
         let dimension = 64;
         let query = vec![1i8; dimension];
         let is_sampled = |row: usize| (row / ROWS_PER_BLOCK).is_multiple_of(SAMPLED);
@@ -273,7 +261,7 @@ mod tests {
         let allowed = Allowed::of(&Filter::up_to(Tlp::Green));
         for is_near in places {
             let mut table = Table::open(None, Extent::default(), dimension).unwrap();
-            let rows = BLOCKS * ROWS_PER_BLOCK - 300;
+            let rows = blocks * ROWS_PER_BLOCK - 300;
             // Distances from 0 to 40, and from 20 to 60.
             let distance = |row: usize| row * 7919 % 41 + if is_near(row) { 0 } else { 20 };
             let vectors: Vec<Vec<i8>> = (0..rows)

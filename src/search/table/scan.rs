@@ -2,14 +2,12 @@
 //!
 //! A large table is scanned by several threads.
 
-use std::iter;
-
 use rayon::iter::ParallelIterator;
 use rayon::slice::ParallelSlice;
 
 use super::super::document::Accepts;
 use super::super::rows::ROWS_PER_BLOCK;
-use super::super::sketch::{Estimate, ROWS_AT_ONCE, Sketch, prefetch};
+use super::super::sketch::{Estimate, ROWS_AT_ONCE, Sketch};
 use super::Table;
 use super::near::{Met, Nearest, SAMPLED};
 use crate::capacity::side_by_side;
@@ -85,14 +83,10 @@ impl<A: Fn(usize, u8) -> bool + Sync> Scan<'_, A> {
         let rows = &self.table.rows;
         let mut distances = [0u16; ROWS_AT_ONCE];
         let bytes = ROWS_AT_ONCE * rows.sketch_bytes();
-        let mut blocks = blocks.peekable();
-        while let Some(block) = blocks.next() {
+        for block in blocks {
             let parts = rows.sketches(block).chunks(bytes);
-            let next = blocks.peek().map_or(&[][..], |next| rows.scattered(*next));
-            let ahead = next.chunks(bytes).map(Some).chain(iter::repeat(None));
             let numbers = (block * ROWS_PER_BLOCK..).step_by(ROWS_AT_ONCE);
-            for ((part, ahead), first) in parts.zip(ahead).zip(numbers) {
-                ahead.into_iter().for_each(prefetch);
+            for (part, first) in parts.zip(numbers) {
                 let places = self.sketch.distances(part, &mut distances, near.limit);
                 self.take_near(places, first, part, &distances, &mut near);
             }
@@ -131,6 +125,7 @@ impl<A: Fn(usize, u8) -> bool + Sync> Scan<'_, A> {
 
 #[cfg(test)]
 mod tests {
+    use test_support::extent;
     use uuid::Uuid;
 
     use super::super::super::document::class_of;
@@ -144,7 +139,7 @@ mod tests {
         const DIMENSION: usize = 8;
         let mut table = Table::open(None, Extent::default(), DIMENSION).unwrap();
         let class = class_of(NodeType::Actor, NodeStatus::Active, Tlp::White);
-        for block in 0..MANY_BLOCKS + 3 {
+        for block in 0..extent(20, MANY_BLOCKS + 3) {
             let rows = block * ROWS_PER_BLOCK..(block + 1) * ROWS_PER_BLOCK;
             let vector = |row: usize| {
                 [0; DIMENSION].map(|_| -1).map({
@@ -168,7 +163,9 @@ mod tests {
             estimate: Some(&estimate),
             accepts: |row: usize, _| !row.is_multiple_of(3),
         };
-        let blocks: Vec<usize> = (0..table.rows.blocks()).collect();
+        // A smaller table is scanned again and again.
+        let blocks = (0..table.rows.blocks()).cycle().take(MANY_BLOCKS + 3);
+        let blocks: Vec<usize> = blocks.collect();
         let sorted = |near: Nearest| {
             let mut rows: Vec<(usize, u16)> = near.distances().collect();
             // Each sign that differs takes two from the sum of the signs.

@@ -4,8 +4,8 @@
 //! when a write fails, and by a restart.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 use std::thread;
 use std::time::Instant;
 
@@ -51,7 +51,7 @@ impl WorkspaceIndex {
 
     /// Makes a few documents searchable in memory.
     fn keep(&self, docs: &[&IndexDoc], checkpoint: u64) -> Result<(), SearchError> {
-        let mut fresh = self.fresh.write().unwrap_or_else(PoisonError::into_inner);
+        let mut fresh = self.fresh.write();
         let known: Vec<bool> = {
             let table = self.table();
             docs.iter().map(|doc| table.node(doc.node_id).is_some()).collect()
@@ -153,7 +153,7 @@ impl WorkspaceIndex {
         self.reader.reload()?;
         self.segments.forget_merged(&self.reader);
         // Only the holder of the write lock adds documents, so nothing new is lost.
-        *self.fresh.write().unwrap_or_else(PoisonError::into_inner) = Fresh::default();
+        *self.fresh.write() = Fresh::default();
         self.checkpoint.store(checkpoint, Ordering::SeqCst);
         self.committed(writing, commit)
     }

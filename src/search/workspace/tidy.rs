@@ -24,7 +24,7 @@ impl WorkspaceIndex {
     /// Shows what merges have done since the last commit, and begins another one if nothing has been written for `quiet`, or
     /// longer if there is much to merge. Opens a writer for segments that an earlier process left. Waits for nothing.
     pub fn tidy(&self, quiet: Duration) -> Result<(), SearchError> {
-        let Ok(mut writing) = self.writing.try_lock() else {
+        let Some(mut writing) = self.writing.try_lock() else {
             return Ok(());
         };
         let quiet_for = writing.used.elapsed();
@@ -54,7 +54,7 @@ impl WorkspaceIndex {
     pub(in crate::search) fn is_tidying(&self) -> bool {
         self.writing
             .try_lock()
-            .map_or(true, |mut writing| self.tidies(&mut writing))
+            .is_none_or(|mut writing| self.tidies(&mut writing))
     }
 
     /// The same, for the holder of the write lock.
@@ -196,7 +196,7 @@ mod tests {
         for n in 0..4 {
             index.apply(vec![doc(n, "Actor", "text")], 1).unwrap();
         }
-        let is_open = || index.writing.lock().unwrap().writer.is_some();
+        let is_open = || index.writing.lock().writer.is_some();
         let a_moment = Duration::from_nanos(1);
         index.close_idle(a_moment).unwrap();
         assert!(is_open() && index.is_tidying());
@@ -228,7 +228,7 @@ mod tests {
         let search = open();
         let index = search.workspace(id(0)).unwrap();
         let segments = || index.segments().unwrap().iter().len();
-        let is_open = || index.writing.lock().unwrap().writer.is_some();
+        let is_open = || index.writing.lock().writer.is_some();
         assert!(segments() >= MANY);
         index.tidy(Duration::from_secs(3600)).unwrap();
         assert!(!is_open());
