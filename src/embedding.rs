@@ -1,8 +1,9 @@
 //! Embeddings from an OpenAI-compatible endpoint, as an alternative to the built-in model.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use reqwest::Url;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
@@ -146,11 +147,11 @@ impl HttpEmbedder {
     }
 
     fn rest(&self, until: Option<Instant>) {
-        *self.resting.lock().unwrap_or_else(PoisonError::into_inner) = until;
+        *self.resting.lock() = until;
     }
 
     fn is_resting(&self) -> bool {
-        let until = *self.resting.lock().unwrap_or_else(PoisonError::into_inner);
+        let until = *self.resting.lock();
         until.is_some_and(|until| Instant::now() < until)
     }
 

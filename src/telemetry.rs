@@ -3,6 +3,7 @@
 mod logs;
 
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use parking_lot::Mutex;
 
 pub use logs::{LogGuard, init_logs, is_filter, log_panics};
 
@@ -16,9 +17,8 @@ const BUCKETS: [f64; 14] = [
 /// # Errors
 /// When another recorder is already installed.
 pub fn init_metrics() -> Result<PrometheusHandle, String> {
-    use std::sync::{Mutex, PoisonError};
     static HANDLE: Mutex<Option<PrometheusHandle>> = Mutex::new(None);
-    let mut handle = HANDLE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut handle = HANDLE.lock();
     if let Some(handle) = &*handle {
         return Ok(handle.clone());
     }

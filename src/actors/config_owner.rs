@@ -4,8 +4,9 @@
 //! outside the actor, so that a restarted actor continues where its predecessor stopped.
 
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::watch;
 use uuid::Uuid;
@@ -36,7 +37,7 @@ impl Work for ReadConfig {
     }
 
     async fn run(self, core: Arc<ConfigCore>) -> Result<Self::Reply, DomainError> {
-        Ok(core.editor().shown())
+        Ok(core.editor.lock().shown())
     }
 }
 
@@ -55,7 +56,7 @@ impl Work for ReadConfigFile {
     }
 
     async fn run(self, core: Arc<ConfigCore>) -> Result<Self::Reply, DomainError> {
-        let editor = core.editor().clone();
+        let editor = core.editor.lock().clone();
         Ok(editor.text())
     }
 }
@@ -75,7 +76,7 @@ impl Work for ReadConfigMeta {
     }
 
     async fn run(self, core: Arc<ConfigCore>) -> Result<Self::Reply, DomainError> {
-        let editor = core.editor().clone();
+        let editor = core.editor.lock().clone();
         Ok(editor.meta())
     }
 }
@@ -123,7 +124,7 @@ impl Work for WithdrawConfig {
 
     async fn run(self, core: Arc<ConfigCore>) -> Result<Self::Reply, DomainError> {
         let _turn = core.turn.lock().await;
-        let Some(change) = core.editor().withdrawal(&self.path) else {
+        let Some(change) = core.editor.lock().withdrawal(&self.path) else {
             return Ok(None);
         };
         core.change(&change, self.from).await.map(Some)
@@ -162,17 +163,13 @@ impl ConfigCore {
         (core, watching)
     }
 
-    fn editor(&self) -> std::sync::MutexGuard<'_, Editor> {
-        self.editor.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Makes a change and publishes it. The caller holds `turn`.
     async fn change(
         &self,
         change: &Value,
         from: IpAddr,
     ) -> Result<Result<Applied, Vec<ConfigIssue>>, DomainError> {
-        let now = self.editor().clone();
+        let now = self.editor.lock().clone();
         let (next, settings, done) = match now.planned(change) {
             Ok(planned) => planned,
             Err(issues) => return Ok(Err(issues)),
@@ -187,7 +184,7 @@ impl ConfigCore {
             save(now, moved).await?;
             return Err(error);
         }
-        *self.editor() = next;
+        *self.editor.lock() = next;
         self.published.send_replace(Arc::new(settings));
         tracing::info!(applied = ?done.applied, pending = ?done.pending_restart, "settings changed");
         Ok(Ok(done))

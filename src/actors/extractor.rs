@@ -3,8 +3,10 @@
 //! Guarantees a reply within the actor's time-out whatever the model does, the rules' findings in every case, and a
 //! warning whenever the model did not contribute. CPU-heavy work runs off the async threads.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use super::job;
 use super::worker::{Access, ActorCore, Party, Work, WorkerHandle};
@@ -227,14 +229,12 @@ impl ExtractorCore {
     }
 
     fn is_pausing(&self) -> bool {
-        let until = self.no_questions_until.lock();
-        let until = until.unwrap_or_else(PoisonError::into_inner);
+        let until = *self.no_questions_until.lock();
         until.is_some_and(|until| Instant::now() < until)
     }
 
     fn pause(&self) {
-        let until = self.no_questions_until.lock();
-        *until.unwrap_or_else(PoisonError::into_inner) = Some(Instant::now() + QUESTION_PAUSE);
+        *self.no_questions_until.lock() = Some(Instant::now() + QUESTION_PAUSE);
     }
 
     /// Extracts from a text; also says why the model did not contribute, if it did not.

@@ -5,12 +5,13 @@
 //! workspaces ([`Shares`]). A write waits only while other workspaces hold a permit that belongs to its own
 //! workspace's share.
 
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actix::dev::ToEnvelope;
 use actix::{Actor, Addr, Context, Handler, Message};
 use metrics::{counter, gauge, histogram};
+use parking_lot::RwLock;
 use tracing::Span;
 
 use crate::capacity::{Load, Party, Share, Shares};
@@ -221,11 +222,7 @@ impl<A: Actor<Context = Context<A>>> ActorHandle<A> {
     }
 
     fn addr(&self) -> Addr<A> {
-        self.inner
-            .addr
-            .read()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .clone()
+        self.inner.addr.read().clone()
     }
 }
 
@@ -264,11 +261,7 @@ impl<A: Actor<Context = Context<A>>> Kept for ActorHandle<A> {
         if self.addr().connected() {
             return false;
         }
-        let mut addr = self
-            .inner
-            .addr
-            .write()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut addr = self.inner.addr.write();
         if addr.connected() {
             return false;
         }

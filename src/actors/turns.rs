@@ -1,14 +1,14 @@
 //! Turns at things that are worked on one after the other, such as the rows of one batch.
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use tokio::sync::{Mutex, OwnedMutexGuard};
 use uuid::Uuid;
 
 /// One queue per id that is being worked on. Whoever waited longest is next.
 #[derive(Debug, Default)]
-pub struct Turns(std::sync::Mutex<HashMap<Uuid, Weak<Mutex<()>>>>);
+pub struct Turns(parking_lot::Mutex<HashMap<Uuid, Weak<Mutex<()>>>>);
 
 impl Turns {
     /// Waits for the turn at `id`; it ends when the guard is dropped.
@@ -17,7 +17,7 @@ impl Turns {
     }
 
     fn queue(&self, id: Uuid) -> Arc<Mutex<()>> {
-        let mut queues = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut queues = self.0.lock();
         queues.retain(|_, queue| queue.strong_count() > 0);
         if let Some(queue) = queues.get(&id).and_then(Weak::upgrade) {
             return queue;
@@ -46,10 +46,6 @@ mod tests {
         assert!(turns.take(one).now_or_never().is_none());
         drop((second, elsewhere));
         turns.take(one).await;
-        assert_eq!(
-            turns.0.lock().unwrap().len(),
-            1,
-            "ids that nobody works on are forgotten"
-        );
+        assert_eq!(turns.0.lock().len(), 1, "ids that nobody works on are forgotten");
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use actix::{Actor, Context, Handler};
 use metrics::{counter, gauge};
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::handle::{Access, ActorHandle, Job, Request, Stateful};
@@ -44,7 +45,7 @@ struct Permits {
 /// The write permit actor; clones share the permits.
 #[derive(Clone)]
 pub struct WriteSemaphore {
-    permits: Arc<std::sync::Mutex<Permits>>,
+    permits: Arc<Mutex<Permits>>,
     capacity: Capacity,
 }
 
@@ -56,16 +57,13 @@ impl WriteSemaphore {
             size: 0,
         };
         Self {
-            permits: Arc::new(std::sync::Mutex::new(permits)),
+            permits: Arc::new(Mutex::new(permits)),
             capacity,
         }
     }
 
     fn take(&mut self) -> Option<OwnedSemaphorePermit> {
-        let mut permits = self
-            .permits
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut permits = self.permits.lock();
         permits.resize((self.capacity)());
         let permit = Arc::clone(&permits.semaphore).try_acquire_owned().ok();
         if permit.is_none() {
@@ -114,7 +112,7 @@ mod tests {
     fn semaphore(size: &Arc<AtomicUsize>) -> WriteSemaphore {
         let size = Arc::clone(size);
         WriteSemaphore {
-            permits: Arc::new(std::sync::Mutex::new(Permits {
+            permits: Arc::new(Mutex::new(Permits {
                 semaphore: Arc::new(Semaphore::new(0)),
                 size: 0,
             })),

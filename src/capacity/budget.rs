@@ -1,9 +1,10 @@
 //! Bytes of request bodies in flight.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use metrics::gauge;
+use parking_lot::Mutex;
 
 use super::{Party, Share};
 use crate::domain::error::DomainError;
@@ -68,7 +69,7 @@ impl Budget {
 
     /// Bytes in use.
     pub fn used(&self) -> usize {
-        lock(&self.inner.held).all
+        self.inner.held.lock().all
     }
 }
 
@@ -79,7 +80,7 @@ impl Load {
     /// `Busy` when the budget or the party's part of it is exhausted; nothing is counted then.
     pub fn grow(&mut self, bytes: usize) -> Result<(), DomainError> {
         let (total, most) = (self.inner.total, self.inner.most);
-        let mut held = lock(&self.inner.held);
+        let mut held = self.inner.held.lock();
         let own = held.by.get(&self.party).copied().unwrap_or(0) + bytes;
         let all = held.all + bytes;
         let present = held.by.len() + usize::from(!held.by.contains_key(&self.party));
@@ -107,7 +108,7 @@ impl Load {
 
 impl Drop for Load {
     fn drop(&mut self) {
-        let mut held = lock(&self.inner.held);
+        let mut held = self.inner.held.lock();
         held.all -= self.bytes;
         if let Some(own) = held.by.get_mut(&self.party) {
             *own -= self.bytes;
@@ -117,10 +118,6 @@ impl Drop for Load {
         }
         gauge!("body_bytes_in_flight").set(held.all as f64);
     }
-}
-
-fn lock(held: &Mutex<Held>) -> MutexGuard<'_, Held> {
-    held.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
@@ -147,7 +144,7 @@ mod tests {
         drop(same);
         assert_eq!(budget.used(), 0);
         assert!(
-            lock(&budget.inner.held).by.is_empty(),
+            budget.inner.held.lock().by.is_empty(),
             "nobody is remembered for ever"
         );
     }

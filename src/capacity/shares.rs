@@ -1,8 +1,9 @@
 //! Permits shared among workspaces.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use super::Party;
@@ -70,7 +71,7 @@ impl Shares {
     /// Takes a permit, waiting if necessary; `None` when the queue is full.
     pub async fn take(&self, party: Party) -> Option<Share> {
         let (number, handed) = {
-            let mut state = lock(&self.state);
+            let mut state = self.state.lock();
             if let Some(share) = state.try_take(party, &self.state) {
                 return Some(share);
             }
@@ -89,7 +90,7 @@ impl Shares {
     /// share.
     pub async fn take_own(&self, party: Party) -> Option<Share> {
         {
-            let mut state = lock(&self.state);
+            let mut state = self.state.lock();
             if let Some(share) = state.try_take(party, &self.state) {
                 return Some(share);
             }
@@ -102,12 +103,12 @@ impl Shares {
 
     /// Number of free permits.
     pub fn free(&self) -> usize {
-        lock(&self.state).free
+        self.state.lock().free
     }
 
     /// Number of waiting tasks.
     pub fn waiting(&self) -> usize {
-        lock(&self.state).waiting
+        self.state.lock().waiting
     }
 }
 
@@ -226,7 +227,7 @@ impl State {
 impl Drop for Share {
     fn drop(&mut self) {
         let Some(own) = self.state.take() else { return };
-        let mut state = lock(&own);
+        let mut state = own.lock();
         state.give_back(self.party);
         state.hand_on(&own);
     }
@@ -241,7 +242,7 @@ struct InLine<'a> {
 
 impl Drop for InLine<'_> {
     fn drop(&mut self) {
-        let mut state = lock(self.state);
+        let mut state = self.state.lock();
         let Some(presence) = state.present.get_mut(&self.party) else {
             return;
         };
@@ -265,10 +266,6 @@ fn share(party: Party, workspaces: usize, all: usize, reserve: usize) -> usize {
         (Some(_), present) => all / present,
     };
     share.max(1).min(all)
-}
-
-fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

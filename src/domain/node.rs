@@ -12,8 +12,8 @@ use super::tlp::Tlp;
 macro_rules! wire_enum {
     ($(#[doc = $doc:literal])+ $name:ident, $list:literal { $($variant:ident = $text:literal),+ $(,)? }) => {
         $(#[doc = $doc])+
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
-        pub enum $name { $(#[serde(rename = $text)] $variant),+ }
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name { $($variant),+ }
 
         impl $name {
             /// Every value, in the order of the specification.
@@ -36,6 +36,13 @@ macro_rules! wire_enum {
 
             fn from_str(text: &str) -> Result<Self, Self::Err> {
                 match text { $($text => Ok($name::$variant),)+ _ => Err(concat!("must be one of ", $list)) }
+            }
+        }
+
+        // Not derived: that would write a number into a binary format, from which a text is read below.
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.as_str())
             }
         }
 

@@ -11,6 +11,7 @@ use actix_web::http::header::{CACHE_CONTROL, HeaderValue};
 use actix_web::middleware::from_fn;
 use actix_web::{HttpRequest, HttpResponse, web};
 use bytes::Bytes;
+use include_dir::{Dir, include_dir};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -33,113 +34,34 @@ const FILE: &str = "/assets/{digest}/{file:.*}";
 const FRAME: &str = include_str!("../../web/index.html");
 const HANDOVER: &str = include_str!("../../web/handover.html");
 
-macro_rules! files {
-    ($($name:literal),* $(,)?) => {
-        [$(($name, include_bytes!(concat!("../../web/", $name)))),*]
-    };
-}
+/// The folders of `web/` that pages load files from. Cargo watches the files that it knows: a new one is found when another
+/// changes, as the one that loads it does.
+static FOLDERS: [(&str, Dir<'_>); 8] = [
+    ("console", include_dir!("$CARGO_MANIFEST_DIR/web/console")),
+    ("graph", include_dir!("$CARGO_MANIFEST_DIR/web/graph")),
+    ("ingest", include_dir!("$CARGO_MANIFEST_DIR/web/ingest")),
+    ("lib", include_dir!("$CARGO_MANIFEST_DIR/web/lib")),
+    ("local", include_dir!("$CARGO_MANIFEST_DIR/web/local")),
+    ("review", include_dir!("$CARGO_MANIFEST_DIR/web/review")),
+    ("style", include_dir!("$CARGO_MANIFEST_DIR/web/style")),
+    ("views", include_dir!("$CARGO_MANIFEST_DIR/web/views")),
+];
+/// Files in folders that hold other things too.
+const SINGLE_FILES: [(&str, &[u8]); 2] = [
+    ("icon.svg", include_bytes!("../../web/icon.svg")),
+    ("vendor/d3.js", include_bytes!("../../web/vendor/d3.js")),
+];
 
-/// The files of `web/` that pages load.
-static FILES: LazyLock<BTreeMap<&'static str, Document>> = LazyLock::new(|| {
-    let files: &[(&'static str, &'static [u8])] = &files![
-        "console/api.js",
-        "console/graph-source.js",
-        "console/handover.js",
-        "console/header.js",
-        "console/main.js",
-        "console/provider.js",
-        "console/session.js",
-        "console/source.js",
-        "graph/frame.js",
-        "graph/layout.js",
-        "graph/legend.js",
-        "graph/list.js",
-        "graph/painter.js",
-        "graph/panel.js",
-        "graph/picture.js",
-        "graph/stage.js",
-        "graph/types.js",
-        "graph/view.js",
-        "graph/words.js",
-        "icon.svg",
-        "ingest/files.js",
-        "ingest/items.js",
-        "ingest/list.js",
-        "ingest/page.js",
-        "ingest/sender.js",
-        "lib/charts.js",
-        "lib/client.js",
-        "lib/dom.js",
-        "lib/format.js",
-        "lib/live.js",
-        "lib/loglines.js",
-        "lib/markdown.js",
-        "lib/marks.js",
-        "lib/parts.js",
-        "lib/result.js",
-        "lib/shell.js",
-        "lib/tally.js",
-        "lib/why.js",
-        "local/api.js",
-        "local/graph-source.js",
-        "local/key.js",
-        "local/main.js",
-        "local/remember.js",
-        "local/source.js",
-        "review/batches.js",
-        "review/decisions.js",
-        "review/draft.js",
-        "review/feed.js",
-        "review/feeds.js",
-        "review/form.js",
-        "review/frame.js",
-        "review/head.js",
-        "review/items.js",
-        "review/many.js",
-        "review/merge.js",
-        "review/missing.js",
-        "review/pull.js",
-        "review/row.js",
-        "review/staging.js",
-        "review/start.js",
-        "review/upload.js",
-        "style/audit.css",
-        "style/base.css",
-        "style/config.css",
-        "style/console.css",
-        "style/entities.css",
-        "style/graph.css",
-        "style/history.css",
-        "style/ingest.css",
-        "style/logs.css",
-        "style/node.css",
-        "style/overview.css",
-        "style/parts.css",
-        "style/review.css",
-        "style/search.css",
-        "vendor/d3.js",
-        "views/audit.js",
-        "views/batch.js",
-        "views/config-raw.js",
-        "views/config-setting.js",
-        "views/config.js",
-        "views/entities.js",
-        "views/feeds.js",
-        "views/filters.js",
-        "views/graph.js",
-        "views/history.js",
-        "views/ingest.js",
-        "views/logs.js",
-        "views/node.js",
-        "views/note.js",
-        "views/overview.js",
-        "views/review.js",
-        "views/search.js",
-        "views/signin.js",
-    ];
-    let documents = files.iter().map(|(name, bytes)| {
-        let document = Document::new(Bytes::from_static(bytes), content_type(name));
-        (*name, document)
+/// The files of `web/` that pages load, by their paths.
+static FILES: LazyLock<BTreeMap<String, Document>> = LazyLock::new(|| {
+    let in_folders = FOLDERS.iter().flat_map(|(folder, dir)| {
+        let files = dir.files();
+        files.map(move |file| (format!("{folder}/{}", file.path().display()), file.contents()))
+    });
+    let single = SINGLE_FILES.map(|(name, bytes)| (name.to_owned(), bytes));
+    let documents = in_folders.chain(single).map(|(name, bytes)| {
+        let document = Document::new(Bytes::from_static(bytes), content_type(&name));
+        (name, document)
     });
     documents.collect()
 });
@@ -277,7 +199,7 @@ mod tests {
         let mut found = Vec::new();
         below(&root, &root, &mut found);
         found.sort();
-        let served: Vec<String> = FILES.keys().map(|name| (*name).to_owned()).collect();
+        let served: Vec<String> = FILES.keys().cloned().collect();
         assert_eq!(found, served);
     }
 

@@ -2,22 +2,22 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use ipnet::{Ipv4Net, Ipv6Net};
+
 use super::rule::Rule;
 
-/// A range: first address, length of the prefix in bits, class.
-type Range<A> = (A, u32, Rule);
-
-const fn v4(a: u8, b: u8, c: u8, d: u8, prefix: u32, rule: Rule) -> Range<Ipv4Addr> {
-    (Ipv4Addr::new(a, b, c, d), prefix, rule)
+const fn v4(a: u8, b: u8, c: u8, d: u8, prefix: u8, rule: Rule) -> (Ipv4Net, Rule) {
+    (Ipv4Net::new_assert(Ipv4Addr::new(a, b, c, d), prefix), rule)
 }
 
-const fn v6(segments: [u16; 8], prefix: u32, rule: Rule) -> Range<Ipv6Addr> {
+const fn v6(segments: [u16; 8], prefix: u8, rule: Rule) -> (Ipv6Net, Rule) {
     let [a, b, c, d, e, f, g, h] = segments;
-    (Ipv6Addr::new(a, b, c, d, e, f, g, h), prefix, rule)
+    let first = Ipv6Addr::new(a, b, c, d, e, f, g, h);
+    (Ipv6Net::new_assert(first, prefix), rule)
 }
 
 /// A narrower range stands before a wider one.
-const V4: [Range<Ipv4Addr>; 20] = [
+const V4: [(Ipv4Net, Rule); 20] = [
     v4(0, 0, 0, 0, 32, Rule::UnspecifiedAddress),
     // "This network" (RFC 791).
     v4(0, 0, 0, 0, 8, Rule::ReservedAddress),
@@ -44,12 +44,12 @@ const V4: [Range<Ipv4Addr>; 20] = [
 ];
 
 /// NAT64 with prefixes of one's own (RFC 8215).
-const LOCAL_NAT64: Range<Ipv6Addr> = v6([0x64, 0xff9b, 1, 0, 0, 0, 0, 0], 48, Rule::EmbeddedAddress);
+const LOCAL_NAT64: (Ipv6Net, Rule) = v6([0x64, 0xff9b, 1, 0, 0, 0, 0, 0], 48, Rule::EmbeddedAddress);
 /// RFC 4380.
-const TEREDO: Range<Ipv6Addr> = v6([0x2001, 0, 0, 0, 0, 0, 0, 0], 32, Rule::EmbeddedAddress);
+const TEREDO: (Ipv6Net, Rule) = v6([0x2001, 0, 0, 0, 0, 0, 0, 0], 32, Rule::EmbeddedAddress);
 /// RFC 3056.
-const SIX_TO_FOUR: Range<Ipv6Addr> = v6([0x2002, 0, 0, 0, 0, 0, 0, 0], 16, Rule::EmbeddedAddress);
-const V6: [Range<Ipv6Addr>; 18] = [
+const SIX_TO_FOUR: (Ipv6Net, Rule) = v6([0x2002, 0, 0, 0, 0, 0, 0, 0], 16, Rule::EmbeddedAddress);
+const V6: [(Ipv6Net, Rule); 18] = [
     v6([0, 0, 0, 0, 0, 0, 0, 0], 128, Rule::UnspecifiedAddress),
     v6([0, 0, 0, 0, 0, 0, 0, 1], 128, Rule::LoopbackAddress),
     // IPv4-compatible, mapped (RFC 4291 section 2.5.5) and translated (RFC 2765).
@@ -76,21 +76,24 @@ const V6: [Range<Ipv6Addr>; 18] = [
     v6([0xff00, 0, 0, 0, 0, 0, 0, 0], 8, Rule::MulticastAddress),
 ];
 /// The only range from which public addresses are assigned (RFC 4291 section 2.4, IANA).
-const GLOBAL_UNICAST: Range<Ipv6Addr> = v6([0x2000, 0, 0, 0, 0, 0, 0, 0], 3, Rule::ReservedAddress);
+const GLOBAL_UNICAST: (Ipv6Net, Rule) = v6([0x2000, 0, 0, 0, 0, 0, 0, 0], 3, Rule::ReservedAddress);
 
 /// The class of an address; `None` for public ones.
 pub(super) fn class(address: IpAddr) -> Option<Rule> {
     match address {
-        IpAddr::V4(address) => V4.iter().find(|range| in_v4(address, range)).map(|range| range.2),
+        IpAddr::V4(address) => V4
+            .iter()
+            .find(|range| range.0.contains(&address))
+            .map(|range| range.1),
         IpAddr::V6(address) => class_v6(address),
     }
 }
 
 fn class_v6(address: Ipv6Addr) -> Option<Rule> {
-    if let Some(range) = V6.iter().find(|range| in_v6(address, range)) {
-        return Some(range.2);
+    if let Some(range) = V6.iter().find(|range| range.0.contains(&address)) {
+        return Some(range.1);
     }
-    if !in_v6(address, &GLOBAL_UNICAST) {
+    if !GLOBAL_UNICAST.0.contains(&address) {
         return Some(Rule::ReservedAddress);
     }
     is_isatap(address).then_some(Rule::EmbeddedAddress)
@@ -107,14 +110,14 @@ pub(super) fn unwrapped(address: IpAddr) -> IpAddr {
     let [_, one, two, three, four, five, low, last] = outer.segments();
     let embedded =
         |high: u16, low: u16| IpAddr::V4(Ipv4Addr::from_bits(u32::from(high) << 16 | u32::from(low)));
-    if in_v6(outer, &SIX_TO_FOUR) {
+    if SIX_TO_FOUR.0.contains(&outer) {
         return embedded(one, two);
     }
-    if in_v6(outer, &TEREDO) {
+    if TEREDO.0.contains(&outer) {
         // The bits of the client's address are inverted.
         return embedded(!low, !last);
     }
-    if in_v6(outer, &LOCAL_NAT64) && (low, last) == (0, 0) {
+    if LOCAL_NAT64.0.contains(&outer) && (low, last) == (0, 0) {
         // RFC 6052 section 2.2: behind a prefix of 48 bits the address goes around bits 64 to 71.
         return embedded(three, four << 8 | five >> 8);
     }
@@ -125,12 +128,4 @@ pub(super) fn unwrapped(address: IpAddr) -> IpAddr {
 fn is_isatap(address: Ipv6Addr) -> bool {
     let [_, _, _, _, high, low, ..] = address.segments();
     low == 0x5efe && matches!(high, 0 | 0x200)
-}
-
-fn in_v4(address: Ipv4Addr, (first, prefix, _): &Range<Ipv4Addr>) -> bool {
-    (address.to_bits() ^ first.to_bits()).leading_zeros() >= *prefix
-}
-
-fn in_v6(address: Ipv6Addr, (first, prefix, _): &Range<Ipv6Addr>) -> bool {
-    (address.to_bits() ^ first.to_bits()).leading_zeros() >= *prefix
 }

@@ -1,7 +1,6 @@
 //! The audit log: append and read are its only operations (see `schemas/0017_audit_order.surql`).
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{MutexGuard, PoisonError};
 
 use chrono::{DateTime, Utc};
 use surrealdb::types::{RecordId, SurrealValue};
@@ -128,7 +127,7 @@ impl Store {
                 links.push((link, last));
             }
             self.append_links(tenant, &links).await?;
-            let mut chains = self.chains();
+            let mut chains = self.chains.lock();
             let chain = chains.entry(tenant).or_default();
             chain.head = head;
             if let Origin::Log(_) = origin {
@@ -152,7 +151,7 @@ impl Store {
         entries: &mut Vec<&AuditEntry>,
         origin: Origin<'_>,
     ) -> Option<ChainHead> {
-        let mut chains = self.chains();
+        let mut chains = self.chains.lock();
         let chain = chains.entry(tenant).or_default();
         match origin {
             Origin::Writer => entries.retain(|entry| !chain.found.remove(&entry.id)),
@@ -176,10 +175,6 @@ impl Store {
         let insert = "INSERT INTO audit_link $rows RETURN NONE";
         self.db.query(insert).bind(("rows", rows)).await?.check()?;
         Ok(())
-    }
-
-    fn chains(&self) -> MutexGuard<'_, HashMap<Uuid, Chain>> {
-        self.chains.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Which of these entries have a link.

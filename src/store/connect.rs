@@ -2,10 +2,11 @@
 
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use secrecy::{ExposeSecret, SecretString};
 use sha2::{Digest, Sha256};
 use surrealdb::engine::any::{Any, connect};
@@ -123,30 +124,42 @@ impl Store {
         server: Option<&StorageServer>,
         secret: &SecretString,
     ) -> Result<Self, StoreError> {
-        let user = |password| DatabaseUser {
-            namespace: NAMESPACE.into(),
-            database: database.into(),
-            username: APP_USER.into(),
-            password,
-        };
+        if url.starts_with(TEMPORARY) {
+            let made = Temporary::new().map_err(|error| open_error(url, error))?;
+            return Self::open_temporary(made, database, memory).await;
+        }
+        if url.starts_with(EMBEDDED) {
+            let engine = open_embedded(url, memory, Sync::Every).await?;
+            return Self::of_engine(engine, database, memory, None).await;
+        }
+        let server = server.ok_or_else(|| open_error(url, "user and password are missing"))?;
+        let user = app_user(database, app_password(secret, database));
         // The limit of an external server is unknown, so the limit of an embedded store applies to both.
         let budget = SizeLimit::new(memory.transaction);
-        let mut temporary = None;
-        let admin = if url.starts_with(TEMPORARY) {
-            let made = Temporary::new().map_err(|error| open_error(url, error))?;
-            let engine_url = format!("{EMBEDDED}{}", made.store().display());
-            temporary = Some(made);
-            Connection::Embedded(open_embedded(&engine_url, memory, Sync::Never).await?)
-        } else if url.starts_with(EMBEDDED) {
-            Connection::Embedded(open_embedded(url, memory, Sync::Every).await?)
-        } else {
-            let server = server.ok_or_else(|| open_error(url, "user and password are missing"))?;
-            let user = user(app_password(secret, database));
-            let pool = open_server(url, server, user, budget).await?;
-            return Ok(Self::over(Database::new(Connection::Pool(pool), budget), None));
-        };
-        let admin = Database::new(admin, budget);
-        let user = user(random_password());
+        let pool = open_server(url, server, user, budget).await?;
+        Ok(Self::over(Database::new(Connection::Pool(pool), budget), None))
+    }
+
+    /// Opens a store in a directory that is removed after it. It may hold a store already.
+    pub(super) async fn open_temporary(
+        made: Temporary,
+        database: &str,
+        memory: StorageMemory,
+    ) -> Result<Self, StoreError> {
+        let url = format!("{EMBEDDED}{}", made.store().display());
+        let engine = open_embedded(&url, memory, Sync::Never).await?;
+        Self::of_engine(engine, database, memory, Some(made)).await
+    }
+
+    /// Migrates an embedded database and signs in.
+    async fn of_engine(
+        engine: Surreal<Db>,
+        database: &str,
+        memory: StorageMemory,
+        temporary: Option<Temporary>,
+    ) -> Result<Self, StoreError> {
+        let admin = Database::new(Connection::Embedded(engine), SizeLimit::new(memory.transaction));
+        let user = app_user(database, random_password());
         migrate::run(&admin, &user, Hashing::Quick).await?;
         let service = admin.clone();
         service.sign_in(user).await?;
@@ -300,6 +313,15 @@ async fn datastore(url: &str, memory: StorageMemory, sync: Sync) -> Result<Arc<D
 /// The engine has no specific error for this; matching "lock" alone would also match "corrupted block".
 fn is_lock_error(text: &str) -> bool {
     text.contains("already locked by another process")
+}
+
+fn app_user(database: &str, password: String) -> DatabaseUser {
+    DatabaseUser {
+        namespace: NAMESPACE.into(),
+        database: database.into(),
+        username: APP_USER.into(),
+        password,
+    }
 }
 
 /// Password of the service user of an embedded store, which only this process can reach: 244 random bits.

@@ -124,6 +124,7 @@ impl Store {
 #[cfg(test)]
 mod tests {
     use chrono::TimeDelta;
+    use test_support::extent;
 
     use super::*;
     use crate::store::tests::{entry, open, run_on_each};
@@ -156,13 +157,17 @@ mod tests {
     fn a_start_reads_the_log_from_its_end_and_no_further_than_it_must() {
         run_on_each(|url| async move {
             let (store, tenant) = (open(&url).await, Uuid::new_v4());
-            let entries = log(tenant, 4000, 1);
+            let count = extent(1100, 4000);
+            let entries = log(tenant, count, 1);
             write(&store, &entries).await;
-            link(&store, tenant, &entries[..3990]).await;
+            link(&store, tenant, &entries[..count - 10]).await;
             let done = store.link_leftovers(tenant).await.unwrap();
             assert_eq!(done, Leftovers { linked: 10, pages: 1 });
             let report = store.verify_audit(tenant).await.unwrap();
-            assert_eq!((report.valid, report.entries, report.unchained), (true, 4000, 0));
+            assert_eq!(
+                (report.valid, report.entries, report.unchained),
+                (true, count as u64, 0)
+            );
             assert_eq!(store.link_leftovers(tenant).await.unwrap(), Leftovers::default());
         });
     }
@@ -171,14 +176,19 @@ mod tests {
     fn an_entry_that_reached_the_log_late_is_linked_too() {
         run_on_each(|url| async move {
             let (store, tenant) = (open(&url).await, Uuid::new_v4());
-            let mut entries = log(tenant, 2600, 1);
+            let count = extent(1200, 2600);
+            let mut entries = log(tenant, count, 1);
             write(&store, &entries).await;
-            let late = entries.remove(900);
+            // On the second page.
+            let late = entries.remove(count - 1100);
             link(&store, tenant, &entries).await;
             let done = store.link_leftovers(tenant).await.unwrap();
             assert_eq!(done, Leftovers { linked: 1, pages: 2 });
             let report = store.verify_audit(tenant).await.unwrap();
-            assert_eq!((report.valid, report.entries, report.unchained), (true, 2600, 0));
+            assert_eq!(
+                (report.valid, report.entries, report.unchained),
+                (true, count as u64, 0)
+            );
             let linked = store.linked(tenant, &[&late]).await.unwrap();
             assert!(linked.holds(late.id));
         });
@@ -188,16 +198,20 @@ mod tests {
     fn a_log_without_any_link_is_linked_in_its_order_also_where_entries_share_a_moment() {
         run_on_each(|url| async move {
             let (store, tenant, other) = (open(&url).await, Uuid::new_v4(), Uuid::new_v4());
-            let entries = log(tenant, 2500, 7);
+            let (count, pages) = extent((1100, 2), (2500, 3));
+            let entries = log(tenant, count, 7);
             write(&store, &entries).await;
             write(&store, &log(other, 3, 1)).await;
             let done = store.link_leftovers(tenant).await.unwrap();
-            assert_eq!((done.linked, done.pages), (2500, 3));
+            assert_eq!((done.linked, done.pages), (count, pages));
             let report = store.verify_audit(tenant).await.unwrap();
-            assert_eq!((report.valid, report.entries, report.unchained), (true, 2500, 0));
+            assert_eq!(
+                (report.valid, report.entries, report.unchained),
+                (true, count as u64, 0)
+            );
             let mut links = store.links_after(tenant, 0).await.unwrap();
             while let Some((last, _)) = links.last()
-                && last.seq < 2500
+                && last.seq < count as u64
             {
                 links.append(&mut store.links_after(tenant, last.seq).await.unwrap());
             }

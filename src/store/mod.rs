@@ -60,10 +60,10 @@ mod tx;
 pub(crate) mod tests;
 
 use std::collections::HashMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use chrono::{DateTime, Utc};
+use parking_lot::Mutex;
 use uuid::Uuid;
 
 pub use audit::AuditFilter;

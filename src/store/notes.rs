@@ -1,6 +1,8 @@
 //! Notes, the entities they mention and the relationships stated in them or by a user, in one transaction.
 
+use chrono::serde::ts_nanoseconds;
 use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use surrealdb::IndexedResults;
 use surrealdb::types::{RecordId, SurrealValue};
@@ -31,7 +33,7 @@ pub struct StoredNote {
 }
 
 /// The part of a note that the graph in memory keeps.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NoteHead {
     pub id: Uuid,
     pub label: String,
@@ -41,19 +43,21 @@ pub struct NoteHead {
     pub digest: Digest,
     pub mentions: Vec<Uuid>,
     pub superseded_by: Option<Uuid>,
+    #[serde(with = "ts_nanoseconds")]
     pub created_at: DateTime<Utc>,
 }
 
 /// An entity as it is stored.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StoredEntity {
     pub id: Uuid,
     pub draft: EntityDraft,
+    #[serde(with = "ts_nanoseconds")]
     pub created_at: DateTime<Utc>,
 }
 
 /// A relationship between two entities as it is stored.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StoredRelation {
     pub id: Uuid,
     pub source: Uuid,
@@ -65,8 +69,31 @@ pub struct StoredRelation {
     pub proof: Option<String>,
     /// The note that states it.
     pub note: Option<Uuid>,
+    #[serde(with = "json_text")]
     pub properties: Option<Map<String, Value>>,
+    #[serde(with = "ts_nanoseconds")]
     pub created_at: DateTime<Utc>,
+}
+
+/// JSON as text: it can't be read from a format that does not name its types.
+mod json_text {
+    use serde::de::Error as _;
+    use serde::ser::Error as _;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use serde_json::{Map, Value};
+
+    type Properties = Option<Map<String, Value>>;
+
+    pub(super) fn serialize<S: Serializer>(properties: &Properties, to: S) -> Result<S::Ok, S::Error> {
+        let text = properties.as_ref().map(serde_json::to_string).transpose();
+        text.map_err(S::Error::custom)?.serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Properties, D::Error> {
+        let text = Option::<String>::deserialize(from)?;
+        let properties = text.map(|text| serde_json::from_str(&text)).transpose();
+        properties.map_err(D::Error::custom)
+    }
 }
 
 /// Everything one transaction writes.

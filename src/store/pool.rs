@@ -7,10 +7,11 @@
 use std::borrow::Cow;
 use std::future::{Future, IntoFuture};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
+use parking_lot::Mutex;
 use surrealdb::engine::any::Any;
 use surrealdb::method::Transaction;
 use surrealdb::types::{ConnectionError, NotFoundError, QueryError, Variables};
@@ -76,10 +77,6 @@ pub(super) struct PooledTransaction {
     severed: AtomicBool,
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// Whether the server could not be reached or its reply was lost: the statement may have taken effect.
 pub(super) fn is_unreachable(error: &surrealdb::Error) -> bool {
     error.is_connection()
@@ -130,7 +127,7 @@ impl Pool {
     /// Begins a transaction on the least busy socket.
     pub(super) async fn begin(self: &Arc<Self>) -> surrealdb::Result<PooledTransaction> {
         let lease = self.lease().await?;
-        let spare = locked(&lease.socket.spare).pop();
+        let spare = lease.socket.spare.lock().pop();
         let mut begun = None;
         if let Some(session) = spare {
             // A session that is no longer usable is replaced by a new one.
@@ -198,7 +195,7 @@ impl Pool {
                     spare: Mutex::default(),
                     lost: watch::Sender::new(false),
                 });
-                *locked(&place.socket) = Some(Arc::clone(&socket));
+                *place.socket.lock() = Some(Arc::clone(&socket));
                 metrics::counter!("storage_connections_opened").increment(1);
                 Ok(socket)
             }
@@ -215,13 +212,13 @@ impl Pool {
     /// Gives up a socket and fails its pending requests.
     fn lose(&self, socket: &Arc<Socket>, reason: &surrealdb::Error) {
         for place in &self.places {
-            let mut open = locked(&place.socket);
+            let mut open = place.socket.lock();
             if open.as_ref().is_some_and(|open| Arc::ptr_eq(open, socket)) {
                 *open = None;
             }
         }
         // Once its sessions are dropped, the SDK sends nothing that is still in its queue.
-        locked(&socket.spare).clear();
+        socket.spare.lock().clear();
         if !socket.lost.send_replace(true) {
             tracing::warn!(%reason, "a connection to the database is lost");
             metrics::counter!("storage_connections_lost").increment(1);
@@ -253,7 +250,8 @@ async fn watch_over(pool: Weak<Pool>) {
 
 impl SocketSlot {
     fn open_socket(&self) -> Option<Arc<Socket>> {
-        locked(&self.socket)
+        self.socket
+            .lock()
             .as_ref()
             .filter(|socket| !*socket.lost.borrow())
             .map(Arc::clone)
@@ -290,7 +288,7 @@ impl Lease {
     }
 
     fn give_back(&self, session: Surreal<Any>) {
-        let mut spare = locked(&self.socket.spare);
+        let mut spare = self.socket.spare.lock();
         if spare.len() < MAX_SPARE && !*self.socket.lost.borrow() {
             spare.push(session);
         }

@@ -1,9 +1,9 @@
 //! Commits a staging batch: decided entities become nodes, and the texts that name them become evidence.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::sync::{Mutex, PoisonError};
 
 use chrono::{DateTime, Utc};
+use parking_lot::Mutex;
 use surrealdb::types::RecordId;
 use uuid::Uuid;
 
@@ -195,14 +195,14 @@ impl Commit<'_> {
         };
         let summed = Mutex::new(*result);
         let entry = |counts: &IngestResult| {
-            let mut summed = summed.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut summed = summed.lock();
             summed.nodes_created = counts.nodes_created;
             summed.nodes_updated = counts.nodes_updated;
             summed.evidence_created = counts.evidence_created;
             audit(&summed)
         };
         let written = write_drafts(self.tx, &write, self.rev, &entry).await?;
-        *result = summed.into_inner().unwrap_or_else(PoisonError::into_inner);
+        *result = summed.into_inner();
         Ok(written)
     }
 

@@ -3,9 +3,10 @@
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::io::Write;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError, mpsc};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tracing_appender::non_blocking::{ErrorCounter, NonBlocking, NonBlockingBuilder, WorkerGuard};
 use tracing_appender::rolling::{RollingFileAppender, Rotation};
 use tracing_subscriber::layer::SubscriberExt;
@@ -60,7 +61,7 @@ static DROPPED: Mutex<Vec<ErrorCounter>> = Mutex::new(Vec::new());
 
 /// Lines dropped since the start.
 pub(super) fn dropped_lines() -> u64 {
-    let queues = DROPPED.lock().unwrap_or_else(PoisonError::into_inner);
+    let queues = DROPPED.lock();
     queues.iter().map(|queue| queue.dropped_lines() as u64).sum()
 }
 
@@ -68,8 +69,7 @@ pub(super) fn dropped_lines() -> u64 {
 fn queued(writer: impl Write + Send + 'static) -> (NonBlocking, WorkerGuard) {
     let queue = NonBlockingBuilder::default().buffered_lines_limit(MAX_WAITING_LINES);
     let (writer, guard) = queue.finish(writer);
-    let mut queues = DROPPED.lock().unwrap_or_else(PoisonError::into_inner);
-    queues.push(writer.error_counter());
+    DROPPED.lock().push(writer.error_counter());
     (writer, guard)
 }
 

@@ -163,12 +163,12 @@ fn size_of_doc(doc: &IndexDoc) -> usize {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::super::tests::run;
+    use super::super::tests::{embedder, run};
     use super::*;
     use crate::clock;
     use crate::domain::stix::ingest::{self, Defaults, Markings};
     use crate::domain::tlp::Tlp;
-    use crate::search::{BuiltinEmbedder, IndexSettings};
+    use crate::search::IndexSettings;
 
     fn stix_id(n: usize) -> String {
         format!("tool--00000000-0000-4000-8000-{n:012}")
@@ -185,9 +185,8 @@ mod tests {
             confidence: 0.5,
             now: clock::now(),
         };
-        let embedder = Arc::new(BuiltinEmbedder::load().unwrap());
         Maker {
-            index: Arc::new(SearchIndex::open(None, embedder, IndexSettings::default()).unwrap()),
+            index: Arc::new(SearchIndex::open(None, embedder(), IndexSettings::default()).unwrap()),
             ws: Uuid::new_v4(),
             plan: Arc::new(ingest::plan(objects.into(), defaults, Markings::new())),
             now: defaults.now,

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use uuid::Uuid;
 
 use super::documents;
@@ -76,8 +77,7 @@ impl GraphCore {
     }
 
     pub(super) fn state(&self, ws: Uuid) -> Arc<WorkspaceState> {
-        let mut workspaces = self.workspaces.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(workspaces.entry(ws).or_default())
+        Arc::clone(self.workspaces.lock().entry(ws).or_default())
     }
 
     /// The index of a workspace, caught up with the store; the first call in a process does the work.
@@ -168,7 +168,7 @@ impl GraphCore {
     }
 
     fn states(&self) -> Vec<(Uuid, Arc<WorkspaceState>)> {
-        let workspaces = self.workspaces.lock().unwrap_or_else(PoisonError::into_inner);
+        let workspaces = self.workspaces.lock();
         workspaces
             .iter()
             .map(|(ws, state)| (*ws, Arc::clone(state)))

@@ -1,9 +1,9 @@
 //! State of one workspace: the order of its writes, and those its index does not show yet.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{Notify, OnceCell, RwLock};
 
 use crate::domain::error::DomainError;
@@ -97,6 +97,6 @@ impl WorkspaceState {
     }
 
     pub(super) fn unindexed(&self) -> MutexGuard<'_, Unindexed> {
-        self.unindexed.lock().unwrap_or_else(PoisonError::into_inner)
+        self.unindexed.lock()
     }
 }

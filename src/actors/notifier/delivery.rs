@@ -1,7 +1,7 @@
 //! Sends the e-mails of the outbox, one after the other.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use rand::Rng;
@@ -63,8 +63,7 @@ impl NotifierCore {
             }
             // A task of its own ends in order even if the actor dies, and a panic costs one attempt.
             let delivery = tokio::spawn(delivery);
-            let current = self.current.lock();
-            *current.unwrap_or_else(PoisonError::into_inner) = Some(delivery.abort_handle());
+            *self.current.lock() = Some(delivery.abort_handle());
             delivery
                 .await
                 .map_err(|error| DomainError::internal("sending an e-mail failed unexpectedly", error))?;

@@ -8,8 +8,8 @@
 mod delivery;
 mod requests;
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex as SyncMutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -42,7 +42,7 @@ pub struct NotifierCore {
     /// Held while an e-mail is being sent.
     sending: Arc<Mutex<()>>,
     /// The task that sends.
-    current: SyncMutex<Option<AbortHandle>>,
+    current: parking_lot::Mutex<Option<AbortHandle>>,
     stopping: AtomicBool,
 }
 
@@ -77,7 +77,7 @@ impl NotifierCore {
             shared_store,
             submitted: Notify::new(),
             sending: Arc::default(),
-            current: SyncMutex::default(),
+            current: parking_lot::Mutex::default(),
             stopping: AtomicBool::new(false),
         }
     }
@@ -89,7 +89,7 @@ impl NotifierCore {
             return;
         }
         tracing::warn!("an e-mail was still being sent at the deadline; it may be sent again");
-        if let Some(task) = self.current.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some(task) = self.current.lock().take() {
             task.abort();
         }
     }

@@ -13,11 +13,12 @@ mod upload;
 use std::collections::HashMap;
 use std::convert::Infallible;
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use futures_util::future::BoxFuture;
+use parking_lot::Mutex;
 use tokio::sync::{OwnedMutexGuard, watch};
 use uuid::Uuid;
 
@@ -117,7 +118,7 @@ impl TaxiiPullerCore {
     /// Ends the running pulls between two pages; they can be resumed. Waits at most `deadline`.
     pub async fn stop(&self, deadline: Duration) {
         self.stopping.send_replace(true);
-        let running: Vec<_> = self.lock().values().cloned().collect();
+        let running: Vec<_> = self.running.lock().values().cloned().collect();
         let all = async {
             for mut pull in running {
                 pull.wait_for(Option::is_some).await.ok();
@@ -135,7 +136,7 @@ impl TaxiiPullerCore {
             silent.max(self.started)
         };
         for (ws, batch) in self.store.abandoned_pulls(before).await? {
-            if !self.lock().contains_key(&batch) {
+            if !self.running.lock().contains_key(&batch) {
                 self.end_interrupted(ws, batch).await?;
             }
         }
@@ -203,10 +204,6 @@ impl TaxiiPullerCore {
         let known = self.store.feed_markings(ws, source, &waiting).await?;
         let known: Vec<String> = known.into_keys().collect();
         self.renew(ws, source, &known).await
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<Uuid, watch::Receiver<Ended>>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits for the turn at a batch. Transactions on its row that run side by side would fail each other.

@@ -160,7 +160,7 @@ impl TaxiiPullerCore {
     fn spawn(self: &Arc<Self>, running: Running) -> StartedPull {
         let (say, ended) = watch::channel(None);
         let (ws, batch) = (running.by.workspace.id, running.batch);
-        self.lock().insert(batch, ended.clone());
+        self.running.lock().insert(batch, ended.clone());
         let core = Arc::clone(self);
         tokio::spawn(async move {
             let pull = bulk_or(&Handle::current()).spawn(Arc::clone(&core).run_pull(running));
@@ -173,7 +173,7 @@ impl TaxiiPullerCore {
                     Err(DomainError::internal("the pull failed unexpectedly", panic))
                 }
             };
-            core.lock().remove(&batch);
+            core.running.lock().remove(&batch);
             say.send_replace(Some(how));
         });
         StartedPull { batch, ended }

@@ -111,7 +111,7 @@ struct Registered {
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        self.core.lock().remove(&self.batch);
+        self.core.running.lock().remove(&self.batch);
     }
 }
 
@@ -119,7 +119,7 @@ impl TaxiiPullerCore {
     /// Keeps the sweep from a batch that this process fills.
     fn register_upload(self: &Arc<Self>, batch: Uuid) -> Registered {
         let (sender, receiver) = watch::channel(None);
-        self.lock().insert(batch, receiver);
+        self.running.lock().insert(batch, receiver);
         Registered {
             core: Arc::clone(self),
             batch,

@@ -10,10 +10,11 @@ use std::collections::VecDeque;
 use std::io;
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::AsFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use metrics::{counter, gauge};
+use parking_lot::Mutex;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::timeout;
 
@@ -140,18 +141,14 @@ impl Hub {
         })
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     #[cfg(test)]
     pub(super) fn is_watched(&self) -> bool {
-        self.state().is_watched
+        self.state.lock().is_watched
     }
 
     /// Clients that are there and keep up.
     pub(super) fn open_streams(&self) -> usize {
-        let state = self.state();
+        let state = self.state.lock();
         state
             .listeners
             .iter()
@@ -161,7 +158,7 @@ impl Hub {
 
     /// Ends every stream, also those that are still to come.
     pub(super) fn close(&self) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.is_closed = true;
         for listener in std::mem::take(&mut state.listeners) {
             listener.room.close();
@@ -171,7 +168,7 @@ impl Hub {
 
     /// Ends the connections of streams that were closed and are still there: their clients do not read.
     pub(super) fn cut(&self) {
-        self.state().ended.iter().for_each(cut);
+        self.state.lock().ended.iter().for_each(cut);
     }
 
     /// Looks at once, if somebody listens.
@@ -184,7 +181,7 @@ impl Hub {
         let today = (self.clock)().date_naive();
         let (queue, live) = mpsc::unbounded_channel();
         let room = Arc::new(Semaphore::new((ROOM + ROOM / 4) as usize));
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if !state.is_watched {
             state.tail.begin(today);
         }
@@ -234,7 +231,7 @@ impl Hub {
 
     /// Hands out one portion of what is new; returns who needs room for the next one, and `None` when nobody listens.
     fn look(&self) -> Option<Vec<Arc<Semaphore>>> {
-        let mut guard = self.state();
+        let mut guard = self.state.lock();
         let state = &mut *guard;
         state.listeners.retain(|listener| !listener.queue.is_closed());
         if state.listeners.is_empty() {

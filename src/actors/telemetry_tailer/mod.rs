@@ -18,13 +18,14 @@ pub(crate) mod tests;
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
 use futures_util::future::BoxFuture;
 use metrics::counter;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -322,7 +323,7 @@ impl TailerCore {
     /// Writes all queued entries; everything accepted before the call is in the file when it returns. Blocks.
     fn write_queued(&self) {
         // Locked first, so that a caller that finds the queue empty knows its lines are written.
-        let mut journal = lock(&self.journal);
+        let mut journal = self.journal.lock();
         let max_bytes = (self.limits)().max_file_bytes;
         while let Ok(line) = journal.queued.try_recv() {
             let now = (self.clock)();
@@ -355,7 +356,7 @@ impl TailerCore {
     }
 
     async fn metrics(self: Arc<Self>, _: ReadMetrics) -> Result<TelemetryMetrics, DomainError> {
-        self.reading(|core| lock(&core.tally).read(&core.family, core.today()))
+        self.reading(|core| core.tally.lock().read(&core.family, core.today()))
             .await
     }
 
@@ -378,7 +379,7 @@ impl TailerCore {
         job::blocking(move || {
             // Entries accepted earlier belong to the replay.
             self.write_queued();
-            let _admission = lock(&self.admission);
+            let _admission = self.admission.lock();
             if self.open_streams() >= (self.limits)().max_streams {
                 let actor = "event streams";
                 return Err(DomainError::Busy { actor });
@@ -396,10 +397,6 @@ impl TailerCore {
     fn tidy(&self) {
         journal::prune(&self.family, self.today(), (self.limits)().keep_days);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl TelemetryHandle {

@@ -1,13 +1,14 @@
 //! Requests to a provider, in the form that the `openidconnect` crate asks for them.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use openidconnect::http::Method;
 use openidconnect::http::header::{AUTHORIZATION, HeaderValue, USER_AGENT as USER_AGENT_HEADER};
 use openidconnect::{AsyncHttpClient, HttpRequest, HttpResponse};
+use parking_lot::Mutex;
 use reqwest::Url;
 
 use super::OauthError;
@@ -81,7 +82,7 @@ impl Door {
 
     fn client_of(&self, url: &Url) -> Result<Arc<GuardedClient>, OutboundError> {
         let origin = url.origin().ascii_serialization();
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clients = self.clients.lock();
         if let Some(client) = clients.get(&origin) {
             return Ok(Arc::clone(client));
         }

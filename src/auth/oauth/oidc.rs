@@ -1,6 +1,6 @@
 //! OpenID Connect: discovery, the code exchange, and the verification of ID tokens.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chrono::TimeDelta;
@@ -15,6 +15,7 @@ use openidconnect::{
     PkceCodeChallenge, PkceCodeVerifier, RedirectUrl, RequestTokenError, Scope, SignatureVerificationError,
     StandardErrorResponse, SubjectIdentifier, TokenResponse, UserInfoError,
 };
+use parking_lot::Mutex;
 use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
 
@@ -198,14 +199,13 @@ impl Oidc {
     }
 
     fn cached(&self) -> Option<Arc<Known>> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.clone()
+        self.known.lock().clone()
     }
 
     fn remember(&self, metadata: CoreProviderMetadata) -> Arc<Known> {
         let since = Instant::now();
         let known = Arc::new(Known { metadata, since });
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&known));
+        *self.known.lock() = Some(Arc::clone(&known));
         known
     }
 

@@ -2,12 +2,12 @@
 //! finish it, and none of them keeps something for a sign-in that is never finished.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, PoisonError};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chrono::{DateTime, Utc};
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
+use parking_lot::Mutex;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
 
@@ -112,7 +112,7 @@ impl UsedStates {
     /// # Errors
     /// `Busy` when too many are remembered.
     pub fn mark(&self, pending: &Pending, now: DateTime<Utc>) -> Result<bool, DomainError> {
-        let mut used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut used = self.0.lock();
         let now = now.timestamp();
         while used.first().is_some_and(|(exp, _)| *exp < now) {
             used.pop_first();
@@ -180,14 +180,14 @@ mod tests {
         assert!(used.mark(&second, now).unwrap());
         let later = now + Duration::seconds(LIFETIME + 1);
         assert!(used.mark(&begin(later), later).unwrap());
-        assert_eq!(used.0.lock().unwrap().len(), 1);
+        assert_eq!(used.0.lock().len(), 1);
     }
 
     #[test]
     fn the_number_of_remembered_sign_ins_is_bounded() {
         let (now, used) = (clock::now(), UsedStates::default());
         let states = (0..MAX_USED).map(|at| (now.timestamp() + 1, at.to_string()));
-        used.0.lock().unwrap().extend(states);
+        used.0.lock().extend(states);
         let full = used.mark(&begin(now), now);
         assert!(matches!(full, Err(DomainError::Busy { .. })), "{full:?}");
         let later = now + Duration::seconds(2);

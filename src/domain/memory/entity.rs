@@ -7,6 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::domain::draft::identity;
@@ -21,7 +22,7 @@ pub const MAX_TYPE: usize = 100;
 pub const MAX_VALUE: usize = 2000;
 
 /// The identity of an entity: its type and its canonical value.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct EntityKey {
     pub entity_type: String,
     pub value: String,
@@ -86,7 +87,7 @@ impl fmt::Display for EntityKey {
 }
 
 /// An entity to be stored in the graph.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct EntityDraft {
     pub key: EntityKey,
     /// The display name.

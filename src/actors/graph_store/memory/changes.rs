@@ -1,5 +1,6 @@
 //! What one write changes in the graph.
 
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::graph::{MemoryGraph, NoteState, Slot};
@@ -8,7 +9,7 @@ use crate::domain::memory::tier::Tier;
 use crate::store::{NoteHead, NotesWrite, StoredEntity, StoredRelation};
 
 /// The changes of one revision; applying them twice changes nothing more.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Changes {
     /// Hybrid logical clock of the write; 0 in all parts of a copy but its last.
     pub(super) rev: u64,

@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
@@ -40,12 +41,8 @@ impl GraphCopy {
             reading: Mutex::default(),
             dropped: Arc::default(),
         };
-        *copy.reading() = Some(copy.read());
+        *copy.reading.lock() = Some(copy.read());
         copy
-    }
-
-    fn reading(&self) -> MutexGuard<'_, Option<JoinHandle<Option<Replay>>>> {
-        self.reading.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn read(&self) -> JoinHandle<Option<Replay>> {
@@ -71,7 +68,7 @@ impl GraphCopy {
     /// What the file holds, with the open file to continue it; `None` if it can't be used.
     pub(super) async fn replayed(&self) -> Result<Option<Replayed>, DomainError> {
         let failed = |error| DomainError::internal("reading the copy of the graph failed", error);
-        let first = self.reading().take();
+        let first = self.reading.lock().take();
         let mut replay = first.unwrap_or_else(|| self.read()).await.map_err(failed)?;
         if replay.as_ref().is_some_and(|replay| !replay.is_of(&self.path)) {
             // A process that has ended meanwhile had shortened it.

@@ -7,7 +7,7 @@ mod picture;
 mod tests;
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use uuid::Uuid;
 
@@ -105,7 +105,7 @@ impl GraphCore {
         read: impl FnOnce(&MemoryGraph) -> T + Send + 'static,
     ) -> Result<T, DomainError> {
         let graph = Arc::clone(&self.memory().await?.graph);
-        blocking(move || Ok(read(&graph.read().unwrap_or_else(PoisonError::into_inner)))).await
+        blocking(move || Ok(read(&graph.read()))).await
     }
 
     async fn read_graph_node(&self, message: ReadNode) -> Result<NodeDetails, DomainError> {

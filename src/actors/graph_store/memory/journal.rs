@@ -1,12 +1,11 @@
 //! A copy of the graph beside the search index, so that a start need not read the database row by row.
 //!
-//! It is a log of what each durable write changed. The database is the source of truth: the copy is written without
-//! waiting for the disk, and may be deleted at any time. Each record has a length and a checksum over itself and all
-//! before it, so that whatever a crash or a power cut leaves is valid up to a record. What the log lacks at its end is
-//! found in the database by revision. A file of another version or workspace, one without a revision, and one whose last
-//! revision the database does not have, are discarded.
+//! It is a log of what each durable write changed, as postcard writes it. The database is the source of truth: the copy is
+//! written without waiting for the disk, and may be deleted at any time. Each record has a length and a checksum over
+//! itself and all before it, so that whatever a crash or a power cut leaves is valid up to a record. What the log lacks at
+//! its end is found in the database by revision. A file of another version or workspace, one without a revision, and one
+//! whose last revision the database does not have, are discarded.
 
-mod codec;
 #[cfg(test)]
 mod tests;
 
@@ -24,8 +23,8 @@ use super::changes::Changes;
 use super::graph::{Loading, MemoryGraph};
 use crate::files;
 
-/// Name and version of the format.
-const FORMAT: &[u8; 16] = b"threat-memory g1";
+/// Name and version of the format, which a change of what is stored must raise.
+const FORMAT: &[u8; 16] = b"threat-memory g2";
 /// Length and checksum before each record.
 const FRAME: usize = 8;
 /// Largest record in bytes; a longer one can only be damage.
@@ -142,7 +141,7 @@ impl Journal {
         out.write_all(&header(workspace))?;
         journal.bytes = header(workspace).len() as u64;
         for part in parts(graph, rev) {
-            let record = record(&part, &mut journal.checksum);
+            let record = record(&part, &mut journal.checksum)?;
             journal.bytes += record.len() as u64;
             out.write_all(&record)?;
         }
@@ -155,7 +154,7 @@ impl Journal {
 
     /// Appends what a durable write changed. After an error nothing may be appended any more.
     pub(super) fn append(&mut self, changes: &Changes) -> io::Result<()> {
-        let record = record(changes, &mut self.checksum);
+        let record = record(changes, &mut self.checksum)?;
         self.file.write_all(&record)?;
         self.bytes += record.len() as u64;
         Ok(())
@@ -202,15 +201,20 @@ fn parts(graph: &MemoryGraph, rev: u64) -> impl Iterator<Item = Changes> + '_ {
 }
 
 /// A record with its frame; its checksum continues the one of the record before.
-fn record(changes: &Changes, checksum: &mut u32) -> Vec<u8> {
-    let mut record = vec![0; FRAME];
-    codec::encode(changes, &mut record);
+fn record(changes: &Changes, checksum: &mut u32) -> io::Result<Vec<u8>> {
+    let mut record = postcard::to_extend(changes, vec![0; FRAME]).map_err(io::Error::other)?;
     let content = record.get(FRAME..).unwrap_or_default();
     let length = u32::try_from(content.len()).unwrap_or(u32::MAX);
     *checksum = continued(*checksum, content);
     let frame = length.to_le_bytes().into_iter().chain(checksum.to_le_bytes());
     record.iter_mut().zip(frame).for_each(|(to, from)| *to = from);
-    record
+    Ok(record)
+}
+
+/// The changes that a record holds; `None` if its content is no record.
+fn decode(content: &[u8]) -> Option<Changes> {
+    let (changes, rest) = postcard::take_from_bytes(content).ok()?;
+    rest.is_empty().then_some(changes)
 }
 
 fn continued(checksum: u32, content: &[u8]) -> u32 {
@@ -271,7 +275,7 @@ impl<'a> Records<'a> {
         content.resize(length, 0);
         let whole = self.read(&mut content)?;
         let sum = continued(self.checksum, &content);
-        let changes = (whole && sum == u32::from_le_bytes(checksum)).then(|| codec::decode(&content));
+        let changes = (whole && sum == u32::from_le_bytes(checksum)).then(|| decode(&content));
         self.buffer = content;
         let Some(changes) = changes.flatten() else {
             return Ok(None);

@@ -2,9 +2,10 @@
 //! for.
 
 use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
+use parking_lot::RwLock;
 use uuid::Uuid;
 
 use super::asked::{Answered, Level};
@@ -90,7 +91,7 @@ impl GraphCore {
         let (query, meant, scope) = (query.to_owned(), meant.clone(), scope.clone());
         let graph = Arc::clone(&memory.graph);
         let answered = blocking(move || {
-            let graph = locked(&graph);
+            let graph = graph.read();
             let asked = match Reading::of(&query, now) {
                 Some(reading) => graph.asked(&reading),
                 None => meant.and_then(|meant| graph.asked_by(&meant)),
@@ -224,7 +225,7 @@ impl Search {
                 .map(Found::from)
         };
         let Found { hits, reasons, .. } = found.map_err(index_failed)?;
-        let graph = locked(&self.graph);
+        let graph = self.graph.read();
         let ranking = Ranking {
             graph: &graph,
             tuning: &self.tuning,
@@ -238,10 +239,6 @@ impl Search {
         let told = explain.then(|| ranking.explain(query, &asked, &reasons, &ranked));
         Ok((intent, ranked, told))
     }
-}
-
-pub(super) fn locked(graph: &RwLock<MemoryGraph>) -> RwLockReadGuard<'_, MemoryGraph> {
-    graph.read().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A view of the graph for one question.

@@ -1,11 +1,11 @@
 //! Which notes a recall may return.
 
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
+use parking_lot::RwLock;
 
 use super::graph::{MemoryGraph, NoteState};
-use super::recall::locked;
 use crate::domain::memory::note::{Note, domain_of};
 use crate::search::Only;
 
@@ -53,13 +53,13 @@ impl Scope {
         let any_domain = self
             .domain
             .as_ref()
-            .is_none_or(|domain| locked(graph).is_all_of(domain));
+            .is_none_or(|domain| graph.read().is_all_of(domain));
         if any_time && any_domain {
             return None;
         }
         let (graph, scope) = (Arc::clone(graph), self.clone());
         Some(Only::new(move |note| {
-            locked(&graph).note(note).is_some_and(|head| scope.admits(head))
+            graph.read().note(note).is_some_and(|head| scope.admits(head))
         }))
     }
 }

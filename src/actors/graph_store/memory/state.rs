@@ -1,8 +1,9 @@
 //! In-process state of the memory beside the database: its graph, and the requests that wait to be written.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tokio::sync::{Notify, OnceCell};
 use uuid::Uuid;
 
@@ -118,7 +119,7 @@ impl Memory {
     /// Lets the graph be read from the database before the next write, because it is unknown what became durable.
     pub(super) fn distrust(&self) {
         // A later record of the copy may hide that an earlier one is missing.
-        *self.journal() = None;
+        *self.journal.lock() = None;
         if let Some(copy) = &self.copy {
             copy.discard();
         }
@@ -150,7 +151,7 @@ impl Memory {
         // After the clock was set back, new revisions must still be higher.
         store.observe_rev(loaded.rev);
         *self.graph_mut() = loaded.graph;
-        *self.journal() = loaded.journal;
+        *self.journal.lock() = loaded.journal;
         self.recent().forget(loaded.rev);
         self.enrichment.set(waiting);
         self.losses.store(losses, Ordering::Release);
@@ -180,7 +181,7 @@ impl Memory {
     /// Appends changes to the copy; whether it should be written anew. A copy that can't be written is given up: what it
     /// lacks is read from the database at the next start.
     fn copy(&self, changes: &Changes) -> bool {
-        let mut journal = self.journal();
+        let mut journal = self.journal.lock();
         match journal.as_mut().map(|journal| journal.append(changes)) {
             None => false,
             Some(Ok(())) => journal.as_ref().is_some_and(Journal::is_long),
@@ -193,7 +194,7 @@ impl Memory {
     }
 
     fn shorten_copy(&self, rev: u64) {
-        let (mut journal, graph) = (self.journal(), self.graph());
+        let (mut journal, graph) = (self.journal.lock(), self.graph());
         let shortened = journal.as_mut().map(|journal| journal.shorten(&graph, rev));
         if let Some(Err(error)) = shortened {
             tracing::warn!(%error, "the copy of the graph is no longer written");
@@ -202,23 +203,19 @@ impl Memory {
     }
 
     pub(super) fn graph(&self) -> RwLockReadGuard<'_, MemoryGraph> {
-        self.graph.read().unwrap_or_else(PoisonError::into_inner)
+        self.graph.read()
     }
 
     pub(super) fn graph_mut(&self) -> RwLockWriteGuard<'_, MemoryGraph> {
-        self.graph.write().unwrap_or_else(PoisonError::into_inner)
+        self.graph.write()
     }
 
     pub(super) fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock()
     }
 
     pub(super) fn recent(&self) -> MutexGuard<'_, Recent> {
-        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn journal(&self) -> MutexGuard<'_, Option<Journal>> {
-        self.journal.lock().unwrap_or_else(PoisonError::into_inner)
+        self.recent.lock()
     }
 }
 
