@@ -25,8 +25,8 @@ use surrealdb::opt::Config;
 use test_support::eventually;
 use uuid::Uuid;
 
-pub(crate) use self::backends::run;
-pub(super) use self::backends::{open, open_with, run_on_each};
+pub(crate) use self::backends::{fresh, fresh_with, run};
+pub(super) use self::backends::{new_dir, open, run_on_each};
 use super::audit_linked::Linked;
 use super::audit_rows::Position;
 use super::database::{Connection, Database};
@@ -240,8 +240,7 @@ async fn owner(url: &str) -> Database {
 #[test]
 fn the_same_statements_do_change_the_tables_for_an_owner() {
     run(async {
-        let dir = tempfile::tempdir().unwrap();
-        let url = format!("surrealkv://{}", dir.path().display());
+        let (_dir, url) = new_dir();
         drop(filled(&url).await);
         let db = owner(&url).await;
         for table in APPEND_ONLY {
@@ -276,8 +275,7 @@ fn no_code_of_the_store_gives_up_the_session_of_the_service() {
 
 /// Tampers as the directory's owner; returns the result of the verification.
 async fn first_error_after(tampering: &str) -> (Vec<AuditEntry>, Option<String>) {
-    let dir = tempfile::tempdir().unwrap();
-    let url = format!("surrealkv://{}", dir.path().display());
+    let (_dir, url) = new_dir();
     let tenant = Uuid::new_v4();
     let entries: Vec<AuditEntry> = (0..4).map(|at| entry(tenant, &format!("test.{at}"))).collect();
     let store = open(&url).await;
@@ -381,8 +379,7 @@ fn an_entry_in_the_log_can_not_be_replaced_by_writing_its_id_again() {
 #[test]
 fn a_second_store_on_the_same_directory_says_that_it_is_in_use() {
     run(async {
-        let dir = tempfile::tempdir().unwrap();
-        let url = format!("surrealkv://{}", dir.path().display());
+        let (dir, url) = new_dir();
         let first = open(&url).await;
         let secret = SecretString::from("another secret of at least 32 bytes");
         let error = Store::open(
@@ -433,8 +430,7 @@ fn a_store_that_is_broken_is_not_said_to_be_in_use() {
 #[test]
 fn a_new_secret_opens_an_old_store() {
     run(async {
-        let dir = tempfile::tempdir().unwrap();
-        let url = format!("surrealkv://{}", dir.path().display());
+        let (_dir, url) = new_dir();
         let (store, tenant) = filled(&url).await;
         drop(store);
         drop(owner(&url).await);

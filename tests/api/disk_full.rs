@@ -6,11 +6,11 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 
 use crate::helpers::{Answer, Client, run};
-use crate::process::{Service, finish, hosted};
+use crate::process::{Service, finish, hosted, started_once};
 
-/// File size limits in KiB. The first start of the hosted service loads the public demo.
+/// File size limits in KiB.
 const LOCAL_ROOM: u32 = 600;
-const HOSTED_ROOM: u32 = 6_000;
+const HOSTED_ROOM: u32 = 2_500;
 
 /// The command under a file size limit that it will hit.
 fn cramped(command: &Command, room: u32) -> Command {
@@ -121,7 +121,7 @@ fn last_segment(dir: &Path) -> PathBuf {
 #[test]
 fn what_is_written_behind_a_torn_log_survives_the_next_crash() {
     run(async {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::local::started_once();
         let mut told = Vec::new();
         for round in 0..4 {
             let service = Service::start(local(dir.path()));
@@ -152,7 +152,7 @@ fn what_is_written_behind_a_torn_log_survives_the_next_crash() {
 #[test]
 fn a_hosted_service_on_a_full_disk_keeps_its_audit_chain() {
     run(async {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = started_once();
         let service = Service::start(cramped(&hosted(dir.path()), HOSTED_ROOM));
         let client = service.admin().await;
         let mut told = 0;

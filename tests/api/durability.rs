@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use rand::Rng;
 use serde_json::{Value, json};
+use test_support::extent;
 
 use crate::helpers::{ADMIN, Client, PASSWORD, TestApp, encode, run};
 use crate::process::{Service, finish, hosted, program, started_once};
-use crate::stix::{by_id, object, relationship, text};
+use crate::stix::{by_id, object, relationship, text, with};
 
 const STIX: &str = "/api/ingest/stix";
 const NODES: usize = 7;
@@ -123,9 +124,10 @@ async fn assert_chain(client: &Client) {
 #[test]
 fn killed_at_any_moment_nothing_acknowledged_is_lost_and_nothing_is_half_there() {
     run(async {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = started_once();
         let mut earlier: Vec<Sent> = Vec::new();
-        for round in 0..5 {
+        let rounds = extent(1, 5);
+        for round in 0..rounds {
             let service = Service::start(hosted(dir.path()));
             let client = service.admin().await;
             let stop = Arc::new(AtomicBool::new(false));
@@ -148,7 +150,7 @@ fn killed_at_any_moment_nothing_acknowledged_is_lost_and_nothing_is_half_there()
             println!("round {round}: killed after {moment} ms, {whole} whole, {absent} absent");
             assert_chain(&client).await;
             earlier.extend(now.into_iter().take(5));
-            if round == 4 {
+            if round + 1 == rounds {
                 assert_whole(&client, &earlier).await;
             }
             service.terminate();
@@ -157,11 +159,18 @@ fn killed_at_any_moment_nothing_acknowledged_is_lost_and_nothing_is_half_there()
     });
 }
 
+/// An object of about this many bytes that can't be compressed.
+fn noise(name: &str, size: usize) -> Value {
+    let mut noise = vec![0; size / 2];
+    rand::rng().fill(&mut noise[..]);
+    with(object("tool", name), json!({"x_noise": hex::encode(noise)}))
+}
+
 /// Enough data to rotate the engine's memtable several times, with single writes spanning two memtables.
 #[test]
 fn killed_after_the_memtable_has_been_flushed_nothing_acknowledged_is_lost() {
     run(async {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = started_once();
         let service = || {
             let mut command = hosted(dir.path());
             command.env("THREAT_MEMORY_STORAGE__MEMTABLE_MIB", "4");
@@ -169,10 +178,12 @@ fn killed_after_the_memtable_has_been_flushed_nothing_acknowledged_is_lost() {
         };
         let running = service();
         let client = running.admin().await;
-        let bundles: Vec<Vec<Value>> = (0..9)
+        let files = || std::fs::read_dir(dir.path().join("store/sstables")).map_or(0, Iterator::count);
+        let before = files();
+        let bundles: Vec<Vec<Value>> = (0..4)
             .map(|bundle| {
-                (0..250)
-                    .map(|at| object("tool", &format!("tool {bundle} {at}")))
+                (0..60)
+                    .map(|at| noise(&format!("tool {bundle} {at}"), 64 << 10))
                     .collect()
             })
             .collect();
@@ -183,10 +194,7 @@ fn killed_after_the_memtable_has_been_flushed_nothing_acknowledged_is_lost() {
                 .expect(201)
                 .await;
         }
-        let tables = std::fs::read_dir(dir.path().join("store/sstables"))
-            .unwrap()
-            .count();
-        assert!(tables > 0, "the memtable has not been flushed");
+        assert!(files() > before, "the memtable has not been flushed");
         // Gives the engine time to delete the log of the flushed data.
         tokio::time::sleep(Duration::from_secs(1)).await;
         running.kill();
@@ -211,12 +219,13 @@ fn killed_after_the_memtable_has_been_flushed_nothing_acknowledged_is_lost() {
 #[test]
 fn killed_while_a_large_bundle_is_written_it_is_whole_or_absent() {
     run(async {
-        let dir = tempfile::tempdir().unwrap();
-        for moment in [60, 200, 400, 700] {
+        let dir = started_once();
+        let (size, moments) = extent((600, &[200][..]), (3_000, &[60, 200, 400, 700]));
+        for &moment in moments {
             let service = Service::start(hosted(dir.path()));
             let client = service.admin().await;
             let word = format!("w{}", uuid::Uuid::new_v4().simple());
-            let objects: Vec<Value> = (0..3000)
+            let objects: Vec<Value> = (0..size)
                 .map(|i| object("tool", &format!("{word} part {i}")))
                 .collect();
             let body = json!({"bundle": objects});
@@ -238,9 +247,10 @@ fn killed_while_a_large_bundle_is_written_it_is_whole_or_absent() {
             let again = client.ingest(json!(objects)).await;
             let created = again["nodes_created"].as_u64().unwrap();
             println!("killed after {moment} ms, acknowledged: {acknowledged}, created again: {created}");
-            assert!(created == 0 || (created == 3000 && !acknowledged), "{again}");
-            let found = client.search_with(&format!("{word} part 2999"), &[]).await;
-            assert_eq!(text(&found["results"][0], "name"), format!("{word} part 2999"));
+            assert!(created == 0 || (created == size && !acknowledged), "{again}");
+            let last = format!("{word} part {}", size - 1);
+            let found = client.search_with(&last, &[]).await;
+            assert_eq!(text(&found["results"][0], "name"), last);
             assert_chain(&client).await;
             service.kill();
         }
@@ -250,11 +260,12 @@ fn killed_while_a_large_bundle_is_written_it_is_whole_or_absent() {
 #[test]
 fn sigterm_lets_the_ingest_under_way_finish_and_the_exit_code_is_0() {
     run(async {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = started_once();
         let mut service = Service::start(hosted(dir.path()));
         let client = service.admin().await;
         let word = format!("w{}", uuid::Uuid::new_v4().simple());
-        let objects: Vec<Value> = (0..2000)
+        let size = extent(400, 2_000);
+        let objects: Vec<Value> = (0..size)
             .map(|i| object("tool", &format!("{word} part {i}")))
             .collect();
         let (sender, body) = (client.clone(), json!({"bundle": objects}));
@@ -273,7 +284,7 @@ fn sigterm_lets_the_ingest_under_way_finish_and_the_exit_code_is_0() {
         }
         service.terminate();
         let answer = sending.await.unwrap();
-        assert_eq!(answer["results"]["nodes_created"], 2000);
+        assert_eq!(answer["results"]["nodes_created"], size);
         assert_eq!(service.ended().await.code(), Some(0));
 
         let service = Service::start(hosted(dir.path()));
@@ -304,7 +315,7 @@ fn a_service_that_has_told_its_address_stops_in_order() {
 #[test]
 fn a_second_process_on_the_same_directory_says_so_and_ends() {
     run(async {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = started_once();
         let service = Service::start(hosted(dir.path()));
         let client = service.admin().await;
         client.ingest(json!([object("tool", "First Come")])).await;
@@ -326,7 +337,7 @@ fn a_second_process_on_the_same_directory_says_so_and_ends() {
 #[test]
 fn a_lost_index_is_rebuilt_from_the_store() {
     run(async {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = started_once();
         let mut service = Service::start(hosted(dir.path()));
         let sent = bundle();
         service.admin().await.ingest(json!(sent.objects)).await;

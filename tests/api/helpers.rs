@@ -12,8 +12,10 @@ use threat_memory::app::hosted::Application;
 use threat_memory::config::{Flags, Settings};
 
 pub use test_support::shared;
+use uuid::Uuid;
 
-use crate::process::started_once;
+use crate::process::{copy_started_once, started_once};
+use crate::shared_service::SharedService;
 
 pub const ADMIN: &str = "admin@example.com";
 pub const PASSWORD: &str = "a long enough password";
@@ -51,20 +53,42 @@ pub fn settings(storage: &str) -> Settings {
 
 /// The service under test with a signed-in administrator.
 pub struct TestApp {
-    pub app: Application,
     pub admin: Client,
-    /// Removed with the test.
-    _dir: Option<TempDir>,
+    service: Service,
+}
+
+enum Service {
+    /// A service of the test's own, with its directory if the test has not made that itself.
+    Own(Box<Application>, Option<TempDir>),
+    /// A workspace of the service that tests share, and a client without credentials.
+    Shared(Uuid, Client),
 }
 
 impl TestApp {
+    /// A new workspace in the service that the tests of this process share, with its administrator: for a test that neither
+    /// needs settings, a start or the operator's rights of its own nor looks at what a process counts as a whole. The
+    /// administrator has the address [`ADMIN`] in each of these workspaces, so it can't sign in by address and password
+    /// alone.
+    pub async fn shared() -> Self {
+        let client = SharedService::get().client();
+        let name = format!("Workspace {}", Uuid::new_v4());
+        let (workspace, admin) = SharedService::get().workspace(&client, &name, ADMIN).await;
+        Self {
+            admin,
+            service: Service::Shared(workspace, client),
+        }
+    }
+
     /// Starts with a store of its own.
     pub async fn spawn() -> Self {
         Self::with(settings("mem://")).await
     }
 
-    /// Starts with a durable store in `dir`.
+    /// Starts with a durable store in `dir`. An empty directory becomes a copy of one that was started before.
     pub async fn durable(dir: &Path) -> Self {
+        if std::fs::read_dir(dir).unwrap().next().is_none() {
+            copy_started_once(dir);
+        }
         Self::with(settings(&format!("surrealkv://{}", dir.display()))).await
     }
 
@@ -78,30 +102,52 @@ impl TestApp {
         let app = Application::start(settings).await.unwrap();
         let admin = Client::anonymous(&app).sign_in(ADMIN, PASSWORD).await;
         Self {
-            app,
             admin,
-            _dir: dir,
+            service: Service::Own(Box::new(app), dir),
         }
     }
 
+    /// The service itself.
+    ///
+    /// # Panics
+    /// When it is the shared one.
+    pub fn application(&self) -> &Application {
+        match &self.service {
+            Service::Own(app, _) => app,
+            Service::Shared(..) => panic!("the shared service belongs to no test"),
+        }
+    }
+
+    /// Stops the service; the shared one goes on.
     pub async fn stop(self) {
-        self.app.stop().await;
+        match self.service {
+            Service::Own(app, _dir) => app.stop().await,
+            Service::Shared(..) => {}
+        }
     }
 
     /// A client without credentials.
     pub fn anonymous(&self) -> Client {
-        Client::anonymous(&self.app)
+        match &self.service {
+            Service::Own(app, _) => Client::anonymous(app),
+            Service::Shared(_, client) => client.clone(),
+        }
     }
 
-    /// Adds a user to the operator's workspace and signs in as that user.
+    /// Adds a user to the administrator's workspace and signs in as that user.
     pub async fn user(&self, role: &str) -> Client {
-        let email = format!("{role}-{}@example.com", uuid::Uuid::new_v4());
+        let email = format!("{role}-{}@example.com", Uuid::new_v4());
         let body = json!({"email": email, "password": PASSWORD, "role": role});
-        self.admin.post("/api/admin/users", &body).await.expect(201).await;
-        self.anonymous().sign_in(&email, PASSWORD).await
+        let made = self.admin.post("/api/admin/users", &body).await.expect(201).await;
+        match &self.service {
+            Service::Own(..) => self.anonymous().sign_in(&email, PASSWORD).await,
+            Service::Shared(workspace, client) => {
+                SharedService::get().signed_in(client, *workspace, &made["user"])
+            }
+        }
     }
 
-    /// Creates an API key in the operator's workspace.
+    /// Creates an API key in the administrator's workspace.
     pub async fn api_key(&self, scopes: &[&str]) -> Client {
         let body = json!({"name": "test", "scopes": scopes});
         let made = self
@@ -116,7 +162,10 @@ impl TestApp {
 
     /// Creates another workspace and signs in as its administrator.
     pub async fn workspace(&self, name: &str) -> Client {
-        let email = format!("{}@example.com", uuid::Uuid::new_v4());
+        let email = format!("{}@example.com", Uuid::new_v4());
+        if let Service::Shared(_, client) = &self.service {
+            return SharedService::get().workspace(client, name, &email).await.1;
+        }
         let body = json!({"name": name, "admin_email": email, "admin_password": PASSWORD});
         self.admin
             .post("/api/admin/workspaces", &body)
@@ -202,7 +251,7 @@ impl Client {
     /// Ingests STIX objects and returns `results`.
     pub async fn ingest(&self, objects: Value) -> Value {
         let bundle =
-            json!({"type": "bundle", "id": format!("bundle--{}", uuid::Uuid::new_v4()), "objects": objects});
+            json!({"type": "bundle", "id": format!("bundle--{}", Uuid::new_v4()), "objects": objects});
         let answer = self
             .post("/api/ingest/stix", &json!({"bundle": bundle}))
             .await
@@ -260,7 +309,7 @@ pub fn read_json(path: &Path) -> Value {
 /// Saves a bundle for the conformance check if one was requested.
 pub fn keep_export(bundle: &Value) {
     if let Some(dir) = std::env::var_os("THREAT_MEMORY_EXPORT_DIR") {
-        let name = format!("{}.json", uuid::Uuid::new_v4());
+        let name = format!("{}.json", Uuid::new_v4());
         std::fs::write(Path::new(&dir).join(name), bundle.to_string()).unwrap();
     }
 }
@@ -309,7 +358,9 @@ impl Client {
     /// The same client with this bearer credential instead of its own.
     pub fn bearer(&self, credential: &str) -> Self {
         let mut client = self.clone();
-        client.headers.clear();
+        client
+            .headers
+            .retain(|(name, _)| !["authorization", "x-api-key"].contains(&name.as_str()));
         client.with_header("authorization", &format!("Bearer {credential}"))
     }
 
@@ -332,7 +383,7 @@ impl Client {
 
     /// Adds a user to the caller's workspace, and returns its id and e-mail address.
     pub async fn add_user(&self, role: &str) -> (String, String) {
-        let email = format!("{role}-{}@example.com", uuid::Uuid::new_v4());
+        let email = format!("{role}-{}@example.com", Uuid::new_v4());
         let body = json!({"email": email, "password": PASSWORD, "role": role});
         let made = self.post("/api/admin/users", &body).await.expect(201).await;
         (made["user"]["id"].as_str().unwrap().to_owned(), email)

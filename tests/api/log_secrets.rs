@@ -4,8 +4,10 @@ use std::io::BufRead;
 use std::process::{Command, Stdio};
 
 use serde_json::json;
+use test_support::is_full;
 
 use crate::helpers::{ADMIN, Client, PASSWORD, run};
+use crate::process::copy_started_once;
 
 const SECRET: &str = "a token secret of more than 32 bytes";
 
@@ -23,6 +25,10 @@ impl Drop for Process {
 fn no_secret_ever_stands_in_the_log_and_sigterm_ends_with_0() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
+    // A first start logs the most and takes the longest.
+    if !is_full() {
+        copy_started_once(&data);
+    }
     let child = Command::new(env!("CARGO_BIN_EXE_threat-memory"))
         .args(["hosted", "--bind", "127.0.0.1:0", "--storage"])
         .arg(format!("surrealkv://{}", data.display()))

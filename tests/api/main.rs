@@ -6,6 +6,7 @@
     clippy::wildcard_enum_match_arm
 )]
 
+mod benchmarks_page;
 mod disk_full;
 mod durability;
 mod embedding;
@@ -18,6 +19,7 @@ mod openapi;
 mod pages;
 mod process;
 mod remote;
+mod shared_service;
 mod smoke;
 mod stix;
 mod storm;

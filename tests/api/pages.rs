@@ -127,7 +127,7 @@ fn the_editor_without_the_key_is_a_refusal_that_a_browser_shows_as_the_page() {
 #[test]
 fn the_console_can_be_switched_off() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let files = load(&app.anonymous(), "/console").await;
         assert!(!files.is_empty());
         app.stop().await;

@@ -47,18 +47,16 @@ pub fn hosted(dir: &Path) -> Command {
 /// A data directory of `threat-memory hosted` that was started once, by the administrator of the tests.
 pub fn started_once() -> TempDir {
     let dir = tempfile::tempdir().unwrap();
-    let program = program();
-    copy_of(
-        "started-once",
-        Path::new(program.get_program()),
-        dir.path(),
-        |dir| {
-            let mut service = Service::start(hosted(dir));
-            service.terminate();
-            assert!(service.child.wait().unwrap().success());
-        },
-    );
+    copy_started_once(dir.path());
     dir
+}
+
+/// Makes `dir` such a directory.
+pub fn copy_started_once(dir: &Path) {
+    let program = program();
+    copy_of("started-once", Path::new(program.get_program()), dir, |dir| {
+        Service::start(hosted(dir)).stop();
+    });
 }
 
 /// Runs a command that should exit by itself. If it keeps running, it is killed, and its exit status shows that.
@@ -174,6 +172,12 @@ impl Service {
             .status()
             .unwrap();
         assert!(sent.success());
+    }
+
+    /// Stops the service in order, where there is no runtime.
+    pub fn stop(mut self) {
+        self.terminate();
+        assert!(self.child.wait().unwrap().success());
     }
 
     /// Waits for the process to exit by itself.

@@ -52,7 +52,7 @@ fn uses(source: &serde_json::Value, target: &serde_json::Value) -> serde_json::V
 #[test]
 fn a_structured_question_follows_the_relationships_of_what_it_names() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let group = object("intrusion-set", "Sandworm Team");
         let malware = object("malware", "Industroyer");
         let technique = object("attack-pattern", "Remote Services");

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use futures_util::future::{join, join_all};
-use secrecy::SecretString;
 use test_support::until;
 
 use super::*;
@@ -14,6 +13,7 @@ use crate::actors::roster::Roster;
 use crate::clock;
 use crate::config::ActorSettings;
 use crate::domain::audit::{ChainLink, Outcome};
+use crate::store::tests::fresh;
 
 const SETTINGS: ActorSettings = ActorSettings {
     mailbox: 4096,
@@ -46,18 +46,7 @@ fn audit_writer(store: &Arc<Store>, settings: ActorSettings) -> AuditHandle {
 }
 
 async fn store() -> Arc<Store> {
-    let secret = SecretString::from("a secret of at least 32 bytes for tests");
-    Arc::new(
-        Store::open(
-            "mem://",
-            "hosted",
-            crate::store::StorageMemory::default(),
-            None,
-            &secret,
-        )
-        .await
-        .unwrap(),
-    )
+    Arc::new(fresh().await)
 }
 
 fn entry(tenant: Uuid, n: usize) -> AuditEntry {

@@ -5,9 +5,8 @@ mod redistribution;
 
 use std::future::Future;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use secrecy::SecretString;
 use serde_json::json;
 use uuid::Uuid;
 
@@ -26,6 +25,7 @@ use crate::domain::session::RecallMode;
 use crate::domain::stix::ingest::{self, Defaults};
 use crate::domain::tlp::Tlp;
 use crate::search::{BuiltinEmbedder, IndexSettings, SearchIndex};
+use crate::store::tests::fresh;
 use crate::store::{StixOrigin, Store};
 
 pub(super) fn audit_writer(store: &Arc<Store>) -> AuditHandle {
@@ -93,16 +93,19 @@ pub(super) fn run(test: impl Future<Output = ()>) {
 }
 
 pub(super) async fn open() -> Arc<Store> {
-    let secret = SecretString::from("0123456789abcdef0123456789abcdef");
-    let memory = crate::store::StorageMemory::default();
-    let store = Store::open("mem://", "hosted", memory, None, &secret);
-    Arc::new(store.await.unwrap())
+    Arc::new(fresh().await)
+}
+
+/// The built-in model, which takes a debug build long to load.
+pub(super) fn embedder() -> Arc<BuiltinEmbedder> {
+    static MODEL: LazyLock<Arc<BuiltinEmbedder>> =
+        LazyLock::new(|| Arc::new(BuiltinEmbedder::load().unwrap()));
+    Arc::clone(&MODEL)
 }
 
 /// The graph of a single process.
 pub(super) fn graph(store: &Arc<Store>) -> Arc<GraphCore> {
-    let embedder = Arc::new(BuiltinEmbedder::load().unwrap());
-    let index = SearchIndex::open(None, embedder, IndexSettings::default()).unwrap();
+    let index = SearchIndex::open(None, embedder(), IndexSettings::default()).unwrap();
     Arc::new(GraphCore::new(
         Arc::clone(store),
         Arc::new(index),
@@ -118,8 +121,7 @@ fn a_second_process_finds_what_the_first_one_wrote() {
         let store = open().await;
         let audit = audit_writer(&store);
         let process = || {
-            let embedder = Arc::new(BuiltinEmbedder::load().unwrap());
-            let index = SearchIndex::open(None, embedder, IndexSettings::default()).unwrap();
+            let index = SearchIndex::open(None, embedder(), IndexSettings::default()).unwrap();
             let surroundings = Surroundings {
                 shared_store: true,
                 ..Surroundings::default()

@@ -131,7 +131,7 @@ async fn who_goes_away_leaves_the_line_and_is_forgotten() {
     until_waiting(&shares, 0).await;
     drop(held);
     assert_eq!(shares.free(), 1);
-    assert!(lock(&shares.state).present.is_empty());
+    assert!(shares.state.lock().present.is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -162,5 +162,5 @@ async fn a_crowd_that_comes_and_goes_leaves_every_place_free() {
     }
     until_waiting(&shares, 0).await;
     assert_eq!(shares.free(), 5);
-    assert!(lock(&shares.state).present.is_empty());
+    assert!(shares.state.lock().present.is_empty());
 }

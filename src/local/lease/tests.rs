@@ -1,11 +1,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use secrecy::SecretString;
 use test_support::eventually;
 
 use super::*;
-use crate::store::StorageMemory;
-use crate::store::tests::run;
+use crate::store::tests::{fresh, run};
 
 #[test]
 fn an_installation_keeps_its_id_and_is_locked_while_it_is_open() {
@@ -22,16 +20,10 @@ fn an_installation_keeps_its_id_and_is_locked_while_it_is_open() {
     assert_eq!(Installation::open(dir.path()).unwrap().id, new);
 }
 
-async fn open() -> Arc<Store> {
-    let secret = SecretString::from("a secret of at least 32 bytes for tests");
-    let opened = Store::open("mem://", "local", StorageMemory::default(), None, &secret);
-    Arc::new(opened.await.unwrap())
-}
-
 #[test]
 fn a_second_installation_does_not_start_and_one_that_stopped_leaves_no_wait() {
     run(async {
-        let store = open().await;
+        let store = Arc::new(fresh().await);
         let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let lease = Lease::take(&store, here.path()).await.unwrap();
         let refused = Lease::take(&store, there.path()).await.err().unwrap().to_string();
@@ -53,7 +45,7 @@ fn a_second_installation_does_not_start_and_one_that_stopped_leaves_no_wait() {
 #[test]
 fn a_lease_is_renewed_until_another_process_has_it() {
     run(async {
-        let store = open().await;
+        let store = Arc::new(fresh().await);
         let holder = |place: &str| Holder {
             instance: Uuid::from_u128(1),
             process: Uuid::new_v4(),

@@ -3,6 +3,8 @@
 use std::sync::Barrier;
 use std::thread;
 
+use test_support::extent;
+
 use super::*;
 
 #[test]
@@ -10,12 +12,13 @@ fn a_writer_sees_its_own_write() {
     let dir = tempfile::tempdir().unwrap();
     let index = open(Some(dir.path())).workspace(id(0)).unwrap();
     let start = Barrier::new(8);
+    let each = extent(4, 10);
     thread::scope(|scope| {
         for writer in 0..8u128 {
             let (index, start) = (&index, &start);
             scope.spawn(move || {
                 start.wait();
-                for n in 0..10u128 {
+                for n in 0..each {
                     let number = writer * 100 + n;
                     let name = format!("Actor w{writer}n{n}x");
                     index.apply(vec![doc(number, &name, "text")], 1).unwrap();
@@ -29,9 +32,10 @@ fn a_writer_sees_its_own_write() {
             });
         }
     });
-    assert_eq!(index.len(), 80);
+    let all = 8 * each as usize;
+    assert_eq!(index.len(), all);
     drop(index);
-    assert_eq!(open(Some(dir.path())).workspace(id(0)).unwrap().len(), 80);
+    assert_eq!(open(Some(dir.path())).workspace(id(0)).unwrap().len(), all);
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
 use proptest::prelude::*;
+use test_support::extent;
 
 use super::super::{Ends, StructuredQuery};
 use super::*;
@@ -252,11 +253,11 @@ prop_compose! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(extent(8, 48)))]
 
     #[test]
     fn a_filter_keeps_what_passes_it_and_nothing_else(
-        docs in prop::collection::vec(any_doc(), 1..120), narrowing in any_narrowing(), highest in 0usize..5,
+        docs in prop::collection::vec(any_doc(), 1..extent(40, 120)), narrowing in any_narrowing(), highest in 0usize..5,
         limit in 1usize..20, fresh_docs in prop::sample::select(vec![0usize, 1000]),
         ends in prop::collection::vec((0u128..40, 0u128..40), 0..20),
     ) {

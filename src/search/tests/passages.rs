@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use proptest::prelude::*;
+use test_support::extent;
 
 use super::super::Ends;
 use super::*;
@@ -224,12 +225,6 @@ fn any_passage() -> impl Strategy<Value = (u128, u128, usize, bool, usize)> {
     (1u128..6, 1u128..6, 0usize..5, any::<bool>(), 0usize..4)
 }
 
-/// Number of cases; the long run sets another.
-fn cases() -> u32 {
-    let set = std::env::var("PROPTEST_CASES").ok();
-    set.and_then(|cases| cases.parse().ok()).unwrap_or(64)
-}
-
 /// Why each result was found.
 fn reasons(index: &WorkspaceIndex, filter: &Filter) -> BTreeMap<Uuid, (String, Vec<(Uuid, f32)>)> {
     let vector = quantize(&word_vector(QUESTION));
@@ -247,7 +242,7 @@ fn reasons(index: &WorkspaceIndex, filter: &Filter) -> BTreeMap<Uuid, (String, V
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(cases()))]
+    #![proptest_config(ProptestConfig::with_cases(extent(8, 64)))]
 
     /// Hidden passages and passages about hidden nodes change neither results nor order, whatever they say.
     #[test]

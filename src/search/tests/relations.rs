@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
+use test_support::extent;
 
 use super::super::{Along, Ends, Relation, Step};
 use super::*;
@@ -100,11 +101,11 @@ fn settings(fresh: usize) -> IndexSettings {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig::with_cases(extent(6, 48)))]
 
     #[test]
     fn steps_follow_the_newest_versions_and_nothing_hidden(
-        writes in prop::collection::vec(any_write(), 1..40),
+        writes in prop::collection::vec(any_write(), 1..extent(20, 40)),
         fresh in prop_oneof![Just(0usize), Just(100)],
     ) {
         let dir = tempfile::tempdir().unwrap();

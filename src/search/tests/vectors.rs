@@ -1,6 +1,8 @@
 //! The search by sketch finds what a comparison with every vector finds, whatever the model and the filter, while rows
 //! change and after a restart.
 
+use test_support::extent;
+
 use super::super::calibration::{recall, widening};
 use super::super::document::{Allowed, GONE, class_of};
 use super::super::rows::{Extent, NewRow, ROWS_PER_BLOCK};
@@ -73,14 +75,16 @@ fn texts(count: usize) -> Vec<String> {
 /// Set `THREAT_MEMORY_SKETCH_ROWS` to try other sizes.
 #[test]
 fn by_sketch_the_vectors_of_the_built_in_model_are_found_as_by_the_exact_scan() {
-    let rows = std::env::var("THREAT_MEMORY_SKETCH_ROWS").map_or(30_000, |rows| rows.parse().unwrap());
+    let rows = std::env::var("THREAT_MEMORY_SKETCH_ROWS")
+        .map_or(extent(10_000, 30_000), |rows| rows.parse().unwrap());
     let model = BuiltinEmbedder::load().unwrap();
-    let texts = texts(rows + 50);
+    let asked = extent(20, 50);
+    let texts = texts(rows + asked);
     let vectors: Vec<Vec<i8>> = texts
         .iter()
         .map(|text| quantize(&model.embed(&[text.as_str()]).unwrap()[0]))
         .collect();
-    let (queries, vectors) = vectors.split_at(50);
+    let (queries, vectors) = vectors.split_at(asked);
     let table = table_of(vectors);
     for filter in [all(), Filter::up_to(Tlp::Green)] {
         let [ten, hundred] = found_of_exact(&table, queries, &filter);
@@ -92,7 +96,8 @@ fn by_sketch_the_vectors_of_the_built_in_model_are_found_as_by_the_exact_scan() 
 #[test]
 fn a_model_whose_signs_say_nothing_is_noticed_and_searched_exactly() {
     // All components are positive, so all sketches are equal.
-    let vectors = clustered(20_000, 64, 3, 3.0);
+    let count = extent(5_000, 20_000);
+    let vectors = clustered(count, 64, 3, 3.0);
     let mut table = table_of(&vectors);
     let wider = widening(&table);
     assert!(wider > 1);
@@ -100,7 +105,7 @@ fn a_model_whose_signs_say_nothing_is_noticed_and_searched_exactly() {
     let [ten, hundred] = found_of_exact(&table, &vectors[..20], &all());
     assert!(ten >= 0.99 && hundred >= 0.97, "{wider}: {ten} {hundred}");
     // Half of the components say nothing, and the sketch is short.
-    let vectors: Vec<Vec<i8>> = clustered(20_000, 16, 5, 0.9);
+    let vectors: Vec<Vec<i8>> = clustered(count, 16, 5, 0.9);
     table = table_of(&vectors);
     let wider = widening(&table);
     table.widen(wider);

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use proptest::prelude::*;
+use test_support::extent;
 
 use super::super::canonical_key;
 use super::*;
@@ -182,7 +183,7 @@ fn winners(known: &HashMap<Uuid, IndexDoc>, batch: Vec<IndexDoc>) -> HashMap<Uui
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig::with_cases(extent(12, 48)))]
 
     #[test]
     fn no_search_returns_what_the_filter_excludes(

@@ -1,23 +1,15 @@
 //! Two processes over one database: two stores on one connection.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
 
-use secrecy::SecretString;
+use parking_lot::Mutex;
 use test_support::eventually;
 
 use super::*;
-use crate::store::StorageMemory;
-use crate::store::tests::run;
+use crate::store::tests::{fresh, run};
 
 const LASTS: Duration = Duration::from_secs(30);
-
-async fn open(url: &str) -> Store {
-    let secret = SecretString::from("a secret of at least 32 bytes for tests");
-    let opened = Store::open(url, "local", StorageMemory::default(), None, &secret);
-    opened.await.unwrap()
-}
 
 impl Store {
     /// When the lease was renewed last, as the database prints it.
@@ -50,7 +42,7 @@ fn holder(place: &str) -> Holder {
 #[test]
 fn a_second_installation_is_told_where_the_first_one_runs_until_that_one_gives_the_lease_back() {
     run(async {
-        let first = open("mem://").await;
+        let first = fresh().await;
         let second = beside(&first);
         let (one, other) = (holder("one, process 1"), holder("other, process 2"));
         first.take_lease(&one, LASTS).await.unwrap();
@@ -72,8 +64,7 @@ fn a_second_installation_is_told_where_the_first_one_runs_until_that_one_gives_t
 #[test]
 fn the_lease_of_a_crashed_process_ends_and_its_own_installation_does_not_wait_for_that() {
     run(async {
-        let dir = tempfile::tempdir().unwrap();
-        let first = open(&format!("surrealkv://{}", dir.path().display())).await;
+        let first = fresh().await;
         let one = holder("one");
         first.take_lease(&one, LASTS).await.unwrap();
         let again = Holder {
@@ -98,7 +89,7 @@ fn the_lease_of_a_crashed_process_ends_and_its_own_installation_does_not_wait_fo
 #[test]
 fn of_many_that_come_at_once_one_gets_the_lease() {
     run(async {
-        let store = open("mem://").await;
+        let store = fresh().await;
         let asks: Vec<_> = (0..8)
             .map(|number| {
                 let store = beside(&store);

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::{Map, Value, json};
 use surrealdb::types::{RecordId, SurrealValue, Variables};
+use test_support::extent;
 use uuid::Uuid;
 
 use super::SizeLimit;
@@ -17,7 +18,7 @@ use crate::store::audit_rows::audit_rows;
 use crate::store::rows::{HeldRow, record};
 use crate::store::stix_rows::StixRows;
 use crate::store::tests::passages::send;
-use crate::store::tests::{entry, open_with, run};
+use crate::store::tests::{entry, fresh_with, run};
 use crate::store::{DraftsWrite, StixIngested, StorageMemory, Store, size};
 
 /// A quarter of the lowest limit that can be configured: a debug build takes minutes to fill that.
@@ -105,12 +106,12 @@ fn plan(make: &str, count: usize, year: u32) -> StixPlan {
     ingest::plan(bundle(make, count, year).into(), defaults, Markings::new())
 }
 
-async fn small() -> Store {
+async fn small(limit: usize) -> Store {
     let memory = StorageMemory {
-        transaction: LIMIT,
+        transaction: limit,
         ..StorageMemory::default()
     };
-    open_with("mem://", memory).await
+    fresh_with(memory).await
 }
 
 async fn ingest(
@@ -132,20 +133,19 @@ async fn ingest(
         .await
 }
 
-/// Nearly the largest number of objects of a kind that the estimate allows, to within one per cent.
-fn most(make: &str) -> usize {
+/// Nearly the largest number of objects of a kind that the estimate allows, to within one per cent or two objects.
+fn most(make: &str, limit: usize) -> usize {
     let of = |count: usize| size::of_plan(&plan(make, count, 2020));
-    let (some, more) = (of(500), of(1000));
-    let each = (more - some) / 500;
-    let room = LIMIT as u64 - (64 << 10) - some;
-    let most = 500 + (room / each) as usize;
-    let most = most - most / 200;
-    let budget = SizeLimit::new(LIMIT);
+    let few = limit >> 13;
+    let (some, more) = (of(few), of(2 * few));
+    let each = (more - some) / few as u64;
+    let room = limit as u64 - (64 << 10) - some;
+    let most = few + (room / each) as usize;
+    let most = most - (most / 200).max(1);
+    let budget = SizeLimit::new(limit);
     assert!(budget.allow_plan(&plan(make, most, 2020)).is_ok(), "{make}");
-    assert!(
-        budget.allow_plan(&plan(make, most + most / 100, 2020)).is_err(),
-        "{make}"
-    );
+    let more = most + (most / 100).max(2);
+    assert!(budget.allow_plan(&plan(make, more, 2020)).is_err(), "{make}");
     most
 }
 
@@ -170,9 +170,10 @@ async fn restricted(store: &Store) -> usize {
 fn what_the_estimate_allows_goes_through_when_it_is_new_when_it_is_freed_and_when_it_replaces_all_of_it() {
     for make in ["indicators", "long", "edges", "identities", "held"] {
         run(async move {
-            let most = most(make);
-            println!("{make}: {most} objects in {LIMIT} bytes");
-            let (store, ws) = (small().await, Uuid::new_v4());
+            let limit = extent(256 << 10, LIMIT);
+            let most = most(make, limit);
+            println!("{make}: {most} objects in {limit} bytes");
+            let (store, ws) = (small(limit).await, Uuid::new_v4());
             let done = ingest(&store, ws, Some(ws), &plan(make, most, 2020)).await;
             assert!(done.is_ok(), "{make}: {done:?}");
             let done = ingest(&store, ws, None, &plan(make, most, 2020)).await;
@@ -189,8 +190,8 @@ fn what_the_estimate_allows_goes_through_when_it_is_new_when_it_is_freed_and_whe
 #[test]
 fn what_the_estimate_refuses_leaves_nothing() {
     run(async {
-        let (store, ws) = (small().await, Uuid::new_v4());
-        let most = most("indicators");
+        let (store, ws) = (small(LIMIT).await, Uuid::new_v4());
+        let most = most("indicators", LIMIT);
         let too_many = plan("indicators", most + most / 20, 2020);
         let error = ingest(&store, ws, None, &too_many).await.unwrap_err();
         let DomainError::TransactionTooLarge {
@@ -243,7 +244,7 @@ fn long_drafts(nodes: usize) -> Drafts {
 #[test]
 fn a_transaction_that_turns_out_too_large_is_taken_back_and_the_store_goes_on() {
     run(async {
-        let (store, ws) = (small().await, Uuid::new_v4());
+        let (store, ws) = (small(LIMIT).await, Uuid::new_v4());
         let write = |drafts| {
             let (store, audit) = (&store, entry(ws, "ingest"));
             async move {
@@ -282,7 +283,7 @@ fn a_transaction_that_turns_out_too_large_is_taken_back_and_the_store_goes_on() 
 #[test]
 fn passages_that_do_not_fit_are_left_out_and_the_rest_is_written() {
     run(async {
-        let (store, ws) = (small().await, Uuid::new_v4());
+        let (store, ws) = (small(LIMIT).await, Uuid::new_v4());
         let mut drafts = long_drafts(100);
         drafts.passages = (0..4000)
             .map(|n| PassageDraft {

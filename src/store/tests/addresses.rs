@@ -101,8 +101,7 @@ fn accounts_of_an_address_are_found_by_workspace_and_those_that_can_sign_in_come
 
 #[test]
 fn users_of_an_older_store_stay_and_their_addresses_become_free_elsewhere() {
-    let dir = tempfile::tempdir().unwrap();
-    let url = format!("surrealkv://{}", dir.path().display());
+    let (_dir, url) = new_dir();
     run(async move {
         let store = open(&url).await;
         let (a, b) = (workspace(&store, "Alpha").await, workspace(&store, "Beta").await);

@@ -2,6 +2,7 @@
 
 use chrono::TimeDelta;
 use surrealdb::types::{SurrealValue, Value as Row};
+use test_support::extent;
 
 use super::hot_tables::previous;
 use super::*;
@@ -95,15 +96,17 @@ fn an_earlier_log_is_moved_whole() {
     run(async {
         let dir = tempfile::tempdir().unwrap();
         let (tenant, other, user) = (Uuid::new_v4(), Uuid::new_v4(), Uuid::new_v4());
-        let entries = log(tenant, user, 1_203);
+        // More than one page of entries and of links.
+        let linked = extent(520, 1_200);
+        let entries = log(tenant, user, linked + 3);
         let theirs = log(other, user, 7);
-        let (url, db) = earlier(&dir, &[(&entries, 1_200), (&theirs, 7)]).await;
+        let (url, db) = earlier(&dir, &[(&entries, linked), (&theirs, 7)]).await;
         drop(db);
         let store = open(&url).await;
         let report = store.verify_audit(tenant).await.unwrap();
         assert_eq!(
             (report.valid, report.entries, report.unchained),
-            (true, 1_200, 3),
+            (true, linked as u64, 3),
             "{report:?}"
         );
         let filter = AuditFilter {
@@ -127,7 +130,8 @@ fn an_earlier_log_is_moved_whole() {
         assert_eq!(store.list_audit(other, &filter).await.unwrap().len(), 7);
         assert_eq!(store.link_leftovers(tenant).await.unwrap().linked, 3);
         let report = store.verify_audit(tenant).await.unwrap();
-        assert_eq!((report.valid, report.entries, report.unchained), (true, 1_203, 0));
+        let all = entries.len() as u64;
+        assert_eq!((report.valid, report.entries, report.unchained), (true, all, 0));
         let tables = tables(&store.db).await;
         assert!(
             tables
@@ -143,8 +147,9 @@ fn a_move_that_was_interrupted_is_finished_and_doubles_nothing() {
     run(async {
         let dir = tempfile::tempdir().unwrap();
         let (tenant, user) = (Uuid::new_v4(), Uuid::new_v4());
-        let entries = log(tenant, user, 700);
-        let (_, db) = earlier(&dir, &[(&entries, 650)]).await;
+        let linked = extent(520, 650);
+        let entries = log(tenant, user, linked + 50);
+        let (_, db) = earlier(&dir, &[(&entries, linked)]).await;
         let script = include_str!("../../../schemas/0017_audit_order.surql");
         db.query(script).await.unwrap().check().unwrap();
         audit_moved::run(&db).await.unwrap();
@@ -156,14 +161,14 @@ fn a_move_that_was_interrupted_is_finished_and_doubles_nothing() {
         audit_moved::run(&db).await.unwrap();
         let moved = "SELECT VALUE count FROM (SELECT count() FROM audit_entry GROUP ALL)";
         let moved: Option<i64> = db.query(moved).await.unwrap().take(0).unwrap();
-        assert_eq!(moved, Some(700));
+        assert_eq!(moved, Some(entries.len() as i64));
         let links: Vec<i64> = db
             .query("SELECT VALUE array::len(links) FROM audit_link")
             .await
             .unwrap()
             .take(0)
             .unwrap();
-        assert_eq!(links, [150, 500]);
+        assert_eq!(links, [linked as i64 - 500, 500]);
     });
 }
 

@@ -2,13 +2,15 @@
 //! a debug build takes seconds to create the schema.
 
 use std::future::Future;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Weak;
 
 use secrecy::SecretString;
+use tempfile::TempDir;
 use test_support::{copy_of, server};
 
 use crate::lifecycle::closed;
+use crate::store::temporary::Temporary;
 use crate::store::{StorageMemory, Store};
 
 /// Runs a test on threads whose stack is large enough for the engine.
@@ -24,15 +26,11 @@ pub(crate) fn run<F: Future<Output = ()> + Send + 'static>(test: F) {
 
 /// Runs a test on an embedded store, and on a server if available.
 pub(in crate::store) fn run_on_each<F: Future<Output = ()> + Send + 'static>(test: impl Fn(String) -> F) {
-    let this = std::env::current_exe().unwrap();
-    let dir = tempfile::tempdir().unwrap();
-    copy_of("new-store", &this, dir.path(), |dir| {
-        open_once(embedded(dir), dir)
-    });
-    run(test(embedded(dir.path())));
+    let (_dir, url) = new_dir();
+    run(test(url));
     if let Some(program) = server::program() {
         let dir = tempfile::tempdir().unwrap();
-        copy_of("new-store-of-server", &this, dir.path(), |dir| {
+        copy_of("new-store-of-server", &this_program(), dir.path(), |dir| {
             let server = server::Server::start(&program, dir);
             open_once(remote(&server), dir);
         });
@@ -41,13 +39,45 @@ pub(in crate::store) fn run_on_each<F: Future<Output = ()> + Send + 'static>(tes
     }
 }
 
-/// Creates the schema.
+/// The directory of a new store, and its URL.
+pub(in crate::store) fn new_dir() -> (TempDir, String) {
+    let dir = tempfile::tempdir().unwrap();
+    copy_new_store(dir.path());
+    let url = embedded(dir.path());
+    (dir, url)
+}
+
+/// A new store at `mem://`.
+pub(crate) async fn fresh() -> Store {
+    fresh_with(StorageMemory::default()).await
+}
+
+pub(crate) async fn fresh_with(memory: StorageMemory) -> Store {
+    let made = Temporary::new().unwrap();
+    copy_new_store(&made.store());
+    Store::open_temporary(made, "hosted", memory).await.unwrap()
+}
+
+fn copy_new_store(dir: &Path) {
+    copy_of("new-store", &this_program(), dir, |dir| {
+        open_once(embedded(dir), dir)
+    });
+}
+
+fn this_program() -> PathBuf {
+    std::env::current_exe().unwrap()
+}
+
+/// Creates the schema. A runtime can't start another one on its own thread.
 fn open_once(url: String, dir: &Path) {
     let dir = dir.to_owned();
-    run(async move {
-        drop(open(&url).await);
-        closed(&Weak::new(), Some(&dir), None).await;
+    let creating = std::thread::spawn(move || {
+        run(async move {
+            drop(open(&url).await);
+            closed(&Weak::new(), Some(&dir), None).await;
+        });
     });
+    creating.join().unwrap();
 }
 
 fn embedded(dir: &Path) -> String {
@@ -59,10 +89,6 @@ fn remote(server: &server::Server) -> String {
 }
 
 pub(in crate::store) async fn open(url: &str) -> Store {
-    open_with(url, StorageMemory::default()).await
-}
-
-pub(in crate::store) async fn open_with(url: &str, memory: StorageMemory) -> Store {
     let secret = SecretString::from("a secret of at least 32 bytes for tests");
     let server = crate::store::StorageServer {
         username: server::USER.into(),
@@ -71,5 +97,7 @@ pub(in crate::store) async fn open_with(url: &str, memory: StorageMemory) -> Sto
         timeout: std::time::Duration::from_secs(30),
     };
     let server = Some(&server).filter(|_| url.starts_with("ws"));
-    Store::open(url, "hosted", memory, server, &secret).await.unwrap()
+    Store::open(url, "hosted", StorageMemory::default(), server, &secret)
+        .await
+        .unwrap()
 }

@@ -170,7 +170,7 @@ fn a_row_remembers_the_feeds_of_all_its_versions() {
         assert_eq!((done.result.nodes_updated, done.result.edges_updated), (2, 1));
         assert_feeds(&store, [&[a, b], &[a, b], &[]], "a newer version of no feed").await;
 
-        let (fresh, ws) = (open("mem://").await, Uuid::new_v4());
+        let (fresh, ws) = (fresh().await, Uuid::new_v4());
         bring(&fresh, ws, Some(a), version(2020)).await;
         assert_feeds(&fresh, [&[a], &[a], &[a]], "new rows of a feed").await;
     });
@@ -219,7 +219,7 @@ fn the_same_version_from_no_feed_lifts_the_restriction_and_changes_nothing_else(
 #[test]
 fn a_node_with_further_evidence_stays_restricted() {
     run(async {
-        let (store, ws, a) = (open("mem://").await, Uuid::new_v4(), Uuid::new_v4());
+        let (store, ws, a) = (fresh().await, Uuid::new_v4(), Uuid::new_v4());
         bring(&store, ws, Some(a), version(2020)).await;
         bring(&store, ws, Some(a), version(2021)).await;
         bring(&store, ws, None, version(2021)).await;
@@ -235,7 +235,7 @@ fn a_node_with_further_evidence_stays_restricted() {
 #[test]
 fn other_workspaces_neither_lift_nor_inherit() {
     run(async {
-        let (store, ws, a) = (open("mem://").await, Uuid::new_v4(), Uuid::new_v4());
+        let (store, ws, a) = (fresh().await, Uuid::new_v4(), Uuid::new_v4());
         bring(&store, ws, Some(a), version(2020)).await;
         bring(&store, Uuid::new_v4(), None, version(2020)).await;
         let query = "SELECT VALUE feeds FROM node WHERE ws = $ws";
@@ -292,7 +292,7 @@ async fn merge(store: &Store, ws: Uuid, node: Uuid) -> DraftsIngested {
 #[test]
 fn what_is_merged_into_a_node_leaves_its_feeds() {
     run(async {
-        let (store, ws, a) = (open("mem://").await, Uuid::new_v4(), Uuid::new_v4());
+        let (store, ws, a) = (fresh().await, Uuid::new_v4(), Uuid::new_v4());
         bring(&store, ws, Some(a), version(2020)).await;
         let node = node_id(ws, TOOL);
         let done = merge(&store, ws, node).await;
@@ -314,7 +314,7 @@ fn what_is_merged_into_a_node_leaves_its_feeds() {
 #[test]
 fn re_marking_leaves_the_feeds() {
     run(async {
-        let (store, ws, a) = (open("mem://").await, Uuid::new_v4(), Uuid::new_v4());
+        let (store, ws, a) = (fresh().await, Uuid::new_v4(), Uuid::new_v4());
         let mut held = version(2020);
         for object in &mut held {
             object["object_marking_refs"] = json!([MARKING]);
@@ -336,8 +336,7 @@ fn re_marking_leaves_the_feeds() {
 
 #[test]
 fn nodes_of_a_store_without_feeds_stay_readable_and_learn_their_feeds() {
-    let dir = tempfile::tempdir().unwrap();
-    let url = format!("surrealkv://{}", dir.path().display());
+    let (_dir, url) = new_dir();
     run(async move {
         let (ws, a) = (Uuid::new_v4(), Uuid::new_v4());
         let store = open(&url).await;

@@ -3,6 +3,8 @@
 
 use std::collections::HashSet;
 
+use test_support::extent;
+
 use super::*;
 use crate::store::IngestResult;
 
@@ -32,8 +34,13 @@ fn bundle(tools: std::ops::Range<usize>, year: u32, alone: bool) -> StixPlan {
     ingest::plan(all.into(), defaults, Markings::new())
 }
 
-/// What ingests of some bundles say if these rows may exist, and how many rows there are afterwards.
-async fn ingested(store: &Store, known: Option<HashSet<Uuid>>) -> (Vec<IngestResult>, Vec<usize>) {
+/// What ingests of some bundles, the first of this many tools, say if these rows may exist, and how many rows there are
+/// afterwards.
+async fn ingested(
+    store: &Store,
+    tools: usize,
+    known: Option<HashSet<Uuid>>,
+) -> (Vec<IngestResult>, Vec<usize>) {
     let ws = Uuid::new_v4();
     let origin = StixOrigin {
         known,
@@ -41,10 +48,10 @@ async fn ingested(store: &Store, known: Option<HashSet<Uuid>>) -> (Vec<IngestRes
     };
     let mut results = Vec::new();
     let bundles = [
-        (0..300, 2020, false),
-        (0..300, 2020, false),
-        (290..310, 2021, false),
-        (0..310, 2020, false),
+        (0..tools, 2020, false),
+        (0..tools, 2020, false),
+        (tools - 10..tools + 10, 2021, false),
+        (0..tools + 10, 2020, false),
         (0..5, 2022, true),
     ];
     for (tools, year, alone) in bundles {
@@ -63,12 +70,13 @@ async fn ingested(store: &Store, known: Option<HashSet<Uuid>>) -> (Vec<IngestRes
 #[test]
 fn rows_that_were_taken_for_new_are_found_at_the_second_attempt() {
     run_on_each(|url| async move {
-        let store = open(&url).await;
-        let looked_for = ingested(&store, None).await;
+        let (store, tools) = (open(&url).await, extent(60, 300));
+        let looked_for = ingested(&store, tools, None).await;
         let created: Vec<u64> = looked_for.0.iter().map(|result| result.nodes_created).collect();
         let updated: Vec<u64> = looked_for.0.iter().map(|result| result.edges_updated).collect();
-        assert_eq!((created, updated), (vec![300, 0, 10, 0, 0], vec![0, 0, 10, 0, 5]));
-        assert_eq!(looked_for.1, [310, 310, 320, 5, 3]);
-        assert_eq!(ingested(&store, Some(HashSet::new())).await, looked_for);
+        assert_eq!(created, [tools as u64, 0, 10, 0, 0]);
+        assert_eq!(updated, [0, 0, 10, 0, 5]);
+        assert_eq!(looked_for.1, [tools + 10, tools + 10, tools + 20, 5, 3]);
+        assert_eq!(ingested(&store, tools, Some(HashSet::new())).await, looked_for);
     });
 }

@@ -57,8 +57,7 @@ fn changes_come_write_by_write_and_each_node_at_its_newest() {
 
 #[test]
 fn what_an_older_store_wrote_is_known_by_its_writes() {
-    let dir = tempfile::tempdir().unwrap();
-    let url = format!("surrealkv://{}", dir.path().display());
+    let (_dir, url) = new_dir();
     run(async move {
         let (store, ws) = (open(&url).await, Uuid::new_v4());
         let first = write(&store, ws, &tools(40, 2020)).await;

@@ -4,6 +4,7 @@
 use std::collections::HashSet;
 
 use surrealdb::IndexedResults;
+use test_support::extent;
 
 use super::*;
 use crate::domain::memory::digest::digest;
@@ -101,12 +102,12 @@ fn a_write_names_the_notes_that_it_adds_and_changes() {
 
 #[test]
 fn no_note_of_an_older_store_is_missed() {
-    let dir = tempfile::tempdir().unwrap();
-    let url = format!("surrealkv://{}", dir.path().display());
+    let (_dir, url) = new_dir();
     run(async move {
         let (store, ws, other) = (open(&url).await, Uuid::new_v4(), Uuid::new_v4());
         let mut notes: Vec<(Uuid, u64)> = Vec::new();
-        for count in [1, 2_500, 1, 30] {
+        // The notes come in parts of a thousand.
+        for count in [1, extent(1_100, 2_500), 1, 30] {
             let (new, rev) = write(&store, ws, count).await;
             notes.extend(new.iter().map(|note| (note.id, rev)));
         }

@@ -101,8 +101,7 @@ fn a_write_names_the_edges_that_it_changed() {
 #[test]
 fn the_edges_of_an_older_store_are_named() {
     for before in BEFORE {
-        let dir = tempfile::tempdir().unwrap();
-        let url = format!("surrealkv://{}", dir.path().display());
+        let (_dir, url) = new_dir();
         run(names_the_edges_of_an_older_store(url, before));
     }
 }

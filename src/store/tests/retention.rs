@@ -2,12 +2,15 @@
 
 use chrono::TimeDelta;
 use serde_json::Map;
+use surrealdb::types::{SurrealValue, Value as Row};
+use test_support::extent;
 
 use super::*;
 use crate::domain::node::NodeType;
 use crate::domain::staging::{
     ExtractedEntity, IngestMode, SourceType, StagedEntity, StagedStatus, StagingBatch, Summary,
 };
+use crate::store::rows::record;
 use crate::store::{NewBatch, Staged};
 
 /// Saves a session created this many hours ago.
@@ -32,6 +35,29 @@ async fn session(store: &Store, tenant: Uuid, hours: i64) -> Uuid {
         .await
         .unwrap();
     id
+}
+
+/// Adds sessions like this one, created this many hours ago, as one statement: a debug build takes long to save many.
+async fn repeat(store: &Store, session: Uuid, hours: impl Iterator<Item = i64>) {
+    let query = store.db.query("SELECT * FROM ONLY $saved");
+    let found = query.bind(("saved", record("recall_session", session))).await;
+    let saved: Row = found.unwrap().take(0).unwrap();
+    let copies = hours.map(|hours| {
+        let Row::Object(mut fields) = saved.clone() else {
+            panic!("{saved:?}");
+        };
+        let created_at = clock::now() - TimeDelta::hours(hours);
+        fields.insert(
+            "id".to_owned(),
+            record("recall_session", Uuid::new_v4()).into_value(),
+        );
+        fields.insert("created_at".to_owned(), created_at.into_value());
+        Row::Object(fields)
+    });
+    let copies: Vec<Row> = copies.collect();
+    let insert = store.db.query("INSERT INTO recall_session $copies RETURN NONE");
+    let done = insert.bind(("copies", copies)).await;
+    done.unwrap().check().unwrap();
 }
 
 /// Saves a batch with one entity, committed this many days ago or still open.
@@ -94,12 +120,11 @@ async fn batch(store: &Store, tenant: Uuid, committed: Option<i64>) -> Uuid {
 #[test]
 fn sessions_older_than_their_period_end_and_younger_ones_stay() {
     run(async {
-        let (store, tenant) = (open("mem://").await, Uuid::new_v4());
-        let mut old = Vec::new();
+        let (store, tenant) = (fresh().await, Uuid::new_v4());
+        let old = session(&store, tenant, 91 * 24).await;
         // More than fit in one removal transaction.
-        for hours in 0..1_100 {
-            old.push(session(&store, tenant, 91 * 24 + hours).await);
-        }
+        let ended = extent(520, 1_100);
+        repeat(&store, old, (1..ended).map(|hours| 91 * 24 + hours)).await;
         let young = [
             session(&store, tenant, 89 * 24).await,
             session(&store, tenant, 0).await,
@@ -107,11 +132,12 @@ fn sessions_older_than_their_period_end_and_younger_ones_stay() {
         let audit = rows(&store.db, "audit_entry").await.len();
 
         let before = clock::now() - TimeDelta::days(90);
-        assert_eq!(store.sweep_sessions(before).await.unwrap(), old.len());
+        let ended = ended as usize;
+        assert_eq!(rows(&store.db, "recall_session").await.len(), ended + young.len());
+        assert_eq!(store.sweep_sessions(before).await.unwrap(), ended);
         assert_eq!(store.sweep_sessions(before).await.unwrap(), 0);
-        for id in old {
-            assert!(store.session(tenant, id).await.unwrap().is_none());
-        }
+        assert!(store.session(tenant, old).await.unwrap().is_none());
+        assert_eq!(rows(&store.db, "recall_session").await.len(), young.len());
         for id in young {
             assert!(store.session(tenant, id).await.unwrap().is_some());
         }
@@ -122,7 +148,7 @@ fn sessions_older_than_their_period_end_and_younger_ones_stay() {
 #[test]
 fn the_database_keeps_a_session_of_today_whatever_the_sweeper_asks() {
     run(async {
-        let (store, tenant) = (open("mem://").await, Uuid::new_v4());
+        let (store, tenant) = (fresh().await, Uuid::new_v4());
         let fresh = session(&store, tenant, 1).await;
         let old = session(&store, tenant, 30).await;
         store
@@ -137,7 +163,7 @@ fn the_database_keeps_a_session_of_today_whatever_the_sweeper_asks() {
 #[test]
 fn finished_batches_end_with_their_entities_and_open_ones_never() {
     run(async {
-        let (store, tenant) = (open("mem://").await, Uuid::new_v4());
+        let (store, tenant) = (fresh().await, Uuid::new_v4());
         let mut old = Vec::new();
         for days in 31..50 {
             old.push(batch(&store, tenant, Some(days)).await);

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use chrono::TimeDelta;
 use proptest::prelude::*;
+use test_support::extent;
 
 use super::model::{Dates, Model, Paging, Style};
 use super::*;
@@ -249,7 +250,7 @@ fn run(style: Style, batches: &[(usize, i64)], page_objects: u32, events: Vec<Ev
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig::with_cases(extent(128, 512)))]
 
     #[test]
     fn nothing_is_skipped(

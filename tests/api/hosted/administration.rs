@@ -18,7 +18,7 @@ async fn user(admin: &Client, id: &str) -> Value {
 #[test]
 fn users_are_made_listed_and_never_shown_with_their_password() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let body =
             json!({"email": " Some.One@Example.COM", "password": PASSWORD, "role": "audit", "id": "mine"});
         let made = app.admin.post("/api/admin/users", &body).await.expect(201).await;
@@ -40,7 +40,7 @@ fn users_are_made_listed_and_never_shown_with_their_password() {
 #[test]
 fn a_patch_changes_what_it_names_and_null_names_nothing() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let (id, email) = app.admin.add_user("viewer").await;
         let before = user(&app.admin, &id).await;
         for nothing in [
@@ -66,7 +66,7 @@ fn a_patch_changes_what_it_names_and_null_names_nothing() {
 #[test]
 fn a_user_who_was_disabled_signs_in_anew_after_being_enabled() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let (id, email) = app.admin.add_user("viewer").await;
         let old = app.anonymous().sign_in(&email, PASSWORD).await;
         for disabled in [true, false] {
@@ -82,7 +82,7 @@ fn a_user_who_was_disabled_signs_in_anew_after_being_enabled() {
 #[test]
 fn parallel_patches_of_one_user_do_not_undo_each_other() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let (id, email) = app.admin.add_user("viewer").await;
         let path = user_path(&id);
         // Hashing the password is slow, so the other changes are written while it runs.
@@ -114,7 +114,7 @@ fn parallel_patches_of_one_user_do_not_undo_each_other() {
 #[test]
 fn of_parallel_requests_for_one_address_one_wins_and_the_others_are_409() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let body = json!({"email": "one@example.com", "password": PASSWORD, "role": "viewer"});
         let answers = join_all((0..8).map(|_| app.admin.post("/api/admin/users", &body))).await;
         let mut statuses: Vec<u16> = answers.iter().map(|a| a.status()).collect();
@@ -128,7 +128,7 @@ fn of_parallel_requests_for_one_address_one_wins_and_the_others_are_409() {
 #[test]
 fn administrators_can_not_lock_themselves_out() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let me = app.admin.get("/api/auth/me").await.expect(200).await;
         let path = user_path(me["user"]["id"].as_str().unwrap());
         for change in [json!({"role": "viewer"}), json!({"disabled": true})] {
@@ -145,7 +145,7 @@ fn administrators_can_not_lock_themselves_out() {
 #[test]
 fn a_key_is_shown_once_and_its_revocation_stays_visible() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let body = json!({"name": "  feed  ", "scopes": ["read", "ingest", "read"], "expires_at": "2999-01-01T00:00:00Z"});
         let made = app
             .admin
@@ -323,7 +323,7 @@ fn bad_values_are_400_and_name_their_field() {
 #[test]
 fn times_at_the_edge_of_what_can_be_written_are_kept_or_refused() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         for at in ["9999-12-31T23:59:59Z", "+262000-01-01T00:00:00Z"] {
             let body = json!({"name": "k", "scopes": ["read"], "expires_at": at});
             let status = app.admin.post("/api/admin/api-keys", &body).await.status();
@@ -337,7 +337,7 @@ fn times_at_the_edge_of_what_can_be_written_are_kept_or_refused() {
 #[test]
 fn foreign_ids_answer_as_made_up_ones_and_stay_untouched() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let stranger = app.workspace("stranger").await;
         let (user_id, email) = app.admin.add_user("viewer").await;
         let (key_id, key) = app.admin.add_key(&["read"]).await;

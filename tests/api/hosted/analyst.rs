@@ -19,7 +19,7 @@ fn bear() -> Value {
 #[test]
 fn a_node_keeps_all_its_fields_and_every_type_is_taken() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let node = json!({"name": " zfull ", "node_type": "tool", "description": "All.", "tlp": "tlp:white",
             "confidence": 0.3, "properties": {"first": {"deep": [1, "x", null]}, "tags": ["t"]}});
         let results = app.admin.send_in("analyst", &body(json!([node]))).await;
@@ -63,7 +63,7 @@ fn a_node_keeps_all_its_fields_and_every_type_is_taken() {
 #[test]
 fn errors_name_the_field() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let node = |change: Value| {
             let mut node = json!({"name": "znever", "node_type": "tool"});
             for (key, value) in change.as_object().unwrap() {
@@ -137,7 +137,7 @@ fn errors_name_the_field() {
 #[test]
 fn the_same_entry_is_one_node_and_a_changed_one_adds_evidence() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let first = json!({"name": "zrepeat", "node_type": "actor"});
         let twice = body(json!([first, first]));
         assert_eq!(counts(&app.admin.send_in("analyst", &twice).await), [1, 0, 1]);
@@ -170,7 +170,7 @@ fn the_same_entry_is_one_node_and_a_changed_one_adds_evidence() {
 #[test]
 fn an_entry_merges_into_an_actor_that_came_in_as_stix_by_name_and_alias() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         app.admin.ingest(json!([bear()])).await;
         let mut links = 1;
         for name in ["ZetaMoth", "zetamoth", "Zeta-Moth", "Zeta Moth", "DUST CHOIR"] {
@@ -189,7 +189,7 @@ fn an_entry_merges_into_an_actor_that_came_in_as_stix_by_name_and_alias() {
 #[test]
 fn the_known_names_of_a_known_actor_are_one_node_whichever_comes_first() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let names = ["APT28", "APT 28", "apt-28", "Fancy Bear", "FANCY BEAR", "Sofacy"];
         for (n, first) in names.iter().enumerate() {
             let client = app.workspace(&format!("w{n}")).await;
@@ -220,7 +220,7 @@ fn the_known_names_of_a_known_actor_are_one_node_whichever_comes_first() {
 #[test]
 fn a_red_remark_on_a_green_actor_changes_nothing_that_others_see() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         app.admin
             .ingest(json!([with(bear(), json!({"labels": ["tlp:green"]}))]))
             .await;
@@ -257,7 +257,7 @@ fn a_red_remark_on_a_green_actor_changes_nothing_that_others_see() {
 #[test]
 fn indicators_are_known_by_their_value_and_carry_a_pattern() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let node = |name: &str| body(json!([{"name": name, "node_type": "ioc"}]));
         assert_eq!(
             counts(
@@ -302,7 +302,7 @@ fn indicators_are_known_by_their_value_and_carry_a_pattern() {
 #[test]
 fn an_entry_is_audited_with_its_counters() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let analyst = app.user("analyst").await;
         let entry =
             body(json!([{"name": "zaudit", "node_type": "tool"}, {"name": "zaudit2", "node_type": "tool"}]));

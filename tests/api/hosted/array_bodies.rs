@@ -10,7 +10,7 @@ const ID: &str = "00000000-0000-4000-8000-000000000000";
 #[test]
 fn an_array_in_place_of_an_object_is_400_and_names_the_field_on_every_hosted_route() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let node = json!(["Emotet", "tool", null, null, null, {}]);
         for (path, body, want) in [
             ("/api/auth/login", json!([ADMIN, PASSWORD]), "body"),

@@ -1,6 +1,7 @@
 //! Questions whose answer stands in the relationships.
 
 use serde_json::{Value, json};
+use test_support::extent;
 
 use crate::helpers::{Client, TestApp, run};
 use crate::stix::{object, relationship, text, with};
@@ -71,7 +72,7 @@ impl World {
 #[test]
 fn what_is_related_to_the_named_thing_comes_first_in_both_modes() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let (world, _) = World::new();
         app.admin.ingest(json!(world.objects)).await;
         for (question, answers) in [
@@ -141,7 +142,7 @@ fn what_is_related_to_the_named_thing_comes_first_in_both_modes() {
 #[test]
 fn hidden_rows_lead_nowhere() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let (world, nodes) = World::new();
         let [heron, _, _, marshgate, _, dumping, sluice, _] = &nodes;
         let red = |object: Value| with(object, json!({"labels": ["TLP:RED"]}));
@@ -213,7 +214,7 @@ fn hidden_rows_lead_nowhere() {
 #[test]
 fn a_sentence_of_a_report_is_no_question() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let (world, _) = World::new();
         app.admin.ingest(json!(world.objects)).await;
         let sentence = "Fenlight malware read credentials from the memory of the operating system and dumped them to a file";
@@ -229,6 +230,14 @@ fn a_sentence_of_a_report_is_no_question() {
     });
 }
 
+/// Neighbours of a hub: all of it has more than a step compares.
+fn neighbours() -> usize {
+    extent(1_200, 6_020)
+}
+
+/// Neighbours of a hub that differ from the others: as many as a page of results has.
+const FEW: usize = 20;
+
 /// More relationships lead to hidden nodes than a step passes on.
 #[test]
 fn hidden_neighbours_of_a_hub_displace_no_visible_one() {
@@ -237,9 +246,9 @@ fn hidden_neighbours_of_a_hub_displace_no_visible_one() {
         let admin = &app.admin;
         let group = object("intrusion-set", "Zinc Heron");
         let mut objects = vec![group.clone()];
-        for n in 0..6_020 {
+        for n in 0..neighbours() {
             let mut tool = object("tool", &format!("Heronkit {n}"));
-            if n % 301 != 0 {
+            if n % (neighbours() / FEW) != 0 {
                 tool["labels"] = json!(["TLP:RED"]);
             }
             objects.push(relationship(&group, "uses", &tool));
@@ -254,7 +263,7 @@ fn hidden_neighbours_of_a_hub_displace_no_visible_one() {
             let found = ask(admin, "Which tools does Zinc Heron use?", mode).await;
             // The other results follow, such as the group itself.
             let tools = found.iter().take_while(|name| name.starts_with("Heronkit "));
-            assert_eq!(tools.count(), found.len().min(20), "{mode}: {found:?}");
+            assert_eq!(tools.count(), found.len().min(FEW), "{mode}: {found:?}");
         }
         app.stop().await;
     });
@@ -268,11 +277,12 @@ fn the_best_of_a_hub_is_found_among_all_its_neighbours() {
         let group = object("intrusion-set", "Zinc Heron");
         let mut objects = vec![group.clone()];
         let mut best = Vec::new();
-        for n in 0..6_020 {
+        for n in 0..neighbours() {
             let tool = object("tool", &format!("Heronkit {n}"));
             let mut used = relationship(&group, "uses", &tool);
-            used["confidence"] = json!(if n % 301 == 0 { 90 } else { 30 });
-            if n % 301 == 0 {
+            let is_best = n % (neighbours() / FEW) == 0;
+            used["confidence"] = json!(if is_best { 90 } else { 30 });
+            if is_best {
                 best.push(text(&tool, "name").to_owned());
             }
             objects.extend([used, tool]);

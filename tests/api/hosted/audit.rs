@@ -129,7 +129,7 @@ fn everything_that_must_be_audited_is_and_with_the_eleven_fields() {
 #[test]
 fn a_refused_ingest_writes_neither_rows_nor_an_entry() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let reader = app.api_key(&["read"]).await;
         let body = json!({"bundle": [stix::object("tool", "Heron")]});
         reader.post("/api/ingest/stix", &body).await.refused(403).await;
@@ -147,7 +147,7 @@ fn a_refused_ingest_writes_neither_rows_nor_an_entry() {
 #[test]
 fn entries_are_newest_first_and_filters_take_the_right_ones() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let admin = &app.admin;
         let (id, email) = admin.add_user("viewer").await;
         let viewer = app.anonymous().sign_in(&email, PASSWORD).await;
@@ -203,7 +203,7 @@ fn entries_are_newest_first_and_filters_take_the_right_ones() {
 #[test]
 fn parameters_out_of_range_are_400_and_named() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         for (path, name, values) in [
             ("/api/audit/logs", "limit", &["0", "1001", "-1", "many", ""][..]),
             ("/api/audit/logs", "offset", &["-1", "x", "4294967296"]),
@@ -282,7 +282,7 @@ fn the_csv_is_rfc_4180_and_defuses_formulas() {
 #[test]
 fn a_csv_export_takes_its_bounds_and_leaves_an_entry_with_its_size() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let admin = &app.admin;
         for _ in 0..3 {
             admin.search("anything").await;
@@ -306,7 +306,7 @@ fn a_csv_export_takes_its_bounds_and_leaves_an_entry_with_its_size() {
 #[test]
 fn the_audit_role_reads_and_exports_and_administers_nothing() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let auditor = app.user("audit").await;
         for path in ["/api/audit/logs", "/api/audit/verify", "/api/audit/export"] {
             auditor.get(path).await.expect(200).await;

@@ -1,5 +1,7 @@
 //! The audit log as CSV: complete, streamed, and harmless in a spreadsheet.
 
+use std::collections::HashMap;
+
 use chrono::{DateTime, TimeDelta, Utc};
 use futures_util::future::join_all;
 use serde_json::Value;
@@ -47,7 +49,7 @@ fn five_thousand_rows_are_streamed_once_each_and_no_cell_is_a_formula() {
         for some in entries.chunks(500) {
             let appends = some
                 .iter()
-                .map(|entry| app.app.state().audit.call(Append(entry.clone())));
+                .map(|entry| app.application().state().audit.call(Append(entry.clone())));
             assert!(join_all(appends).await.iter().all(Result::is_ok));
         }
         let to = (start + TimeDelta::minutes(1)).to_rfc3339().replace('+', "%2B");
@@ -69,13 +71,12 @@ fn five_thousand_rows_are_streamed_once_each_and_no_cell_is_a_formula() {
         assert_eq!(ids.len(), 5_000);
         let times: Vec<DateTime<Utc>> = rows.iter().map(|row| row[10].parse().unwrap()).collect();
         assert!(times.is_sorted_by(|a, b| a >= b));
+        let by_id: HashMap<String, &AuditEntry> =
+            entries.iter().map(|entry| (entry.id.to_string(), entry)).collect();
         for row in &rows {
             let formula = |cell: &str| cell.starts_with(['=', '+', '-', '@', '\t', '\r', '\n', '＝']);
             assert!(!row.iter().any(formula), "{row:?}");
-            let entry = entries
-                .iter()
-                .find(|entry| entry.id.to_string() == row[0])
-                .unwrap();
+            let entry = by_id[&row[0]];
             assert_eq!(
                 row[6].strip_prefix('\'').unwrap_or(&row[6]),
                 entry.resource_id.as_deref().unwrap()

@@ -455,7 +455,7 @@ fn collect(file: &Path, into: &mut BTreeSet<(String, String)>) {
 #[test]
 fn unknown_paths_and_methods_answer_in_json_whoever_asks() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         for client in [app.anonymous(), app.admin.clone()] {
             let error = client.get("/api/admin/nothing").await.refused(404).await;
             assert_eq!(error, "no such route");

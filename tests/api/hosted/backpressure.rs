@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use test_support::until;
+use test_support::{extent, until};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::helpers::{Client, TestApp, run, settings};
-use crate::process::{Service, hosted};
+use crate::process::{Service, hosted, started_once};
 use crate::stix::{object, text};
 
 const STIX: &str = "/api/ingest/stix";
@@ -109,7 +109,7 @@ fn reads_go_on_while_a_large_write_is_under_way() {
     run(async {
         let app = TestApp::spawn().await;
         app.admin.ingest(json!(tools("steady", 20))).await;
-        let (client, body) = (app.admin.clone(), json!({"bundle": tools("heavy", 4000)}));
+        let (client, body) = (app.admin.clone(), json!({"bundle": tools("heavy", extent(1_000, 4_000))}));
         let writing = tokio::spawn(async move { client.post(STIX, &body).await.expect(201).await });
         let mut answered = 0;
         while !writing.is_finished() {
@@ -139,7 +139,7 @@ fn figure(metrics: &str, name: &str, labels: &[&str]) -> Option<f64> {
 #[test]
 fn the_admin_listener_shows_the_figures_of_every_actor_and_route() {
     run(async {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = started_once();
         let mut command = hosted(dir.path());
         command.env("THREAT_MEMORY_ACTORS__GRAPH_STORE__WRITE_GATE", "1");
         let service = Service::start(command);
@@ -256,7 +256,7 @@ fn a_client_that_goes_away_leaves_a_whole_bundle_or_none() {
             // The service may not have begun to read what it has received, which nothing shows.
             tokio::time::sleep(Duration::from_millis(200)).await;
             // Writes of a workspace are serialised, so this ingest completes after a running one.
-            let bodies = &app.app.state().bodies;
+            let bodies = &app.application().state().bodies;
             until(|| bodies.used() == 0).await;
             app.admin.ingest(json!([object("tool", "next in line")])).await;
             let found = app.admin.search_with(&word, &[]).await;
@@ -304,7 +304,7 @@ fn a_client_that_goes_away_gives_its_place_back() {
 #[test]
 fn a_request_that_is_no_http_costs_its_connection_only() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let address = app.admin.base.trim_start_matches("http://").to_owned();
         for noise in [
             &b"\x00\x01\x02\xff\r\n\r\n"[..],

@@ -19,7 +19,7 @@ async fn assert_refused(client: &Client, body: impl Into<Vec<u8>>, names_field: 
 #[test]
 fn a_body_that_is_no_request_is_400_and_names_the_field() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let tool = object("tool", "t");
         let nan = format!("{{\"bundle\":[{tool}],\"default_confidence\":NaN}}");
         for (body, field) in [
@@ -134,7 +134,7 @@ fn a_body_over_the_limit_is_413_and_the_connection_survives_for_others() {
         .await;
         app.stop().await;
 
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let mut body = String::from("{\"bundle\":[{\"type\":\"tool\",\"name\":\"");
         body.push_str(&"x".repeat(65 << 20));
         body.push_str("\"}]}");
@@ -151,7 +151,7 @@ fn a_body_over_the_limit_is_413_and_the_connection_survives_for_others() {
 #[test]
 fn deep_nesting_is_refused_or_kept_but_never_harms() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         for depth in [200, 100_000] {
             let body = format!("{{\"bundle\":[{{\"x\":{}", "[".repeat(depth));
             assert_refused(&app.admin, body, "body: is not valid JSON: EOF").await;
@@ -184,7 +184,7 @@ fn deep_nesting_is_refused_or_kept_but_never_harms() {
 #[test]
 fn one_bad_object_is_skipped_with_its_reason_and_loses_nothing_else() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let tool = || object("tool", "bad");
         let long = "x".repeat(10_000_000);
         for (bad, reason) in [
@@ -275,7 +275,7 @@ fn one_bad_object_is_skipped_with_its_reason_and_loses_nothing_else() {
 #[test]
 fn unsupported_types_are_counted_with_their_reason() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let tool = object("tool", "t");
         let location = json!({"type": "location", "id": id("location"), "region": "africa"});
         let objects = json!([
@@ -308,7 +308,7 @@ fn unsupported_types_are_counted_with_their_reason() {
 #[test]
 fn the_newest_of_duplicate_ids_wins_whatever_the_order() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         for order in [[0, 1, 2], [2, 1, 0], [1, 2, 0]] {
             let base = object("tool", "Version");
             let versions: Vec<Value> = (0..3)
@@ -331,7 +331,7 @@ fn the_newest_of_duplicate_ids_wins_whatever_the_order() {
 #[test]
 fn lists_in_place_of_bundles_are_taken_and_unknown_fields_ignored() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let bodies = [
             json!({"bundle": [object("tool", "in a list")]}),
             json!([object("tool", "bare list")]),

@@ -10,7 +10,7 @@ const STIX: &str = "/api/ingest/stix";
 #[test]
 fn query_parameters_are_checked_and_named() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let long = "x".repeat(4001);
         for route in ["search", "semantic"] {
             for (pairs, field) in [
@@ -79,7 +79,7 @@ fn query_parameters_are_checked_and_named() {
 #[test]
 fn unknown_routes_methods_and_odd_urls_are_answered_in_json() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         for path in [
             "/",
             "/api",

@@ -218,7 +218,7 @@ fn pages_of_other_origins_get_no_permission() {
             answer.refused(403).await;
         }
         app.stop().await;
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let answer = preflight(&app.admin, "/api/auth/me", PAGE, "GET", "authorization").await;
         assert_eq!(answer.header("access-control-allow-origin"), None);
         assert_eq!(answer.refused(405).await, "method not allowed");
@@ -243,7 +243,7 @@ fn lasting(answer: &Answer) -> Vec<(String, String)> {
 #[test]
 fn head_answers_as_get_does_without_the_body() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         stocked(&app).await;
         let found = app.admin.search("Heron tool").await;
         let id = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
@@ -283,7 +283,7 @@ fn head_answers_as_get_does_without_the_body() {
 #[test]
 fn a_body_that_says_it_is_no_json_is_415() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let send = |client: &Client, path: &str, media_type: Option<&str>| {
             let mut request = client.request(Method::POST, path).body(r#"{"bundle":[]}"#);
             if let Some(media_type) = media_type {
@@ -350,7 +350,7 @@ fn a_body_that_says_it_is_no_json_is_415() {
 #[test]
 fn large_answers_are_compressed_if_the_client_asks_for_it() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         stocked(&app).await;
         let search = "/api/recall/semantic?q=Heron&limit=20";
         let plain = app.admin.get(search).await;
@@ -402,7 +402,7 @@ fn large_answers_are_compressed_if_the_client_asks_for_it() {
 #[test]
 fn secrets_and_small_answers_are_not_compressed() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         for _ in 0..10 {
             app.admin.add_user("viewer").await;
         }
@@ -428,7 +428,7 @@ fn secrets_and_small_answers_are_not_compressed() {
 #[test]
 fn a_refusal_is_delayed_however_its_path_is_written() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         for path in ["/api/nodes/", "/api/nod%65s/"] {
             for _ in 0..5 {
                 let asked = Instant::now();

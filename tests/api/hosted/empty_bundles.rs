@@ -8,7 +8,7 @@ use crate::stix::{evidence, object, text, with, without};
 #[test]
 fn a_bundle_without_objects_changes_nothing_and_is_201() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         for body in [
             json!([]),
             json!({"bundle": []}),
@@ -41,7 +41,7 @@ fn a_bundle_without_objects_changes_nothing_and_is_201() {
 #[test]
 fn a_malware_instance_needs_no_name_and_comes_out_without_one() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let sample = json!(["file--30038539-3eb6-44bc-a59e-d0d3fe84695a"]);
         let bare = without(object("malware", "x"), "name");
         let nameless = [

@@ -1,6 +1,7 @@
 //! Filters on the results of a search: node type, source, time of ingest and confidence.
 
 use serde_json::{Value, json};
+use test_support::extent;
 
 use crate::helpers::{Client, TestApp, encode, run};
 use crate::stix::{object, relationship, text, with};
@@ -76,7 +77,7 @@ fn passes(node: &Value, (name, value): (&str, &str)) -> bool {
 #[test]
 fn every_filter_holds_in_every_way_of_searching() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         world(&app.admin).await;
         let later = ingested_at(&app.admin, "Sedgelock").await;
         let earlier = ingested_at(&app.admin, "Marshgate").await;
@@ -129,7 +130,7 @@ fn every_filter_holds_in_every_way_of_searching() {
 #[test]
 fn answers_from_the_graph_are_narrowed_and_what_leads_to_them_is_not() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         world(&app.admin).await;
         let earlier = ingested_at(&app.admin, "Marshgate").await;
         let alpha: Given<'_> = &[("source", "cert alpha")];
@@ -182,7 +183,7 @@ fn answers_from_the_graph_are_narrowed_and_what_leads_to_them_is_not() {
 #[test]
 fn an_exact_name_is_a_result_only_if_it_passes() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let bear = node("intrusion-set", "APT28", "CERT Alpha", 50);
         let other = node("intrusion-set", "Quiet Otter", "Bravo", 50);
         app.admin.ingest(json!([bear, other])).await;
@@ -202,14 +203,21 @@ fn an_exact_name_is_a_result_only_if_it_passes() {
     });
 }
 
-/// Thousands of tools of one group, of which three differ; hidden ones that pass as well.
+/// Tools of one group, and three of them that differ from the others.
+fn crowd_size() -> (usize, [usize; 3]) {
+    let size = extent(700, 5_600);
+    (size, [17, size / 2, size - 1])
+}
+
+/// Many tools of one group, of which three differ; hidden ones that pass as well.
 fn crowd() -> Vec<Value> {
     let group = object("intrusion-set", "Sandworm Team");
     let mut objects = vec![group.clone()];
-    for n in 0..5600 {
-        let (source, confidence) = match n {
-            17 | 2800 | 5599 => ("Rare Desk", 95),
-            _ => ("Bravo", 50),
+    let (size, rare) = crowd_size();
+    for n in 0..size {
+        let (source, confidence) = match rare.contains(&n) {
+            true => ("Rare Desk", 95),
+            false => ("Bravo", 50),
         };
         let mut tool = node("tool", &format!("Heronkit {n:04}"), source, confidence);
         if n % 50 == 3 {
@@ -231,7 +239,7 @@ fn the_few_that_pass_are_found_among_thousands_in_one_workspace_alone() {
         let elsewhere = app.workspace("elsewhere").await;
         let foreign = node("tool", "Heronkit foreign", "Rare Desk", 95);
         elsewhere.ingest(json!([foreign])).await;
-        let rare = ["Heronkit 0017", "Heronkit 2800", "Heronkit 5599"];
+        let rare = crowd_size().1.map(|n| format!("Heronkit {n:04}"));
         for given in [("source", "rare desk"), ("min_confidence", "0.9")] {
             for way in WAYS {
                 for question in ["tools used by Sandworm Team", "a kit that herons use", "Heronkit"] {
@@ -258,7 +266,7 @@ fn the_few_that_pass_are_found_among_thousands_in_one_workspace_alone() {
 #[test]
 fn a_bad_filter_is_refused_by_name_and_rule() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let long = "x".repeat(501);
         let types = "node_type: each must be one of actor, cve, ioc, attck, osint, tool, vulnerability";
         let length = "source: must have from 1 to 500 characters";
@@ -307,7 +315,7 @@ fn a_bad_filter_is_refused_by_name_and_rule() {
 #[test]
 fn the_session_holds_what_was_found_and_the_log_what_was_asked() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         world(&app.admin).await;
         let given = [
             ("node_type", "tool,attck"),

@@ -36,7 +36,7 @@ impl Client {
 #[test]
 fn an_object_with_a_marking_nobody_defined_is_taken_in_at_amber_at_least_and_named() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         app.admin
             .settings(json!({"tlp_ceiling": "RED", "elevated_clearance": true}))
             .await;
@@ -83,7 +83,7 @@ fn an_object_with_a_marking_nobody_defined_is_taken_in_at_amber_at_least_and_nam
 #[test]
 fn what_is_held_back_does_not_leave_and_the_export_says_how_many() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let strange = statement("not sent");
         let author = with(
             marked(object("identity", "Night Office"), &strange),
@@ -128,7 +128,7 @@ fn what_is_held_back_does_not_leave_and_the_export_says_how_many() {
 #[test]
 fn a_session_of_which_nothing_may_leave_is_refused_with_the_reason() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let strange = statement("not sent");
         app.admin
             .ingest(json!([
@@ -156,7 +156,7 @@ fn a_session_of_which_nothing_may_leave_is_refused_with_the_reason() {
 #[test]
 fn the_definition_marks_anew_in_whatever_later_bundle_it_comes() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let licence = statement("a licence");
         let author = with(
             marked(object("identity", "The Heron Works"), &licence),
@@ -221,7 +221,7 @@ fn the_definition_marks_anew_in_whatever_later_bundle_it_comes() {
 #[test]
 fn a_definition_that_states_a_level_hides_what_waited_for_it_with_its_evidence() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let red = stating("red");
         let tool = marked(object("tool", "Ember Hook"), &red);
         app.admin.ingest(json!([tool])).await;
@@ -256,7 +256,7 @@ fn a_definition_that_states_a_level_hides_what_waited_for_it_with_its_evidence()
 #[test]
 fn a_workspace_with_a_green_ceiling_sees_it_only_once_it_is_marked_green() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         app.admin.settings(json!({"tlp_ceiling": "GREEN"})).await;
         let licence = statement("a licence");
         let tool = marked(object("tool", "Moss Hook"), &licence);
@@ -275,7 +275,7 @@ fn a_workspace_with_a_green_ceiling_sees_it_only_once_it_is_marked_green() {
 #[test]
 fn an_object_waits_until_all_its_markings_are_defined() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let (first, second) = (statement("a licence"), statement("another"));
         let refs = json!({"object_marking_refs": [first["id"], second["id"]]});
         let tool = with(object("tool", "Slow Hook"), refs);
@@ -294,7 +294,7 @@ fn an_object_waits_until_all_its_markings_are_defined() {
 #[test]
 fn a_newer_version_with_known_markings_is_not_touched_by_what_its_predecessor_waited_for() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let red = stating("red");
         let tool = object("tool", "Swift Hook");
         app.admin
@@ -320,7 +320,7 @@ fn a_newer_version_with_known_markings_is_not_touched_by_what_its_predecessor_wa
 #[test]
 fn what_others_added_at_amber_does_not_fall_with_the_new_marking() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let licence = statement("a licence");
         let actor = marked(object("intrusion-set", "Marsh Owl"), &licence);
         app.admin.ingest(json!([actor])).await;
@@ -347,7 +347,7 @@ fn what_others_added_at_amber_does_not_fall_with_the_new_marking() {
 #[test]
 fn a_hundred_are_named_the_rest_is_counted_and_all_are_marked_anew() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let licence = statement("a licence");
         let tools: Vec<Value> = (0..600)
             .map(|n| marked(object("tool", &format!("Crowd {n}")), &licence))
@@ -372,7 +372,7 @@ fn a_hundred_are_named_the_rest_is_counted_and_all_are_marked_anew() {
 #[test]
 fn a_definition_that_is_not_valid_defines_nothing() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let empty = without(statement("x"), "definition");
         let tool = marked(object("tool", "Hollow Hook"), &empty);
         let results = app.admin.ingest(json!([empty, tool])).await;
@@ -388,7 +388,7 @@ fn a_definition_that_is_not_valid_defines_nothing() {
 #[test]
 fn a_marking_that_refers_to_a_strange_marking_is_still_a_definition() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let licence = with(
             statement("a licence"),
             json!({"object_marking_refs": [id("marking-definition")]}),

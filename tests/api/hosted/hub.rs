@@ -3,25 +3,35 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
+use test_support::extent;
 
 use crate::helpers::{TestApp, run};
 use crate::stix::{id, object, relationship, text, with};
 
-const NEIGHBOURS: usize = 5000;
-/// Few enough that no arbitrary thousand neighbours would contain all of them.
+/// A multiple of 500.
+fn neighbours() -> usize {
+    extent(500, 5_000)
+}
+
+/// The neighbour that is described.
+fn described() -> usize {
+    neighbours() / 5 * 4 + 32
+}
+
+/// Few enough that no arbitrary fifth of the neighbours would contain all of them.
 const ASKED_FOR: usize = 20;
 
-/// A group with 5,000 relationships: one in 250 of its neighbours is an attack pattern, the others are tools.
+/// A group with many relationships: [`ASKED_FOR`] of its neighbours are attack patterns, the others are tools.
 fn hub() -> Vec<Value> {
     let group = object("intrusion-set", "Sandworm Team");
     let mut objects = vec![group.clone()];
-    for n in 0..NEIGHBOURS {
-        let (kind, name) = match n % (NEIGHBOURS / ASKED_FOR) {
+    for n in 0..neighbours() {
+        let (kind, name) = match n % (neighbours() / ASKED_FOR) {
             0 => ("attack-pattern", format!("Heronmove {n}")),
             _ => ("tool", format!("Heronkit {n:04}")),
         };
         let mut other = with(object(kind, &name), json!({"id": id(kind), "confidence": 90}));
-        if n == 4321 {
+        if n == described() {
             other = with(
                 other,
                 json!({"description": "Overwrites flumoxed sectors.", "confidence": 10}),
@@ -41,12 +51,12 @@ fn hub() -> Vec<Value> {
 }
 
 #[test]
-fn a_hub_of_five_thousand_neighbours_finds_the_ones_that_are_asked_for() {
+fn a_hub_of_thousands_of_neighbours_finds_the_ones_that_are_asked_for() {
     run(async {
         let app = TestApp::spawn().await;
         let admin = &app.admin;
         let done = admin.ingest(json!(hub())).await;
-        assert_eq!(done["nodes_created"], NEIGHBOURS + 1);
+        assert_eq!(done["nodes_created"], neighbours() + 1);
         let ask = async |question: &str| {
             let found = admin.search_with(question, &[("mode", "structured")]).await;
             found["results"].as_array().unwrap().clone()
@@ -58,7 +68,7 @@ fn a_hub_of_five_thousand_neighbours_finds_the_ones_that_are_asked_for() {
         }
         // The remaining words of the query rank the thousands of neighbours of that type.
         let found = ask("malware used by Sandworm Team with flumoxed sectors").await;
-        assert_eq!(found[0]["name"], "Heronkit 4321");
+        assert_eq!(found[0]["name"], format!("Heronkit {:04}", described()));
         assert_eq!(found.len(), 100);
         // Without such words, each of the visible ones is as good.
         let found = ask("malware used by Sandworm Team").await;
@@ -71,17 +81,18 @@ fn a_hub_of_five_thousand_neighbours_finds_the_ones_that_are_asked_for() {
         // Four out of five neighbours are visible, page by page.
         let hub = admin.one("Sandworm Team").await;
         let mut read = 0;
+        let limit = neighbours() / 5;
         for page in 0..4 {
             let path = format!(
-                "/api/nodes/{}?limit=1000&offset={}",
+                "/api/nodes/{}?limit={limit}&offset={}",
                 text(&hub, "id"),
-                page * 1000
+                page * limit
             );
             let answer = admin.get(&path).await.expect(200).await;
             read += answer["relationships"].as_array().unwrap().len();
             assert_eq!(answer["more_relationships"], json!(page < 3), "page {page}");
         }
-        assert_eq!(read, NEIGHBOURS / 10 * 8);
+        assert_eq!(read, neighbours() / 10 * 8);
         app.stop().await;
     });
 }
@@ -89,7 +100,7 @@ fn a_hub_of_five_thousand_neighbours_finds_the_ones_that_are_asked_for() {
 #[test]
 fn a_revoked_relationship_takes_nobodys_place() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let admin = &app.admin;
         let group = object("intrusion-set", "Sandworm Team");
         let [kept, dropped] = ["Heronkit", "Quietkit"].map(|name| object("malware", name));

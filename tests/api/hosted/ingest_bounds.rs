@@ -42,7 +42,7 @@ fn at_the_limit(way: &str) -> Value {
 #[test]
 fn what_is_copied_to_every_row_is_taken_up_to_its_limit() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         for (way, nodes) in [("osint", 1), ("report", 1), ("misp", 2)] {
             let results = app.admin.send_in(way, &at_the_limit(way)).await;
             assert_eq!(counts(&results), [nodes, 0, 1], "{way}");
@@ -54,7 +54,7 @@ fn what_is_copied_to_every_row_is_taken_up_to_its_limit() {
 #[test]
 fn what_is_copied_to_every_row_is_refused_above_its_limit_with_its_name() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let (name, tag) = (long(501), long(201));
         let many: Vec<String> = (0..101).map(|n| format!("t{n}")).collect();
         let item = |tags: Value| json!({"collector": "c", "items": [{"title": "znever"}, {"title": "znever", "tags": tags}]});
@@ -177,7 +177,7 @@ fn what_is_copied_to_every_row_is_refused_above_its_limit_with_its_name() {
 #[test]
 fn a_long_title_of_an_event_stands_in_its_evidence_only() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let results = app
             .admin
             .send_in("misp", &event(json!({"info": long(5000)})))
@@ -192,7 +192,7 @@ fn a_long_title_of_an_event_stands_in_its_evidence_only() {
 #[test]
 fn an_identity_with_an_endless_name_is_skipped_and_names_no_source() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let identity = |name: String| {
             json!({"type": "identity", "id": stix::id("identity"), "spec_version": "2.1",
                 "created": "2020-01-01T00:00:00.000Z", "modified": "2020-01-01T00:00:00.000Z", "name": name})
@@ -220,7 +220,7 @@ fn an_identity_with_an_endless_name_is_skipped_and_names_no_source() {
 #[test]
 fn a_body_of_countless_tiny_objects_is_refused_before_it_is_read() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let tiny = format!("[{}{{}}]", "{\"a\":0},".repeat(200_000));
         for (way, body) in [
             (

@@ -1,6 +1,7 @@
 //! Who sees what when several sources describe the same thing at different markings.
 
 use serde_json::{Value, json};
+use test_support::extent;
 
 use crate::helpers::{Client, TestApp, run};
 use crate::hosted::ways_in::counts;
@@ -56,7 +57,7 @@ fn subject(way: &str) -> &'static str {
 #[test]
 fn a_source_that_says_more_at_a_stricter_marking_is_read_at_that_marking() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         for way in WAYS {
             let client = app.workspace(way).await;
             client
@@ -88,7 +89,7 @@ fn a_source_that_says_more_at_a_stricter_marking_is_read_at_that_marking() {
 #[test]
 fn what_another_source_says_at_a_stricter_marking_is_evidence_of_that_marking() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         for (way, name, node_type) in [
             ("osint", "ZetaMoth", "actor"),
             ("report", "X-Agent", "tool"),
@@ -124,7 +125,7 @@ fn what_another_source_says_at_a_stricter_marking_is_evidence_of_that_marking() 
 #[test]
 fn a_block_below_the_marking_of_its_report_keeps_a_record_of_its_own() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let open = json!({"nodes": [{"name": "X-Agent", "node_type": "tool", "tlp": "GREEN", "description": "Known."}]});
         app.admin.send_in("analyst", &open).await;
         let report = json!({"title": "Z", "content_blocks": [
@@ -142,7 +143,7 @@ fn a_block_below_the_marking_of_its_report_keeps_a_record_of_its_own() {
 #[test]
 fn what_a_preview_says_at_a_stricter_marking_is_evidence_of_that_marking() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let open = json!({"nodes": [{"name": "X-Agent", "node_type": "tool", "tlp": "GREEN", "description": "Known."}]});
         app.admin.send_in("analyst", &open).await;
         let before = app.admin.one("X-Agent").await;
@@ -192,7 +193,7 @@ async fn seen(client: &Client) -> Vec<Value> {
 #[test]
 fn the_answer_to_a_write_does_not_depend_on_what_the_caller_may_not_see() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let (red, green) = ("TLP:RED", "TLP:GREEN");
         for way in WAYS {
             for (n, steps) in [
@@ -204,6 +205,7 @@ fn the_answer_to_a_write_does_not_depend_on_what_the_caller_may_not_see() {
             ]
             .into_iter()
             .enumerate()
+            .skip(extent(3, 0))
             {
                 let knowing = app.workspace(&format!("{way} {n} knowing")).await;
                 let fresh = app.workspace(&format!("{way} {n} fresh")).await;
@@ -273,7 +275,7 @@ fn the_answer_to_a_bundle_does_not_depend_on_objects_that_the_caller_may_not_see
         vec![seen(3), seen(4), uses(11, 3, 4, json!({}))],
     ];
     run(async move {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         for (at, bundle) in bundles.into_iter().enumerate() {
             let knowing = app.workspace(&format!("stix {at} knowing")).await;
             let fresh = app.workspace(&format!("stix {at} fresh")).await;
@@ -296,7 +298,7 @@ fn the_answer_to_a_bundle_does_not_depend_on_objects_that_the_caller_may_not_see
 #[test]
 fn a_secret_entry_sent_twice_is_answered_alike_and_kept_once() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let entry = json!({"nodes": [{"name": "ZetaMoth", "node_type": "actor", "tlp": "RED",
             "description": "Secret."}]});
         for _ in 0..3 {

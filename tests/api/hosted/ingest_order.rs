@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
+use test_support::extent;
 
 use crate::helpers::{Client, TestApp, encode, http_client, run};
 use crate::stix::{evidence, id, object, relationship, text, version, with};
@@ -162,7 +163,7 @@ async fn stored(client: &Client, word: &str) -> BTreeSet<String> {
 #[test]
 fn a_bundle_twice_is_a_bundle_once_and_order_does_not_matter() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let mut client = app.admin.clone();
         let checked = tokio::task::spawn_blocking(move || {
             let runtime = tokio::runtime::Builder::new_current_thread()
@@ -174,7 +175,7 @@ fn a_bundle_twice_is_a_bundle_once_and_order_does_not_matter() {
             let drafts = proptest::collection::vec(draft(), 1..7);
             let shuffled = drafts.prop_flat_map(|drafts| (Just(drafts.clone()), Just(drafts).prop_shuffle()));
             let mut runner = TestRunner::new(Config {
-                cases: 24,
+                cases: extent(6, 24),
                 failure_persistence: None,
                 ..Config::default()
             });

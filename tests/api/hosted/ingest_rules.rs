@@ -10,7 +10,7 @@ use crate::stix::{evidence, id, names, object, relationship, statement, text, ve
 #[test]
 fn a_newer_version_updates_the_node_and_an_older_one_is_skipped() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let base = object("intrusion-set", "Copper Jay");
         let stix_id = text(&base, "id");
         app.admin.ingest(json!([version(&base, 2021, json!({}))])).await;
@@ -67,7 +67,7 @@ fn a_newer_version_updates_the_node_and_an_older_one_is_skipped() {
 #[test]
 fn a_revoked_object_leaves_search_and_export_and_comes_back_when_it_is_not_revoked_any_more() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let base = object("campaign", "Operation Winter Gate");
         let stix_id = text(&base, "id");
         app.admin.ingest(json!([base])).await;
@@ -100,7 +100,7 @@ fn a_revoked_object_leaves_search_and_export_and_comes_back_when_it_is_not_revok
 #[test]
 fn an_update_to_a_level_above_the_ceiling_hides_the_node_everywhere() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let base = object("campaign", "Operation Summer Gate");
         app.admin.ingest(json!([base])).await;
         let session = app.admin.search("Summer Gate").await;
@@ -128,7 +128,7 @@ fn an_update_to_a_level_above_the_ceiling_hides_the_node_everywhere() {
 #[test]
 fn relationships_need_both_ends_and_may_arrive_later_than_they() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let (actor, tool) = (object("threat-actor", "Slate Crow"), object("tool", "Slate Hook"));
         let uses = relationship(&actor, "uses", &tool);
         let results = app.admin.ingest(json!([actor, uses])).await;
@@ -186,7 +186,7 @@ fn relationships_need_both_ends_and_may_arrive_later_than_they() {
 #[test]
 fn a_newer_relationship_replaces_the_edge_even_with_other_ends() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let (actor, one, two) = (
             object("threat-actor", "Umber Crow"),
             object("tool", "Umber Hook"),
@@ -232,7 +232,7 @@ fn a_newer_relationship_replaces_the_edge_even_with_other_ends() {
 #[test]
 fn the_level_comes_from_the_object_then_its_labels_then_its_markings_then_the_default() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let all = json!({"tlp_ceiling": "TLP:RED", "elevated_clearance": true, "red_export_grant": true});
         app.admin
             .patch("/api/admin/workspace", &all)
@@ -299,7 +299,7 @@ fn the_level_comes_from_the_object_then_its_labels_then_its_markings_then_the_de
 #[test]
 fn confidence_is_read_as_percent_and_defaults_apply_without_it() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let mut sent = Vec::new();
         for (changes, default, want) in [
             (json!({"confidence": 0}), json!(0.9), 0.0),
@@ -329,7 +329,7 @@ fn confidence_is_read_as_percent_and_defaults_apply_without_it() {
 #[test]
 fn every_type_becomes_its_node_type_with_evidence_of_its_own() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let cve = json!([{"source_name": "cve", "external_id": "CVE-2024-3094"}]);
         let cases = [
             (object("threat-actor", "Type Probe a"), "actor"),
@@ -378,7 +378,7 @@ fn every_type_becomes_its_node_type_with_evidence_of_its_own() {
 #[test]
 fn two_workspaces_with_the_same_objects_never_see_each_other() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let other = app.workspace("Elsewhere").await;
         let tool = object("tool", "Twin Lantern");
         app.admin.ingest(json!([tool])).await;

@@ -1,7 +1,9 @@
 //! Limit on the writes of one request: an oversized one is refused before anything is written, with advice in the
 //! error.
 
+use rand::Rng;
 use serde_json::{Value, json};
+use test_support::extent;
 
 use crate::helpers::{Client, TestApp, run, settings};
 use crate::stix::object;
@@ -13,12 +15,18 @@ async fn small() -> TestApp {
     TestApp::with(settings).await
 }
 
-fn indicators(count: usize) -> Vec<Value> {
-    let pattern = |n: usize| format!("[domain-name:value = 'h{n}.example']");
+/// Indicators that one transaction can't hold: a few large ones, or thousands of small ones.
+fn indicators() -> Vec<Value> {
+    let (count, noise) = extent((360, 30_000), (9_000, 0));
     (0..count)
         .map(|n| {
             let mut indicator = object("indicator", &format!("h{n}"));
-            indicator["pattern"] = json!(pattern(n));
+            indicator["pattern"] = json!(format!("[domain-name:value = 'h{n}.example']"));
+            if noise > 0 {
+                let mut bytes = vec![0; noise];
+                rand::rng().fill(&mut bytes[..]);
+                indicator["x_noise"] = json!(hex::encode(bytes));
+            }
             indicator
         })
         .collect()
@@ -35,11 +43,12 @@ async fn refused(client: &Client, path: &str, body: &Value) {
 fn a_bundle_that_one_transaction_can_not_hold_is_413_and_its_parts_go_through() {
     run(async {
         let app = small().await;
-        let all = indicators(9000);
+        let all = indicators();
         refused(&app.admin, "/api/ingest/stix", &json!({"bundle": all})).await;
         assert_eq!(app.admin.search("h1").await["count"], 0, "something was written");
         assert!(app.admin.audited("ingest.stix").await.is_empty());
-        for (part, already) in [(&all[..4500], 0), (&all[4000..], 500)] {
+        let (half, again) = (all.len() / 2, all.len() / 18);
+        for (part, already) in [(&all[..half], 0), (&all[half - again..], again)] {
             let results = app.admin.ingest(json!(part)).await;
             assert_eq!(
                 (&results["nodes_created"], &results["skipped"]),
@@ -54,8 +63,9 @@ fn a_bundle_that_one_transaction_can_not_hold_is_413_and_its_parts_go_through() 
 fn other_ways_in_are_held_to_the_same_size() {
     run(async {
         let app = small().await;
-        let comment = "c".repeat(6_000);
-        let attributes: Vec<Value> = (0..3_000)
+        let (count, length) = extent((300, 60_000), (3_000, 6_000));
+        let comment = "c".repeat(length);
+        let attributes: Vec<Value> = (0..count)
             .map(|n| {
                 json!({"type": "domain", "value": format!("h{n}.example"), "category": "Network activity",
                 "uuid": uuid::Uuid::new_v4(), "to_ids": true, "comment": comment})

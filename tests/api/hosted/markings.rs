@@ -17,7 +17,7 @@ async fn open(admin: &Client, grant: bool) {
 #[test]
 fn the_marking_of_an_object_is_resolved_in_the_documented_order() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         open(&app.admin, true).await;
         let well_known = |uuid: &str| format!("marking-definition--{uuid}");
         let (white1, amber1, red1) = (
@@ -77,7 +77,7 @@ fn the_marking_of_an_object_is_resolved_in_the_documented_order() {
 #[test]
 fn an_unknown_marking_is_never_taken_for_the_default() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         for name in ["PINK", "", "TLP:", "TLP:AMBER+"] {
             let body = json!({"bundle": [stix::object("tool", "Heron")], "default_tlp": name});
             let error = app.admin.post("/api/ingest/stix", &body).await.refused(400).await;
@@ -119,7 +119,7 @@ fn an_unknown_marking_is_never_taken_for_the_default() {
 #[test]
 fn amber_pk_comes_back_from_a_round_trip_as_amber_pk() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         open(&app.admin, false).await;
         let tool = stix::object("tool", "Heron");
         for default in ["TLP:AMBER+PK", "AMBER+STRICT"] {

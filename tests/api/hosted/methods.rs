@@ -7,7 +7,7 @@ use crate::helpers::{TestApp, run};
 #[test]
 fn a_method_that_a_path_does_not_have_is_405_and_names_those_it_has() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let id = uuid::Uuid::new_v4();
         for (method, path, allowed) in [
             (Method::POST, "/health".to_owned(), "GET, HEAD"),

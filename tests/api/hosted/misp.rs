@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use serde_json::{Value, json};
-
+use test_support::extent;
 use threat_memory::domain::extraction::Gazetteer;
 
 use crate::helpers::{Client, TestApp, read_json, run, shared};
@@ -20,7 +20,12 @@ const NO_EVENTS: [(&str, &str); 3] = [
 /// Number of values per event to look up.
 const LOOKED_UP: usize = 40;
 
-/// Every file, with its name.
+/// Size of the largest file that is read, in bytes.
+fn largest() -> u64 {
+    extent(100 << 10, u64::MAX)
+}
+
+/// Every file that is not too large, with its name.
 fn files() -> Vec<(String, Value)> {
     let Some(folder) = shared("data/misp") else {
         return Vec::new();
@@ -29,6 +34,7 @@ fn files() -> Vec<(String, Value)> {
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .filter(|path| path.extension().is_some_and(|ending| ending == "json"))
+        .filter(|path| path.metadata().unwrap().len() <= largest())
         .map(|path| {
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
             (name, read_json(&path))
@@ -191,7 +197,7 @@ async fn look_up(client: &Client, name: &str, expected: &BTreeMap<Ioc, &'static 
 #[test]
 fn every_real_event_becomes_the_nodes_and_markings_that_its_json_states() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         for (name, file) in files() {
             let client = app.workspace(&name).await;
             client.open().await;
@@ -220,7 +226,7 @@ fn every_real_event_becomes_the_nodes_and_markings_that_its_json_states() {
 #[test]
 fn an_event_without_galaxies_is_exactly_its_indicators() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         for (name, file) in files() {
             if NO_EVENTS.iter().any(|(known, _)| *known == name) {
                 continue;
@@ -243,7 +249,7 @@ fn an_event_for_the_own_organisation_only_is_red_throughout_and_hidden_by_defaul
         let Some(path) = shared("data/misp/machete_misp-machete-event.json") else {
             return;
         };
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let file = read_json(&path);
         let expected = expected(event_of(&file));
         assert!(expected.len() > 300 && expected.values().all(|tlp| *tlp == "TLP:RED"));
@@ -275,7 +281,7 @@ fn an_event_for_the_own_organisation_only_is_red_throughout_and_hidden_by_defaul
 #[test]
 fn what_came_in_from_misp_goes_out_as_valid_stix() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         for (name, file) in files() {
             if NO_EVENTS.iter().any(|(known, _)| *known == name) {
                 continue;

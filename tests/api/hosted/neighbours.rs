@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use test_support::until;
+use test_support::{extent, until};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -12,7 +12,11 @@ use crate::helpers::{Answer, Client, TestApp, run, settings};
 use crate::stix::{object, text};
 
 const STIX: &str = "/api/ingest/stix";
-const OBJECTS: usize = 250;
+/// Objects of a bundle of the loud workspace.
+fn objects() -> usize {
+    extent(100, 250)
+}
+
 
 fn tools(word: &str, n: usize) -> Vec<Value> {
     let name = |i| format!("{word} part {i}");
@@ -59,7 +63,7 @@ fn a_loud_workspace_gets_its_503s_and_a_quiet_one_none() {
             .map(|n| {
                 let client = loud.clone();
                 tokio::spawn(async move {
-                    let objects = tools(&format!("loud{n}"), OBJECTS);
+                    let objects = tools(&format!("loud{n}"), objects());
                     let answer = client.post(STIX, &json!({"bundle": objects})).await;
                     (answer.status(), retries(&answer), objects)
                 })
@@ -77,9 +81,9 @@ fn a_loud_workspace_gets_its_503s_and_a_quiet_one_none() {
             let (status, retry, objects) = task.await.unwrap();
             // Acknowledged bundles are stored in full, refused ones not at all.
             let again = loud.ingest(json!(objects)).await;
-            let there = OBJECTS - usize::try_from(again["nodes_created"].as_u64().unwrap()).unwrap();
+            let there = objects.len() - usize::try_from(again["nodes_created"].as_u64().unwrap()).unwrap();
             match status {
-                201 => assert_eq!(there, OBJECTS),
+                201 => assert_eq!(there, objects.len()),
                 503 => {
                     assert!(retry, "a 503 without Retry-After");
                     assert_eq!(there, 0);
@@ -98,7 +102,7 @@ fn a_loud_workspace_gets_its_503s_and_a_quiet_one_none() {
             found["results"].as_array().unwrap().iter().filter(own).count(),
             written.min(100)
         );
-        until(|| app.app.state().bodies.used() == 0).await;
+        until(|| app.application().state().bodies.used() == 0).await;
         app.stop().await;
     });
 }
@@ -113,7 +117,7 @@ fn a_workspace_gets_half_of_the_bytes_in_flight_and_the_rest_is_there_for_others
         let (loud, quiet) = (app.workspace("loud").await, app.workspace("quiet").await);
         let body = heavy("stalled", 1_900_000).to_string();
         let mut stream = stalled(&loud, body.as_bytes(), 1_800_000).await;
-        let bodies = &app.app.state().bodies;
+        let bodies = &app.application().state().bodies;
         until(|| bodies.used() == 1_800_000).await;
 
         let refused = loud.post(STIX, &heavy("refused", 600_000)).await;
@@ -145,8 +149,8 @@ fn a_workspace_gets_half_of_the_bytes_in_flight_and_the_rest_is_there_for_others
 fn the_bytes_of_a_body_count_until_its_work_has_ended_also_when_the_client_is_gone() {
     run(async {
         let app = TestApp::spawn().await;
-        let body = json!({"bundle": tools("counted", 1500)}).to_string();
-        let bodies = &app.app.state().bodies;
+        let body = json!({"bundle": tools("counted", extent(400, 1_500))}).to_string();
+        let bodies = &app.application().state().bodies;
         let stream = stalled(&app.admin, body.as_bytes(), body.len()).await;
         until(|| bodies.used() == body.len()).await;
         // The bytes are counted before the message is sent; nothing outside shows that it was.
@@ -169,7 +173,7 @@ fn a_client_that_stalls_in_its_body_gives_its_bytes_back() {
     run(async {
         let app = TestApp::spawn().await;
         let body = heavy("cut off", 400_000).to_string();
-        let bodies = &app.app.state().bodies;
+        let bodies = &app.application().state().bodies;
         let stream = stalled(&app.admin, body.as_bytes(), 300_000).await;
         until(|| bodies.used() == 300_000).await;
         drop(stream);

@@ -12,7 +12,7 @@ async fn document(app: &TestApp) -> Value {
 #[test]
 fn every_route_is_described_and_nothing_else() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let document = document(&app).await;
         if let Ok(file) = std::env::var("SHOW_DOCUMENT") {
             std::fs::write(file, document.to_string()).unwrap();
@@ -28,7 +28,7 @@ fn every_route_is_described_and_nothing_else() {
 #[test]
 fn what_needs_a_credential_says_so() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let document = document(&app).await;
         assert_eq!(document["openapi"], "3.1.0");
         assert_eq!(document["info"]["version"], "1.0.0");
@@ -98,7 +98,7 @@ fn a_client_that_has_the_document_is_told_so_and_sixty_requests_a_minute_are_eno
 #[test]
 fn the_page_loads_nothing_from_elsewhere() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let client = app.anonymous();
         for (path, kind) in [
             ("/docs", "text/html; charset=utf-8"),

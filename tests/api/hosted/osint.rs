@@ -1,6 +1,7 @@
 //! Ingest of items from an OSINT collector.
 
 use serde_json::{Value, json};
+use test_support::extent;
 
 use crate::helpers::{TestApp, run};
 use crate::hosted::ways_in::counts;
@@ -13,7 +14,7 @@ fn body(items: Value) -> Value {
 #[test]
 fn an_item_keeps_all_its_fields() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let item = json!({"title": " Full item zfull ", "description": "All of it.",
             "url": "https://news.example/zfull", "type": "tool", "tlp": "green", "confidence": 0.9,
             "tags": ["one", "two"], "published": "2024-03-29T12:00:00+02:00", "unknown": 1});
@@ -44,7 +45,7 @@ fn an_item_keeps_all_its_fields() {
 #[test]
 fn what_an_item_leaves_out_is_the_routes_or_the_requests_default() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let items = json!([{"title": "zbare"}]);
         app.admin.send_in("osint", &body(items)).await;
         let node = app.admin.one("zbare").await;
@@ -75,7 +76,7 @@ fn what_an_item_leaves_out_is_the_routes_or_the_requests_default() {
 #[test]
 fn the_type_is_inferred_from_keywords_unless_it_is_stated() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let cases = [
             ("zt1 CVE-2024-3094 in xz", "", "vulnerability"),
             ("zt2 new Ransomware wave", "", "vulnerability"),
@@ -108,7 +109,7 @@ fn the_type_is_inferred_from_keywords_unless_it_is_stated() {
 #[test]
 fn errors_name_the_field() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let item = |change: Value| {
             let mut item = json!({"title": "znever"});
             for (key, value) in change.as_object().unwrap() {
@@ -195,7 +196,7 @@ fn errors_name_the_field() {
 #[test]
 fn the_same_item_is_one_node_and_a_changed_one_adds_evidence() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let first = json!({"title": "zrepeat", "url": "https://news.example/zrepeat", "tags": ["a"]});
         let twice = body(json!([first, first]));
         assert_eq!(counts(&app.admin.send_in("osint", &twice).await), [1, 0, 1]);
@@ -227,22 +228,21 @@ fn the_same_item_is_one_node_and_a_changed_one_adds_evidence() {
 #[test]
 fn thousands_of_items_go_in_at_once_and_out_as_stix() {
     run(async {
-        // The in-memory store copies a transaction's writes again and again, so this test uses the disk as production
-        // does.
-        let dir = tempfile::tempdir().unwrap();
-        let app = TestApp::durable(dir.path()).await;
-        let items: Vec<Value> = (0..4000)
+        let app = TestApp::spawn().await;
+        let count = extent(400, 4_000);
+        let items: Vec<Value> = (0..count)
             .map(|n| json!({"title": format!("zbulk item{n}"), "published": "2024-01-01T00:00:00Z"}))
             .collect();
         let results = app.admin.send_in("osint", &body(json!(items))).await;
-        assert_eq!(counts(&results), [4000, 0, 4000]);
-        let session = app.admin.search("zbulk item3999").await;
-        assert_eq!(session["results"][0]["name"], "zbulk item3999");
+        assert_eq!(counts(&results), [count, 0, count]);
+        let last = format!("zbulk item{}", count - 1);
+        let session = app.admin.search(&last).await;
+        assert_eq!(session["results"][0]["name"], last.as_str());
         let bundle = app.admin.export(text(&session, "recall_id")).await;
         let objects = bundle["objects"].as_array().unwrap();
         let report = objects
             .iter()
-            .find(|object| object["name"] == "zbulk item3999")
+            .find(|object| object["name"] == last.as_str())
             .unwrap();
         assert_eq!(
             (&report["type"], &report["published"]),
@@ -259,7 +259,7 @@ fn thousands_of_items_go_in_at_once_and_out_as_stix() {
             Value::String(text) => serde_json::from_str(text).unwrap(),
             other => other.clone(),
         };
-        assert_eq!(counts(&metadata), [4000, 0, 4000]);
+        assert_eq!(counts(&metadata), [count, 0, count]);
         app.stop().await;
     });
 }

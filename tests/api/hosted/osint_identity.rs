@@ -15,7 +15,7 @@ fn body(items: Value) -> Value {
 #[test]
 fn indicators_of_one_list_are_as_many_nodes_as_there_are() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let values = [
             "198[.]51.100.7",
             "evil-zq.example.com",
@@ -54,7 +54,7 @@ fn indicators_of_one_list_are_as_many_nodes_as_there_are() {
 #[test]
 fn a_title_that_names_an_actor_is_the_actor_and_each_address_is_evidence() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let entry = json!({"nodes": [{"name": "APT28", "node_type": "actor"}]});
         app.admin.send_in("analyst", &entry).await;
         let item = |url: &str| json!({"title": "Fancy Bear", "type": "actor", "url": url});
@@ -68,7 +68,7 @@ fn a_title_that_names_an_actor_is_the_actor_and_each_address_is_evidence() {
 #[test]
 fn an_article_is_its_address_and_is_found_by_both_of_its_titles() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let item = |title: &str| json!({"title": title, "type": "osint", "url": "https://news.example/zq"});
         let items = body(json!([item("Quiet heron zqone"), item("Loud heron zqtwo")]));
         assert_eq!(counts(&app.admin.send_in("osint", &items).await), [1, 0, 2]);

@@ -65,7 +65,7 @@ async fn restarted_without_index(dir: &Path) -> TestApp {
 #[test]
 fn an_example_above_the_clearance_says_nothing() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         app.admin
             .settings(json!({"tlp_ceiling": "TLP:RED", "elevated_clearance": true}))
             .await;
@@ -98,7 +98,7 @@ fn an_example_above_the_clearance_says_nothing() {
 #[test]
 fn an_example_is_silent_once_its_marking_turns_out_to_be_above_the_clearance() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         app.admin.settings(json!({"tlp_ceiling": "TLP:AMBER"})).await;
         let mut objects = objects();
         let definition = with(

@@ -9,7 +9,7 @@ use crate::stix::text;
 #[test]
 fn an_unmarked_text_is_amber_or_the_highest_that_the_workspace_sees() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         for (ceiling, want) in [
             ("WHITE", "TLP:WHITE"),
             ("GREEN", "TLP:GREEN"),
@@ -39,7 +39,7 @@ fn an_unmarked_text_is_amber_or_the_highest_that_the_workspace_sees() {
 #[test]
 fn a_text_that_states_more_than_the_caller_sees_is_staged_with_a_warning_and_waits() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let admin = &app.admin;
         for (ceiling, stated, staged) in [
             ("AMBER", "TLP:RED", "TLP:AMBER"),
@@ -84,7 +84,7 @@ fn a_text_that_states_more_than_the_caller_sees_is_staged_with_a_warning_and_wai
 #[test]
 fn the_characters_of_a_text_are_counted_as_they_were_sent() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         for told in [
             "APT28\n\n\n\n\n",
             "          ",

@@ -44,7 +44,7 @@ async fn close(admin: &Client) {
 #[test]
 fn a_node_is_read_with_its_relationships_and_its_evidence() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let admin = &app.admin;
         let group = with(
             object("intrusion-set", "Heron Group"),
@@ -143,7 +143,7 @@ fn a_node_is_read_with_its_relationships_and_its_evidence() {
 #[test]
 fn every_kind_of_evidence_is_read_with_its_words() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let admin = &app.admin;
         let item = json!({"title": "Heronword", "type": "osint", "description": "Seen at the pond."});
         admin
@@ -187,7 +187,7 @@ fn every_kind_of_evidence_is_read_with_its_words() {
 #[test]
 fn what_is_marked_above_the_clearance_shows_in_no_read() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let admin = &app.admin;
         admin.open().await;
         let (hub, open, secret) = (
@@ -251,7 +251,7 @@ fn what_is_marked_above_the_clearance_shows_in_no_read() {
 #[test]
 fn what_was_rejected_is_read_only_by_those_who_may_ask_for_it() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let admin = &app.admin;
         let (hub, kit) = (object("intrusion-set", "Heron Group"), object("tool", "Heronkit"));
         admin
@@ -295,7 +295,7 @@ fn what_was_rejected_is_read_only_by_those_who_may_ask_for_it() {
 #[test]
 fn relationships_come_in_pages() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let admin = &app.admin;
         let hub = object("intrusion-set", "Heron Group");
         let mut objects = vec![hub.clone()];

@@ -11,7 +11,7 @@ const LEVELS: &str = "must be one of TLP:WHITE, TLP:GREEN, TLP:AMBER, TLP:AMBER+
 #[test]
 fn each_way_in_names_the_first_broken_rule() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let osint = |item: Value| json!({"collector": "c", "items": [item]});
         let analyst = |node: Value| json!({"nodes": [node]});
         let report = |block: Value| json!({"title": "t", "content_blocks": [block]});
@@ -180,7 +180,7 @@ fn each_way_in_names_the_first_broken_rule() {
 #[test]
 fn administration_and_queries_name_the_rule() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let name = "name: must have 1 to 200 characters and no NUL character";
         for (path, body, want) in [
             ("api-keys", json!({"name": " ", "scopes": []}), name),
@@ -238,7 +238,7 @@ fn administration_and_queries_name_the_rule() {
 #[test]
 fn what_no_route_has_is_told_alike_on_every_path() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let answer = app.anonymous().get("/api/nowhere").await;
         assert_eq!(answer.refused(404).await, "no such route");
         let answer = app.anonymous().get("/api/auth/me").await;

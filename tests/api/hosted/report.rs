@@ -30,7 +30,7 @@ async fn relationships(client: &Client, query: &str) -> Vec<Value> {
 #[test]
 fn all_blocks_are_linked_to_the_one_evidence_of_the_report() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let report = json!({"title": " Zreport ", "source_name": "Zlab", "content_blocks": [
             {"entity_name": "zfull", "node_type": "tool", "description": "All.", "tlp": "WHITE", "confidence": 0.9,
              "source_url": "https://lab.example/r", "excerpt": "Said so."},
@@ -73,7 +73,7 @@ fn all_blocks_are_linked_to_the_one_evidence_of_the_report() {
 #[test]
 fn errors_name_the_field() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let wrong = |change: Value| {
             let mut wrong = block("znever", "tool");
             for (key, value) in change.as_object().unwrap() {
@@ -154,7 +154,7 @@ fn errors_name_the_field() {
 #[test]
 fn the_same_report_is_one_and_a_changed_one_adds_evidence() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let first = body(json!([
             block("zone", "tool"),
             block("ztwo", "actor"),
@@ -173,7 +173,7 @@ fn the_same_report_is_one_and_a_changed_one_adds_evidence() {
 #[test]
 fn a_stated_relation_leaves_as_a_relationship_with_its_sentence() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let mut stating = block("Fancy Bear", "actor");
         stating["excerpt"] = json!(format!("It began in May. {SENTENCE} More follows."));
         let results = app
@@ -200,7 +200,7 @@ fn a_stated_relation_leaves_as_a_relationship_with_its_sentence() {
 #[test]
 fn what_merely_stands_together_is_no_relationship() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         for (n, excerpt) in [
             "APT28 and X-Agent were in the news.",
             "APT28 does not use X-Agent.",
@@ -229,7 +229,7 @@ fn what_merely_stands_together_is_no_relationship() {
 #[test]
 fn the_relationship_of_a_red_block_stays_hidden() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let open = body(json!([block("APT28", "actor"), block("X-Agent", "tool")]));
         app.admin.send_in("report", &open).await;
         let mut red = block("APT28", "actor");

@@ -44,7 +44,7 @@ fn every_example_document_comes_out_as_it_went_in() {
     let documents = documents();
     run(async move {
         for path in documents {
-            let app = TestApp::spawn().await;
+            let app = TestApp::shared().await;
             clear_everything(&app.admin).await;
             let objects = objects_of(&read_json(&path));
             let results = app.admin.ingest(json!(objects)).await;
@@ -95,7 +95,7 @@ fn every_example_document_comes_out_as_it_went_in() {
 
 /// Sends the objects, searches for the name of the first and compares everything that comes out.
 async fn there_and_back(objects: &[Value], query: &str) -> std::collections::HashMap<String, Value> {
-    let app = TestApp::spawn().await;
+    let app = TestApp::shared().await;
     clear_everything(&app.admin).await;
     let results = app.admin.ingest(json!(objects)).await;
     let nodes = objects.iter().filter(|o| is_node(o)).count();
@@ -156,7 +156,7 @@ fn custom_markings_creators_granular_markings_and_extensions_survive() {
 #[test]
 fn amber_strict_comes_back_as_amber_pk_with_its_own_marking() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         clear_everything(&app.admin).await;
         let strict = "marking-definition--939a9414-2ddd-4d32-a0cd-375ea402b003";
         let objects = [
@@ -188,7 +188,7 @@ fn amber_strict_comes_back_as_amber_pk_with_its_own_marking() {
             with(objects[1].clone(), json!({"confidence": 70}))
         );
 
-        let again = TestApp::spawn().await;
+        let again = TestApp::shared().await;
         clear_everything(&again.admin).await;
         again.admin.ingest(bundle["objects"].clone()).await;
         let node = again
@@ -246,7 +246,7 @@ fn unicode_quotes_backslashes_and_long_texts_survive() {
 #[test]
 fn times_keep_every_digit_they_came_with() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let precise = with(
             object("attack-pattern", "Nanosecond Lantern"),
             json!({"created": "2020-01-01T00:00:00.123456Z", "modified": "2020-01-02T00:00:00.123456789Z"}),
@@ -272,7 +272,7 @@ fn times_keep_every_digit_they_came_with() {
 #[test]
 fn markings_and_creators_of_an_earlier_bundle_are_still_known() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let identity = with(
             object("identity", "Early Office"),
             json!({"identity_class": "organization"}),
@@ -302,7 +302,7 @@ fn markings_and_creators_of_an_earlier_bundle_are_still_known() {
 #[test]
 fn references_to_what_was_never_sent_are_left_out_of_the_export() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let gone = id("identity");
         let objects = [
             with(object("tool", "Orphan Lantern"), json!({"created_by_ref": gone})),

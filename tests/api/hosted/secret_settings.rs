@@ -1,5 +1,7 @@
 //! Secrets in the settings of a real process: always treated as text, validated before start-up, never shown.
 
+use test_support::extent;
+
 use crate::helpers::{ADMIN, run};
 use crate::process::{Service, finish, hosted, program};
 
@@ -11,7 +13,10 @@ fn a_password_of_digits_is_a_password() {
             "[1, 2, 3, 4, 5]",
             "\"0123456789\"",
             "true          ",
-        ] {
+        ]
+        .into_iter()
+        .take(extent(1, 4))
+        {
             let dir = tempfile::tempdir().unwrap();
             let mut command = hosted(dir.path());
             command.env("THREAT_MEMORY_ADMIN_PASSWORD", password);

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use test_support::{extent, is_full};
 
 use crate::helpers::{ADMIN, PASSWORD, TestApp, run, settings};
 
@@ -52,7 +53,7 @@ fn sign_ins_that_fail_take_as_long_whatever_is_known_of_the_address() {
         .into();
         let mut times: Vec<Vec<Duration>> = vec![Vec::new(); kinds.len()];
         let mut typicals = Vec::new();
-        for round in 0..ROUNDS.end {
+        for round in 0..extent(2, ROUNDS.end) {
             for (at, body) in kinds.iter().enumerate() {
                 // A different address each time, or the lockout would answer.
                 let from = format!("198.51.{round}.{at}");
@@ -63,7 +64,7 @@ fn sign_ins_that_fail_take_as_long_whatever_is_known_of_the_address() {
                 times[at].push(since.elapsed());
                 answer.refused(401).await;
             }
-            if round + 1 < ROUNDS.start {
+            if !is_full() || round + 1 < ROUNDS.start {
                 continue;
             }
             typicals = times.iter().map(|of_kind| typical(of_kind)).collect();
@@ -73,6 +74,7 @@ fn sign_ins_that_fail_take_as_long_whatever_is_known_of_the_address() {
                 return;
             }
         }
-        panic!("seconds, kind by kind: {typicals:?}");
+        assert!(!is_full(), "seconds, kind by kind: {typicals:?}");
+        app.stop().await;
     });
 }

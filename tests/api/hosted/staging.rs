@@ -63,7 +63,7 @@ pub fn results(counts: [u64; 6]) -> Value {
 #[test]
 fn a_preview_has_the_shape_of_the_contract() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let answer = app
             .admin
             .preview(
@@ -162,7 +162,7 @@ fn a_preview_has_the_shape_of_the_contract() {
 #[test]
 fn the_counters_are_exact() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let admin = &app.admin;
         let summary = |parsed: u64, add: u64, duplicates: u64, missing: u64, sensitive: u64| {
             json!({"total_parsed": parsed, "total_to_add": add, "total_to_update": parsed - add,
@@ -223,7 +223,7 @@ fn the_counters_are_exact() {
 #[test]
 fn review_commits_what_is_accepted_and_merged_and_keeps_what_is_not_decided() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let admin = &app.admin;
         let target = json!({"nodes": [{"name": "ZetaKit", "node_type": "tool", "tlp": "AMBER"}]});
         admin.send_in("analyst", &target).await;
@@ -315,7 +315,7 @@ fn review_commits_what_is_accepted_and_merged_and_keeps_what_is_not_decided() {
 #[test]
 fn a_stated_relation_is_an_edge_once_both_ends_are_committed() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let admin = &app.admin;
         let preview = admin.preview(&json!({"text": TEXT})).await;
         let edges = async || {
@@ -353,7 +353,7 @@ fn a_stated_relation_is_an_edge_once_both_ends_are_committed() {
 #[test]
 fn a_node_of_another_name_and_the_same_meaning_is_a_candidate() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let known = json!([{"type": "tool", "name": "Cobalt Strike Payload",
             "id": "tool--31b940d4-6f7f-459a-80ea-9c1f17b58abc"}]);
         app.admin.ingest(known).await;

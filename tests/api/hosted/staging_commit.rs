@@ -1,6 +1,7 @@
 //! Concurrent commits, the automatic mode, and the markings of committed data.
 
 use serde_json::{Value, json};
+use test_support::extent;
 
 use crate::helpers::{TestApp, run};
 use crate::hosted::staging::{FOUND, TEXT, entity, results};
@@ -17,12 +18,12 @@ const KEYS: [&str; 5] = [
 #[test]
 fn commits_at_the_same_time_do_the_work_of_one() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let admin = &app.admin;
         let target = json!({"nodes": [{"name": "ZetaKit", "node_type": "tool"}]});
         admin.send_in("analyst", &target).await;
         let target = admin.one("ZetaKit").await;
-        for round in 0..5 {
+        for round in 0..extent(2, 5) {
             let text = format!("{TEXT} It also called zq-evil{round}.com.");
             let preview = admin.preview(&json!({"text": text})).await;
             for (name, body) in [
@@ -67,7 +68,7 @@ fn commits_at_the_same_time_do_the_work_of_one() {
 #[test]
 fn many_batches_of_one_text_committed_at_the_same_time_are_one_set_of_nodes() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let body = json!({"text": TEXT, "ingest_mode": "auto"});
         let previews: Vec<_> = (0..6)
             .map(|_| {
@@ -91,7 +92,7 @@ fn many_batches_of_one_text_committed_at_the_same_time_are_one_set_of_nodes() {
 #[test]
 fn the_automatic_mode_commits_at_once() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let body = json!({"text": TEXT, "ingest_mode": "auto", "session_id": "s", "default_tlp": "GREEN"});
         let preview = app.admin.preview(&body).await;
         assert_eq!(preview["auto_ingest"], true);
@@ -124,7 +125,7 @@ fn the_automatic_mode_commits_at_once() {
 #[test]
 fn the_automatic_mode_leaves_what_may_be_sensitive() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let text = format!("TLP:RED\n{TEXT}");
         let body = json!({"text": text, "ingest_mode": "auto", "default_tlp": "GREEN"});
         let preview = app.admin.preview(&body).await;
@@ -153,7 +154,7 @@ fn the_automatic_mode_leaves_what_may_be_sensitive() {
 #[test]
 fn what_a_reviewer_marks_red_does_not_leave_by_its_relation_or_evidence() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let admin = &app.admin;
         let nodes = json!({"nodes": [{"name": "APT28", "node_type": "actor"}, {"name": "X-Agent", "node_type": "tool"}]});
         admin.send_in("analyst", &nodes).await;
@@ -186,7 +187,7 @@ fn what_a_reviewer_marks_red_does_not_leave_by_its_relation_or_evidence() {
 #[test]
 fn every_step_is_audited_and_the_chain_holds() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let admin = &app.admin;
         let preview = admin.preview(&json!({"text": TEXT})).await;
         let first = entity(&preview, "APT28");

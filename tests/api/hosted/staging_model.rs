@@ -1,6 +1,7 @@
 //! Preview with a language model: an OpenAI-compatible endpoint, played by a stub server.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
 use secrecy::SecretString;
@@ -177,22 +178,24 @@ fn the_automatic_mode_commits_all_but_what_has_a_sensitivity_warning() {
     });
 }
 
+/// Ways in which a model fails.
+const FAILURES: [(&str, Behaviour); 7] = [
+    ("an error", || HttpResponse::InternalServerError().finish()),
+    ("a refusal", || HttpResponse::Unauthorized().body(KEY)),
+    ("no JSON", || HttpResponse::Ok().body("<html>")),
+    ("no answer", || HttpResponse::Ok().json(json!({"choices": []}))),
+    ("prose", || says("I am sorry, I can't do that.")),
+    ("half of it", || says("{\"entities\": [{\"name\": \"Silk")),
+    ("another shape", || says("{\"entities\": 5}")),
+];
+
 #[test]
 fn a_failing_model_leaves_the_rules_and_a_warning() {
+    static FAILURE: AtomicUsize = AtomicUsize::new(0);
     run(async {
-        for (what, behaviour) in [
-            (
-                "an error",
-                (|| HttpResponse::InternalServerError().finish()) as Behaviour,
-            ),
-            ("a refusal", || HttpResponse::Unauthorized().body(KEY)),
-            ("no JSON", || HttpResponse::Ok().body("<html>")),
-            ("no answer", || HttpResponse::Ok().json(json!({"choices": []}))),
-            ("prose", || says("I am sorry, I can't do that.")),
-            ("half of it", || says("{\"entities\": [{\"name\": \"Silk")),
-            ("another shape", || says("{\"entities\": 5}")),
-        ] {
-            let app = app(serve(behaviour)).await;
+        let app = app(serve(|| FAILURES[FAILURE.load(Ordering::SeqCst)].1())).await;
+        for (at, (what, _)) in FAILURES.iter().enumerate() {
+            FAILURE.store(at, Ordering::SeqCst);
             let preview = app.admin.preview(&json!({"text": TEXT})).await;
             assert_eq!(names(&preview), RULES, "{what}");
             let warnings = preview["warnings"].as_array().unwrap();
@@ -206,8 +209,8 @@ fn a_failing_model_leaves_the_rules_and_a_warning() {
             );
             let batch = app.admin.batch(&preview["batch_id"]).await;
             assert_eq!(batch["batch"]["warnings"], preview["warnings"]);
-            app.stop().await;
         }
+        app.stop().await;
     });
 }
 

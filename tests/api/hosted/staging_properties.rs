@@ -8,14 +8,14 @@ use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{Rng, SeedableRng};
 use serde_json::{Value, json};
+use test_support::extent;
 
 use crate::helpers::{Client, TestApp, run};
-use crate::process::{Service, hosted};
+use crate::process::{Service, hosted, started_once};
 use crate::stix::text;
 
 const STATUSES: [&str; 5] = ["pending", "accepted", "rejected", "merged", "uncertain"];
 const ENTITIES: usize = 6;
-const CASES: u64 = 12;
 const STEPS: usize = 25;
 const SEED: u64 = 0x5eed;
 
@@ -219,8 +219,8 @@ impl Model {
 #[test]
 fn one_after_the_other_every_step_does_what_the_state_machine_says() {
     run(async {
-        let app = TestApp::spawn().await;
-        for number in 0..CASES {
+        let app = TestApp::shared().await;
+        for number in 0..extent(3, 12) {
             let what = format!("seed {SEED} case {number}");
             let mut rng = StdRng::seed_from_u64(SEED + number);
             let case = Case::new(&app.admin, &format!("zqs{number}")).await;
@@ -247,8 +247,8 @@ fn one_after_the_other_every_step_does_what_the_state_machine_says() {
 #[test]
 fn at_the_same_time_nothing_is_lost_doubled_or_half_committed() {
     run(async {
-        let app = TestApp::spawn().await;
-        for number in 0..CASES {
+        let app = TestApp::shared().await;
+        for number in 0..extent(3, 12) {
             let what = format!("seed {SEED} case {number}");
             let case = Case::new(&app.admin, &format!("zqp{number}")).await;
             let case = std::sync::Arc::new(case);
@@ -339,9 +339,9 @@ struct Sent {
 #[test]
 fn a_commit_that_is_killed_is_there_as_a_whole_or_not_at_all() {
     run(async {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = started_once();
         let (mut whole, mut absent) = (0, 0);
-        for round in 0..4u64 {
+        for round in 0..extent(1, 4) {
             let service = Service::start(hosted(dir.path()));
             let client = service.admin().await;
             let mut cases = Vec::new();

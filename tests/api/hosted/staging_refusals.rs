@@ -11,7 +11,7 @@ const UNKNOWN: &str = "7d4b1a52-6f0c-4f53-9a54-3a5ac1f6ad01";
 #[test]
 fn a_merge_needs_a_target_that_is_there_for_the_caller() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let admin = &app.admin;
         let revoked = with(object("tool", "ZetaGone"), json!({"revoked": true}));
         admin.ingest(json!([revoked])).await;
@@ -89,7 +89,7 @@ fn a_merge_needs_a_target_that_is_there_for_the_caller() {
 #[test]
 fn a_merge_target_that_is_gone_by_the_commit_is_a_conflict() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let admin = &app.admin;
         let kit = object("tool", "ZetaKit");
         admin.ingest(json!([kit])).await;
@@ -119,7 +119,7 @@ fn a_merge_target_that_is_gone_by_the_commit_is_a_conflict() {
 #[test]
 fn a_batch_of_another_workspace_is_not_there() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let preview = app.admin.preview(&json!({"text": TEXT})).await;
         let other = app.workspace("other").await;
         let (batch, first) = (text(&preview, "batch_id"), entity(&preview, "APT28"));
@@ -148,7 +148,7 @@ fn a_batch_of_another_workspace_is_not_there() {
 #[test]
 fn a_wrong_preview_is_refused_with_the_field() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         for (body, want) in [
             (json!({}), "text: is required"),
             (json!({"text": 5}), "text: invalid type"),
@@ -211,7 +211,7 @@ fn a_wrong_preview_is_refused_with_the_field() {
 #[test]
 fn a_batch_above_what_the_workspace_may_see_is_nobodys_until_it_may() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let admin = &app.admin;
         admin.open().await;
         let preview = admin.preview(&json!({"text": TEXT, "default_tlp": "RED"})).await;
@@ -249,7 +249,7 @@ fn a_batch_above_what_the_workspace_may_see_is_nobodys_until_it_may() {
 #[test]
 fn a_candidate_that_was_hidden_since_the_preview_is_shown_by_no_route() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let admin = &app.admin;
         admin.open().await;
         let nodes = json!([{"name": "X-Agent", "node_type": "tool", "tlp": "RED"}]);

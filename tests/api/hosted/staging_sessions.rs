@@ -53,7 +53,7 @@ const TWO: &str = "Part two: Fancy Bear uses X-Agent. It called zq-evil.com.";
 #[test]
 fn texts_of_one_session_are_one_batch_with_each_entity_once() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let admin = &app.admin;
         let first = admin.part("s-1", ONE).await;
         let second = admin.part("s-1", TWO).await;
@@ -113,7 +113,7 @@ fn texts_of_one_session_are_one_batch_with_each_entity_once() {
 #[test]
 fn what_is_committed_already_gets_the_later_text_as_evidence() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let admin = &app.admin;
         let first = admin
             .part("s", "APT28 was seen again; zq-open.com was called.")
@@ -144,7 +144,7 @@ fn what_is_committed_already_gets_the_later_text_as_evidence() {
 #[test]
 fn what_was_rejected_in_a_session_is_not_staged_again() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let admin = &app.admin;
         let first = admin
             .part("s", "APT28 was seen again; zq-open.com was called.")
@@ -181,7 +181,7 @@ fn what_was_rejected_in_a_session_is_not_staged_again() {
 #[test]
 fn texts_that_arrive_at_the_same_time_meet_in_one_batch() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let parts: Vec<_> = (0..12)
             .map(|n| {
                 let client = app.admin.clone();
@@ -213,7 +213,7 @@ fn texts_that_arrive_at_the_same_time_meet_in_one_batch() {
 #[test]
 fn a_sensitive_later_text_waits_for_a_decision_in_the_automatic_mode() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let admin = &app.admin;
         let waiting = admin.part("s", "zq-open.com was called.").await;
         let id = &waiting["batch_id"];
@@ -249,7 +249,7 @@ fn a_sensitive_later_text_waits_for_a_decision_in_the_automatic_mode() {
 #[test]
 fn a_batch_is_as_restricted_as_its_most_restricted_text() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let admin = &app.admin;
         admin.open().await;
         let first = admin.part("s", "TLP:GREEN\nAPT28 was seen again.").await;

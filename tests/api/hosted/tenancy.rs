@@ -47,7 +47,7 @@ async fn text_of(client: &Client, path: &str, status: u16) -> String {
 #[test]
 fn the_same_ids_in_two_workspaces_never_meet() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let tenants = [app.workspace("first").await, app.workspace("second").await];
         let words = ["heronword", "ottersign"];
         let kinds = [
@@ -118,7 +118,7 @@ fn the_same_ids_in_two_workspaces_never_meet() {
 #[test]
 fn an_export_holds_the_own_supporting_objects_and_not_those_of_the_same_id_elsewhere() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let tenants = [app.workspace("first").await, app.workspace("second").await];
         let kinds = [
             "identity",
@@ -145,7 +145,7 @@ fn an_export_holds_the_own_supporting_objects_and_not_those_of_the_same_id_elsew
 #[test]
 fn a_marking_that_only_another_workspace_knows_is_unknown() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let (first, second) = (app.workspace("first").await, app.workspace("second").await);
         let marking = stix::statement("a licence");
         let marked = |name: &str| {
@@ -175,7 +175,7 @@ fn a_marking_that_only_another_workspace_knows_is_unknown() {
 #[test]
 fn a_relationship_does_not_reach_nodes_of_another_workspace() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let (first, second) = (app.workspace("first").await, app.workspace("second").await);
         let (actor, tool) = (stix::object("intrusion-set", "A"), stix::object("tool", "T"));
         first.ingest(json!([actor, tool])).await;
@@ -193,7 +193,7 @@ fn a_relationship_does_not_reach_nodes_of_another_workspace() {
 #[test]
 fn a_foreign_session_answers_as_a_made_up_one() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let (first, second) = (app.workspace("first").await, app.workspace("second").await);
         first.ingest(json!([stix::object("tool", "Heronword")])).await;
         let recall = first.search("Heronword").await["recall_id"].clone();
@@ -268,7 +268,7 @@ fn the_audit_log_its_export_and_its_chain_hold_the_own_entries_only() {
 #[test]
 fn a_key_and_a_setting_count_in_their_own_workspace_only() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let (first, second) = (app.workspace("first").await, app.workspace("second").await);
         for tenant in [&first, &second] {
             let secret = stix::with(stix::object("tool", "Heronword"), json!({"labels": ["tlp:red"]}));

@@ -8,14 +8,14 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use regex::Regex;
 use serde_json::{Value, json};
+use test_support::extent;
 
 use crate::helpers::{Client, TestApp, encode, run};
 use crate::stix;
 
 const LEVELS: [&str; 5] = ["TLP:WHITE", "TLP:GREEN", "TLP:AMBER", "TLP:AMBER+PK", "TLP:RED"];
 const RED: usize = 4;
-const CASES: usize = 24;
-/// Sets another number of cases.
+/// Sets another number of cases than 6 in the quick round and 200 in the full one.
 const CASES_SETTING: &str = "PROPTEST_CASES";
 /// What the texts of relationships say; no node shares a word with it.
 const SENTENCE: &str = "operators slowly rewrote turbine ladder logic";
@@ -177,7 +177,7 @@ fn report(case: &Case, number: usize, world: &mut World) -> Value {
 #[test]
 fn nothing_above_the_callers_clearance_leaves_by_any_way() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let admin = app.admin.clone();
         // Only the first two of the five callers may see rejected nodes.
         let callers = [
@@ -190,7 +190,7 @@ fn nothing_above_the_callers_clearance_leaves_by_any_way() {
         let mut world = World::default();
         let mut runner = TestRunner::deterministic();
         let set = std::env::var(CASES_SETTING).ok();
-        let count = set.map_or(CASES, |count| count.parse().unwrap());
+        let count = set.map_or(extent(6, 200), |count| count.parse().unwrap());
         for number in 0..count {
             let case = cases().new_tree(&mut runner).unwrap().current();
             let policy = case.policies[0];
@@ -367,7 +367,7 @@ async fn open(admin: &Client, grant: bool) {
 #[test]
 fn export_of_a_red_session_without_grant_is_403_and_audited() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         open(&app.admin, false).await;
         let secret = stix::with(stix::object("tool", "Heron"), json!({"labels": ["tlp:red"]}));
         app.admin.ingest(json!([secret])).await;
@@ -399,7 +399,7 @@ fn export_of_a_red_session_without_grant_is_403_and_audited() {
 #[test]
 fn a_row_that_became_red_after_the_search_is_red_at_the_export() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         open(&app.admin, false).await;
         let tool = stix::with(stix::object("tool", "Heron"), json!({"labels": ["tlp:green"]}));
         app.admin.ingest(json!([tool])).await;
@@ -429,7 +429,7 @@ fn a_row_that_became_red_after_the_search_is_red_at_the_export() {
 #[test]
 fn a_red_relationship_or_author_does_not_leave_without_a_grant() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         open(&app.admin, false).await;
         let author = json!({"type": "identity", "id": stix::id("identity"), "spec_version": "2.1",
             "created": "2020-01-01T00:00:00.000Z", "modified": "2020-01-01T00:00:00.000Z",

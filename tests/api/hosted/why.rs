@@ -65,7 +65,7 @@ fn objects() -> Vec<Value> {
 #[test]
 fn a_result_tells_the_name_in_the_question_and_the_parts_of_its_score() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         app.admin.ingest(json!(objects())).await;
         for (question, name, kind) in [
             ("Brass Stork", "Zinc Heron", "alias"),
@@ -102,7 +102,7 @@ fn a_result_tells_the_name_in_the_question_and_the_parts_of_its_score() {
 #[test]
 fn an_answer_of_the_graph_tells_its_path_and_how_the_question_was_understood() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         app.admin.ingest(json!(objects())).await;
         for mode in MODES {
             for (question, name, expected) in [
@@ -145,7 +145,7 @@ fn an_answer_of_the_graph_tells_its_path_and_how_the_question_was_understood() {
 #[test]
 fn passages_that_voted_are_told_and_nothing_changes_by_asking() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         app.admin.ingest(json!(objects())).await;
         let answer = explained(&app.admin, SENTENCE, "blended").await;
         let why = &result(&answer, "Rogue Sluice Commands")["why"];
@@ -188,7 +188,7 @@ fn passages_that_voted_are_told_and_nothing_changes_by_asking() {
 #[test]
 fn nothing_hidden_is_told() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let open = objects();
         let find = |name: &str| open.iter().find(|object| object["name"] == name).unwrap();
         let red = |object: Value| with(object, json!({"labels": ["TLP:RED"]}));

@@ -8,7 +8,7 @@ use crate::helpers::{PASSWORD, TestApp, keys_of, run};
 #[test]
 fn parallel_changes_of_one_workspace_all_succeed() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let changes: Vec<Value> = (0..12)
             .map(|n| match n % 3 {
                 0 => json!({"tlp_ceiling": "TLP:RED"}),
@@ -83,7 +83,7 @@ fn only_the_operators_administrators_make_workspaces_and_new_ones_start_closed()
 #[test]
 fn settings_change_one_by_one_and_only_in_the_own_workspace() {
     run(async {
-        let app = TestApp::spawn().await;
+        let app = TestApp::shared().await;
         let tenant = app.workspace("tenant").await;
         let mut want = tenant.get("/api/admin/workspace").await.expect(200).await["workspace"].clone();
         for (key, value, stored) in [

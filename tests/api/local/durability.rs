@@ -4,12 +4,14 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use test_support::{extent, until};
 
 use crate::helpers::{Client, run};
-use crate::local::LocalApp;
+use crate::local::{LocalApp, started_once};
 use crate::process::{Service, finish, program};
 
 /// `threat-memory local` on free ports with the data directory `dir`.
@@ -26,8 +28,8 @@ pub fn local(dir: &Path, concurrency: usize) -> Command {
     command
 }
 
-/// Writes until the service is gone; returns the acknowledged ids and the number of refusals.
-async fn write_on(client: Client, writer: usize) -> (HashSet<String>, usize) {
+/// Writes until the service is gone; returns the acknowledged ids, which `count` counts, and the number of refusals.
+async fn write_on(client: Client, writer: usize, count: Arc<AtomicUsize>) -> (HashSet<String>, usize) {
     let (mut told, mut refused) = (HashSet::new(), 0);
     for number in 0.. {
         let text = format!(
@@ -45,6 +47,7 @@ async fn write_on(client: Client, writer: usize) -> (HashSet<String>, usize) {
                     break;
                 };
                 told.insert(body["note_id"].as_str().unwrap().to_owned());
+                count.fetch_add(1, Ordering::Relaxed);
             }
             429 => {
                 let body = answer.text().await.unwrap_or_default();
@@ -62,16 +65,16 @@ async fn write_on(client: Client, writer: usize) -> (HashSet<String>, usize) {
 #[test]
 fn everything_acknowledged_survives_a_kill() {
     run(async {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = started_once();
         let mut all = HashSet::new();
-        for round in 0..2 {
+        for round in 0..extent(1, 2) {
             let service = Service::start(local(dir.path(), 16));
             let client = service.anonymous();
+            let count = Arc::new(AtomicUsize::new(0));
             let writers: Vec<_> = (0..8)
-                .map(|writer| tokio::spawn(write_on(client.clone(), round * 8 + writer)))
+                .map(|writer| tokio::spawn(write_on(client.clone(), round * 8 + writer, Arc::clone(&count))))
                 .collect();
-            // Lets the writers write before the kill.
-            tokio::time::sleep(Duration::from_millis(700)).await;
+            until(|| count.load(Ordering::Relaxed) > 50).await;
             service.kill();
             for writer in writers {
                 all.extend(writer.await.unwrap().0);
@@ -114,7 +117,7 @@ async fn graph_of(client: &Client) -> [Value; 3] {
 
 #[test]
 fn a_second_process_on_the_same_directory_says_so() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = started_once();
     let service = Service::start(local(dir.path(), 2));
     let output = finish(&mut local(dir.path(), 2));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -2,6 +2,7 @@
 
 use reqwest::Method;
 use serde_json::json;
+use test_support::is_full;
 
 use crate::helpers::{Client, run};
 use crate::local::LocalApp;
@@ -280,6 +281,12 @@ fn a_body_that_stalls_keeps_no_place_from_others() {
             .collect();
         let done = app.client.ingest_notes(&items).await;
         assert_eq!(done["succeeded"], 8);
+        // The service gives up on them after ten seconds.
+        if !is_full() {
+            drop(stalled);
+            app.stop().await;
+            return;
+        }
         let answers = tokio::task::spawn_blocking(move || {
             stalled
                 .into_iter()

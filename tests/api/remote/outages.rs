@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use test_support::{eventually, server};
+use test_support::{eventually, extent, server};
 
 use super::proxy::Cut;
 use super::{STIX, assert_chain, assert_unavailable, until_answered, with_database};
@@ -45,7 +45,7 @@ async fn send(client: &Client, body: &Value) -> (Value, usize) {
 fn dropped_connections_are_opened_again() {
     with_database(async |database| {
         let app = database.service().await;
-        for _ in 0..3 {
+        for _ in 0..extent(1, 3) {
             let (word, body) = bundle();
             database.proxy.drop_all();
             let (results, refused) = send(&app.admin, &body).await;
@@ -67,7 +67,7 @@ fn requests_in_flight_are_told_that_the_connection_dropped_and_succeed_when_they
         let streams: Vec<_> = (0..4)
             .map(|_| tokio::spawn(stream(client.clone(), Arc::clone(&stop))))
             .collect();
-        for _ in 0..6 {
+        for _ in 0..extent(2, 6) {
             // Lets the streams write between two drops.
             tokio::time::sleep(Duration::from_millis(400)).await;
             database.proxy.drop_all();
@@ -202,7 +202,7 @@ fn a_server_that_is_killed_and_starts_again_is_used_again_and_nothing_acknowledg
     with_database(async |database| {
         let app = database.service().await;
         let mut sent = Vec::new();
-        for round in 0..2 {
+        for round in 0..extent(1, 2) {
             let (word, body) = bundle();
             send(&app.admin, &body).await;
             sent.push(word);
@@ -253,7 +253,7 @@ fn a_service_that_is_killed_loses_nothing_acknowledged_and_leaves_nothing_half_t
                 .stderr(Stdio::piped());
             command
         };
-        for round in 0..2 {
+        for round in 0..extent(1, 2) {
             let service = Service::start(command());
             let client = service.admin().await;
             let stop = Arc::new(AtomicBool::new(false));

@@ -7,7 +7,7 @@ use test_support::server;
 use threat_memory::app::hosted::Application;
 
 use super::{STIX, assert_chain, until_answered, with_database};
-use crate::helpers::{ADMIN, Client, PASSWORD, TestApp};
+use crate::helpers::{ADMIN, PASSWORD, TestApp};
 use crate::hosted::staging::{FOUND, TEXT, results};
 use crate::local::durability::local;
 use crate::process::Service;
@@ -174,7 +174,7 @@ fn a_server_that_can_not_be_used_is_named_at_the_start() {
 
         database.restart();
         let app = database.service().await;
-        let client = Client::anonymous(&app.app).sign_in(ADMIN, PASSWORD).await;
+        let client = app.anonymous().sign_in(ADMIN, PASSWORD).await;
         client.search("anything").await;
         app.stop().await;
     });

@@ -1,8 +1,9 @@
 //! Stress test for lost and duplicated data: writers on all ingest endpoints, readers and exports in two workspaces,
 //! while the service is killed every few seconds. At the end, acknowledged writes are compared with the stored data.
 //!
-//! `THREAT_MEMORY_STORM_SECONDS` extends the test beyond its default of 20 seconds. On a slow machine the storm goes on,
-//! without further kills, until a write of each kind was acknowledged.
+//! It lasts 4 seconds with one kill in the quick round and 60 seconds in the full one; `THREAT_MEMORY_STORM_SECONDS` sets
+//! another length. On a slow machine the storm goes on, without further kills, until a write of each kind was
+//! acknowledged.
 
 mod ways;
 
@@ -14,15 +15,20 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 use rand::Rng;
 use serde_json::{Value, json};
+use test_support::extent;
 use tokio::sync::watch;
 
 use self::ways::{Failure, Way, Written};
 use crate::helpers::{Client, PASSWORD, encode, run};
-use crate::process::{Service, hosted};
+use crate::process::{Service, hosted, started_once};
 use crate::stix::{by_id, text};
 
 const SECONDS: &str = "THREAT_MEMORY_STORM_SECONDS";
-const WRITERS: usize = 16;
+/// Number of writers; in the quick round one for each way in.
+fn writers() -> usize {
+    extent(Way::ALL.len(), 16)
+}
+
 /// Every fourth writer uses the neighbour's workspace.
 const NEIGHBOURS: usize = 4;
 const READERS: usize = 4;
@@ -156,13 +162,13 @@ async fn storm(dir: &Path, length: Duration) -> (Vec<Written>, usize) {
 
     let (send, running) = watch::channel(Some(Clients::sign_in(&service).await));
     let course = Course::lasting(length);
-    let writers = (0..WRITERS).map(|lane| tokio::spawn(write(lane, running.clone(), course.clone())));
+    let writers = (0..writers()).map(|lane| tokio::spawn(write(lane, running.clone(), course.clone())));
     let writers: Vec<_> = writers.collect();
     let readers = (0..READERS).map(|lane| tokio::spawn(read(lane, running.clone(), course.clone())));
     let readers: Vec<_> = readers.collect();
     let mut kills = 0;
     while Instant::now() < course.until {
-        let calm = rand::rng().random_range(1_000..5_000);
+        let calm = rand::rng().random_range(1_000..extent(2_000, 5_000));
         // The service is killed at a random moment.
         tokio::time::sleep(Duration::from_millis(calm)).await;
         send.send_replace(None);
@@ -291,9 +297,9 @@ async fn assert_chains(clients: &Clients, all: &[Written]) {
 
 #[test]
 fn a_storm_with_kills_loses_nothing_acknowledged_and_doubles_nothing() {
-    let seconds = std::env::var(SECONDS).map_or(20, |text| text.parse().unwrap());
+    let seconds = std::env::var(SECONDS).map_or(extent(4, 60), |text| text.parse().unwrap());
     run(async move {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = started_once();
         let (all, kills) = storm(dir.path(), Duration::from_secs(seconds)).await;
         let (acknowledged, doubtful): (Vec<Written>, Vec<Written>) =
             all.iter().cloned().partition(|written| written.acknowledged);

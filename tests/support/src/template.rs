@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
 use std::time::UNIX_EPOCH;
+
+use parking_lot::Mutex;
 
 /// Copies to `dir` what `make` puts into a directory. It is kept under `name` beside `program`, until that is built anew.
 pub fn copy_of(name: &str, program: &Path, dir: &Path, make: impl FnOnce(&Path)) {
@@ -12,7 +13,7 @@ pub fn copy_of(name: &str, program: &Path, dir: &Path, make: impl FnOnce(&Path))
 
 fn template(name: &str, program: &Path, make: impl FnOnce(&Path)) -> PathBuf {
     static MAKING: Mutex<()> = Mutex::new(());
-    let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _making = MAKING.lock();
     let built = fs::metadata(program).unwrap().modified().unwrap();
     let built = built.duration_since(UNIX_EPOCH).unwrap().as_nanos();
     let place = program.parent().unwrap();

@@ -11,19 +11,19 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use secrecy::SecretString;
 use serde_json::{Map, json};
+use test_support::extent;
 use uuid::Uuid;
 
 use super::recall::Ranking;
 use super::*;
 use crate::actors::audit_writer::{AuditHandle, ListEntries};
 use crate::actors::graph_store::Surroundings;
-use crate::actors::graph_store::tests::audit_writer;
+use crate::actors::graph_store::tests::{audit_writer, embedder};
 use crate::domain::memory::entity::relationship_label;
 use crate::domain::memory::note::NoteStatus;
 use crate::domain::memory::view::{MENTIONS, SUPERSEDES};
-use crate::search::{BuiltinEmbedder, Hit, IndexSettings, SearchIndex};
+use crate::search::{Hit, IndexSettings, SearchIndex};
 use crate::store::{AuditFilter, Store};
 
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
@@ -65,10 +65,8 @@ fn workspace() -> Uuid {
     Uuid::from_u128(7)
 }
 
-async fn open(url: &str) -> (Arc<Store>, AuditHandle) {
-    let secret = SecretString::from("0123456789abcdef0123456789abcdef");
-    let memory = crate::store::StorageMemory::default();
-    let store = Arc::new(Store::open(url, "local", memory, None, &secret).await.unwrap());
+async fn open() -> (Arc<Store>, AuditHandle) {
+    let store = Arc::new(crate::store::tests::fresh().await);
     let audit = audit_writer(&store);
     (store, audit)
 }
@@ -84,8 +82,7 @@ fn copied_to(
     copy: Option<PathBuf>,
     tuning: Tuning,
 ) -> Arc<GraphCore> {
-    let embedder = Arc::new(BuiltinEmbedder::load().unwrap());
-    let index = SearchIndex::open(dir, embedder, IndexSettings::default()).unwrap();
+    let index = SearchIndex::open(dir, embedder(), IndexSettings::default()).unwrap();
     let copy = copy.map(|path| GraphCopy::open(path, workspace()));
     let memory = Memory::new(workspace(), Arc::new(move || tuning.clone()), copy);
     let holds = Holds::Notes(Box::new(memory));
@@ -99,7 +96,7 @@ fn copied_to(
 }
 
 async fn fresh(tuning: Tuning) -> Arc<GraphCore> {
-    let (store, audit) = open("mem://").await;
+    let (store, audit) = open().await;
     over(&store, &audit, None, tuning)
 }
 
@@ -301,7 +298,7 @@ fn readers_beside_a_writer_always_find_the_fact() {
         let writer = {
             let core = Arc::clone(&core);
             tokio::spawn(async move {
-                for number in 0..60 {
+                for number in 0..extent(20, 60) {
                     let words = ["these operators", "the operators"][number % 2];
                     let told = remember(&core, &BEACONS.replace("the operators", words)).await;
                     assert_eq!(told.status, NoteStatus::Updated);
@@ -341,12 +338,13 @@ fn a_near_duplicate_is_found_behind_other_domains_and_behind_duplicates() {
 fn a_domain_is_searched_alone() {
     run(async {
         let core = fresh(tuning()).await;
-        for number in 0..150 {
+        let noise = (0..150).map(|number| {
             let mut note = note(&format!("Ransomware note number {number} about backups"));
             note.domain = "noise".into();
             note.evolve = false;
-            tell(&core, vec![note]).await;
-        }
+            note
+        });
+        tell(&core, noise.collect()).await;
         let mine = remember(&core, "Ransomware and backups").await;
         assert_eq!(
             ids(&core, "ransomware backups", Some("cti")).await,
@@ -362,8 +360,7 @@ fn a_restart_loses_nothing_with_or_without_the_index() {
     let dir = tempfile::tempdir().unwrap();
     run(async {
         let index = dir.path().join("index");
-        let url = format!("surrealkv://{}", dir.path().join("store").display());
-        let (store, audit) = open(&url).await;
+        let (store, audit) = open().await;
         let one = over(&store, &audit, Some(&index), tuning());
         let told = remember(&one, "Sandworm uses Industroyer against substations.").await;
         let before = one.count_memory(CountMemory).await.unwrap();

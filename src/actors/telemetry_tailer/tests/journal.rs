@@ -147,7 +147,7 @@ fn telemetry_may_be_off_or_without_words_from_one_moment_to_the_next() {
         bench.flush().await;
         assert!(!bench.telemetry("").exists());
         {
-            let mut limits = lock(&bench.limits);
+            let mut limits = bench.limits.lock();
             limits.enabled = true;
             limits.record_queries = false;
         }
@@ -176,7 +176,7 @@ fn old_files_go_at_the_start_at_midnight_and_when_fewer_days_are_kept() {
         bench.pass(120);
         bench.core.tidy();
         assert_eq!(bench.names()[1..], files[2..], "three days: the 20th to the 22nd");
-        lock(&bench.limits).keep_days = 1;
+        bench.limits.lock().keep_days = 1;
         bench.core.tidy();
         assert_eq!(bench.names(), ["mine.jsonl"]);
     });
@@ -209,7 +209,7 @@ fn what_does_not_fit_the_queue_is_dropped() {
     run(async {
         let bench = bench(|_| {});
         // Simulates a disk that hangs.
-        let journal = lock(&bench.core.journal);
+        let journal = bench.core.journal.lock();
         let accepted = (0..MAX_QUEUED + 10).filter(|_| bench.core.queue.try_send("{}".into()).is_ok());
         assert_eq!(accepted.count(), MAX_QUEUED);
         drop(journal);

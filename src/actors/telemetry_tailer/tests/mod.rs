@@ -57,7 +57,7 @@ pub(crate) fn bench(change: impl FnOnce(&mut TelemetryLimits)) -> Bench {
 fn core_over(dir: &Path, limits: &Arc<Mutex<TelemetryLimits>>, seconds: &Arc<AtomicI64>) -> Arc<TailerCore> {
     let (limits, now) = (Arc::clone(limits), Arc::clone(seconds));
     let clock: Clock = Arc::new(move || Utc.timestamp_opt(now.load(Ordering::Relaxed), 0).unwrap());
-    let limits: LimitSource = Arc::new(move || lock(&limits).clone());
+    let limits: LimitSource = Arc::new(move || limits.lock().clone());
     Arc::new(TailerCore::new(Some(dir.to_owned()), true, 64, clock, limits))
 }
 

@@ -1,6 +1,7 @@
 //! Arbitrary input never causes a panic or a weaker marking than stated.
 
 use proptest::prelude::*;
+use test_support::extent;
 
 use super::*;
 use crate::domain::draft::PassageDraft;
@@ -132,7 +133,7 @@ fn floor(chain: &[&Value], default: Tlp) -> Tlp {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(1000))]
+    #![proptest_config(ProptestConfig::with_cases(extent(300, 1000)))]
 
     #[test]
     fn any_json_is_planned_or_refused(given in json_value(), with_uuid: bool) {

@@ -1,5 +1,7 @@
 //! Questions about groups that are described, not named.
 
+use test_support::extent;
+
 use super::*;
 
 #[test]
@@ -177,7 +179,10 @@ fn cuts_of_real_texts_describe_groups_by_words_of_their_own() {
     let words: Vec<&str> = texts.iter().flat_map(|text| text.split_whitespace()).collect();
     let all = texts.join(" ");
     let mut described = 0;
-    for (at, length) in (0..words.len() - 40).step_by(97).zip((1..40).cycle()) {
+    for (at, length) in (0..words.len() - 40)
+        .step_by(extent(1_013, 97))
+        .zip((1..40).cycle())
+    {
         let cut = words[at..at + length].join(" ");
         for question in [
             cut.clone(),
@@ -196,7 +201,7 @@ fn cuts_of_real_texts_describe_groups_by_words_of_their_own() {
             }
         }
     }
-    assert!(described > 500, "{described}");
+    assert!(described > extent(50, 500), "{described}");
     // Ten times the longest text that is looked at, and more: linear in it.
     let reading = Reading::of("malware of Laurasian groups", now()).unwrap();
     assert!(!reading.description().unwrap().fits(&all));

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::review::{RED, marked, pulled};
 use super::server::Server;
-use super::{BATCHES, FEEDS, all, batch_path, ids, item_path, spawn, tools};
+use super::{BATCHES, FEEDS, all, batch_path, ids, item_path, tools};
 use crate::helpers::{Client, TestApp, run};
 use crate::stix::{object, relationship, text};
 
@@ -35,7 +35,7 @@ async fn half_hidden(app: &TestApp) -> (String, Vec<Value>) {
 #[test]
 fn items_above_the_clearance_are_neither_listed_nor_counted() {
     run(async {
-        let app = spawn().await;
+        let app = TestApp::shared().await;
         let (batch, every) = half_hidden(&app).await;
         let counts = app.admin.feed_batch(&batch).await;
         for (field, want) in [("item_count", 2), ("pending", 2), ("accepted", 0)] {
@@ -60,7 +60,7 @@ fn items_above_the_clearance_are_neither_listed_nor_counted() {
 #[test]
 fn items_above_the_clearance_can_be_neither_decided_nor_committed() {
     run(async {
-        let app = spawn().await;
+        let app = TestApp::shared().await;
         let (batch, items) = half_hidden(&app).await;
         let hidden = &items[1];
         let made_up = format!("{}/items/{}", batch_path(&batch), uuid::Uuid::new_v4());
@@ -99,7 +99,7 @@ fn items_above_the_clearance_can_be_neither_decided_nor_committed() {
 #[test]
 fn a_marking_above_the_ceiling_is_refused() {
     run(async {
-        let app = spawn().await;
+        let app = TestApp::shared().await;
         clear(&app.admin, "TLP:GREEN").await;
         let (_, items) = pulled(&app, &tools(1)).await;
         let error = app
@@ -115,7 +115,7 @@ fn a_marking_above_the_ceiling_is_refused() {
 #[test]
 fn what_belongs_to_another_workspace_is_not_found() {
     run(async {
-        let app = spawn().await;
+        let app = TestApp::shared().await;
         let server = Server::start(&tools(2)).await;
         let feed = app.admin.feed_of(&server).await;
         let batch = app.admin.pull(&feed).await;
@@ -183,7 +183,7 @@ fn what_belongs_to_another_workspace_is_not_found() {
 #[test]
 fn a_key_needs_the_scope_ingest() {
     run(async {
-        let app = spawn().await;
+        let app = TestApp::shared().await;
         let server = Server::start(&tools(1)).await;
         let key = app.api_key(&["ingest"]).await;
         let feed = key.feed_of(&server).await;

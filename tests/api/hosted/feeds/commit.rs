@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use super::review::pulled;
 use super::server::Server;
-use super::{FEEDS, PAGE, all, batch_path, ids, spawn, tools};
+use super::{FEEDS, PAGE, all, batch_path, ids, tools};
 use crate::helpers::{TestApp, run};
 use crate::stix::{names, object, relationship, text, version, with};
 
 #[test]
 fn a_subset_is_committed_and_the_rest_stays() {
     run(async {
-        let app = spawn().await;
+        let app = TestApp::shared().await;
         let objects = tools(6);
         let (batch, items) = pulled(&app, &objects).await;
         app.admin.accept_items(&items[..4]).await;
@@ -84,7 +84,7 @@ async fn version_of(app: &TestApp, object: &Value) -> Value {
 #[test]
 fn a_wrong_request_commits_nothing() {
     run(async {
-        let app = spawn().await;
+        let app = TestApp::shared().await;
         let (batch, items) = pulled(&app, &tools(2)).await;
         let (_, others) = pulled(&app, &[object("tool", "Of Another Batch")]).await;
         let path = format!("{}/commit", batch_path(&batch));
@@ -131,7 +131,7 @@ fn a_wrong_request_commits_nothing() {
 #[test]
 fn parallel_commits_commit_every_item_once() {
     run(async {
-        let app = spawn().await;
+        let app = TestApp::shared().await;
         let objects = tools(3 * PAGE);
         let (batch, items) = pulled(&app, &objects).await;
         let chosen = ids(&items);
@@ -156,7 +156,7 @@ fn parallel_commits_commit_every_item_once() {
 #[test]
 fn an_update_becomes_the_new_version_of_its_node() {
     run(async {
-        let app = spawn().await;
+        let app = TestApp::shared().await;
         let (actor, tool) = (object("threat-actor", "Old Name"), object("tool", "Old Tool"));
         let edge = relationship(&actor, "uses", &tool);
         let server = Server::start(&[actor.clone(), tool.clone(), edge.clone()]).await;
@@ -195,7 +195,7 @@ fn an_update_becomes_the_new_version_of_its_node() {
 #[test]
 fn a_stale_item_does_not_replace_a_newer_node() {
     run(async {
-        let app = spawn().await;
+        let app = TestApp::shared().await;
         let old = object("tool", "Stale");
         let (batch, items) = pulled(&app, std::slice::from_ref(&old)).await;
         app.admin
@@ -218,7 +218,7 @@ fn a_stale_item_does_not_replace_a_newer_node() {
 #[test]
 fn what_may_not_be_redistributed_does_not_leave() {
     run(async {
-        let app = spawn().await;
+        let app = TestApp::shared().await;
         let server = Server::start(&[object("tool", "Kept Inside")]).await;
         let more = json!({"name": "Closed Circle", "redistribution_state": "internal_only"});
         let feed = app.admin.feed_at(&server.url(), more).await;
@@ -263,7 +263,7 @@ fn what_may_not_be_redistributed_does_not_leave() {
 #[test]
 fn a_disabled_feed_is_not_pulled() {
     run(async {
-        let app = spawn().await;
+        let app = TestApp::shared().await;
         let server = Server::start(&tools(1)).await;
         let feed = app.admin.feed_of(&server).await;
         let path = format!("{FEEDS}/{feed}");
@@ -288,7 +288,7 @@ fn a_disabled_feed_is_not_pulled() {
 #[test]
 fn every_action_is_audited_and_the_actor_is_measured() {
     run(async {
-        let app = spawn().await;
+        let app = TestApp::shared().await;
         let server = Server::start(&tools(2)).await;
         let feed = app.admin.feed_of(&server).await;
         app.admin

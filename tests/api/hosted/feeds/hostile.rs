@@ -10,14 +10,17 @@ use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 
 use super::server::{Reply, Sending, Server, TAXII};
-use super::{FEEDS, PAGE, all, allowing, batch_path, ids, tools};
+use super::{FEEDS, all, allowing, batch_path, ids, tools};
 use crate::helpers::{Client, TestApp, run, settings};
 use crate::stix::text;
 
-const OBJECTS: usize = 3 * PAGE;
+/// Objects on a page. These tests stage many pages; what is on them does not matter.
+const SMALL_PAGE: usize = 2;
+const OBJECTS: usize = 3 * SMALL_PAGE;
 /// Requests that are answered correctly before the server misbehaves.
 const GOOD: usize = 2;
-const TIMEOUT: Duration = Duration::from_secs(2);
+/// Time-out of a request where servers stall.
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What a server does from its third reply on, and what is said about it.
 struct Trick {
@@ -41,7 +44,7 @@ fn trick(
 }
 
 /// A service that gives up on a server soon.
-pub async fn impatient() -> TestApp {
+async fn impatient() -> TestApp {
     let mut settings = allowing(settings("mem://"));
     settings.feeds.timeout_ms = u64::try_from(TIMEOUT.as_millis()).unwrap();
     TestApp::with(settings).await
@@ -64,7 +67,8 @@ async fn play(client: &Client, trick: Trick) {
             reply(honest)
         }
     });
-    let feed = client.feed_of(&server).await;
+    let url = format!("{}?limit={SMALL_PAGE}", server.url());
+    let feed = client.feed_at(&url, json!({})).await;
     let batch = refused(client, &feed, (&name, status, says)).await;
     assert_failed(client, &feed, &batch, (&name, says)).await;
 
@@ -115,7 +119,7 @@ async fn assert_failed(client: &Client, feed: &str, batch: &str, (name, says): (
     assert!(failed["ended_at"].is_string(), "{name}: {failed}");
     assert_eq!(
         (&failed["pages"], &failed["item_count"]),
-        (&json!(GOOD), &json!(GOOD * PAGE)),
+        (&json!(GOOD), &json!(GOOD * SMALL_PAGE)),
         "{name}"
     );
     let known = client.get(&format!("{FEEDS}/{feed}")).await.expect(200).await;
@@ -126,9 +130,9 @@ async fn assert_failed(client: &Client, feed: &str, batch: &str, (name, says): (
 }
 
 /// Plays all tricks against one service, which stays healthy.
-fn play_all(tricks: impl FnOnce() -> Vec<Trick>) {
+fn play_all(service: impl AsyncFnOnce() -> TestApp, tricks: impl FnOnce() -> Vec<Trick>) {
     run(async {
-        let app = impatient().await;
+        let app = service().await;
         for trick in tricks() {
             play(&app.admin, trick).await;
         }
@@ -167,7 +171,7 @@ fn redirects_are_checked_like_the_first_url() {
         ("\\\\feeds.example.com/", "(invalid-url)"),
         ("http://127.0.0.1:0/", "(port)"),
     ];
-    play_all(|| {
+    play_all(TestApp::shared, || {
         let tricks = destinations
             .into_iter()
             .map(|(to, says)| trick(to, (400, says), move |_| Reply::redirect(to)));
@@ -190,7 +194,7 @@ fn redirects_are_checked_like_the_first_url() {
 #[test]
 fn a_few_redirects_are_followed() {
     run(async {
-        let app = impatient().await;
+        let app = TestApp::shared().await;
         let server = Server::start(&tools(1)).await;
         server.misbehave(
             |request, honest| match request.query.get("hop").map_or("0", String::as_str) {
@@ -229,7 +233,7 @@ pub fn gzip(bytes: &[u8]) -> Vec<u8> {
 fn floods_end_at_the_limit() {
     const LARGE: usize = (512 << 10) + 1;
     const CAP: &str = "larger than the limit of 524288 bytes";
-    play_all(|| {
+    play_all(TestApp::shared, || {
         let bomb = gzip(&vec![b' '; 64 << 20]);
         let nested = gzip(&vec![b'['; 400 << 10]);
         vec![
@@ -257,9 +261,9 @@ fn floods_end_at_the_limit() {
 
 #[test]
 fn stalls_end_at_the_time_out() {
-    let says = "did not answer within 2000 ms";
+    let says = "did not answer within 1000 ms";
     let start = Instant::now();
-    play_all(|| {
+    play_all(impatient, || {
         vec![
             trick("silence", (504, says), |reply| reply.sent(Sending::Silence)),
             trick("slow drip", (504, says), |reply| {
@@ -276,7 +280,7 @@ fn stalls_end_at_the_time_out() {
 
 #[test]
 fn error_statuses_are_named() {
-    play_all(|| {
+    play_all(TestApp::shared, || {
         let status =
             |status: u16| move |_: Reply| Reply::new(status, TAXII, r#"{"title": "no\u001b[31m thanks"}"#);
         vec![
@@ -297,7 +301,7 @@ fn error_statuses_are_named() {
 
 #[test]
 fn nonsense_is_named() {
-    play_all(|| {
+    play_all(TestApp::shared, || {
         let envelope = |change: fn(&mut Value)| move |reply: Reply| reply.envelope(change);
         let body = |body: &'static str| move |reply: Reply| reply.with_body(body);
         vec![

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use test_support::eventually;
 
 use super::server::Server;
-use super::{PAGE, all, allowing, batch_path, item_of, spawn, tools};
+use super::{PAGE, all, allowing, batch_path, item_of, tools};
 use crate::helpers::{TestApp, run, settings};
 use crate::stix::{object, relationship, statement, text, version, with};
 
@@ -47,7 +47,7 @@ fn what_an_object_refers_to_may_be_on_any_page() {
             [&licence, &author, &tool],
         ];
         for order in orders {
-            let app = spawn().await;
+            let app = TestApp::shared().await;
             let objects = on_pages(&order.map(Clone::clone));
             let server = Server::start(&objects).await;
             let batch = app.admin.pull(&app.admin.feed_of(&server).await).await;
@@ -141,7 +141,7 @@ fn a_marking_that_arrives_later_changes_the_proposal() {
 #[test]
 fn a_marking_that_arrives_with_a_later_pull_counts_too() {
     run(async {
-        let app = spawn().await;
+        let app = TestApp::shared().await;
         let (tool, author, licence) = authored();
         let early = with(
             tool.clone(),
@@ -190,7 +190,7 @@ fn a_marking_that_arrives_with_a_later_pull_counts_too() {
 #[test]
 fn the_newest_version_of_an_author_is_used() {
     run(async {
-        let app = spawn().await;
+        let app = TestApp::shared().await;
         let (tool, author, licence) = authored();
         let newer = version(&author, 2024, json!({"name": "Renamed Author"}));
         let server = Server::start(&[author.clone(), licence.clone(), tool.clone()]).await;
@@ -211,7 +211,7 @@ fn the_newest_version_of_an_author_is_used() {
 #[test]
 fn a_relationship_waits_until_both_ends_are_committed() {
     run(async {
-        let app = spawn().await;
+        let app = TestApp::shared().await;
         let nodes = [
             object("threat-actor", "Waiting Actor"),
             object("tool", "Waiting Tool"),

@@ -20,7 +20,7 @@ use test_support::eventually;
 use threat_memory::config::Settings;
 
 use self::server::Server;
-use crate::helpers::{Answer, Client, TestApp};
+use crate::helpers::{Answer, Client};
 use crate::stix::{object, text};
 
 pub const FEEDS: &str = "/api/threat-intel/feeds";
@@ -34,11 +34,6 @@ pub fn allowing(mut settings: Settings) -> Settings {
     settings.feeds.allowed_hosts = vec!["127.0.0.1".into()];
     settings.feeds.page_objects = PAGE;
     settings
-}
-
-/// A service with an in-memory store that may pull from the servers of the tests.
-pub async fn spawn() -> TestApp {
-    TestApp::with(allowing(crate::helpers::settings("mem://"))).await
 }
 
 /// Tools with numbered names.

@@ -4,17 +4,18 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use serde_json::json;
+use test_support::extent;
 
-use super::hostile::{gzip, impatient};
+use super::hostile::gzip;
 use super::server::{Reply, Server};
-use super::{PAGE, all, allowing, batch_path, ids, spawn, tools};
+use super::{PAGE, all, allowing, batch_path, ids, tools};
 use crate::helpers::{TestApp, run, settings};
 use crate::stix::text;
 
 #[test]
 fn pages_that_lead_nowhere_end_the_pull() {
     run(async {
-        let app = impatient().await;
+        let app = TestApp::shared().await;
         let server = Server::start(&tools(PAGE)).await;
         server.misbehave(|_, reply| {
             reply.envelope(|body| {
@@ -87,7 +88,7 @@ fn the_limit_of_pages_is_no_dead_end() {
 #[test]
 fn entries_that_are_not_objects_are_skipped_alone() {
     run(async {
-        let app = spawn().await;
+        let app = TestApp::shared().await;
         let objects = tools(2);
         let server = Server::start(&objects).await;
         server.misbehave(|request, reply| {
@@ -124,12 +125,15 @@ fn entries_that_are_not_objects_are_skipped_alone() {
 }
 
 #[test]
-fn ten_thousand_objects_on_one_page_are_staged() {
+fn a_page_of_thousands_of_objects_is_staged() {
     run(async {
         let mut large = allowing(settings("mem://"));
         large.feeds.response_kib = 16 << 10;
         let app = TestApp::with(large).await;
-        let objects = tools(10_000);
+        let mut objects = tools(extent(600, 10_000));
+        for object in &mut objects {
+            object["description"] = json!("x".repeat(1_000));
+        }
         let server = Server::start(&[]).await;
         let page = json!({"objects": objects}).to_string();
         server.misbehave(move |_, reply| reply.with_body(page.clone()));
@@ -139,7 +143,7 @@ fn ten_thousand_objects_on_one_page_are_staged() {
         println!("staged after {:?}", started.elapsed());
         assert_eq!(
             (&batch["pages"], &batch["item_count"]),
-            (&json!(1), &json!(10_000)),
+            (&json!(1), &json!(objects.len())),
             "{batch}"
         );
         assert_eq!(
@@ -149,7 +153,7 @@ fn ten_thousand_objects_on_one_page_are_staged() {
         app.stop().await;
 
         // With the usual limit the page is too large at any size that is asked for.
-        let app = spawn().await;
+        let app = TestApp::shared().await;
         let feed = app.admin.feed_of(&server).await;
         let error = app.admin.pulls(&feed).await.refused(502).await;
         assert!(error.contains("larger than the limit of 524288 bytes"), "{error}");
@@ -161,7 +165,7 @@ fn ten_thousand_objects_on_one_page_are_staged() {
 #[test]
 fn a_smaller_page_is_asked_for_when_one_is_too_large() {
     run(async {
-        let app = spawn().await;
+        let app = TestApp::shared().await;
         let mut objects = tools(25);
         for object in &mut objects[4..8] {
             object["description"] = json!("x".repeat(150 << 10));
@@ -185,7 +189,7 @@ fn a_smaller_page_is_asked_for_when_one_is_too_large() {
 #[test]
 fn gzip_is_understood() {
     run(async {
-        let app = spawn().await;
+        let app = TestApp::shared().await;
         let objects = tools(15);
         let server = Server::start(&objects).await;
         server.misbehave(|_, reply| {

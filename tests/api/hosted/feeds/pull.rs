@@ -3,14 +3,15 @@
 use serde_json::json;
 
 use super::server::{Server, TAXII};
-use super::{BATCHES, FEEDS, PAGE, all, allowing, batch_path, ids, item_of, spawn, tools};
+use super::{BATCHES, FEEDS, PAGE, all, allowing, batch_path, ids, item_of, tools};
 use crate::helpers::{TestApp, keys_of, run, settings};
+use crate::process::started_once;
 use crate::stix::{object, relationship, statement, text, version, with};
 
 #[test]
 fn a_pull_stages_every_page_in_order() {
     run(async {
-        let app = spawn().await;
+        let app = TestApp::shared().await;
         let objects = tools(25);
         let server = Server::start(&objects).await;
         let feed = app.admin.feed_of(&server).await;
@@ -66,7 +67,7 @@ fn a_pull_stages_every_page_in_order() {
 #[test]
 fn the_same_parameters_are_sent_page_by_page_and_nothing_else() {
     run(async {
-        let app = spawn().await;
+        let app = TestApp::shared().await;
         let server = Server::start(&tools(25)).await;
         let url = format!(
             "{}?match[type]=tool&added_after=2023-01-01T00:00:00Z",
@@ -107,7 +108,7 @@ fn the_same_parameters_are_sent_page_by_page_and_nothing_else() {
 #[test]
 fn a_second_pull_brings_only_what_is_new() {
     run(async {
-        let app = spawn().await;
+        let app = TestApp::shared().await;
         let objects = tools(25);
         let server = Server::start(&objects).await;
         let feed = app.admin.feed_of(&server).await;
@@ -164,7 +165,7 @@ fn a_second_pull_brings_only_what_is_new() {
 #[test]
 fn objects_of_the_workspace_are_compared_too() {
     run(async {
-        let app = spawn().await;
+        let app = TestApp::shared().await;
         let objects = tools(3);
         app.admin.ingest(json!(objects[..2])).await;
         let newer = version(&objects[1], 2025, json!({}));
@@ -185,7 +186,7 @@ fn objects_of_the_workspace_are_compared_too() {
 #[test]
 fn the_newest_version_wins() {
     run(async {
-        let app = spawn().await;
+        let app = TestApp::shared().await;
         let mut objects = tools(PAGE - 2);
         let first = object("tool", "Versions On One Page");
         let second = object("tool", "Versions On Two Pages");
@@ -217,7 +218,7 @@ fn the_newest_version_wins() {
 #[test]
 fn a_server_without_date_headers_is_read_on_by_its_manifest() {
     run(async {
-        let app = spawn().await;
+        let app = TestApp::shared().await;
         let server = Server::start(&tools(15)).await;
         server.misbehave(|_, reply| {
             reply
@@ -239,7 +240,7 @@ fn a_server_without_date_headers_is_read_on_by_its_manifest() {
 #[test]
 fn what_is_not_staged_is_counted_with_the_reason() {
     run(async {
-        let app = spawn().await;
+        let app = TestApp::shared().await;
         let tool = object("tool", "Kept");
         let objects = [
             tool.clone(),
@@ -277,7 +278,7 @@ fn what_is_not_staged_is_counted_with_the_reason() {
 #[test]
 fn an_empty_collection_is_no_failure() {
     run(async {
-        let app = spawn().await;
+        let app = TestApp::shared().await;
         let server = Server::start(&[]).await;
         let feed = app.admin.feed_of(&server).await;
         for _ in 0..2 {
@@ -293,7 +294,7 @@ fn an_empty_collection_is_no_failure() {
 #[test]
 fn batches_are_listed_newest_first() {
     run(async {
-        let app = spawn().await;
+        let app = TestApp::shared().await;
         let servers = [Server::start(&tools(1)).await, Server::start(&tools(2)).await];
         let feeds = [
             app.admin.feed_of(&servers[0]).await,
@@ -335,7 +336,7 @@ fn batches_are_listed_newest_first() {
 #[test]
 fn a_new_pull_goes_on_after_a_failed_one() {
     run(async {
-        let app = spawn().await;
+        let app = TestApp::shared().await;
         let objects = tools(3 * PAGE);
         let server = Server::start(&objects).await;
         server.misbehave(|request, reply| {
@@ -369,7 +370,7 @@ fn a_new_pull_goes_on_after_a_failed_one() {
 #[test]
 fn a_feed_that_is_no_longer_allowed_is_not_pulled() {
     run(async {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = started_once();
         let storage = format!("surrealkv://{}", dir.path().display());
         let app = TestApp::with(allowing(settings(&storage))).await;
         let server = Server::start(&tools(1)).await;

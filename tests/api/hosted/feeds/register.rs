@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{FEEDS, spawn};
+use super::FEEDS;
 use crate::helpers::{Client, TestApp, keys_of, run, settings};
 use crate::stix::text;
 
@@ -174,7 +174,7 @@ fn without_a_list_of_hosts_no_feed_can_be_registered() {
 #[test]
 fn local_development_allows_loopback_only() {
     run(async {
-        let app = spawn().await;
+        let app = TestApp::shared().await;
         for (url, rule) in [
             ("http://2130706433/", "address-spelling"),
             ("http://127.1/", "address-spelling"),
@@ -199,7 +199,7 @@ fn local_development_allows_loopback_only() {
 #[test]
 fn fields_have_rules() {
     run(async {
-        let app = spawn().await;
+        let app = TestApp::shared().await;
         let good = body("http://127.0.0.1:9/objects/");
         let wrong = [
             ("name", json!(""), "name"),
@@ -234,7 +234,7 @@ fn fields_have_rules() {
 #[test]
 fn a_feed_is_read_listed_and_changed() {
     run(async {
-        let app = spawn().await;
+        let app = TestApp::shared().await;
         let mut new = body("http://127.0.0.1:9/api/collections/c1/objects/");
         new["description"] = json!("from the sector's ISAC");
         let made = app.admin.post(FEEDS, &new).await.expect(201).await["feed"].clone();

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use test_support::eventually;
+use test_support::{eventually, extent};
 
 use super::server::Server;
-use super::{PAGE, all, allowing, batch_path, ids, item_of, item_path, spawn, tools};
+use super::{PAGE, all, allowing, batch_path, ids, item_of, item_path, tools};
 use crate::helpers::{TestApp, run, settings};
 use crate::stix::{object, text, with};
 
@@ -29,7 +29,7 @@ pub async fn pulled(app: &TestApp, objects: &[Value]) -> (String, Vec<Value>) {
 #[test]
 fn decisions_are_counted_and_can_be_taken_back() {
     run(async {
-        let app = spawn().await;
+        let app = TestApp::shared().await;
         let (batch, items) = pulled(&app, &tools(4)).await;
         let decide = async |at: usize, status: &str| {
             let item = app.admin.review(&items[at], json!({"status": status})).await;
@@ -87,9 +87,10 @@ fn many_decisions_at_once_are_all_made() {
         settings.feeds.answer_ms = 100;
         settings.feeds.timeout_ms = 60_000;
         let app = TestApp::with(settings).await;
-        let objects = tools(30 * PAGE);
+        let pages = extent(9, 30);
+        let objects = tools(pages * PAGE);
         let server = Server::start(&objects).await;
-        server.allow(10);
+        server.allow(pages / 3);
         let answer = app
             .admin
             .pulls(&app.admin.feed_of(&server).await)
@@ -99,7 +100,11 @@ fn many_decisions_at_once_are_all_made() {
         let batch = text(&answer["batch"], "id").to_owned();
         eventually(|| async {
             let batch = app.admin.feed_batch(&batch).await;
-            if batch["pages"] == 10 { Ok(()) } else { Err(batch) }
+            if batch["pages"] == pages / 3 {
+                Ok(())
+            } else {
+                Err(batch)
+            }
         })
         .await;
         let items = app.admin.items(&batch).await;
@@ -111,7 +116,7 @@ fn many_decisions_at_once_are_all_made() {
         let done = app.admin.pulled(&batch).await;
         assert_eq!(
             (&done["item_count"], &done["accepted"]),
-            (&json!(30 * PAGE), &json!(10 * PAGE)),
+            (&json!(pages * PAGE), &json!(pages / 3 * PAGE)),
             "{done}"
         );
         app.stop().await;
@@ -121,7 +126,7 @@ fn many_decisions_at_once_are_all_made() {
 #[test]
 fn wrong_decisions_are_refused_by_name() {
     run(async {
-        let app = spawn().await;
+        let app = TestApp::shared().await;
         let (_, items) = pulled(&app, &tools(1)).await;
         for (body, named) in [
             (json!({}), "status"),
@@ -152,7 +157,7 @@ fn wrong_decisions_are_refused_by_name() {
 #[test]
 fn a_marking_is_never_weaker_than_the_object_states() {
     run(async {
-        let app = spawn().await;
+        let app = TestApp::shared().await;
         let objects = [
             object("tool", "States Nothing"),
             marked(object("tool", "States Green"), GREEN),
@@ -195,7 +200,7 @@ fn a_marking_is_never_weaker_than_the_object_states() {
 #[test]
 fn items_are_read_page_by_page_and_by_status() {
     run(async {
-        let app = spawn().await;
+        let app = TestApp::shared().await;
         let objects = tools(25);
         let (batch, items) = pulled(&app, &objects).await;
         let accepted: Vec<Value> = items.iter().step_by(3).cloned().collect();
@@ -228,7 +233,7 @@ fn items_are_read_page_by_page_and_by_status() {
 #[test]
 fn an_item_names_nodes_that_it_may_be_a_duplicate_of() {
     run(async {
-        let app = spawn().await;
+        let app = TestApp::shared().await;
         let known = object("intrusion-set", "Twin Bear");
         app.admin.ingest(json!([known])).await;
         let twin = with(

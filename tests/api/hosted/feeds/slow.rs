@@ -8,6 +8,7 @@ use test_support::{eventually, until};
 use super::server::Server;
 use super::{BATCHES, FEEDS, PAGE, all, allowing, batch_path, ids, tools};
 use crate::helpers::{Client, TestApp, run, settings};
+use crate::process::started_once;
 use crate::stix::text;
 
 /// A service that tells about a running pull after a moment.
@@ -182,7 +183,7 @@ fn pulls_beyond_the_limit_wait_for_their_turn() {
 #[test]
 fn a_stopped_service_leaves_pulls_that_can_be_resumed() {
     run(async {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = started_once();
         let storage = format!("surrealkv://{}", dir.path().display());
         let start = || async {
             let mut settings = allowing(settings(&storage));

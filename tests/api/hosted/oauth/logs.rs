@@ -2,12 +2,13 @@
 
 use super::*;
 use crate::helpers::run;
-use crate::process::{Service, hosted};
+use crate::process::{Service, copy_started_once, hosted};
 
 #[test]
 fn no_code_verifier_token_or_secret_of_a_sign_in_is_in_the_log() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
+    copy_started_once(&data);
     run(async {
         let provider = Provider::start(Key::rsa());
         let config = dir.path().join("c.toml");

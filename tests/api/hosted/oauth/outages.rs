@@ -10,31 +10,45 @@ use crate::helpers::run;
 
 const DISCOVERY: &str = "/.well-known/openid-configuration";
 
+/// A provider for each case, and a service that knows them all by their numbers.
+async fn many(cases: usize) -> (TestApp, Vec<(&'static str, Provider)>) {
+    let named = |number: usize| (&*format!("corp-{number}").leak(), Provider::start(Key::elliptic()));
+    let providers: Vec<(&'static str, Provider)> = (0..cases).map(named).collect();
+    let known = providers.iter().map(|(name, provider)| (*name, oidc(provider)));
+    let app = spawn(oauth(known)).await;
+    add_user(&app.admin, EMAIL).await;
+    (app, providers)
+}
+
 #[test]
 fn a_provider_that_fails_is_502_and_says_at_which_step() {
     run(async {
-        for (path, step) in [
+        let steps = [
             (DISCOVERY, "its discovery document"),
             ("/jwks", "its discovery document"),
             ("/token", "its token endpoint"),
-        ] {
-            for mishap in [Mishap::Huge, Mishap::Redirect, Mishap::Error, Mishap::NotJson] {
-                let provider = Provider::start(Key::elliptic());
-                let app = spawn_with(&provider).await;
-                provider.plan(|plan| plan.mishap = Some((path, mishap)));
-                let mut browser = Browser::new(&app);
-                let error = if path == "/token" {
-                    browser.sign_in(&provider, "corp").await.refused(502).await
-                } else {
-                    browser.get("/api/auth/oauth/corp").await.refused(502).await
-                };
-                assert_eq!(error, format!("the sign-in provider failed: {step}"));
-                // It is not held against the provider once it works.
-                provider.plan(|plan| plan.mishap = None);
-                browser.sign_in(&provider, "corp").await.expect(200).await;
-                app.stop().await;
-            }
+        ];
+        let mishaps = [Mishap::Huge, Mishap::Redirect, Mishap::Error, Mishap::NotJson];
+        let cases = steps.iter().flat_map(|step| mishaps.iter().map(move |mishap| (step, mishap)));
+        let (app, providers) = many(steps.len() * mishaps.len()).await;
+        for ((name, provider), (&(path, step), &mishap)) in providers.iter().zip(cases) {
+            provider.plan(|plan| plan.mishap = Some((path, mishap)));
+            let mut browser = Browser::new(&app);
+            let error = if path == "/token" {
+                browser.sign_in(provider, name).await.refused(502).await
+            } else {
+                browser
+                    .get(&format!("/api/auth/oauth/{name}"))
+                    .await
+                    .refused(502)
+                    .await
+            };
+            assert_eq!(error, format!("the sign-in provider failed: {step}"));
+            // It is not held against the provider once it works.
+            provider.plan(|plan| plan.mishap = None);
+            browser.sign_in(provider, name).await.expect(200).await;
         }
+        app.stop().await;
     });
 }
 
@@ -101,7 +115,7 @@ fn a_provider_that_stalls_is_504_in_time_and_starves_nobody() {
 #[test]
 fn endpoints_that_the_provider_names_obey_the_rules_for_outgoing_requests() {
     run(async {
-        for (name, url) in [
+        let cases = [
             ("token_endpoint", "http://169.254.169.254/token"),
             ("token_endpoint", "https://169.254.169.254/token"),
             ("token_endpoint", "http://10.0.0.1/token"),
@@ -109,12 +123,12 @@ fn endpoints_that_the_provider_names_obey_the_rules_for_outgoing_requests() {
             ("jwks_uri", "file:///etc/passwd"),
             ("authorization_endpoint", "javascript:alert(1)"),
             ("authorization_endpoint", "http://id.example.org/authorize"),
-        ] {
-            let provider = Provider::start(Key::elliptic());
-            let app = spawn_with(&provider).await;
+        ];
+        let (app, providers) = many(cases.len() + 1).await;
+        for ((corp, provider), (name, url)) in providers.iter().zip(cases) {
             provider.plan(|plan| plan.discovery = json!({name: url}));
             let mut browser = Browser::new(&app);
-            let answer = browser.get("/api/auth/oauth/corp").await;
+            let answer = browser.get(&format!("/api/auth/oauth/{corp}")).await;
             let answer = if answer.status() == 302 {
                 // Only the token endpoint is asked later.
                 let location = answer.header("location").unwrap().parse().unwrap();
@@ -125,13 +139,11 @@ fn endpoints_that_the_provider_names_obey_the_rules_for_outgoing_requests() {
             };
             answer.refused(502).await;
             assert!(provider.seen("/token").is_empty(), "{name} {url}");
-            app.stop().await;
         }
-        let provider = Provider::start(Key::elliptic());
-        let app = spawn_with(&provider).await;
+        let (corp, provider) = &providers[cases.len()];
         provider.plan(|plan| plan.discovery = json!({"issuer": "https://evil.example.org"}));
         Browser::new(&app)
-            .get("/api/auth/oauth/corp")
+            .get(&format!("/api/auth/oauth/{corp}"))
             .await
             .refused(502)
             .await;

@@ -9,7 +9,7 @@ use test_support::until;
 use super::arrived;
 use super::sink::{Security, Sink};
 use crate::helpers::run;
-use crate::process::{Service, hosted};
+use crate::process::{Service, copy_started_once, hosted};
 
 fn service(dir: &Path, sink: &Sink) -> Service {
     let file = dir.join("c.toml");
@@ -28,6 +28,7 @@ fn service(dir: &Path, sink: &Sink) -> Service {
 fn a_kill_before_the_mail_is_sent_delays_it_and_doubles_nothing() {
     run(async {
         let dir = tempfile::tempdir().unwrap();
+        copy_started_once(&dir.path().join("data"));
         let sink = Sink::start(Security::Never).await;
         sink.stall("connect");
         let running = service(dir.path(), &sink);
@@ -58,6 +59,7 @@ fn a_kill_before_the_mail_is_sent_delays_it_and_doubles_nothing() {
 fn a_mail_that_is_sent_again_after_a_kill_is_recognised_by_its_id() {
     run(async {
         let dir = tempfile::tempdir().unwrap();
+        copy_started_once(&dir.path().join("data"));
         let sink = Sink::start(Security::Never).await;
         sink.stall("content");
         let running = service(dir.path(), &sink);

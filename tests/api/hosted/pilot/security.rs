@@ -10,7 +10,7 @@ use test_support::until;
 use super::sink::{Act, Security, Sink};
 use super::{arrived, mailing};
 use crate::helpers::{TestApp, run, settings};
-use crate::process::{Service, hosted};
+use crate::process::{Service, copy_started_once, hosted};
 
 const USER: &str = "mailer@example.org";
 const SECRET: &str = "a secret for the mail server";
@@ -154,6 +154,7 @@ fn the_password_is_never_logged_even_if_the_server_repeats_it() {
         );
         std::fs::write(&file, text).unwrap();
         let data = dir.path().join("data");
+        copy_started_once(&data);
         let mut command = hosted(&data);
         command
             .arg("--config")

@@ -1,6 +1,8 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
+use test_support::{extent, is_full};
+
 use super::picture::MAX_EDGES;
 use super::*;
 use crate::actors::graph_store::memory::graph::tests::{ALL, entity, host, id, note, relation};
@@ -324,7 +326,8 @@ fn fastest(mut work: impl FnMut()) -> Duration {
 
 #[test]
 fn an_entity_with_very_many_notes_is_shown_in_part_and_in_linear_time() {
-    let (small, large) = (hub(5_000), hub(50_000));
+    let notes_of_hub = extent(5_000, 50_000_usize);
+    let [small, large] = [notes_of_hub / 10, notes_of_hub].map(|size| hub(size as u128));
     let centre = || around("host:h1", 3);
     for query in [
         whole(),
@@ -339,9 +342,10 @@ fn an_entity_with_very_many_notes_is_shown_in_part_and_in_linear_time() {
         assert!((query.limit - 1..=query.limit).contains(&view.nodes.len()));
         assert_eq!(
             (view.nodes[0].node.id.as_str(), view.nodes[0].degree),
-            ("host:h1", 50_000)
+            ("host:h1", notes_of_hub)
         );
-        assert_eq!((view.total_nodes, view.total_edges), (100_001, 100_000));
+        let total = (view.total_nodes, view.total_edges);
+        assert_eq!(total, (2 * notes_of_hub + 1, 2 * notes_of_hub));
         let notes = view.nodes.iter().filter(|node| node.node.node_type == "note");
         let notes = notes.count();
         assert!(notes >= (query.limit - 1) / 2, "{notes}");
@@ -350,18 +354,18 @@ fn an_entity_with_very_many_notes_is_shown_in_part_and_in_linear_time() {
         let [less, more] = [&small, &large].map(|graph| fastest(|| drop(graph.picture(&query))));
         // Ten times the size takes about ten times as long; quadratic work would take a hundred times.
         assert!(
-            more < 40 * less.max(Duration::from_millis(1)),
+            !is_full() || more < 40 * less.max(Duration::from_millis(1)),
             "{less:?} {more:?}"
         );
     }
     let last = Page {
-        offset: 49_999,
+        offset: notes_of_hub - 1,
         limit: 500,
     };
     let details = large.details("host:h1", last).unwrap();
     assert_eq!(
         (details.notes.len(), details.total_notes, details.node.degree),
-        (1, 50_000, 50_000)
+        (1, notes_of_hub, notes_of_hub)
     );
     assert_eq!(details.notes[0].id, id(1_000_000), "the oldest note is the last");
     let first = large

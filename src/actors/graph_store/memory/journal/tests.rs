@@ -62,21 +62,20 @@ fn log_of(dir: &Path, revs: impl IntoIterator<Item = u64>) -> (PathBuf, MemoryGr
 
 #[test]
 fn a_record_is_read_as_it_was_written_and_no_other_bytes_are_one() {
-    let mut bytes = Vec::new();
-    codec::encode(&changes(5), &mut bytes);
-    assert_eq!(codec::decode(&bytes), Some(changes(5)));
+    let mut bytes = postcard::to_extend(&changes(5), Vec::new()).unwrap();
+    assert_eq!(decode(&bytes), Some(changes(5)));
     for length in 0..bytes.len() {
-        assert_eq!(codec::decode(&bytes[..length]), None, "{length}");
+        assert_eq!(decode(&bytes[..length]), None, "{length}");
     }
     bytes.push(0);
-    assert_eq!(codec::decode(&bytes), None);
+    assert_eq!(decode(&bytes), None);
     // Damage is found by the checksum; reading must not fail in another way.
     bytes.pop();
     for at in 0..bytes.len() {
         for bit in [1, 0x80] {
             let mut damaged = bytes.clone();
             damaged[at] ^= bit;
-            codec::decode(&damaged);
+            decode(&damaged);
         }
     }
 }
@@ -146,6 +145,54 @@ fn a_log_of_another_version_or_workspace_or_without_a_revision_is_no_log() {
         fs::write(&path, &bytes[..length as usize]).unwrap();
         assert!(replayed(&path).is_none(), "{length}");
     }
+}
+
+/// A log with one note, as it was written before records were postcard.
+fn log_of_the_format_before() -> Vec<u8> {
+    // A revision, no entities, no relationships, one note.
+    let mut content = vec![7, 0, 0, 1];
+    content.extend(id(100).as_bytes());
+    content.extend(b"\x04Note\x03cti");
+    // Tier b as its number, the confidence, the digest, neither mentions nor a successor.
+    content.push(1);
+    content.extend(1f64.to_le_bytes());
+    content.extend([9; 16]);
+    content.extend([0, 0]);
+    // Seconds and nanoseconds of its creation.
+    content.extend(100i64.to_le_bytes());
+    content.extend(0u32.to_le_bytes());
+    // Nothing of the other kinds.
+    content.extend([0, 0, 0]);
+    let length = u32::try_from(content.len()).unwrap().to_le_bytes();
+    let checksum = continued(0, &content).to_le_bytes();
+    [
+        b"threat-memory g1".as_slice(),
+        id(7).as_bytes(),
+        &length,
+        &checksum,
+        &content,
+    ]
+    .concat()
+}
+
+#[test]
+fn a_log_of_the_format_before_is_discarded_and_not_misread() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("log");
+    let old = log_of_the_format_before();
+    fs::write(&path, &old).unwrap();
+    assert!(replayed(&path).is_none());
+    assert_eq!(fs::read(&path).unwrap(), old, "only looked at");
+    // Records without contents are the same in both: the name of the format alone tells them apart.
+    let empty = [7, 0, 0, 0, 0, 0, 0];
+    let (length, checksum) = (7u32.to_le_bytes(), continued(0, &empty).to_le_bytes());
+    for (format, rev) in [(b"threat-memory g1", None), (FORMAT, Some(7))] {
+        let log = [format.as_slice(), id(7).as_bytes(), &length, &checksum, &empty].concat();
+        fs::write(&path, log).unwrap();
+        assert_eq!(replayed(&path).map(|found| found.rev), rev);
+    }
+    let journal = Journal::create(&path, id(7), &MemoryGraph::default(), 8).unwrap();
+    assert_eq!(replayed(&path).unwrap().journal.bytes, journal.bytes);
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use test_support::extent;
+
 use super::super::enrich::{ApplyEnrichment, Verdict};
 use super::super::graph::{EntityState, MemoryGraph};
 use super::super::load::load;
@@ -18,7 +20,7 @@ pub(super) struct Copied {
 
 impl Copied {
     pub(super) async fn new() -> Self {
-        let (store, audit) = open("mem://").await;
+        let (store, audit) = open().await;
         let dir = tempfile::tempdir().unwrap();
         Self { store, audit, dir }
     }
@@ -127,7 +129,8 @@ fn a_copy_torn_at_any_byte_of_its_last_record_is_completed_from_the_database() {
         remember(&core, "Turla used Snake and 198.51.100.9 in June.").await;
         let bytes = fs::read(copied.path()).unwrap();
         let right = copied.start(false).await;
-        for length in before..=bytes.len() {
+        let torn = (before..bytes.len()).step_by(extent(7, 1));
+        for length in torn.chain([bytes.len()]) {
             fs::write(copied.path(), &bytes[..length]).unwrap();
             assert!(copied.start(true).await == right, "{length}");
             // What was missing has been added to the file.
@@ -177,6 +180,15 @@ fn damage_of_any_kind_costs_only_time() {
         }
         fs::write(copied.path(), b"another format entirely").unwrap();
         copied.assert_right("with another format").await;
+        let mut before = bytes.clone();
+        before[..16].copy_from_slice(b"threat-memory g1");
+        fs::write(copied.path(), &before).unwrap();
+        copied.assert_right("with the format before").await;
+        assert_eq!(
+            fs::read(copied.path()).unwrap()[..32],
+            bytes[..32],
+            "written anew"
+        );
         fs::remove_file(copied.path()).unwrap();
         fs::create_dir(copied.path()).unwrap();
         copied.assert_right("without a place for the file").await;

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
+use test_support::extent;
 
 use super::*;
 use crate::actors::graph_store::memory::asked::Answered;
@@ -334,7 +335,7 @@ fn hub(relations: u128) -> MemoryGraph {
 
 #[test]
 fn a_hub_hides_no_answer_and_costs_a_bounded_time() {
-    let graph = hub(50_000);
+    let graph = hub(extent(10_000, 50_000));
     let now = clock::now();
     let reading = Reading::of("Which tools does Sandworm use?", now).unwrap();
     let since = Instant::now();
@@ -368,7 +369,7 @@ fn no_cut_of_a_real_text_makes_a_question_hang_or_panic() {
                 .wrapping_add(1_442_695_040_888_963_407);
             usize::try_from(state >> 33).unwrap() % below.max(1)
         };
-        for _ in 0..400 {
+        for _ in 0..extent(60, 400) {
             let text = texts[random(texts.len())];
             let chars: Vec<char> = text.chars().collect();
             let from = random(chars.len());

@@ -1,6 +1,6 @@
 //! Notes that arrive together recognise each other, whenever their look-up was.
 
-use test_support::until;
+use test_support::{extent, until};
 
 use super::super::graph::MemoryGraph;
 use super::super::prepare::prepare;
@@ -24,7 +24,7 @@ fn active(graph: &MemoryGraph) -> Vec<String> {
 #[test]
 fn of_notes_that_say_the_same_at_the_same_moment_one_stands() {
     run(async {
-        for round in 0..8 {
+        for round in 0..extent(3, 8) {
             let core = fresh(tuning()).await;
             let writers: Vec<_> = variants()
                 .map(|text| {

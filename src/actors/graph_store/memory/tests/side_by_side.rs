@@ -16,6 +16,7 @@ use super::copy::Copied;
 use super::*;
 use crate::capacity::cores;
 use crate::clock;
+use crate::store::tests::fresh_with;
 use crate::store::{NotesWrite, StorageMemory};
 
 /// A sentence about one address that no other note mentions.
@@ -191,15 +192,11 @@ fn what_is_written_apart_is_one_graph_and_one_index() {
 #[test]
 fn a_part_that_fails_fails_alone() {
     run(async {
-        let secret = SecretString::from("0123456789abcdef0123456789abcdef");
         let memory = StorageMemory {
             transaction: 1 << 20,
             ..StorageMemory::default()
         };
-        let store = Store::open("mem://", "local", memory, None, &secret)
-            .await
-            .unwrap();
-        let store = Arc::new(store);
+        let store = Arc::new(fresh_with(memory).await);
         let audit = audit_writer(&store);
         let core = over(&store, &audit, None, tuning());
         remember(&core, "A first note.").await;

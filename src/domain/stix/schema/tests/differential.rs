@@ -19,6 +19,7 @@
 use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::{Map, json};
+use test_support::extent;
 
 use super::oasis::Oasis;
 use super::*;
@@ -231,7 +232,7 @@ fn whatever_we_accept_oasis_accepts_too() {
     for base in &bases {
         let mut all = Vec::new();
         places(base, "", &mut all);
-        for pointer in &all {
+        for pointer in all.iter().step_by(extent(13, 1)) {
             for damaged in damages(base, pointer) {
                 tried += 1;
                 accepted += usize::from(assert_agrees(&oasis, &damaged));
@@ -243,13 +244,13 @@ fn whatever_we_accept_oasis_accepts_too() {
         bases.len()
     );
     assert!(
-        accepted > 1000,
+        accepted > extent(100, 1000),
         "the damage must not be so great that nothing is compared"
     );
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(extent(300, 2000)))]
 
     #[test]
     fn two_damages_at_once_agree_as_well(which: Index, at: [Index; 2], how: [Index; 2]) {

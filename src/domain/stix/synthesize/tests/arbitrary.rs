@@ -1,6 +1,7 @@
 //! Arbitrary content always gives a valid object.
 
 use proptest::prelude::*;
+use test_support::extent;
 
 use super::misp_events::stored;
 use super::*;
@@ -71,7 +72,7 @@ const KINDS: [&str; 22] = [
 ];
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(extent(250, 2000)))]
 
     #[test]
     fn any_node_is_a_valid_object(

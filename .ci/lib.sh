@@ -1,0 +1,162 @@
+# Shared by .ci/run and .ci/long: steps with their seconds, steps beside others, what has to be installed.
+# shellcheck shell=bash
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+exec </dev/null
+HOME="${HOME:-$(getent passwd "$(id -u)" | cut -d: -f6)}"
+export HOME
+
+script="$(basename "$0")"
+shared="../shared"
+schemas="$shared/reference/oasis-stix-2.1-schemas"
+binary="target/debug/threat-memory"
+logs="target/ci-logs"
+mkdir -p "$logs"
+
+begun=0
+took=()
+declare -A beside=()
+trap 'printf "\n.ci/%s: FAILED at: %s\n" "$script" "${current:-start}" >&2' ERR
+# Nothing that was started beside outlives the script.
+trap 'kill ${beside[@]+"${beside[@]}"} 2>/dev/null || true' EXIT
+
+# Ends the step before, says how long it took, and begins the next.
+step() {
+    if [ -n "${current:-}" ]; then
+        printf -- '-- %s s: %s\n' "$((SECONDS - begun))" "$current"
+        took+=("$(printf '%5s s  %s' "$((SECONDS - begun))" "$current")")
+    fi
+    current="$*"
+    begun="$SECONDS"
+    [ -z "$current" ] || printf '\n== %s (after %s s)\n' "$current" "$SECONDS"
+}
+
+# Starts a function beside what follows. Its output is printed when it is waited for.
+start_beside() {
+    (
+        trap - ERR EXIT
+        since="$SECONDS"
+        "$@"
+        printf -- '-- %s s beside other steps: %s\n' "$((SECONDS - since))" "$*"
+    ) >"$logs/$1" 2>&1 &
+    beside["$1"]=$!
+}
+
+# Waits for what was started beside, and fails if it failed.
+wait_for() {
+    local failed=0
+    wait "${beside[$1]}" || failed=$?
+    unset "beside[$1]"
+    cat "$logs/$1"
+    return "$failed"
+}
+
+# Prints the seconds of each step.
+print_steps() {
+    step ""
+    printf '\nSeconds of each step:\n'
+    printf '%s\n' "${took[@]}"
+}
+
+check_toolchain() {
+    if ! command -v cargo >/dev/null && [ -f "${CARGO_HOME:-$HOME/.cargo}/env" ]; then
+        # shellcheck disable=SC1091
+        . "${CARGO_HOME:-$HOME/.cargo}/env"
+    fi
+    cargo --version
+    local component
+    for component in fmt clippy; do
+        if ! cargo "$component" --version; then
+            printf '\n*** cargo %s is missing: the change CANNOT be checked on this machine.\n' "$component" >&2
+            printf '*** Install it first: rustup component add rustfmt clippy\n\n' >&2
+            return 1
+        fi
+    done
+}
+
+# Installs the Debian packages of commands that are missing: `install_packages COMMAND PACKAGES …`.
+install_packages() {
+    local packages=() as_root=()
+    while [ "$#" -gt 0 ]; do
+        # shellcheck disable=SC2206
+        command -v "$1" >/dev/null || packages+=($2)
+        shift 2
+    done
+    if [ "${#packages[@]}" -eq 0 ]; then
+        echo "nothing is missing"
+        return
+    fi
+    [ "$(id -u)" -eq 0 ] || as_root=(sudo -n)
+    "${as_root[@]}" apt-get update
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${packages[@]}"
+}
+
+# Python with these packages at target/NAME-venv: `make_venv NAME REQUIREMENT …`.
+make_venv() {
+    local venv="target/$1-venv"
+    [ -x "$venv/bin/python" ] || python3 -m venv "$venv"
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "${@:2}"
+}
+
+# What the judges outside the project need. Takes the network rather than the processor.
+install_judges() {
+    make_venv openapi "schemathesis==4.32.5" "openapi-spec-validator==0.9.0"
+    # The others are what medallion depends on, pinned because it does not pin them itself.
+    make_venv taxii "medallion==3.0.0" "Flask==3.1.3" "Flask-HTTPAuth==4.8.1" "Werkzeug==3.1.9" "Jinja2==3.1.6" \
+        "MarkupSafe==3.0.4" "blinker==1.9.0" "click==8.5.1" "itsdangerous==2.2.0" "pytz==2026.6" "six==1.17.0"
+    make_venv conformance "stix2-validator==3.2.0" "stix2==3.0.2"
+    (cd web/vendor/build && npm ci && npm run check)
+    (cd tests/browser && npm ci)
+}
+
+# The tests, the demo and the feeds leave every bundle that they export here, for the conformance check.
+# Tests that need ../shared or a database server write here that they did not run.
+keep_records() {
+    export THREAT_MEMORY_EXPORT_DIR="$PWD/target/exports"
+    rm -rf "$THREAT_MEMORY_EXPORT_DIR"
+    mkdir -p "$THREAT_MEMORY_EXPORT_DIR"
+    export THREAT_MEMORY_SKIP_LOG="$PWD/target/skipped-tests"
+    rm -f "$THREAT_MEMORY_SKIP_LOG"
+}
+
+# Fails if a test did not run, unless that is said to be right: `check_skips [PATTERN OF WHAT MAY BE SKIPPED]`.
+check_skips() {
+    local skips=""
+    [ ! -f "$THREAT_MEMORY_SKIP_LOG" ] || skips="$(sort -u "$THREAT_MEMORY_SKIP_LOG" | grep -vE "${1:-^$}" || true)"
+    if [ -z "$skips" ]; then
+        echo "no test was skipped for want of its input"
+        return
+    fi
+    printf '%s\n' "$skips"
+    if [ -z "${THREAT_MEMORY_WITHOUT_SHARED:-}" ]; then
+        printf '%s is needed; set THREAT_MEMORY_WITHOUT_SHARED=1 where it is not to be had\n' "$shared" >&2
+        return 1
+    fi
+}
+
+check_pages() {
+    (cd tests/browser && THREAT_MEMORY_BINARY="$PWD/../../$binary" CHROMIUM="$(command -v chromium)" npm test)
+}
+
+# Both services against their own descriptions: `check_openapi HOSTED_CASES LOCAL_CASES_PER_OPERATION`.
+check_openapi() {
+    target/openapi-venv/bin/python .ci/openapi.py "$binary" --cases "$1"
+    target/openapi-venv/bin/python .ci/openapi_local.py "$binary" --cases "$2"
+}
+
+check_feeds() {
+    if [ -d "$shared/data/taxii" ]; then
+        target/taxii-venv/bin/python .ci/taxii.py "$binary" --shared "$shared"
+    else
+        echo "skipped: $shared/data/taxii is not there"
+    fi
+}
+
+# The exported bundles against judges that are not ours: `check_exports [--most N]`.
+check_exports() {
+    if [ -d "$schemas" ]; then
+        target/conformance-venv/bin/python .ci/conformance.py "$THREAT_MEMORY_EXPORT_DIR" --schemas "$schemas" "$@"
+    else
+        echo "skipped: $schemas is not there"
+    fi
+}
