@@ -177,7 +177,6 @@ async fn local(settings: LocalSettings, editor: Editor) -> ExitCode {
         Ok(started) => started,
         Err(code) => return code,
     };
-    resident::tune_further();
     let (api, metrics) = (app.address(), app.admin_address());
     eprintln!("API on http://{api}, metrics on http://{metrics}/metrics");
     wait_for(stop).await;

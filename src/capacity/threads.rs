@@ -76,11 +76,8 @@ pub fn lower_priority() {
     // Elsewhere a priority belongs to the whole process.
     #[cfg(target_os = "linux")]
     {
-        // SAFETY: the call takes three numbers; on Linux 0 means the calling thread. A failure changes nothing.
-        #[allow(unsafe_code)]
-        unsafe {
-            libc::setpriority(libc::PRIO_PROCESS, 0, NICENESS);
-        }
+        // On Linux no process means the calling thread. A failure changes nothing.
+        rustix::process::setpriority_process(None, NICENESS).ok();
         set_slice(Duration::ZERO);
     }
 }
@@ -89,6 +86,7 @@ pub fn lower_priority() {
 /// and change nothing.
 #[cfg(target_os = "linux")]
 fn set_slice(slice: Duration) {
+    let niceness = rustix::process::getpriority_process(None).unwrap_or_default();
     // SAFETY: a structure of numbers, in which 0 means that nothing is set; the calls read it and nothing else, and 0 is
     // the calling thread. A failure changes nothing.
     #[allow(unsafe_code)]
@@ -96,7 +94,7 @@ fn set_slice(slice: Duration) {
         let mut wanted: libc::sched_attr = std::mem::zeroed();
         wanted.size = size_of::<libc::sched_attr>() as u32;
         wanted.sched_flags = libc::SCHED_FLAG_KEEP_POLICY as u64;
-        wanted.sched_nice = libc::getpriority(libc::PRIO_PROCESS, 0);
+        wanted.sched_nice = niceness;
         wanted.sched_runtime = slice.as_nanos() as u64;
         libc::syscall(libc::SYS_sched_setattr, 0, &raw const wanted, 0);
     }
@@ -108,11 +106,7 @@ mod tests {
 
     /// Priority of the calling thread.
     fn niceness() -> i32 {
-        // SAFETY: the call takes two numbers; 0 means the calling thread.
-        #[allow(unsafe_code)]
-        unsafe {
-            libc::getpriority(libc::PRIO_PROCESS, 0)
-        }
+        rustix::process::getpriority_process(None).unwrap()
     }
 
     /// Time slice of the calling thread, in nanoseconds; 0 if the kernel has no such setting.
