@@ -1,14 +1,21 @@
 //! Precision and recall of rule-based extraction on its corpus, and its throughput on several megabytes.
 //!
+//! Run with `cargo bench --bench extraction`; `-- --report` also writes the table into docs/benchmarks.md.
+//!
 //! `ANNOTATED` may name a file of foreign texts, with a line `---` between two, whose names are marked: `[m:Emotet]` for
 //! malware, `[g:APT28]` for groups, `[t:PsExec]` for tools. The names that the rules find in them are then scored too.
 
+#[path = "common/report.rs"]
+mod report;
+
 use std::collections::{BTreeMap, HashMap};
+use std::error::Error;
 use std::fmt;
 use std::hint::black_box;
 use std::ops::Range;
 use std::time::Instant;
 
+use report::Report;
 use serde::Deserialize;
 use threat_memory::domain::extraction::{EntityKind, Extractor};
 
@@ -18,7 +25,9 @@ struct Sample {
     hits: Vec<(EntityKind, String)>,
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let report = Report::from_args(&args, "extraction")?;
     let start = Instant::now();
     let extractor = Extractor::shared();
     println!("built in {:.0} ms", start.elapsed().as_secs_f64() * 1e3);
@@ -29,19 +38,34 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         .lines()
         .map(serde_json::from_str)
         .collect::<Result<_, _>>()?;
-    quality(extractor, &samples);
+    let [precision, recall] = quality(extractor, &samples);
     let corpus: String = samples
         .iter()
         .map(|sample| format!("{}\n", sample.text))
         .collect();
-    speed(extractor, "corpus", &corpus);
+    let full = speed(extractor, "corpus", &corpus);
     let quiet: String = samples
         .iter()
         .filter(|s| s.hits.is_empty())
         .map(|s| format!("{}\n", s.text))
         .collect();
-    speed(extractor, "corpus without hits", &quiet);
-    Ok(())
+    let quiet = speed(extractor, "corpus without hits", &quiet);
+    let head = [
+        "sentences",
+        "precision",
+        "recall",
+        "MB/s per core",
+        "MB/s per core, text without hits",
+    ];
+    let row = [
+        report::thousands(samples.len() as f64),
+        format!("{precision:.3}"),
+        format!("{recall:.3}"),
+        format!("{full:.1}"),
+        format!("{quiet:.1}"),
+    ];
+    let rows = [head.map(str::to_owned).to_vec(), row.to_vec()];
+    report.map_or(Ok(()), |report| report.write(&report::table(&rows), ""))
 }
 
 /// The line that holds this span.
@@ -141,7 +165,8 @@ fn unmarked(line: &str) -> (String, Vec<(char, Range<usize>)>) {
     (text, names)
 }
 
-fn quality(extractor: &Extractor, samples: &[Sample]) {
+/// Precision and recall on the corpus.
+fn quality(extractor: &Extractor, samples: &[Sample]) -> [f64; 2] {
     let (mut right, mut found, mut expected) = (0, 0, 0);
     for sample in samples {
         let mut open: HashMap<(EntityKind, String), usize> = HashMap::new();
@@ -163,16 +188,17 @@ fn quality(extractor: &Extractor, samples: &[Sample]) {
             println!("missed {kind} {value:?} in {:?}", sample.text);
         }
     }
+    let precision = f64::from(right) / f64::from(found);
+    let recall = f64::from(right) / expected as f64;
     println!(
-        "{} sentences, {expected} expected hits: precision {:.4}, recall {:.4}",
-        samples.len(),
-        f64::from(right) / f64::from(found),
-        f64::from(right) / expected as f64,
+        "{} sentences, {expected} expected hits: precision {precision:.4}, recall {recall:.4}",
+        samples.len()
     );
+    [precision, recall]
 }
 
-/// The best of five single-threaded passes over at least 8 MB.
-fn speed(extractor: &Extractor, name: &str, text: &str) {
+/// Megabytes per second in the best of five single-threaded passes over at least 8 MB.
+fn speed(extractor: &Extractor, name: &str, text: &str) -> f64 {
     let text = text.repeat(8_000_000 / text.len() + 1);
     let mut best = f64::INFINITY;
     let mut hits = 0;
@@ -187,4 +213,5 @@ fn speed(extractor: &Extractor, name: &str, text: &str) {
         megabytes / best,
         hits as f64 / best
     );
+    megabytes / best
 }

@@ -2,7 +2,8 @@
 //!
 //! Run with `cargo bench --bench memory`. Compare ratios within one run only: absolute times depend on the machine.
 //! `-- --growth` grows one service to 1,000, 10,000 and 100,000 notes (`--growth 1000,10000` sets other sizes) and prints
-//! how cost grows, with targets. Without `--bench`, which `cargo bench` passes, it exits at once.
+//! how cost grows, with targets. `--report` also writes the table into docs/benchmarks.md: the section of the local
+//! service, or with `--growth` that of notes. Without `--bench`, which `cargo bench` passes, it exits at once.
 //!
 //! `THREAT_MEMORY_BINARY=PATH` measures another binary than the one just built, so that two can be compared in
 //! alternating runs without a rebuild.
@@ -25,8 +26,12 @@ mod program;
 mod prose;
 #[path = "common/raw_store.rs"]
 mod raw_store;
+#[path = "common/report.rs"]
+mod report;
 #[path = "common/spread.rs"]
 mod spread;
+#[path = "memory/standard.rs"]
+mod standard;
 #[path = "memory/turns.rs"]
 mod turns;
 #[path = "memory/wire.rs"]
@@ -36,22 +41,15 @@ mod words;
 #[path = "memory/writers.rs"]
 mod writers;
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-
 use ledger::sizes;
-use load::{contention, load};
-use process::Memory;
-use spread::Spread;
+use report::Report;
 
 type Fallible<T> = Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
+/// Notes that one writer stores, all notes, and writers at once.
+const SINGLE: usize = 500;
 const NOTES: usize = 10_000;
 const WRITERS: usize = 16;
-const SINGLE: usize = 500;
-const QUESTIONS: usize = 500;
-/// Idle time before memory is measured.
-const BREATH: Duration = Duration::from_secs(5);
 
 fn main() -> Fallible<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -61,86 +59,8 @@ fn main() -> Fallible<()> {
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     if has("--growth") {
-        return growth::run(&runtime, &sizes(&args, "--growth", &growth::SIZES)?);
+        let sizes = sizes(&args, "--growth", &growth::SIZES)?;
+        return growth::run(&runtime, &sizes, Report::from_args(&args, "notes")?);
     }
-    runtime.block_on(run())
-}
-
-fn line(name: &str, value: &str) {
-    println!("  {name:<46} {value:>32}");
-}
-
-fn millis(time: Duration) -> String {
-    format!("{:.0} ms", time.as_secs_f64() * 1e3)
-}
-
-fn spread(times: Vec<Duration>) -> String {
-    let Spread { p50, p95 } = Spread::of(times);
-    format!("p50 {p50:.2}, p95 {p95:.2} ms")
-}
-
-async fn timed<F: Future<Output = Fallible<()>>>(
-    count: usize,
-    call: impl Fn(usize) -> F,
-) -> Fallible<Vec<Duration>> {
-    let mut times = Vec::with_capacity(count);
-    for number in 0..count {
-        let begun = Instant::now();
-        call(number).await?;
-        times.push(begun.elapsed());
-    }
-    Ok(times)
-}
-
-async fn run() -> Fallible<()> {
-    let dir = tempfile::tempdir()?;
-    program::head(" local");
-    let (memory, healthy) = Memory::start(dir.path(), WRITERS).await?;
-    line("first start to healthy", &millis(healthy));
-    line("memory (RSS), empty", &memory.rss());
-    let memory = Arc::new(memory);
-    grow(&memory).await?;
-    full(&memory).await?;
-    terminate(memory)?;
-
-    let (memory, healthy) = Memory::start(dir.path(), WRITERS).await?;
-    line("start to healthy, 10,000 notes", &millis(healthy));
-    timed(QUESTIONS, |number| memory.recall(number)).await?;
-    line("memory (RSS), 10,000 notes, after a restart", &memory.rss());
-    memory.service.terminate()?;
-    let memory = Arc::new(Memory::start(dir.path(), 2).await?.0);
-    contention(&memory).await?;
-    terminate(memory)
-}
-
-/// One writer, then many, up to `NOTES`.
-async fn grow(memory: &Arc<Memory>) -> Fallible<()> {
-    let alone = timed(SINGLE, |number| memory.remember(number)).await?;
-    line("remember, one writer, first 500", &spread(alone));
-    let idle = timed(QUESTIONS, |number| memory.recall(number)).await?;
-    line("recall, nobody writes, 500 notes", &spread(idle));
-    let (took, waited) = load(memory).await?;
-    let written = (NOTES - SINGLE) / WRITERS * WRITERS;
-    let rate = written as f64 / took.as_secs_f64();
-    line("remember, 16 writers", &format!("{rate:.0} notes/s"));
-    line("recall meanwhile, two readers", &spread(waited));
-    line("memory (RSS) right after", &memory.rss());
-    Ok(())
-}
-
-/// One reader and one writer with `NOTES` stored.
-async fn full(memory: &Arc<Memory>) -> Fallible<()> {
-    tokio::time::sleep(BREATH).await;
-    let idle = timed(QUESTIONS, |number| memory.recall(number)).await?;
-    line("recall k=10, 10,000 notes", &spread(idle));
-    let more = timed(200, |number| memory.remember(NOTES + 100 + number)).await?;
-    line("remember, one writer, 10,000 notes", &spread(more));
-    tokio::time::sleep(BREATH).await;
-    line("memory (RSS), 10,000 notes", &memory.rss());
-    Ok(())
-}
-
-fn terminate(memory: Arc<Memory>) -> Fallible<()> {
-    let memory = Arc::into_inner(memory).ok_or("still in use")?;
-    memory.service.terminate()
+    runtime.block_on(standard::run(Report::from_args(&args, "local")?))
 }

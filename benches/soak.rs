@@ -3,8 +3,8 @@
 //!
 //! Run with `cargo bench --bench soak`: 300,000 requests over 20,000 nodes, once with only reads, sessions, exports and
 //! previews, and once with ingest too. `-- --requests 30000`, `-- --nodes 2000` and `-- --only reads|ingest` change
-//! that. New nodes take memory: it is printed per node and excluded from the comparison. Without `--bench`, which
-//! `cargo bench` passes, it exits at once.
+//! that. New nodes take memory: it is printed per node and excluded from the comparison. With `--report`, which is for the
+//! benchmarks that write a table, and without `--bench`, which `cargo bench` passes, it exits at once.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // A benchmark can only panic on failure.
 #![allow(dead_code)] // The modules shared with the service benchmark contain more than is used here.
@@ -52,6 +52,10 @@ fn main() -> Fallible<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let has = |flag: &str| args.iter().any(|arg| arg == flag);
     if !has("--bench") || has("--test") || has("--list") {
+        return Ok(());
+    }
+    if has("--report") {
+        println!("the soak test takes long and writes no table: run it without --report");
         return Ok(());
     }
     let after = |flag: &str| args.iter().skip_while(|arg| *arg != flag).nth(1);

@@ -1,24 +1,30 @@
-//! Throughput of ingest endpoints other than STIX: MISP events and text previews, sent over HTTP to the release program
-//! in a separate process with a durable store.
+//! Throughput of ways in other than STIX: MISP events and text previews, sent over HTTP to the release program in a
+//! separate process with a durable store, and threat feeds that it pulls over TAXII.
 //!
-//! Run with `cargo bench --bench ways_in`; `-- --quick` measures a tenth. The data is generated and identical in every
-//! run. Without `--bench`, which `cargo bench` passes, it exits at once.
+//! Run with `cargo bench --bench ways_in`; `-- --quick` measures a tenth, and `-- --objects 20000` sets the size of the
+//! larger feed. `--report` also writes the table into docs/benchmarks.md. The data is generated and identical in every run.
+//! Without `--bench`, which `cargo bench` passes, it exits at once.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // A benchmark can only panic on failure.
 #![allow(dead_code)] // The modules shared with the service benchmark contain more than is used here.
 
 #[path = "service/client.rs"]
 mod client;
+#[path = "ways_in/feeds.rs"]
+mod feeds;
 #[path = "service/process.rs"]
 mod process;
 #[path = "common/program.rs"]
 mod program;
+#[path = "common/report.rs"]
+mod report;
 
 use std::error::Error;
 use std::time::{Duration, Instant};
 
 use client::Client;
 use process::Service;
+use report::{Report, thousands};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::task::JoinSet;
@@ -35,6 +41,8 @@ const TEXTS: usize = 400;
 const LENGTH: usize = 2048;
 /// Entities in a text.
 const ENTITIES: usize = 10;
+/// Objects of the larger feed; the smaller one has a tenth.
+const OBJECTS: usize = 100_000;
 
 fn main() -> Fallible<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -42,50 +50,81 @@ fn main() -> Fallible<()> {
     if !has("--bench") || has("--test") || has("--list") {
         return Ok(());
     }
+    let report = Report::from_args(&args, "ways in")?;
     let share = if has("--quick") { 10 } else { 1 };
+    let given = args.iter().skip_while(|arg| *arg != "--objects").nth(1);
+    let objects = given.map_or(Ok(OBJECTS / share), |text| text.parse())?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    runtime.block_on(run(share))
+    let mut figures = runtime.block_on(posted(share))?;
+    figures.extend(runtime.block_on(pulled(objects))?);
+    let (head, row): (Vec<String>, Vec<String>) = figures.into_iter().unzip();
+    let table = report::table(&[head, row]);
+    println!("\n{table}");
+    report.map_or(Ok(()), |report| report.write(&table, ""))
 }
 
-async fn run(share: usize) -> Fallible<()> {
+/// Measures events and texts; returns names and values of figures.
+async fn posted(share: usize) -> Fallible<Vec<(String, String)>> {
+    program::head("");
     let dir = tempfile::tempdir()?;
     let (service, _) = Service::start(dir.path()).await?;
     let client = Client::sign_in(service.base()).await?;
-    let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    println!("threat-memory {}, {cores} cores", env!("CARGO_PKG_VERSION"));
 
     let events: Vec<Vec<u8>> = (0..EVENTS / share)
         .map(|n| event(n).to_string().into_bytes())
         .collect();
-    let measured = events.len();
+    let count = events.len() * ATTRIBUTES;
     let taken = |answer: &Value| answer["results"]["nodes_created"] == ATTRIBUTES;
     let (took, slowest) = send(&client, "/api/ingest/misp", events, taken).await?;
-    println!("  MISP, {measured} events of {ATTRIBUTES} attributes, {CONNECTIONS} connections");
-    line("attributes", rate(measured * ATTRIBUTES, took));
-    line("slowest event", format!("{:.0} ms", slowest.as_secs_f64() * 1e3));
+    println!("  MISP, slowest event: {:.0} ms", slowest.as_secs_f64() * 1e3);
+    let attributes = (
+        format!("attributes/s, MISP events of {}", thousands(ATTRIBUTES as f64)),
+        thousands(count as f64 / took.as_secs_f64()),
+    );
 
     let texts: Vec<Vec<u8>> = (0..TEXTS / share)
-        .map(|n| json!({"text": told(n)}).to_string().into_bytes())
+        .map(|n| json!({"text": report_text(n)}).to_string().into_bytes())
         .collect();
-    let measured = texts.len();
+    let count = texts.len();
     let taken = |answer: &Value| answer["summary"]["total_parsed"] == ENTITIES;
     let (took, slowest) = send(&client, "/api/ingest/preview", texts, taken).await?;
-    println!(
-        "  preview, {measured} texts of {LENGTH} bytes with {ENTITIES} entities, {CONNECTIONS} connections"
+    println!("  preview, slowest text: {:.0} ms", slowest.as_secs_f64() * 1e3);
+    let texts = (
+        format!(
+            "previews/s, texts of {} bytes with {ENTITIES} entities",
+            thousands(LENGTH as f64)
+        ),
+        thousands(count as f64 / took.as_secs_f64()),
     );
-    line("texts", rate(measured, took));
-    line("slowest text", format!("{:.0} ms", slowest.as_secs_f64() * 1e3));
-    service.terminate()
+    service.terminate()?;
+    Ok(vec![attributes, texts])
 }
 
-fn line(name: &str, value: String) {
-    println!("    {name:<20} {value:>14}");
-}
-
-fn rate(count: usize, time: Duration) -> String {
-    format!("{:.0}/s", count as f64 / time.as_secs_f64())
+/// Measures a feed of a tenth of these objects and one of all; returns names and values of figures.
+async fn pulled(objects: usize) -> Fallible<Vec<(String, String)>> {
+    let (small, large) = (feeds::pull(objects / 10).await?, feeds::pull(objects).await?);
+    for pull in [&small, &large] {
+        println!(
+            "  feed: a page of items in {:.1} ms (median), {} MiB above the memory before",
+            pull.page,
+            pull.memory >> 20
+        );
+    }
+    let both = |[small, large]: [f64; 2]| format!("{} / {}", thousands(small), thousands(large));
+    let sizes = both([(objects / 10) as f64, objects as f64]);
+    let commit = thousands(feeds::COMMIT as f64);
+    Ok(vec![
+        (
+            format!("objects/s staged, TAXII feeds of {sizes}"),
+            both([small.staged, large.staged]),
+        ),
+        (
+            format!("items/s committed of these, {commit} at a time"),
+            both([small.committed, large.committed]),
+        ),
+    ])
 }
 
 /// Sends the bodies, divided among the connections; returns the total time and the slowest request.
@@ -154,7 +193,7 @@ fn id(n: usize) -> String {
 }
 
 /// A report-like text: ten entities and filler words.
-fn told(n: usize) -> String {
+fn report_text(n: usize) -> String {
     let mut text = format!(
         "APT28 uses X-Agent against ministries. The group then exploited CVE-2024-{:04} and moved on with Mimikatz. \
          Hosts called badhost{n}.com and worse{n}.net, and 45.77.{}.{}. The loader has the digest {}, its \

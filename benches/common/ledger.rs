@@ -1,6 +1,7 @@
-//! What a growth run measures at each size: printed at once, and at its end as ratios with their targets and as a table.
+//! What a run measures at each size: printed at once, and at its end as ratios, against targets, and as a table.
 
 use crate::Fallible;
+use crate::report::{self, thousands};
 
 /// The sizes to measure at, smallest first: those after `flag`, separated by commas, or the default ones.
 pub fn sizes(args: &[String], flag: &str, default: &[usize]) -> Fallible<Vec<usize>> {
@@ -22,26 +23,22 @@ pub enum Bound {
 
 impl Bound {
     fn text(self) -> String {
+        let number = |bound: f64| match bound.fract() == 0.0 {
+            true => thousands(bound),
+            false => shown(bound),
+        };
         match self {
-            Bound::AtLeast(least) => format!("at least {}", shown(least)),
-            Bound::AtMost(most) => format!("at most {}", shown(most)),
+            Bound::AtLeast(least) => format!("at least {}", number(least)),
+            Bound::AtMost(most) => format!("at most {}", number(most)),
         }
     }
 
-    fn verdict(self, value: f64) -> &'static str {
-        let reached = match self {
+    fn is_reached(self, value: f64) -> bool {
+        match self {
             Bound::AtLeast(least) => value >= least,
             Bound::AtMost(most) => value <= most,
-        };
-        if reached { "reached" } else { "missed" }
+        }
     }
-}
-
-/// A target for one size.
-#[derive(Clone, Copy)]
-enum Scope {
-    EverySize,
-    Size(usize),
 }
 
 /// A figure that is measured at every size.
@@ -49,7 +46,9 @@ enum Scope {
 pub struct Measure {
     name: &'static str,
     unit: &'static str,
-    limit: Option<(Bound, Scope)>,
+    /// The target for every size, and the one for a single size.
+    always: Option<Bound>,
+    at_size: Option<(usize, Bound)>,
     /// What one row more adds: the factor and the unit of the result.
     per_row: Option<(f64, &'static str)>,
 }
@@ -59,20 +58,21 @@ impl Measure {
         Self {
             name,
             unit,
-            limit: None,
+            always: None,
+            at_size: None,
             per_row: None,
         }
     }
 
     /// Sets a target for the value at every size.
     pub const fn always(mut self, bound: Bound) -> Self {
-        self.limit = Some((bound, Scope::EverySize));
+        self.always = Some(bound);
         self
     }
 
     /// Sets a target for the value at one size.
     pub const fn at_size(mut self, size: usize, bound: Bound) -> Self {
-        self.limit = Some((bound, Scope::Size(size)));
+        self.at_size = Some((size, bound));
         self
     }
 
@@ -84,12 +84,25 @@ impl Measure {
         }
     }
 
-    /// The target in words.
+    /// The targets in words.
     fn target(&self) -> String {
-        self.limit.map_or(String::new(), |(bound, scope)| match scope {
-            Scope::EverySize => bound.text(),
-            Scope::Size(size) => format!("{} at {}", bound.text(), thousands(size as f64)),
-        })
+        let always = self.always.map(Bound::text);
+        let sized = self
+            .at_size
+            .map(|(size, bound)| format!("{} at {}", bound.text(), thousands(size as f64)));
+        let texts: Vec<String> = always.into_iter().chain(sized).collect();
+        texts.join(", ")
+    }
+
+    /// The targets that hold at this size.
+    fn bounds(&self, size: usize) -> impl Iterator<Item = Bound> {
+        let sized = self.at_size.filter(|(only, _)| *only == size);
+        self.always.into_iter().chain(sized.map(|(_, bound)| bound))
+    }
+
+    /// The name without the percentile at its end.
+    fn stem(&self, percentile: &str) -> Option<&'static str> {
+        self.name.strip_suffix(percentile)
     }
 
     /// Has the difference between two sizes printed per row, multiplied by `factor` to give `unit`.
@@ -109,6 +122,16 @@ impl Page {
     fn value(&self, name: &str) -> Option<f64> {
         let found = self.figures.iter().find(|(measure, _)| measure.name == name);
         found.map(|(_, value)| *value)
+    }
+
+    /// The values of a measure or of two percentiles.
+    fn values(&self, pair: &[Measure]) -> String {
+        let value = |measure: &Measure| self.value(measure.name).map_or("–".into(), shown);
+        let values: Vec<String> = pair.iter().map(value).collect();
+        match values.iter().all(|value| value == "–") {
+            true => "–".into(),
+            false => values.join(" / "),
+        }
     }
 }
 
@@ -143,9 +166,8 @@ impl Ledger {
         }
     }
 
-    /// Prints the ratios of each size to the one before and of the largest to `reference`, then the targets, then the
-    /// table.
-    pub fn close(&self, reference: usize) {
+    /// Prints the ratios of each size to the one before and of the largest to `reference`.
+    pub fn compare_sizes(&self, reference: usize) {
         for pair in self.pages.windows(2) {
             if let [smaller, larger] = pair {
                 self.compare(larger, smaller);
@@ -159,8 +181,6 @@ impl Ledger {
         {
             self.compare(largest, base);
         }
-        self.limits();
-        self.table();
     }
 
     fn compare(&self, larger: &Page, smaller: &Page) {
@@ -181,68 +201,168 @@ impl Ledger {
         }
     }
 
-    /// Prints the targets for values, as far as a size was measured that they are for.
-    fn limits(&self) {
+    /// Prints the targets that hold for the sizes measured, and the table.
+    pub fn close(&self) {
         println!("\nTargets for a size");
-        for page in &self.pages {
-            for (measure, value) in &page.figures {
-                if let Some((bound, scope)) = measure.limit
-                    && matches!(scope, Scope::EverySize)
-                        | matches!(scope, Scope::Size(size) if size == page.size)
-                {
-                    let name = format!("{}: {}", thousands(page.size as f64), measure.label());
-                    verdict(&name, *value, Some(bound));
-                }
-            }
+        for (page, measure, value, bound) in self.bounded() {
+            let name = format!("{}: {}", thousands(page.size as f64), measure.label());
+            verdict(&name, value, Some(bound));
+        }
+        println!("\n{}", self.table());
+    }
+
+    /// Each figure with a target that holds at its size.
+    fn bounded(&self) -> impl Iterator<Item = (&Page, &Measure, f64, Bound)> {
+        self.pages.iter().flat_map(|page| {
+            page.figures.iter().flat_map(move |(measure, value)| {
+                measure
+                    .bounds(page.size)
+                    .map(move |bound| (page, measure, *value, bound))
+            })
+        })
+    }
+
+    /// The targets that were missed, in a sentence.
+    pub fn misses(&self) -> String {
+        let missed = self
+            .bounded()
+            .filter(|(.., value, bound)| !bound.is_reached(*value));
+        let texts: Vec<String> = missed
+            .map(|(page, measure, value, bound)| {
+                let size = thousands(page.size as f64);
+                format!(
+                    "{} at {size} is {} ({})",
+                    measure.label(),
+                    shown(value),
+                    bound.text()
+                )
+            })
+            .collect();
+        match texts.is_empty() {
+            true => "All targets are reached.".into(),
+            false => format!("**Missed:** {}.", texts.join("; ")),
         }
     }
 
-    /// Prints all figures as a table in Markdown.
-    fn table(&self) {
-        let sizes: Vec<String> = self
-            .pages
-            .iter()
-            .map(|page| thousands(page.size as f64))
+    /// What the two largest sizes say about larger ones, and how the targets were met. Memory and disk are in MB, the CPU
+    /// time of a question in ms.
+    pub fn remark_on_growth(&self, memory: &Measure, disk: &Measure, question: &Measure) -> String {
+        let capacity = self.capacity(memory, disk, question);
+        format!("{capacity} {} {}", self.targets(), self.misses())
+    }
+
+    /// The targets of the largest size, each with its value, in a sentence.
+    fn targets(&self) -> String {
+        let largest = self.pages.last().map_or(0, |page| page.size);
+        let texts: Vec<String> = self
+            .bounded()
+            .filter(|(page, ..)| page.size == largest)
+            .map(|(_, measure, value, bound)| {
+                format!("{}: {} ({})", measure.label(), shown(value), bound.text())
+            })
             .collect();
-        println!("\n| {} | {} | target |", self.what, sizes.join(" | "));
-        println!("|---|{}---|", "---|".repeat(sizes.len()));
+        let largest = thousands(largest as f64);
+        format!("Targets at {largest} {}: {}.", self.what, texts.join("; "))
+    }
+
+    /// All figures as a table in Markdown, with a column for each size and one for targets.
+    pub fn table(&self) -> String {
         let all = self.pages.last().map_or(&[][..], |page| &page.figures);
-        let mut measures = all.iter().map(|(measure, _)| measure).peekable();
-        while let Some(measure) = measures.next() {
-            let pair = measure.name.strip_suffix(", p50").zip(measures.peek());
-            match pair.filter(|(stem, next)| next.name.strip_suffix(", p95") == Some(*stem)) {
-                Some((stem, _)) => {
-                    let label = format!("{stem}, p50 / p95, {}", measure.unit);
-                    self.row(&label, &[Some(measure), measures.next()]);
-                }
-                None => self.row(&measure.label(), &[Some(measure)]),
-            }
-        }
+        let measures: Vec<Measure> = all.iter().map(|(measure, _)| *measure).collect();
+        let mut head = vec![self.what.to_owned()];
+        head.extend(self.pages.iter().map(|page| thousands(page.size as f64)));
+        head.push("target".to_owned());
+        let row = |pair: &[Measure]| {
+            let mut row = vec![label(pair)];
+            row.extend(self.pages.iter().map(|page| page.values(pair)));
+            let targets: Vec<String> = pair.iter().map(Measure::target).collect();
+            row.push(targets.join(" / ").trim_matches([' ', '/']).to_owned());
+            row
+        };
+        let rows: Vec<Vec<String>> = std::iter::once(head).chain(pairs(&measures).map(row)).collect();
+        report::table(&rows)
     }
 
-    fn row(&self, label: &str, measures: &[Option<&Measure>]) {
-        let joined = |text: &dyn Fn(&Measure) -> String| {
-            let texts: Vec<String> = measures.iter().flatten().map(|measure| text(measure)).collect();
-            texts.join(" / ")
+    /// These figures as a table in Markdown, with a line for each size and one for what a row more adds.
+    pub fn table_by_size(&self, measures: &[Measure]) -> String {
+        let line = |first: String, cell: &dyn Fn(&[Measure]) -> String| -> Vec<String> {
+            std::iter::once(first).chain(pairs(measures).map(cell)).collect()
         };
-        let value = |page: &Page, measure: &Measure| page.value(measure.name).map_or("–".into(), shown);
-        let cells: Vec<String> = self
-            .pages
-            .iter()
-            .map(|page| joined(&|measure| value(page, measure)))
-            .collect();
-        let target = joined(&Measure::target);
-        println!(
-            "| {label} | {} | {} |",
-            cells.join(" | "),
-            target.trim_matches([' ', '/'])
-        );
+        let mut rows = vec![line(self.what.to_owned(), &label)];
+        for page in &self.pages {
+            rows.push(line(thousands(page.size as f64), &|pair| page.values(pair)));
+        }
+        let each = |measure: &Measure| {
+            let (factor, unit) = measure.per_row?;
+            let (_, slope) = self.straight_line(measure)?;
+            Some(format!("{} {unit}", shown(slope * factor)))
+        };
+        let each = |pair: &[Measure]| pair.first().and_then(each).unwrap_or_default();
+        rows.push(line("each one more".to_owned(), &each));
+        report::table(&rows)
+    }
+
+    /// A figure at no rows, and what each row adds, by the two largest sizes.
+    fn straight_line(&self, measure: &Measure) -> Option<(f64, f64)> {
+        let [.., small, large] = &self.pages[..] else {
+            return None;
+        };
+        let (before, value) = (small.value(measure.name)?, large.value(measure.name)?);
+        let slope = (value - before) / (large.size - small.size) as f64;
+        Some((before - slope * small.size as f64, slope))
+    }
+
+    /// How many rows fit into 32 GB of memory (of 64, with half left to the page cache) and on which disk, and how many
+    /// one core searches in 50 ms, if the figures go on as between the two largest sizes.
+    fn capacity(&self, memory: &Measure, disk: &Measure, question: &Measure) -> String {
+        let rows = |measure, limit: f64| {
+            let (fixed, slope) = self.straight_line(measure)?;
+            (slope > 0.0).then_some((limit - fixed) / slope)
+        };
+        let sentence = || {
+            let (held, searched) = (rows(memory, 32_000.0)?, rows(question, 50.0)?);
+            let (fixed, slope) = self.straight_line(disk)?;
+            let gigabytes = (fixed + slope * held) / 1e3;
+            Some(format!(
+                "Extrapolated, 32 GB of memory hold {} million {} with {} GB on disk, and one core searches {} million \
+                 in 50 ms.",
+                shown(held / 1e6),
+                self.what,
+                shown(gigabytes),
+                shown(searched / 1e6),
+            ))
+        };
+        sentence().unwrap_or_default()
+    }
+}
+
+/// The measures, those of a median and its 95th percentile together.
+fn pairs(measures: &[Measure]) -> impl Iterator<Item = &[Measure]> {
+    measures.chunk_by(|one, next| {
+        let stem = one.stem(", p50");
+        stem.is_some() && stem == next.stem(", p95")
+    })
+}
+
+/// Name and unit of a measure or of two percentiles.
+fn label(pair: &[Measure]) -> String {
+    match pair {
+        [p50, _] => {
+            let stem = p50.stem(", p50").unwrap_or(p50.name);
+            format!("{stem}, p50 / p95, {}", p50.unit)
+        }
+        _ => pair.first().map_or_else(String::new, Measure::label),
     }
 }
 
 fn verdict(name: &str, value: f64, bound: Option<Bound>) {
     let target = bound.map_or(String::new(), |bound| {
-        format!("{:<16} {}", bound.text(), bound.verdict(value))
+        let verdict = if bound.is_reached(value) {
+            "reached"
+        } else {
+            "missed"
+        };
+        format!("{:<16} {verdict}", bound.text())
     });
     println!(
         "{}",
@@ -258,17 +378,4 @@ fn shown(value: f64) -> String {
         _ => 2,
     };
     format!("{value:.decimals$}")
-}
-
-/// A number without decimals, with thousands separators.
-pub fn thousands(number: f64) -> String {
-    let digits = format!("{number:.0}");
-    let mut out = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) && !out.ends_with('-') {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }

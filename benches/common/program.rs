@@ -172,6 +172,7 @@ impl Service {
     }
 
     /// Number of entries in a directory of `/proc/PID`: `fd` for open files, `task` for threads.
+    #[allow(dead_code)]
     pub fn count(&self, folder: &str) -> usize {
         let folder = format!("/proc/{}/{folder}", self.child.id());
         std::fs::read_dir(folder).map_or(0, Iterator::count)

@@ -17,6 +17,7 @@ use crate::process::Memory;
 use crate::program::{self, Service, disk};
 use crate::prose::Prose;
 use crate::raw_store;
+use crate::report::Report;
 use crate::spread::Spread;
 use crate::turns::{Smaller, Written};
 use crate::wire::Wire;
@@ -84,6 +85,18 @@ const KILLED: [Measure; 2] = [
     .always(AtMost(2.0)),
 ];
 const FRESH: Measure = Measure::new("memory (RSS) after a restart", "MB");
+/// What the page shows of each size.
+const ON_PAGE: [Measure; 9] = [
+    REMEMBER,
+    IDLE[0],
+    IDLE[1],
+    IDLE_EFFORT,
+    RSS,
+    FRESH,
+    DISK_TOTAL,
+    KILLED[0],
+    RAW,
+];
 
 /// A service that grows, and what is asked of it.
 struct Growth<'a> {
@@ -97,7 +110,7 @@ struct Growth<'a> {
 }
 
 /// Measures one service at each of the sizes.
-pub fn run(runtime: &Runtime, sizes: &[usize]) -> Fallible<()> {
+pub fn run(runtime: &Runtime, sizes: &[usize], report: Option<Report>) -> Fallible<()> {
     program::head(" local, growth");
     let dir = tempfile::tempdir()?;
     let mut growth = Growth {
@@ -120,8 +133,14 @@ pub fn run(runtime: &Runtime, sizes: &[usize]) -> Fallible<()> {
         let before = before.filter(|_| Some(&size) == sizes.last());
         service = growth.measure(service, size, before)?;
     }
-    growth.ledger.close(REFERENCE);
-    service.terminate()
+    let ledger = &growth.ledger;
+    ledger.compare_sizes(REFERENCE);
+    ledger.close();
+    service.terminate()?;
+    let remark = ledger.remark_on_growth(&RSS, &DISK_TOTAL, &IDLE_EFFORT);
+    report.map_or(Ok(()), |report| {
+        report.write(&ledger.table_by_size(&ON_PAGE), &remark)
+    })
 }
 
 impl Growth<'_> {

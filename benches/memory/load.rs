@@ -5,10 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::process::Memory;
-use crate::{Fallible, NOTES, SINGLE, WRITERS, line, spread};
+use crate::spread::Spread;
+use crate::{Fallible, NOTES, SINGLE, WRITERS};
 
 /// Pause between two queries of a reader, and before a refused writer retries.
 const PAUSE: Duration = Duration::from_millis(50);
+/// How long many readers are measured.
+const LENGTH: Duration = Duration::from_secs(5);
 
 /// Readers that query continuously, with a pause between queries, until they are stopped.
 struct Readers {
@@ -39,18 +42,18 @@ impl Readers {
     }
 
     /// Stops the readers and returns their latencies.
-    async fn stop(self) -> Fallible<Vec<Duration>> {
+    async fn stop(self) -> Fallible<Spread> {
         self.done.store(true, Ordering::Relaxed);
         let mut waited = Vec::new();
         for task in self.tasks {
             waited.extend(task.await??);
         }
-        Ok(waited)
+        Ok(Spread::of(waited))
     }
 }
 
 /// Stores notes until there are `NOTES`, while two readers query; returns the total time and the readers' latencies.
-pub async fn load(service: &Arc<Memory>) -> Fallible<(Duration, Vec<Duration>)> {
+pub async fn load(service: &Arc<Memory>) -> Fallible<(Duration, Spread)> {
     let readers = Readers::start(service, 2);
     let begun = Instant::now();
     let each = (NOTES - SINGLE) / WRITERS;
@@ -71,18 +74,21 @@ pub async fn load(service: &Arc<Memory>) -> Fallible<(Duration, Vec<Duration>)> 
     Ok((begun.elapsed(), readers.stop().await?))
 }
 
+/// Latencies of many readers, and what the writers beside them achieved.
+pub struct Contention {
+    pub alone: Spread,
+    pub beside: Spread,
+    pub written: usize,
+    /// Writes answered with 429.
+    pub refused: usize,
+}
+
 /// Many readers, alone and alongside as many writers of which two may write at a time.
-pub async fn contention(service: &Arc<Memory>) -> Fallible<()> {
+pub async fn contention(service: &Arc<Memory>) -> Fallible<Contention> {
     let readers = Readers::start(service, WRITERS);
-    tokio::time::sleep(Duration::from_secs(5)).await;
-    line(
-        "recall, 16 readers, nobody writes",
-        &spread(readers.stop().await?),
-    );
-    let (readers, end) = (
-        Readers::start(service, WRITERS),
-        Instant::now() + Duration::from_secs(5),
-    );
+    tokio::time::sleep(LENGTH).await;
+    let alone = readers.stop().await?;
+    let (readers, end) = (Readers::start(service, WRITERS), Instant::now() + LENGTH);
     let writers: Vec<_> = (0..WRITERS)
         .map(|writer| tokio::spawn(insist(Arc::clone(service), 2 * NOTES + writer * NOTES, end)))
         .collect();
@@ -92,15 +98,12 @@ pub async fn contention(service: &Arc<Memory>) -> Fallible<()> {
         written += more;
         refused += again;
     }
-    line(
-        "recall, 16 readers, 16 writers, 2 at a time",
-        &spread(readers.stop().await?),
-    );
-    line(
-        "notes written, and refused with 429",
-        &format!("{written}, {refused}"),
-    );
-    Ok(())
+    Ok(Contention {
+        alone,
+        beside: readers.stop().await?,
+        written,
+        refused,
+    })
 }
 
 /// Writes notes until `end` and waits a moment after each refusal; returns the notes written and the refusals.

@@ -72,14 +72,4 @@ impl Memory {
         }
         Ok(())
     }
-
-    pub fn rss(&self) -> String {
-        let figure = |name| self.service.memory(name).unwrap_or_default() as f64 / 1e6;
-        format!(
-            "{:.0} MB (highest {:.0}, files {:.0})",
-            figure("VmRSS"),
-            figure("VmHWM"),
-            figure("RssFile")
-        )
-    }
 }

@@ -18,7 +18,9 @@ pub const MODES: [(&str, &str); 2] = [
     ("structured", "/api/recall/search?mode=structured"),
 ];
 
-pub async fn run(bundle: &Value, graph: &Graph, parts: &[&str], misses: bool) -> Fallible<()> {
+/// Prints a table for each part; returns a row of each for the page.
+pub async fn run(bundle: &Value, graph: &Graph, parts: &[&str], misses: bool) -> Fallible<Vec<Vec<String>>> {
+    let mut rows = Vec::new();
     let dir = tempfile::tempdir()?;
     let (service, client) = ingested(dir.path(), bundle).await?;
     for part in parts.iter().filter(|part| **part != "sentences") {
@@ -35,12 +37,17 @@ pub async fn run(bundle: &Value, graph: &Graph, parts: &[&str], misses: bool) ->
             }
             table.add(question, scores);
         }
-        match *part {
-            "ordinary" => table::ordinary(&table),
-            part => table::relational(part, &table),
-        }
+        let figure: fn(Score) -> f64 = if *part == "ordinary" {
+            table::ordinary(&table);
+            |score| score.reciprocal
+        } else {
+            table::relational(part, &table);
+            |score| score.precision
+        };
+        rows.push(table::summary(part, &table, figure));
     }
-    service.terminate()
+    service.terminate()?;
+    Ok(rows)
 }
 
 /// A service on `dir` that has ingested the bundle. It was restarted since: what has just been written is searched in

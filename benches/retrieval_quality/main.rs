@@ -6,7 +6,8 @@
 //! `-- --graph` starts the program and asks it over HTTP: questions whose answers stand in the relationships, and the
 //! same sentences with the whole bundle ingested. `-- --graph relational,two-step,time,ordinary,sentences` chooses
 //! among the parts. `-- --graph --misses` also lists what was answered wrongly, of the questions that may be looked at.
-//! `THREAT_MEMORY_BINARY=PATH` measures another binary than the one just built.
+//! `THREAT_MEMORY_BINARY=PATH` measures another binary than the one just built. `-- --report` does both, and writes the
+//! table into docs/benchmarks.md.
 //!
 //! It exits with a message if the data set is missing.
 
@@ -28,12 +29,15 @@ mod client;
 mod process;
 #[path = "../common/program.rs"]
 mod program;
+#[path = "../common/report.rs"]
+mod report;
 
 use std::error::Error;
 
 use serde_json::Value;
 
 use graph::Graph;
+use report::Report;
 
 type Fallible<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -41,18 +45,26 @@ const PARTS: [&str; 5] = ["relational", "two-step", "time", "ordinary", "sentenc
 
 fn main() -> Fallible<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
+    let report = Report::from_args(&args, "retrieval")?;
     let Some(bundle) = bundle::read()? else {
         return Ok(());
     };
-    if !args.iter().any(|arg| arg == "--graph") {
-        return index::run(bundle["objects"].as_array().ok_or("a bundle has objects")?);
+    let is_report = report.is_some();
+    let is_graph = args.iter().any(|arg| arg == "--graph");
+    let mut remark = String::new();
+    if is_report || !is_graph {
+        remark = index::run(bundle["objects"].as_array().ok_or("a bundle has objects")?)?;
     }
-    let parts = parts(&args)?;
+    if !is_report && !is_graph {
+        return Ok(());
+    }
+    let parts = if is_report { PARTS.to_vec() } else { parts(&args)? };
     let misses = args.iter().any(|arg| arg == "--misses");
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    runtime.block_on(over_http(&bundle, &parts, misses))
+    let rows = runtime.block_on(over_http(&bundle, &parts, misses))?;
+    report.map_or(Ok(()), |report| report.write(&report::table(&rows), &remark))
 }
 
 /// The parts named after `--graph`, or all.
@@ -68,14 +80,17 @@ fn parts(args: &[String]) -> Fallible<Vec<&str>> {
     }
 }
 
-async fn over_http(bundle: &Value, parts: &[&str], misses: bool) -> Fallible<()> {
+/// Asks the parts; returns the table of the page.
+async fn over_http(bundle: &Value, parts: &[&str], misses: bool) -> Fallible<Vec<Vec<String>>> {
     program::head("");
     let graph = Graph::of(bundle)?;
+    let head = ["", "questions", "blended", "blended, unseen third", "structured"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
     if parts.iter().any(|part| *part != "sentences") {
-        ask::run(bundle, &graph, parts, misses).await?;
+        rows.extend(ask::run(bundle, &graph, parts, misses).await?);
     }
     if parts.contains(&"sentences") {
-        sentences::run(bundle).await?;
+        rows.push(sentences::run(bundle).await?);
     }
-    Ok(())
+    Ok(rows)
 }

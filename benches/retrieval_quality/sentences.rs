@@ -23,7 +23,8 @@ struct Ranks {
     among_techniques: Vec<Option<usize>>,
 }
 
-pub async fn run(bundle: &Value) -> Fallible<()> {
+/// Prints a table; returns its row for the page: the mean reciprocal rank among techniques.
+pub async fn run(bundle: &Value) -> Fallible<Vec<String>> {
     let mut ranks = [Ranks::default(), Ranks::default()];
     for fold in 0..FOLDS {
         let (rest, asked) = split(bundle, fold)?;
@@ -37,7 +38,15 @@ pub async fn run(bundle: &Value) -> Fallible<()> {
         service.terminate()?;
     }
     print(&ranks);
-    Ok(())
+    let [blended, structured] = ranks.map(|ranks| ranks.among_techniques);
+    let mrr = |ranks: &[Option<usize>]| format!("{:.3}", reciprocal(ranks));
+    Ok(vec![
+        "sentences".to_owned(),
+        blended.len().to_string(),
+        mrr(&blended),
+        "–".to_owned(),
+        mrr(&structured),
+    ])
 }
 
 /// The bundle without the sentences of a fold, and those. Every relationship with one of these texts loses it.
@@ -108,6 +117,11 @@ fn print(ranks: &[Ranks]) {
 fn figures(ranks: &[Option<usize>]) -> String {
     let all = ranks.len().max(1) as f64;
     let within = |first: usize| ranks.iter().flatten().filter(|at| **at < first).count() as f64 / all;
-    let reciprocal: f64 = ranks.iter().flatten().map(|at| 1.0 / (at + 1) as f64).sum();
-    format!("{:6.3} {:6.3} {:6.3}", within(1), within(10), reciprocal / all)
+    format!("{:6.3} {:6.3} {:6.3}", within(1), within(10), reciprocal(ranks))
+}
+
+/// The mean reciprocal rank.
+fn reciprocal(ranks: &[Option<usize>]) -> f64 {
+    let sum: f64 = ranks.iter().flatten().map(|at| 1.0 / (at + 1) as f64).sum();
+    sum / ranks.len().max(1) as f64
 }

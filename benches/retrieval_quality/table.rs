@@ -1,6 +1,7 @@
 //! Prints what was measured.
 
 use crate::questions::Question;
+use crate::report::thousands;
 use crate::score::{Score, Tally};
 
 /// Both modes: blended, structured.
@@ -41,6 +42,16 @@ impl Table {
         });
         self.rows[at].1.add(question.unseen, scores);
     }
+}
+
+/// A part's row of the page: its questions, and a figure of blended search for all and for the unseen ones, and of
+/// structured search for all.
+pub fn summary(part: &str, table: &Table, figure: fn(Score) -> f64) -> Vec<String> {
+    let Row { unseen, all, .. } = table.all;
+    let [blended, structured] = all;
+    let mut row = vec![part.to_owned(), thousands(blended.questions as f64)];
+    row.extend([blended, unseen[0], structured].map(|tally| format!("{:.3}", figure(tally.mean()))));
+    row
 }
 
 /// R-precision at 10 of each kind of question; in brackets the part of the right answers among the first ten.

@@ -100,7 +100,8 @@ pub async fn run(sizes: &[usize]) -> Fallible<()> {
         ledger.size(size);
         measure(size, &mut ledger).await?;
     }
-    ledger.close(0);
+    ledger.compare_sizes(0);
+    ledger.close();
     Ok(())
 }
 

@@ -18,6 +18,7 @@ use crate::paces::{Part, Smaller};
 use crate::program::{self, Service, disk};
 use crate::prose::Prose;
 use crate::raw_store;
+use crate::report::Report;
 use crate::spread::Spread;
 use crate::turns::{self, Before};
 
@@ -101,6 +102,18 @@ const FRESH: Measure = Measure::new("memory (RSS) after a restart", "MB");
 /// A bulk ingest must leave behind a search as fast as a restart does; a fifth is allowed for noise.
 const WORN: Measure =
     Measure::new("blended before a restart, p50", "times that after it").always(AtMost(1.2));
+/// What the page shows of each size.
+const ON_PAGE: [Measure; 9] = [
+    INGEST,
+    BLENDED_IDLE[0],
+    BLENDED_IDLE[1],
+    BLENDED_IDLE[2],
+    RSS,
+    FRESH,
+    DISK_TOTAL,
+    KILLED[0],
+    RAW,
+];
 
 /// A service that grows, and what is asked of it.
 struct Growth {
@@ -112,7 +125,7 @@ struct Growth {
 }
 
 /// Measures one service at each of the sizes.
-pub async fn run(sizes: &[usize]) -> Fallible<()> {
+pub async fn run(sizes: &[usize], report: Option<Report>) -> Fallible<()> {
     program::head(", growth");
     let dir = tempfile::tempdir()?;
     let path = dir.path().join("grown");
@@ -151,8 +164,14 @@ pub async fn run(sizes: &[usize]) -> Fallible<()> {
             growth.client = growth.client.at(service.base());
         }
     }
-    growth.ledger.close(REFERENCE);
-    service.terminate()
+    let ledger = &growth.ledger;
+    ledger.compare_sizes(REFERENCE);
+    ledger.close();
+    service.terminate()?;
+    let remark = ledger.remark_on_growth(&RSS, &DISK_TOTAL, &BLENDED_IDLE[2]);
+    report.map_or(Ok(()), |report| {
+        report.write(&ledger.table_by_size(&ON_PAGE), &remark)
+    })
 }
 
 impl Growth {

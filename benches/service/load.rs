@@ -8,16 +8,11 @@ use tokio::task::JoinSet;
 use crate::Fallible;
 use crate::client::Client;
 use crate::corpus::{Bundle, Corpus, STREAMS};
+use crate::spread::Spread;
 
 pub const BLENDED: &str = "/api/recall/search";
 pub const STRUCTURED: &str = "/api/recall/search?mode=structured";
 pub const SEMANTIC: &str = "/api/recall/semantic";
-/// The search modes, by name.
-pub const SEARCHES: [(&str, &str); 3] = [
-    ("blended recall", BLENDED),
-    ("structured recall", STRUCTURED),
-    ("semantic recall", SEMANTIC),
-];
 pub const LIMIT: usize = 20;
 const EXPORTED: usize = 100;
 const WARM_UP: usize = 50;
@@ -29,32 +24,12 @@ const OF_EACH: usize = 100;
 /// Size and duration of an ingest.
 pub struct Grown {
     pub objects: usize,
-    pub nodes: usize,
-    pub bytes: usize,
     pub time: Duration,
-    /// Objects per second in the slowest tenth of the bundles.
-    pub slowest: f64,
-}
-
-/// Latencies of a single client in milliseconds, ascending, and the throughput of many clients.
-pub struct Series {
-    sorted: Vec<f64>,
-    pub per_second: f64,
-}
-
-impl Series {
-    pub fn percentile(&self, share: f64) -> f64 {
-        let rank = (share * self.sorted.len() as f64).ceil() as usize;
-        let at = rank.saturating_sub(1);
-        self.sorted.get(at).copied().unwrap_or(f64::NAN)
-    }
 }
 
 /// Ingests the bundles over one connection per stream.
 pub async fn ingest(client: &Client, bundles: Vec<Bundle>) -> Fallible<Grown> {
-    let sum = |of: fn(&Bundle) -> usize| bundles.iter().map(of).sum::<usize>();
-    let (objects, nodes) = (sum(|bundle| bundle.objects), sum(|bundle| bundle.nodes));
-    let bytes = sum(|bundle| bundle.body.len());
+    let objects = bundles.iter().map(|bundle| bundle.objects).sum();
     let mut streams: [Vec<Bundle>; STREAMS] = Default::default();
     for bundle in bundles {
         if let Some(stream) = streams.get_mut(bundle.stream) {
@@ -66,42 +41,24 @@ pub async fn ingest(client: &Client, bundles: Vec<Bundle>) -> Fallible<Grown> {
     for stream in streams {
         let client = client.clone();
         connections.spawn(async move {
-            let mut done = Vec::new();
             for bundle in stream {
                 let results = client.ingest(bundle.body).await?;
                 if results["nodes_created"] != bundle.nodes || results["skipped"] != 1 {
                     return Err(format!("not everything was taken: {results}").into());
                 }
-                done.push((begun.elapsed().as_secs_f64(), bundle.objects));
             }
-            Fallible::Ok(done)
+            Fallible::Ok(())
         });
     }
-    let mut done = Vec::new();
-    while let Some(stream) = connections.join_next().await {
-        done.extend(stream??);
-    }
-    let time = begun.elapsed();
-    done.sort_by(|(one, _), (other, _)| one.total_cmp(other));
-    let mut slowest = f64::INFINITY;
-    let mut since = 0.0;
-    for part in done.chunks(done.len().div_ceil(10).max(1)) {
-        let until = part.last().map_or(since, |(at, _)| *at);
-        let objects: usize = part.iter().map(|(_, objects)| objects).sum();
-        slowest = slowest.min(objects as f64 / (until - since).max(1e-9));
-        since = until;
-    }
+    finish(connections).await?;
     Ok(Grown {
         objects,
-        nodes,
-        bytes,
-        time,
-        slowest,
+        time: begun.elapsed(),
     })
 }
 
-/// Searches sequentially, then from many concurrent clients.
-pub async fn searches(client: &Client, path: &'static str, corpus: &mut Corpus) -> Fallible<Series> {
+/// Latencies of searches, one after the other.
+pub async fn searches(client: &Client, path: &str, corpus: &mut Corpus) -> Fallible<Spread> {
     for _ in 0..WARM_UP {
         client.search(path, &corpus.query(), LIMIT).await?;
     }
@@ -112,6 +69,11 @@ pub async fn searches(client: &Client, path: &'static str, corpus: &mut Corpus) 
         client.search(path, &query, LIMIT).await?;
         times.push(begun.elapsed());
     }
+    Ok(Spread::of(times))
+}
+
+/// Blended searches per second of eight clients at once.
+pub async fn throughput(client: &Client, corpus: &mut Corpus) -> Fallible<f64> {
     let begun = Instant::now();
     let mut clients = JoinSet::new();
     for _ in 0..CLIENTS {
@@ -119,17 +81,17 @@ pub async fn searches(client: &Client, path: &'static str, corpus: &mut Corpus) 
         let client = client.clone();
         clients.spawn(async move {
             for query in queries {
-                client.search(path, &query, LIMIT).await?;
+                client.search(BLENDED, &query, LIMIT).await?;
             }
             Fallible::Ok(())
         });
     }
     finish(clients).await?;
-    Ok(series(times, begun.elapsed()))
+    Ok((CLIENTS * OF_EACH) as f64 / begun.elapsed().as_secs_f64())
 }
 
-/// Exports sessions of a hundred nodes sequentially, then from many concurrent clients.
-pub async fn exports(client: &Client, corpus: &mut Corpus) -> Fallible<Series> {
+/// Latencies of exports of a hundred nodes, one after the other.
+pub async fn exports(client: &Client, corpus: &mut Corpus) -> Fallible<Spread> {
     let mut sessions = Vec::new();
     while sessions.len() < SESSIONS {
         let answer = client.search(BLENDED, &corpus.question(), EXPORTED).await?;
@@ -147,19 +109,7 @@ pub async fn exports(client: &Client, corpus: &mut Corpus) -> Fallible<Series> {
         client.export(session).await?;
         times.push(begun.elapsed());
     }
-    let begun = Instant::now();
-    let mut clients = JoinSet::new();
-    for first in 0..CLIENTS {
-        let (client, sessions) = (client.clone(), sessions.clone());
-        clients.spawn(async move {
-            for session in sessions.iter().cycle().skip(first).take(OF_EACH) {
-                client.export(session).await?;
-            }
-            Fallible::Ok(())
-        });
-    }
-    finish(clients).await?;
-    Ok(series(times, begun.elapsed()))
+    Ok(Spread::of(times))
 }
 
 async fn finish(mut clients: JoinSet<Fallible<()>>) -> Fallible<()> {
@@ -167,18 +117,4 @@ async fn finish(mut clients: JoinSet<Fallible<()>>) -> Fallible<()> {
         done??;
     }
     Ok(())
-}
-
-/// The latency in milliseconds below which this share of the times lies.
-pub fn percentile(times: &[Duration], share: f64) -> f64 {
-    series(times.to_vec(), Duration::MAX).percentile(share)
-}
-
-fn series(times: Vec<Duration>, many: Duration) -> Series {
-    let mut sorted: Vec<f64> = times.iter().map(|time| time.as_secs_f64() * 1e3).collect();
-    sorted.sort_by(f64::total_cmp);
-    Series {
-        sorted,
-        per_second: (CLIENTS * OF_EACH) as f64 / many.as_secs_f64(),
-    }
 }

@@ -9,9 +9,9 @@ use tokio::task::JoinSet;
 use crate::Fallible;
 use crate::client::{Client, PASSWORD};
 use crate::corpus::Corpus;
-use crate::load::{BLENDED, LIMIT, percentile};
+use crate::load::{BLENDED, LIMIT};
 use crate::process::Service;
-use crate::report;
+use crate::spread::Spread;
 
 /// Bundles sent at once, and nodes per bundle; with relationships, each has 12,000 objects.
 const LOUD: usize = 20;
@@ -60,21 +60,17 @@ pub async fn run() -> Fallible<()> {
             *answers.entry(done??).or_insert(0) += 1;
         }
     }
-    report::title(&format!(
-        "beside {LOUD} bundles of 12,000 objects in another workspace"
-    ));
-    for (name, share) in [("search, median", 0.5), ("search, p95", 0.95)] {
-        let of = |seen: &Seen| percentile(&seen.searches, share);
-        report::line(name, &format!("{:.1} -> {:.1} ms", of(&idle), of(&beside)));
-    }
-    report::line("searches", &beside.searches.len().to_string());
-    report::line("own small writes, by status", &format!("{:?}", beside.writes));
-    report::line("the loud one's bundles, by status", &format!("{answers:?}"));
-    report::line(
-        "until the last one was answered",
-        &report::millis(begun.elapsed()),
-    );
-    report::resources(&service, dir.path());
+    let took = begun.elapsed();
+    println!("\nbeside {LOUD} bundles of 12,000 objects in another workspace");
+    println!("  searches: {}", beside.searches.len());
+    let [alone, meanwhile] = [idle.searches, beside.searches].map(Spread::of);
+    println!("  search, p50: {:.1} -> {:.1} ms", alone.p50, meanwhile.p50);
+    println!("  search, p95: {:.1} -> {:.1} ms", alone.p95, meanwhile.p95);
+    println!("  own small writes, by status: {:?}", beside.writes);
+    println!("  the loud one's bundles, by status: {answers:?}");
+    println!("  until the last one was answered: {:.1} s", took.as_secs_f64());
+    let memory = service.memory("VmHWM").unwrap_or_default() as f64 / 1e6;
+    println!("  memory (RSS), highest: {memory:.0} MB");
     service.terminate()
 }
 

@@ -1,56 +1,37 @@
-//! Pulling a threat feed: objects per second, and peak memory, which must not depend on the number of pages.
-//!
-//! Run with `cargo bench --bench feeds`: pulls 10,000 and then 100,000 small indicators in pages of 100 from a TAXII
-//! server in this process, each into a fresh service, and then reviews and commits some. `-- --objects 20000` sets the
-//! larger number. Without `--bench`, which `cargo bench` passes, it exits at once.
+//! Pulling a threat feed: objects per second, and peak memory, which must not depend on the number of pages. The TAXII
+//! server is in this process.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)] // A benchmark can only panic on failure.
-#![allow(dead_code)] // The modules shared with the service benchmark contain more than is used here.
-
-#[path = "service/client.rs"]
-mod client;
-#[path = "service/process.rs"]
-mod process;
-#[path = "common/program.rs"]
-mod program;
-
-use std::error::Error;
 use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use client::Client;
-use process::Service;
 use serde_json::{Value, json};
 
-type Fallible<T> = Result<T, Box<dyn Error + Send + Sync>>;
+use crate::Fallible;
+use crate::client::Client;
+use crate::process::Service;
 
-const OBJECTS: usize = 100_000;
+/// Objects of a page.
 const PAGE: usize = 100;
 /// Items committed together.
-const COMMIT: usize = 5_000;
+pub const COMMIT: usize = 5_000;
 /// Pages of items read for the latency of a review.
 const READS: usize = 50;
 
-fn main() -> Fallible<()> {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    let has = |flag: &str| args.iter().any(|arg| arg == flag);
-    if !has("--bench") || has("--test") || has("--list") {
-        return Ok(());
-    }
-    let after = |flag: &str| args.iter().skip_while(|arg| *arg != flag).nth(1);
-    let objects = after("--objects").map_or(Ok(OBJECTS), |text| text.parse())?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    for objects in [objects / 10, objects] {
-        runtime.block_on(pull(objects))?;
-    }
-    Ok(())
+/// What a pull of a feed achieved.
+pub struct Pull {
+    /// Objects staged and items committed, per second.
+    pub staged: f64,
+    pub committed: f64,
+    /// Median latency of a page of items, in milliseconds.
+    pub page: f64,
+    /// Highest memory above that before the pull, in bytes.
+    pub memory: u64,
 }
 
-async fn pull(objects: usize) -> Fallible<()> {
+/// Pulls a feed of this many indicators into a fresh service, and then reviews and commits some.
+pub async fn pull(objects: usize) -> Fallible<Pull> {
     let port = serve(objects)?;
     let dir = tempfile::tempdir()?;
     let variables = [
@@ -81,19 +62,19 @@ async fn pull(objects: usize) -> Fallible<()> {
     if answer["batch"]["item_count"] != objects {
         return Err(format!("not everything is staged: {}", answer["batch"]).into());
     }
-    println!(
-        "{objects} objects in {} pages: {:.0} objects/s, {} MiB above the {} MiB before",
-        objects.div_ceil(PAGE),
-        objects as f64 / took,
-        peak >> 20,
-        before >> 20,
-    );
-    review(&client, &path).await?;
-    service.terminate()
+    let (page, committed) = review(&client, &path).await?;
+    service.terminate()?;
+    Ok(Pull {
+        staged: objects as f64 / took,
+        committed,
+        page,
+        memory: peak,
+    })
 }
 
-/// Reads pages of items from the whole batch, then commits the first ones.
-async fn review(client: &Client, path: &str) -> Fallible<()> {
+/// Reads pages of items from the whole batch, then commits the first ones; returns the median latency of a page and the
+/// items committed per second.
+async fn review(client: &Client, path: &str) -> Fallible<(f64, f64)> {
     let (mut after, mut times, mut ids) = (String::new(), Vec::new(), Vec::new());
     for _ in 0..READS {
         let begun = Instant::now();
@@ -101,9 +82,10 @@ async fn review(client: &Client, path: &str) -> Fallible<()> {
         times.push(begun.elapsed());
         let items = page["items"].as_array().ok_or("no items")?;
         ids.extend(items.iter().map(|item| item["id"].clone()));
-        after = page["next"]
-            .as_str()
-            .map_or_else(String::new, |next| format!("&after={next}"));
+        let Some(next) = page["next"].as_str() else {
+            break;
+        };
+        after = format!("&after={next}");
     }
     times.sort();
     let median = times.get(times.len() / 2).copied().unwrap_or_default();
@@ -111,13 +93,11 @@ async fn review(client: &Client, path: &str) -> Fallible<()> {
     let begun = Instant::now();
     let body = json!({"item_ids": ids}).to_string();
     let done = client.post(&format!("{path}/commit"), body.into()).await?;
-    println!(
-        "  a page of {PAGE} items with duplicate candidates: {:.1} ms; {} committed: {:.0} items/s",
-        median.as_secs_f64() * 1000.0,
-        done["results"]["committed"],
-        ids.len() as f64 / begun.elapsed().as_secs_f64(),
-    );
-    Ok(())
+    if done["results"]["committed"] != ids.len() {
+        return Err(format!("not everything is committed: {}", done["results"]).into());
+    }
+    let rate = ids.len() as f64 / begun.elapsed().as_secs_f64();
+    Ok((median.as_secs_f64() * 1e3, rate))
 }
 
 async fn read(client: &Client, path: &str) -> Fallible<Value> {
