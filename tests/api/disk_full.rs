@@ -10,7 +10,7 @@ use crate::process::{Service, finish, hosted, started_once};
 
 /// File size limits in KiB.
 const LOCAL_ROOM: u32 = 600;
-const HOSTED_ROOM: u32 = 2_500;
+const HOSTED_ROOM: u32 = 1_800;
 
 /// The command under a file size limit that it will hit.
 fn cramped(command: &Command, room: u32) -> Command {

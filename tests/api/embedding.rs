@@ -13,6 +13,7 @@ use threat_memory::config::EmbeddingProvider;
 use tokio::sync::watch;
 
 use crate::helpers::{TestApp, run, settings};
+use crate::process::started_once;
 
 const DIMENSION: usize = 26;
 /// What is searched while the endpoint hangs.
@@ -150,7 +151,7 @@ fn a_hanging_endpoint_costs_one_search_a_moment_and_no_answer() {
     run(async {
         let stub = Arc::new(Stub::default());
         let address = serve(Arc::clone(&stub));
-        let dir = tempfile::tempdir().unwrap();
+        let dir = started_once();
         let app = app(dir.path(), address).await;
         app.admin.ingest(json!([tool("zzz zzz")])).await;
         assert_eq!(semantic(&app, "zzz", 1).await, ["zzz zzz"]);

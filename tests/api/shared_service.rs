@@ -50,7 +50,9 @@ impl SharedService {
         let serving = move || {
             run(async move {
                 let app = Application::start(shared_settings(&dir)).await.unwrap();
-                sender.send(Client::anonymous(&app).sign_in(ADMIN, PASSWORD).await).unwrap();
+                sender
+                    .send(Client::anonymous(&app).sign_in(ADMIN, PASSWORD).await)
+                    .unwrap();
                 std::future::pending::<()>().await;
             });
         };

@@ -232,7 +232,7 @@ fn a_sentence_of_a_report_is_no_question() {
 
 /// Neighbours of a hub: all of it has more than a step compares.
 fn neighbours() -> usize {
-    extent(1_200, 6_020)
+    extent(400, 6_020)
 }
 
 /// Neighbours of a hub that differ from the others: as many as a page of results has.

@@ -71,8 +71,10 @@ fn five_thousand_rows_are_streamed_once_each_and_no_cell_is_a_formula() {
         assert_eq!(ids.len(), 5_000);
         let times: Vec<DateTime<Utc>> = rows.iter().map(|row| row[10].parse().unwrap()).collect();
         assert!(times.is_sorted_by(|a, b| a >= b));
-        let by_id: HashMap<String, &AuditEntry> =
-            entries.iter().map(|entry| (entry.id.to_string(), entry)).collect();
+        let by_id: HashMap<String, &AuditEntry> = entries
+            .iter()
+            .map(|entry| (entry.id.to_string(), entry))
+            .collect();
         for row in &rows {
             let formula = |cell: &str| cell.starts_with(['=', '+', '-', '@', '\t', '\r', '\n', '＝']);
             assert!(!row.iter().any(formula), "{row:?}");

@@ -109,7 +109,10 @@ fn reads_go_on_while_a_large_write_is_under_way() {
     run(async {
         let app = TestApp::spawn().await;
         app.admin.ingest(json!(tools("steady", 20))).await;
-        let (client, body) = (app.admin.clone(), json!({"bundle": tools("heavy", extent(1_000, 4_000))}));
+        let (client, body) = (
+            app.admin.clone(),
+            json!({"bundle": tools("heavy", extent(1_000, 4_000))}),
+        );
         let writing = tokio::spawn(async move { client.post(STIX, &body).await.expect(201).await });
         let mut answered = 0;
         while !writing.is_finished() {

@@ -1,6 +1,7 @@
 //! Objects with an undefined marking are stored, withheld from export, and marked again once the definition arrives.
 
 use serde_json::{Value, json};
+use test_support::extent;
 
 use crate::helpers::{Answer, Client, TestApp, keep_export, run};
 use crate::stix::{
@@ -349,20 +350,24 @@ fn a_hundred_are_named_the_rest_is_counted_and_all_are_marked_anew() {
     run(async {
         let app = TestApp::shared().await;
         let licence = statement("a licence");
-        let tools: Vec<Value> = (0..600)
+        let count = extent(150, 600);
+        let tools: Vec<Value> = (0..count)
             .map(|n| marked(object("tool", &format!("Crowd {n}")), &licence))
             .collect();
         let results = app.admin.ingest(json!(tools)).await;
-        assert_eq!(results["nodes_created"], 600);
+        assert_eq!(results["nodes_created"], count);
         let warnings = results["warnings"].as_array().unwrap();
         assert_eq!(warnings.len(), 101);
         assert!(
-            warnings[100].as_str().unwrap().starts_with("500 more objects"),
+            warnings[100]
+                .as_str()
+                .unwrap()
+                .starts_with(&format!("{} more objects", count - 100)),
             "{}",
             warnings[100]
         );
         let results = app.admin.ingest(json!([licence])).await;
-        assert_eq!(results["remarked"], 600);
+        assert_eq!(results["remarked"], count);
         let answer = app.admin.ask_export("Crowd").await;
         assert_eq!((answer.status(), answer.header("x-held-back")), (200, None));
         app.stop().await;

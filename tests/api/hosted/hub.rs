@@ -8,9 +8,9 @@ use test_support::extent;
 use crate::helpers::{TestApp, run};
 use crate::stix::{id, object, relationship, text, with};
 
-/// A multiple of 500.
+/// A multiple of 50.
 fn neighbours() -> usize {
-    extent(500, 5_000)
+    extent(250, 5_000)
 }
 
 /// The neighbour that is described.

@@ -1,7 +1,7 @@
 //! Who sees what when several sources describe the same thing at different markings.
 
 use serde_json::{Value, json};
-use test_support::extent;
+use test_support::{extent, is_full};
 
 use crate::helpers::{Client, TestApp, run};
 use crate::hosted::ways_in::counts;
@@ -205,7 +205,8 @@ fn the_answer_to_a_write_does_not_depend_on_what_the_caller_may_not_see() {
             ]
             .into_iter()
             .enumerate()
-            .skip(extent(3, 0))
+            .skip(extent(2, 0))
+            .take(extent(1, 5))
             {
                 let knowing = app.workspace(&format!("{way} {n} knowing")).await;
                 let fresh = app.workspace(&format!("{way} {n} fresh")).await;
@@ -221,11 +222,13 @@ fn the_answer_to_a_write_does_not_depend_on_what_the_caller_may_not_see() {
                     let body = told(way, tlp, &format!("Said {tlp}."));
                     let (one, other) = (knowing.send_in(way, &body).await, fresh.send_in(way, &body).await);
                     assert_eq!(one, other, "{way} {steps:?} step {at}");
-                    assert_eq!(
-                        seen(&knowing).await,
-                        seen(&fresh).await,
-                        "{way} {steps:?} step {at}"
-                    );
+                    if is_full() || at + 1 == steps.len() {
+                        assert_eq!(
+                            seen(&knowing).await,
+                            seen(&fresh).await,
+                            "{way} {steps:?} step {at}"
+                        );
+                    }
                 }
                 let audited = |client: Client| async move {
                     let entries = client.audited(&format!("ingest.{way}")).await;

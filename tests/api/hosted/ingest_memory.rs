@@ -35,8 +35,15 @@ fn figure(pid: u32, name: &str) -> usize {
 
 /// Exercises everything once, so that memory retained from then on is not counted.
 async fn warm_up(client: &Client) {
+    // As many as are worked on by other threads.
+    let names: Vec<String> = (0..120).map(|n| format!("warm {n}")).collect();
+    let items: Vec<Value> = names.iter().map(|name| json!({"title": name})).collect();
+    let tools: Vec<Value> = names
+        .iter()
+        .map(|name| crate::stix::object("tool", name))
+        .collect();
     for (way, body) in [
-        ("osint", json!({"collector": "w", "items": [{"title": "warm"}]})),
+        ("osint", json!({"collector": "w", "items": items})),
         (
             "analyst",
             json!({"nodes": [{"name": "warm", "node_type": "tool"}]}),
@@ -50,7 +57,7 @@ async fn warm_up(client: &Client) {
             "misp",
             json!({"event": {"uuid": "w", "Attribute": [{"type": "domain", "value": "warm.example"}]}}),
         ),
-        ("stix", json!({"bundle": [crate::stix::object("tool", "warm")]})),
+        ("stix", json!({"bundle": tools})),
     ] {
         client.send_in(way, &body).await;
     }
@@ -134,11 +141,7 @@ fn osint_items_need_little_however_small_they_are_and_whoever_collected_them() {
         &[
             ("small items", small(extent(300, 4_000), 3), 201),
             ("ten thousand under a long collector", small(10_000, 500), 400),
-            (
-                "some under a long collector",
-                small(extent(200, 1_500), 500),
-                201,
-            ),
+            ("some under a long collector", small(extent(200, 1_500), 500), 201),
             ("long items", json!({"collector": "rss", "items": items}), 201),
         ],
     );
@@ -149,8 +152,7 @@ fn analyst_entries_need_little() {
     let nodes: Vec<Value> = (0..extent(300, 4_000))
         .map(|n| json!({"name": format!("a{n}"), "node_type": "osint"}))
         .collect();
-    let tiny =
-        json!({"nodes": [{"name": "x", "node_type": "osint", "properties": {"p": countless()}}]});
+    let tiny = json!({"nodes": [{"name": "x", "node_type": "osint", "properties": {"p": countless()}}]});
     needs_little(
         "analyst",
         &[
@@ -172,11 +174,7 @@ fn reports_need_little_however_long_their_title_is() {
         "report",
         &[
             ("ten thousand blocks under a long title", report(10_000), 400),
-            (
-                "some blocks under a long title",
-                report(extent(300, 2_500)),
-                201,
-            ),
+            ("some blocks under a long title", report(extent(300, 2_500)), 201),
         ],
     );
 }

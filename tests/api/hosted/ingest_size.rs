@@ -17,7 +17,7 @@ async fn small() -> TestApp {
 
 /// Indicators that one transaction can't hold: a few large ones, or thousands of small ones.
 fn indicators() -> Vec<Value> {
-    let (count, noise) = extent((360, 30_000), (9_000, 0));
+    let (count, noise) = extent((36, 300_000), (9_000, 0));
     (0..count)
         .map(|n| {
             let mut indicator = object("indicator", &format!("h{n}"));
@@ -63,7 +63,7 @@ fn a_bundle_that_one_transaction_can_not_hold_is_413_and_its_parts_go_through() 
 fn other_ways_in_are_held_to_the_same_size() {
     run(async {
         let app = small().await;
-        let (count, length) = extent((300, 60_000), (3_000, 6_000));
+        let (count, length) = extent((36, 500_000), (3_000, 6_000));
         let comment = "c".repeat(length);
         let attributes: Vec<Value> = (0..count)
             .map(|n| {

@@ -18,7 +18,9 @@ const NO_EVENTS: [(&str, &str); 3] = [
     ("mispevent_testfiles_sighting.json", "event.uuid"),
 ];
 /// Number of values per event to look up.
-const LOOKED_UP: usize = 40;
+fn looked_up() -> usize {
+    extent(8, 40)
+}
 
 /// Size of the largest file that is read, in bytes.
 fn largest() -> u64 {
@@ -175,7 +177,7 @@ async fn look_up(client: &Client, name: &str, expected: &BTreeMap<Ioc, &'static 
         .iter()
         .filter(|((_, value), _)| value.len() < 200 && !value.contains('\n') && value.len() > 3)
         .collect();
-    let step = short.len().div_ceil(LOOKED_UP).max(1);
+    let step = short.len().div_ceil(looked_up()).max(1);
     for ((class, value), tlp) in short.into_iter().step_by(step) {
         let nodes = client.nodes_of(value).await;
         let same: Vec<&Value> = nodes

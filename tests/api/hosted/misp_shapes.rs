@@ -17,7 +17,6 @@ fn many() -> usize {
     extent(500, 5_000)
 }
 
-
 fn attribute(kind: &str, value: &str) -> Value {
     json!({"type": kind, "value": value, "category": "Network activity", "to_ids": true,
         "uuid": uuid::Uuid::new_v4().to_string(), "distribution": "5"})
@@ -336,7 +335,10 @@ fn a_very_large_event_goes_in_as_one_while_searches_are_answered() {
         let took = begun.elapsed();
         done.store(true, Ordering::Relaxed);
         let (answers, slowest) = searching.await.unwrap();
-        println!("{} attributes in {took:?}; {answers} searches, the slowest {slowest:?}", many());
+        println!(
+            "{} attributes in {took:?}; {answers} searches, the slowest {slowest:?}",
+            many()
+        );
         assert_eq!(counts(&results), [many() as u64, 0, 1]);
         // A loose bound, for an unoptimised build on a busy machine; searches must not wait for the whole ingest.
         assert!(

@@ -14,9 +14,8 @@ use crate::stix::{object, text};
 const STIX: &str = "/api/ingest/stix";
 /// Objects of a bundle of the loud workspace.
 fn objects() -> usize {
-    extent(100, 250)
+    extent(60, 250)
 }
-
 
 fn tools(word: &str, n: usize) -> Vec<Value> {
     let name = |i| format!("{word} part {i}");

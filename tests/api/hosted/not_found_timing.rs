@@ -84,11 +84,12 @@ async fn probes(owner: &Client) -> Vec<Probe> {
     let path = format!("/api/recall/search?{search}");
     let found = owner.get(&path).await.expect(200).await;
     assert_eq!(found["results"].as_array().unwrap().len(), 100);
-    let addresses: Vec<String> = (0..400)
+    let count = extent(40, 400);
+    let addresses: Vec<String> = (0..count)
         .map(|n| format!("198.51.{}.{}", n / 200, n % 200))
         .collect();
     let batch = owner.preview(&json!({"text": addresses.join(", ")})).await;
-    assert_eq!(batch["entities"].as_array().unwrap().len(), 400);
+    assert_eq!(batch["entities"].as_array().unwrap().len(), count);
     let (user, _) = owner.add_user("viewer").await;
     let (key, _) = owner.add_key(&["read"]).await;
     let (session, batch_id) = (text(&found, "recall_id"), text(&batch, "batch_id"));
@@ -117,7 +118,7 @@ async fn probes(owner: &Client) -> Vec<Probe> {
 async fn told(owner: &Client) -> (String, String) {
     let long = with(
         object("intrusion-set", "Cormorant"),
-        json!({"description": "It dives. ".repeat(20_000)}),
+        json!({"description": "It dives. ".repeat(extent(1_000, 20_000))}),
     );
     let mut objects = vec![long.clone()];
     for n in 0..100 {

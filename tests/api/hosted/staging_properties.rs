@@ -220,7 +220,7 @@ impl Model {
 fn one_after_the_other_every_step_does_what_the_state_machine_says() {
     run(async {
         let app = TestApp::shared().await;
-        for number in 0..extent(3, 12) {
+        for number in 0..extent(2, 12) {
             let what = format!("seed {SEED} case {number}");
             let mut rng = StdRng::seed_from_u64(SEED + number);
             let case = Case::new(&app.admin, &format!("zqs{number}")).await;
@@ -248,7 +248,7 @@ fn one_after_the_other_every_step_does_what_the_state_machine_says() {
 fn at_the_same_time_nothing_is_lost_doubled_or_half_committed() {
     run(async {
         let app = TestApp::shared().await;
-        for number in 0..extent(3, 12) {
+        for number in 0..extent(2, 12) {
             let what = format!("seed {SEED} case {number}");
             let case = Case::new(&app.admin, &format!("zqp{number}")).await;
             let case = std::sync::Arc::new(case);
@@ -345,7 +345,7 @@ fn a_commit_that_is_killed_is_there_as_a_whole_or_not_at_all() {
             let service = Service::start(hosted(dir.path()));
             let client = service.admin().await;
             let mut cases = Vec::new();
-            for number in 0..6 {
+            for number in 0..extent(3, 6) {
                 let case = Case::new(&client, &format!("zqk{round}n{number}")).await;
                 for entity in &case.entities {
                     client.decide(entity, json!({"status": "accepted"})).await;

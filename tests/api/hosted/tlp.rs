@@ -15,7 +15,7 @@ use crate::stix;
 
 const LEVELS: [&str; 5] = ["TLP:WHITE", "TLP:GREEN", "TLP:AMBER", "TLP:AMBER+PK", "TLP:RED"];
 const RED: usize = 4;
-/// Sets another number of cases than 6 in the quick round and 200 in the full one.
+/// Sets another number of cases than 3 in the quick round and 200 in the full one.
 const CASES_SETTING: &str = "PROPTEST_CASES";
 /// What the texts of relationships say; no node shares a word with it.
 const SENTENCE: &str = "operators slowly rewrote turbine ladder logic";
@@ -190,7 +190,7 @@ fn nothing_above_the_callers_clearance_leaves_by_any_way() {
         let mut world = World::default();
         let mut runner = TestRunner::deterministic();
         let set = std::env::var(CASES_SETTING).ok();
-        let count = set.map_or(extent(6, 200), |count| count.parse().unwrap());
+        let count = set.map_or(extent(3, 200), |count| count.parse().unwrap());
         for number in 0..count {
             let case = cases().new_tree(&mut runner).unwrap().current();
             let policy = case.policies[0];

@@ -38,10 +38,15 @@ pub fn started_once() -> TempDir {
 /// Makes `dir` such a directory.
 fn copy_started_once(dir: &Path) {
     let program = program();
-    copy_of("local-started-once", Path::new(program.get_program()), dir, |dir| {
-        Service::start(durability::local(dir, 2)).stop();
-        std::fs::remove_dir_all(dir.join("logs")).unwrap();
-    });
+    copy_of(
+        "local-started-once",
+        Path::new(program.get_program()),
+        dir,
+        |dir| {
+            Service::start(durability::local(dir, 2)).stop();
+            std::fs::remove_dir_all(dir.join("logs")).unwrap();
+        },
+    );
 }
 
 /// Settings for a test: free ports, a rate limit too high to matter, and the overrides in `config` (TOML).

@@ -12,7 +12,12 @@ const DISCOVERY: &str = "/.well-known/openid-configuration";
 
 /// A provider for each case, and a service that knows them all by their numbers.
 async fn many(cases: usize) -> (TestApp, Vec<(&'static str, Provider)>) {
-    let named = |number: usize| (&*format!("corp-{number}").leak(), Provider::start(Key::elliptic()));
+    let named = |number: usize| {
+        (
+            &*format!("corp-{number}").leak(),
+            Provider::start(Key::elliptic()),
+        )
+    };
     let providers: Vec<(&'static str, Provider)> = (0..cases).map(named).collect();
     let known = providers.iter().map(|(name, provider)| (*name, oidc(provider)));
     let app = spawn(oauth(known)).await;
@@ -29,7 +34,9 @@ fn a_provider_that_fails_is_502_and_says_at_which_step() {
             ("/token", "its token endpoint"),
         ];
         let mishaps = [Mishap::Huge, Mishap::Redirect, Mishap::Error, Mishap::NotJson];
-        let cases = steps.iter().flat_map(|step| mishaps.iter().map(move |mishap| (step, mishap)));
+        let cases = steps
+            .iter()
+            .flat_map(|step| mishaps.iter().map(move |mishap| (step, mishap)));
         let (app, providers) = many(steps.len() * mishaps.len()).await;
         for ((name, provider), (&(path, step), &mishap)) in providers.iter().zip(cases) {
             provider.plan(|plan| plan.mishap = Some((path, mishap)));
