@@ -1,11 +1,12 @@
 //! A bulk ingest by two streams. A thread of its own makes the bundles, so that neither the clock nor memory holds all
 //! of them.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use tokio::sync::{Mutex as AsyncMutex, mpsc};
 use tokio::task::JoinSet;
 
@@ -29,18 +30,18 @@ impl Clock {
     }
 
     pub fn time(&self) -> Duration {
-        let (before, since) = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (before, since) = *self.0.lock();
         before + since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
     pub fn stop(&self) {
         let time = self.time();
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = (time, None);
+        *self.0.lock() = (time, None);
     }
 
     pub fn go_on(&self) {
         let time = self.time();
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = (time, Some(Instant::now()));
+        *self.0.lock() = (time, Some(Instant::now()));
     }
 }
 
