@@ -35,10 +35,11 @@ impl Report {
             "release"
         };
         let version = env!("CARGO_PKG_VERSION");
-        let date = chrono::Utc::now().format("%Y-%m-%d");
+        let date = threat_memory::clock::now().format("%Y-%m-%d");
         let text = format!(
-            "{tables}\n\n*threat-memory {version}, {build} build, {date}, {}.* {remark}",
-            machine()
+            "{tables}\n\n*threat-memory {version}, {build} build, {date}, {}.* {}",
+            machine(),
+            remark.trim()
         );
         std::fs::write(PAGE, replaced(&read_to_string(PAGE)?, self.section, &text)?)?;
         println!("\nsection {} of docs/benchmarks.md is written", self.section);

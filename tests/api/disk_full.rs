@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
+use test_support::extent;
 
 use crate::helpers::{Answer, Client, run};
 use crate::process::{Service, finish, hosted, started_once};
 
 /// File size limits in KiB.
 const LOCAL_ROOM: u32 = 600;
-const HOSTED_ROOM: u32 = 1_800;
+const HOSTED_ROOM: u32 = 1_400;
 
 /// The command under a file size limit that it will hit.
 fn cramped(command: &Command, room: u32) -> Command {
@@ -123,7 +124,7 @@ fn what_is_written_behind_a_torn_log_survives_the_next_crash() {
     run(async {
         let dir = crate::local::started_once();
         let mut told = Vec::new();
-        for round in 0..4 {
+        for round in 0..extent(2, 4) {
             let service = Service::start(local(dir.path()));
             let client = service.anonymous();
             for number in 0..3 {

@@ -166,7 +166,8 @@ fn noise(name: &str, size: usize) -> Value {
     with(object("tool", name), json!({"x_noise": hex::encode(noise)}))
 }
 
-/// Enough data to rotate the engine's memtable several times, with single writes spanning two memtables.
+/// Enough data to rotate the engine's memtable, with a single write that spans two of them. Values of 4 KiB would not stand
+/// in it.
 #[test]
 fn killed_after_the_memtable_has_been_flushed_nothing_acknowledged_is_lost() {
     run(async {
@@ -182,8 +183,8 @@ fn killed_after_the_memtable_has_been_flushed_nothing_acknowledged_is_lost() {
         let before = files();
         let bundles: Vec<Vec<Value>> = (0..4)
             .map(|bundle| {
-                (0..60)
-                    .map(|at| noise(&format!("tool {bundle} {at}"), 64 << 10))
+                (0..300)
+                    .map(|at| noise(&format!("tool {bundle} {at}"), 3_000))
                     .collect()
             })
             .collect();

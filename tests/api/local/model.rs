@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use actix_web::{App, HttpResponse, HttpServer, web};
 use serde_json::{Value, json};
-use test_support::eventually;
+use test_support::{eventually, extent};
 
 use crate::helpers::run;
 use crate::local::LocalApp;
@@ -194,16 +194,13 @@ fn notes_that_the_model_refuses_or_never_answers_hold_up_no_other() {
         let config = format!("{config}\nllm.timeout_ms = 300");
         let app = LocalApp::with(None, &config).await;
         let refused = app.client.remember("A refused note about Sandworm.").await;
-        for text in [
-            "An endless story of Turla.",
-            "Another endless story of APT28.",
-            "A note about FIN7.",
-            "A note about Lazarus Group.",
-        ] {
+        let endless = &["An endless story of Turla.", "Another endless story of APT28."][..extent(1, 2)];
+        for text in endless.iter().chain(&["A note about FIN7.", "A note about Lazarus Group."]) {
             app.client.remember(text).await;
         }
-        wait_for(&app, |health| health["enrichment_queue_depth"] == 3).await;
-        // Later successes show that the fault lies in these three notes, so they leave the queue with the rules'
+        let stuck = 1 + endless.len();
+        wait_for(&app, |health| health["enrichment_queue_depth"] == stuck).await;
+        // Later successes show that the fault lies in these notes, so they leave the queue with the rules'
         // results.
         for number in 0.. {
             let health = app.client.get("/api/health").await.expect(200).await;
