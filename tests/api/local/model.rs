@@ -195,7 +195,10 @@ fn notes_that_the_model_refuses_or_never_answers_hold_up_no_other() {
         let app = LocalApp::with(None, &config).await;
         let refused = app.client.remember("A refused note about Sandworm.").await;
         let endless = &["An endless story of Turla.", "Another endless story of APT28."][..extent(1, 2)];
-        for text in endless.iter().chain(&["A note about FIN7.", "A note about Lazarus Group."]) {
+        for text in endless
+            .iter()
+            .chain(&["A note about FIN7.", "A note about Lazarus Group."])
+        {
             app.client.remember(text).await;
         }
         let stuck = 1 + endless.len();
