@@ -64,7 +64,7 @@ measure_slowness() {
     python3 - <<'EOF'
 import time
 
-NORMAL = 1.0
+NORMAL = 1.3
 
 
 def work():
