@@ -181,7 +181,7 @@ fn killed_after_the_memtable_has_been_flushed_nothing_acknowledged_is_lost() {
         let client = running.admin().await;
         let files = || std::fs::read_dir(dir.path().join("store/sstables")).map_or(0, Iterator::count);
         let before = files();
-        let bundles: Vec<Vec<Value>> = (0..5)
+        let bundles: Vec<Vec<Value>> = (0..4)
             .map(|bundle| {
                 (0..400)
                     .map(|at| noise(&format!("tool {bundle} {at}"), 3_000))
