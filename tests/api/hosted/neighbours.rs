@@ -12,10 +12,8 @@ use crate::helpers::{Answer, Client, TestApp, run, settings};
 use crate::stix::{object, text};
 
 const STIX: &str = "/api/ingest/stix";
-/// Objects of a bundle of the loud workspace.
-fn objects() -> usize {
-    extent(60, 250)
-}
+/// Objects of a bundle of the loud workspace: so many that they are still being written when the quiet one asks again.
+const OBJECTS: usize = 250;
 
 fn tools(word: &str, n: usize) -> Vec<Value> {
     let name = |i| format!("{word} part {i}");
@@ -62,7 +60,7 @@ fn a_loud_workspace_gets_its_503s_and_a_quiet_one_none() {
             .map(|n| {
                 let client = loud.clone();
                 tokio::spawn(async move {
-                    let objects = tools(&format!("loud{n}"), objects());
+                    let objects = tools(&format!("loud{n}"), OBJECTS);
                     let answer = client.post(STIX, &json!({"bundle": objects})).await;
                     (answer.status(), retries(&answer), objects)
                 })
