@@ -140,10 +140,14 @@ keep_records() {
 
 # Fails if a test did not run, unless that is said to be right: `check_skips [PATTERN OF WHAT MAY BE SKIPPED]`.
 check_skips() {
-    local skips=""
-    [ ! -f "$THREAT_MEMORY_SKIP_LOG" ] || skips="$(sort -u "$THREAT_MEMORY_SKIP_LOG" | grep -vE "${1:-^$}" || true)"
+    local all="" skips=""
+    [ ! -f "$THREAT_MEMORY_SKIP_LOG" ] || all="$(sort -u "$THREAT_MEMORY_SKIP_LOG")"
+    skips="$(grep -vE "${1:-^$}" <<<"$all" || true)"
+    if [ -n "${1:-}" ]; then
+        printf '%s tests, or halves of them, are left to .ci/long (%s)\n' "$(grep -cE "$1" <<<"$all" || true)" "$1"
+    fi
     if [ -z "$skips" ]; then
-        echo "no test was skipped for want of its input"
+        echo "no other test was skipped"
         return
     fi
     printf '%s\n' "$skips"
@@ -171,7 +175,7 @@ check_feeds() {
     fi
 }
 
-# The exported bundles against judges that are not ours: `check_exports [--most N]`.
+# The exported bundles against judges that are not ours: `check_exports [--validate N]`.
 check_exports() {
     if [ -d "$schemas" ]; then
         target/conformance-venv/bin/python .ci/conformance.py "$THREAT_MEMORY_EXPORT_DIR" --schemas "$schemas" "$@"

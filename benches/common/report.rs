@@ -23,7 +23,7 @@ impl Report {
         if std::env::var_os("THREAT_MEMORY_BINARY").is_some_and(|path| !path.is_empty()) {
             return Err("--report is about the version just built: unset THREAT_MEMORY_BINARY".into());
         }
-        replaced(&read_to_string(PAGE)?, section, "")?;
+        replace_section(&read_to_string(PAGE)?, section, "")?;
         Ok(Some(Self { section }))
     }
 
@@ -41,14 +41,17 @@ impl Report {
             machine(),
             remark.trim()
         );
-        std::fs::write(PAGE, replaced(&read_to_string(PAGE)?, self.section, &text)?)?;
+        std::fs::write(
+            PAGE,
+            replace_section(&read_to_string(PAGE)?, self.section, &text)?,
+        )?;
         println!("\nsection {} of docs/benchmarks.md is written", self.section);
         Ok(())
     }
 }
 
 /// The page with another text in a section, which stands between `<!-- report: SECTION -->` and `<!-- /report -->`.
-pub fn replaced(page: &str, section: &str, text: &str) -> Result<String, String> {
+pub fn replace_section(page: &str, section: &str, text: &str) -> Result<String, String> {
     let begin = format!("<!-- report: {section} -->");
     let (before, rest) = page
         .split_once(&begin)

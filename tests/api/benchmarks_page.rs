@@ -4,7 +4,7 @@
 #[path = "../../benches/common/report.rs"]
 mod report;
 
-use report::replaced;
+use report::replace_section;
 
 const PAGE: &str = include_str!("../../docs/benchmarks.md");
 const BEGIN: &str = "<!-- report: ";
@@ -12,19 +12,19 @@ const BEGIN: &str = "<!-- report: ";
 #[test]
 fn a_report_replaces_its_section_and_nothing_else() {
     let page = "# A\n<!-- report: one -->\nold <!-- /report -->\n<!-- report: two -->kept<!-- /report -->\n";
-    let new = replaced(page, "one", "| new |\n").unwrap();
+    let new = replace_section(page, "one", "| new |\n").unwrap();
     assert_eq!(
         new,
         "# A\n<!-- report: one -->\n\n| new | <!-- /report -->\n<!-- report: two -->kept<!-- /report -->\n"
     );
-    assert_eq!(replaced(&new, "one", "| new |").unwrap(), new);
+    assert_eq!(replace_section(&new, "one", "| new |").unwrap(), new);
 }
 
 #[test]
 fn a_section_that_is_missing_or_has_no_end_is_named() {
     let page = "<!-- report: one -->\n<!-- report: two -->\n<!-- /report -->\n";
     for section in ["one", "three"] {
-        let message = replaced(page, section, "").unwrap_err();
+        let message = replace_section(page, section, "").unwrap_err();
         assert!(message.contains(&format!("section {section}")), "{message}");
     }
 }
@@ -39,6 +39,6 @@ fn every_section_of_the_page_can_be_replaced() {
         .collect();
     assert!(sections.contains(&"hosted") && sections.contains(&"local"));
     for section in sections {
-        replaced(PAGE, section, "new").unwrap();
+        replace_section(PAGE, section, "new").unwrap();
     }
 }
