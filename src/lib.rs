@@ -49,4 +49,4 @@ pub mod taxii;
 pub mod telemetry;
 
 pub use domain::memory::synthesis::SynthesisFormat;
-pub use local::{MemoryError, MemoryManager, NewNote, NoteStatus, NotesFound, Remembered, Scope};
+pub use local::{MemoryError, MemoryManager, NewNote, NoteStatus, NotesFound, RememberOutcome, Scope};

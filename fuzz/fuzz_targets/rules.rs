@@ -17,8 +17,8 @@ use domain::extraction::{
 };
 use domain::memory::injection::prompt_injection;
 use domain::pii;
-use domain::memory::similarity::near_duplicate;
-use domain::stix::pattern::well_formed;
+use domain::memory::similarity::is_near_duplicate;
+use domain::stix::pattern::is_well_formed;
 use domain::tlp::Tlp;
 use libfuzzer_sys::fuzz_target;
 
@@ -51,8 +51,8 @@ fn check(text: &str) {
     assert!(warned || stated.is_none_or(|stated| stated == Tlp::White));
 
     prompt_injection(text);
-    well_formed(text);
-    assert!(near_duplicate(text, &refang(text), 0.8) || refang(text) != text);
+    is_well_formed(text);
+    assert!(is_near_duplicate(text, &refang(text), 0.8) || refang(text) != text);
     defang(text);
 }
 

@@ -15,7 +15,7 @@ use crate::config::{ActorSettings, LlmProvider, LlmSettings};
 use crate::domain::error::DomainError;
 use crate::domain::extraction::entities_of;
 use crate::domain::memory::synthesis::{Answer as SynthesisAnswer, SynthesisFormat, no_answer};
-use crate::domain::question::{Meant, is_beyond_rules};
+use crate::domain::question::{ModelReading, is_beyond_rules};
 use crate::domain::staging::{Extraction, SourceType};
 use crate::llm::evolution::{Candidate, Decision};
 use crate::llm::synthesis::Source;
@@ -153,7 +153,7 @@ pub struct Understand {
 
 impl Work for Understand {
     type Core = ExtractorCore;
-    type Reply = Option<Meant>;
+    type Reply = Option<ModelReading>;
     const NAME: &'static str = "understand";
     const ACCESS: Access = Access::Read;
 
@@ -187,7 +187,7 @@ pub async fn understood(
     extractor: &ExtractorHandle,
     settings: &LlmSettings,
     question: &str,
-) -> Option<Meant> {
+) -> Option<ModelReading> {
     let patience = Duration::from_millis(settings.question_ms);
     let has_model = settings.provider != LlmProvider::None && !patience.is_zero();
     if !has_model || !is_beyond_rules(question, clock::now()) {

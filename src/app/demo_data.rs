@@ -19,7 +19,7 @@ use crate::domain::naming::identity_of;
 use crate::domain::node::NodeType;
 use crate::domain::permission::Role;
 use crate::domain::principal::{Credential, Principal, Workspace};
-use crate::domain::stix::ingest::Defaults;
+use crate::domain::stix::ingest::StixDefaults;
 use crate::domain::tlp::Tlp;
 use crate::store::{StixOrigin, Store};
 
@@ -80,7 +80,7 @@ async fn ingest(workspace: &Workspace, graph: &GraphHandle) -> Result<u64, Domai
     let stix = IngestStix {
         by: by.clone(),
         objects: objects.into(),
-        defaults: Defaults {
+        defaults: StixDefaults {
             tlp: Tlp::White,
             confidence: 0.9,
             now: clock::now(),

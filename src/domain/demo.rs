@@ -15,14 +15,14 @@ pub struct DemoQuery(String);
 
 /// Why a question is refused. It does not contain the question, so it may be logged.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RefusedQuery {
+pub enum DemoQueryError {
     /// It breaks this rule.
     Malformed(String),
     /// It contains personal data of these kinds, in order and each once.
     PersonalData(Vec<&'static str>),
 }
 
-impl RefusedQuery {
+impl DemoQueryError {
     /// The rule, for the client.
     pub fn rule(&self) -> String {
         match self {
@@ -33,11 +33,11 @@ impl RefusedQuery {
 }
 
 impl TryFrom<String> for DemoQuery {
-    type Error = RefusedQuery;
+    type Error = DemoQueryError;
 
     fn try_from(text: String) -> Result<Self, Self::Error> {
         let text = text.trim();
-        let malformed = |rule: String| Err(RefusedQuery::Malformed(rule));
+        let malformed = |rule: String| Err(DemoQueryError::Malformed(rule));
         if text.is_empty() || text.chars().nth(MAX_QUERY).is_some() {
             return malformed(format!("must have 1 to {MAX_QUERY} characters"));
         }
@@ -49,7 +49,7 @@ impl TryFrom<String> for DemoQuery {
             .map(PiiKind::as_str)
             .collect();
         if !kinds.is_empty() {
-            return Err(RefusedQuery::PersonalData(kinds));
+            return Err(DemoQueryError::PersonalData(kinds));
         }
         Ok(Self(text.to_owned()))
     }

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::confidence::Confidence;
 use super::node::{NodeType, wire_enum};
-use super::session::Marked;
+use super::session::HasTlp;
 use super::stix::object;
 use super::tlp::Tlp;
 
@@ -46,7 +46,7 @@ pub struct NodeRelationship {
     pub tlp: Tlp,
 }
 
-impl Marked for NodeRelationship {
+impl HasTlp for NodeRelationship {
     fn tlp(&self) -> Tlp {
         self.tlp.max(self.node.tlp)
     }
@@ -67,7 +67,7 @@ pub struct EvidenceHead {
     pub created_at: DateTime<Utc>,
 }
 
-impl Marked for EvidenceHead {
+impl HasTlp for EvidenceHead {
     fn tlp(&self) -> Tlp {
         self.tlp
     }
@@ -97,7 +97,7 @@ impl EvidenceRecord {
     }
 }
 
-impl Marked for EvidenceRecord {
+impl HasTlp for EvidenceRecord {
     fn tlp(&self) -> Tlp {
         self.head.tlp
     }

@@ -48,7 +48,7 @@ pub struct NodeDraft {
     /// 0 to 1.
     pub confidence: f64,
     /// Free-form; `aliases` (strings), `external_ids` (strings) and `value` (string) are searchable as names.
-    pub properties: Compact,
+    pub properties: JsonText,
     /// Positions in [`Drafts::evidence`].
     pub evidence: Vec<usize>,
     /// Whether to merge with a node of the same type that has this name or one of the aliases, even if its
@@ -69,7 +69,7 @@ pub struct EvidenceDraft {
     pub source: String,
     pub tlp: Tlp,
     /// The complete original.
-    pub raw: Compact,
+    pub raw: JsonText,
 }
 
 /// A relationship that the source states; mere co-occurrence does not count.
@@ -152,9 +152,9 @@ impl Drafts {
 
 /// A JSON object waiting to be stored, kept as text because a map takes several times the memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Compact(Box<str>);
+pub struct JsonText(Box<str>);
 
-impl Compact {
+impl JsonText {
     /// Wraps the text of a stored object without checking it.
     pub fn from_text(text: String) -> Self {
         Self(text.into())
@@ -176,7 +176,7 @@ impl Compact {
     }
 }
 
-impl From<Map<String, Value>> for Compact {
+impl From<Map<String, Value>> for JsonText {
     fn from(map: Map<String, Value>) -> Self {
         Self(Value::Object(map).to_string().into())
     }

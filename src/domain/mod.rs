@@ -18,7 +18,7 @@ pub mod moment;
 pub mod naming;
 pub mod narrowing;
 pub mod node;
-pub mod packed;
+pub mod packing;
 pub mod passage;
 pub mod permission;
 pub mod pii;

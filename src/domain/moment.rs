@@ -4,20 +4,20 @@ use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Utc};
 
 /// Which end of a stretch of time is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
+pub enum DayBound {
     First,
     Last,
 }
 
 /// The instant that a text means; of a day in UTC, its first or last one.
-pub fn moment(text: &str, end: End) -> Option<DateTime<Utc>> {
+pub fn moment(text: &str, end: DayBound) -> Option<DateTime<Utc>> {
     if let Ok(time) = DateTime::parse_from_rfc3339(text) {
         return Some(time.with_timezone(&Utc));
     }
     let begin = day(text)?.and_time(NaiveTime::MIN).and_utc();
     match end {
-        End::First => Some(begin),
-        End::Last => begin.checked_add_signed(TimeDelta::days(1) - TimeDelta::nanoseconds(1)),
+        DayBound::First => Some(begin),
+        DayBound::Last => begin.checked_add_signed(TimeDelta::days(1) - TimeDelta::nanoseconds(1)),
     }
 }
 
@@ -40,14 +40,14 @@ mod tests {
     fn a_day_is_whole_and_a_time_is_an_instant() {
         let shown = |text: &str, end| moment(text, end).map(|time| time.to_rfc3339());
         assert_eq!(
-            shown("2024-03-01", End::First).unwrap(),
+            shown("2024-03-01", DayBound::First).unwrap(),
             "2024-03-01T00:00:00+00:00"
         );
         assert_eq!(
-            shown("2024-02-29", End::Last).unwrap(),
+            shown("2024-02-29", DayBound::Last).unwrap(),
             "2024-02-29T23:59:59.999999999+00:00"
         );
-        for end in [End::First, End::Last] {
+        for end in [DayBound::First, DayBound::Last] {
             assert_eq!(
                 shown("2024-03-01T10:00:00+02:00", end).unwrap(),
                 "2024-03-01T08:00:00+00:00"
@@ -67,7 +67,7 @@ mod tests {
             "99999-01-01",
             "2024-03-0\u{661}",
         ] {
-            assert_eq!(shown(bad, End::First), None, "{bad}");
+            assert_eq!(shown(bad, DayBound::First), None, "{bad}");
         }
     }
 }

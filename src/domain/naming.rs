@@ -42,16 +42,18 @@ pub fn identity_of(node_type: NodeType, name: &str) -> (String, bool) {
         NodeType::Ioc => (indicator_of(name).identity(), false),
         NodeType::Cve => match identifier_in(node_type, name) {
             Some(id) => (identity([node_type.as_str(), &id]), true),
-            None => (named(node_type, name), true),
+            None => (identity_of_name(node_type, name), true),
         },
         // Two reports with the same title are distinct unless everything else agrees.
-        NodeType::Osint => (named(node_type, name), false),
+        NodeType::Osint => (identity_of_name(node_type, name), false),
         // ATT&CK ids keep their dot: T1059.001.
         NodeType::Attck => match identifier_in(node_type, name) {
             Some(id) => (identity([node_type.as_str(), &id]), true),
-            None => (named(node_type, name), true),
+            None => (identity_of_name(node_type, name), true),
         },
-        NodeType::Actor | NodeType::Tool | NodeType::Vulnerability => (named(node_type, name), true),
+        NodeType::Actor | NodeType::Tool | NodeType::Vulnerability => {
+            (identity_of_name(node_type, name), true)
+        }
     }
 }
 
@@ -68,7 +70,7 @@ pub fn indicator_of(text: &str) -> Indicator {
     match plain_kind(&plain) {
         Some(kind) => Indicator {
             kind: Some(kind),
-            value: normalised(kind, &plain),
+            value: normalise_value(kind, &plain),
         },
         None => Indicator {
             kind: None,
@@ -94,7 +96,7 @@ pub fn canonical_value(kind: EntityKind, value: &str) -> String {
     if found.kind == Some(kind) {
         found.value
     } else {
-        normalised(kind, &refang(value.trim()))
+        normalise_value(kind, &refang(value.trim()))
     }
 }
 
@@ -122,7 +124,7 @@ pub fn identifier_in(node_type: NodeType, name: &str) -> Option<String> {
     edge.then(|| first.value.clone())
 }
 
-fn named(node_type: NodeType, name: &str) -> String {
+fn identity_of_name(node_type: NodeType, name: &str) -> String {
     let gazetteer = Gazetteer::shared();
     let id = identifier_in(node_type, name);
     let name = id.as_deref().unwrap_or(name);
@@ -160,7 +162,7 @@ fn plain_kind(value: &str) -> Option<EntityKind> {
     }
 }
 
-fn normalised(kind: EntityKind, value: &str) -> String {
+fn normalise_value(kind: EntityKind, value: &str) -> String {
     match kind {
         EntityKind::Ipv6 => value
             .parse::<Ipv6Addr>()

@@ -9,7 +9,7 @@ use utoipa::{IntoParams, PartialSchema, ToSchema};
 
 use super::confidence::Confidence;
 use super::error::DomainError;
-use super::moment::{End, moment};
+use super::moment::{DayBound, moment};
 use super::node::{KgNode, NodeType};
 use super::schema::{self, text_schema};
 
@@ -52,7 +52,7 @@ impl ToSchema for DayOrTime {}
 pub struct Narrowing {
     /// `None` means every type.
     pub node_types: Option<Vec<NodeType>>,
-    pub source: Option<Source>,
+    pub source: Option<SourceFilter>,
     /// First time of ingest.
     pub since: Option<DateTime<Utc>>,
     /// Last time of ingest.
@@ -62,20 +62,20 @@ pub struct Narrowing {
 
 /// A source, compared without regard to case and white space around it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Source {
+pub struct SourceFilter {
     given: String,
     folded: String,
 }
 
-impl Source {
+impl SourceFilter {
     fn of(text: &str) -> Self {
-        Source {
+        SourceFilter {
             given: text.trim().to_owned(),
-            folded: folded(text),
+            folded: fold_source(text),
         }
     }
 
-    /// The text that [`folded`] makes of the source.
+    /// The text that [`fold_source`] makes of the source.
     pub fn folded(&self) -> &str {
         &self.folded
     }
@@ -103,7 +103,7 @@ pub struct NarrowingParams {
 }
 
 /// The form in which sources are compared.
-pub fn folded(source: &str) -> String {
+pub fn fold_source(source: &str) -> String {
     source.trim().to_lowercase()
 }
 
@@ -117,10 +117,10 @@ impl Narrowing {
             node_types: given(NODE_TYPE).map(node_types).transpose()?,
             source: given(SOURCE).map(source).transpose()?,
             since: given(SINCE)
-                .map(|text| time(SINCE, text, End::First))
+                .map(|text| time(SINCE, text, DayBound::First))
                 .transpose()?,
             until: given(UNTIL)
-                .map(|text| time(UNTIL, text, End::Last))
+                .map(|text| time(UNTIL, text, DayBound::Last))
                 .transpose()?,
             min_confidence: given(MIN_CONFIDENCE).map(confidence).transpose()?,
         };
@@ -150,14 +150,14 @@ impl Narrowing {
             && self
                 .source
                 .as_ref()
-                .is_none_or(|source| folded(&node.source) == source.folded)
+                .is_none_or(|source| fold_source(&node.source) == source.folded)
             && self.since.is_none_or(|since| node.ingested_at >= since)
             && self.until.is_none_or(|until| node.ingested_at <= until)
             && self.min_confidence.is_none_or(|least| node.confidence >= least)
     }
 
     /// The filters that were given, with their names, for the audit log.
-    pub fn given(&self) -> impl Iterator<Item = (&'static str, Value)> {
+    pub fn active_filters(&self) -> impl Iterator<Item = (&'static str, Value)> {
         let time = |time: DateTime<Utc>| json!(time.to_rfc3339_opts(SecondsFormat::AutoSi, true));
         let all = [
             (NODE_TYPE, self.node_types.as_ref().map(|types| json!(types))),
@@ -183,7 +183,7 @@ fn node_types(text: &str) -> Result<Vec<NodeType>, DomainError> {
     Ok(types)
 }
 
-fn source(text: &str) -> Result<Source, DomainError> {
+fn source(text: &str) -> Result<SourceFilter, DomainError> {
     let length = text.trim().chars().count();
     if !(1..=MAX_SOURCE).contains(&length) {
         let rule = format!("must have from 1 to {MAX_SOURCE} characters");
@@ -192,10 +192,10 @@ fn source(text: &str) -> Result<Source, DomainError> {
     if text.contains('\0') {
         return Err(DomainError::invalid(SOURCE, "must not hold a NUL character"));
     }
-    Ok(Source::of(text))
+    Ok(SourceFilter::of(text))
 }
 
-fn time(name: &str, text: &str, end: End) -> Result<DateTime<Utc>, DomainError> {
+fn time(name: &str, text: &str, end: DayBound) -> Result<DateTime<Utc>, DomainError> {
     let rule = "must be a date such as 2024-03-01 or an RFC 3339 date-time";
     // An unescaped `+` arrives as a space.
     moment(&text.replace(' ', "+"), end).ok_or_else(|| DomainError::invalid(name, rule))
@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(all.until, Some(at("2024-03-01T23:59:59.999999999Z")));
         assert_eq!(all.min_confidence, Some(0.5));
         assert!(!all.is_empty() && read(&[]).unwrap().is_empty());
-        let given: Vec<(&str, Value)> = all.given().collect();
+        let given: Vec<(&str, Value)> = all.active_filters().collect();
         assert_eq!(
             given,
             [
@@ -247,7 +247,7 @@ mod tests {
                 ("min_confidence", json!(0.5)),
             ]
         );
-        assert_eq!(read(&[]).unwrap().given().count(), 0);
+        assert_eq!(read(&[]).unwrap().active_filters().count(), 0);
     }
 
     #[test]

@@ -13,7 +13,7 @@ const CITATION: &str = "(Citation:";
 /// The text of a passage: plain, without citations, with links reduced to their words; `None` for one that is too short
 /// to say anything.
 pub fn passage_of(text: &str) -> Option<String> {
-    let plain = plain(beginning(text));
+    let plain = plain(readable_part(text));
     let mut words = plain.split_whitespace();
     words.nth(MIN_WORDS - 1)?;
     let mut out = String::with_capacity(plain.len().min(MAX_CHARS));
@@ -33,7 +33,7 @@ pub fn passage_of(text: &str) -> Option<String> {
 }
 
 /// The part of a text that is read for a passage.
-pub fn beginning(text: &str) -> &str {
+pub fn readable_part(text: &str) -> &str {
     let end = (0..=MAX_READ.min(text.len()))
         .rev()
         .find(|at| text.is_char_boundary(*at));

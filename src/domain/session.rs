@@ -41,7 +41,7 @@ pub struct RecallSession {
 impl RecallSession {
     /// The session as the caller may see it now: its counts ignore rows hidden since the search.
     #[must_use]
-    pub fn limited_to(mut self, rows: &Visible<KgNode>) -> Self {
+    pub fn limit_to(mut self, rows: &Visible<KgNode>) -> Self {
         let visible: HashSet<Uuid> = rows.rows().iter().map(|node| node.id).collect();
         self.node_ids.retain(|id| visible.contains(id));
         self.result_count = self.node_ids.len() as u64;
@@ -72,24 +72,24 @@ pub struct ScoredNode {
 pub struct Visible<T>(Vec<T>);
 
 /// A row with a marking.
-pub trait Marked {
+pub trait HasTlp {
     /// The marking that decides who may see the row.
     fn tlp(&self) -> Tlp;
 }
 
-impl Marked for ScoredNode {
+impl HasTlp for ScoredNode {
     fn tlp(&self) -> Tlp {
         self.node.tlp
     }
 }
 
-impl Marked for KgNode {
+impl HasTlp for KgNode {
     fn tlp(&self) -> Tlp {
         self.tlp
     }
 }
 
-impl<T: Marked> Visible<T> {
+impl<T: HasTlp> Visible<T> {
     /// Keeps the rows that `clearance` permits.
     pub fn filter(rows: Vec<T>, clearance: Clearance) -> Self {
         Self(
@@ -122,6 +122,6 @@ impl<T: Marked> Visible<T> {
 
     /// Highest marking of the rows; WHITE if there are none.
     pub fn max_tlp(&self) -> Tlp {
-        self.0.iter().map(Marked::tlp).max().unwrap_or(Tlp::White)
+        self.0.iter().map(HasTlp::tlp).max().unwrap_or(Tlp::White)
     }
 }

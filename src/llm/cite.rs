@@ -14,7 +14,7 @@ use super::ground::{Haystack, QuotePosition, quote_names};
 use super::known::Known;
 use super::synthesis::{Source, label};
 use crate::domain::memory::injection::prompt_injection;
-use crate::domain::memory::similarity::{KeyFacts, contained};
+use crate::domain::memory::similarity::{KeyFacts, containment};
 use crate::domain::memory::synthesis::{
     Answer, Citation, Event, KeyPoint, Relationship, SynthesisFormat, no_answer,
 };
@@ -219,7 +219,7 @@ fn valid<'n, 's>(notes: &'n [Note<'s>], citation: &DraftCitation) -> Option<(&'n
 fn support(answer: &str, cited: &[(&Note, Citation)]) -> Option<f64> {
     let texts: Vec<String> = cited.iter().map(|(note, _)| note.honest_text()).collect();
     let texts = texts.join("\n");
-    let share = contained(answer, &texts);
+    let share = containment(answer, &texts);
     // The notes may use an alias of a name.
     let supported = share >= MIN_SUPPORT || KeyFacts::of(answer).share(&KeyFacts::of(&texts));
     (supported && prompt_injection(answer).is_none()).then_some(share)

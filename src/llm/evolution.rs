@@ -16,7 +16,7 @@ use super::client::{ChatClient, Completion, LlmError};
 use super::prompt::{Message, data_block};
 use super::shape::Shape;
 use crate::domain::memory::injection::prompt_injection;
-use crate::domain::memory::similarity::{KeyFacts, contained, turning_words};
+use crate::domain::memory::similarity::{KeyFacts, containment, qualifying_words};
 
 /// Longest text that a model may judge, in characters; it would see only part of a longer one.
 const MAX_TEXT: usize = 8000;
@@ -191,24 +191,24 @@ fn held(new: &str, target: &Candidate, draft: Draft) -> Decision {
 /// Whether a merge has exactly the facts, negations and qualifiers of both texts, and most of their other words.
 fn keeps_all(new: &str, old: &str, merged: &str) -> bool {
     let facts = KeyFacts::of(new).union(&KeyFacts::of(old));
-    let mut turning = turning_words(new);
-    turning.extend(turning_words(old));
+    let mut turning = qualifying_words(new);
+    turning.extend(qualifying_words(old));
     let length = |text: &str| text.chars().count();
     KeyFacts::of(merged) == facts
-        && turning_words(merged) == turning
-        && contained(new, merged) >= MIN_KEPT
-        && contained(old, merged) >= MIN_KEPT
+        && qualifying_words(merged) == turning
+        && containment(new, merged) >= MIN_KEPT
+        && containment(old, merged) >= MIN_KEPT
         && length(merged) <= length(new) + length(old) + MAX_GROWTH
         && prompt_injection(merged).is_none()
 }
 
 fn is_about_one_thing(new: &str, old: &str) -> bool {
-    KeyFacts::of(new).share(&KeyFacts::of(old)) || contained(old, new) >= MIN_ABOUT
+    KeyFacts::of(new).share(&KeyFacts::of(old)) || containment(old, new) >= MIN_ABOUT
 }
 
 /// Whether the older note has all facts, negations and qualifiers of the new one, and most of its words.
 fn is_known(new: &str, old: &str) -> bool {
     KeyFacts::of(old).cover(&KeyFacts::of(new))
-        && turning_words(new).is_subset(&turning_words(old))
-        && contained(new, old) >= MIN_KEPT
+        && qualifying_words(new).is_subset(&qualifying_words(old))
+        && containment(new, old) >= MIN_KEPT
 }

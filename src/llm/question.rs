@@ -15,7 +15,7 @@ use super::client::{ChatClient, Completion, LlmError};
 use super::prompt::{Message, data_block};
 use super::shape::Shape;
 use crate::domain::memory::injection::prompt_injection;
-use crate::domain::question::{Kind, Meant};
+use crate::domain::question::{Kind, ModelReading};
 
 /// Longest question that is sent, in characters.
 const MAX_QUESTION: usize = 500;
@@ -85,7 +85,7 @@ impl Interpreter {
         question: &str,
         now: DateTime<Utc>,
         until: Instant,
-    ) -> Result<Option<Meant>, LlmError> {
+    ) -> Result<Option<ModelReading>, LlmError> {
         if question.chars().nth(MAX_QUESTION).is_some() || prompt_injection(question).is_some() {
             return Ok(None);
         }
@@ -101,7 +101,7 @@ impl Interpreter {
     }
 }
 
-fn meant(question: &str, draft: Draft) -> Option<Meant> {
+fn meant(question: &str, draft: Draft) -> Option<ModelReading> {
     let asked = question.to_lowercase();
     let stands = |name: &String| !name.is_empty() && asked.contains(&name.to_lowercase());
     let names = draft
@@ -110,7 +110,7 @@ fn meant(question: &str, draft: Draft) -> Option<Meant> {
         .map(|name| name.trim().to_owned())
         .filter(stands);
     let day = |text: &str| text.trim().parse::<NaiveDate>().ok();
-    let meant = Meant {
+    let meant = ModelReading {
         names: names.take(MAX_NAMES).collect(),
         wanted: once_each(draft.wanted),
         through: once_each(draft.through),

@@ -54,7 +54,7 @@ use crate::config::local::{LocalFlags, LocalSettings};
 use crate::domain::audit::{AuditEntry, ChainReport, Outcome};
 use crate::domain::error::DomainError;
 use crate::domain::memory::entity::{EntityDraft, EntityKey, relationship_label};
-use crate::domain::memory::note::{NewNote, Remembered, cut};
+use crate::domain::memory::note::{NewNote, RememberOutcome, truncate_chars};
 use crate::domain::memory::synthesis::{Answer, SynthesisFormat};
 use crate::domain::memory::tier::Tier;
 use crate::domain::memory::view::{
@@ -172,7 +172,7 @@ impl MemoryManager {
     ///
     /// # Errors
     /// [`MemoryError::WriteCapacity`] when too many writes are in progress; `Invalid` when the content is refused.
-    pub async fn remember(&self, note: impl Into<NewNote>) -> Result<Remembered, MemoryError> {
+    pub async fn remember(&self, note: impl Into<NewNote>) -> Result<RememberOutcome, MemoryError> {
         let mut outcomes = self.remember_all(vec![note.into()], HERE).await?;
         let outcome = outcomes
             .pop()
@@ -188,7 +188,7 @@ impl MemoryManager {
         &self,
         notes: Vec<NewNote>,
         from: IpAddr,
-    ) -> Result<Vec<Result<Remembered, DomainError>>, MemoryError> {
+    ) -> Result<Vec<Result<RememberOutcome, DomainError>>, MemoryError> {
         let permit = self.handles.semaphore.call(TakePermit).await?;
         let permit = Some(permit.ok_or(MemoryError::WriteCapacity)?);
         let message = Remember { notes, from, permit };
@@ -259,7 +259,7 @@ impl MemoryManager {
         let found = self.look_up(query, k, Scope::default(), false).await?;
         let sources = found.notes.iter().map(|found| Source {
             id: found.note.id.to_string(),
-            content: cut(&found.note.content, settings.synthesis.max_source_chars).to_owned(),
+            content: truncate_chars(&found.note.content, settings.synthesis.max_source_chars).to_owned(),
             tier: found.note.tier.parse().unwrap_or(Tier::C),
             created_at: found.note.created_at,
         });
@@ -336,8 +336,8 @@ impl MemoryManager {
         properties: Map<String, Value>,
     ) -> Result<Uuid, MemoryError> {
         let message = IngestRelationship {
-            source: EntityDraft::named(from_type, from_value, 1.0)?,
-            target: EntityDraft::named(to_type, to_value, 1.0)?,
+            source: EntityDraft::from_name(from_type, from_value, 1.0)?,
+            target: EntityDraft::from_name(to_type, to_value, 1.0)?,
             relationship: relationship_label(relationship)?,
             properties,
             from: HERE,

@@ -18,4 +18,4 @@ pub use crate::actors::graph_store::memory::{
 pub(crate) use crate::actors::telemetry_tailer::{
     Event, Followed, LogPage, Peer, Subscription, TelemetryEntry, TelemetryMetrics,
 };
-pub use crate::domain::memory::note::{NewNote, NoteStatus, Remembered};
+pub use crate::domain::memory::note::{NewNote, NoteStatus, RememberOutcome};

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use super::text::fnv1a;
-use crate::domain::narrowing::{Narrowing, folded};
+use crate::domain::narrowing::{Narrowing, fold_source};
 
 /// Size of the facts on disk.
 pub(super) const FACTS_BYTES: usize = 25;
@@ -26,7 +26,7 @@ impl Facts {
         Facts {
             ingested_at: ingested_at.timestamp_micros(),
             confidence,
-            source: hash_of(&folded(source)),
+            source: hash_of(&fold_source(source)),
             code: 0,
         }
     }

@@ -13,7 +13,7 @@ use super::tx::CHUNK;
 use super::{Store, failed};
 use crate::domain::error::DomainError;
 use crate::domain::feed::{ItemId, ItemStatus};
-use crate::domain::packed::unpacked_size;
+use crate::domain::packing::unpacked_size;
 use crate::domain::stix::object::visit_refs;
 use crate::domain::tlp::Tlp;
 

@@ -12,7 +12,7 @@ use crate::domain::feed::{
     BatchState, Change, Feed, FeedBatch, FeedItem, InputKind, ItemId, ItemStatus, PullProgress,
     Redistribution, Tally,
 };
-use crate::domain::packed::unpacked_size;
+use crate::domain::packing::unpacked_size;
 use crate::domain::stix::ingest::SkipReport;
 use crate::domain::tlp::Tlp;
 

@@ -169,7 +169,7 @@ async fn renew_items(
     let default = tlp(batch.default_tlp)?;
     for row in &mut rows {
         let before = row.cell()?;
-        let marking = stage::proposed(&row.object()?, &markings, default);
+        let marking = stage::propose_marking(&row.object()?, &markings, default);
         marking.renew(&mut row.warnings);
         row.proposed_tlp = i64::from(marking.tlp.rank());
         row.stated_tlp = marking.stated.map(|level| i64::from(level.rank()));

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::domain::error::DomainError;
 use crate::domain::node::KgNode;
-use crate::domain::packed;
+use crate::domain::packing;
 use crate::domain::tlp::Tlp;
 
 #[derive(Debug, Clone, SurrealValue)]
@@ -151,17 +151,17 @@ pub(super) fn parse<T: std::str::FromStr>(text: &str) -> Result<T, DomainError> 
 
 /// Compresses an original for storage.
 pub(super) fn pack(object: &Map<String, Value>) -> Bytes {
-    Bytes::from(packed::pack(object))
+    Bytes::from(packing::pack(object))
 }
 
 /// [`pack`] for an original that is JSON text already.
 pub(super) fn pack_text(json: &[u8]) -> Bytes {
-    Bytes::from(packed::pack_text(json))
+    Bytes::from(packing::pack_text(json))
 }
 
 /// Reads back what [`pack`] wrote.
 pub(super) fn unpack(bytes: &Bytes) -> Result<Map<String, Value>, DomainError> {
-    packed::unpack(bytes).map_err(corrupt)
+    packing::unpack(bytes).map_err(corrupt)
 }
 
 impl HeldRow {

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::rows::{corrupt, key, pack, parse, record, tlp, unpack};
 use super::staging_parts::NewBatch;
-use crate::domain::draft::{Compact, EdgeDraft, EvidenceDraft, NodeDraft, identity};
+use crate::domain::draft::{EdgeDraft, EvidenceDraft, JsonText, NodeDraft, identity};
 use crate::domain::error::DomainError;
 use crate::domain::staging::{ExtractedEntity, ExtractedRelation, StagedEntity, StagingBatch, Summary};
 use crate::domain::tlp::Tlp;
@@ -333,7 +333,7 @@ impl EntityRow {
             source_type: "staged",
             tlp: marking,
             confidence: self.confidence,
-            properties: Compact::from_text(self.properties.clone()),
+            properties: JsonText::from_text(self.properties.clone()),
             evidence,
             merge_by_name: self.merge_by_name,
         })

@@ -337,7 +337,7 @@ impl Ingest<'_> {
             let hidden = known.as_ref().is_some_and(|known| known.tlp_rank > self.highest);
             if !(seen.contains(&source) && seen.contains(&target)) {
                 let report = &mut self.done.skipped;
-                report.bad("relationship", &edge.stix_id, NO_END.into());
+                report.add_invalid("relationship", &edge.stix_id, NO_END.into());
                 self.done.unjoined.insert(edge.stix_id.clone());
             } else if is_old && !hidden {
                 self.done.skipped.count("relationship", OLD);

@@ -19,7 +19,7 @@ use super::{Store, failed};
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
 use crate::domain::node::node_id;
-use crate::domain::stix::marking::{self, Marked, Markings};
+use crate::domain::stix::marking::{self, Markings, ObjectMarking};
 use crate::domain::stix::{object, properties};
 use crate::domain::tlp::Tlp;
 
@@ -128,7 +128,7 @@ struct AuthorRow {
 struct Reread {
     row: RecordId,
     raw: Map<String, Value>,
-    marked: Marked,
+    marked: ObjectMarking,
 }
 
 impl Store {
@@ -349,7 +349,7 @@ impl Release<'_> {
         let mut reread = Vec::new();
         for (row, raw) in objects {
             let default = defaults.get(&key(&row)?).copied().unwrap_or(Tlp::Red);
-            let marked = marking::marked(&raw, &known, default)
+            let marked = marking::object_marking(&raw, &known, default)
                 .map_err(|cause| DomainError::internal("a held object has no readable marking", cause))?;
             reread.push(Reread { row, raw, marked });
         }
@@ -392,7 +392,7 @@ impl Release<'_> {
             let raw = unpack(&row.raw)?;
             let mut markings = self.known(std::iter::once(&raw)).await?;
             markings.extend(known.iter().map(|(id, level)| (id.clone(), *level)));
-            let marked = marking::marked(&raw, &markings, Tlp::White);
+            let marked = marking::object_marking(&raw, &markings, Tlp::White);
             let level = marked.map_or(Tlp::Red, |marked| marked.tlp);
             let name = object::text(&raw, "name").unwrap_or_default().to_owned();
             authors.insert(row.stix_id, (name, level));

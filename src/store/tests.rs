@@ -35,7 +35,7 @@ use super::{SessionRecord, StixOrigin, Store, StoreError};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::session::{RecallMode, RecallSession};
-use crate::domain::stix::ingest::{self, Defaults, Markings, StixPlan};
+use crate::domain::stix::ingest::{self, Markings, StixDefaults, StixPlan};
 use crate::domain::tlp::Tlp;
 
 /// The append-only tables.
@@ -67,7 +67,7 @@ fn plan(objects: usize) -> StixPlan {
             "modified": time, "relationship_type": "related-to", "source_ref": id("tool", 0),
             "target_ref": id("tool", at)})
     }));
-    let defaults = Defaults {
+    let defaults = StixDefaults {
         tlp: Tlp::Green,
         confidence: 0.5,
         now: DateTime::<Utc>::UNIX_EPOCH,

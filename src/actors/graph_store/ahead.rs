@@ -166,7 +166,7 @@ mod tests {
     use super::super::tests::{embedder, run};
     use super::*;
     use crate::clock;
-    use crate::domain::stix::ingest::{self, Defaults, Markings};
+    use crate::domain::stix::ingest::{self, Markings, StixDefaults};
     use crate::domain::tlp::Tlp;
     use crate::search::IndexSettings;
 
@@ -180,7 +180,7 @@ mod tests {
                 "description": description})
         };
         let objects: Vec<Value> = (0..tools).map(tool).collect();
-        let defaults = Defaults {
+        let defaults = StixDefaults {
             tlp: Tlp::Green,
             confidence: 0.5,
             now: clock::now(),

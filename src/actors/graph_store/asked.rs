@@ -14,8 +14,10 @@ use crate::clock;
 use crate::domain::error::DomainError;
 use crate::domain::extraction::Gazetteer;
 use crate::domain::node::KgNode;
-use crate::domain::passage::beginning;
-use crate::domain::question::{Description, Kind, Name, NameAsked, QuestionAsked, Reading, likeness};
+use crate::domain::passage::readable_part;
+use crate::domain::question::{
+    Description, Kind, Name, NameAsked, ParsedQuestion, QuestionAsked, name_similarity,
+};
 use crate::search::{Filter, Mode, WorkspaceIndex};
 
 /// Nodes that are compared with the words of a question that names nothing: so many with some of the words in their
@@ -35,7 +37,7 @@ impl GraphCore {
         ask: &Search,
         target: &Arc<WorkspaceIndex>,
     ) -> Result<FromGraph, DomainError> {
-        let Some(reading) = Reading::of(&ask.text, clock::now()) else {
+        let Some(reading) = ParsedQuestion::of(&ask.text, clock::now()) else {
             return match &ask.meant {
                 Some(meant) => self.meant_by(ask, meant, target).await,
                 None => Ok(FromGraph::default()),
@@ -65,7 +67,7 @@ impl GraphCore {
             .filter(|name| !name.kinds.is_empty())
             .collect();
         let plan = if description.is_some() && !nodes.is_empty() {
-            reading.plan_of_described()
+            reading.plan_for_described_groups()
         } else {
             reading.plan(&names)
         };
@@ -109,7 +111,7 @@ impl GraphCore {
     /// The nodes whose names, aliases or identifiers stand in the question; longer names first, and no word twice.
     async fn named_in(
         &self,
-        reading: &Reading<'_>,
+        reading: &ParsedQuestion<'_>,
         ask: &Search,
         target: &Arc<WorkspaceIndex>,
     ) -> Result<Named, DomainError> {
@@ -172,7 +174,7 @@ impl GraphCore {
     /// The node that the question means but does not name in full: "credential dumping" is OS Credential Dumping.
     async fn nodes_meant(
         &self,
-        reading: &Reading<'_>,
+        reading: &ParsedQuestion<'_>,
         ask: &Search,
         target: &Arc<WorkspaceIndex>,
     ) -> Result<(Named, HashMap<Uuid, KgNode>), DomainError> {
@@ -199,7 +201,7 @@ impl GraphCore {
         let mut best: Option<(f32, Uuid)> = None;
         for id in near {
             let Some(node) = nodes.get(&id) else { continue };
-            let alike = likeness(&subject, names_of(node));
+            let alike = name_similarity(&subject, names_of(node));
             if alike > best.map_or(0.0, |(alike, _)| alike) {
                 best = Some((alike, id));
             }
@@ -236,7 +238,7 @@ impl GraphCore {
         let found: Vec<Uuid> = found.into_iter().map(|hit| hit.node_id).collect();
         let mut nodes = self.nodes_named(ask, &found).await?;
         nodes.retain(|_, node| {
-            kind_of_node(node) == Some(Kind::Group) && description.fits(beginning(&node.description))
+            kind_of_node(node) == Some(Kind::Group) && description.fits(readable_part(&node.description))
         });
         if nodes.is_empty() {
             return Ok(Default::default());
@@ -247,7 +249,7 @@ impl GraphCore {
 }
 
 /// What the question names, and the nodes that can be meant.
-fn names_asked(reading: &Reading<'_>, named: &Named, nodes: &HashMap<Uuid, KgNode>) -> Vec<NameAsked> {
+fn names_asked(reading: &ParsedQuestion<'_>, named: &Named, nodes: &HashMap<Uuid, KgNode>) -> Vec<NameAsked> {
     let is_meant = |id: &&Uuid| nodes.get(*id).and_then(kind_of_node).is_some();
     let name = |(words, ids): &(Range<usize>, Vec<Uuid>)| {
         let meant: Vec<Uuid> = ids.iter().filter(is_meant).copied().collect();

@@ -14,7 +14,7 @@ use crate::actors::audit_writer::Append;
 use crate::actors::worker::{Access, Party, Work};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
-use crate::domain::demo::{DemoQuery, PublicDemo, RefusedQuery};
+use crate::domain::demo::{DemoQuery, DemoQueryError, PublicDemo};
 use crate::domain::error::DomainError;
 use crate::domain::session::{ScoredNode, Visible};
 
@@ -163,7 +163,7 @@ impl<'a> Visitor<'a> {
             Ok(query) => return Ok(query.into()),
             Err(refused) => refused,
         };
-        if let RefusedQuery::PersonalData(kinds) = &refused {
+        if let DemoQueryError::PersonalData(kinds) = &refused {
             let entry = self.entry(Outcome::Denied).with("personal_data", kinds.clone());
             self.core.audit().call(Append(entry)).await?;
         }

@@ -19,7 +19,7 @@ use crate::domain::error::DomainError;
 use crate::domain::node::node_id;
 use crate::domain::principal::Principal;
 use crate::domain::stix::ingest::{
-    self, Defaults, Markings, Planning, SkipReport, StixNode, StixPlan, StixRelationship,
+    self, Markings, SkipReport, StixDefaults, StixNode, StixPlan, StixPlanning, StixRelationship,
 };
 use crate::domain::stix::object;
 use crate::domain::stix::objects::Objects;
@@ -40,7 +40,7 @@ const OBJECTS_PER_PIECE: usize = 200;
 pub struct IngestStix {
     pub by: Principal,
     pub objects: Objects,
-    pub defaults: Defaults,
+    pub defaults: StixDefaults,
     pub origin: StixOrigin,
 }
 
@@ -336,10 +336,13 @@ fn markings_of(plan: &StixPlan) -> HashSet<String> {
 pub(in crate::actors) async fn planned(
     ws: Uuid,
     objects: Objects,
-    defaults: Defaults,
+    defaults: StixDefaults,
     known: Markings,
 ) -> Result<StixPlan, DomainError> {
-    let mut planning = heavy(Some(ws), move || Ok(Planning::begin(objects, defaults, known))).await?;
+    let mut planning = heavy(Some(ws), move || {
+        Ok(StixPlanning::begin(objects, defaults, known))
+    })
+    .await?;
     loop {
         let (next, more) = heavy(Some(ws), move || {
             let more = planning.step(OBJECTS_PER_PIECE);

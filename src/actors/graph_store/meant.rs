@@ -13,7 +13,7 @@ use crate::actors::job::blocking;
 use crate::domain::error::DomainError;
 use crate::domain::extraction::Gazetteer;
 use crate::domain::node::KgNode;
-use crate::domain::question::{Kind, Meant, NameAsked, QuestionAsked};
+use crate::domain::question::{Kind, ModelReading, NameAsked, QuestionAsked};
 use crate::search::WorkspaceIndex;
 
 impl GraphCore {
@@ -21,7 +21,7 @@ impl GraphCore {
     pub(super) async fn meant_by(
         &self,
         ask: &Search,
-        meant: &Meant,
+        meant: &ModelReading,
         target: &Arc<WorkspaceIndex>,
     ) -> Result<FromGraph, DomainError> {
         let mut names = named(ask, meant.names.clone(), Arc::clone(target)).await?;

@@ -17,7 +17,7 @@ use crate::domain::extraction::{Gazetteer, question_filters};
 use crate::domain::narrowing::Narrowing;
 use crate::domain::node::NodeType;
 use crate::domain::principal::{Principal, Workspace};
-use crate::domain::question::{Meant, QuestionAsked};
+use crate::domain::question::{ModelReading, QuestionAsked};
 use crate::domain::session::{RecallMode, RecallSession, ScoredNode, Visible};
 use crate::domain::tlp::Tlp;
 use crate::search::{Filter, Found, Hit, Mode, Only, StructuredQuery, WorkspaceIndex};
@@ -40,7 +40,7 @@ pub(super) struct Search {
     pub(super) filter: Filter,
     pub(super) limit: usize,
     /// What a language model read in the text, if it was asked.
-    pub(super) meant: Option<Meant>,
+    pub(super) meant: Option<ModelReading>,
     /// Whether to say why each result was found.
     pub(super) explain: bool,
 }
@@ -55,7 +55,7 @@ pub struct Recall {
     pub include_rejected: bool,
     pub narrowing: Narrowing,
     /// What a language model read in the query, if it was asked.
-    pub meant: Option<Meant>,
+    pub meant: Option<ModelReading>,
     /// Whether to say how the question was understood and why each result was found.
     pub explain: bool,
 }
@@ -120,7 +120,7 @@ impl Work for Recall {
             .with("result_count", session.result_count)
             .with("max_tlp", session.max_tlp.as_str())
             .with("include_rejected", include_rejected)
-            .with_all(narrowing.given());
+            .with_all(narrowing.active_filters());
         let record = SessionRecord {
             session,
             user: by.user_id(),
@@ -179,7 +179,7 @@ impl Work for RecallSemantic {
             .with("query", query)
             .with("result_count", results.rows().len() as u64)
             .with("max_tlp", results.max_tlp().as_str())
-            .with_all(narrowing.given());
+            .with_all(narrowing.active_filters());
         core.audit().call(Append(entry)).await?;
         Ok(results)
     }

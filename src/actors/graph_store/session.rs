@@ -44,6 +44,6 @@ impl Work for ReadSession {
             )
             .await?;
         let rows = stored.into_iter().map(|stored| stored.node).collect();
-        Ok(record.session.limited_to(&Visible::filter(rows, clearance)))
+        Ok(record.session.limit_to(&Visible::filter(rows, clearance)))
     }
 }

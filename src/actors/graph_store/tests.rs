@@ -22,7 +22,7 @@ use crate::domain::narrowing::Narrowing;
 use crate::domain::permission::{Role, Tier};
 use crate::domain::principal::{Credential, Principal, Workspace};
 use crate::domain::session::RecallMode;
-use crate::domain::stix::ingest::{self, Defaults};
+use crate::domain::stix::ingest::{self, StixDefaults};
 use crate::domain::tlp::Tlp;
 use crate::search::{BuiltinEmbedder, IndexSettings, SearchIndex};
 use crate::store::tests::fresh;
@@ -139,7 +139,7 @@ fn a_second_process_finds_what_the_first_one_wrote() {
         assert!(names(&two, &by, "Quiet Heron").await.is_empty());
         let objects = vec![json!({"type": "campaign", "name": "Quiet Heron",
             "id": "campaign--31b940d4-6f7f-459a-80ea-9c1f17b58abc"})];
-        let defaults = Defaults {
+        let defaults = StixDefaults {
             tlp: Tlp::Green,
             confidence: 0.5,
             now: clock::now(),
@@ -172,7 +172,7 @@ fn what_a_cut_left_held_back_is_marked_anew_at_the_next_start() {
         let licence = json!({"type": "marking-definition", "id": marking, "spec_version": "2.1",
             "created": "2020-01-01T00:00:00.000Z", "definition_type": "statement",
             "definition": {"statement": "x"}});
-        let defaults = Defaults {
+        let defaults = StixDefaults {
             tlp: Tlp::Green,
             confidence: 0.5,
             now: clock::now(),

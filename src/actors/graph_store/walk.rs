@@ -15,7 +15,7 @@ use super::why::FromGraph;
 use crate::actors::job::blocking;
 use crate::domain::error::DomainError;
 use crate::domain::node::{KgNode, NodeType};
-use crate::domain::question::{Kind, Period, Plan, relationship_code, relationships};
+use crate::domain::question::{Kind, Period, QuestionPlan, relationship_code, relationships};
 use crate::domain::why::PathStep;
 use crate::search::{Along, Filter, Step, WorkspaceIndex};
 use crate::store::SeenNode;
@@ -45,7 +45,7 @@ impl GraphCore {
     pub(super) async fn walk(
         &self,
         (ask, most): (&Search, usize),
-        plan: &Plan,
+        plan: &QuestionPlan,
         named: &HashMap<Uuid, KgNode>,
         target: &Arc<WorkspaceIndex>,
     ) -> Result<Walked, DomainError> {

@@ -14,7 +14,7 @@ use crate::domain::error::DomainError;
 use crate::domain::feed::ItemId;
 use crate::domain::principal::Principal;
 use crate::domain::stix::bundle::DEFAULT_CONFIDENCE;
-use crate::domain::stix::ingest::Defaults;
+use crate::domain::stix::ingest::StixDefaults;
 use crate::domain::stix::objects::Objects;
 use crate::store::{Choice, IngestResult, Review, ReviewedItem, StixOrigin};
 
@@ -85,7 +85,7 @@ impl Work for CommitFeedItems {
                     ..StixOrigin::default()
                 },
                 objects: objects_of(ws, choice).await?,
-                defaults: Defaults {
+                defaults: StixDefaults {
                     tlp: found.default_tlp,
                     confidence: DEFAULT_CONFIDENCE,
                     now: clock::now(),

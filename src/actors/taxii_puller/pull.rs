@@ -19,10 +19,10 @@ use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::{DomainError, PullFailure};
 use crate::domain::feed::stage::Stager;
 use crate::domain::feed::{Feed, InputKind, PullProgress};
-use crate::domain::packed::unpack;
+use crate::domain::packing::unpack;
 use crate::domain::principal::Principal;
 use crate::domain::stix::bundle::DEFAULT_CONFIDENCE;
-use crate::domain::stix::ingest::{Defaults, StixPlan, StixSupport};
+use crate::domain::stix::ingest::{StixDefaults, StixPlan, StixSupport};
 use crate::domain::stix::object::type_of_id;
 use crate::domain::stix::objects::Objects;
 use crate::domain::tlp::Tlp;
@@ -296,7 +296,7 @@ impl TaxiiPullerCore {
         let message = IngestStix {
             by: running.by.clone(),
             objects: definitions,
-            defaults: Defaults {
+            defaults: StixDefaults {
                 tlp: running.default_tlp,
                 confidence: DEFAULT_CONFIDENCE,
                 now: running.feed.created_at,
@@ -320,12 +320,12 @@ impl TaxiiPullerCore {
             .feed_markings(ws, source, &objects.foreign_markings())
             .await?;
         let mut markings = known.clone();
-        markings.extend(objects.defined().clone());
+        markings.extend(objects.defined_markings().clone());
         let stager = Stager {
             markings,
             default_tlp: default,
         };
-        let defaults = Defaults {
+        let defaults = StixDefaults {
             tlp: default,
             confidence: DEFAULT_CONFIDENCE,
             now: filled_in,

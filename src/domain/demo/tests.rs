@@ -4,7 +4,7 @@ use uuid::Uuid;
 use super::*;
 use crate::domain::permission::Tier;
 
-fn read(text: &str) -> Result<DemoQuery, RefusedQuery> {
+fn read(text: &str) -> Result<DemoQuery, DemoQueryError> {
     DemoQuery::try_from(text.to_owned())
 }
 
@@ -13,7 +13,7 @@ fn a_question_has_one_to_three_hundred_characters() {
     let full = "é".repeat(MAX_QUERY);
     assert_eq!(read(&format!("  {full} ")), Ok(DemoQuery(full.clone())));
     for bad in ["", "  ", "a\0b", &format!("{full}x")] {
-        assert!(matches!(read(bad), Err(RefusedQuery::Malformed(_))), "{bad:?}");
+        assert!(matches!(read(bad), Err(DemoQueryError::Malformed(_))), "{bad:?}");
     }
 }
 
@@ -110,7 +110,7 @@ fn personal_data_is_refused_by_kind_and_not_repeated() {
         ("jané@bücher.example", "email"),
     ] {
         let refused = read(text).expect_err(text);
-        let RefusedQuery::PersonalData(kinds) = &refused else {
+        let DemoQueryError::PersonalData(kinds) = &refused else {
             panic!("{text}: {refused:?}")
         };
         assert!(kinds.contains(&kind), "{text}: {kinds:?}");

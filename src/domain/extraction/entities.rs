@@ -20,7 +20,7 @@ const WEAK: f64 = 0.5;
 /// All entities that the rules find in a text.
 pub fn entities_of(text: &str) -> Extraction {
     let hits = Extractor::shared().extract(text);
-    let mut found = Found::default();
+    let mut found = EntityCollector::default();
     let places: Vec<usize> = hits.iter().map(|hit| found.add(text, hit)).collect();
     let relations = relations(text, &hits, &places, &found.entities);
     Extraction {
@@ -39,10 +39,10 @@ pub fn entity_of_name(node_type: NodeType, name: &str) -> ExtractedEntity {
     }
     if node_type == NodeType::Ioc {
         let indicator = naming::indicator_of(name);
-        return indicated(name.to_owned(), &indicator);
+        return entity_of_indicator(name.to_owned(), &indicator);
     }
     if let Some(id) = naming::identifier_in(node_type, name) {
-        let mut entity = named(node_type, &id);
+        let mut entity = entity_of_entry(node_type, &id);
         if entity.name != id {
             return entity;
         }
@@ -52,7 +52,7 @@ pub fn entity_of_name(node_type: NodeType, name: &str) -> ExtractedEntity {
         insert(&mut entity.properties, "external_ids", [id]);
         return entity;
     }
-    named(node_type, name)
+    entity_of_entry(node_type, name)
 }
 
 /// The node properties of an indicator: `value`, `ioc_type`, and a STIX `pattern` if there is one.
@@ -130,17 +130,17 @@ fn path_pattern(path: &str) -> Option<String> {
 }
 
 #[derive(Default)]
-struct Found {
+struct EntityCollector {
     entities: Vec<ExtractedEntity>,
     by_identity: HashMap<String, usize>,
     mentions: Vec<u32>,
 }
 
-impl Found {
+impl EntityCollector {
     /// Adds a hit; returns the position of its entity.
     fn add(&mut self, text: &str, hit: &Mention) -> usize {
         let mut fresh = of_hit(hit);
-        let confidence = rounded(hit.confidence);
+        let confidence = round_confidence(hit.confidence);
         match self.by_identity.entry(fresh.identity.clone()) {
             Slot::Occupied(at) => {
                 let at = *at.get();
@@ -189,9 +189,9 @@ fn of_hit(hit: &Mention) -> ExtractedEntity {
             kind: Some(hit.kind),
             value: hit.value.clone(),
         };
-        return indicated(hit.value.clone(), &indicator);
+        return entity_of_indicator(hit.value.clone(), &indicator);
     }
-    let mut entity = named(node_type, &hit.value);
+    let mut entity = entity_of_entry(node_type, &hit.value);
     entity.kind.get_or_insert(hit.kind);
     if hit.kind.is_identifier() {
         insert(&mut entity.properties, "external_ids", [hit.value.clone()]);
@@ -199,7 +199,7 @@ fn of_hit(hit: &Mention) -> ExtractedEntity {
     entity
 }
 
-fn indicated(name: String, indicator: &Indicator) -> ExtractedEntity {
+fn entity_of_indicator(name: String, indicator: &Indicator) -> ExtractedEntity {
     ExtractedEntity {
         kind: indicator.kind,
         ..entity(NodeType::Ioc, name, indicator_properties(indicator))
@@ -207,7 +207,7 @@ fn indicated(name: String, indicator: &Indicator) -> ExtractedEntity {
 }
 
 /// The entity of a name, enriched from the gazetteer.
-fn named(node_type: NodeType, name: &str) -> ExtractedEntity {
+fn entity_of_entry(node_type: NodeType, name: &str) -> ExtractedEntity {
     let entry = Gazetteer::shared()
         .resolve(name)
         .filter(|entry| entry.kind.node_type() == node_type);
@@ -280,7 +280,7 @@ fn relations(
 }
 
 /// Two decimals are the precision of the rules; also avoids 0.949999988 for 0.95.
-fn rounded(confidence: f32) -> f64 {
+fn round_confidence(confidence: f32) -> f64 {
     (f64::from(confidence) * 100.0).round() / 100.0
 }
 

@@ -126,7 +126,7 @@ const NOT_A_HOST: &[&str] = &[
 const SPECIAL_TLDS: &[&str] = &["example", "bit", "bazar", "i2p"];
 
 /// Classifies a dotted part; returns whether it is a host.
-pub(super) fn dotted(source: &mut Source<'_>, part: &Token<'_>) -> bool {
+pub(super) fn find_dotted(source: &mut Source<'_>, part: &Token<'_>) -> bool {
     let defanged = source.is_defanged(&part.span());
     let lower = part.text.to_lowercase();
     let extension = lower.rsplit('.').next().unwrap_or_default();

@@ -18,7 +18,7 @@ mod gazetteer;
 mod hash;
 mod host;
 mod identifiers;
-mod introduced;
+mod introductions;
 mod kind;
 mod markings;
 mod names;
@@ -48,7 +48,7 @@ pub use refang::{defang, refang};
 pub use relations::{StatedRelation, Verb, stated_relations};
 
 use names::NameFinder;
-use refang::Refanged;
+use refang::RefangedText;
 use source::Source;
 
 /// The compiled rules; build once, use from any thread.
@@ -74,7 +74,7 @@ impl Extractor {
 
     /// All hits in the text, ordered by span, without overlaps.
     pub fn extract(&self, text: &str) -> Vec<Mention> {
-        let refanged = Refanged::new(text);
+        let refanged = RefangedText::new(text);
         let mut source = Source::new(&refanged);
         scan::scan(&mut source);
         self.names.find(&mut source, self.gazetteer);

@@ -11,19 +11,19 @@ use aho_corasick::{AhoCorasick, AhoCorasickKind, Input, Match, MatchKind};
 use super::gazetteer::{Gazetteer, Mode};
 use super::kind::EntityKind;
 use super::source::Source;
-use super::{context, introduced, rule_names};
+use super::{context, introductions, rule_names};
 use crate::domain::cursor::Cursor;
-use introduced::{Introduced, Named};
+use introductions::{IntroducedName, ResolvedName};
 
 /// Words that trigger the search for a detection rule's name.
 const RULES: [&str; 4] = ["yara", "sigma", "logsource:", "rule "];
 /// The first patterns of the automaton are such words, and those that introduce names; then names follow.
 const FIRST_VERB: usize = RULES.len();
-const FIRST_VERB_AS: usize = FIRST_VERB + introduced::VERBS.len();
-const FIRST_ALIAS: usize = FIRST_VERB_AS + introduced::VERBS_AS.len();
-const FIRST_NOUN: usize = FIRST_ALIAS + introduced::ALIASES.len();
-const FIRST_DEFINING: usize = FIRST_NOUN + introduced::NOUNS.len();
-const FIRST_NAME: usize = FIRST_DEFINING + introduced::DEFINING.len();
+const FIRST_VERB_AS: usize = FIRST_VERB + introductions::VERBS.len();
+const FIRST_ALIAS: usize = FIRST_VERB_AS + introductions::VERBS_AS.len();
+const FIRST_NOUN: usize = FIRST_ALIAS + introductions::ALIASES.len();
+const FIRST_DEFINING: usize = FIRST_NOUN + introductions::NOUNS.len();
+const FIRST_NAME: usize = FIRST_DEFINING + introductions::DEFINING.len();
 
 /// What stands between two items of a list.
 const JOINTS: [&str; 9] = [", ", " and ", ", and ", " or ", ", or ", "/", " / ", " & ", " ("];
@@ -38,7 +38,7 @@ const INTRODUCED: f32 = 0.7;
 
 /// A case-insensitive name, and the cases in which it is written.
 #[derive(Debug)]
-struct Pattern {
+struct NamePattern {
     entry: usize,
     forms: Vec<(Mode, String)>,
 }
@@ -47,18 +47,18 @@ struct Pattern {
 #[derive(Debug)]
 pub(super) struct NameFinder {
     automaton: Option<AhoCorasick>,
-    patterns: Vec<Pattern>,
+    patterns: Vec<NamePattern>,
 }
 
 impl NameFinder {
     pub fn new(gazetteer: &Gazetteer) -> Self {
-        let mut by_text: BTreeMap<String, Pattern> = BTreeMap::new();
+        let mut by_text: BTreeMap<String, NamePattern> = BTreeMap::new();
         for (at, entry) in gazetteer.entries().iter().enumerate() {
             for (name, mode) in entry.names().zip(&entry.modes) {
                 for text in spellings(name) {
                     let pattern = by_text.entry(text.to_ascii_lowercase());
                     pattern
-                        .or_insert_with(|| Pattern {
+                        .or_insert_with(|| NamePattern {
                             entry: at,
                             forms: Vec::new(),
                         })
@@ -84,7 +84,7 @@ impl NameFinder {
     pub fn find(&self, source: &mut Source<'_>, gazetteer: &Gazetteer) {
         let (found, introduced) = self.candidates(source, gazetteer);
         let mut known = Vec::new();
-        for candidate in accepted(source, gazetteer, found) {
+        for candidate in accept_candidates(source, gazetteer, found) {
             let Some(entry) = gazetteer.entries().get(candidate.entry) else {
                 continue;
             };
@@ -101,7 +101,7 @@ impl NameFinder {
             let next = known.partition_point(|(other, _)| other.end <= span.start);
             known.get(next).is_none_or(|(other, _)| other.start >= span.end)
         };
-        let other_of = |one: &Introduced| {
+        let other_of = |one: &IntroducedName| {
             let at = known.binary_search_by_key(&one.also?, |(span, _)| span.end);
             known
                 .get(at.ok()?)
@@ -112,13 +112,13 @@ impl NameFinder {
             let own = || Some((one.kind?, source.text.get(one.span.clone())?.to_owned()));
             let (kind, value) = other_of(&one).or_else(own)?;
             let span = one.span;
-            Some(Named { kind, value, span })
+            Some(ResolvedName { kind, value, span })
         });
-        let new: Vec<Named> = new.collect();
+        let new: Vec<ResolvedName> = new.collect();
         if new.is_empty() {
             return;
         }
-        for one in introduced::everywhere(source, &new) {
+        for one in introductions::find_all(source, &new) {
             if is_new(&one.span) {
                 source.push(one.kind, one.value, one.span, "introduced-name", INTRODUCED);
             }
@@ -130,7 +130,7 @@ impl NameFinder {
         &self,
         source: &mut Source<'_>,
         gazetteer: &Gazetteer,
-    ) -> (Vec<Candidate>, Vec<Introduced>) {
+    ) -> (Vec<SpellingMatch>, Vec<IntroducedName>) {
         let (mut found, mut introduced) = (Vec::new(), Vec::new());
         let Some(automaton) = &self.automaton else {
             return (found, introduced);
@@ -146,7 +146,7 @@ impl NameFinder {
             }
             if hit.pattern().as_usize() < FIRST_NAME {
                 introduced.extend(trigger(source, hit.pattern().as_usize(), start, end));
-            } else if let Some(candidate) = self.longest(source, gazetteer, hit) {
+            } else if let Some(candidate) = self.longest_match(source, gazetteer, hit) {
                 // The words of a doubtful name may be others' names.
                 if candidate.sure {
                     cursor.skip_to(candidate.span.end);
@@ -159,7 +159,7 @@ impl NameFinder {
 
     /// The longest name that starts with this hit and is cased and bounded as a name is. A hit is no longer than the
     /// longest name, so this takes bounded time.
-    fn longest(&self, source: &Source<'_>, gazetteer: &Gazetteer, hit: Match) -> Option<Candidate> {
+    fn longest_match(&self, source: &Source<'_>, gazetteer: &Gazetteer, hit: Match) -> Option<SpellingMatch> {
         let start = hit.start();
         let mut next = Some(hit);
         while let Some(hit) = next.filter(|hit| hit.start() == start) {
@@ -180,7 +180,7 @@ impl NameFinder {
 
 /// A spelling of a name in the text.
 #[derive(Debug)]
-struct Candidate {
+struct SpellingMatch {
     entry: usize,
     span: Range<usize>,
     confidence: f32,
@@ -193,9 +193,9 @@ struct Candidate {
 fn candidate(
     source: &Source<'_>,
     gazetteer: &Gazetteer,
-    pattern: &Pattern,
+    pattern: &NamePattern,
     span: Range<usize>,
-) -> Option<Candidate> {
+) -> Option<SpellingMatch> {
     let written = source.text.get(span.clone())?;
     let as_written = |wanted: Mode| {
         let mut forms = pattern.forms.iter();
@@ -221,7 +221,7 @@ fn candidate(
     }
     let exactly = pattern.forms.iter().any(|(_, text)| written == text);
     let confidence = if exactly { SPELLED } else { RESPELLED };
-    Some(Candidate {
+    Some(SpellingMatch {
         entry: pattern.entry,
         span,
         confidence,
@@ -241,7 +241,7 @@ fn is_cased(written: &str, name: &str) -> bool {
 
 /// Whether a name that needs its case is written in capitals or as a word with one: `SLIVER`, `Thallium`. The
 /// words around say too little then ("the RAMP forum"): the text must name it in its own case, or in a list.
-fn is_recased(written: &str, pattern: &Pattern) -> bool {
+fn is_recased(written: &str, pattern: &NamePattern) -> bool {
     let same = |(_, text): &(Mode, String)| text.eq_ignore_ascii_case(written);
     let mut rest = written.chars().skip(1);
     let capital = written.len() > 3 && written.starts_with(char::is_uppercase);
@@ -251,16 +251,20 @@ fn is_recased(written: &str, pattern: &Pattern) -> bool {
 
 /// The sure candidates, and the doubtful ones for which the text itself speaks: they stand in a list beside a name,
 /// or the same text names their entry surely and they stand alone inside a sentence.
-fn accepted(source: &Source<'_>, gazetteer: &Gazetteer, mut found: Vec<Candidate>) -> Vec<Candidate> {
+fn accept_candidates(
+    source: &Source<'_>,
+    gazetteer: &Gazetteer,
+    mut found: Vec<SpellingMatch>,
+) -> Vec<SpellingMatch> {
     if found.iter().all(|candidate| candidate.sure) {
         return found;
     }
     let named: HashSet<usize> = found.iter().filter(|one| one.sure).map(|one| one.entry).collect();
     for at in 0..found.len() {
-        join(source, gazetteer, &mut found, at, at.checked_sub(1));
+        confirm_by_list(source, gazetteer, &mut found, at, at.checked_sub(1));
     }
     for at in (0..found.len()).rev() {
-        join(source, gazetteer, &mut found, at, Some(at + 1));
+        confirm_by_list(source, gazetteer, &mut found, at, Some(at + 1));
     }
     for candidate in found.iter_mut().filter(|one| !one.sure) {
         candidate.sure = named.contains(&candidate.entry)
@@ -274,14 +278,14 @@ fn accepted(source: &Source<'_>, gazetteer: &Gazetteer, mut found: Vec<Candidate
 
 /// Makes the candidate sure if a list joins it to a neighbour that is sure and of the same sort, or if it follows one
 /// as its other name.
-fn join(
+fn confirm_by_list(
     source: &Source<'_>,
     gazetteer: &Gazetteer,
-    found: &mut [Candidate],
+    found: &mut [SpellingMatch],
     at: usize,
     neighbour: Option<usize>,
 ) {
-    let sort = |candidate: &Candidate| {
+    let sort = |candidate: &SpellingMatch| {
         let entry = gazetteer.entries().get(candidate.entry);
         entry.map(|entry| entry.kind.node_type())
     };
@@ -300,28 +304,28 @@ fn join(
 }
 
 fn triggers<'t>() -> impl Iterator<Item = &'t str> {
-    let verbs = introduced::VERBS.into_iter().chain(introduced::VERBS_AS);
-    let nouns = introduced::ALIASES.into_iter().chain(introduced::NOUNS);
+    let verbs = introductions::VERBS.into_iter().chain(introductions::VERBS_AS);
+    let nouns = introductions::ALIASES.into_iter().chain(introductions::NOUNS);
     RULES
         .into_iter()
         .chain(verbs)
         .chain(nouns)
-        .chain(introduced::DEFINING)
+        .chain(introductions::DEFINING)
 }
 
 /// Follows a trigger; returns the name that it introduces.
-fn trigger(source: &mut Source<'_>, index: usize, start: usize, end: usize) -> Option<Introduced> {
+fn trigger(source: &mut Source<'_>, index: usize, start: usize, end: usize) -> Option<IntroducedName> {
     match index {
         0 if ends_word(source, end) => rule_names::after_yara(source, end),
         1 if ends_word(source, end) => rule_names::after_sigma(source, end),
         2 => rule_names::at_log_source(source, start),
         3 => rule_names::at_rule(source, start),
         FIRST_VERB.. if !ends_word(source, end) => {}
-        FIRST_VERB..FIRST_VERB_AS => return introduced::after_verb(source, start..end, false),
-        FIRST_VERB_AS..FIRST_ALIAS => return introduced::after_verb(source, start..end, true),
-        FIRST_ALIAS..FIRST_NOUN => return introduced::after_alias(source, start..end),
-        FIRST_NOUN..FIRST_DEFINING => return introduced::beside_noun(source, start..end),
-        FIRST_DEFINING..FIRST_NAME => return introduced::before_definition(source, start..end),
+        FIRST_VERB..FIRST_VERB_AS => return introductions::after_verb(source, start..end, false),
+        FIRST_VERB_AS..FIRST_ALIAS => return introductions::after_verb(source, start..end, true),
+        FIRST_ALIAS..FIRST_NOUN => return introductions::after_alias(source, start..end),
+        FIRST_NOUN..FIRST_DEFINING => return introductions::beside_noun(source, start..end),
+        FIRST_DEFINING..FIRST_NAME => return introductions::before_definition(source, start..end),
         _ => {}
     }
     None

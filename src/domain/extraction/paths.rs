@@ -131,7 +131,7 @@ fn emit(
         1 => "\\",
         _ => "\\\\",
     };
-    let value = format!("{lead}{}", collapsed(body));
+    let value = format!("{lead}{}", collapse_backslashes(body));
     let components = value
         .trim_start_matches('\\')
         .split('\\')
@@ -145,7 +145,7 @@ fn emit(
     Some(end)
 }
 
-fn collapsed(text: &str) -> String {
+fn collapse_backslashes(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         if c != '\\' || !out.ends_with('\\') {
@@ -176,7 +176,7 @@ fn key(source: &mut Source<'_>, start: usize, (hive_len, hive): (usize, &'static
     let colon = usize::from(source.after(start + hive_len, 1) == ":");
     let body = start + hive_len + colon;
     let end = path_end(source, body);
-    let path = collapsed(source.text.get(body..end)?);
+    let path = collapse_backslashes(source.text.get(body..end)?);
     if path.trim_matches('\\').is_empty() {
         return None;
     }
@@ -260,7 +260,7 @@ fn path_end(source: &Source<'_>, start: usize) -> usize {
             '\\' => component = cursor.at(),
             '(' => open += 1,
             ')' if open > 0 => open -= 1,
-            ' ' => match spaced(text.get(component..).unwrap_or_default(), end - component) {
+            ' ' => match extend_over_space(text.get(component..).unwrap_or_default(), end - component) {
                 Some(len) => cursor.skip_to(component + len),
                 None => break,
             },
@@ -286,10 +286,10 @@ fn is_name_char(c: char) -> bool {
 }
 
 /// How far a component with a space at `space` extends, always beyond the space; `None` if the path ends there.
-fn spaced(component: &str, space: usize) -> Option<usize> {
+fn extend_over_space(component: &str, space: usize) -> Option<usize> {
     let first = component.get(..space)?;
     // At the end of a sentence the name is followed by a full stop.
-    if first.is_empty() || extension_known(first.trim_end_matches('.')) {
+    if first.is_empty() || has_known_extension(first.trim_end_matches('.')) {
         return None;
     }
     let window_end = component
@@ -309,7 +309,7 @@ fn spaced(component: &str, space: usize) -> Option<usize> {
     let mut end = 0;
     for word in name.split(' ').take(5) {
         end += word.len();
-        if extension_known(word.trim_end_matches('.')) {
+        if has_known_extension(word.trim_end_matches('.')) {
             let full = name.get(..end)?.trim_end_matches('.');
             return (full.len() > space && is_titled(full)).then_some(full.len());
         }
@@ -327,7 +327,7 @@ fn is_titled(name: &str) -> bool {
         })
 }
 
-fn extension_known(name: &str) -> bool {
+fn has_known_extension(name: &str) -> bool {
     name.rsplit_once('.')
         .is_some_and(|(base, extension)| !base.is_empty() && files::is_known(&extension.to_ascii_lowercase()))
 }

@@ -88,13 +88,13 @@ pub(super) const MEMBERS: &[&str] = &[
     "operator",
 ];
 
-pub(super) struct Pattern {
+pub(super) struct RelationPattern {
     pub verb: Verb,
     pub regex: Regex,
     pub passive: bool,
 }
 
-pub(super) static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
+pub(super) static PATTERNS: LazyLock<Vec<RelationPattern>> = LazyLock::new(|| {
     let mut patterns = Vec::new();
     for (verb, active, passive) in VERBS {
         let active = format!(
@@ -104,7 +104,7 @@ pub(super) static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
             r#"(?i)^["')]?(?:[ -]{LABEL})?,?(?: (?:which|that))? {AUX}(?:{passive}) by (?:the )?{FILLER}["'(]?$"#
         );
         for (text, is_passive) in [(active, false), (passive, true)] {
-            patterns.extend(Regex::new(&text).map(|regex| Pattern {
+            patterns.extend(Regex::new(&text).map(|regex| RelationPattern {
                 verb: *verb,
                 regex,
                 passive: is_passive,
@@ -113,7 +113,7 @@ pub(super) static PATTERNS: LazyLock<Vec<Pattern>> = LazyLock::new(|| {
     }
     let attributed =
         format!(r#"(?i)^["')]?(?:[ -]{LABEL})?,?(?: (?:which|that))? {AUX}attributed to {FILLER}["'(]?$"#);
-    patterns.extend(Regex::new(&attributed).map(|regex| Pattern {
+    patterns.extend(Regex::new(&attributed).map(|regex| RelationPattern {
         verb: Verb::AttributedTo,
         regex,
         passive: false,

@@ -1,7 +1,7 @@
 //! Refanging and defanging of text, with a mapping of offsets.
 //!
 //! Reports write `hxxp://evil[.]com` to prevent accidental clicks. All extractor rules work on the refanged text;
-//! [`Refanged::original`] maps their spans back. Typographic hyphens and zero-width characters that PDF readers leave
+//! [`RefangedText::original`] maps their spans back. Typographic hyphens and zero-width characters that PDF readers leave
 //! in indicators are normalised here too. Markers are replaced only between characters that can belong to an
 //! indicator, so regular expressions and footnotes stay unchanged.
 
@@ -14,7 +14,7 @@ use aho_corasick::{AhoCorasick, MatchKind};
 use crate::domain::cursor::Cursor;
 
 #[derive(Clone, Copy, PartialEq)]
-enum Need {
+enum MarkerContext {
     /// An alphanumeric character on both sides; one space allowed in between.
     Joined,
     /// An alphanumeric character on both sides, nothing in between.
@@ -26,43 +26,43 @@ enum Need {
 }
 
 /// Marker, replacement, condition. The longest marker wins.
-const MARKERS: &[(&str, &str, Need)] = &[
-    ("[.]", ".", Need::Joined),
-    ("(.)", ".", Need::Joined),
-    ("{.}", ".", Need::Joined),
-    ("<.>", ".", Need::Joined),
-    ("[dot]", ".", Need::Joined),
-    ("(dot)", ".", Need::Joined),
-    ("{dot}", ".", Need::Joined),
-    ("<dot>", ".", Need::Joined),
-    ("[.", ".", Need::Tight),
-    (".]", ".", Need::Tight),
-    ("[at]", "@", Need::Joined),
-    ("(at)", "@", Need::Joined),
-    ("{at}", "@", Need::Joined),
-    ("<at>", "@", Need::Joined),
-    ("[@]", "@", Need::Joined),
-    ("(@)", "@", Need::Joined),
-    ("{@}", "@", Need::Joined),
-    ("[://]", "://", Need::Tight),
-    ("(://)", "://", Need::Tight),
-    ("[:]//", "://", Need::Tight),
-    ("(:)//", "://", Need::Tight),
-    ("[:]", ":", Need::Tight),
-    ("[/]", "/", Need::Tight),
-    ("hxxp", "http", Need::Scheme),
-    ("h**p", "http", Need::Scheme),
-    ("hxtp", "http", Need::Scheme),
-    ("htxp", "http", Need::Scheme),
-    ("h__p", "http", Need::Scheme),
-    ("fxp", "ftp", Need::Scheme),
-    ("\u{2010}", "-", Need::Always),
-    ("\u{2011}", "-", Need::Always),
-    ("\u{200b}", "", Need::Always),
-    ("\u{200d}", "", Need::Always),
-    ("\u{2060}", "", Need::Always),
-    ("\u{feff}", "", Need::Always),
-    ("\u{ad}", "", Need::Always),
+const MARKERS: &[(&str, &str, MarkerContext)] = &[
+    ("[.]", ".", MarkerContext::Joined),
+    ("(.)", ".", MarkerContext::Joined),
+    ("{.}", ".", MarkerContext::Joined),
+    ("<.>", ".", MarkerContext::Joined),
+    ("[dot]", ".", MarkerContext::Joined),
+    ("(dot)", ".", MarkerContext::Joined),
+    ("{dot}", ".", MarkerContext::Joined),
+    ("<dot>", ".", MarkerContext::Joined),
+    ("[.", ".", MarkerContext::Tight),
+    (".]", ".", MarkerContext::Tight),
+    ("[at]", "@", MarkerContext::Joined),
+    ("(at)", "@", MarkerContext::Joined),
+    ("{at}", "@", MarkerContext::Joined),
+    ("<at>", "@", MarkerContext::Joined),
+    ("[@]", "@", MarkerContext::Joined),
+    ("(@)", "@", MarkerContext::Joined),
+    ("{@}", "@", MarkerContext::Joined),
+    ("[://]", "://", MarkerContext::Tight),
+    ("(://)", "://", MarkerContext::Tight),
+    ("[:]//", "://", MarkerContext::Tight),
+    ("(:)//", "://", MarkerContext::Tight),
+    ("[:]", ":", MarkerContext::Tight),
+    ("[/]", "/", MarkerContext::Tight),
+    ("hxxp", "http", MarkerContext::Scheme),
+    ("h**p", "http", MarkerContext::Scheme),
+    ("hxtp", "http", MarkerContext::Scheme),
+    ("htxp", "http", MarkerContext::Scheme),
+    ("h__p", "http", MarkerContext::Scheme),
+    ("fxp", "ftp", MarkerContext::Scheme),
+    ("\u{2010}", "-", MarkerContext::Always),
+    ("\u{2011}", "-", MarkerContext::Always),
+    ("\u{200b}", "", MarkerContext::Always),
+    ("\u{200d}", "", MarkerContext::Always),
+    ("\u{2060}", "", MarkerContext::Always),
+    ("\u{feff}", "", MarkerContext::Always),
+    ("\u{ad}", "", MarkerContext::Always),
 ];
 
 static FINDER: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
@@ -75,7 +75,7 @@ static FINDER: LazyLock<Option<AhoCorasick>> = LazyLock::new(|| {
 
 /// A replaced span of the original.
 #[derive(Debug, Clone)]
-struct Replaced {
+struct Replacement {
     from: Range<usize>,
     to: Range<usize>,
     /// Deliberately defanged, as opposed to a typographic hyphen.
@@ -84,12 +84,12 @@ struct Replaced {
 
 /// A text after refanging.
 #[derive(Debug, Clone)]
-pub(super) struct Refanged<'t> {
+pub(super) struct RefangedText<'t> {
     pub text: Cow<'t, str>,
-    replaced: Vec<Replaced>,
+    replaced: Vec<Replacement>,
 }
 
-impl<'t> Refanged<'t> {
+impl<'t> RefangedText<'t> {
     pub fn new(original: &'t str) -> Self {
         let mut replaced = Vec::new();
         let mut text = String::new();
@@ -98,28 +98,28 @@ impl<'t> Refanged<'t> {
             let Some((_, with, need)) = MARKERS.get(found.pattern().as_usize()) else {
                 continue;
             };
-            let Some(from) = widened(original, found.range(), *need, copied) else {
+            let Some(from) = widen_marker(original, found.range(), *need, copied) else {
                 continue;
             };
             text.push_str(original.get(copied..from.start).unwrap_or_default());
             let at = text.len();
             text.push_str(with);
             copied = from.end;
-            let deliberate = *need != Need::Always;
-            replaced.push(Replaced {
+            let deliberate = *need != MarkerContext::Always;
+            replaced.push(Replacement {
                 from,
                 to: at..text.len(),
                 deliberate,
             });
         }
         if replaced.is_empty() {
-            return Refanged {
+            return RefangedText {
                 text: Cow::Borrowed(original),
                 replaced,
             };
         }
         text.push_str(original.get(copied..).unwrap_or_default());
-        Refanged {
+        RefangedText {
             text: Cow::Owned(text),
             replaced,
         }
@@ -151,19 +151,19 @@ impl<'t> Refanged<'t> {
             .any(|run| run.deliberate)
     }
 
-    fn last_starting_at_or_before(&self, at: usize) -> Option<&Replaced> {
+    fn last_starting_at_or_before(&self, at: usize) -> Option<&Replacement> {
         let after = self.replaced.partition_point(|run| run.to.start <= at);
         self.replaced.get(after.checked_sub(1)?)
     }
 }
 
 /// The span to replace, including adjacent spaces; `None` if the condition fails.
-fn widened(text: &str, at: Range<usize>, need: Need, floor: usize) -> Option<Range<usize>> {
+fn widen_marker(text: &str, at: Range<usize>, need: MarkerContext, floor: usize) -> Option<Range<usize>> {
     let before = text.get(floor..at.start)?;
     let after = text.get(at.end..)?;
     match need {
-        Need::Always => Some(at),
-        Need::Tight => {
+        MarkerContext::Always => Some(at),
+        MarkerContext::Tight => {
             let left = before
                 .chars()
                 .next_back()
@@ -174,12 +174,12 @@ fn widened(text: &str, at: Range<usize>, need: Need, floor: usize) -> Option<Ran
                 .is_some_and(|c| c.is_alphanumeric() || c == '/' || c == '[');
             (left && right).then_some(at)
         }
-        Need::Scheme => {
+        MarkerContext::Scheme => {
             let inside = before.chars().next_back().is_some_and(char::is_alphanumeric);
             let rest = after.strip_prefix(['s', 'S']).unwrap_or(after);
             (!inside && rest.starts_with([':', '[', '('])).then_some(at)
         }
-        Need::Joined => {
+        MarkerContext::Joined => {
             let left = before.strip_suffix(' ').unwrap_or(before);
             let right = after.strip_prefix(' ').unwrap_or(after);
             let joined = left.chars().next_back().is_some_and(char::is_alphanumeric)
@@ -191,7 +191,7 @@ fn widened(text: &str, at: Range<usize>, need: Need, floor: usize) -> Option<Ran
 
 /// Refangs the indicators of a text.
 pub fn refang(text: &str) -> Cow<'_, str> {
-    Refanged::new(text).text
+    RefangedText::new(text).text
 }
 
 /// Defangs an indicator so that nobody follows it by accident: `hxxp`, `[.]`, `[at]`.
@@ -264,7 +264,7 @@ mod tests {
     #[test]
     fn spans_point_into_the_original() {
         let text = "go to hxxp://evil[.]com now";
-        let refanged = Refanged::new(text);
+        let refanged = RefangedText::new(text);
         let at = refanged.text.find("http://evil.com").unwrap();
         let span = refanged.original(&(at..at + "http://evil.com".len()));
         assert_eq!(&text[span], "hxxp://evil[.]com");

@@ -10,7 +10,7 @@ use std::ops::Range;
 use crate::domain::node::wire_enum;
 
 use super::kind::{EntityKind, Mention};
-use super::phrases::{ALIAS, CLAUSE, DOUBTFUL, LISTED, MEMBERS, NOT_A_SUBJECT, PATTERNS, Pattern};
+use super::phrases::{ALIAS, CLAUSE, DOUBTFUL, LISTED, MEMBERS, NOT_A_SUBJECT, PATTERNS, RelationPattern};
 use super::source::is_one_of;
 
 wire_enum! {
@@ -43,12 +43,12 @@ pub struct StatedRelation {
 const MAX_GAP: usize = 200;
 
 /// A hit and its index.
-type Indexed<'h> = (usize, &'h Mention);
+type IndexedMention<'h> = (usize, &'h Mention);
 
 /// The relationships that the text states between its hits.
 pub fn stated_relations(text: &str, hits: &[Mention]) -> Vec<StatedRelation> {
     let mut relations = Vec::new();
-    let visible: Vec<Indexed<'_>> = hits
+    let visible: Vec<IndexedMention<'_>> = hits
         .iter()
         .enumerate()
         .filter(|(_, hit)| !is_link_target(text, hit))
@@ -91,9 +91,9 @@ fn gap<'t>(text: &'t str, left: &Mention, right: &Mention) -> Option<&'t str> {
 /// Adds the relationship of the pair at `at`, and of a list that follows it.
 fn add(
     text: &str,
-    hits: &[Indexed<'_>],
+    hits: &[IndexedMention<'_>],
     at: usize,
-    pattern: &Pattern,
+    pattern: &RelationPattern,
     sentence: &Range<usize>,
     out: &mut Vec<StatedRelation>,
 ) {
@@ -127,16 +127,16 @@ fn add(
     }
 }
 
-fn fits(pattern: &Pattern, left: &Mention, right: &Mention) -> bool {
+fn fits(pattern: &RelationPattern, left: &Mention, right: &Mention) -> bool {
     let (subject, object) = if pattern.passive {
         (right, left)
     } else {
         (left, right)
     };
-    allowed(subject.kind, pattern.verb, object.kind)
+    can_relate(subject.kind, pattern.verb, object.kind)
 }
 
-fn starts_clause(text: &str, hits: &[Indexed<'_>], at: usize) -> bool {
+fn starts_clause(text: &str, hits: &[IndexedMention<'_>], at: usize) -> bool {
     let Some((_, hit)) = hits.get(at) else {
         return false;
     };
@@ -169,7 +169,7 @@ fn is_subject(text: &str, hit: &Mention) -> bool {
 }
 
 /// In `APT28 (Fancy Bear) uses`, the name before the parenthesis is the subject.
-fn first_name<'h>(text: &str, hits: &[Indexed<'h>], at: usize) -> Option<Indexed<'h>> {
+fn first_name<'h>(text: &str, hits: &[IndexedMention<'h>], at: usize) -> Option<IndexedMention<'h>> {
     let mut first = at;
     while let Some(before) = first.checked_sub(1) {
         let (Some(left), Some(right)) = (hits.get(before), hits.get(first)) else {
@@ -189,7 +189,7 @@ fn first_name<'h>(text: &str, hits: &[Indexed<'h>], at: usize) -> Option<Indexed
     hits.get(first).copied()
 }
 
-fn allowed(subject: EntityKind, verb: Verb, object: EntityKind) -> bool {
+fn can_relate(subject: EntityKind, verb: Verb, object: EntityKind) -> bool {
     let actor = |kind| {
         matches!(
             kind,

@@ -83,7 +83,7 @@ impl<'t> Token<'t> {
     }
 
     /// Without punctuation that ends a sentence or starts an extension.
-    fn trimmed(&self) -> Token<'t> {
+    fn trim_punctuation(&self) -> Token<'t> {
         let from_left = self.text.trim_start_matches(['.', '-', ':', '+', '@', '_']);
         let start = self.start + self.text.len() - from_left.len();
         let text = from_left.trim_end_matches(['.', '-', ':', '+', '@', '_', '/', '\\', '~', '%', '$']);
@@ -149,7 +149,7 @@ fn inspect(source: &mut Source<'_>, token: &Token<'_>) -> usize {
     if ipv6 && network::ipv6(source, token) {
         return token.end();
     }
-    let token = token.trimmed();
+    let token = token.trim_punctuation();
     if token.is_only(HEX | ALPHA | HIGH | DASH) {
         return token.end();
     }
@@ -171,7 +171,7 @@ fn pieces(source: &mut Source<'_>, token: &Token<'_>) {
         if host && separator == Some(b'/') {
             return;
         }
-        let part = Token::new(text, token.start + start).trimmed();
+        let part = Token::new(text, token.start + start).trim_punctuation();
         host = piece(source, &part, before);
         before = if token.text.as_bytes().get(start + text.len()) == Some(&b'/') {
             text
@@ -205,5 +205,5 @@ fn piece(source: &mut Source<'_>, part: &Token<'_>, before: &str) -> bool {
     if part.has(UNDER) && rule_names::sigma_name(source, part) {
         return false;
     }
-    part.has(DOT) && host::dotted(source, part)
+    part.has(DOT) && host::find_dotted(source, part)
 }

@@ -5,12 +5,12 @@
 use std::ops::Range;
 
 use super::kind::{EntityKind, Mention};
-use super::refang::Refanged;
+use super::refang::RefangedText;
 
 /// The refanged text and the hits so far.
 pub(super) struct Source<'t> {
     pub text: &'t str,
-    pub refanged: &'t Refanged<'t>,
+    pub refanged: &'t RefangedText<'t>,
     pub hits: Vec<Mention>,
     /// End of the last backslash path that does not name a file.
     pub no_file_before: usize,
@@ -19,7 +19,7 @@ pub(super) struct Source<'t> {
 }
 
 impl<'t> Source<'t> {
-    pub fn new(refanged: &'t Refanged<'t>) -> Self {
+    pub fn new(refanged: &'t RefangedText<'t>) -> Self {
         Source {
             text: &refanged.text,
             refanged,

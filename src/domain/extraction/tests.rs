@@ -1,7 +1,7 @@
 //! A corpus of sentences, and properties that hold for any text.
 
 mod forward;
-mod introduced;
+mod introductions;
 mod names;
 mod time;
 

@@ -3,9 +3,9 @@
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
-use crate::domain::packed::unpack;
+use crate::domain::packing::unpack;
 use crate::domain::stix::ingest::{Markings, SkipReport, StixNode, StixPlan, StixRelationship, StixSupport};
-use crate::domain::stix::marking::{self, Marked};
+use crate::domain::stix::marking::{self, ObjectMarking};
 use crate::domain::stix::object::{flag, type_of_id};
 use crate::domain::tlp::Tlp;
 
@@ -57,7 +57,7 @@ impl StagedPage {
             let fits = object.marking.undefined.len() <= MAX_UNDEFINED;
             if !fits {
                 let reason = format!("object_marking_refs: more than {MAX_UNDEFINED} undefined markings");
-                skipped.bad(stix_type(&object.stix_id), &object.stix_id, reason);
+                skipped.add_invalid(stix_type(&object.stix_id), &object.stix_id, reason);
             }
             fits
         });
@@ -115,7 +115,7 @@ impl Stager {
 
     fn item(&self, mut item: StagedObject) -> StagedObject {
         let object = unpack(&item.raw).unwrap_or_default();
-        item.marking = proposed(&object, &self.markings, self.default_tlp);
+        item.marking = propose_marking(&object, &self.markings, self.default_tlp);
         item.warnings = item.marking.warnings();
         if flag(&object, "revoked") || flag(&object, "x_mitre_deprecated") {
             let warning = "withdrawn by its author: committing it hides its node or edge";
@@ -126,12 +126,12 @@ impl Stager {
 }
 
 /// The marking to propose for a validated object. One that can't be read is RED.
-pub fn proposed(object: &Map<String, Value>, markings: &Markings, default: Tlp) -> ProposedMarking {
-    let Ok(Marked {
+pub fn propose_marking(object: &Map<String, Value>, markings: &Markings, default: Tlp) -> ProposedMarking {
+    let Ok(ObjectMarking {
         tlp,
         stated,
         undefined,
-    }) = marking::marked(object, markings, default)
+    }) = marking::object_marking(object, markings, default)
     else {
         return ProposedMarking::HIDDEN;
     };

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use super::bounds::{LongText, NodeName};
-use super::{IngestBody, Plan, bounds, compact, digest, or_default, with_value};
+use super::{IngestBody, ItemPlan, bounds, digest, json_text, or_default, with_value};
 use crate::domain::confidence::Confidence;
 use crate::domain::draft::{Drafts, EvidenceDraft, ItemDefaults, NodeDraft, identity};
 use crate::domain::error::DomainError;
@@ -46,7 +46,7 @@ impl IngestBody for AnalystEntries {
     const ACTION: &'static str = "ingest.analyst";
     const ENTRIES: &'static str = "nodes";
 
-    fn plan(mut self, by: &str, _: usize) -> Result<Plan, DomainError> {
+    fn plan(mut self, by: &str, _: usize) -> Result<ItemPlan, DomainError> {
         bounds::entries(Self::ENTRIES, self.nodes.len())?;
         for (i, node) in self.nodes.iter_mut().enumerate() {
             bounds::name(&format!("nodes[{i}].name"), &node.name)?;
@@ -65,7 +65,7 @@ fn drafts_of(by: &str, nodes: &[AnalystNode], defaults: ItemDefaults) -> Drafts 
     for entry in nodes {
         let tlp = entry.tlp.unwrap_or(defaults.tlp);
         let (key, merge_by_name) = identity_of(entry.node_type, &entry.name);
-        let raw = compact(json!({
+        let raw = json_text(json!({
             "name": entry.name, "node_type": entry.node_type, "description": entry.description, "tlp": tlp,
             "confidence": entry.confidence, "properties": entry.properties, "analyst": by,
         }));

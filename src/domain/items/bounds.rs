@@ -66,7 +66,7 @@ pub fn name(field: &str, value: &str) -> Result<(), DomainError> {
 }
 
 /// Checks a text that is repeated on every row.
-pub fn shared(field: &str, value: &str) -> Result<(), DomainError> {
+pub fn check_shared(field: &str, value: &str) -> Result<(), DomainError> {
     characters(field, value, MAX_SHARED)
 }
 
@@ -107,7 +107,7 @@ pub fn properties(field: &str, properties: &Map<String, Value>) -> Result<(), Do
 }
 
 /// Checks how many bytes a request of `size` bytes would repeat, before any draft is built.
-pub fn repeated(field: &str, bytes: usize, size: usize) -> Result<(), DomainError> {
+pub fn check_repetition(field: &str, bytes: usize, size: usize) -> Result<(), DomainError> {
     fits(field, (bytes as f64 * COPIES) as usize, size)
 }
 

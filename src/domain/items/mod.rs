@@ -17,10 +17,10 @@ use sha2::{Digest, Sha256};
 pub use self::analyst::AnalystEntries;
 pub use self::osint::OsintItems;
 pub use self::report::Report;
-use super::draft::{Compact, Drafts};
+use super::draft::{Drafts, JsonText};
 use super::error::DomainError;
 use super::extraction::indicator_properties;
-use super::misp::Skipped;
+use super::misp::SkipCounts;
 use super::naming::indicator_of;
 use super::node::NodeType;
 
@@ -35,18 +35,18 @@ pub trait IngestBody: DeserializeOwned + Send + 'static {
     ///
     /// # Errors
     /// Names the first field that breaks a rule, and the rule.
-    fn plan(self, by: &str, size: usize) -> Result<Plan, DomainError>;
+    fn plan(self, by: &str, size: usize) -> Result<ItemPlan, DomainError>;
 }
 
 /// The drafts of a request body.
 #[derive(Debug)]
-pub struct Plan {
+pub struct ItemPlan {
     pub drafts: Drafts,
     /// Skipped entries, if the endpoint reports them.
-    pub skipped: Option<Skipped>,
+    pub skipped: Option<SkipCounts>,
 }
 
-impl From<Drafts> for Plan {
+impl From<Drafts> for ItemPlan {
     fn from(drafts: Drafts) -> Self {
         Self {
             drafts,
@@ -59,7 +59,7 @@ impl From<Drafts> for Plan {
 ///
 /// # Errors
 /// As [`IngestBody::plan`].
-pub fn plan<W: IngestBody>(body: W, by: &str, size: usize) -> Result<Plan, DomainError> {
+pub fn plan<W: IngestBody>(body: W, by: &str, size: usize) -> Result<ItemPlan, DomainError> {
     let mut plan = body.plan(by, size)?;
     bounds::weight(W::ENTRIES, &plan.drafts, size)?;
     let room = bounds::room(size).saturating_sub(plan.drafts.weight());
@@ -82,7 +82,7 @@ fn with_value(node_type: NodeType, name: &str, mut properties: Map<String, Value
     properties
 }
 
-fn digest(original: &Compact) -> String {
+fn digest(original: &JsonText) -> String {
     hex::encode(Sha256::digest(original.text()))
 }
 
@@ -96,6 +96,6 @@ fn present<const N: usize>(pairs: [(&str, Value); N]) -> Map<String, Value> {
         .collect()
 }
 
-fn compact(object: Value) -> Compact {
-    Compact::from_text(object.to_string())
+fn json_text(object: Value) -> JsonText {
+    JsonText::from_text(object.to_string())
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 use utoipa::ToSchema;
 
 use super::bounds::{LongText, NodeName, SharedText, TagText};
-use super::{IngestBody, Plan, bounds, compact, digest, or_default, present, with_value};
+use super::{IngestBody, ItemPlan, bounds, digest, json_text, or_default, present, with_value};
 use crate::domain::confidence::Confidence;
 use crate::domain::draft::{Drafts, EvidenceDraft, ItemDefaults, NodeDraft, identity};
 use crate::domain::error::DomainError;
@@ -53,12 +53,12 @@ impl IngestBody for OsintItems {
     const ACTION: &'static str = "ingest.osint";
     const ENTRIES: &'static str = "items";
 
-    fn plan(mut self, _: &str, size: usize) -> Result<Plan, DomainError> {
-        bounds::shared("collector", &self.collector)?;
+    fn plan(mut self, _: &str, size: usize) -> Result<ItemPlan, DomainError> {
+        bounds::check_shared("collector", &self.collector)?;
         bounds::entries(Self::ENTRIES, self.items.len())?;
         // Counted for the source of the node, that of the evidence, the properties and the original.
         let repeated = 4 * self.items.len() * self.collector.len();
-        bounds::repeated(Self::ENTRIES, repeated, size)?;
+        bounds::check_repetition(Self::ENTRIES, repeated, size)?;
         for (i, item) in self.items.iter_mut().enumerate() {
             item.check(&format!("items[{i}]"))?;
         }
@@ -86,8 +86,8 @@ fn drafts_of(collector: &str, items: &[OsintItem], defaults: ItemDefaults) -> Dr
     let mut drafts = Drafts::default();
     for item in items {
         let tlp = item.tlp.unwrap_or(defaults.tlp);
-        let node_type = item.node_type.unwrap_or_else(|| inferred_type(item));
-        let raw = compact(json!({
+        let node_type = item.node_type.unwrap_or_else(|| infer_type(item));
+        let raw = json_text(json!({
             "collector": collector, "title": item.title, "description": item.description, "url": item.url,
             "type": node_type, "tlp": tlp, "confidence": item.confidence, "tags": item.tags,
             "published": item.published,
@@ -127,7 +127,7 @@ fn drafts_of(collector: &str, items: &[OsintItem], defaults: ItemDefaults) -> Dr
 }
 
 /// Infers the type of an item without one (hosted specification, `POST /api/ingest/osint`).
-fn inferred_type(item: &OsintItem) -> NodeType {
+fn infer_type(item: &OsintItem) -> NodeType {
     let text = format!("{} {}", item.title, item.description).to_lowercase();
     let words: Vec<&str> = text.split(|c: char| !(c.is_alphanumeric() || c == '&')).collect();
     // Prefixes of words: "exploited" counts, but "laptop" is no APT.
@@ -194,7 +194,7 @@ mod tests {
             ("Stolen laptop, chapter 3, captured", NodeType::Osint),
             ("Weekly summary", NodeType::Osint),
         ] {
-            assert_eq!(inferred_type(&item(title)), want, "{title}");
+            assert_eq!(infer_type(&item(title)), want, "{title}");
         }
     }
 

@@ -5,7 +5,7 @@ use serde_json::json;
 use utoipa::ToSchema;
 
 use super::bounds::{LongText, NodeName, SharedText};
-use super::{IngestBody, Plan, bounds, compact, digest, or_default, present, with_value};
+use super::{IngestBody, ItemPlan, bounds, digest, json_text, or_default, present, with_value};
 use crate::domain::confidence::Confidence;
 use crate::domain::draft::{
     Drafts, EdgeDraft, EvidenceDraft, ItemDefaults, NodeDraft, PassageDraft, identity,
@@ -57,16 +57,16 @@ impl IngestBody for Report {
     const ACTION: &'static str = "ingest.report";
     const ENTRIES: &'static str = "content_blocks";
 
-    fn plan(mut self, _: &str, size: usize) -> Result<Plan, DomainError> {
-        bounds::shared("title", &self.title)?;
+    fn plan(mut self, _: &str, size: usize) -> Result<ItemPlan, DomainError> {
+        bounds::check_shared("title", &self.title)?;
         // A blank source counts as missing.
         self.source_name = self.source_name.filter(|source| !source.trim().is_empty());
         if let Some(source) = &self.source_name {
-            bounds::shared("source_name", source)?;
+            bounds::check_shared("source_name", source)?;
         }
         bounds::entries(Self::ENTRIES, self.content_blocks.len())?;
         let shown = self.title.len() + self.source_name.as_ref().unwrap_or(&self.title).len();
-        bounds::repeated(Self::ENTRIES, shown * self.content_blocks.len(), size)?;
+        bounds::check_repetition(Self::ENTRIES, shown * self.content_blocks.len(), size)?;
         for (i, block) in self.content_blocks.iter_mut().enumerate() {
             block.check(&format!("content_blocks[{i}]"))?;
         }
@@ -93,7 +93,7 @@ impl ReportBlock {
 fn drafts_of(report: &Report, defaults: ItemDefaults) -> Drafts {
     let mut drafts = Drafts::default();
     let source = report.source_name.clone().unwrap_or_else(|| report.title.clone());
-    let raw = compact(json!(report));
+    let raw = json_text(json!(report));
     let marking = |block: &ReportBlock| block.tlp.unwrap_or(defaults.tlp);
     // The report as a whole has the marking of its most restricted block.
     let whole = report
@@ -149,7 +149,7 @@ fn drafts_of(report: &Report, defaults: ItemDefaults) -> Drafts {
             .into_iter()
             .flatten()
         {
-            stated_edges(text, marking(block), confidence, &mut drafts);
+            add_stated_edges(text, marking(block), confidence, &mut drafts);
         }
         let excerpt = block.excerpt.as_deref().and_then(passage_of);
         drafts.passages.extend(excerpt.map(|text| PassageDraft {
@@ -162,7 +162,7 @@ fn drafts_of(report: &Report, defaults: ItemDefaults) -> Drafts {
 }
 
 /// Adds the relationships that a text states between drafted nodes.
-fn stated_edges(text: &str, tlp: Tlp, confidence: f64, drafts: &mut Drafts) {
+fn add_stated_edges(text: &str, tlp: Tlp, confidence: f64, drafts: &mut Drafts) {
     let hits = Extractor::shared().extract(text);
     for relation in stated_relations(text, &hits) {
         let end = |hit: usize| {

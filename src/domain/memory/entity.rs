@@ -102,7 +102,7 @@ impl EntityDraft {
     ///
     /// # Errors
     /// As [`EntityKey::new`].
-    pub fn named(entity_type: &str, value: &str, confidence: f64) -> Result<Self, DomainError> {
+    pub fn from_name(entity_type: &str, value: &str, confidence: f64) -> Result<Self, DomainError> {
         let key = EntityKey::new(entity_type, value)?;
         let entry = kind_of(&key.entity_type).and_then(|kind| entry_of(kind, value));
         Ok(Self {
@@ -118,7 +118,7 @@ impl EntityDraft {
     pub fn of_extracted(entity: &ExtractedEntity) -> Option<Self> {
         let text = |key: &str| entity.properties.get(key).and_then(Value::as_str);
         let Some(kind) = entity.kind else {
-            return Self::named(plain_type(entity.node_type)?, &entity.name, entity.confidence).ok();
+            return Self::from_name(plain_type(entity.node_type)?, &entity.name, entity.confidence).ok();
         };
         let value = if kind.is_identifier() {
             let ids = entity.properties.get("external_ids").and_then(Value::as_array);

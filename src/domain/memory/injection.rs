@@ -89,7 +89,7 @@ static SET: LazyLock<Option<RegexSet>> =
 
 /// The first rule that flags the text, if any.
 pub fn prompt_injection(text: &str) -> Option<&'static str> {
-    let (plain, hides) = normalised(text);
+    let (plain, hides) = normalise_text(text);
     if hides {
         return Some("hidden-text");
     }
@@ -98,7 +98,7 @@ pub fn prompt_injection(text: &str) -> Option<&'static str> {
 }
 
 /// The normalised text, and whether it contains hidden characters.
-fn normalised(text: &str) -> (String, bool) {
+fn normalise_text(text: &str) -> (String, bool) {
     let mut plain = String::with_capacity(text.len());
     let (mut run, mut hides, mut flag) = (0, false, false);
     for c in text.chars() {

@@ -73,7 +73,7 @@ impl NoteStatus {
 
 /// Result of remembering one note.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Remembered {
+pub struct RememberOutcome {
     pub note_id: Uuid,
     pub status: NoteStatus,
     /// Canonical values, in text order.
@@ -129,7 +129,7 @@ impl Note {
 
 /// The beginning of a text, on one line.
 pub fn label(content: &str) -> String {
-    beginning(content, LABEL)
+    first_line(content, LABEL)
 }
 
 /// The context of a note in an answer: the first sentence on one line, truncated with `...` after [`CONTEXT`]
@@ -140,13 +140,13 @@ pub fn context(content: &str) -> String {
         .map(str::trim)
         .find(|sentence| !sentence.is_empty());
     let sentence = sentence.unwrap_or_default();
-    let shown = beginning(sentence, CONTEXT);
+    let shown = first_line(sentence, CONTEXT);
     let cut = sentence.split_whitespace().map(str::len).sum::<usize>()
         > shown.split_whitespace().map(str::len).sum::<usize>();
     if cut { shown + "..." } else { shown }
 }
 
-fn beginning(content: &str, most: usize) -> String {
+fn first_line(content: &str, most: usize) -> String {
     let mut words = content.split_whitespace();
     let mut out = String::new();
     let mut left = most;
@@ -165,7 +165,7 @@ fn beginning(content: &str, most: usize) -> String {
 }
 
 /// The first `most` characters of a text.
-pub fn cut(text: &str, most: usize) -> &str {
+pub fn truncate_chars(text: &str, most: usize) -> &str {
     text.char_indices()
         .nth(most)
         .map_or(text, |(at, _)| text.get(..at).unwrap_or(text))
@@ -181,8 +181,8 @@ mod tests {
         assert_eq!(label(""), "");
         let long = "é".repeat(200);
         assert_eq!(label(&long).chars().count(), LABEL);
-        assert_eq!(cut(&long, 3), "ééé");
-        assert_eq!(cut("ab", 3), "ab");
+        assert_eq!(truncate_chars(&long, 3), "ééé");
+        assert_eq!(truncate_chars("ab", 3), "ab");
         for size in 0..200 {
             assert!(label(&"word and ".repeat(size)).chars().count() <= LABEL);
         }

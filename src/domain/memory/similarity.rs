@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 use crate::domain::extraction::{EntityKind, Extractor};
 
 /// Words that negate or qualify a statement; both texts must contain each equally often.
-const WEIGHTY: &str = "\
+const QUALIFIERS: &str = "\
     no not never none nothing nobody neither nor without cannot cant isnt arent wasnt werent dont doesnt \
     didnt wont wouldnt couldnt shouldnt hasnt havent hadnt unlikely likely probably possibly perhaps maybe \
     may might could allegedly alleged suspected suspects unconfirmed confirmed confirms denied denies \
@@ -23,13 +23,13 @@ const WEIGHTY: &str = "\
 /// Length of the prefix by which word forms are compared, in letters.
 const STEM: usize = 5;
 
-static WEIGHTY_WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| WEIGHTY.split(' ').collect());
-static EMPTY_WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| EMPTY.split(' ').collect());
+static QUALIFIER_SET: LazyLock<HashSet<&str>> = LazyLock::new(|| QUALIFIERS.split(' ').collect());
+static STOP_WORD_SET: LazyLock<HashSet<&str>> = LazyLock::new(|| STOP_WORDS.split(' ').collect());
 
 /// Prefixes that negate a word: patched, unpatched; active, inactive.
-const TURNING: &str = "un in im ir il dis de non mis re anti under over";
+const NEGATING_PREFIXES: &str = "un in im ir il dis de non mis re anti under over";
 /// Words without meaning of their own: a near-duplicate may drop, add or exchange them.
-const EMPTY: &str = "\
+const STOP_WORDS: &str = "\
     a an the this that these those it its he she they them his her their we our and also too then as at by for from \
     in into of on onto to toward towards with within which who whom whose is are was were be been being has have had \
     there here so very";
@@ -62,21 +62,21 @@ pub fn overlap(a: &str, b: &str) -> f64 {
 /// `min_overlap` (0.8 is sensible), and both must have the same facts and marks in the same order. Words that only
 /// one of them has must not be names or negate the other's. The newer text must repeat every meaningful word of the
 /// older one, in order.
-pub fn near_duplicate(older: &str, newer: &str, min_overlap: f64) -> bool {
+pub fn is_near_duplicate(older: &str, newer: &str, min_overlap: f64) -> bool {
     if older == newer {
         return true;
     }
     if overlap(older, newer) < min_overlap {
         return false;
     }
-    let (older, newer) = (Read::new(older), Read::new(newer));
+    let (older, newer) = (PreparedText::new(older), PreparedText::new(newer));
     // Texts without words give no evidence.
     !older.words.is_empty()
         && older.sequence == newer.sequence
         && older.facts == newer.facts
-        && older.weights() == newer.weights()
+        && older.qualifiers() == newer.qualifiers()
         && older.differs_in_plain_words(&newer)
-        && newer.says_again(&older)
+        && newer.repeats_words_of(&older)
 }
 
 /// The parts of a text that must not change: identifiers, indicators and known names by canonical value, and
@@ -90,7 +90,7 @@ pub struct KeyFacts {
 impl KeyFacts {
     /// The facts of a text.
     pub fn of(text: &str) -> Self {
-        Read::new(text).facts
+        PreparedText::new(text).facts
     }
 
     /// Whether all of the other's facts are included here.
@@ -113,14 +113,14 @@ impl KeyFacts {
 }
 
 /// The words of a text that negate or qualify it: "not", "only", "suspected", …
-pub fn turning_words(text: &str) -> BTreeSet<String> {
-    let read = Read::new(text);
-    read.weights().into_keys().map(str::to_owned).collect()
+pub fn qualifying_words(text: &str) -> BTreeSet<String> {
+    let read = PreparedText::new(text);
+    read.qualifiers().into_keys().map(str::to_owned).collect()
 }
 
 /// The share of `part`'s words that also occur in `whole`, 0 to 1. Counts words with digits or at least four letters,
 /// compared by their first letters (`uses` and `using` match). 1 if `part` has none.
-pub fn contained(part: &str, whole: &str) -> f64 {
+pub fn containment(part: &str, whole: &str) -> f64 {
     let (part, whole) = (stems(part), stems(whole));
     let shared = part.intersection(&whole).count();
     if part.is_empty() {
@@ -137,7 +137,7 @@ fn stems(text: &str) -> HashSet<String> {
 }
 
 /// A text prepared for comparison.
-struct Read {
+struct PreparedText {
     facts: KeyFacts,
     /// Hits, numbers and marks in text order, without adjacent repeats.
     sequence: Vec<String>,
@@ -147,7 +147,7 @@ struct Read {
     carrying: Vec<String>,
 }
 
-impl Read {
+impl PreparedText {
     fn new(text: &str) -> Self {
         let mut read = Self {
             facts: KeyFacts::default(),
@@ -157,35 +157,35 @@ impl Read {
         };
         let mut end = 0;
         for hit in Extractor::shared().extract(text) {
-            read.between(text.get(end..hit.span.start).unwrap_or_default());
+            read.add_words(text.get(end..hit.span.start).unwrap_or_default());
             end = hit.span.end;
-            read.next(hit.value.clone());
+            read.add_fact(hit.value.clone());
             read.facts.hits.insert((hit.kind, hit.value));
         }
-        read.between(text.get(end..).unwrap_or_default());
+        read.add_words(text.get(end..).unwrap_or_default());
         read
     }
 
-    fn next(&mut self, fact: String) {
+    fn add_fact(&mut self, fact: String) {
         if self.sequence.last() != Some(&fact) {
             self.sequence.push(fact);
         }
     }
 
     /// Reads the words, numbers and marks between hits.
-    fn between(&mut self, text: &str) {
+    fn add_words(&mut self, text: &str) {
         for token in text.split(char::is_whitespace) {
             let marks = |c: &char| !c.is_alphanumeric() && !PLAIN_MARKS.contains(*c);
             let marks: String = token.chars().filter(marks).collect();
             if !marks.is_empty() {
-                self.next(marks);
+                self.add_fact(marks);
             }
             let below_zero = token.starts_with(['-', '−']);
             let token = token.trim_matches(|c: char| !c.is_alphanumeric());
             if token.contains(|c: char| c.is_numeric()) {
                 let number = token.to_lowercase();
                 let sign = if below_zero { "-" } else { "" };
-                self.next(format!("{sign}{number}"));
+                self.add_fact(format!("{sign}{number}"));
                 self.facts.numbers.insert(number);
                 continue;
             }
@@ -193,7 +193,7 @@ impl Read {
                 let folded = fold(word);
                 let name = word.chars().any(char::is_uppercase)
                     && !PLAIN_STARTS.split(' ').any(|start| start == folded);
-                if !EMPTY_WORDS.contains(folded.as_str()) {
+                if !STOP_WORD_SET.contains(folded.as_str()) {
                     self.carrying.push(folded.clone());
                 }
                 let (count, named) = self.words.entry(folded).or_default();
@@ -203,29 +203,29 @@ impl Read {
         }
     }
 
-    fn weights(&self) -> BTreeMap<&str, usize> {
+    fn qualifiers(&self) -> BTreeMap<&str, usize> {
         let counted = self
             .words
             .iter()
             .map(|(word, (count, _))| (word.as_str(), *count));
-        counted.filter(|(word, _)| WEIGHTY_WORDS.contains(word)).collect()
+        counted.filter(|(word, _)| QUALIFIER_SET.contains(word)).collect()
     }
 
     /// Whether this text repeats every meaningful word of the older one, in order.
-    fn says_again(&self, older: &Self) -> bool {
+    fn repeats_words_of(&self, older: &Self) -> bool {
         let mut words = self.carrying.iter();
         older.carrying.iter().all(|word| words.any(|own| own == word))
     }
 
     /// Whether the words that only one side has are not names and do not negate a word that only the other has.
     fn differs_in_plain_words(&self, other: &Self) -> bool {
-        let (mine, theirs) = (self.beside(other), other.beside(self));
+        let (mine, theirs) = (self.words_missing_from(other), other.words_missing_from(self));
         let named = mine.values().chain(theirs.values()).any(|name| *name);
-        !named && !turns_any(&mine, &theirs) && !turns_any(&theirs, &mine)
+        !named && !negates_any(&mine, &theirs) && !negates_any(&theirs, &mine)
     }
 
     /// The words missing from the other text; true for names.
-    fn beside(&self, other: &Self) -> BTreeMap<&str, bool> {
+    fn words_missing_from(&self, other: &Self) -> BTreeMap<&str, bool> {
         let own = self
             .words
             .iter()
@@ -235,12 +235,14 @@ impl Read {
 }
 
 /// Whether a word equals one of `others` with a negating prefix.
-fn turns_any(words: &BTreeMap<&str, bool>, others: &BTreeMap<&str, bool>) -> bool {
-    let turned = |word: &str| {
-        let mut stems = TURNING.split(' ').filter_map(|prefix| word.strip_prefix(prefix));
+fn negates_any(words: &BTreeMap<&str, bool>, others: &BTreeMap<&str, bool>) -> bool {
+    let negates = |word: &str| {
+        let mut stems = NEGATING_PREFIXES
+            .split(' ')
+            .filter_map(|prefix| word.strip_prefix(prefix));
         stems.any(|stem| others.contains_key(stem))
     };
-    words.keys().any(|word| turned(word))
+    words.keys().any(|word| negates(word))
 }
 
 fn shingles(words: &[String]) -> BTreeSet<(&str, &str)> {

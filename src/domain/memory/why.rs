@@ -3,7 +3,7 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::domain::question::Plan;
+use crate::domain::question::QuestionPlan;
 use crate::domain::why::{Evidence, Match, Shares};
 
 /// Why a note was found.
@@ -40,11 +40,11 @@ pub struct EntityStep {
 
 /// What a question was understood to ask.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Understood {
+pub struct InterpretedQuestion {
     /// What it names and the memory knows.
     pub names: Vec<NamedEntity>,
     /// What it asks for; `None` if it doesn't ask for related things or the graph has no answer.
-    pub plan: Option<Plan>,
+    pub plan: Option<QuestionPlan>,
 }
 
 /// An entity that a question names.

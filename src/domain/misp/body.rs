@@ -8,7 +8,7 @@ use super::{FieldError, unwrap_event};
 use crate::domain::confidence::Confidence;
 use crate::domain::draft::ItemDefaults;
 use crate::domain::error::DomainError;
-use crate::domain::items::{IngestBody, Plan, bounds};
+use crate::domain::items::{IngestBody, ItemPlan, bounds};
 use crate::domain::schema::{self, text_schema};
 use crate::domain::tlp::{Tlp, TlpInput};
 
@@ -72,14 +72,14 @@ impl IngestBody for MispExport {
     const ACTION: &'static str = "ingest.misp";
     const ENTRIES: &'static str = "event.Attribute";
 
-    fn plan(self, _: &str, size: usize) -> Result<Plan, DomainError> {
+    fn plan(self, _: &str, size: usize) -> Result<ItemPlan, DomainError> {
         let named = |(field, rule): FieldError| DomainError::invalid(field, rule);
         let event = unwrap_event(self.event).map_err(named)?;
-        let repeated = super::repeated(&event).map_err(named)?;
-        bounds::repeated(Self::ENTRIES, repeated, size)?;
+        let repeated = super::repeated_bytes(&event).map_err(named)?;
+        bounds::check_repetition(Self::ENTRIES, repeated, size)?;
         let defaults = ItemDefaults::or(self.default_tlp, Tlp::Amber, self.default_confidence, 0.6);
         let plan = super::plan(&event, defaults).map_err(named)?;
-        Ok(Plan {
+        Ok(ItemPlan {
             drafts: plan.drafts,
             skipped: Some(plan.skipped),
         })

@@ -28,7 +28,7 @@ pub(super) fn check(event: &Map<String, Value>) -> Result<(), FieldError> {
         let organisation = event.get(key).and_then(|organisation| organisation.get("name"));
         name(&format!("event.{key}.name"), organisation)?;
     }
-    tagged("event", event)?;
+    check_tags("event", event)?;
     let objects = items(event.get("Object"));
     let inner: usize = objects
         .iter()
@@ -50,7 +50,7 @@ pub(super) fn check(event: &Map<String, Value>) -> Result<(), FieldError> {
         for key in ["name", "uuid"] {
             name(&format!("{place}.{key}"), members.get(key))?;
         }
-        tagged(&place, members)?;
+        check_tags(&place, members)?;
         attributes(&place, items(members.get("Attribute")))?;
     }
     Ok(())
@@ -64,14 +64,14 @@ pub(super) fn tags(field: &str, tags: &[String]) -> Result<(), FieldError> {
     if tags.len() > MAX_TAGS {
         return at_most(field, MAX_TAGS);
     }
-    match tags.iter().any(|tag| longer(tag, MAX_TAG)) {
+    match tags.iter().any(|tag| is_longer(tag, MAX_TAG)) {
         true => error(field, format!("each tag must have at most {MAX_TAG} characters")),
         false => Ok(()),
     }
 }
 
 /// Total size in bytes of all copies of an event's texts, for an event that passed [`check`].
-pub(super) fn repeated(event: &Map<String, Value>) -> usize {
+pub(super) fn repeated_bytes(event: &Map<String, Value>) -> usize {
     let info = event.get("info").and_then(Value::as_str);
     let name_of = |key| text_len(event.get(key).and_then(|organisation| organisation.get("name")));
     let of_event = info.filter(|info| is_short(info)).map_or(0, str::len)
@@ -111,21 +111,21 @@ fn clusters(carrier: &Map<String, Value>) -> usize {
 fn attributes(place: &str, list: &[Value]) -> Result<(), FieldError> {
     for (at, attribute) in list.iter().enumerate() {
         if let Some(members) = attribute.as_object() {
-            tagged(&format!("{place}.Attribute[{at}]"), members)?;
+            check_tags(&format!("{place}.Attribute[{at}]"), members)?;
         }
     }
     Ok(())
 }
 
 /// The tags and galaxies of an event, object or attribute.
-fn tagged(place: &str, carrier: &Map<String, Value>) -> Result<(), FieldError> {
+fn check_tags(place: &str, carrier: &Map<String, Value>) -> Result<(), FieldError> {
     for key in ["Tag", "EventTag", "AttributeTag"] {
         let list = carrier.get(key);
         if items(list).len() > MAX_TAGS {
             return at_most(&format!("{place}.{key}"), MAX_TAGS);
         }
         for (at, tag) in items(list).iter().enumerate() {
-            if tag_name(tag).is_some_and(|name| longer(name, MAX_TAG)) {
+            if tag_name(tag).is_some_and(|name| is_longer(name, MAX_TAG)) {
                 let field = format!("{place}.{key}[{at}].name");
                 return error(&field, format!("must have at most {MAX_TAG} characters"));
             }
@@ -139,7 +139,7 @@ fn tagged(place: &str, carrier: &Map<String, Value>) -> Result<(), FieldError> {
 
 fn name(field: &str, value: Option<&Value>) -> Result<(), FieldError> {
     match value.and_then(Value::as_str) {
-        Some(text) if longer(text, MAX_NAME) => {
+        Some(text) if is_longer(text, MAX_NAME) => {
             error(field, format!("must have at most {MAX_NAME} characters"))
         }
         Some(_) | None => Ok(()),
@@ -150,7 +150,7 @@ fn at_most(field: &str, most: usize) -> Result<(), FieldError> {
     error(field, format!("must hold at most {most} entries"))
 }
 
-fn longer(text: &str, most: usize) -> bool {
+fn is_longer(text: &str, most: usize) -> bool {
     text.len() > most && text.chars().nth(most).is_some()
 }
 

@@ -6,13 +6,13 @@
 
 use serde_json::Value;
 
-use super::value::{Part, part};
+use super::value::{AttributeValue, attribute_value};
 
 /// The split value of an attribute.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Split {
+pub(super) struct CompositeValue {
     /// At least one; the main part comes first.
-    pub parts: Vec<Part>,
+    pub parts: Vec<AttributeValue>,
     /// The stated relationship from the first part to the second.
     pub relation: Option<&'static str>,
     /// A property that qualifies the first part: its key (the property is a list) and the value to add.
@@ -41,60 +41,60 @@ fn shape(misp_type: &str) -> Option<Shape> {
 }
 
 /// Splits a value; one without a separator is the half that it looks like.
-pub(super) fn split(misp_type: &str, value: &str) -> Split {
+pub(super) fn split(misp_type: &str, value: &str) -> CompositeValue {
     let Some(shape) = shape(misp_type) else {
-        return single(part(misp_type, value));
+        return single_value(attribute_value(misp_type, value));
     };
     match shape {
-        Shape::Two(left, right, relation) => two(left, &right, relation, value),
-        Shape::Detail(main, key) => detail(main, key, value),
+        Shape::Two(left, right, relation) => two_values(left, &right, relation, value),
+        Shape::Detail(main, key) => value_with_detail(main, key, value),
     }
 }
 
-fn single(part: Part) -> Split {
-    Split {
+fn single_value(part: AttributeValue) -> CompositeValue {
+    CompositeValue {
         parts: vec![part],
         relation: None,
         detail: None,
     }
 }
 
-fn two(left: &str, right: &str, relation: &'static str, value: &str) -> Split {
+fn two_values(left: &str, right: &str, relation: &'static str, value: &str) -> CompositeValue {
     // A file name may contain the separator; a digest or an address cannot.
     let Some((first, second)) = value.rsplit_once('|') else {
         let digest = value.len() >= 32 && value.bytes().all(|byte| byte.is_ascii_hexdigit());
         let address = value.parse::<std::net::IpAddr>().is_ok();
         let second = if right == "ip-dst" { address } else { digest };
-        return single(part(if second { right } else { left }, value));
+        return single_value(attribute_value(if second { right } else { left }, value));
     };
     match (first.trim().is_empty(), second.trim().is_empty()) {
-        (false, true) => single(part(left, first)),
-        (true, false) => single(part(right, second)),
-        _ => Split {
-            parts: vec![part(left, first), part(right, second)],
+        (false, true) => single_value(attribute_value(left, first)),
+        (true, false) => single_value(attribute_value(right, second)),
+        _ => CompositeValue {
+            parts: vec![attribute_value(left, first), attribute_value(right, second)],
             relation: Some(relation),
             detail: None,
         },
     }
 }
 
-fn detail(main: &str, key: &'static str, value: &str) -> Split {
+fn value_with_detail(main: &str, key: &'static str, value: &str) -> CompositeValue {
     let halves = if key == "ports" {
         with_port(value)
     } else {
         value.split_once('|')
     };
     let Some((first, second)) = halves.filter(|(first, _)| !first.trim().is_empty()) else {
-        return single(part(main, value));
+        return single_value(attribute_value(main, value));
     };
     let second = second.trim();
     let added = match second.parse::<u16>() {
         Ok(port) if key == "ports" => Value::from(port),
         _ => Value::from(second),
     };
-    Split {
+    CompositeValue {
         detail: (!second.is_empty()).then_some((key, added)),
-        ..single(part(main, first))
+        ..single_value(attribute_value(main, first))
     }
 }
 

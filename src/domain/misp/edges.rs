@@ -8,23 +8,23 @@ use std::collections::HashMap;
 
 use super::node::Carrier;
 use super::wire::{Attribute, Object, ObjectReference};
-use super::{Skipped, skip};
+use super::{SkipCounts, skip};
 use crate::domain::draft::{Drafts, EdgeDraft, NodeDraft};
 use crate::domain::node::NodeType;
 use crate::domain::tlp::Tlp;
 
 /// The nodes of one attribute, by position.
-pub(super) type Ends = Vec<usize>;
+pub(super) type NodePositions = Vec<usize>;
 
 /// A node that represents an attribute or object; the lowest rank is the most significant.
 #[derive(Debug, Clone, Copy)]
-struct Standing {
+struct RepresentativeNode {
     rank: usize,
     node: usize,
 }
 
 #[derive(Debug)]
-struct Stated {
+struct PendingReference {
     object_uuid: String,
     object_name: String,
     tlp: Tlp,
@@ -33,8 +33,8 @@ struct Stated {
 
 #[derive(Debug, Default)]
 pub(super) struct Edges {
-    standing: HashMap<String, Standing>,
-    stated: Vec<Stated>,
+    standing: HashMap<String, RepresentativeNode>,
+    stated: Vec<PendingReference>,
     seen: HashMap<(usize, usize, String), usize>,
 }
 
@@ -75,11 +75,11 @@ impl Edges {
         drafts: &Drafts,
         attribute: &Attribute,
         object: Option<&Object>,
-        ends: &Ends,
+        ends: &NodePositions,
     ) {
         let ranked = ends.iter().filter_map(|&node| {
             let rank = rank(drafts.nodes.get(node)?);
-            Some(Standing { rank, node })
+            Some(RepresentativeNode { rank, node })
         });
         let Some(best) = ranked.min_by_key(|standing| standing.rank) else {
             return;
@@ -100,7 +100,7 @@ impl Edges {
     pub(super) fn refer(&mut self, object: &Object, tlp: Tlp) {
         let Some(uuid) = &object.uuid else { return };
         for reference in object.references.iter().filter(|reference| !reference.deleted) {
-            self.stated.push(Stated {
+            self.stated.push(PendingReference {
                 object_uuid: uuid.clone(),
                 object_name: object.name.clone().unwrap_or_default(),
                 tlp,
@@ -113,12 +113,12 @@ impl Edges {
     pub(super) fn composite(
         &mut self,
         drafts: &mut Drafts,
-        ends: &Ends,
+        ends: &NodePositions,
         relation: Option<&str>,
         carrier: &Carrier<'_>,
     ) {
         if let ([source, target], Some(relation)) = (ends.as_slice(), relation) {
-            let proof = format!("MISP attribute {}", named(carrier));
+            let proof = format!("MISP attribute {}", attribute_id(carrier));
             self.push(drafts, (*source, *target), relation, carrier.tlp, proof);
         }
     }
@@ -127,7 +127,7 @@ impl Edges {
     pub(super) fn galaxy(
         &mut self,
         drafts: &mut Drafts,
-        ends: &Ends,
+        ends: &NodePositions,
         cluster: usize,
         relationship: Option<String>,
         carrier: &Carrier<'_>,
@@ -142,13 +142,13 @@ impl Edges {
                 .as_deref()
                 .filter(|text| is_type(text))
                 .unwrap_or(usual);
-            let proof = format!("MISP galaxy cluster on attribute {}", named(carrier));
+            let proof = format!("MISP galaxy cluster on attribute {}", attribute_id(carrier));
             self.push(drafts, (source, cluster), relation, carrier.tlp, proof);
         }
     }
 
     /// Turns object references into edges once all nodes are known, and sets the marking of all edges.
-    pub(super) fn resolve_references(&mut self, drafts: &mut Drafts, skipped: &mut Skipped) {
+    pub(super) fn resolve_references(&mut self, drafts: &mut Drafts, skipped: &mut SkipCounts) {
         for stated in std::mem::take(&mut self.stated) {
             if let Err(reason) = self.resolve(drafts, &stated) {
                 skip(skipped, "object_reference", reason, 1);
@@ -164,7 +164,7 @@ impl Edges {
         }
     }
 
-    fn resolve(&mut self, drafts: &mut Drafts, stated: &Stated) -> Result<(), &'static str> {
+    fn resolve(&mut self, drafts: &mut Drafts, stated: &PendingReference) -> Result<(), &'static str> {
         let reference = &stated.reference;
         let node_of = |uuid: &str| {
             self.standing
@@ -229,7 +229,7 @@ impl Edges {
     }
 }
 
-fn named<'c>(carrier: &'c Carrier<'_>) -> &'c str {
+fn attribute_id<'c>(carrier: &'c Carrier<'_>) -> &'c str {
     carrier.attribute.uuid.as_deref().unwrap_or("without uuid")
 }
 

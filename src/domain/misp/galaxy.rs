@@ -9,7 +9,7 @@
 
 use serde_json::{Map, Value};
 
-use super::lenient::{meta_texts, scrubbed_map};
+use super::lenient::{meta_texts, scrub_map};
 use super::marking::ClusterTag;
 use super::wire::{Cluster, Distribution, Galaxy};
 use crate::domain::draft::identity;
@@ -200,7 +200,7 @@ fn properties(kind: &str, name: &str, ids: Vec<String>, cluster: &Cluster) -> Ma
             shown.insert(key.to_owned(), text.as_str().into());
         }
     }
-    let meta = scrubbed_map(&cluster.meta, &["synonyms", "refs", "kill_chain"]);
+    let meta = scrub_map(&cluster.meta, &["synonyms", "refs", "kill_chain"]);
     if !meta.is_empty() {
         shown.insert("meta".to_owned(), meta.into());
     }

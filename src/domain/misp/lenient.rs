@@ -75,7 +75,7 @@ pub(super) fn without_nul(text: &str) -> String {
 }
 
 /// A copy of the JSON without NUL characters, nulls, empty strings and empty lists.
-pub(super) fn scrubbed(value: &Value) -> Option<Value> {
+pub(super) fn scrub(value: &Value) -> Option<Value> {
     match value {
         Value::Null => None,
         Value::Bool(_) | Value::Number(_) => Some(value.clone()),
@@ -83,21 +83,21 @@ pub(super) fn scrubbed(value: &Value) -> Option<Value> {
             .filter(|text| !text.is_empty())
             .map(Value::String),
         Value::Array(items) => {
-            let kept: Vec<Value> = items.iter().filter_map(scrubbed).collect();
+            let kept: Vec<Value> = items.iter().filter_map(scrub).collect();
             (!kept.is_empty()).then_some(Value::Array(kept))
         }
         Value::Object(members) => {
-            let kept = scrubbed_map(members, &[]);
+            let kept = scrub_map(members, &[]);
             (!kept.is_empty()).then_some(Value::Object(kept))
         }
     }
 }
 
-/// [`scrubbed`] for an object, leaving out the named members.
-pub(super) fn scrubbed_map(members: &Map<String, Value>, without: &[&str]) -> Map<String, Value> {
+/// [`scrub`] for an object, leaving out the named members.
+pub(super) fn scrub_map(members: &Map<String, Value>, without: &[&str]) -> Map<String, Value> {
     members
         .iter()
         .filter(|(key, _)| !without.contains(&key.as_str()))
-        .filter_map(|(key, value)| Some((without_nul(key), scrubbed(value)?)))
+        .filter_map(|(key, value)| Some((without_nul(key), scrub(value)?)))
         .collect()
 }

@@ -41,14 +41,14 @@ use super::stix::ingest::SkippedType;
 pub(in crate::domain) use tests::real::files as real_events;
 
 /// Counts of and reasons for skipped items, by kind.
-pub type Skipped = BTreeMap<String, SkippedType>;
+pub type SkipCounts = BTreeMap<String, SkippedType>;
 
 /// The contents of an event, ready for the store.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct MispPlan {
     pub drafts: Drafts,
     /// Skipped items, by kind: `attribute`, `object`, `object_reference`.
-    pub skipped: Skipped,
+    pub skipped: SkipCounts,
 }
 
 /// The pattern that matches a value, and its language; `None` if no pattern can match it. `kind` is a MISP attribute
@@ -67,7 +67,7 @@ pub fn detection(kind: &str, value: &str) -> Option<(String, &'static str)> {
         "sha-512" => "sha512",
         other => other,
     };
-    let part = value::part(misp_type, value);
+    let part = value::attribute_value(misp_type, value);
     let language = part.pattern_type?;
     Some((part.pattern.unwrap_or(part.value), language))
 }
@@ -76,7 +76,7 @@ pub fn detection(kind: &str, value: &str) -> Option<(String, &'static str)> {
 pub type FieldError = (String, String);
 
 /// Counts skipped items.
-fn skip(skipped: &mut Skipped, kind: &str, reason: &str, count: usize) {
+fn skip(skipped: &mut SkipCounts, kind: &str, reason: &str, count: usize) {
     if count > 0 {
         let of_kind = skipped.entry(kind.to_owned()).or_default();
         of_kind.count += count as u64;
@@ -138,9 +138,9 @@ fn several(items: &[Value]) -> String {
 ///
 /// # Errors
 /// Names the first repeated field that is too long or has too many entries.
-pub fn repeated(event: &Map<String, Value>) -> Result<usize, FieldError> {
+pub fn repeated_bytes(event: &Map<String, Value>) -> Result<usize, FieldError> {
     bounds::check(event)?;
-    Ok(bounds::repeated(event))
+    Ok(bounds::repeated_bytes(event))
 }
 
 /// Turns an event into drafts.

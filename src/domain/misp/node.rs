@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::galaxy::ClusterNode;
-use super::lenient::scrubbed_map;
-use super::value::Part;
+use super::lenient::scrub_map;
+use super::value::AttributeValue;
 use super::wire::{Attribute, Object, Sighting};
 use crate::domain::draft::{NodeDraft, identity};
 use crate::domain::naming::{identity_of, indicator_identity};
@@ -56,7 +56,7 @@ impl Carrier<'_> {
     /// Drafts one node per value of the attribute.
     pub(super) fn drafts(
         &self,
-        parts: Vec<Part>,
+        parts: Vec<AttributeValue>,
         detail: Option<(&'static str, Value)>,
         event: &EventFacts,
     ) -> Vec<NodeDraft> {
@@ -67,7 +67,12 @@ impl Carrier<'_> {
             .collect()
     }
 
-    fn draft(&self, part: Part, detail: Option<(&'static str, Value)>, event: &EventFacts) -> NodeDraft {
+    fn draft(
+        &self,
+        part: AttributeValue,
+        detail: Option<(&'static str, Value)>,
+        event: &EventFacts,
+    ) -> NodeDraft {
         let (identity, merge_by_name) = if part.node_type == NodeType::Ioc {
             (identity_of_value(&part), false)
         } else {
@@ -102,7 +107,7 @@ impl Carrier<'_> {
         }
     }
 
-    fn properties(&self, part: &Part, event: &EventFacts) -> Map<String, Value> {
+    fn properties(&self, part: &AttributeValue, event: &EventFacts) -> Map<String, Value> {
         let attribute = self.attribute;
         let mut shown = Map::new();
         shown.insert("value".to_owned(), part.value.as_str().into());
@@ -143,7 +148,10 @@ impl Carrier<'_> {
         if !attribute.sightings.is_empty() {
             shown.insert("sightings".to_owned(), sightings(&attribute.sightings));
         }
-        shown.insert("misp_attributes".to_owned(), json!([self.kept(part)]));
+        shown.insert(
+            "misp_attributes".to_owned(),
+            json!([self.remaining_members(part)]),
+        );
         shown
     }
 
@@ -158,8 +166,8 @@ impl Carrier<'_> {
     }
 
     /// The original attribute without the members that the node shows anyway.
-    fn kept(&self, part: &Part) -> Map<String, Value> {
-        let mut kept = scrubbed_map(self.original, &NOT_KEPT);
+    fn remaining_members(&self, part: &AttributeValue) -> Map<String, Value> {
+        let mut kept = scrub_map(self.original, &NOT_KEPT);
         if let Some(Value::String(value)) = self.original.get("value")
             && *value != part.value
         {
@@ -174,7 +182,7 @@ impl Carrier<'_> {
 
 /// The identity of an indicator. Values that are canonical whenever they are well-formed are not normalised again:
 /// that would take half the time of a large event.
-fn identity_of_value(part: &Part) -> String {
+fn identity_of_value(part: &AttributeValue) -> String {
     let settled = ["ipv4", "ipv6", "domain", "md5", "sha1", "sha256", "sha512"].contains(&part.kind.as_ref());
     if settled && part.pattern.is_some() {
         return identity([NodeType::Ioc.as_str(), &part.kind, &part.value]);
@@ -198,7 +206,7 @@ pub(super) fn of_cluster(cluster: ClusterNode, event: &EventFacts, tlp: Tlp, con
     NodeDraft {
         identity: cluster.identity,
         node_type: cluster.node_type,
-        name: shortened(&cluster.name),
+        name: shorten_name(&cluster.name),
         description: cluster.description,
         source: event.source.clone(),
         source_type: "misp",
@@ -261,7 +269,7 @@ fn sum(there: &mut Value, value: &Value) {
 }
 
 /// The display name: the title of a rule, the beginning of a long text, the value itself otherwise.
-fn display_name(part: &Part) -> String {
+fn display_name(part: &AttributeValue) -> String {
     let value = part.value.as_str();
     let titled = match part.pattern_type {
         Some("yara") => value
@@ -281,10 +289,10 @@ fn display_name(part: &Part) -> String {
             .and_then(|(_, rest)| rest.split('"').next()),
         Some(_) | None => None,
     };
-    shortened(titled.filter(|title| !title.is_empty()).unwrap_or(value))
+    shorten_name(titled.filter(|title| !title.is_empty()).unwrap_or(value))
 }
 
-fn shortened(text: &str) -> String {
+fn shorten_name(text: &str) -> String {
     let line = text
         .lines()
         .map(str::trim)

@@ -6,13 +6,13 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::comments::Comments;
-use super::edges::{Edges, Ends};
+use super::edges::{Edges, NodePositions};
 use super::galaxy::{self, ClusterNode};
-use super::lenient::{scrubbed_map, without_nul};
+use super::lenient::{scrub_map, without_nul};
 use super::marking::{Tags, of_distribution, read_tags};
 use super::node::{Carrier, EventFacts};
 use super::wire::{Attribute, Event, Object};
-use super::{FieldError, ItemDefaults, MispPlan, Skipped, bounds, composite, error, node};
+use super::{FieldError, ItemDefaults, MispPlan, SkipCounts, bounds, composite, error, node};
 use crate::domain::draft::{Drafts, EvidenceDraft, NodeDraft, identity};
 use crate::domain::tlp::Tlp;
 
@@ -33,7 +33,7 @@ pub(super) struct Planner<'e> {
     open: HashMap<usize, Map<String, Value>>,
     edges: Edges,
     comments: Comments,
-    skipped: Skipped,
+    skipped: SkipCounts,
 }
 
 impl<'e> Planner<'e> {
@@ -74,7 +74,7 @@ impl<'e> Planner<'e> {
             open: HashMap::new(),
             edges: Edges::default(),
             comments: Comments::default(),
-            skipped: Skipped::new(),
+            skipped: SkipCounts::new(),
         })
     }
 
@@ -116,7 +116,7 @@ impl<'e> Planner<'e> {
 
     fn evidence(&mut self, attributes: usize, objects: &[Value]) {
         let inside: usize = objects.iter().map(|object| attributes_of(object).len()).sum();
-        let mut raw = scrubbed_map(self.raw, &["Attribute", "Object", "ShadowAttribute"]);
+        let mut raw = scrub_map(self.raw, &["Attribute", "Object", "ShadowAttribute"]);
         raw.insert("attributes_received".to_owned(), (attributes + inside).into());
         raw.insert("objects_received".to_owned(), objects.len().into());
         self.drafts.evidence.push(EvidenceDraft {
@@ -174,12 +174,12 @@ impl<'e> Planner<'e> {
     }
 
     fn attribute(&mut self, raw: &Value, object: Option<(&Object, &Tags)>) {
-        if let Err(reason) = self.taken(raw, object) {
+        if let Err(reason) = self.take_attribute(raw, object) {
             self.skip("attribute", reason, 1);
         }
     }
 
-    fn taken(&mut self, raw: &Value, object: Option<(&Object, &Tags)>) -> Result<(), &'static str> {
+    fn take_attribute(&mut self, raw: &Value, object: Option<(&Object, &Tags)>) -> Result<(), &'static str> {
         let original = raw.as_object().ok_or("attribute is not an object")?;
         let attribute = Attribute::deserialize(original).map_err(|_| "attribute is not an object")?;
         if attribute.deleted {
@@ -204,7 +204,7 @@ impl<'e> Planner<'e> {
             confidence,
         };
         let split = composite::split(attribute.kind.as_deref().unwrap_or("other"), &value);
-        let ends: Ends = carrier
+        let ends: NodePositions = carrier
             .drafts(split.parts, split.detail, &self.facts)
             .into_iter()
             .map(|draft| self.put(draft))

@@ -14,7 +14,7 @@ use crate::domain::stix::properties::is_cve;
 
 /// A single value.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Part {
+pub(super) struct AttributeValue {
     pub node_type: NodeType,
     pub kind: Cow<'static, str>,
     pub value: String,
@@ -23,9 +23,9 @@ pub(super) struct Part {
     pub pattern_type: Option<&'static str>,
 }
 
-impl Part {
-    fn new(kind: impl Into<Cow<'static, str>>, value: impl Into<String>) -> Part {
-        Part {
+impl AttributeValue {
+    fn new(kind: impl Into<Cow<'static, str>>, value: impl Into<String>) -> AttributeValue {
+        AttributeValue {
             node_type: NodeType::Ioc,
             kind: kind.into(),
             value: value.into(),
@@ -34,76 +34,80 @@ impl Part {
         }
     }
 
-    fn with_pattern(mut self, pattern: Option<String>) -> Part {
+    fn with_pattern(mut self, pattern: Option<String>) -> AttributeValue {
         self.pattern_type = pattern.is_some().then_some("stix");
         self.pattern = pattern;
         self
     }
 
-    fn seen_as(self, observable: Observable) -> Part {
+    fn with_observable(self, observable: Observable) -> AttributeValue {
         let found = pattern(observable, &self.value);
         self.with_pattern(found)
     }
 
-    fn with_type(mut self, node_type: NodeType) -> Part {
+    fn with_type(mut self, node_type: NodeType) -> AttributeValue {
         self.node_type = node_type;
         self
     }
 
-    fn rule(misp_type: &'static str, value: &str) -> Part {
-        let mut part = Part::new(misp_type, value);
+    fn rule(misp_type: &'static str, value: &str) -> AttributeValue {
+        let mut part = AttributeValue::new(misp_type, value);
         part.pattern_type = Some(misp_type);
         part
     }
 }
 
 /// The value of an attribute of a simple (not composite) type; never empty when `value` is not blank.
-pub(super) fn part(misp_type: &str, value: &str) -> Part {
+pub(super) fn attribute_value(misp_type: &str, value: &str) -> AttributeValue {
     let value = value.trim();
-    let part = normalised(misp_type, value);
+    let part = normalise(misp_type, value);
     match part.value.is_empty() {
         // The value consists only of dots and zero-width characters.
-        true => Part::new(misp_type.to_owned(), value),
+        true => AttributeValue::new(misp_type.to_owned(), value),
         false => part,
     }
 }
 
-fn normalised(misp_type: &str, value: &str) -> Part {
+fn normalise(misp_type: &str, value: &str) -> AttributeValue {
     match misp_type {
         "ip-src" | "ip-dst" | "ip" => address(value),
         "domain" | "hostname" => host(value),
-        "url" => Part::new("url", web_address(value)).seen_as(Observable::Url),
+        "url" => AttributeValue::new("url", web_address(value)).with_observable(Observable::Url),
         // A link is a reference to a report; an indicator on it would flag the publisher.
-        "link" => Part::new("link", web_address(value)),
-        "uri" if value.contains("://") => Part::new("url", web_address(value)).seen_as(Observable::Url),
+        "link" => AttributeValue::new("link", web_address(value)),
+        "uri" if value.contains("://") => {
+            AttributeValue::new("url", web_address(value)).with_observable(Observable::Url)
+        }
         "email"
         | "email-src"
         | "email-dst"
         | "email-reply-to"
         | "dns-soa-email"
         | "whois-registrant-email" => {
-            Part::new("email", refang(value).to_lowercase()).seen_as(Observable::Email)
+            AttributeValue::new("email", refang(value).to_lowercase()).with_observable(Observable::Email)
         }
         "filename" | "email-attachment" => file(value),
-        "regkey" => Part::new("registry-key", registry_key(value)).seen_as(Observable::RegistryKey),
-        "mutex" => Part::new("mutex", value).seen_as(Observable::Mutex),
-        "user-agent" => Part::new("user-agent", value).seen_as(Observable::UserAgent),
+        "regkey" => {
+            AttributeValue::new("registry-key", registry_key(value)).with_observable(Observable::RegistryKey)
+        }
+        "mutex" => AttributeValue::new("mutex", value).with_observable(Observable::Mutex),
+        "user-agent" => AttributeValue::new("user-agent", value).with_observable(Observable::UserAgent),
         "AS" => autonomous_system(value),
-        "mac-address" => Part::new("mac-address", mac(value)).seen_as(Observable::Mac),
-        "btc" => Part::new("bitcoin", bitcoin(value)),
+        "mac-address" => AttributeValue::new("mac-address", mac(value)).with_observable(Observable::Mac),
+        "btc" => AttributeValue::new("bitcoin", bitcoin(value)),
         "email-subject" => text_of("email-subject", "email-message:subject", value),
         "email-message-id" => text_of("email-message-id", "email-message:message_id", value),
-        "yara" => Part::rule("yara", value),
-        "sigma" => Part::rule("sigma", value),
-        "snort" => Part::rule("snort", value),
+        "yara" => AttributeValue::rule("yara", value),
+        "sigma" => AttributeValue::rule("sigma", value),
+        "snort" => AttributeValue::rule("snort", value),
         "stix2-pattern" => stix_pattern(value),
         "vulnerability" => vulnerability(value),
-        "threat-actor" => Part::new("threat-actor", value).with_type(NodeType::Actor),
-        _ => digest(misp_type, value).unwrap_or_else(|| Part::new(misp_type.to_owned(), value)),
+        "threat-actor" => AttributeValue::new("threat-actor", value).with_type(NodeType::Actor),
+        _ => digest(misp_type, value).unwrap_or_else(|| AttributeValue::new(misp_type.to_owned(), value)),
     }
 }
 
-fn digest(misp_type: &str, value: &str) -> Option<Part> {
+fn digest(misp_type: &str, value: &str) -> Option<AttributeValue> {
     let lower = value.to_ascii_lowercase();
     let (kind, observable) = match misp_type {
         "md5" => ("md5", Observable::Md5),
@@ -115,7 +119,7 @@ fn digest(misp_type: &str, value: &str) -> Option<Part> {
         "x509-fingerprint-sha1" => ("x509-fingerprint-sha1", Observable::CertificateSha1),
         "x509-fingerprint-sha256" => ("x509-fingerprint-sha256", Observable::CertificateSha256),
         // Contains Base64, where case is significant.
-        "ssdeep" => return Some(Part::new("ssdeep", value).seen_as(Observable::Ssdeep)),
+        "ssdeep" => return Some(AttributeValue::new("ssdeep", value).with_observable(Observable::Ssdeep)),
         "sha224"
         | "sha384"
         | "sha512/224"
@@ -135,7 +139,7 @@ fn digest(misp_type: &str, value: &str) -> Option<Part> {
         | "hasshserver-md5"
         | "git-commit-id"
         | "mac-eui-64" => {
-            return Some(Part::new(misp_type.to_owned(), lower));
+            return Some(AttributeValue::new(misp_type.to_owned(), lower));
         }
         _ => return None,
     };
@@ -145,11 +149,11 @@ fn digest(misp_type: &str, value: &str) -> Option<Part> {
     } else {
         lower
     };
-    Some(Part::new(kind, lower).seen_as(observable))
+    Some(AttributeValue::new(kind, lower).with_observable(observable))
 }
 
 /// An IP address or network; anything else keeps its text and gets no pattern.
-fn address(value: &str) -> Part {
+fn address(value: &str) -> AttributeValue {
     let plain = refang(value);
     let plain = plain.trim_matches(['[', ']']);
     let (host, prefix) = match plain.split_once('/') {
@@ -161,23 +165,25 @@ fn address(value: &str) -> Part {
     } else if let Ok(v6) = host.parse::<Ipv6Addr>() {
         (v6.to_string(), Observable::Ipv6)
     } else {
-        return Part::new("ip", plain);
+        return AttributeValue::new("ip", plain);
     };
     match (prefix, observable) {
-        (Some(prefix), _) => Part::new("cidr", format!("{text}/{prefix}")).seen_as(observable),
-        (None, Observable::Ipv4) => Part::new("ipv4", text).seen_as(observable),
-        (None, _) => Part::new("ipv6", text).seen_as(observable),
+        (Some(prefix), _) => {
+            AttributeValue::new("cidr", format!("{text}/{prefix}")).with_observable(observable)
+        }
+        (None, Observable::Ipv4) => AttributeValue::new("ipv4", text).with_observable(observable),
+        (None, _) => AttributeValue::new("ipv6", text).with_observable(observable),
     }
 }
 
 /// A host name; sensors also report addresses here.
-fn host(value: &str) -> Part {
+fn host(value: &str) -> AttributeValue {
     let plain = refang(value).to_lowercase();
     let plain = plain.trim_end_matches('.');
     if plain.parse::<Ipv4Addr>().is_ok() || plain.parse::<Ipv6Addr>().is_ok() {
         return address(plain);
     }
-    Part::new("domain", plain).seen_as(Observable::Domain)
+    AttributeValue::new("domain", plain).with_observable(Observable::Domain)
 }
 
 /// A URL with lower-case scheme and host; path and query keep their case.
@@ -196,15 +202,15 @@ fn web_address(value: &str) -> String {
 }
 
 /// A file name, or a path: STIX has separate properties for the name and its directory (section 6.7).
-fn file(value: &str) -> Part {
+fn file(value: &str) -> AttributeValue {
     let Some(at) = value.rfind(['/', '\\']) else {
-        return Part::new("file-name", value).seen_as(Observable::FileName);
+        return AttributeValue::new("file-name", value).with_observable(Observable::FileName);
     };
     let (directory, name) = value.split_at(at);
     let name = name.trim_start_matches(['/', '\\']);
-    let part = Part::new("file-path", value);
+    let part = AttributeValue::new("file-path", value);
     if name.is_empty() {
-        return part.seen_as(Observable::DirectoryPath);
+        return part.with_observable(Observable::DirectoryPath);
     }
     // "/x" is in "/" and "C:\x" in "C:\": in a root directory the separator belongs to the directory.
     let root = directory.is_empty() || directory.ends_with(':');
@@ -242,11 +248,13 @@ fn registry_key(value: &str) -> String {
     }
 }
 
-fn autonomous_system(value: &str) -> Part {
+fn autonomous_system(value: &str) -> AttributeValue {
     let digits = value.trim_start_matches(['A', 'S', 'a', 's']).trim();
     match digits.parse::<u32>() {
-        Ok(number) => Part::new("asn", format!("AS{number}")).seen_as(Observable::AutonomousSystem),
-        Err(_) => Part::new("asn", value),
+        Ok(number) => {
+            AttributeValue::new("asn", format!("AS{number}")).with_observable(Observable::AutonomousSystem)
+        }
+        Err(_) => AttributeValue::new("asn", value),
     }
 }
 
@@ -262,19 +270,19 @@ fn bitcoin(value: &str) -> String {
     }
 }
 
-fn text_of(kind: &'static str, path: &str, value: &str) -> Part {
+fn text_of(kind: &'static str, path: &str, value: &str) -> AttributeValue {
     let fits = !value.is_empty() && !value.chars().any(char::is_control);
-    Part::new(kind, value).with_pattern(fits.then(|| format!("[{path} = {}]", literal(value))))
+    AttributeValue::new(kind, value).with_pattern(fits.then(|| format!("[{path} = {}]", literal(value))))
 }
 
-fn stix_pattern(value: &str) -> Part {
-    let fits = crate::domain::stix::pattern::well_formed(value);
-    Part::new("stix2-pattern", value).with_pattern(fits.then(|| value.to_owned()))
+fn stix_pattern(value: &str) -> AttributeValue {
+    let fits = crate::domain::stix::pattern::is_well_formed(value);
+    AttributeValue::new("stix2-pattern", value).with_pattern(fits.then(|| value.to_owned()))
 }
 
-fn vulnerability(value: &str) -> Part {
+fn vulnerability(value: &str) -> AttributeValue {
     match is_cve(value) {
-        true => Part::new("cve", value.to_ascii_uppercase()).with_type(NodeType::Cve),
-        false => Part::new("vulnerability", value).with_type(NodeType::Vulnerability),
+        true => AttributeValue::new("cve", value.to_ascii_uppercase()).with_type(NodeType::Cve),
+        false => AttributeValue::new("vulnerability", value).with_type(NodeType::Vulnerability),
     }
 }

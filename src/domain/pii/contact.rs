@@ -76,19 +76,19 @@ fn domain_after(text: &str, from: usize) -> Option<&str> {
 
 /// The end of the telephone number that starts at `at`.
 pub(super) fn phone(text: &str, at: usize) -> Option<usize> {
-    let written = Written::new(text, at)?;
+    let written = DigitGroups::new(text, at)?;
     let fits = written.is_international() || written.is_north_american() || written.is_labelled(text, at);
     (fits && may_end(text, written.end)).then_some(written.end)
 }
 
 /// A number as written: digits and separators.
-struct Written<'t> {
+struct DigitGroups<'t> {
     text: &'t str,
     digits: String,
     end: usize,
 }
 
-impl<'t> Written<'t> {
+impl<'t> DigitGroups<'t> {
     /// Reads digits with at most two separators between them.
     fn new(text: &'t str, at: usize) -> Option<Self> {
         let bytes = text.as_bytes();

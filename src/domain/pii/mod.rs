@@ -58,7 +58,7 @@ pub struct PiiHit {
 
 /// All personal data in a text, in order.
 pub fn find(text: &str) -> Vec<PiiHit> {
-    let Some((plain, origin)) = folded(text) else {
+    let Some((plain, origin)) = fold_characters(text) else {
         return find_in(text);
     };
     let place = |at: usize| origin.get(at).copied().unwrap_or(text.len());
@@ -71,7 +71,7 @@ pub fn find(text: &str) -> Vec<PiiHit> {
 
 /// If the text has zero-width or full-width characters, the text without them (full-width ones become plain), and the
 /// original offset of each byte.
-fn folded(text: &str) -> Option<(String, Vec<usize>)> {
+fn fold_characters(text: &str) -> Option<(String, Vec<usize>)> {
     let plain = |c: char| match c {
         '\u{ad}' | '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}' => None,
         '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(c) - 0xfee0),
@@ -99,7 +99,7 @@ fn find_in(text: &str) -> Vec<PiiHit> {
     loop {
         let at = cursor.at();
         let Some(c) = cursor.bump() else { return hits };
-        let Some(hit) = starting_at(text, at, c) else {
+        let Some(hit) = hit_at(text, at, c) else {
             continue;
         };
         cursor.skip_to(hit.span.end);
@@ -126,7 +126,7 @@ pub fn redact(text: &str) -> (String, Vec<PiiHit>) {
 }
 
 /// The hit that starts with this character; an e-mail address is found at its `@`.
-fn starting_at(text: &str, at: usize, c: char) -> Option<PiiHit> {
+fn hit_at(text: &str, at: usize, c: char) -> Option<PiiHit> {
     let hit = |kind, span| PiiHit { kind, span };
     let to = |kind, end: Option<usize>| end.map(|end| hit(kind, at..end));
     match c {

@@ -24,10 +24,10 @@ const ZEROS: [char; 22] = [
     '᧐',
 ];
 
-static FORMS: LazyLock<Option<Forms>> = LazyLock::new(|| Forms::new().ok());
+static PATTERNS: LazyLock<Option<PiiPatterns>> = LazyLock::new(|| PiiPatterns::new().ok());
 
 /// How personal data is written, in a plain text.
-struct Forms {
+struct PiiPatterns {
     escape: Regex,
     email: Regex,
     ssn: Regex,
@@ -42,7 +42,7 @@ struct Forms {
     hash: Regex,
 }
 
-impl Forms {
+impl PiiPatterns {
     fn new() -> Result<Self, regex::Error> {
         let of = |pattern: &str| Regex::new(pattern);
         Ok(Self {
@@ -71,7 +71,7 @@ impl Forms {
 
     fn holds_phone(&self, text: &str) -> bool {
         let international = self.international.captures_iter(text).any(|found| {
-            let (prefix, number) = (part(&found, 1), part(&found, 2));
+            let (prefix, number) = (capture(&found, 1), capture(&found, 2));
             // A long first group is the whole number; what follows it belongs to something else.
             let first = number
                 .trim_start_matches([' ', '.', '_', '-', '('])
@@ -95,13 +95,13 @@ impl Forms {
         international
             || self.american.captures_iter(text).any(|found| {
                 let area = found.get(1).or(found.get(2)).map_or("", |area| area.as_str());
-                is_nanp(&[area, part(&found, 3), part(&found, 4)].concat())
+                is_nanp(&[area, capture(&found, 3), capture(&found, 4)].concat())
             })
     }
 
     fn holds_ssn(&self, text: &str) -> bool {
         let number = |found: regex::Captures<'_>| {
-            let of = |at: usize| part(&found, at).parse::<u32>().unwrap_or_default();
+            let of = |at: usize| capture(&found, at).parse::<u32>().unwrap_or_default();
             is_assigned_ssn(of(1), of(2), of(3))
         };
         self.ssn.captures_iter(text).any(number) || self.labelled_ssn.captures_iter(text).any(number)
@@ -125,7 +125,7 @@ impl Forms {
     }
 }
 
-fn part<'t>(found: &regex::Captures<'t>, at: usize) -> &'t str {
+fn capture<'t>(found: &regex::Captures<'t>, at: usize) -> &'t str {
     found.get(at).map_or("", |part| part.as_str())
 }
 
@@ -137,9 +137,9 @@ fn is_card(digits: &str) -> bool {
 /// The kinds of personal data in a text, in order and each once.
 pub fn kinds(text: &str) -> Vec<PiiKind> {
     let kinds_in = |text: &str| find(text).iter().map(|hit| hit.kind).collect::<Vec<_>>();
-    let mut kinds = match FORMS.as_ref() {
+    let mut kinds = match PATTERNS.as_ref() {
         Some(forms) => {
-            let plain = plain(&forms.escape.replace_all(text, decoded));
+            let plain = plain(&forms.escape.replace_all(text, decode_escape));
             let numbers = forms.hash.replace_all(&plain, "#");
             let numbers = forms.quad.replace_all(&numbers, "#");
             let phones = forms.mac.replace_all(&numbers, "#");
@@ -162,14 +162,14 @@ pub fn kinds(text: &str) -> Vec<PiiKind> {
 }
 
 /// The character of an escape in a URL or in HTML; the escape itself if it has none.
-fn decoded(found: &regex::Captures<'_>) -> String {
-    let number = |at: usize, radix: u32| u32::from_str_radix(part(found, at), radix).ok();
+fn decode_escape(found: &regex::Captures<'_>) -> String {
+    let number = |at: usize, radix: u32| u32::from_str_radix(capture(found, at), radix).ok();
     let code = number(1, 16)
         .filter(|code| *code < 0x80)
         .or(number(2, 10))
         .or(number(3, 16));
     code.and_then(char::from_u32)
-        .map_or_else(|| part(found, 0).to_owned(), String::from)
+        .map_or_else(|| capture(found, 0).to_owned(), String::from)
 }
 
 /// The text in plain characters.
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn the_patterns_compile_and_digits_of_every_script_are_known() {
-        assert!(FORMS.is_some());
+        assert!(PATTERNS.is_some());
         for zero in ZEROS {
             assert!(zero.is_numeric(), "{zero}");
             let nine = char::from_u32(u32::from(zero) + 9).unwrap();

@@ -70,7 +70,7 @@ impl Kind {
     }
 
     /// The kinds that a relationship connects with this one.
-    pub fn connected(self) -> Vec<Kind> {
+    pub fn connected_kinds(self) -> Vec<Kind> {
         Kind::ALL
             .into_iter()
             .filter(|other| !relationships(self, *other).is_empty())
@@ -143,7 +143,7 @@ fn code_of(place: Option<usize>) -> u8 {
 }
 
 /// The kind between two that are related only through it.
-pub fn between(one: Kind, other: Kind) -> Option<Kind> {
+pub fn intermediate_kind(one: Kind, other: Kind) -> Option<Kind> {
     use Kind::{Campaign, Group, Mitigation, Software, Technique};
     match (one, other) {
         (Mitigation, Group | Campaign | Software) | (Group | Campaign | Software, Mitigation) => {

@@ -1,16 +1,16 @@
 //! Understands what a question asks for: the kind of thing, what it is about, how the two are related, and when.
 //!
-//! Rules only. A question is read in two steps, since only the index knows which words are names: [`Reading::of`] finds
-//! what could be a name, and [`Reading::plan`] takes the names that were found. What does not ask for related things,
+//! Rules only. A question is read in two steps, since only the index knows which words are names: [`ParsedQuestion::of`] finds
+//! what could be a name, and [`ParsedQuestion::plan`] takes the names that were found. What does not ask for related things,
 //! such as a sentence of a report, has no reading or no plan and is searched for by words and meaning alone.
 
-mod asked;
-mod described;
+mod description;
+mod interpretation;
 mod kind;
 mod lexicon;
-mod linked;
 mod links;
-mod meant;
+mod model_reading;
+mod noun_pairs;
 mod nouns;
 mod period;
 #[cfg(test)]
@@ -25,15 +25,15 @@ use serde::Serialize;
 
 use crate::domain::node::NodeType;
 
-pub use asked::{AskedPeriod, NameAsked, QuestionAsked};
-pub use described::Description;
-pub use kind::{Kind, between, relationship_code, relationship_of_code, relationships};
-pub use meant::{Meant, is_beyond_rules};
+pub use description::Description;
+pub use interpretation::{AskedPeriod, NameAsked, QuestionAsked};
+pub use kind::{Kind, intermediate_kind, relationship_code, relationship_of_code, relationships};
+pub use model_reading::{ModelReading, is_beyond_rules};
 pub use period::Period;
-use words::{Mention, Word};
+use words::{KindMention, Word};
 
 /// Longest name, in words, and how many words of a question are looked at for names.
-const LONGEST_NAME: usize = 8;
+const MAX_NAME_WORDS: usize = 8;
 const MAX_WORDS: usize = 48;
 /// Least share of the words that stand for a thing which must be part of its name.
 const SIMILAR: f32 = 0.5;
@@ -42,7 +42,7 @@ const OF_NAME: f32 = 0.01;
 
 /// What a question asks for.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Plan {
+pub struct QuestionPlan {
     /// Kinds of the things asked for, the most fitting one first.
     pub wanted: Vec<Kind>,
     /// Kinds of the things on the way to them.
@@ -55,7 +55,7 @@ pub struct Plan {
 /// A name that was found in a question.
 #[derive(Debug, Clone)]
 pub struct Name {
-    /// The words, as [`Candidate::words`] tells them.
+    /// The words, as [`NameCandidate::words`] tells them.
     pub words: Range<usize>,
     /// The kinds of the nodes that have it.
     pub kinds: Vec<Kind>,
@@ -63,20 +63,20 @@ pub struct Name {
 
 /// Words that could be a name.
 #[derive(Debug, Clone)]
-pub struct Candidate<'a> {
+pub struct NameCandidate<'a> {
     pub words: Range<usize>,
     pub text: &'a str,
 }
 
 /// A text that may ask for related things.
 #[derive(Debug)]
-pub struct Reading<'a> {
+pub struct ParsedQuestion<'a> {
     text: &'a str,
     words: Vec<Word>,
     now: DateTime<Utc>,
 }
 
-impl<'a> Reading<'a> {
+impl<'a> ParsedQuestion<'a> {
     /// Reads a text; `None` if it doesn't ask for related things, whatever its words name.
     pub fn of(text: &'a str, now: DateTime<Utc>) -> Option<Self> {
         let words = words::words(text);
@@ -86,18 +86,18 @@ impl<'a> Reading<'a> {
                 || verbs::is_about_protection(&words, no_names)
                 || verbs::is_about_use(&words)
                 || verbs::is_about_ability(&words));
-        fits.then_some(Reading { text, words, now })
+        fits.then_some(ParsedQuestion { text, words, now })
     }
 
     /// The words that could be names, longest first.
-    pub fn candidates(&self) -> Vec<Candidate<'a>> {
+    pub fn candidates(&self) -> Vec<NameCandidate<'a>> {
         let words = self.words.len().min(MAX_WORDS);
         let mut candidates = Vec::new();
-        for length in (1..=LONGEST_NAME.min(words)).rev() {
+        for length in (1..=MAX_NAME_WORDS.min(words)).rev() {
             for first in 0..=words - length {
                 let at = first..first + length;
                 if self.could_name(&at) {
-                    candidates.extend(self.text_of(&at).map(|text| Candidate { words: at, text }));
+                    candidates.extend(self.text_of(&at).map(|text| NameCandidate { words: at, text }));
                 }
             }
         }
@@ -178,7 +178,7 @@ impl<'a> Reading<'a> {
             .first()
             .map_or(&[Kind::Mitigation][..], |mention| mention.kinds);
         let mut types: Vec<NodeType> = Vec::new();
-        for kind in wanted.iter().flat_map(|kind| kind.connected()) {
+        for kind in wanted.iter().flat_map(|kind| kind.connected_kinds()) {
             let new = kind.node_types().iter().filter(|kind| !types.contains(kind));
             let new: Vec<NodeType> = new.copied().collect();
             types.extend(new);
@@ -187,7 +187,7 @@ impl<'a> Reading<'a> {
     }
 
     /// What the question asks for, given the names in it. `None` if it doesn't ask for anything related to them.
-    pub fn plan(&self, names: &[Name]) -> Option<Plan> {
+    pub fn plan(&self, names: &[Name]) -> Option<QuestionPlan> {
         let is_name = |at: usize| names.iter().any(|name| name.words.contains(&at));
         let mut named: Vec<Kind> = Vec::new();
         for kind in names.iter().flat_map(|name| &name.kinds) {
@@ -197,14 +197,14 @@ impl<'a> Reading<'a> {
         }
         let period = period::period_of(&self.words, is_name, self.now).map(|(period, _)| period);
         let mentions = words::mentions(&self.words, is_name);
-        let linked = self.linked(names, &named);
+        let linked = self.kinds_of_pair(names, &named);
         let (wanted, through) = linked.or_else(|| self.kinds(&mentions, names, &named))?;
-        let (wanted, through) = self.turned(wanted, through, &named);
+        let (wanted, through) = self.apply_verbs(wanted, through, &named);
         if named.is_empty() && period.is_none() {
             return None;
         }
-        let through = connecting(&wanted, through, &named)?;
-        Some(Plan {
+        let through = connect_kinds(&wanted, through, &named)?;
+        Some(QuestionPlan {
             period_is_of_through: through.contains(&Kind::Campaign) && wanted != [Kind::Campaign],
             wanted,
             through,
@@ -213,8 +213,13 @@ impl<'a> Reading<'a> {
     }
 
     /// The kinds asked for, and those on the way to them as far as the question says.
-    fn kinds(&self, mentions: &[Mention], names: &[Name], named: &[Kind]) -> Option<(Vec<Kind>, Vec<Kind>)> {
-        let relevant: Vec<&Mention> = mentions
+    fn kinds(
+        &self,
+        mentions: &[KindMention],
+        names: &[Name],
+        named: &[Kind],
+    ) -> Option<(Vec<Kind>, Vec<Kind>)> {
+        let relevant: Vec<&KindMention> = mentions
             .iter()
             .filter(|mention| !self.is_apposition(mention, names))
             .collect();
@@ -240,7 +245,9 @@ impl<'a> Reading<'a> {
         }
         let mut unions = unions.into_iter();
         let Some((asked, wanted)) = unions.next() else {
-            return self.unsaid(named, names).map(|wanted| (wanted, Vec::new()));
+            return self
+                .implied_kinds(named, names)
+                .map(|wanted| (wanted, Vec::new()));
         };
         let end = self.end_of_question(names, named, (&asked, &wanted));
         let is_way = |kinds: &[Kind]| *kinds != wanted && !repeats(kinds, &wanted, named);
@@ -276,7 +283,7 @@ impl<'a> Reading<'a> {
 
     /// The owners that a question asks for, and what they own: "Whose malware …", "Which groups' malware …", "the malware of
     /// which groups …".
-    fn owners(&self, mentions: &[&Mention]) -> Option<(&'static [Kind], &'static [Kind])> {
+    fn owners(&self, mentions: &[&KindMention]) -> Option<(&'static [Kind], &'static [Kind])> {
         let first = mentions.first()?;
         if words::before(&self.words, first) == "whose" {
             return Some((&[Kind::Group], first.kinds));
@@ -285,10 +292,10 @@ impl<'a> Reading<'a> {
     }
 
     /// "How can we mitigate the techniques of …" asks for mitigations, and "What can the malware of … do?" for techniques.
-    fn turned(&self, wanted: Vec<Kind>, through: Vec<Kind>, named: &[Kind]) -> (Vec<Kind>, Vec<Kind>) {
+    fn apply_verbs(&self, wanted: Vec<Kind>, through: Vec<Kind>, named: &[Kind]) -> (Vec<Kind>, Vec<Kind>) {
         let said = |kind: Kind| wanted.contains(&kind) || named.contains(&kind);
         let protects =
-            verbs::asks_for_ways(&self.words) && verbs::is_about_protection(&self.words, |_| false);
+            verbs::asks_for_method(&self.words) && verbs::is_about_protection(&self.words, |_| false);
         if protects && !said(Kind::Mitigation) {
             return (vec![Kind::Mitigation], wanted);
         }
@@ -300,7 +307,7 @@ impl<'a> Reading<'a> {
     }
 
     /// The kinds asked for by a question that names none: "How can phishing be mitigated?".
-    fn unsaid(&self, named: &[Kind], names: &[Name]) -> Option<Vec<Kind>> {
+    fn implied_kinds(&self, named: &[Kind], names: &[Name]) -> Option<Vec<Kind>> {
         let is_name = |at: usize| names.iter().any(|name| name.words.contains(&at));
         if verbs::is_about_protection(&self.words, is_name) {
             let wanted = if named.contains(&Kind::Mitigation) {
@@ -315,7 +322,7 @@ impl<'a> Reading<'a> {
     }
 
     /// Whether a kind only says what the name beside it is: "the group APT28", "Sandworm group".
-    fn is_apposition(&self, mention: &Mention, names: &[Name]) -> bool {
+    fn is_apposition(&self, mention: &KindMention, names: &[Name]) -> bool {
         let of_kind = |name: &&Name| name.kinds.iter().any(|kind| mention.kinds.contains(kind));
         if mention.asks {
             // "the malware of APT28, who attacked …"
@@ -378,7 +385,7 @@ fn repeats(kinds: &[Kind], wanted: &[Kind], named: &[Kind]) -> bool {
 
 /// The kinds on the way from what is named to what is asked for: those that the question says if they fit, else none if
 /// both are related directly, else the usual one. `None` if nothing relates them.
-fn connecting(wanted: &[Kind], said: Vec<Kind>, named: &[Kind]) -> Option<Vec<Kind>> {
+fn connect_kinds(wanted: &[Kind], said: Vec<Kind>, named: &[Kind]) -> Option<Vec<Kind>> {
     if named.is_empty() {
         let relates = |through: &Kind| {
             wanted
@@ -401,14 +408,14 @@ fn connecting(wanted: &[Kind], said: Vec<Kind>, named: &[Kind]) -> Option<Vec<Ki
     }
     let usual = wanted
         .iter()
-        .find_map(|wanted| named.iter().find_map(|named| between(*wanted, *named)));
+        .find_map(|wanted| named.iter().find_map(|named| intermediate_kind(*wanted, *named)));
     usual.map(|kind| vec![kind])
 }
 
 /// How well a node's names fit the words that a question has for a thing: the share of the words that are part of them,
 /// and among equal ones the share of the name that the words make up; 0 if that is not enough to take the node for the
 /// thing.
-pub fn likeness<'n>(subject: &[&str], names: impl Iterator<Item = &'n str>) -> f32 {
+pub fn name_similarity<'n>(subject: &[&str], names: impl Iterator<Item = &'n str>) -> f32 {
     let fitting = names
         .map(|name| shares(subject, name))
         .filter(|(of_words, _)| *of_words >= SIMILAR);

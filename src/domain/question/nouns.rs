@@ -6,7 +6,7 @@ use super::kind::Kind;
 use super::lexicon::{ACTORS, PREPOSITIONS};
 use super::links::{LISTING, PRONOUNS, QUALIFIERS};
 use super::words::{self, Word};
-use super::{Name, Reading};
+use super::{Name, ParsedQuestion};
 
 /// A noun for things of a kind, or several that are joined.
 #[derive(Debug, Clone)]
@@ -23,7 +23,7 @@ pub(super) struct Noun {
 
 impl Noun {
     /// The kinds on the way to other things: actors are groups then, since a campaign has no tools of its own.
-    pub(super) fn way(&self) -> Vec<Kind> {
+    pub(super) fn path_kinds(&self) -> Vec<Kind> {
         if self.kinds == ACTORS {
             vec![Kind::Group]
         } else {
@@ -32,12 +32,12 @@ impl Noun {
     }
 
     fn is_like(&self, other: &Noun) -> bool {
-        let way = self.way();
-        other.way().iter().any(|kind| way.contains(kind))
+        let way = self.path_kinds();
+        other.path_kinds().iter().any(|kind| way.contains(kind))
     }
 }
 
-impl Reading<'_> {
+impl ParsedQuestion<'_> {
     /// The nouns of a question that don't only say what the name beside them is. Of several for the same kind, it is the
     /// one that asks, else the first: "Which malware uses …, and which groups have that malware?".
     pub(super) fn nouns(&self, names: &[Name], named: &[Kind]) -> Vec<Noun> {
@@ -107,14 +107,14 @@ impl Reading<'_> {
         }
         let Some(mention) = words::mention_at(&self.words, at) else {
             let found = noun(&[self.kind_in_context(at, is_name)?]);
-            let asked = self.is_asked(&found.at, is_name);
+            let asked = self.is_asked_for(&found.at, is_name);
             return Some(Noun { asked, ..found });
         };
         // "the malware of whoever is behind it", "attribution of campaigns"
         let is_pronoun = matches!(word(Some(at)), "who" | "whom") || !PREPOSITIONS.contains(&word(before));
         let asks = mention.asks && is_pronoun && word(Some(at)) != "attribution";
         let is_named = mention.kinds.iter().any(|kind| named.contains(kind));
-        let asked = asks || self.is_asked(&mention.at, is_name) || self.asks_of(at, is_named);
+        let asked = asks || self.is_asked_for(&mention.at, is_name) || self.asks_of(at, is_named);
         Some(Noun {
             at: mention.at,
             many: mention.many,
@@ -180,7 +180,7 @@ impl Reading<'_> {
 
     /// Whether a noun only says of what kind the name beside it is: "the group APT28", "Sandworm group".
     fn only_names(&self, noun: &Noun, names: &[Name]) -> bool {
-        let kinds = noun.way();
+        let kinds = noun.path_kinds();
         let is_of = |name: &&Name| name.kinds.iter().any(|kind| kinds.contains(kind));
         let mut of_kind = names.iter().filter(is_of).peekable();
         // "malware with that capability"
@@ -198,7 +198,7 @@ impl Reading<'_> {
     }
 
     /// Whether the words before a noun ask for it: "which other groups", "list all groups".
-    fn is_asked(&self, at: &Range<usize>, is_name: &impl Fn(usize) -> bool) -> bool {
+    fn is_asked_for(&self, at: &Range<usize>, is_name: &impl Fn(usize) -> bool) -> bool {
         let word = |at: usize| self.words.get(at).map_or("", |word| word.text.as_str());
         let ends_part = |at: usize| self.words.get(at).is_some_and(Word::ends_part);
         let qualifies = |at: &usize| {
@@ -207,7 +207,7 @@ impl Reading<'_> {
             !ends_part(*at) && !is_name(*at) && !is_noun && (qualifier || !words::is_function_word(word(*at)))
         };
         let is_asking = |at: usize| matches!(word(at), "which" | "what") || LISTING.contains(&word(at));
-        let before = (0..at.start).rev().take(MOST_QUALIFIERS);
+        let before = (0..at.start).rev().take(MAX_QUALIFIERS);
         let Some(place) = before
             .take_while(|at| qualifies(at) || is_asking(*at))
             .find(|at| is_asking(*at))
@@ -250,4 +250,4 @@ const YES_OR_NO: &[&str] = &["are", "did", "do", "does", "has", "have", "is", "w
 /// "What are its techniques?"
 const BEING: &[&str] = &["are", "is", "was", "were"];
 /// How many words may lie between the one that asks and the noun.
-const MOST_QUALIFIERS: usize = 6;
+const MAX_QUALIFIERS: usize = 6;

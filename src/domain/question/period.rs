@@ -79,7 +79,7 @@ pub(super) fn period_of(
     is_name: impl Fn(usize) -> bool,
     now: DateTime<Utc>,
 ) -> Option<(Period, Range<usize>)> {
-    let (period, at) = relative(words, &is_name, now).or_else(|| absolute(words, &is_name))?;
+    let (period, at) = relative_period(words, &is_name, now).or_else(|| absolute_period(words, &is_name))?;
     let has = |list: &[&str]| words.iter().any(|word| list.contains(&word.text.as_str()));
     let period = Period {
         begins: period.from.is_some() && period.until.is_none() && has(BEGINS),
@@ -89,7 +89,7 @@ pub(super) fn period_of(
     Some((period, at))
 }
 
-fn absolute(words: &[Word], is_name: &impl Fn(usize) -> bool) -> Option<(Period, Range<usize>)> {
+fn absolute_period(words: &[Word], is_name: &impl Fn(usize) -> bool) -> Option<(Period, Range<usize>)> {
     let mut dates: Vec<(Date, Range<usize>)> = Vec::new();
     let mut at = 0;
     while at < words.len() {
@@ -112,7 +112,7 @@ fn absolute(words: &[Word], is_name: &impl Fn(usize) -> bool) -> Option<(Period,
             };
             Some((period, span.start.saturating_sub(1)..other.end))
         }
-        Some(_) | None => Some(around(words, *first, span.clone())),
+        Some(_) | None => Some(period_around(words, *first, span.clone())),
     }
 }
 
@@ -130,7 +130,7 @@ const INTRODUCING: &[&str] = &[
 ];
 
 /// The time that a date and the words around it mean: "since 2022", "2022 or later", "up to the end of 2016".
-fn around(words: &[Word], date: Date, span: Range<usize>) -> (Period, Range<usize>) {
+fn period_around(words: &[Word], date: Date, span: Range<usize>) -> (Period, Range<usize>) {
     let text = |at: Option<usize>| {
         at.and_then(|at| words.get(at))
             .map_or("", |word| word.text.as_str())
@@ -243,7 +243,7 @@ fn midnight(day: NaiveDate) -> Option<DateTime<Utc>> {
 }
 
 /// "last month", "this year", "in the last 30 days", "yesterday".
-fn relative(
+fn relative_period(
     words: &[Word],
     is_name: &impl Fn(usize) -> bool,
     now: DateTime<Utc>,
@@ -268,9 +268,9 @@ fn relative(
     })
 }
 
-type Stretch = (DateTime<Utc>, Option<DateTime<Utc>>, usize);
+type RelativePeriod = (DateTime<Utc>, Option<DateTime<Utc>>, usize);
 
-fn last<'a>(at: usize, text: &impl Fn(usize) -> &'a str, now: DateTime<Utc>) -> Option<Stretch> {
+fn last<'a>(at: usize, text: &impl Fn(usize) -> &'a str, now: DateTime<Utc>) -> Option<RelativePeriod> {
     if let Ok(count) = text(at + 1).parse::<u32>() {
         return Some((ago(text(at + 2).trim_end_matches('s'), count, now)?, None, at + 3));
     }

@@ -1,5 +1,5 @@
-mod described;
-mod linked;
+mod description;
+mod noun_pairs;
 mod two_steps;
 
 use chrono::TimeZone;
@@ -11,9 +11,9 @@ fn now() -> DateTime<Utc> {
 }
 
 /// The plan of a question in which the words in brackets are names of nodes of these kinds.
-fn plan(question: &str, kinds: &[Kind]) -> Option<Plan> {
+fn plan(question: &str, kinds: &[Kind]) -> Option<QuestionPlan> {
     let text = question.replace(['[', ']'], "");
-    let reading = Reading::of(&text, now())?;
+    let reading = ParsedQuestion::of(&text, now())?;
     let mut names = Vec::new();
     for (name, kind) in question
         .split('[')
@@ -217,7 +217,7 @@ fn statements_and_mere_names_ask_for_nothing() {
         "Researchers did not say what malware the Sandworm Team used in these attacks on the power grid",
         "This shows in what campaigns the malware of the Sandworm Team was used against the grid.",
     ] {
-        assert!(Reading::of(text, now()).is_none(), "{text}");
+        assert!(ParsedQuestion::of(text, now()).is_none(), "{text}");
     }
 }
 
@@ -285,7 +285,7 @@ fn a_thing_is_recognised_by_part_of_its_name() {
         (vec!["written", "go"], "Command-Line Interface", false),
     ] {
         assert_eq!(
-            likeness(&words, std::iter::once(name)) > 0.0,
+            name_similarity(&words, std::iter::once(name)) > 0.0,
             alike,
             "{words:?} / {name}"
         );
@@ -295,12 +295,12 @@ fn a_thing_is_recognised_by_part_of_its_name() {
 proptest::proptest! {
     #[test]
     fn any_text_is_read(text in "\\PC{0,200}", names in proptest::collection::vec((0usize..20, 1usize..4), 0..3)) {
-        if let Some(reading) = Reading::of(&text, now()) {
+        if let Some(reading) = ParsedQuestion::of(&text, now()) {
             reading.candidates();
             reading.subject();
             reading.subject_words();
             reading.description().map(|description| description.fits(&text));
-            reading.plan_of_described();
+            reading.plan_for_described_groups();
             let name = |(start, length): (usize, usize)| Name { words: start..start + length, kinds: vec![Kind::Group] };
             let names: Vec<Name> = names.into_iter().map(name).collect();
             reading.plan(&names);
@@ -312,7 +312,7 @@ proptest::proptest! {
 fn a_text_states_a_time_by_its_dates() {
     let stated = |year: &str, text: &str| {
         let question = format!("campaigns in {year}");
-        let plan = Reading::of(&question, now()).unwrap().plan(&[]).unwrap();
+        let plan = ParsedQuestion::of(&question, now()).unwrap().plan(&[]).unwrap();
         plan.period.unwrap().is_stated_in(text)
     };
     for (text, is_stated) in [

@@ -128,7 +128,7 @@ fn does_when(words: &[&str]) -> bool {
 
 /// Whether the words ask for ways rather than for things of a kind: "how can we …", "what should be done …", "… and how to
 /// prevent it", "what would stop …", "ways to mitigate …".
-pub(super) fn asks_for_ways(words: &[Word]) -> bool {
+pub(super) fn asks_for_method(words: &[Word]) -> bool {
     let word = |at: usize| words.get(at).map_or("", |word| word.text.as_str());
     let opens =
         |at: usize| at == 0 || word(at - 1) == "and" || words.get(at - 1).is_some_and(Word::ends_part);

@@ -84,7 +84,7 @@ pub(super) fn words(text: &str) -> Vec<Word> {
 
 /// A kind that is mentioned, at these words.
 #[derive(Debug, Clone)]
-pub(super) struct Mention {
+pub(super) struct KindMention {
     pub(super) at: Range<usize>,
     pub(super) kinds: &'static [Kind],
     /// Whether the word can stand for many: a plural, or a noun without one.
@@ -96,8 +96,8 @@ pub(super) struct Mention {
 }
 
 /// The kinds that the words mention, in order. Neighbouring nouns are one mention, as in "threat actor groups".
-pub(super) fn mentions(words: &[Word], is_name: impl Fn(usize) -> bool) -> Vec<Mention> {
-    let mut found: Vec<Mention> = Vec::new();
+pub(super) fn mentions(words: &[Word], is_name: impl Fn(usize) -> bool) -> Vec<KindMention> {
+    let mut found: Vec<KindMention> = Vec::new();
     let mut at = 0;
     while at < words.len() {
         let Some(mention) = Some(at)
@@ -120,7 +120,7 @@ pub(super) fn mentions(words: &[Word], is_name: impl Fn(usize) -> bool) -> Vec<M
             // "malware, tools"
             (false, true) => found.push(mention),
             (false, false) => {
-                *last = Mention {
+                *last = KindMention {
                     at: last.at.start..mention.at.end,
                     owners: if belongs(mention.kinds, last.kinds) {
                         last.kinds
@@ -152,13 +152,13 @@ fn belongs(head: &[Kind], modifier: &[Kind]) -> bool {
     matches!((place(modifier), place(head)), (Some(owner), Some(owned)) if owner < owned && owned > 1)
 }
 
-pub(super) fn mention_at(words: &[Word], at: usize) -> Option<Mention> {
+pub(super) fn mention_at(words: &[Word], at: usize) -> Option<KindMention> {
     let word = words.get(at)?.text.as_str();
     let before = at
         .checked_sub(1)
         .and_then(|before| words.get(before))
         .map_or("", |word| word.text.as_str());
-    let mention = |length: usize, kinds, many, asks| Mention {
+    let mention = |length: usize, kinds, many, asks| KindMention {
         at: at..at + length,
         kinds,
         many,
@@ -222,10 +222,10 @@ fn is_plural(word: &str, singular: &str) -> bool {
 }
 
 /// Longest question without a word or mark that asks, and longest one that only begins with what it asks for, in words.
-const SHORT: usize = 10;
-const PHRASE: usize = 20;
+const MAX_PLAIN: usize = 10;
+const MAX_PHRASE: usize = 20;
 /// Longest question, in words.
-const LONGEST: usize = 48;
+const MAX_QUESTION: usize = 48;
 
 /// Whether the words ask rather than tell.
 pub(super) fn asks(text: &str, words: &[Word]) -> bool {
@@ -239,7 +239,7 @@ pub(super) fn asks(text: &str, words: &[Word]) -> bool {
     // "The 2015 attack on …: malware of the group behind it"
     let after_mark = |at: usize| word_ends_in_arrow(words, at) && begins(at + 1);
     let is_phrase =
-        || words.len() <= PHRASE && (begins(first) || (!ends && (0..words.len()).any(after_mark)));
+        || words.len() <= MAX_PHRASE && (begins(first) || (!ends && (0..words.len()).any(after_mark)));
     let has_topic = matches!(word(0), "for" | "given" | "of");
     let asks_later = || {
         let mut mentions = mentions(words, |_| false).into_iter();
@@ -247,7 +247,8 @@ pub(super) fn asks(text: &str, words: &[Word]) -> bool {
             (!ends && asks_at(words, &mention)) || ((has_topic || !ends) && lists_at(words, &mention))
         })
     };
-    words.len() <= LONGEST && (opens || words.len() <= SHORT || ends_with('?') || is_phrase() || asks_later())
+    words.len() <= MAX_QUESTION
+        && (opens || words.len() <= MAX_PLAIN || ends_with('?') || is_phrase() || asks_later())
 }
 
 fn word_ends_in_arrow(words: &[Word], at: usize) -> bool {
@@ -258,7 +259,7 @@ fn word_ends_in_arrow(words: &[Word], at: usize) -> bool {
 }
 
 /// Whether the words before a mention ask for a list, after a mark: "For the malware of …, list the techniques".
-fn lists_at(words: &[Word], mention: &Mention) -> bool {
+fn lists_at(words: &[Word], mention: &KindMention) -> bool {
     let before = words.get(..mention.at.start).unwrap_or_default();
     let qualifies = |word: &&Word| QUALIFIERS.contains(&word.text.as_str());
     let mut before = before.iter().rev().skip_while(qualifies);
@@ -270,7 +271,7 @@ fn lists_at(words: &[Word], mention: &Mention) -> bool {
 
 /// Whether the word before a mention within a text asks for it: "In the campaigns of …, which techniques …", "… is used by
 /// what groups". In "KillDisk, which malware researchers …" and "did not say what malware …" it only begins a clause.
-fn asks_at(words: &[Word], mention: &Mention) -> bool {
+fn asks_at(words: &[Word], mention: &KindMention) -> bool {
     let Some((before, asking)) = words
         .get(..mention.at.start)
         .and_then(|before| before.split_last())
@@ -298,7 +299,7 @@ fn asks_at(words: &[Word], mention: &Mention) -> bool {
 }
 
 /// The word before a mention.
-pub(super) fn before<'w>(words: &'w [Word], mention: &Mention) -> &'w str {
+pub(super) fn before<'w>(words: &'w [Word], mention: &KindMention) -> &'w str {
     let before = mention.at.start.checked_sub(1).and_then(|at| words.get(at));
     before.map_or("", |word| word.text.as_str())
 }
@@ -320,12 +321,12 @@ pub(super) fn asks_by_whom(words: &[Word], who: usize) -> bool {
 }
 
 /// Whether "which" or "what" stands before a mention.
-fn is_asking(words: &[Word], mention: &Mention) -> bool {
+fn is_asking(words: &[Word], mention: &KindMention) -> bool {
     matches!(before(words, mention), "which" | "what")
 }
 
 /// The kinds of the owners that are asked for by what belongs to them: "which groups' malware".
-pub(super) fn owners(text: &str, words: &[Word], mention: &Mention) -> Option<&'static [Kind]> {
+pub(super) fn owners(text: &str, words: &[Word], mention: &KindMention) -> Option<&'static [Kind]> {
     let before_other = mention.at.start.checked_sub(2).and_then(|at| words.get(at));
     let asks_for_others = before(words, mention) == "other"
         && before_other.is_some_and(|word| matches!(word.text.as_str(), "which" | "what"));

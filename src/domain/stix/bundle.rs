@@ -9,7 +9,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
-use super::ingest::Defaults;
+use super::ingest::StixDefaults;
 use super::objects::{self, Objects};
 use crate::domain::confidence::Confidence;
 use crate::domain::error::DomainError;
@@ -86,7 +86,7 @@ pub struct StixObjects(Vec<Value>);
 ///
 /// # Errors
 /// The invalid field, and the rule it breaks.
-pub fn read(body: Vec<u8>, now: DateTime<Utc>) -> Result<(Objects, Defaults), DomainError> {
+pub fn read(body: Vec<u8>, now: DateTime<Utc>) -> Result<(Objects, StixDefaults), DomainError> {
     let text = String::from_utf8(body).map_err(not_json)?;
     let fields: Body<'_> = match shape(&text) {
         Shape::Object => serde_json::from_str(&text).map_err(not_json)?,
@@ -101,7 +101,7 @@ pub fn read(body: Vec<u8>, now: DateTime<Utc>) -> Result<(Objects, Defaults), Do
             return Err(DomainError::invalid("body", rule));
         }
     };
-    let defaults = Defaults {
+    let defaults = StixDefaults {
         tlp: default_tlp(fields.default_tlp.as_ref())?,
         confidence: default_confidence(fields.default_confidence.as_ref())?,
         now,
@@ -109,7 +109,7 @@ pub fn read(body: Vec<u8>, now: DateTime<Utc>) -> Result<(Objects, Defaults), Do
     let bundle = fields
         .bundle
         .ok_or_else(|| DomainError::invalid("bundle", "is required"))?;
-    let places = objects::places(&text, &objects_of(bundle.get())?);
+    let places = objects::byte_ranges(&text, &objects_of(bundle.get())?);
     let objects = Objects::read(text, places).map_err(not_json)?;
     Ok((objects, defaults))
 }

@@ -92,7 +92,7 @@ pub fn bundle(parts: ExportParts, id: Uuid) -> Result<Value, Vec<Violation>> {
         .chain(parts.nodes)
         .chain(parts.relationships)
     {
-        objects.push(marked(object));
+        objects.push(with_row_marking(object));
     }
     let included: HashSet<String> = objects
         .iter()
@@ -106,7 +106,7 @@ pub fn bundle(parts: ExportParts, id: Uuid) -> Result<Value, Vec<Violation>> {
         visit_refs(object, &mut |id| {
             if !included.contains(id)
                 && !markings.contains_key(id)
-                && let Some(definition) = marking::built_in(id)
+                && let Some(definition) = marking::built_in_definition(id)
             {
                 markings.insert(id.to_owned(), definition);
             }
@@ -124,7 +124,7 @@ pub fn bundle(parts: ExportParts, id: Uuid) -> Result<Value, Vec<Violation>> {
 }
 
 /// The object with its row's marking and confidence, unless it states an equal or stricter marking and a confidence.
-fn marked(object: ExportObject) -> Map<String, Value> {
+fn with_row_marking(object: ExportObject) -> Map<String, Value> {
     let ExportObject {
         mut raw,
         tlp,
@@ -134,7 +134,7 @@ fn marked(object: ExportObject) -> Map<String, Value> {
         return raw;
     }
     let own = texts(&raw, "object_marking_refs")
-        .filter_map(marking::well_known)
+        .filter_map(marking::well_known_level)
         .max();
     if own.is_none_or(|own| own < tlp) {
         let refs = raw

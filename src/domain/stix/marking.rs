@@ -15,7 +15,7 @@ pub type Markings = HashMap<String, Option<Tlp>>;
 
 /// The marking that an object states for itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Stated {
+pub struct OwnMarking {
     /// The stated level, if any.
     pub level: Option<Tlp>,
     /// Referenced but undefined markings, without duplicates.
@@ -24,7 +24,7 @@ pub struct Stated {
 
 /// The marking of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Marked {
+pub struct ObjectMarking {
     pub tlp: Tlp,
     /// The level that the object itself states.
     pub stated: Option<Tlp>,
@@ -85,7 +85,7 @@ const AMBER_STRICT_ID: &str = "marking-definition--939a9414-2ddd-4d32-a0cd-375ea
 const AMBER_PK_ID: &str = "marking-definition--6c1f4e0a-5b0d-4c7e-9a55-3f6d1e8b7a42";
 
 /// The level of one of the well-known TLP 1.x or 2.0 marking-definition ids.
-pub fn well_known(id: &str) -> Option<Tlp> {
+pub fn well_known_level(id: &str) -> Option<Tlp> {
     TLP1.iter()
         .chain(&TLP2)
         .find(|(known, ..)| *known == id)
@@ -94,13 +94,13 @@ pub fn well_known(id: &str) -> Option<Tlp> {
 
 /// The level stated by a reference to this id, whatever object accompanies it. Covers the well-known ids and our own
 /// statement, which must not fall back to the default if a sender dropped the rest.
-pub fn stated_by(id: &str) -> Option<Tlp> {
-    well_known(id).or((id == AMBER_PK_ID).then_some(Tlp::AmberPk))
+pub fn level_of_id(id: &str) -> Option<Tlp> {
+    well_known_level(id).or((id == AMBER_PK_ID).then_some(Tlp::AmberPk))
 }
 
 /// Whether this service can export the marking `id` without having received it.
 pub fn is_built_in(id: &str) -> bool {
-    id == AMBER_PK_ID || well_known(id).is_some()
+    id == AMBER_PK_ID || well_known_level(id).is_some()
 }
 
 /// The level stated by a marking-definition object; `None` for statements and the like.
@@ -110,7 +110,7 @@ pub fn is_built_in(id: &str) -> bool {
 pub fn level_of(definition: &Value) -> Result<Option<Tlp>, String> {
     let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
     if let Some(id) = definition.get("id").and_then(Value::as_str)
-        && let Some(tlp) = stated_by(id)
+        && let Some(tlp) = level_of_id(id)
     {
         return Ok(Some(tlp));
     }
@@ -130,13 +130,13 @@ pub fn level_of(definition: &Value) -> Result<Option<Tlp>, String> {
 ///
 /// # Errors
 /// Names the property that states an undefined level.
-pub fn stated(object: &Map<String, Value>, known: &Markings) -> Result<Stated, String> {
-    let (referenced, undefined) = referenced(object, known);
+pub fn stated_marking(object: &Map<String, Value>, known: &Markings) -> Result<OwnMarking, String> {
+    let (referenced, undefined) = level_of_references(object, known);
     let level = match own_level(object)? {
         Some(own) => Some(own),
-        None => labelled(object)?.or(referenced),
+        None => level_of_labels(object)?.or(referenced),
     };
-    Ok(Stated { level, undefined })
+    Ok(OwnMarking { level, undefined })
 }
 
 /// The marking of an object: the stated one, or else the default. The effect of an undefined marking is
@@ -144,12 +144,16 @@ pub fn stated(object: &Map<String, Value>, known: &Markings) -> Result<Stated, S
 /// tells others the rules.
 ///
 /// # Errors
-/// As [`stated`].
-pub fn marked(object: &Map<String, Value>, known: &Markings, default: Tlp) -> Result<Marked, String> {
-    let Stated {
+/// As [`stated_marking`].
+pub fn object_marking(
+    object: &Map<String, Value>,
+    known: &Markings,
+    default: Tlp,
+) -> Result<ObjectMarking, String> {
+    let OwnMarking {
         level: stated,
         undefined,
-    } = stated(object, known)?;
+    } = stated_marking(object, known)?;
     let level = stated.unwrap_or(default);
     let undefined = if text(object, "type") == Some("marking-definition") {
         Vec::new()
@@ -161,7 +165,7 @@ pub fn marked(object: &Map<String, Value>, known: &Markings, default: Tlp) -> Re
     } else {
         level.max(Tlp::Amber)
     };
-    Ok(Marked {
+    Ok(ObjectMarking {
         tlp,
         stated,
         undefined,
@@ -178,7 +182,7 @@ fn own_level(object: &Map<String, Value>) -> Result<Option<Tlp>, String> {
         .map_err(|rule| format!("x_mitre_tlp: {rule}"))
 }
 
-fn labelled(object: &Map<String, Value>) -> Result<Option<Tlp>, String> {
+fn level_of_labels(object: &Map<String, Value>) -> Result<Option<Tlp>, String> {
     let mut level = None;
     for label in texts(object, "labels").filter(|label| is_tlp_label(label)) {
         let stated = label.parse::<Tlp>().map_err(|rule| format!("labels: {rule}"))?;
@@ -188,11 +192,11 @@ fn labelled(object: &Map<String, Value>) -> Result<Option<Tlp>, String> {
 }
 
 /// The most restrictive level among the referenced markings, and the undefined ones.
-fn referenced(object: &Map<String, Value>, known: &Markings) -> (Option<Tlp>, Vec<String>) {
+fn level_of_references(object: &Map<String, Value>, known: &Markings) -> (Option<Tlp>, Vec<String>) {
     let mut level = None;
     let mut undefined: Vec<String> = Vec::new();
     for id in marking_refs(object) {
-        match (stated_by(id), known.get(id)) {
+        match (level_of_id(id), known.get(id)) {
             (Some(tlp), _) => level = level.max(Some(tlp)),
             (None, Some(stated)) => level = level.max(*stated),
             (None, None) if undefined.iter().any(|seen| seen == id) => {}
@@ -229,7 +233,7 @@ pub fn refs_for(tlp: Tlp) -> &'static [&'static str] {
 }
 
 /// The marking-definition object of a built-in id.
-pub fn built_in(id: &str) -> Option<Value> {
+pub fn built_in_definition(id: &str) -> Option<Value> {
     if id == AMBER_PK_ID {
         return Some(json!({
             "type": "marking-definition", "spec_version": "2.1", "id": AMBER_PK_ID,
@@ -265,7 +269,7 @@ mod tests {
         for tlp in Tlp::ALL {
             let levels = refs_for(tlp)
                 .iter()
-                .filter_map(|id| level_of(&built_in(id).unwrap()).unwrap());
+                .filter_map(|id| level_of(&built_in_definition(id).unwrap()).unwrap());
             assert_eq!(levels.max(), Some(tlp));
         }
     }
@@ -303,7 +307,7 @@ mod tests {
                 Tlp::Amber,
             ),
         ] {
-            let marked = marked(&object(json.clone()), &Markings::new(), default).unwrap();
+            let marked = object_marking(&object(json.clone()), &Markings::new(), default).unwrap();
             assert_eq!(
                 (marked.tlp, marked.undefined),
                 (want, vec![strange.to_owned()]),
@@ -312,9 +316,12 @@ mod tests {
         }
         let both = object(json!({"object_marking_refs": [strange, other, strange]}));
         let known = Markings::from([(other.to_owned(), None)]);
-        assert_eq!(marked(&both, &known, Tlp::Green).unwrap().undefined, [strange]);
+        assert_eq!(
+            object_marking(&both, &known, Tlp::Green).unwrap().undefined,
+            [strange]
+        );
         let known = Markings::from([(other.to_owned(), None), (strange.to_owned(), Some(Tlp::White))]);
-        let defined = marked(&both, &known, Tlp::Green).unwrap();
+        let defined = object_marking(&both, &known, Tlp::Green).unwrap();
         assert_eq!((defined.tlp, defined.undefined.len()), (Tlp::White, 0));
     }
 
@@ -322,7 +329,7 @@ mod tests {
     fn a_marking_definition_is_never_held_back_itself() {
         let definition = object(json!({"type": "marking-definition",
             "object_marking_refs": ["marking-definition--11111111-1111-4111-8111-111111111111"]}));
-        let marked = marked(&definition, &Markings::new(), Tlp::Green).unwrap();
+        let marked = object_marking(&definition, &Markings::new(), Tlp::Green).unwrap();
         assert_eq!((marked.tlp, marked.undefined.len()), (Tlp::Green, 0));
     }
 

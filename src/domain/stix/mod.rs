@@ -11,5 +11,5 @@ pub mod pattern;
 pub mod properties;
 pub mod schema;
 pub mod sco;
-pub mod skipped;
+pub mod skip_report;
 pub mod synthesize;

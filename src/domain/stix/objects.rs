@@ -13,12 +13,12 @@ use super::complete;
 use super::marking::{self, Markings};
 use super::object::{modified_of, text, type_of_id, visit_refs};
 use super::schema::StixValidator;
-use super::skipped::SkipReport;
+use super::skip_report::SkipReport;
 
 /// Why an object could not be parsed, and its index in the list.
 #[derive(Debug, thiserror::Error)]
 #[error("objects[{place}]: {cause}")]
-pub struct Unparsable {
+pub struct ObjectParseError {
     pub place: usize,
     pub cause: serde_json::Error,
 }
@@ -27,7 +27,7 @@ pub struct Unparsable {
 #[derive(Debug, Default)]
 pub struct Objects {
     text: String,
-    kept: Vec<Kept>,
+    kept: Vec<ObjectEntry>,
     skipped: SkipReport,
     defined: Markings,
     /// Referenced markings that are not built in.
@@ -35,7 +35,7 @@ pub struct Objects {
 }
 
 #[derive(Debug, Clone)]
-struct Kept {
+struct ObjectEntry {
     at: Range<usize>,
     role: Role,
 }
@@ -49,7 +49,7 @@ enum Role {
 }
 
 /// Position and time of the newest object with an id.
-struct Newest {
+struct NewestVersion {
     place: usize,
     modified: Option<DateTime<Utc>>,
 }
@@ -64,13 +64,13 @@ impl Objects {
     ///
     /// # Errors
     /// The first object that is not storable JSON, such as one with a lone surrogate.
-    pub fn read(text: String, places: Vec<Range<usize>>) -> Result<Self, Unparsable> {
+    pub fn read(text: String, places: Vec<Range<usize>>) -> Result<Self, ObjectParseError> {
         let mut objects = Self::default();
         let mut newest = HashMap::new();
         for (place, at) in places.into_iter().enumerate() {
             let value = text.get(at.clone()).unwrap_or_default();
-            let value = serde_json::from_str(value).map_err(|cause| Unparsable { place, cause })?;
-            objects.look_at(place, at, value, &mut newest);
+            let value = serde_json::from_str(value).map_err(|cause| ObjectParseError { place, cause })?;
+            objects.add_value(place, at, value, &mut newest);
         }
         Ok(objects.complete(text))
     }
@@ -81,12 +81,12 @@ impl Objects {
         let mut newest = HashMap::new();
         for (place, at) in places.into_iter().enumerate() {
             match serde_json::from_str(text.get(at.clone()).unwrap_or_default()) {
-                Ok(value) => objects.look_at(place, at, value, &mut newest),
+                Ok(value) => objects.add_value(place, at, value, &mut newest),
                 Err(_) => {
                     let reason = format!("can't be stored as JSON (objects[{place}])");
                     objects
                         .skipped
-                        .bad("unknown", &format!("objects[{place}]"), reason);
+                        .add_invalid("unknown", &format!("objects[{place}]"), reason);
                 }
             }
         }
@@ -95,8 +95,11 @@ impl Objects {
 
     fn complete(mut self, text: String) -> Self {
         self.text = text;
-        for at in self.places(Role::Marking) {
-            if let Some((id, level)) = self.object(&at).and_then(|definition| defined_by(&definition)) {
+        for at in self.positions_of(Role::Marking) {
+            if let Some((id, level)) = self
+                .object(&at)
+                .and_then(|definition| parse_definition(&definition))
+            {
                 self.defined.insert(id, level);
             }
         }
@@ -104,28 +107,28 @@ impl Objects {
     }
 
     /// Drops values without a usable id and all but the newest object of each id.
-    fn look_at(
+    fn add_value(
         &mut self,
         index: usize,
         at: Range<usize>,
         value: Value,
-        newest: &mut HashMap<String, Newest>,
+        newest: &mut HashMap<String, NewestVersion>,
     ) {
         let place = format!("objects[{index}]");
         let Value::Object(object) = value else {
             self.skipped
-                .bad("unknown", &place, format!("must be an object ({place})"));
+                .add_invalid("unknown", &place, format!("must be an object ({place})"));
             return;
         };
         let kind = text(&object, "type").unwrap_or("unknown");
         let Some(id) = text(&object, "id") else {
             self.skipped
-                .bad(kind, &place, format!("id: is required ({place})"));
+                .add_invalid(kind, &place, format!("id: is required ({place})"));
             return;
         };
         if type_of_id(id) != Some(kind) {
             let rule = format!("id: must be {kind}--UUID ({place})");
-            self.skipped.bad(kind, id, rule);
+            self.skipped.add_invalid(kind, id, rule);
             return;
         }
         visit_refs(&object, &mut |id| {
@@ -139,10 +142,10 @@ impl Objects {
             "identity" => Role::Identity,
             _ => Role::Other,
         };
-        let (kept, modified) = (Kept { at, role }, modified_of(&object));
+        let (kept, modified) = (ObjectEntry { at, role }, modified_of(&object));
         let Some(known) = newest.get_mut(id) else {
             let place = self.kept.len();
-            newest.insert(id.to_owned(), Newest { place, modified });
+            newest.insert(id.to_owned(), NewestVersion { place, modified });
             self.kept.push(kept);
             return;
         };
@@ -153,7 +156,7 @@ impl Objects {
             known.modified = modified;
         }
         let rule = "an object with this id and a later or equal modified is in the bundle";
-        self.skipped.bad(kind, id, rule.into());
+        self.skipped.add_invalid(kind, id, rule.into());
     }
 
     /// Ids of referenced markings that are neither built in nor defined among the objects.
@@ -166,7 +169,7 @@ impl Objects {
     }
 
     /// The markings defined among the objects.
-    pub fn defined(&self) -> &Markings {
+    pub fn defined_markings(&self) -> &Markings {
         &self.defined
     }
 
@@ -177,7 +180,7 @@ impl Objects {
 
     /// The identities, parsed one at a time.
     pub(super) fn identities(&self) -> impl Iterator<Item = Map<String, Value>> {
-        let places = self.places(Role::Identity);
+        let places = self.positions_of(Role::Identity);
         places.into_iter().filter_map(|at| self.object(&at))
     }
 
@@ -191,14 +194,14 @@ impl Objects {
         serde_json::from_str(self.text.get(at.clone())?).ok()
     }
 
-    fn places(&self, role: Role) -> Vec<Range<usize>> {
+    fn positions_of(&self, role: Role) -> Vec<Range<usize>> {
         let places = self.kept.iter().filter(|kept| kept.role == role);
         places.map(|kept| kept.at.clone()).collect()
     }
 }
 
 /// The byte ranges of `text` from which the parts were read.
-pub fn places(text: &str, parts: &[&RawValue]) -> Vec<Range<usize>> {
+pub fn byte_ranges(text: &str, parts: &[&RawValue]) -> Vec<Range<usize>> {
     let place = |part: &&RawValue| {
         let start = (part.get().as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
         start..start + part.get().len()
@@ -221,7 +224,7 @@ impl From<Vec<Value>> for Objects {
 
 /// The id of a marking-definition and the level it states. An invalid one that states no level defines nothing: it is
 /// not stored, so objects it marks would be exported without it.
-fn defined_by(definition: &Map<String, Value>) -> Option<(String, Option<crate::domain::tlp::Tlp>)> {
+fn parse_definition(definition: &Map<String, Value>) -> Option<(String, Option<crate::domain::tlp::Tlp>)> {
     let id = text(definition, "id")?.to_owned();
     let mut whole = definition.clone();
     complete::fill_required(&mut whole, DateTime::UNIX_EPOCH);

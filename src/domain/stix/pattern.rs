@@ -4,7 +4,7 @@
 //! gives no pattern, because an indicator that never matches is worse than none. All text in a pattern passes through
 //! [`literal`], so a value cannot break out of its quotes.
 //!
-//! [`well_formed`] checks grammar, not semantics: comparing incompatible types is allowed, as in the
+//! [`is_well_formed`] checks grammar, not semantics: comparing incompatible types is allowed, as in the
 //! reference implementation.
 
 mod grammar;
@@ -14,7 +14,7 @@ mod tests;
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-pub use grammar::well_formed;
+pub use grammar::is_well_formed;
 
 /// The kind of observable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -126,7 +126,7 @@ fn base(stix_type: &str, facts: &Origin<'_>, references: Vec<Value>) -> Map<Stri
 }
 
 /// [`base`] with the name and description of the node.
-fn named(stix_type: &str, facts: &Origin<'_>, references: Vec<Value>) -> Map<String, Value> {
+fn named_object(stix_type: &str, facts: &Origin<'_>, references: Vec<Value>) -> Map<String, Value> {
     let mut object = base(stix_type, facts, references);
     let fallback = format!("unnamed {}", facts.node.node_type);
     object.insert("name".to_owned(), name_or(&facts.node.name, &fallback).into());
@@ -141,14 +141,14 @@ fn actor(facts: &Origin<'_>) -> Map<String, Value> {
         kind if kind.contains("campaign") => "campaign",
         _ => "threat-actor",
     };
-    let mut object = named(stix_type, facts, known_references(facts.node, &["G", "C"]));
+    let mut object = named_object(stix_type, facts, known_references(facts.node, &["G", "C"]));
     put_aliases(&mut object, facts.node);
     fill_times(&mut object, &facts.node.properties);
     object
 }
 
 fn vulnerability(facts: &Origin<'_>) -> Map<String, Value> {
-    named("vulnerability", facts, cve_references(facts.node))
+    named_object("vulnerability", facts, cve_references(facts.node))
 }
 
 fn technique(facts: &Origin<'_>) -> Map<String, Value> {
@@ -167,7 +167,7 @@ fn technique(facts: &Origin<'_>) -> Map<String, Value> {
     } else {
         "attack-pattern"
     };
-    let mut object = named(stix_type, facts, references);
+    let mut object = named_object(stix_type, facts, references);
     // Node names may be "Name - T1059" to distinguish techniques with one name; in STIX the reference does that.
     let bare = node
         .name
@@ -193,7 +193,7 @@ fn tool(facts: &Origin<'_>) -> Map<String, Value> {
     let node = facts.node;
     let malware = is_malware(node);
     let stix_type = if malware { "malware" } else { "tool" };
-    let mut object = named(stix_type, facts, known_references(node, &["S"]));
+    let mut object = named_object(stix_type, facts, known_references(node, &["S"]));
     put_aliases(&mut object, node);
     if malware {
         // A malware name denotes a family; samples become indicators here.
@@ -221,9 +221,9 @@ fn is_malware(node: &KgNode) -> bool {
 
 /// A report must refer to something. Its subjects are in relationships, so it refers to the workspace identity.
 fn report(facts: &Origin<'_>) -> Map<String, Value> {
-    let mut object = named("report", facts, Vec::new());
+    let mut object = named_object("report", facts, Vec::new());
     let created = object.get("created").cloned().unwrap_or_default();
-    let published = fields::published(&facts.node.properties).map_or(created, Value::from);
+    let published = fields::publication_time(&facts.node.properties).map_or(created, Value::from);
     object.insert("published".to_owned(), published);
     object.insert("object_refs".to_owned(), json!([facts.identity_id]));
     object

@@ -13,10 +13,10 @@ use crate::actors::graph_store::{IngestDrafts, IngestStix};
 use crate::capacity::heavy;
 use crate::clock;
 use crate::domain::error::DomainError;
-use crate::domain::items::{self, AnalystEntries, IngestBody, OsintItems, Plan, Report};
+use crate::domain::items::{self, AnalystEntries, IngestBody, ItemPlan, OsintItems, Report};
 use crate::domain::misp::MispExport;
 use crate::domain::stix::bundle::{self, StixIngest};
-use crate::domain::stix::ingest::{Defaults, SkippedObject, SkippedType};
+use crate::domain::stix::ingest::{SkippedObject, SkippedType, StixDefaults};
 use crate::domain::stix::objects::Objects;
 use crate::http::{AppState, body, weight};
 use crate::store::{IngestResult, StixOrigin};
@@ -109,7 +109,7 @@ async fn stix(
     }))
 }
 
-fn read_bundle(body: Vec<u8>) -> Result<(Objects, Defaults), DomainError> {
+fn read_bundle(body: Vec<u8>) -> Result<(Objects, StixDefaults), DomainError> {
     weight::check(&body)?;
     bundle::read(body, clock::now())
 }
@@ -180,7 +180,7 @@ async fn drafts<W: IngestBody>(
     let planning = heavy(Some(by.workspace.id), move || {
         Ok((items::plan(body, &sender, load.bytes())?, load))
     });
-    let (Plan { drafts, skipped }, load) = planning.await?;
+    let (ItemPlan { drafts, skipped }, load) = planning.await?;
     let message = IngestDrafts {
         by,
         drafts,

@@ -20,7 +20,7 @@ use super::error::{BAD_FORMAT, ErrorBody, Issue, LocalError, NO_CAPACITY};
 use super::{LocalState, address_of, guarded};
 use crate::domain::error::DomainError;
 use crate::domain::memory::synthesis::SynthesisFormat;
-use crate::local::{MemoryError, NewNote, Remembered, Scope};
+use crate::local::{MemoryError, NewNote, RememberOutcome, Scope};
 
 /// Ingest items per write.
 const ITEMS_PER_WRITE: usize = 10;
@@ -210,7 +210,7 @@ fn told(broken: &[Issue]) -> String {
     broken.iter().map(rule).collect::<Vec<_>>().join("; ")
 }
 
-fn item_of(outcome: Result<Remembered, DomainError>) -> ItemResult {
+fn item_of(outcome: Result<RememberOutcome, DomainError>) -> ItemResult {
     match outcome {
         Ok(told) => told.into(),
         Err(error) => ItemResult::failed(error.to_string()),

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::validate::Fields;
-use crate::domain::moment::{End, moment};
+use crate::domain::moment::{DayBound, moment};
 
 const RULE: &str = "Input should be a date (YYYY-MM-DD, the whole day in UTC) or an RFC 3339 time";
 
@@ -15,7 +15,10 @@ impl Fields<'_> {
         since: &str,
         until: &str,
     ) -> (Option<DateTime<Utc>>, Option<DateTime<Utc>>) {
-        let (first, last) = (self.time(since, End::First), self.time(until, End::Last));
+        let (first, last) = (
+            self.time(since, DayBound::First),
+            self.time(until, DayBound::Last),
+        );
         if let (Some(from), Some(to)) = (first, last)
             && from > to
         {
@@ -25,7 +28,7 @@ impl Fields<'_> {
         (first, last)
     }
 
-    fn time(&mut self, name: &str, end: End) -> Option<DateTime<Utc>> {
+    fn time(&mut self, name: &str, end: DayBound) -> Option<DateTime<Utc>> {
         let schema =
             || json!({"type": ["string", "null"], "anyOf": [{"format": "date"}, {"format": "date-time"}]});
         match self.optional(name, schema)? {

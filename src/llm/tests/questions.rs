@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::actors::extractor::Understand;
-use crate::domain::question::{Kind, Meant};
+use crate::domain::question::{Kind, ModelReading};
 
 const QUESTION: &str = "Where has PsExec turned up?";
 
@@ -10,7 +10,7 @@ fn reading(names: &[&str]) -> Value {
     json!({"names": names, "wanted": ["group"], "through": [], "since": "", "until": ""})
 }
 
-async fn understood(world: &World, question: &str, patience: Duration) -> Option<Meant> {
+async fn understood(world: &World, question: &str, patience: Duration) -> Option<ModelReading> {
     let request = Understand {
         question: question.into(),
         patience,

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use crate::domain::draft::{Compact, EvidenceDraft, NodeDraft, identity};
+use crate::domain::draft::{EvidenceDraft, JsonText, NodeDraft, identity};
 use crate::domain::error::DomainError;
 use crate::domain::node::NodeType;
 use crate::domain::tlp::Tlp;
@@ -210,7 +210,7 @@ pub(super) fn kept_text(draft: &NodeDraft, evidence: &[EvidenceDraft]) -> Option
         title: draft.name.clone(),
         source: draft.source.clone(),
         tlp: draft.tlp,
-        raw: Compact::from_text(raw),
+        raw: JsonText::from_text(raw),
     })
 }
 

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::{AT_A_TIME, DraftsTransaction};
 use crate::domain::draft::NodeDraft;
-use crate::domain::passage::{beginning, passage_of};
+use crate::domain::passage::{passage_of, readable_part};
 use crate::domain::tlp::Tlp;
 use crate::store::connect::StoreError;
 use crate::store::rows::{NodeRow, PassageRow, record};
@@ -30,7 +30,7 @@ pub(super) struct Said {
 impl Said {
     /// What a draft says of the node that it was merged into, and that node's description does not.
     pub(super) fn beside(row: &NodeRow, node: Uuid, draft: &NodeDraft) -> Option<Self> {
-        let known = beginning(&row.description);
+        let known = readable_part(&row.description);
         if draft.description == row.description || known.contains(draft.description.trim()) {
             return None;
         }

@@ -12,7 +12,7 @@ use crate::clock;
 use crate::domain::draft::{Drafts, EvidenceDraft, NodeDraft, PassageDraft};
 use crate::domain::error::DomainError;
 use crate::domain::node::NodeType;
-use crate::domain::stix::ingest::{self, Defaults, Markings, StixPlan};
+use crate::domain::stix::ingest::{self, Markings, StixDefaults, StixPlan};
 use crate::domain::tlp::Tlp;
 use crate::store::audit_rows::audit_rows;
 use crate::store::rows::{HeldRow, record};
@@ -98,7 +98,7 @@ fn bundle(make: &str, count: usize, year: u32) -> Vec<Value> {
 }
 
 fn plan(make: &str, count: usize, year: u32) -> StixPlan {
-    let defaults = Defaults {
+    let defaults = StixDefaults {
         tlp: Tlp::Green,
         confidence: 0.5,
         now: clock::now(),

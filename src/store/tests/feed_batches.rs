@@ -162,8 +162,8 @@ impl Scene {
     }
 }
 
-fn defaults(tlp: Tlp) -> Defaults {
-    Defaults {
+fn defaults(tlp: Tlp) -> StixDefaults {
+    StixDefaults {
         tlp,
         confidence: 0.5,
         now: DateTime::<Utc>::UNIX_EPOCH,

@@ -120,7 +120,7 @@ fn version(year: u32) -> Vec<Value> {
 }
 
 async fn bring(store: &Store, ws: Uuid, feed: Option<Uuid>, objects: Vec<Value>) -> StixIngested {
-    let defaults = Defaults {
+    let defaults = StixDefaults {
         tlp: Tlp::Green,
         confidence: 0.5,
         now: DateTime::<Utc>::UNIX_EPOCH,

@@ -26,7 +26,7 @@ fn bundle(tools: std::ops::Range<usize>, year: u32, alone: bool) -> StixPlan {
             "source_ref": id("tool", at), "target_ref": id("tool", 0)}),
         );
     }
-    let defaults = Defaults {
+    let defaults = StixDefaults {
         tlp: Tlp::Green,
         confidence: 0.5,
         now: DateTime::<Utc>::UNIX_EPOCH,

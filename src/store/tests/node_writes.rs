@@ -14,7 +14,7 @@ fn tools(count: usize, year: u32) -> StixPlan {
         json!({"type": "tool", "id": format!("tool--00000000-0000-4000-8000-{at:012}"), "spec_version": "2.1",
             "name": format!("Tool {at}"), "created": "2020-01-01T00:00:00.000Z", "modified": time})
     });
-    let defaults = Defaults {
+    let defaults = StixDefaults {
         tlp: Tlp::Green,
         confidence: 0.5,
         now: DateTime::<Utc>::UNIX_EPOCH,

@@ -35,7 +35,7 @@ fn plan_of(texts: &[&str], year: u32, revoked: bool) -> StixPlan {
             "modified": modified, "relationship_type": "uses", "source_ref": id("tool", n),
             "target_ref": id("tool", n + 1), "description": text, "revoked": revoked})
     });
-    let defaults = Defaults {
+    let defaults = StixDefaults {
         tlp: Tlp::Green,
         confidence: 0.5,
         now: DateTime::<Utc>::UNIX_EPOCH,

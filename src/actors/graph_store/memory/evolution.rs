@@ -164,7 +164,7 @@ impl GraphCore {
                     stored.get(id).is_some_and(|old| {
                         old.domain == wording.domain
                             && old.superseded_by.is_none()
-                            && similarity::near_duplicate(&old.content, &content, tuning.near_overlap)
+                            && similarity::is_near_duplicate(&old.content, &content, tuning.near_overlap)
                             && alike(
                                 vector_of(index.as_deref(), old).as_deref(),
                                 wording.vector.as_deref(),

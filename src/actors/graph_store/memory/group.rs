@@ -14,7 +14,7 @@ use super::wording::Wording;
 use crate::actors::graph_store::documents;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::memory::digest::Digest;
-use crate::domain::memory::note::{Note, NoteStatus, Remembered};
+use crate::domain::memory::note::{Note, NoteStatus, RememberOutcome};
 use crate::search::IndexDoc;
 use crate::store::{NotesWrite, StoredEntity, StoredRelation, relation_id};
 
@@ -28,7 +28,7 @@ pub(super) struct Group {
     new_entities: HashSet<Uuid>,
     new_relations: HashSet<Uuid>,
     /// Notes of this group by digest.
-    digests: HashMap<Digest, Remembered>,
+    digests: HashMap<Digest, RememberOutcome>,
     /// Notes that were already known, and the notes that stand for them.
     known: HashMap<Uuid, Uuid>,
     /// Stored notes that say the same as a note of this group.
@@ -61,7 +61,7 @@ impl Group {
         known: &Known,
         from: IpAddr,
         tuning: &Tuning,
-    ) -> Remembered {
+    ) -> RememberOutcome {
         let entities = prepared
             .mentions
             .entities
@@ -72,7 +72,7 @@ impl Group {
             && let Some(existing) = self.duplicate(memory, &prepared.digest)
         {
             self.known.insert(prepared.note.id, existing);
-            let remembered = Remembered {
+            let remembered = RememberOutcome {
                 note_id: existing,
                 status: NoteStatus::Duplicate,
                 entities,
@@ -92,7 +92,7 @@ impl Group {
             // Two notes of one group can't both supersede a third.
             !self.write.superseded.iter().any(|(taken, _)| taken == old)
         });
-        let remembered = Remembered {
+        let remembered = RememberOutcome {
             note_id: id,
             status: if superseded.is_some() {
                 NoteStatus::Updated
@@ -190,7 +190,7 @@ impl Group {
     }
 }
 
-fn entry(ws: Uuid, from: IpAddr, prepared: &Prepared, remembered: &Remembered) -> AuditEntry {
+fn entry(ws: Uuid, from: IpAddr, prepared: &Prepared, remembered: &RememberOutcome) -> AuditEntry {
     let note = &prepared.note;
     let entry = AuditEntry::anonymous(
         ws,

@@ -51,10 +51,10 @@ use crate::actors::worker::{Access, Party, Work};
 use crate::domain::error::DomainError;
 use crate::domain::memory::entity::{EntityDraft, EntityKey};
 use crate::domain::memory::intent::Intent;
-use crate::domain::memory::note::{NewNote, Note, Remembered};
+use crate::domain::memory::note::{NewNote, Note, RememberOutcome};
 use crate::domain::memory::view::{EntityRelationship, EntityView, GraphEdge, GraphNode, MemoryCounts, Page};
-use crate::domain::memory::why::{NoteWhy, Understood};
-use crate::domain::question::Meant;
+use crate::domain::memory::why::{InterpretedQuestion, NoteWhy};
+use crate::domain::question::ModelReading;
 
 /// Ingests notes as one transaction; a note refused for its content gets an error of its own.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ pub struct Remember {
 
 impl Work for Remember {
     type Core = GraphCore;
-    type Reply = Vec<Result<Remembered, DomainError>>;
+    type Reply = Vec<Result<RememberOutcome, DomainError>>;
     const NAME: &'static str = "remember";
     const ACCESS: Access = Access::Write;
 
@@ -89,7 +89,7 @@ pub struct RecallNotes {
     /// Whether to tell why each note was found.
     pub explain: bool,
     /// What a language model read in the query, if it was asked.
-    pub meant: Option<Meant>,
+    pub meant: Option<ModelReading>,
 }
 
 /// A note with its score from 0 to 1, and the values of the entities it mentions.
@@ -108,7 +108,7 @@ pub struct NotesFound {
     pub notes: Vec<FoundNote>,
     pub intent: Intent,
     /// What the question was understood to ask, if that was asked for.
-    pub question: Option<Understood>,
+    pub question: Option<InterpretedQuestion>,
 }
 
 impl Work for RecallNotes {

@@ -7,13 +7,13 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::prepare::Prepared;
 use crate::domain::error::DomainError;
-use crate::domain::memory::note::Remembered;
+use crate::domain::memory::note::RememberOutcome;
 
 /// Fewest notes that are worth a transaction beside another one.
 pub(super) const LEAST: usize = 4;
 
 /// Outcome for each note of one request.
-pub(super) type Outcomes = Vec<Result<Remembered, DomainError>>;
+pub(super) type Outcomes = Vec<Result<RememberOutcome, DomainError>>;
 /// Channel to the caller that waits for the outcome of a request.
 pub(super) type Asker = oneshot::Sender<Result<Outcomes, DomainError>>;
 

@@ -5,7 +5,7 @@ use uuid::Uuid;
 use super::asked::{Answered, NoteAnswer, Stop};
 use super::graph::{EntityState, MemoryGraph, Slot};
 use super::recall::{RELATED, Ranked, Ranking, phrases};
-use crate::domain::memory::why::{EntityStep, NamedEntity, NoteWhy, Understood};
+use crate::domain::memory::why::{EntityStep, InterpretedQuestion, NamedEntity, NoteWhy};
 use crate::domain::why::{Evidence, Match, NamedBy, Shares};
 use crate::search::{Reasons, canonical_key};
 
@@ -24,7 +24,7 @@ impl Ranking<'_> {
         asked: &[Slot],
         reasons: &Reasons,
         ranked: &[Ranked],
-    ) -> (Understood, Vec<NoteWhy>) {
+    ) -> (InterpretedQuestion, Vec<NoteWhy>) {
         let names = self.graph.named_by(query, asked, self.answered);
         let reasons = ranked.iter().map(|ranked| {
             let words = part_of_words(reasons, ranked.hit.node_id);
@@ -39,7 +39,7 @@ impl Ranking<'_> {
                 name: entity.name().to_owned(),
             })
         });
-        let question = Understood {
+        let question = InterpretedQuestion {
             names: named.collect(),
             plan: self.answered.map(|answered| answered.asked.plan.clone()),
         };

@@ -20,9 +20,9 @@ use crate::clock;
 use crate::domain::error::DomainError;
 use crate::domain::extraction::question_filters;
 use crate::domain::memory::intent::{Intent, intent_of};
-use crate::domain::memory::note::{Note, cut};
-use crate::domain::memory::why::{NoteWhy, Understood};
-use crate::domain::question::{Meant, Reading};
+use crate::domain::memory::note::{Note, truncate_chars};
+use crate::domain::memory::why::{InterpretedQuestion, NoteWhy};
+use crate::domain::question::{ModelReading, ParsedQuestion};
 use crate::domain::tlp::Tlp;
 use crate::search::{Filter, Found, Hit, Mode, SearchIndex, WorkspaceIndex};
 
@@ -81,18 +81,18 @@ impl GraphCore {
     pub(super) async fn answered(
         &self,
         memory: &Memory,
-        (query, meant): (&str, &Option<Meant>),
+        (query, meant): (&str, &Option<ModelReading>),
         scope: &Scope,
         now: DateTime<Utc>,
     ) -> Result<Option<Answered>, DomainError> {
-        if Reading::of(query, now).is_none() && meant.is_none() {
+        if ParsedQuestion::of(query, now).is_none() && meant.is_none() {
             return Ok(None);
         }
         let (query, meant, scope) = (query.to_owned(), meant.clone(), scope.clone());
         let graph = Arc::clone(&memory.graph);
         let answered = blocking(move || {
             let graph = graph.read();
-            let asked = match Reading::of(&query, now) {
+            let asked = match ParsedQuestion::of(&query, now) {
                 Some(reading) => graph.asked(&reading),
                 None => meant.and_then(|meant| graph.asked_by(&meant)),
             };
@@ -109,7 +109,7 @@ impl GraphCore {
             let stated = move || {
                 let of_period = texts
                     .iter()
-                    .filter(|note| period.is_stated_in(cut(&note.content, READ)));
+                    .filter(|note| period.is_stated_in(truncate_chars(&note.content, READ)));
                 Ok(of_period.map(|note| note.id).collect::<Vec<Uuid>>())
             };
             answered.keep_timely(&blocking(stated).await?);
@@ -198,7 +198,7 @@ struct Search {
 }
 
 /// The intent of a question, the notes, and, if asked for, how it was understood and why each note was found.
-type Outcome = (Intent, Vec<Ranked>, Option<(Understood, Vec<NoteWhy>)>);
+type Outcome = (Intent, Vec<Ranked>, Option<(InterpretedQuestion, Vec<NoteWhy>)>);
 
 impl Search {
     fn run(self) -> Result<Outcome, DomainError> {

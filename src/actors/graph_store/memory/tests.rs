@@ -110,7 +110,7 @@ fn note(content: &str) -> NewNote {
     }
 }
 
-async fn tell(core: &Arc<GraphCore>, notes: Vec<NewNote>) -> Vec<Result<Remembered, DomainError>> {
+async fn tell(core: &Arc<GraphCore>, notes: Vec<NewNote>) -> Vec<Result<RememberOutcome, DomainError>> {
     let message = Remember {
         notes,
         from: HERE,
@@ -119,7 +119,7 @@ async fn tell(core: &Arc<GraphCore>, notes: Vec<NewNote>) -> Vec<Result<Remember
     core.remember(message).await.unwrap()
 }
 
-async fn remember(core: &Arc<GraphCore>, content: &str) -> Remembered {
+async fn remember(core: &Arc<GraphCore>, content: &str) -> RememberOutcome {
     tell(core, vec![note(content)]).await.remove(0).unwrap()
 }
 
@@ -266,7 +266,7 @@ fn a_note_that_is_superseded_during_a_search_is_found_as_its_successor() {
         }
         assert_eq!(told[2].superseded, Some(told[1].note_id));
         let memory = core.memory().await.unwrap();
-        let stale = |note: &Remembered, score| Hit {
+        let stale = |note: &RememberOutcome, score| Hit {
             node_id: note.note_id,
             score,
         };
@@ -324,7 +324,7 @@ fn a_near_duplicate_is_found_behind_other_domains_and_behind_duplicates() {
             tell(&core, vec![elsewhere]).await;
         }
         let both = tell(&core, vec![note(BEACONS), note(&near)]).await;
-        let both: Vec<Remembered> = both.into_iter().map(Result::unwrap).collect();
+        let both: Vec<RememberOutcome> = both.into_iter().map(Result::unwrap).collect();
         assert_eq!(both[0].status, NoteStatus::Duplicate);
         assert_eq!(both[1].superseded, Some(first.note_id));
         let again = remember(&core, &near.replace("then went", "then have been going")).await;
@@ -441,8 +441,8 @@ fn a_relationship_is_one_edge_that_any_spelling_finds() {
     run(async {
         let core = fresh(tuning()).await;
         let relate = |value: &str, confidence: f64| IngestRelationship {
-            source: EntityDraft::named("actor", value, 1.0).unwrap(),
-            target: EntityDraft::named("tool", "Cobalt Strike", 1.0).unwrap(),
+            source: EntityDraft::from_name("actor", value, 1.0).unwrap(),
+            target: EntityDraft::from_name("tool", "Cobalt Strike", 1.0).unwrap(),
             relationship: relationship_label("USES").unwrap(),
             properties: Map::from_iter([("confidence".into(), json!(confidence))]),
             from: HERE,

@@ -48,7 +48,7 @@ impl Wording {
             && self.digest != older.digest
             && self.domain == older.domain
             && alike(older.vector.as_deref(), self.vector.as_deref()) >= tuning.near_cosine
-            && similarity::near_duplicate(&older.content, &self.content, tuning.near_overlap)
+            && similarity::is_near_duplicate(&older.content, &self.content, tuning.near_overlap)
     }
 
     fn bytes(&self) -> usize {

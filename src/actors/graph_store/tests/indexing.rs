@@ -14,7 +14,7 @@ use crate::clock;
 use crate::domain::error::DomainError;
 use crate::domain::narrowing::Narrowing;
 use crate::domain::principal::Principal;
-use crate::domain::stix::ingest::Defaults;
+use crate::domain::stix::ingest::StixDefaults;
 use crate::domain::tlp::Tlp;
 use crate::search::{Filter, IndexDoc, Mode};
 use crate::store::StixOrigin;
@@ -32,7 +32,7 @@ async fn ingest(core: &Arc<GraphCore>, by: &Principal, objects: Vec<Value>) {
     let message = IngestStix {
         by: by.clone(),
         objects: objects.into(),
-        defaults: Defaults {
+        defaults: StixDefaults {
             tlp: Tlp::Green,
             confidence: 0.5,
             now: clock::now(),

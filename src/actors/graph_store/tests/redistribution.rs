@@ -16,7 +16,7 @@ use crate::domain::feed::{Feed, Redistribution};
 use crate::domain::node::node_id;
 use crate::domain::principal::Principal;
 use crate::domain::session::{RecallMode, RecallSession};
-use crate::domain::stix::ingest::Defaults;
+use crate::domain::stix::ingest::StixDefaults;
 use crate::domain::stix::object::visit_refs;
 use crate::domain::tlp::Tlp;
 use crate::store::{AuditFilter, SessionRecord, Store};
@@ -87,7 +87,7 @@ impl Scene {
         let message = IngestStix {
             by: self.by.clone(),
             objects: objects.into(),
-            defaults: Defaults {
+            defaults: StixDefaults {
                 tlp: Tlp::Green,
                 confidence: 0.5,
                 now: clock::now(),

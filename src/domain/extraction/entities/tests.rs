@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::domain::stix::pattern::well_formed;
+use crate::domain::stix::pattern::is_well_formed;
 
 fn one(text: &str, name: &str) -> ExtractedEntity {
     let extraction = entities_of(text);
@@ -124,7 +124,7 @@ fn indicators_carry_value_kind_and_pattern() {
     );
     for entity in &extraction.entities {
         let pattern = entity.properties.get("pattern").and_then(Value::as_str);
-        assert!(pattern.is_some_and(well_formed), "{entity:?}");
+        assert!(pattern.is_some_and(is_well_formed), "{entity:?}");
     }
 }
 
@@ -146,7 +146,7 @@ fn a_path_is_a_file_in_its_directory() {
     ] {
         let pattern = stix_pattern(EntityKind::FilePath, path).unwrap();
         assert_eq!(pattern, want);
-        assert!(well_formed(&pattern));
+        assert!(is_well_formed(&pattern));
     }
     assert_eq!(stix_pattern(EntityKind::YaraRule, "APT_x"), None);
     assert_eq!(stix_pattern(EntityKind::Md5, "not one"), None);

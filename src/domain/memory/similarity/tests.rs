@@ -50,8 +50,8 @@ fn the_same_in_nearly_the_same_words_is_a_near_duplicate() {
         swapped("operators noticed", "the operators had noticed"),
         swapped("report, ", "report "),
     ] {
-        assert!(near_duplicate(NOTE, &other, MIN), "{other}");
-        assert!(near_duplicate(&other, NOTE, MIN), "{other}");
+        assert!(is_near_duplicate(NOTE, &other, MIN), "{other}");
+        assert!(is_near_duplicate(&other, NOTE, MIN), "{other}");
     }
 }
 
@@ -71,8 +71,8 @@ fn another_value_name_or_negation_is_another_fact() {
         swapped("a substation", "two substations"),
         format!("{NOTE} CVE-2015-5374 too."),
     ] {
-        assert!(!near_duplicate(NOTE, &other, 0.5), "{other}");
-        assert!(!near_duplicate(&other, NOTE, 0.5), "{other}");
+        assert!(!is_near_duplicate(NOTE, &other, 0.5), "{other}");
+        assert!(!is_near_duplicate(&other, NOTE, 0.5), "{other}");
     }
     for (a, b) in [
         (
@@ -96,7 +96,7 @@ fn another_value_name_or_negation_is_another_fact() {
             "France was hit by the same wiper.",
         ),
     ] {
-        assert!(!near_duplicate(a, b, 0.1), "{a} / {b}");
+        assert!(!is_near_duplicate(a, b, 0.1), "{a} / {b}");
     }
 }
 
@@ -123,15 +123,15 @@ fn who_did_what_to_whom_and_what_is_said_of_it_are_facts() {
     ] {
         let (a, b) = (format!("{long} {a}"), format!("{long} {b}"));
         assert!(overlap(&a, &b) > 0.7, "{a} / {b}: {}", overlap(&a, &b));
-        assert!(!near_duplicate(&a, &b, 0.5), "{a} / {b}");
-        assert!(!near_duplicate(&b, &a, 0.5), "{b} / {a}");
+        assert!(!is_near_duplicate(&a, &b, 0.5), "{a} / {b}");
+        assert!(!is_near_duplicate(&b, &a, 0.5), "{b} / {a}");
     }
     for (a, b) in [("👍👍👍", "👎👎👎"), ("\u{200b}", "\0"), ("﷽", "!")] {
-        assert!(!near_duplicate(a, b, 0.0), "{a} / {b}");
+        assert!(!is_near_duplicate(a, b, 0.0), "{a} / {b}");
     }
     // A text that says more may supersede one that says less, not vice versa.
     let (less, more) = (format!("{long} logs went"), format!("{long} logs quietly went"));
-    assert!(near_duplicate(&less, &more, MIN) && !near_duplicate(&more, &less, MIN));
+    assert!(is_near_duplicate(&less, &more, MIN) && !is_near_duplicate(&more, &less, MIN));
 }
 
 #[test]
@@ -147,27 +147,27 @@ fn names_of_one_thing_are_one_fact() {
 #[test]
 fn turning_words_and_contained_words() {
     assert!(
-        turning_words("It is NOT only seen by APT28.")
+        qualifying_words("It is NOT only seen by APT28.")
             .into_iter()
             .eq(["not", "only"])
     );
-    assert!((contained("They used mimikatz twice", "Mimikatz is being used") - 0.5).abs() < 1e-9);
-    assert!(contained("PWNED", "APT28 uses X-Agent") < 1e-9);
-    assert!((contained("it is so", "") - 1.0).abs() < 1e-9);
+    assert!((containment("They used mimikatz twice", "Mimikatz is being used") - 0.5).abs() < 1e-9);
+    assert!(containment("PWNED", "APT28 uses X-Agent") < 1e-9);
+    assert!((containment("it is so", "") - 1.0).abs() < 1e-9);
 }
 
 #[test]
 fn long_texts_are_compared_quickly() {
     let long = NOTE.repeat(250);
     let since = std::time::Instant::now();
-    assert!(near_duplicate(&long, &long, MIN));
+    assert!(is_near_duplicate(&long, &long, MIN));
     assert!(since.elapsed().as_secs() < 10, "{:?}", since.elapsed());
     // The worst case: every word differs.
     let (a, b): (String, String) = (
         (0..10_000).map(|at| format!("wa{} ", letters(at))).collect(),
         (0..10_000).map(|at| format!("wb{} ", letters(at))).collect(),
     );
-    assert!(!near_duplicate(&a, &b, 0.0) && overlap(&a, &b) < 1e-9);
+    assert!(!is_near_duplicate(&a, &b, 0.0) && overlap(&a, &b) < 1e-9);
     assert!(since.elapsed().as_secs() < 20, "{:?}", since.elapsed());
 }
 
@@ -182,20 +182,20 @@ fn letters(number: usize) -> String {
 proptest! {
     #[test]
     fn a_text_duplicates_itself(text in r"(\PC|[a-z]{1,4} |not |8\.8\.4\.4 ){0,40}") {
-        prop_assert!(near_duplicate(&text, &text, 1.0));
+        prop_assert!(is_near_duplicate(&text, &text, 1.0));
     }
 
     #[test]
     fn nothing_of_the_older_one_is_lost(a in r"([a-d]{1,2} |not |1 |B ){0,12}", b in r"([a-d]{1,2} |not |1 |B ){0,12}") {
-        if near_duplicate(&a, &b, 0.3) {
+        if is_near_duplicate(&a, &b, 0.3) {
             prop_assert_eq!(KeyFacts::of(&a), KeyFacts::of(&b));
             let (older, newer) = (words(&a), words(&b));
-            let missing = older.iter().find(|word| !newer.contains(word) && !EMPTY_WORDS.contains(word.as_str()));
+            let missing = older.iter().find(|word| !newer.contains(word) && !STOP_WORD_SET.contains(word.as_str()));
             prop_assert_eq!(missing, None);
         }
         // Mutual near-duplicates must have the same meaningful words.
-        if near_duplicate(&a, &b, 0.3) && near_duplicate(&b, &a, 0.3) {
-            prop_assert_eq!(Read::new(&a).carrying, Read::new(&b).carrying);
+        if is_near_duplicate(&a, &b, 0.3) && is_near_duplicate(&b, &a, 0.3) {
+            prop_assert_eq!(PreparedText::new(&a).carrying, PreparedText::new(&b).carrying);
         }
     }
 }

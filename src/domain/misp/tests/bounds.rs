@@ -14,7 +14,10 @@ fn what_is_repeated_is_counted_for_each_node_that_shows_it() {
     }));
     let of_event = 1 + 4 + 3 + 20;
     // Six for the loose attributes, one in the object with its cluster, and two references that name the object.
-    assert_eq!(repeated(&event), Ok(6 * of_event + 2 * (of_event + 5) + 2 * 5));
+    assert_eq!(
+        repeated_bytes(&event),
+        Ok(6 * of_event + 2 * (of_event + 5) + 2 * 5)
+    );
 }
 
 #[test]
@@ -24,7 +27,7 @@ fn a_title_that_is_too_long_for_every_node_stands_in_the_evidence_whole() {
     assert_eq!(plan.drafts.evidence[0].title, info);
     assert_eq!(named(&plan, "a.example").description, "");
     assert_eq!(
-        repeated(&event(json!({"uuid": "", "info": info, "Attribute": [{}]}))),
+        repeated_bytes(&event(json!({"uuid": "", "info": info, "Attribute": [{}]}))),
         Ok(0)
     );
 }

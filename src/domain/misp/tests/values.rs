@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::domain::naming::indicator_identity;
-use crate::domain::stix::pattern::well_formed;
+use crate::domain::stix::pattern::is_well_formed;
 
 const MD5: &str = "d41d8cd98f00b204e9800998ecf8427e";
 const SHA256: &str = "fe90a7e910cb3a4739bed9180e807e93fa70c90f25a8915476f5e4bfbac681db";
@@ -179,7 +179,7 @@ fn a_value_gets_its_kind_its_form_and_its_pattern() {
             indicator_identity(kind, canonical),
             "{misp_type} {value}"
         );
-        assert!(pattern.is_empty() || well_formed(pattern), "{pattern}");
+        assert!(pattern.is_empty() || is_well_formed(pattern), "{pattern}");
         assert!(!node.merge_by_name && node.evidence == [0]);
     }
 }

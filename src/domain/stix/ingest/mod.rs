@@ -11,18 +11,18 @@ use serde_json::{Map, Value};
 
 mod planning;
 
-pub use self::planning::Planning;
-use self::planning::Referenced;
+use self::planning::ReferencedObjects;
+pub use self::planning::StixPlanning;
 use super::complete;
 pub use super::marking::Markings;
-use super::marking::{self, Marked};
+use super::marking::{self, ObjectMarking};
 use super::object::{flag, modified_of, text, type_of_id, unfit_text, visit_refs};
 use super::objects::Objects;
 use super::properties;
 use super::schema::StixValidator;
-pub use super::skipped::{SkipReport, SkippedObject, SkippedType};
+pub use super::skip_report::{SkipReport, SkippedObject, SkippedType};
 use crate::domain::node::{NodeStatus, NodeType};
-use crate::domain::packed::pack;
+use crate::domain::packing::pack;
 use crate::domain::passage::passage_of;
 use crate::domain::tlp::Tlp;
 
@@ -33,7 +33,7 @@ const MAX_SOURCE: usize = 500;
 
 /// Defaults for an object without its own marking or confidence.
 #[derive(Debug, Clone, Copy)]
-pub struct Defaults {
+pub struct StixDefaults {
     pub tlp: Tlp,
     /// 0 to 1.
     pub confidence: f64,
@@ -135,14 +135,14 @@ pub fn is_node_type(stix_type: &str) -> bool {
 }
 
 /// Sorts the objects of a bundle for the store; `known` are markings received earlier.
-pub fn plan(objects: Objects, defaults: Defaults, known: Markings) -> StixPlan {
-    let mut planning = Planning::begin(objects, defaults, known);
+pub fn plan(objects: Objects, defaults: StixDefaults, known: Markings) -> StixPlan {
+    let mut planning = StixPlanning::begin(objects, defaults, known);
     while planning.step(usize::MAX) {}
     planning.finish()
 }
 
 struct Planner {
-    defaults: Defaults,
+    defaults: StixDefaults,
     markings: Markings,
     /// Names of the bundle's identities, with the marking that each states for itself.
     sources: HashMap<String, (String, Tlp)>,
@@ -154,7 +154,7 @@ struct Planner {
 }
 
 /// A complete, valid object with its resolved marking and confidence.
-struct Checked {
+struct CheckedObject {
     raw: Map<String, Value>,
     tlp: Tlp,
     stated: Option<Tlp>,
@@ -165,11 +165,11 @@ struct Checked {
 impl Planner {
     /// First pass: collects what objects need to know of later ones in the bundle.
     fn learn(&mut self, objects: &Objects) {
-        let defined = objects.defined().iter();
+        let defined = objects.defined_markings().iter();
         self.markings
             .extend(defined.map(|(id, level)| (id.clone(), *level)));
         for identity in objects.identities() {
-            let level = match marking::stated(&identity, &self.markings) {
+            let level = match marking::stated_marking(&identity, &self.markings) {
                 Ok(stated) if stated.undefined.is_empty() => stated.level.unwrap_or(Tlp::White),
                 Ok(stated) => stated.level.unwrap_or(Tlp::White).max(Tlp::Amber),
                 // An unreadable marking hides the name from everything below RED.
@@ -194,7 +194,7 @@ impl Planner {
             self.plan.skipped.count(&kind, &reason);
             return;
         }
-        let taken = self.checked(object).and_then(|checked| {
+        let taken = self.check_object(object).and_then(|checked| {
             if kind == "relationship" {
                 self.plan.relationships.push(self.relationship(&checked));
             } else {
@@ -204,11 +204,11 @@ impl Planner {
             Ok(())
         });
         if let Err(reason) = taken {
-            self.plan.skipped.bad(&kind, &id, reason);
+            self.plan.skipped.add_invalid(&kind, &id, reason);
         }
     }
 
-    fn node(&self, kind: &str, checked: &Checked) -> Result<StixNode, String> {
+    fn node(&self, kind: &str, checked: &CheckedObject) -> Result<StixNode, String> {
         let raw = &checked.raw;
         let name = properties::name_of(kind, raw).ok_or("name: must not be empty")?;
         let inactive = flag(raw, "revoked") || flag(raw, "x_mitre_deprecated");
@@ -236,7 +236,7 @@ impl Planner {
         })
     }
 
-    fn relationship(&self, checked: &Checked) -> StixRelationship {
+    fn relationship(&self, checked: &CheckedObject) -> StixRelationship {
         let raw = &checked.raw;
         let part = |key: &str| text(raw, key).unwrap_or_default().to_owned();
         let active = !(flag(raw, "revoked") || flag(raw, "x_mitre_deprecated"));
@@ -258,7 +258,7 @@ impl Planner {
     }
 
     /// Completes and validates an object, and resolves its marking and confidence.
-    fn checked(&self, mut raw: Map<String, Value>) -> Result<Checked, String> {
+    fn check_object(&self, mut raw: Map<String, Value>) -> Result<CheckedObject, String> {
         complete::fill_required(&mut raw, self.defaults.now);
         let value = Value::Object(raw);
         if let Some(problem) = unfit_text(&value, MAX_TEXT) {
@@ -273,21 +273,21 @@ impl Planner {
             return Err(format!("name: longer than {MAX_SOURCE} characters"));
         }
         if let Some(violation) = StixValidator::shared().object(&value).first() {
-            return Err(format!("{}: {}", dotted(&violation.path), violation.rule));
+            return Err(format!("{}: {}", dotted_path(&violation.path), violation.rule));
         }
         let Value::Object(raw) = value else {
             return Err("must be an object".into());
         };
-        let Marked {
+        let ObjectMarking {
             tlp,
             stated,
             undefined,
-        } = marking::marked(&raw, &self.markings, self.defaults.tlp)?;
+        } = marking::object_marking(&raw, &self.markings, self.defaults.tlp)?;
         let confidence = match raw.get("confidence").and_then(Value::as_f64) {
             Some(percent) => percent / 100.0,
             None => self.defaults.confidence,
         };
-        Ok(Checked {
+        Ok(CheckedObject {
             raw,
             tlp,
             stated,
@@ -316,28 +316,28 @@ impl Planner {
     }
 
     /// The markings and identities, and the unsupported objects referenced by accepted ones.
-    fn referenced(&mut self) -> Referenced {
+    fn take_referenced(&mut self) -> ReferencedObjects {
         let waiting: HashMap<String, Range<usize>> =
             std::mem::take(&mut self.unsupported).into_iter().collect();
         // Later bundles, such as the next page of a feed, may refer to these without resending them.
         let ahead = |id: &&String| matches!(type_of_id(id), Some("marking-definition" | "identity"));
         let mut queue: Vec<String> = waiting.keys().filter(ahead).cloned().collect();
         queue.extend(std::mem::take(&mut self.referenced));
-        Referenced { waiting, queue }
+        ReferencedObjects { waiting, queue }
     }
 
     /// Keeps a referenced object, and queues those that it refers to.
     fn keep(&mut self, id: String, object: Map<String, Value>, queue: &mut Vec<String>) {
         let kind = type_of_id(&id).unwrap_or("unknown").to_owned();
         let level_only = self.level_only(&id, &object);
-        match self.checked(object) {
+        match self.check_object(object) {
             Ok(checked) => {
                 visit_refs(&checked.raw, &mut |id| queue.push(id.to_owned()));
                 self.plan.skipped.count(&kind, "kept for references, not a node");
                 self.plan.supporting.push(self.support(id, checked));
             }
             Err(reason) => {
-                self.plan.skipped.bad(&kind, &id, reason);
+                self.plan.skipped.add_invalid(&kind, &id, reason);
                 self.plan.supporting.extend(level_only);
             }
         }
@@ -357,7 +357,7 @@ impl Planner {
         })
     }
 
-    fn support(&self, stix_id: String, checked: Checked) -> StixSupport {
+    fn support(&self, stix_id: String, checked: CheckedObject) -> StixSupport {
         let modified = modified_of(&checked.raw).unwrap_or(self.defaults.now);
         let raw = pack(&checked.raw);
         let states = marking::level_of(&Value::Object(checked.raw)).ok().flatten();
@@ -385,7 +385,7 @@ fn is_source(name: &str) -> bool {
     name.chars().nth(MAX_SOURCE).is_none()
 }
 
-fn dotted(pointer: &str) -> String {
+fn dotted_path(pointer: &str) -> String {
     let path = pointer.trim_start_matches('/').replace('/', ".");
     if path.is_empty() { "object".into() } else { path }
 }

@@ -3,10 +3,10 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use super::{Defaults, Markings, Objects, Planner, StixPlan, type_of_id};
+use super::{Markings, Objects, Planner, StixDefaults, StixPlan, type_of_id};
 
 /// A plan in progress; [`super::plan`] makes one in a single call.
-pub struct Planning {
+pub struct StixPlanning {
     planner: Planner,
     objects: Objects,
     stage: Stage,
@@ -15,19 +15,19 @@ pub struct Planning {
 enum Stage {
     /// Positions of the objects still to be planned.
     Objects(std::vec::IntoIter<Range<usize>>),
-    Supporting(Referenced),
+    Supporting(ReferencedObjects),
     Done,
 }
 
 /// Positions of the objects that are not nodes, and the ids of those to keep.
-pub(super) struct Referenced {
+pub(super) struct ReferencedObjects {
     pub(super) waiting: HashMap<String, Range<usize>>,
     pub(super) queue: Vec<String>,
 }
 
-impl Planning {
+impl StixPlanning {
     /// Collects what objects need to know of later ones; `known` are markings received earlier.
-    pub fn begin(mut objects: Objects, defaults: Defaults, known: Markings) -> Self {
+    pub fn begin(mut objects: Objects, defaults: StixDefaults, known: Markings) -> Self {
         let mut planner = Planner {
             defaults,
             markings: known,
@@ -61,7 +61,7 @@ impl Planning {
                     }
                 }
                 if left.len() == 0 {
-                    self.stage = Stage::Supporting(self.planner.referenced());
+                    self.stage = Stage::Supporting(self.planner.take_referenced());
                 }
                 true
             }
@@ -82,7 +82,7 @@ impl Planning {
     }
 }
 
-impl Referenced {
+impl ReferencedObjects {
     /// Keeps at most `most` objects, directly or indirectly referenced. Returns false when all are kept and
     /// the rest are counted.
     fn keep(&mut self, planner: &mut Planner, objects: &Objects, most: usize) -> bool {
@@ -137,7 +137,7 @@ mod tests {
             objects.push(json!({"type": "x-other", "id": id("x-other", n)}));
             objects.push(json!({"type": "tool", "id": "no id"}));
         }
-        let defaults = Defaults {
+        let defaults = StixDefaults {
             tlp: Tlp::Green,
             confidence: 0.5,
             now: DateTime::UNIX_EPOCH,
@@ -152,7 +152,7 @@ mod tests {
         let whole = told(plan(objects.clone().into(), defaults, Markings::new()));
         assert_eq!((whole.0.len(), whole.1.len(), whole.2.len()), (25, 25, 25));
         for piece in [1, 3, 24, 1000] {
-            let mut planning = Planning::begin(objects.clone().into(), defaults, Markings::new());
+            let mut planning = StixPlanning::begin(objects.clone().into(), defaults, Markings::new());
             while planning.step(piece) {}
             assert_eq!(told(planning.finish()), whole, "in pieces of {piece}");
         }

@@ -9,7 +9,7 @@ use super::lexer::{Keyword, Lexeme, Lexer};
 const MAX_DEPTH: usize = 64;
 
 /// Whether the whole text is one pattern: observation expressions with qualifiers, and nothing after them.
-pub fn well_formed(pattern: &str) -> bool {
+pub fn is_well_formed(pattern: &str) -> bool {
     let Some(tokens) = Lexer::new(pattern).tokens() else {
         return false;
     };
@@ -28,7 +28,7 @@ struct Parser<'t> {
 }
 
 /// `None` means "does not parse"; errors carry no detail.
-type Parsed = Option<()>;
+type ParseResult = Option<()>;
 
 impl Parser<'_> {
     fn peek(&self) -> Option<&Lexeme> {
@@ -45,17 +45,17 @@ impl Parser<'_> {
         self.accept(&Lexeme::Keyword(keyword))
     }
 
-    fn expect(&mut self, token: &Lexeme) -> Parsed {
+    fn expect(&mut self, token: &Lexeme) -> ParseResult {
         self.accept(token).then_some(())
     }
 
-    fn take(&mut self, wanted: impl Fn(&Lexeme) -> bool) -> Parsed {
+    fn take(&mut self, wanted: impl Fn(&Lexeme) -> bool) -> ParseResult {
         let found = self.peek().is_some_and(wanted);
         self.next += usize::from(found);
         found.then_some(())
     }
 
-    fn nested(&mut self, inner: impl Fn(&mut Self) -> Parsed) -> Parsed {
+    fn parse_nested(&mut self, inner: impl Fn(&mut Self) -> ParseResult) -> ParseResult {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
             return None;
@@ -66,7 +66,7 @@ impl Parser<'_> {
     }
 
     /// Section 9.5: observations joined by AND, OR and FOLLOWEDBY. Precedence does not affect well-formedness.
-    fn observations(&mut self) -> Parsed {
+    fn observations(&mut self) -> ParseResult {
         self.observation()?;
         while self.keyword(Keyword::And) || self.keyword(Keyword::Or) || self.keyword(Keyword::FollowedBy) {
             self.observation()?;
@@ -74,9 +74,9 @@ impl Parser<'_> {
         Some(())
     }
 
-    fn observation(&mut self) -> Parsed {
+    fn observation(&mut self) -> ParseResult {
         if self.accept(&Lexeme::LeftParen) {
-            self.nested(Self::observations)?;
+            self.parse_nested(Self::observations)?;
         } else {
             self.expect(&Lexeme::LeftBracket)?;
             self.comparisons()?;
@@ -86,7 +86,7 @@ impl Parser<'_> {
     }
 
     /// Section 9.5.1: an observation has each kind of qualifier at most once.
-    fn qualifiers(&mut self) -> Parsed {
+    fn qualifiers(&mut self) -> ParseResult {
         let (mut within, mut repeats, mut start) = (false, false, false);
         loop {
             if self.keyword(Keyword::Within) {
@@ -114,7 +114,7 @@ impl Parser<'_> {
     }
 
     /// Section 9.6: comparisons joined by AND and OR.
-    fn comparisons(&mut self) -> Parsed {
+    fn comparisons(&mut self) -> ParseResult {
         self.comparison()?;
         while self.keyword(Keyword::And) || self.keyword(Keyword::Or) {
             self.comparison()?;
@@ -122,9 +122,9 @@ impl Parser<'_> {
         Some(())
     }
 
-    fn comparison(&mut self) -> Parsed {
+    fn comparison(&mut self) -> ParseResult {
         if self.accept(&Lexeme::LeftParen) {
-            return self.nested(Self::comparisons);
+            return self.parse_nested(Self::comparisons);
         }
         if self.keyword(Keyword::Exists) {
             return self.object_path();
@@ -134,7 +134,7 @@ impl Parser<'_> {
         self.operator_and_operand()
     }
 
-    fn operator_and_operand(&mut self) -> Parsed {
+    fn operator_and_operand(&mut self) -> ParseResult {
         if self.accept(&Lexeme::Equality) {
             return self.take(Lexeme::is_literal);
         }
@@ -157,7 +157,7 @@ impl Parser<'_> {
     }
 
     /// Section 9.2: a set has at least one literal.
-    fn set(&mut self) -> Parsed {
+    fn set(&mut self) -> ParseResult {
         self.expect(&Lexeme::LeftParen)?;
         self.take(Lexeme::is_literal)?;
         while self.accept(&Lexeme::Comma) {
@@ -167,7 +167,7 @@ impl Parser<'_> {
     }
 
     /// Section 9.7: `type:property`, then `.property`, `.'quoted'`, `[0]` or `[*]`.
-    fn object_path(&mut self) -> Parsed {
+    fn object_path(&mut self) -> ParseResult {
         self.take(|token| matches!(token, Lexeme::Name(name) if name.object_type))?;
         self.expect(&Lexeme::Colon)?;
         self.take(|token| matches!(token, Lexeme::Name(name) | Lexeme::Text(name) if name.property))?;
@@ -184,13 +184,13 @@ impl Parser<'_> {
     }
 
     /// A property name within a path; a dictionary key may be any quoted text.
-    fn path_name(&mut self) -> Parsed {
+    fn path_name(&mut self) -> ParseResult {
         self.take(|token| {
             matches!(token, Lexeme::Name(name) if !name.hyphen) || matches!(token, Lexeme::Text(_))
         })
     }
 }
 
-fn once(seen: &mut bool) -> Parsed {
+fn once(seen: &mut bool) -> ParseResult {
     (!std::mem::replace(seen, true)).then_some(())
 }

@@ -140,8 +140,8 @@ impl<'p> Lexer<'p> {
         let first = characters.next()?;
         let second = characters.next();
         match first {
-            '\'' => self.quoted().map(|text| Lexeme::Text(Name::of(text))),
-            't' | 'b' | 'h' if second == Some('\'') => self.prefixed(first),
+            '\'' => self.quoted_text().map(|text| Lexeme::Text(Name::of(text))),
+            't' | 'b' | 'h' if second == Some('\'') => self.prefixed_literal(first),
             'a'..='z' | 'A'..='Z' | '_' => Some(self.word()),
             '0'..='9' | '+' | '-' => self.number(),
             '.' if second.is_some_and(|next| next.is_ascii_digit()) => self.number(),
@@ -218,9 +218,9 @@ impl<'p> Lexer<'p> {
     }
 
     /// A literal with a prefix letter: `t'…'` is a timestamp, `b'…'` base64, `h'…'` hexadecimal.
-    fn prefixed(&mut self, kind: char) -> Option<Lexeme> {
+    fn prefixed_literal(&mut self, kind: char) -> Option<Lexeme> {
         self.advance(1);
-        let content = self.quoted()?;
+        let content = self.quoted_text()?;
         let (token, valid) = match kind {
             't' => (
                 Lexeme::Timestamp,
@@ -238,7 +238,7 @@ impl<'p> Lexer<'p> {
     }
 
     /// A quoted text; a backslash may only precede `'` or `\`.
-    fn quoted(&mut self) -> Option<&'p str> {
+    fn quoted_text(&mut self) -> Option<&'p str> {
         let body = self.rest.strip_prefix('\'')?;
         let mut characters = body.char_indices();
         while let Some((at, character)) = characters.next() {

@@ -61,11 +61,11 @@ fn a_value_becomes_the_pattern_of_its_kind() {
     for (kind, value, expected) in cases {
         let made = pattern(kind, value);
         assert_eq!(made.as_deref(), Some(expected));
-        assert!(well_formed(expected), "{expected}");
+        assert!(is_well_formed(expected), "{expected}");
     }
     let made = pattern(Observable::Sha256, SHA256).unwrap();
     assert_eq!(made, format!("[file:hashes.'SHA-256' = '{SHA256}']"));
-    assert!(well_formed(&made));
+    assert!(is_well_formed(&made));
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn values_that_belong_together_stay_together() {
         host,
         "[domain-name:value = 'example.com'] AND [ipv4-addr:value = '198.51.100.3']"
     );
-    assert!(well_formed(&file) && well_formed(&host));
+    assert!(is_well_formed(&file) && is_well_formed(&host));
     assert_eq!(
         pattern_all(&[(Observable::FileName, "a.exe"), (Observable::Sha256, "short")]),
         None
@@ -150,7 +150,7 @@ fn well_formed_patterns_parse() {
         "[aaa:'bbb_c'.'b c' = 1]",
     ];
     for case in cases {
-        assert!(well_formed(case), "{case}");
+        assert!(is_well_formed(case), "{case}");
     }
 }
 
@@ -225,28 +225,28 @@ fn broken_patterns_do_not_parse() {
         "[aaa-:bbb = 1]",
     ];
     for case in cases {
-        assert!(!well_formed(case), "{case}");
+        assert!(!is_well_formed(case), "{case}");
     }
 }
 
 #[test]
 fn nesting_is_bounded() {
     let nested = |depth: usize| format!("{}[aaa:bbb = 1]{}", "(".repeat(depth), ")".repeat(depth));
-    assert!(well_formed(&nested(60)));
-    assert!(!well_formed(&nested(1_000_000)));
+    assert!(is_well_formed(&nested(60)));
+    assert!(!is_well_formed(&nested(1_000_000)));
 }
 
 proptest! {
     #[test]
     fn no_text_escapes_its_quotes(text in "\\PC*") {
         let pattern = format!("[aaa:bbb = {}]", literal(&text));
-        prop_assert!(well_formed(&pattern));
+        prop_assert!(is_well_formed(&pattern));
     }
 
     #[test]
     fn no_input_panics(text in ".*") {
-        let _ = well_formed(&text);
-        let _ = well_formed(&format!("[{text}]"));
+        let _ = is_well_formed(&text);
+        let _ = is_well_formed(&format!("[{text}]"));
     }
 
     #[test]
@@ -254,7 +254,7 @@ proptest! {
         for kind in [Observable::Domain, Observable::Url, Observable::Email, Observable::FileName,
                      Observable::RegistryKey, Observable::Mutex, Observable::Ipv4, Observable::Ssdeep] {
             if let Some(pattern) = pattern(kind, &value) {
-                prop_assert!(well_formed(&pattern), "{}", pattern);
+                prop_assert!(is_well_formed(&pattern), "{}", pattern);
             }
         }
     }

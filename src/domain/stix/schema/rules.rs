@@ -107,7 +107,7 @@ pub(super) fn object_rules(object: &Value, found: &mut Vec<Violation>) {
     own_marking(object, members, found);
     random_sco_id(object, members, found);
     for_each_reference(object, &mut |path, target| {
-        if is_number(target) && !numbered_reference_allowed(members, path, target) {
+        if is_number(target) && !allows_numbered_reference(members, path, target) {
             found.push(at(
                 object,
                 path.to_pointer(),
@@ -193,7 +193,7 @@ fn stix_pattern(object: &Value, members: &Map<String, Value>, found: &mut Vec<Vi
     if text(members, "type") != Some("indicator") || text(members, "pattern_type") != Some("stix") {
         return;
     }
-    if text(members, "pattern").is_some_and(|source| !pattern::well_formed(source)) {
+    if text(members, "pattern").is_some_and(|source| !pattern::is_well_formed(source)) {
         found.push(at(
             object,
             "/pattern",
@@ -287,7 +287,7 @@ fn unique_versions(objects: &[Value], found: &mut Vec<Violation>) {
 }
 
 /// The deprecated `objects` of section 4.14 use numbers as references; custom properties may use any reference.
-fn numbered_reference_allowed(members: &Map<String, Value>, path: &Path<'_>, target: &str) -> bool {
+fn allows_numbered_reference(members: &Map<String, Value>, path: &Path<'_>, target: &str) -> bool {
     let observed = text(members, "type") == Some("observed-data") && path.starts_with("objects");
     let numbered = || {
         members

@@ -127,7 +127,7 @@ fn every_real_stix_pattern_parses() {
     for object in real_objects(&REAL) {
         if object["type"] == "indicator" && object["pattern_type"] == "stix" {
             let pattern = object["pattern"].as_str().unwrap();
-            assert!(super::super::pattern::well_formed(pattern), "{pattern}");
+            assert!(super::super::pattern::is_well_formed(pattern), "{pattern}");
         }
     }
 }

@@ -92,7 +92,7 @@ pub(super) fn time_of(properties: &Map<String, Value>, key: &str) -> Option<Date
 }
 
 /// When a report was published.
-pub(super) fn published(properties: &Map<String, Value>) -> Option<String> {
+pub(super) fn publication_time(properties: &Map<String, Value>) -> Option<String> {
     time_of(properties, "published").and_then(time_text)
 }
 

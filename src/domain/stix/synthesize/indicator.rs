@@ -3,12 +3,12 @@
 use serde_json::{Map, Value, json};
 
 use super::fields::{name_or, put, time_of, time_text};
-use super::{Origin, base, named, property};
+use super::{Origin, base, named_object, property};
 use crate::domain::extraction::EntityKind;
 use crate::domain::misp::detection;
 use crate::domain::naming::indicator_of;
 use crate::domain::node::KgNode;
-use crate::domain::stix::pattern::well_formed;
+use crate::domain::stix::pattern::is_well_formed;
 
 /// Languages in which the rule text is the pattern (STIX 2.1, pattern-type-ov).
 const RULES: [&str; 6] = ["yara", "sigma", "snort", "suricata", "pcre", "spl"];
@@ -25,7 +25,7 @@ pub(super) fn of(facts: &Origin<'_>) -> Map<String, Value> {
 
 fn indicator(facts: &Origin<'_>, pattern: &str, language: &str) -> Map<String, Value> {
     let node = facts.node;
-    let mut object = named("indicator", facts, Vec::new());
+    let mut object = named_object("indicator", facts, Vec::new());
     object.insert("pattern".to_owned(), pattern.into());
     object.insert("pattern_type".to_owned(), language.into());
     if language == "stix" {
@@ -70,22 +70,22 @@ fn pattern_of(node: &KgNode) -> Option<(String, String)> {
         let rule = if pattern.trim().is_empty() { value } else { pattern };
         return (!rule.trim().is_empty()).then(|| (rule.replace('\0', ""), language.to_owned()));
     }
-    if matches!(language, "" | "stix") && well_formed(pattern) {
+    if matches!(language, "" | "stix") && is_well_formed(pattern) {
         return Some((pattern.to_owned(), "stix".to_owned()));
     }
     let kinds = ["ioc_type", "kind", "misp_type"].map(|key| property(node, key));
     let said = kinds.into_iter().find(|kind| !kind.is_empty());
     let found = match said {
         Some(kind) => detection(kind, value),
-        None => detection(guessed_kind(value)?, value),
+        None => detection(guess_kind(value)?, value),
     };
     let (pattern, language) = found?;
-    let fits = language != "stix" || well_formed(&pattern);
+    let fits = language != "stix" || is_well_formed(&pattern);
     (fits && !pattern.trim().is_empty()).then(|| (pattern, language.to_owned()))
 }
 
 /// The kind of a value, if the extraction rules recognise it as a whole.
-fn guessed_kind(value: &str) -> Option<&'static str> {
+fn guess_kind(value: &str) -> Option<&'static str> {
     if value.len() > MAX_GUESSED {
         return None;
     }

@@ -9,13 +9,13 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::config::local::LocalSettings;
-use crate::domain::memory::note::{DEFAULT_DOMAIN, NoteStatus, context, cut};
+use crate::domain::memory::note::{DEFAULT_DOMAIN, NoteStatus, context, truncate_chars};
 use crate::domain::memory::synthesis::{Answer, SynthesisFormat};
-use crate::domain::memory::why::{NamedEntity, NoteWhy, Understood};
+use crate::domain::memory::why::{InterpretedQuestion, NamedEntity, NoteWhy};
 use crate::domain::question::{AskedPeriod, Kind};
 use crate::http::local::error::Issue;
 use crate::http::local::validate::Fields;
-use crate::local::{FoundNote, NewNote, Remembered};
+use crate::local::{FoundNote, NewNote, RememberOutcome};
 
 pub(super) const MAX_DOMAIN: usize = 100;
 pub(super) const MAX_SOURCE_TYPE: usize = 100;
@@ -224,7 +224,7 @@ impl<'a> From<&'a FoundNote> for NoteView<'a> {
         let shown = found.entities.len().min(SHOWN_ENTITIES);
         Self {
             id: note.id,
-            content: cut(&note.content, SHOWN_CONTENT),
+            content: truncate_chars(&note.content, SHOWN_CONTENT),
             domain: &note.domain,
             tier: &note.tier,
             confidence: note.confidence,
@@ -278,8 +278,8 @@ pub(super) struct QuestionView<'a> {
     period: Option<AskedPeriod>,
 }
 
-impl<'a> From<&'a Understood> for QuestionView<'a> {
-    fn from(question: &'a Understood) -> Self {
+impl<'a> From<&'a InterpretedQuestion> for QuestionView<'a> {
+    fn from(question: &'a InterpretedQuestion) -> Self {
         let plan = question.plan.as_ref();
         let period = plan.and_then(|plan| plan.period);
         Self {
@@ -369,8 +369,8 @@ impl ItemResult {
     }
 }
 
-impl From<Remembered> for ItemResult {
-    fn from(told: Remembered) -> Self {
+impl From<RememberOutcome> for ItemResult {
+    fn from(told: RememberOutcome) -> Self {
         Self {
             note_id: Some(told.note_id),
             status: told.status.into(),

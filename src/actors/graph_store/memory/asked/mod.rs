@@ -10,7 +10,7 @@ pub(super) use self::walk::Stop;
 use super::graph::{MemoryGraph, Slot};
 use crate::domain::extraction::Gazetteer;
 use crate::domain::node::NodeType;
-use crate::domain::question::{Kind, Meant, Name, Plan, Reading, likeness};
+use crate::domain::question::{Kind, ModelReading, Name, ParsedQuestion, QuestionPlan, name_similarity};
 
 /// Most entities of a type that are compared with the words of a question that names nothing.
 const COMPARED: usize = 5_000;
@@ -21,7 +21,7 @@ const BEGINNING: usize = 3;
 #[derive(Debug, Clone)]
 pub(super) struct Asked {
     pub(super) names: Vec<NamedEntities>,
-    pub(super) plan: Plan,
+    pub(super) plan: QuestionPlan,
 }
 
 /// Words of a question, and the entities that they name.
@@ -34,7 +34,7 @@ pub(super) struct NamedEntities {
 
 impl MemoryGraph {
     /// What a question asks for; `None` if it doesn't ask for things related to what it names, or of a time.
-    pub(super) fn asked(&self, reading: &Reading<'_>) -> Option<Asked> {
+    pub(super) fn asked(&self, reading: &ParsedQuestion<'_>) -> Option<Asked> {
         let mut names = self.names_in(reading);
         let mut known = self.kinds_of(&names);
         if known.is_empty() {
@@ -46,7 +46,7 @@ impl MemoryGraph {
     }
 
     /// What a question asks for that a language model read.
-    pub(super) fn asked_by(&self, meant: &Meant) -> Option<Asked> {
+    pub(super) fn asked_by(&self, meant: &ModelReading) -> Option<Asked> {
         let named = |name: &String| NamedEntities {
             words: 0..0,
             text: name.clone(),
@@ -86,7 +86,7 @@ impl MemoryGraph {
     }
 
     /// The entities whose names stand in a question; longer names first, and no word twice.
-    fn names_in(&self, reading: &Reading<'_>) -> Vec<NamedEntities> {
+    fn names_in(&self, reading: &ParsedQuestion<'_>) -> Vec<NamedEntities> {
         let mut named: Vec<NamedEntities> = Vec::new();
         for candidate in reading.candidates() {
             let is_taken = |other: &NamedEntities| {
@@ -108,7 +108,7 @@ impl MemoryGraph {
     }
 
     /// The entity that a question means but does not name in full: "credential dumping" is OS Credential Dumping.
-    fn meant(&self, reading: &Reading<'_>) -> Option<NamedEntities> {
+    fn meant(&self, reading: &ParsedQuestion<'_>) -> Option<NamedEntities> {
         let subject = reading.subject();
         let beginnings: Vec<&str> = subject.iter().filter_map(|word| word.get(..BEGINNING)).collect();
         let mut best: Option<(f32, Slot)> = None;
@@ -118,7 +118,7 @@ impl MemoryGraph {
                 if !may_be && entity.aliases().is_empty() {
                     continue;
                 }
-                let alike = likeness(&subject, entity.all_names());
+                let alike = name_similarity(&subject, entity.all_names());
                 if alike > best.map_or(0.0, |(alike, _)| alike) {
                     best = Some((alike, slot));
                 }

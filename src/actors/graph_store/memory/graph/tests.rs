@@ -19,7 +19,7 @@ pub(in crate::actors::graph_store::memory) fn id(number: u128) -> Uuid {
 pub(in crate::actors::graph_store::memory) fn entity(number: u128, kind: &str, name: &str) -> StoredEntity {
     StoredEntity {
         id: id(number),
-        draft: EntityDraft::named(kind, name, 0.9).unwrap(),
+        draft: EntityDraft::from_name(kind, name, 0.9).unwrap(),
         created_at: Utc.timestamp_opt(0, 0).unwrap(),
     }
 }

@@ -60,8 +60,8 @@ fn shown(graph: &MemoryGraph) -> String {
 
 async fn relate(core: &Arc<GraphCore>, source: &str, confidence: f64) {
     let message = IngestRelationship {
-        source: EntityDraft::named("actor", source, 1.0).unwrap(),
-        target: EntityDraft::named("tool", "Cobalt Strike", 1.0).unwrap(),
+        source: EntityDraft::from_name("actor", source, 1.0).unwrap(),
+        target: EntityDraft::from_name("tool", "Cobalt Strike", 1.0).unwrap(),
         relationship: relationship_label("USES").unwrap(),
         properties: Map::from_iter([("confidence".into(), json!(confidence))]),
         from: HERE,

@@ -10,7 +10,7 @@ use crate::actors::graph_store::memory::asked::Answered;
 use crate::actors::graph_store::memory::graph::MemoryGraph;
 use crate::clock;
 use crate::domain::memory::why::NoteWhy;
-use crate::domain::question::{Kind, Meant, Reading};
+use crate::domain::question::{Kind, ModelReading, ParsedQuestion};
 use crate::store::{StoredEntity, StoredRelation};
 
 /// Notes of which most mention Sandworm and have words of the questions.
@@ -54,7 +54,7 @@ async fn filled() -> Arc<GraphCore> {
 }
 
 async fn relate(core: &GraphCore, ends: [(&str, &str); 2], label: &str, seen: Option<&str>) {
-    let [source, target] = ends.map(|(of_type, value)| EntityDraft::named(of_type, value, 1.0).unwrap());
+    let [source, target] = ends.map(|(of_type, value)| EntityDraft::from_name(of_type, value, 1.0).unwrap());
     let seen = seen.map(|seen| ("first_seen".to_owned(), json!(seen)));
     let message = IngestRelationship {
         source,
@@ -309,7 +309,7 @@ fn hub(relations: u128) -> MemoryGraph {
     let at: DateTime<Utc> = "2024-01-01T00:00:00Z".parse().unwrap();
     let entity = |id: u128, of_type: &str, value: &str| StoredEntity {
         id: Uuid::from_u128(id),
-        draft: EntityDraft::named(of_type, value, 1.0).unwrap(),
+        draft: EntityDraft::from_name(of_type, value, 1.0).unwrap(),
         created_at: at,
     };
     let mut entities = vec![entity(1, "actor", "Sandworm"), entity(2, "tool", "Mimikatz")];
@@ -337,13 +337,13 @@ fn hub(relations: u128) -> MemoryGraph {
 fn a_hub_hides_no_answer_and_costs_a_bounded_time() {
     let graph = hub(extent(10_000, 50_000));
     let now = clock::now();
-    let reading = Reading::of("Which tools does Sandworm use?", now).unwrap();
+    let reading = ParsedQuestion::of("Which tools does Sandworm use?", now).unwrap();
     let since = Instant::now();
     let asked = graph.asked(&reading).unwrap();
     let answered = Answered::to(&graph, asked, &Scope::default());
     let took = since.elapsed();
     assert_eq!(answered.answers.len(), 1);
-    let reading = Reading::of("Which indicators does Sandworm have?", now).unwrap();
+    let reading = ParsedQuestion::of("Which indicators does Sandworm have?", now).unwrap();
     let asked = graph.asked(&reading).unwrap();
     let all = Instant::now();
     assert_eq!(Answered::to(&graph, asked, &Scope::default()).answers.len(), 100);
@@ -393,7 +393,7 @@ fn no_cut_of_a_real_text_makes_a_question_hang_or_panic() {
 fn what_a_language_model_read_is_answered_from_the_graph() {
     run(async {
         let core = filled().await;
-        let ask = async |meant: Option<Meant>| {
+        let ask = async |meant: Option<ModelReading>| {
             let message = RecallNotes {
                 query: "Where has Industroyer turned up?".into(),
                 k: 10,
@@ -403,10 +403,10 @@ fn what_a_language_model_read_is_answered_from_the_graph() {
             };
             core.recall_notes(message).await.unwrap()
         };
-        let meant = |names: &[&str]| Meant {
+        let meant = |names: &[&str]| ModelReading {
             names: names.iter().map(|name| (*name).to_owned()).collect(),
             wanted: vec![Kind::Group],
-            ..Meant::default()
+            ..ModelReading::default()
         };
         let found = ask(Some(meant(&["Industroyer"]))).await;
         assert_eq!(found.notes[0].note.content, NOTES[0]);

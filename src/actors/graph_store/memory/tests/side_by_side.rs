@@ -26,7 +26,7 @@ fn seen(number: usize) -> String {
     format!("A scanner near the {word} of town {number} was seen at 198.51.100.{number}.")
 }
 
-type Told = Result<Vec<Result<Remembered, DomainError>>, DomainError>;
+type Told = Result<Vec<Result<RememberOutcome, DomainError>>, DomainError>;
 
 /// Lets notes wait for their turn together, each in a request of its own, in this order.
 async fn together(core: &Arc<GraphCore>, notes: Vec<NewNote>) -> Vec<Told> {
@@ -163,7 +163,7 @@ fn what_is_written_apart_is_one_graph_and_one_index() {
         texts.extend([seen(3), BEACONS.to_owned(), BEACONS.replace("went", "then went")]);
         texts.push("Sandworm used Industroyer at 198.51.100.5 and 192.0.2.1.".to_owned());
         let told = together(&core, texts.iter().map(|text| note(text)).collect()).await;
-        let told: Vec<Remembered> = told
+        let told: Vec<RememberOutcome> = told
             .into_iter()
             .map(|told| told.unwrap().remove(0).unwrap())
             .collect();

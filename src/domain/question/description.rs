@@ -4,16 +4,16 @@ use std::ops::Range;
 
 use super::kind::Kind;
 use super::lexicon::{DEMONYMS, EMPLOYS, LINKS, USES, VAGUE};
-use super::words::{self, Mention, Word};
-use super::{Name, Plan, Reading};
+use super::words::{self, KindMention, Word};
+use super::{Name, ParsedQuestion, QuestionPlan};
 
 /// Least length of a country's name, in bytes.
-const SHORTEST_COUNTRY: usize = 4;
+const MIN_COUNTRY: usize = 4;
 
 /// What a question says of the groups that it is about.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Description {
-    /// The words, as [`super::Candidate::words`] tells them.
+    /// The words, as [`super::NameCandidate::words`] tells them.
     pub words: Range<usize>,
     /// Those that describe, each with other words for it: "Russian" and "Russia".
     terms: Vec<Vec<String>>,
@@ -29,7 +29,7 @@ impl Description {
     /// Whether a text about a group says all of it.
     pub fn fits(&self, text: &str) -> bool {
         let text = text.to_lowercase();
-        let said: Vec<&str> = parts(&text).collect();
+        let said: Vec<&str> = word_parts(&text).collect();
         let means = |said: &str, words: &[String]| {
             let is_word = words.iter().any(|word| is_same(word, said));
             is_word || countries(said).any(|country| words.first() == Some(&country))
@@ -40,7 +40,7 @@ impl Description {
 }
 
 /// The words of a text without hyphens and other marks.
-fn parts(text: &str) -> impl Iterator<Item = &str> {
+fn word_parts(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !c.is_alphanumeric())
 }
 
@@ -57,19 +57,19 @@ fn countries(adjective: &str) -> impl Iterator<Item = String> {
     let irregular = DEMONYMS.iter().filter(move |(demonym, _)| *demonym == adjective);
     let endings = ["n", "ian", "ese", "i"].into_iter();
     let regular = endings.filter_map(|ending| adjective.strip_suffix(ending));
-    let regular = regular.filter(|country| country.len() >= SHORTEST_COUNTRY);
+    let regular = regular.filter(|country| country.len() >= MIN_COUNTRY);
     let found = irregular.map(|(_, country)| *country).chain(regular);
     found.map(str::to_owned)
 }
 
-impl Reading<'_> {
+impl ParsedQuestion<'_> {
     /// What the question says of groups without naming them.
     pub fn description(&self) -> Option<Description> {
-        let places = self.describing();
+        let places = self.find_describing_words();
         let terms: Vec<Vec<String>> = places
             .iter()
             .filter_map(|at| self.words.get(*at))
-            .flat_map(|word| parts(&word.text))
+            .flat_map(|word| word_parts(&word.text))
             .filter(|part| part.chars().count() > 1 && !words::is_function_word(part))
             .map(|part| std::iter::once(part.to_owned()).chain(countries(part)).collect())
             .collect();
@@ -81,12 +81,12 @@ impl Reading<'_> {
     }
 
     /// What the question asks for if its subject describes groups: things of theirs.
-    pub fn plan_of_described(&self) -> Option<Plan> {
+    pub fn plan_for_described_groups(&self) -> Option<QuestionPlan> {
         let name = |at: usize| Name {
             words: at..at + 1,
             kinds: vec![Kind::Group],
         };
-        let names: Vec<Name> = self.describing().into_iter().map(name).collect();
+        let names: Vec<Name> = self.find_describing_words().into_iter().map(name).collect();
         let mut plan = self.plan(&names)?;
         if plan.through.contains(&Kind::Group) {
             plan.through.clear();
@@ -97,7 +97,7 @@ impl Reading<'_> {
     }
 
     /// The words next to a mention of groups that describe them.
-    fn describing(&self) -> Vec<usize> {
+    fn find_describing_words(&self) -> Vec<usize> {
         let mentions = words::mentions(&self.words, |_| false);
         let of_groups = |kinds: &[Kind]| kinds.contains(&Kind::Group);
         let groups = mentions
@@ -136,20 +136,20 @@ impl Reading<'_> {
     }
 
     /// The words right before groups: "Russian groups", "GRU-linked actors".
-    fn modifiers(&self, groups: &Mention) -> Vec<usize> {
+    fn modifiers(&self, groups: &KindMention) -> Vec<usize> {
         let before = self.words.get(..groups.at.start).unwrap_or_default();
         let describe = before.iter().enumerate().rev().take_while(|(_, word)| {
             !word.ends_part() && (word.attached || !words::is_function_word(&word.text))
         });
         describe
-            .filter(|(at, word)| !word.attached && self.says_something(*at, word))
+            .filter(|(at, word)| !word.attached && self.is_descriptive(*at, word))
             .map(|(at, _)| at)
             .collect()
     }
 
     /// The words after groups that a preposition, participle or verb links to them: "groups attributed to the GRU", "groups
     /// from Iran", "groups that the GRU controls".
-    fn attributes(&self, groups: &Mention, mentions: &[Mention]) -> Vec<usize> {
+    fn attributes(&self, groups: &KindMention, mentions: &[KindMention]) -> Vec<usize> {
         let is_mention = |at: usize| {
             mentions
                 .iter()
@@ -176,7 +176,7 @@ impl Reading<'_> {
                     break;
                 }
             } else {
-                found.extend(self.says_something(at, word).then_some(at));
+                found.extend(self.is_descriptive(at, word).then_some(at));
             }
         }
         if is_linked { found } else { Vec::new() }
@@ -195,7 +195,7 @@ impl Reading<'_> {
             || (text == "in" && word(at + 1).is_some_and(|word| self.is_proper(at + 1, word)))
     }
 
-    fn says_something(&self, at: usize, word: &Word) -> bool {
+    fn is_descriptive(&self, at: usize, word: &Word) -> bool {
         let is_time = self.time().is_some_and(|time| time.contains(&at));
         !is_time && !VAGUE.contains(&word.text.as_str())
     }

@@ -2,14 +2,14 @@
 
 use chrono::{DateTime, Days, NaiveDate, Utc};
 
-use super::{Kind, Period, Plan, Reading, connecting, lexicon, words};
+use super::{Kind, ParsedQuestion, Period, QuestionPlan, connect_kinds, lexicon, words};
 
 /// Fewest words of a question that only a language model may understand: fewer are names and other search terms.
-const FEWEST_WORDS: usize = 3;
+const MIN_WORDS: usize = 3;
 
 /// A question as a language model understood it.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Meant {
+pub struct ModelReading {
     /// What the question names, in its own words.
     pub names: Vec<String>,
     /// Kinds of the things asked for, the most fitting one first.
@@ -21,16 +21,16 @@ pub struct Meant {
     pub until: Option<NaiveDate>,
 }
 
-impl Meant {
+impl ModelReading {
     /// What to look for, given the kinds of the things that the names stand for. `None` if nothing relates the kinds asked
     /// for to them, or the question limits its answers by neither a name nor a time.
-    pub fn plan(&self, named: &[Kind]) -> Option<Plan> {
+    pub fn plan(&self, named: &[Kind]) -> Option<QuestionPlan> {
         let period = self.period();
         if self.wanted.is_empty() || (named.is_empty() && (period.is_none() || !self.names.is_empty())) {
             return None;
         }
-        let through = connecting(&self.wanted, self.through.clone(), named)?;
-        Some(Plan {
+        let through = connect_kinds(&self.wanted, self.through.clone(), named)?;
+        Some(QuestionPlan {
             period_is_of_through: through.contains(&Kind::Campaign) && self.wanted != [Kind::Campaign],
             wanted: self.wanted.clone(),
             through,
@@ -59,10 +59,10 @@ pub fn is_beyond_rules(text: &str, now: DateTime<Utc>) -> bool {
             .first()
             .is_some_and(|word| lexicon::OPENINGS.contains(&word.text.as_str()))
     };
-    words.len() >= FEWEST_WORDS
+    words.len() >= MIN_WORDS
         && words::asks(text, &words)
         && (text.trim_end().ends_with('?') || opens())
-        && Reading::of(text, now).is_none()
+        && ParsedQuestion::of(text, now).is_none()
 }
 
 #[cfg(test)]
@@ -87,16 +87,16 @@ mod tests {
 
     #[test]
     fn a_plan_needs_a_known_name_or_a_time() {
-        let meant = Meant {
+        let meant = ModelReading {
             names: vec!["PsExec".into()],
             wanted: vec![Kind::Group],
-            ..Meant::default()
+            ..ModelReading::default()
         };
         let plan = meant.plan(&[Kind::Software]).unwrap();
         assert_eq!((plan.wanted, plan.through), (vec![Kind::Group], vec![]));
         assert_eq!(meant.plan(&[]), None, "the name is unknown");
         let since = NaiveDate::from_ymd_opt(2021, 3, 1);
-        let timed = Meant {
+        let timed = ModelReading {
             names: Vec::new(),
             since,
             until: since,
@@ -104,9 +104,9 @@ mod tests {
         };
         let period = timed.plan(&[]).unwrap().period.unwrap();
         assert_eq!((period.until.unwrap() - period.from.unwrap()).num_days(), 1);
-        let mitigations = Meant {
+        let mitigations = ModelReading {
             wanted: vec![Kind::Mitigation],
-            ..Meant::default()
+            ..ModelReading::default()
         };
         assert_eq!(
             mitigations.plan(&[Kind::Group]).unwrap().through,

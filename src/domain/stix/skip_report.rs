@@ -54,7 +54,7 @@ impl SkipReport {
     }
 
     /// Counts and lists an object that breaks a rule.
-    pub fn bad(&mut self, kind: &str, id: &str, reason: String) {
+    pub fn add_invalid(&mut self, kind: &str, id: &str, reason: String) {
         // Reasons contain values of the object, so counts are kept per rule only.
         let rule = reason.split(" (").next().unwrap_or(&reason).to_owned();
         self.count(kind, &rule);
@@ -69,24 +69,24 @@ impl SkipReport {
     /// Adds the report of a further part. Its size is bounded however many parts there are.
     pub fn absorb(&mut self, part: Self) {
         for (kind, of_type) in part.by_type {
-            let kind = known_or_other(&self.by_type, shortened(kind));
+            let kind = known_or_other(&self.by_type, shorten(kind));
             let entry = self.by_type.entry(kind).or_default();
             entry.count += of_type.count;
             for (reason, count) in of_type.reasons {
-                let reason = known_or_other(&entry.reasons, shortened(reason));
+                let reason = known_or_other(&entry.reasons, shorten(reason));
                 *entry.reasons.entry(reason).or_default() += count;
             }
         }
         let room = MAX_LISTED.saturating_sub(self.objects.len());
         let listed = part.objects.into_iter().take(room).map(|object| SkippedObject {
-            id: shortened(object.id),
-            reason: shortened(object.reason),
+            id: shorten(object.id),
+            reason: shorten(object.reason),
         });
         self.objects.extend(listed);
     }
 }
 
-fn shortened(text: String) -> String {
+fn shorten(text: String) -> String {
     match text.char_indices().nth(MAX_TEXT) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
         None => text,
@@ -112,7 +112,7 @@ mod tests {
             let mut report = SkipReport::default();
             report.count(&format!("x-{part}"), "type is not supported");
             report.count(&format!("{}{part}", "y".repeat(100_000)), "type is not supported");
-            report.bad(
+            report.add_invalid(
                 "tool",
                 &format!("tool--{part}"),
                 format!("name {part}: is required"),

@@ -29,16 +29,16 @@ const PHRASE: usize = 5;
 /// Words of a definition that are looked at.
 const DEFINITION: usize = 9;
 /// Words of a name, and its bytes.
-const WORDS: usize = 3;
-const LONGEST: usize = 40;
-const SHORTEST: usize = 3;
+const MAX_NAME_WORDS: usize = 3;
+const MAX_NAME_BYTES: usize = 40;
+const MIN_NAME_LETTERS: usize = 3;
 /// How much of a sentence is read behind a name.
 const SENTENCE: usize = 200;
 const QUOTES: [(char, char); 5] = [('"', '"'), ('“', '”'), ('‘', '’'), ('\'', '\''), ('*', '*')];
 
 /// A name and where the text gives it.
 #[derive(Debug, PartialEq)]
-pub(super) struct Introduced {
+pub(super) struct IntroducedName {
     /// None if it is only another name of what the text names before.
     pub(super) kind: Option<EntityKind>,
     pub(super) span: Range<usize>,
@@ -46,9 +46,9 @@ pub(super) struct Introduced {
     pub(super) also: Option<usize>,
 }
 
-impl Introduced {
+impl IntroducedName {
     fn new(kind: EntityKind, span: Range<usize>) -> Self {
-        Introduced {
+        IntroducedName {
             kind: Some(kind),
             span,
             also: None,
@@ -58,19 +58,19 @@ impl Introduced {
 
 /// What a name in the text stands for.
 #[derive(Debug)]
-pub(super) struct Named {
+pub(super) struct ResolvedName {
     pub(super) kind: EntityKind,
     pub(super) value: String,
     pub(super) span: Range<usize>,
 }
 
 /// The name that the verb at this place gives. `needs_as`: it gives one only with an "as".
-pub(super) fn after_verb(source: &Source<'_>, verb: Range<usize>, needs_as: bool) -> Option<Introduced> {
+pub(super) fn after_verb(source: &Source<'_>, verb: Range<usize>, needs_as: bool) -> Option<IntroducedName> {
     let before = context::sentence(source, verb.start);
     let is_passive = is_one_of(source.text.get(verb.clone())?, &["known", "tracked", "referred"]);
-    let mut at = verb.end + giver(source.after(verb.end, LONGEST), needs_as)?;
+    let mut at = verb.end + skip_naming_phrase(source.after(verb.end, MAX_NAME_BYTES), needs_as)?;
     let (mut noun, mut words) = ("", 0);
-    for word in source.after(at, LONGEST * 2).split(' ').take(PHRASE) {
+    for word in source.after(at, MAX_NAME_BYTES * 2).split(' ').take(PHRASE) {
         // Directly behind the verb "eCh0raix" is the name, and "eCrime" in "dubbed the eCrime gang" is none.
         if !word.starts_with(char::is_lowercase) || (words == 0 && is_mixed(word)) {
             break;
@@ -100,13 +100,13 @@ pub(super) fn after_verb(source: &Source<'_>, verb: Range<usize>, needs_as: bool
     let kind = kind.filter(|kind| *kind == EntityKind::Malware || about_threats());
     // What has a possessive is no name: "known as Germany's worst".
     let also = is_passive && is_bare && !rest.starts_with(['\'', '’']);
-    let also = also.then(|| subject(before)).flatten();
+    let also = also.then(|| end_of_subject(before)).flatten();
     let also = also.map(|subject| verb.start - before.len() + subject);
-    (kind.is_some() || also.is_some()).then_some(Introduced { kind, span, also })
+    (kind.is_some() || also.is_some()).then_some(IntroducedName { kind, span, also })
 }
 
 /// Where the name ends that a passive verb gives another one, if punctuation or a word joins both.
-fn subject(before: &str) -> Option<usize> {
+fn end_of_subject(before: &str) -> Option<usize> {
     let mut rest = before;
     loop {
         let text = rest.trim_end_matches([' ', ',', '(', '–', '—']);
@@ -120,32 +120,32 @@ fn subject(before: &str) -> Option<usize> {
 }
 
 /// The name behind this noun, if an actor bears it: "a threat actor who goes by the alias Torvold".
-pub(super) fn after_alias(source: &Source<'_>, noun: Range<usize>) -> Option<Introduced> {
+pub(super) fn after_alias(source: &Source<'_>, noun: Range<usize>) -> Option<IntroducedName> {
     let before = context::sentence(source, noun.start);
     let mut words = before.rsplit(' ').take(REACH);
     let bears = words.any(|word| kind_of(word) == Some(EntityKind::Actor)) && is_about_threats(before);
     let at = noun.end + source.after(noun.end, 1).strip_prefix(' ').map(|_| 1)?;
     let (span, _) = name_at(source, at)?;
-    bears.then_some(Introduced::new(EntityKind::Actor, span))
+    bears.then_some(IntroducedName::new(EntityKind::Actor, span))
 }
 
 /// The name that this definition is of: "BlackSoul is a new backdoor that …".
-pub(super) fn before_definition(source: &Source<'_>, verb: Range<usize>) -> Option<Introduced> {
+pub(super) fn before_definition(source: &Source<'_>, verb: Range<usize>) -> Option<IntroducedName> {
     let subject = context::sentence(source, verb.start).strip_suffix(' ')?;
     let subject = subject.trim_start_matches(|c: char| !c.is_alphanumeric() && c != '\n');
     let start = verb.start - 1 - subject.len();
     let (span, behind) = name_at(source, start)?;
     let definition = rest_of_sentence(source, verb.end);
-    let kind = kind_defined(definition)?;
+    let kind = kind_of_definition(definition)?;
     let name = source.text.get(span.clone())?;
     let clear = (kind != EntityKind::Actor || is_hostile(definition))
         && (kind != EntityKind::Tool || (is_mixed(name) && is_about_threats(definition)));
-    (behind == verb.start - 1 && clear && !is_one_of(name, PRONOUNS)).then(|| Introduced::new(kind, span))
+    (behind == verb.start - 1 && clear && !is_one_of(name, PRONOUNS)).then(|| IntroducedName::new(kind, span))
 }
 
 /// The name beside the noun at this place, if it is in quotes or has capitals inside: "the “Torvo” loader", "the VexaSoul
 /// backdoor".
-pub(super) fn beside_noun(source: &Source<'_>, noun: Range<usize>) -> Option<Introduced> {
+pub(super) fn beside_noun(source: &Source<'_>, noun: Range<usize>) -> Option<IntroducedName> {
     let kind = kind_of(context::last_word(source.text.get(noun.clone())?))?;
     let span = name_before(source, noun.start)
         .filter(|_| !is_studied(source, noun.end))
@@ -155,18 +155,18 @@ pub(super) fn beside_noun(source: &Source<'_>, noun: Range<usize>) -> Option<Int
         rest_of_sentence(source, noun.end),
     ];
     let clear = kind != EntityKind::Tool || around.into_iter().any(is_about_threats);
-    clear.then_some(Introduced::new(kind, span))
+    clear.then_some(IntroducedName::new(kind, span))
 }
 
 fn name_behind(source: &Source<'_>, at: usize) -> Option<Range<usize>> {
     let at = at + source.after(at, 1).strip_prefix(' ').map(|_| 1)?;
     let (span, _) = name_at(source, at)?;
-    let quoted = inside_quotes(source.after(at, LONGEST)).is_some();
+    let quoted = inside_quotes(source.after(at, MAX_NAME_BYTES)).is_some();
     (quoted || is_new_word(source.text.get(span.clone())?)).then_some(span)
 }
 
 fn name_before(source: &Source<'_>, end: usize) -> Option<Range<usize>> {
-    let before = source.before(end, LONGEST).strip_suffix(' ')?;
+    let before = source.before(end, MAX_NAME_BYTES).strip_suffix(' ')?;
     let close = before.chars().next_back()?;
     let end = end - 1;
     if let Some((open, _)) = QUOTES.into_iter().find(|(_, quote)| *quote == close) {
@@ -195,14 +195,14 @@ fn is_new_word(word: &str) -> bool {
 /// Whether the noun is only a part of "malware analysis", "malware researchers" and the like.
 fn is_studied(source: &Source<'_>, at: usize) -> bool {
     let next = source
-        .after(at, LONGEST)
+        .after(at, MAX_NAME_BYTES)
         .strip_prefix(' ')
         .map(context::first_word);
     next.is_some_and(|next| is_one_of(next.strip_suffix('s').unwrap_or(next), STUDYING))
 }
 
 /// Further places of the introduced names in the text.
-pub(super) fn everywhere(source: &Source<'_>, named: &[Named]) -> Vec<Named> {
+pub(super) fn find_all(source: &Source<'_>, named: &[ResolvedName]) -> Vec<ResolvedName> {
     let places: HashSet<&Range<usize>> = named.iter().map(|one| &one.span).collect();
     let mut meant = BTreeMap::new();
     for one in named {
@@ -230,7 +230,7 @@ pub(super) fn everywhere(source: &Source<'_>, named: &[Named]) -> Vec<Named> {
             context::stands_alone(source, &span)
                 && (name.contains(' ') || !context::begins_sentence(source, &span))
         };
-        (given || (bounded && stands)).then(|| Named {
+        (given || (bounded && stands)).then(|| ResolvedName {
             kind,
             value: value.clone(),
             span,
@@ -257,13 +257,13 @@ fn kind_before(text: &str) -> Option<EntityKind> {
 fn kind_behind(text: &str) -> Option<EntityKind> {
     let apposition = [", a ", ", an ", " (a ", " (an "].iter();
     if let Some(text) = apposition.filter_map(|begin| text.strip_prefix(begin)).next() {
-        return kind_defined(text);
+        return kind_of_definition(text);
     }
     kind_of(context::first_word(text.strip_prefix(' ')?))
 }
 
 /// The kind that a definition tells: its last noun before a word that only adds to it.
-fn kind_defined(text: &str) -> Option<EntityKind> {
+fn kind_of_definition(text: &str) -> Option<EntityKind> {
     let mut kind = None;
     for word in text.trim_start().split(' ').take(DEFINITION) {
         let bare = word.trim_matches(|c: char| !c.is_alphanumeric());
@@ -297,7 +297,7 @@ fn is_hostile(definition: &str) -> bool {
 }
 
 /// Where a name may begin after the verb: past "as", before which may stand by whom and where it is named so.
-fn giver(text: &str, needs_as: bool) -> Option<usize> {
+fn skip_naming_phrase(text: &str, needs_as: bool) -> Option<usize> {
     let mut at = lead(text, " ");
     if needs_as || text.starts_with(" as ") || text.starts_with(" by ") {
         for word in text.get(at..)?.split(' ').take(PHRASE) {
@@ -336,7 +336,7 @@ fn kind_of(noun: &str) -> Option<EntityKind> {
 
 /// The name that begins here, in quotes or as words with capitals, and where what follows it begins.
 fn name_at(source: &Source<'_>, at: usize) -> Option<(Range<usize>, usize)> {
-    let text = source.after(at, LONGEST);
+    let text = source.after(at, MAX_NAME_BYTES);
     if let Some(range) = inside_quotes(text) {
         let span = at + range.start..at + range.end;
         let close = source.after(span.end, 4).chars().next().map_or(0, char::len_utf8);
@@ -345,7 +345,7 @@ fn name_at(source: &Source<'_>, at: usize) -> Option<(Range<usize>, usize)> {
     let article = lead(text, "The ");
     let (text, at) = (text.get(article..)?, at + article);
     let mut len = 0;
-    for _ in 0..WORDS {
+    for _ in 0..MAX_NAME_WORDS {
         let gap = if len == 0 { 0 } else { lead(text.get(len..)?, " ") };
         let word = token(text.get(len + gap..)?);
         if (len > 0 && gap == 0) || !(word.starts_with(char::is_uppercase) || is_mixed(word)) {
@@ -393,9 +393,9 @@ fn is_name(text: &str) -> bool {
         .chars()
         .all(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '.' | '_' | '+' | '!'));
     let capital = first.starts_with(char::is_uppercase) || is_mixed(first);
-    letters >= SHORTEST
+    letters >= MIN_NAME_LETTERS
         && text.chars().any(char::is_alphabetic)
-        && words.len() <= WORDS + 1
+        && words.len() <= MAX_NAME_WORDS + 1
         && spelled
         && capital
         && !extension

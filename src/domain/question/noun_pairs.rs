@@ -11,7 +11,7 @@ use super::kind::{Kind, relationships};
 use super::links::{ATTRIBUTING, CONJUNCTIONS, MEANS, OPENING, OWNERS, PLACES, PRONOUNS, QUALIFIERS};
 use super::nouns::Noun;
 use super::words::{self, Word};
-use super::{Name, Reading, is_arrow};
+use super::{Name, ParsedQuestion, is_arrow};
 
 /// Which of two nouns is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +23,7 @@ enum Head {
 }
 
 /// Two nouns of different kinds, and what the question names.
-struct Pair<'w> {
+struct NounPair<'w> {
     words: &'w [Word],
     first: &'w Noun,
     second: &'w Noun,
@@ -31,10 +31,10 @@ struct Pair<'w> {
     named: &'w [Kind],
 }
 
-impl Reading<'_> {
+impl ParsedQuestion<'_> {
     /// The kind asked for and the one on the way to it, if a question has nouns for two kinds besides what it names, or
     /// besides a time if it names nothing.
-    pub(super) fn linked(&self, names: &[Name], named: &[Kind]) -> Option<(Vec<Kind>, Vec<Kind>)> {
+    pub(super) fn kinds_of_pair(&self, names: &[Name], named: &[Kind]) -> Option<(Vec<Kind>, Vec<Kind>)> {
         let first = names
             .iter()
             .map(|name| name.words.clone())
@@ -43,9 +43,9 @@ impl Reading<'_> {
         let nouns = self.nouns(names, named);
         let (first, second) = match nouns.as_slice() {
             [first, second] => (first, second),
-            nouns => of_many(nouns, &name, named)?,
+            nouns => select_pair(nouns, &name, named)?,
         };
-        let pair = Pair {
+        let pair = NounPair {
             words: &self.words,
             first,
             second,
@@ -55,25 +55,25 @@ impl Reading<'_> {
         let (asked, between) = match pair.head()? {
             Head::First => (first, second),
             Head::Second => (second, first),
-            Head::Unsaid => pair.usual(),
+            Head::Unsaid => pair.usual_roles(),
         };
         if leads(asked, between, named) || pair.attributes(asked, between) {
-            return Some((asked.kinds.clone(), between.way()));
+            return Some((asked.kinds.clone(), between.path_kinds()));
         }
         if asked.asked {
             // What lies between may be said to no purpose: "Who is APT28, and which malware do they use?".
             let is_second = between.at.start < asked.at.start;
             return is_second.then(|| (asked.kinds.clone(), Vec::new()));
         }
-        let describes = between.way().iter().any(|kind| named.contains(kind));
+        let describes = between.path_kinds().iter().any(|kind| named.contains(kind));
         let turned = !describes && leads(between, asked, named);
-        turned.then(|| (between.kinds.clone(), asked.way()))
+        turned.then(|| (between.kinds.clone(), asked.path_kinds()))
     }
 }
 
 /// Of more than two nouns, the last that is asked for and the one before it that is nearest to the name: "Malware with …:
 /// which groups used it in their campaigns?".
-fn of_many<'n>(nouns: &'n [Noun], name: &Range<usize>, named: &[Kind]) -> Option<(&'n Noun, &'n Noun)> {
+fn select_pair<'n>(nouns: &'n [Noun], name: &Range<usize>, named: &[Kind]) -> Option<(&'n Noun, &'n Noun)> {
     let last = nouns.iter().rposition(|noun| noun.asked)?;
     let asked = nouns.get(last)?;
     let distance = |noun: &&Noun| {
@@ -86,7 +86,7 @@ fn of_many<'n>(nouns: &'n [Noun], name: &Range<usize>, named: &[Kind]) -> Option
 
 /// Whether relationships lead from what is named to things of one kind, and from these to what is asked for.
 fn leads(asked: &Noun, between: &Noun, named: &[Kind]) -> bool {
-    let way = between.way();
+    let way = between.path_kinds();
     let reached = named.is_empty() || relates(&way, named);
     reached && !way.iter().any(|kind| named.contains(kind)) && relates(&asked.kinds, &way)
 }
@@ -106,7 +106,7 @@ fn has(words: &[Word], of: &[&str]) -> bool {
     words.iter().any(|word| of.contains(&word.text.as_str()))
 }
 
-impl Pair<'_> {
+impl NounPair<'_> {
     fn head(&self) -> Option<Head> {
         let (first, second) = (self.first.asked, self.second.asked);
         if second && (!first || self.is_separate()) {
@@ -130,9 +130,9 @@ impl Pair<'_> {
     /// Whether what lies between are groups that are attributed to the named one: "malware of groups run by …".
     fn attributes(&self, asked: &Noun, between: &Noun) -> bool {
         let groups = [Kind::Group];
-        let are_groups = between.way() == groups && self.named.contains(&Kind::Group);
+        let are_groups = between.path_kinds() == groups && self.named.contains(&Kind::Group);
         let is_other = !asked.kinds.contains(&Kind::Group) && relates(&asked.kinds, &groups);
-        are_groups && is_other && has(self.between(between.at.end..self.name.start), ATTRIBUTING)
+        are_groups && is_other && has(self.words_at(between.at.end..self.name.start), ATTRIBUTING)
     }
 
     /// "What do the users of … have in their arsenal?"
@@ -141,7 +141,7 @@ impl Pair<'_> {
             [what, does, ..] => what.text == "what" && matches!(does.text.as_str(), "do" | "does" | "did"),
             _ => false,
         };
-        let before = self.between(self.first.at.end..self.second.at.start);
+        let before = self.words_at(self.first.at.end..self.second.at.start);
         let owners = before.split_at(before.len() - self.qualifiers(before)).1;
         opens && !self.first.asked && self.second.kinds == [Kind::Software] && has(owners, OWNERS)
     }
@@ -194,14 +194,14 @@ impl Pair<'_> {
 
     /// Whether the second noun is the name's: "… malware", "…'s malware", "…-attributed campaigns".
     fn is_of_name(&self) -> bool {
-        let mut between = self.between(self.name.end..self.second.at.start).iter();
+        let mut between = self.words_at(self.name.end..self.second.at.start).iter();
         !self.is_marked(self.name.end..self.second.at.start)
             && between.all(|word| word.attached || qualifies(word))
     }
 
     /// Whether the second noun is a means: "with malware", "through its own malware", "in campaigns".
     fn is_means(&self) -> bool {
-        let before = self.between(self.name.end.max(self.first.at.end)..self.second.at.start);
+        let before = self.words_at(self.name.end.max(self.first.at.end)..self.second.at.start);
         let (links, owners) = before.split_at(before.len() - self.qualifiers(before));
         let mut links = links.iter().rev().map(|word| word.text.as_str());
         let link = links.next().unwrap_or_default();
@@ -213,7 +213,7 @@ impl Pair<'_> {
             return false;
         }
         let is_owned = has(owners, OWNERS) && !CONJUNCTIONS.contains(&link);
-        let is_of_operations = has(self.between(self.second.at.clone()), &["operations"]);
+        let is_of_operations = has(self.words_at(self.second.at.clone()), &["operations"]);
         match self.second.kinds.as_slice() {
             [Kind::Software] => MEANS.contains(&link) || is_owned,
             [Kind::Technique] => MEANS.contains(&link),
@@ -233,7 +233,7 @@ impl Pair<'_> {
 
     /// "to deliver malware" says what something is for.
     fn is_purpose(&self) -> bool {
-        let between = self.between(self.first.at.end..self.second.at.start);
+        let between = self.words_at(self.first.at.end..self.second.at.start);
         let verb = between.len() - self.qualifiers(between);
         let before = verb.checked_sub(2).and_then(|at| between.get(at));
         before.is_some_and(|word| word.text == "to")
@@ -241,7 +241,7 @@ impl Pair<'_> {
 
     /// Whether the second noun begins a part of its own that refers to the first: "malware with …, and its users".
     fn refers_back(&self) -> bool {
-        let before = self.between(self.first.at.end..self.second.at.start);
+        let before = self.words_at(self.first.at.end..self.second.at.start);
         let (before, owners) = before.split_at(before.len() - self.qualifiers(before));
         let begins = before
             .last()
@@ -249,14 +249,14 @@ impl Pair<'_> {
         if !begins || self.second.at.start < self.name.end {
             return false;
         }
-        let rest = self.between(self.second.at.end..self.words.len());
+        let rest = self.words_at(self.second.at.end..self.words.len());
         let is_owned = has(owners, OWNERS) && !self.belongs_to_name(has(owners, &["its"]));
         is_owned || (!self.first.asked && (has(rest, PRONOUNS) || self.repeats_first()))
     }
 
     /// Whether the first noun is meant once more: "software with …, campaigns with that software".
     fn repeats_first(&self) -> bool {
-        let way = self.first.way();
+        let way = self.first.path_kinds();
         let is_first = |at: usize| {
             let mention = words::mention_at(self.words, at + 1);
             mention.is_some_and(|mention| mention.kinds.iter().any(|kind| way.contains(kind)))
@@ -278,7 +278,7 @@ impl Pair<'_> {
     /// Whether the first noun only opens the question: "Of the malware that …", "Through their malware, …".
     fn is_fronted(&self) -> bool {
         let start = self.first.at.start;
-        let before = self.between(0..start);
+        let before = self.words_at(0..start);
         let mut words = before.iter().rev().skip_while(|word| qualifies(word));
         let opens = words
             .next()
@@ -289,7 +289,7 @@ impl Pair<'_> {
     /// Whether a mark or "and" parts the nouns.
     fn is_separate(&self) -> bool {
         let between = self.first.at.end..self.second.at.start;
-        self.between(between.clone())
+        self.words_at(between.clone())
             .iter()
             .any(|word| word.text == "and" || word.ends_part())
             || self.ends_part(between)
@@ -318,16 +318,16 @@ impl Pair<'_> {
 
     /// Whether any of these words links others.
     fn links(&self, at: Range<usize>) -> bool {
-        self.between(at).iter().any(|word| !qualifies(word))
+        self.words_at(at).iter().any(|word| !qualifies(word))
     }
 
-    fn between(&self, at: Range<usize>) -> &[Word] {
+    fn words_at(&self, at: Range<usize>) -> &[Word] {
         self.words.get(at).unwrap_or_default()
     }
 
     /// The noun asked for and the one on the way where nothing else tells: the way leads from what is named over what is
     /// nearest to it.
-    fn usual(&self) -> (&Noun, &Noun) {
+    fn usual_roles(&self) -> (&Noun, &Noun) {
         let near: &[Kind] = match self.named.first() {
             Some(Kind::Technique) => &[Kind::Software, Kind::Campaign, Kind::Group],
             Some(Kind::Campaign) => &[Kind::Group, Kind::Software],
@@ -335,7 +335,7 @@ impl Pair<'_> {
             _ => &[Kind::Campaign, Kind::Group, Kind::Software, Kind::Technique],
         };
         let distance = |noun: &Noun| {
-            let way = noun.way();
+            let way = noun.path_kinds();
             near.iter()
                 .position(|kind| way.contains(kind))
                 .unwrap_or(near.len())

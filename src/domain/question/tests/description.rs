@@ -90,10 +90,10 @@ fn what_described_groups_have_is_asked_for() {
         ),
         ("groups attributed to the GRU", "gru", None),
     ] {
-        let reading = Reading::of(question, now()).unwrap();
+        let reading = ParsedQuestion::of(question, now()).unwrap();
         let description = reading.description().unwrap_or_else(|| panic!("{question}"));
         assert_eq!(description.text(), described, "{question}");
-        let plan = reading.plan_of_described();
+        let plan = reading.plan_for_described_groups();
         assert_eq!(
             plan.map(|plan| (plan.wanted, plan.through)),
             expected,
@@ -114,7 +114,7 @@ fn other_words_describe_no_groups() {
         "What malware do groups control valves with?",
         "Who is behind the attack on the grid?",
     ] {
-        let reading = Reading::of(question, now()).unwrap();
+        let reading = ParsedQuestion::of(question, now()).unwrap();
         assert_eq!(reading.description(), None, "{question}");
     }
 }
@@ -154,7 +154,7 @@ fn a_text_fits_a_description_by_whole_words() {
         ("malware of criminals groups", "It is run by a criminal.", true),
         ("malware of groups from Iran", "", false),
     ] {
-        let reading = Reading::of(question, now()).unwrap();
+        let reading = ParsedQuestion::of(question, now()).unwrap();
         let description = reading.description().unwrap_or_else(|| panic!("{question}"));
         assert_eq!(description.fits(text), fits, "{question} / {text}");
     }
@@ -190,10 +190,10 @@ fn cuts_of_real_texts_describe_groups_by_words_of_their_own() {
             format!("malware of groups linked to {cut}"),
             format!("Groups: {cut}, what malware do they use?"),
         ] {
-            let Some(reading) = Reading::of(&question, now()) else {
+            let Some(reading) = ParsedQuestion::of(&question, now()) else {
                 continue;
             };
-            reading.plan_of_described();
+            reading.plan_for_described_groups();
             if let Some(description) = reading.description() {
                 described += 1;
                 assert!(reading.text_of(&description.words).is_some(), "{question}");
@@ -203,6 +203,6 @@ fn cuts_of_real_texts_describe_groups_by_words_of_their_own() {
     }
     assert!(described > extent(50, 500), "{described}");
     // Ten times the longest text that is looked at, and more: linear in it.
-    let reading = Reading::of("malware of Laurasian groups", now()).unwrap();
+    let reading = ParsedQuestion::of("malware of Laurasian groups", now()).unwrap();
     assert!(!reading.description().unwrap().fits(&all));
 }

@@ -322,7 +322,7 @@ proptest::proptest! {
     ) {
         const ENDS: [&str; 8] = [" ", " ", " ", " ", ", ", ": ", " -> ", "? "];
         let text: String = order.iter().map(|(word, end)| format!("{}{}", WORDS[*word], ENDS[*end])).collect();
-        if let Some(reading) = Reading::of(&text, now()) {
+        if let Some(reading) = ParsedQuestion::of(&text, now()) {
             let name = |(start, length, kind): (usize, usize, usize)| Name {
                 words: start..start + length,
                 kinds: vec![Kind::ALL[kind]],
@@ -332,10 +332,10 @@ proptest::proptest! {
             let named = |kind: &Kind| names.iter().any(|name| name.kinds.contains(kind));
             for plan in plan.into_iter().filter(|_| !names.is_empty()) {
                 proptest::prop_assert!(!plan.wanted.is_empty());
-                let related = |kind: &Kind| kind.connected().iter().any(named);
+                let related = |kind: &Kind| kind.connected_kinds().iter().any(named);
                 proptest::prop_assert!(plan.through.iter().all(related), "{text}: {plan:?}");
             }
-            reading.plan_of_described();
+            reading.plan_for_described_groups();
         }
     }
 }

@@ -5,7 +5,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::{Kind, Period, Plan};
+use super::{Kind, Period, QuestionPlan};
 
 /// What a question about related things or about a time was understood to ask for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
@@ -47,7 +47,7 @@ pub struct AskedPeriod {
 
 impl QuestionAsked {
     /// What a plan asks for, given what the question names.
-    pub fn of(plan: &Plan, names: Vec<NameAsked>) -> Self {
+    pub fn of(plan: &QuestionPlan, names: Vec<NameAsked>) -> Self {
         QuestionAsked {
             names,
             wanted: plan.wanted.clone(),
