@@ -26,7 +26,7 @@ use crate::domain::memory::entity::{EntityDraft, Mentions, RelationDraft};
 use crate::domain::memory::note::Note;
 use crate::domain::staging::{Extraction, SourceType};
 use crate::llm::LlmError;
-use crate::llm::evolution::{Candidate, Decision};
+use crate::llm::evolution::{Decision, OlderNote};
 
 /// Number of notes fetched at a time.
 const BATCH: u32 = 8;
@@ -251,7 +251,7 @@ impl EnricherCore {
         if waiting.candidates.is_empty() {
             return Ok(Verdict::Keep);
         }
-        let candidate = |note: &Note| Candidate {
+        let candidate = |note: &Note| OlderNote {
             id: note.id.to_string(),
             content: note.content.clone(),
             created_at: note.created_at,

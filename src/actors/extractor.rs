@@ -17,8 +17,8 @@ use crate::domain::extraction::entities_of;
 use crate::domain::memory::synthesis::{Answer as SynthesisAnswer, SynthesisFormat, no_answer};
 use crate::domain::question::{ModelReading, is_beyond_rules};
 use crate::domain::staging::{Extraction, SourceType};
-use crate::llm::evolution::{Candidate, Decision};
-use crate::llm::synthesis::Source;
+use crate::llm::evolution::{Decision, OlderNote};
+use crate::llm::synthesis::SourceNote;
 use crate::llm::{LanguageModel, LlmError, unite};
 
 /// Time after an outage of the model in which no question is sent to it.
@@ -88,7 +88,7 @@ impl Work for ExtractWithModel {
 pub struct Synthesize {
     pub question: String,
     pub format: SynthesisFormat,
-    pub sources: Vec<Source>,
+    pub sources: Vec<SourceNote>,
     pub patience: Duration,
 }
 
@@ -120,7 +120,7 @@ impl Work for Synthesize {
 #[derive(Debug)]
 pub struct Decide {
     pub new: String,
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<OlderNote>,
     pub patience: Duration,
 }
 

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use super::client::Completion;
-use super::shape::Shape;
+use super::response_schema::ResponseSchema;
 use crate::domain::node::NodeType;
 
 /// Maximum number of entities per text.
@@ -20,7 +20,7 @@ const MAX_REASONING: usize = 500;
 const MAX_ALIASES: usize = 10;
 
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-pub struct Answer {
+pub struct ChunkAnswer {
     pub entities: Vec<AnswerEntity>,
     pub relations: Vec<AnswerRelation>,
 }
@@ -45,22 +45,22 @@ pub struct AnswerRelation {
 }
 
 /// The schema of an answer, both for the request and for the check of the response.
-pub static SHAPE: LazyLock<Shape> = LazyLock::new(|| {
+pub static SCHEMA: LazyLock<ResponseSchema> = LazyLock::new(|| {
     let schema = include_str!("../../schemas/extraction.json");
-    Shape::new("extraction", serde_json::from_str(schema).unwrap_or_default())
+    ResponseSchema::new("extraction", serde_json::from_str(schema).unwrap_or_default())
 });
 
 /// Parses the model's output.
 ///
 /// # Errors
 /// What is wrong with it, without quoting it.
-pub fn parse(completion: &Completion) -> Result<Answer, String> {
-    let mut answer: Answer = SHAPE.parse(completion)?;
+pub fn parse(completion: &Completion) -> Result<ChunkAnswer, String> {
+    let mut answer: ChunkAnswer = SCHEMA.parse(completion)?;
     limit(&mut answer);
     Ok(answer)
 }
 
-fn limit(answer: &mut Answer) {
+fn limit(answer: &mut ChunkAnswer) {
     answer.entities.truncate(MAX_ENTITIES);
     answer.relations.truncate(MAX_RELATIONS);
     for entity in &mut answer.entities {
@@ -113,7 +113,7 @@ mod tests {
 
     use super::*;
 
-    fn parse(content: &str, cut_off: bool) -> Result<Answer, String> {
+    fn parse(content: &str, cut_off: bool) -> Result<ChunkAnswer, String> {
         super::parse(&Completion {
             content: content.to_owned(),
             cut_off,

@@ -9,15 +9,19 @@ use crate::domain::node::NodeType;
 use crate::domain::staging::ExtractedEntity;
 
 /// Upper bound for any model finding, below that of an identifier in the text.
-pub const MOST: f64 = 0.9;
+pub const MAX_CONFIDENCE: f64 = 0.9;
 /// Upper bound if only the quote is in the text, not the name.
-pub const INFERRED: f64 = 0.5;
+pub const MAX_INFERRED: f64 = 0.5;
 /// Upper bound if neither is in the text.
-pub const INVENTED: f64 = 0.2;
+pub const MAX_INVENTED: f64 = 0.2;
 pub const NOT_FOUND: &str = "not found in the text";
 
 /// Sets a model entity's confidence, span and warnings according to the evidence in the text.
-pub fn believed(haystack: &Haystack, mut entity: ExtractedEntity, said: &AnswerEntity) -> ExtractedEntity {
+pub fn weigh_evidence(
+    haystack: &Haystack,
+    mut entity: ExtractedEntity,
+    said: &AnswerEntity,
+) -> ExtractedEntity {
     // Other names from the gazetteer don't count: the rules would have found them unless they are ordinary words.
     let own = [said.name.as_str(), entity.name.as_str()];
     let named = own.iter().find_map(|name| haystack.name(name));
@@ -27,21 +31,21 @@ pub fn believed(haystack: &Haystack, mut entity: ExtractedEntity, said: &AnswerE
     let sure = said.confidence.clamp(0.0, 1.0);
     let spelled = quoted.is_some() && !exact && quote_names(&said.quote, &said.name);
     (entity.confidence, entity.span) = match (named, quoted) {
-        (Some(place), _) => (sure.min(MOST), span(place)),
-        (None, Some(place)) if spelled => (sure.min(MOST), span(place)),
+        (Some(place), _) => (sure.min(MAX_CONFIDENCE), span(place)),
+        (None, Some(place)) if spelled => (sure.min(MAX_CONFIDENCE), span(place)),
         (None, Some(place)) if !exact => {
             entity
                 .warnings
                 .push(format!("the name is {NOT_FOUND}, only its quote is"));
-            (sure.min(INFERRED), span(place))
+            (sure.min(MAX_INFERRED), span(place))
         }
         (None, _) => {
             entity.warnings.push(NOT_FOUND.to_owned());
-            (sure.min(INVENTED), None)
+            (sure.min(MAX_INVENTED), None)
         }
     };
-    if entity.confidence > INFERRED && is_plain_indicator(&entity) {
-        entity.confidence = INFERRED;
+    if entity.confidence > MAX_INFERRED && is_plain_indicator(&entity) {
+        entity.confidence = MAX_INFERRED;
         entity
             .warnings
             .push("the rules do not take it for an indicator in this text".to_owned());

@@ -2,7 +2,7 @@
 //!
 //! A citation is valid if its note was provided and its quote occurs there, unless the quoted text reads like an
 //! instruction to a model. An answer is accepted if it has a valid citation, its words come from the cited notes, and
-//! it adds no name, number or negation of its own ([`Known`]): an invented hash or attribution is worse than no answer.
+//! it adds no name, number or negation of its own ([`SourceMaterial`]): an invented hash or attribution is worse than no answer.
 //! Confidence never exceeds that of the best cited note, nor 0.5 when most of the words are the model's own.
 
 use std::cell::OnceCell;
@@ -11,8 +11,8 @@ use serde::Deserialize;
 
 use super::answer::clean;
 use super::ground::{Haystack, QuotePosition, quote_names};
-use super::known::Known;
-use super::synthesis::{Source, label};
+use super::source_material::SourceMaterial;
+use super::synthesis::{SourceNote, label};
 use crate::domain::memory::injection::prompt_injection;
 use crate::domain::memory::similarity::{KeyFacts, containment};
 use crate::domain::memory::synthesis::{
@@ -37,7 +37,7 @@ const WELL_SUPPORTED: f64 = 0.5;
 
 /// An answer as returned by the model.
 #[derive(Debug, Clone, Default, Deserialize)]
-pub struct Draft {
+pub struct AnswerDraft {
     answer: String,
     confidence: f64,
     citations: Vec<DraftCitation>,
@@ -80,11 +80,16 @@ struct DraftRelationship {
 }
 
 /// The parts of a draft that the notes support.
-pub fn held(question: &str, format: SynthesisFormat, sources: &[Source], draft: Draft) -> Answer {
-    let notes: Vec<Note> = sources
+pub fn check_answer(
+    question: &str,
+    format: SynthesisFormat,
+    sources: &[SourceNote],
+    draft: AnswerDraft,
+) -> Answer {
+    let notes: Vec<IndexedNote> = sources
         .iter()
         .enumerate()
-        .map(|(at, source)| Note::new(at, source))
+        .map(|(at, source)| IndexedNote::new(at, source))
         .collect();
     let none = |why: &str| {
         tracing::debug!(why, "language model answer is not used");
@@ -95,8 +100,8 @@ pub fn held(question: &str, format: SynthesisFormat, sources: &[Source], draft: 
     if text.is_empty() || cited.is_empty() {
         return none("it is empty or no citation holds");
     }
-    let lists = Lists {
-        known: known_of(question, &notes),
+    let lists = DraftLists {
+        known: source_material(question, &notes),
         notes: &notes,
         draft: &draft,
     };
@@ -118,15 +123,15 @@ pub fn held(question: &str, format: SynthesisFormat, sources: &[Source], draft: 
 
 /// The valid citations without duplicates, and their share of all citations.
 fn citations<'n, 's>(
-    notes: &'n [Note<'s>],
+    notes: &'n [IndexedNote<'s>],
     drafts: &[DraftCitation],
-) -> (Vec<(&'n Note<'s>, Citation)>, f64) {
+) -> (Vec<(&'n IndexedNote<'s>, Citation)>, f64) {
     let mut cited = Vec::new();
     let mut holding = 0;
     for found in drafts
         .iter()
         .take(MAX_ITEMS)
-        .filter_map(|draft| valid(notes, draft))
+        .filter_map(|draft| check_citation(notes, draft))
     {
         holding += 1;
         if !cited.contains(&found) {
@@ -138,20 +143,20 @@ fn citations<'n, 's>(
 }
 
 /// A note, indexed at the first look-up.
-struct Note<'s> {
-    source: &'s Source,
+struct IndexedNote<'s> {
+    source: &'s SourceNote,
     label: String,
     haystack: OnceCell<Haystack>,
 }
 
-impl PartialEq for Note<'_> {
+impl PartialEq for IndexedNote<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.label == other.label
     }
 }
 
-impl<'s> Note<'s> {
-    fn new(at: usize, source: &'s Source) -> Self {
+impl<'s> IndexedNote<'s> {
+    fn new(at: usize, source: &'s SourceNote) -> Self {
         Self {
             source,
             label: label(at),
@@ -192,7 +197,7 @@ impl<'s> Note<'s> {
     }
 
     /// The sentences that do not read like instructions to a model.
-    fn honest_text(&self) -> String {
+    fn text_without_injection(&self) -> String {
         let content = &self.source.content;
         if prompt_injection(content).is_none() {
             return content.clone();
@@ -205,7 +210,10 @@ impl<'s> Note<'s> {
 }
 
 /// The note of a valid citation, and the citation in the note's own words.
-fn valid<'n, 's>(notes: &'n [Note<'s>], citation: &DraftCitation) -> Option<(&'n Note<'s>, Citation)> {
+fn check_citation<'n, 's>(
+    notes: &'n [IndexedNote<'s>],
+    citation: &DraftCitation,
+) -> Option<(&'n IndexedNote<'s>, Citation)> {
     let named = citation.source.trim().trim_matches(['[', ']', '(', ')']);
     let note = notes
         .iter()
@@ -216,8 +224,11 @@ fn valid<'n, 's>(notes: &'n [Note<'s>], citation: &DraftCitation) -> Option<(&'n
 }
 
 /// The share of the answer's words that come from the cited notes, if it is sufficient.
-fn support(answer: &str, cited: &[(&Note, Citation)]) -> Option<f64> {
-    let texts: Vec<String> = cited.iter().map(|(note, _)| note.honest_text()).collect();
+fn support(answer: &str, cited: &[(&IndexedNote, Citation)]) -> Option<f64> {
+    let texts: Vec<String> = cited
+        .iter()
+        .map(|(note, _)| note.text_without_injection())
+        .collect();
     let texts = texts.join("\n");
     let share = containment(answer, &texts);
     // The notes may use an alias of a name.
@@ -226,13 +237,13 @@ fn support(answer: &str, cited: &[(&Note, Citation)]) -> Option<f64> {
 }
 
 /// Everything that an answer may mention: the question, the notes, and their creation dates.
-fn known_of(question: &str, notes: &[Note]) -> Known {
+fn source_material(question: &str, notes: &[IndexedNote]) -> SourceMaterial {
     let mut given = format!("{question}\n");
     for note in notes {
         let made = note.source.created_at.format("%Y-%m-%d");
-        given.push_str(&format!("{}\n{made}\n", note.honest_text()));
+        given.push_str(&format!("{}\n{made}\n", note.text_without_injection()));
     }
-    Known::new(&given)
+    SourceMaterial::new(&given)
 }
 
 /// Multi-line plain text without note labels or control characters.
@@ -250,19 +261,19 @@ fn answer_text(answer: &str, notes: usize) -> String {
 }
 
 /// The lists of the extended formats, limited to items with a valid citation.
-struct Lists<'l, 's> {
-    known: Known,
-    notes: &'l [Note<'s>],
-    draft: &'l Draft,
+struct DraftLists<'l, 's> {
+    known: SourceMaterial,
+    notes: &'l [IndexedNote<'s>],
+    draft: &'l AnswerDraft,
 }
 
-impl Lists<'_, '_> {
+impl DraftLists<'_, '_> {
     fn key_points(&self, wanted: bool) -> Vec<KeyPoint> {
         let points = self.draft.key_points.iter().filter(|_| wanted).take(MAX_ITEMS);
         let held = points.filter_map(|draft| {
-            let cited = valid(self.notes, &draft.citation)?;
+            let cited = check_citation(self.notes, &draft.citation)?;
             let point = clean(&draft.point, MAX_TEXT);
-            self.is_borne_out(&point, &cited).then_some(KeyPoint {
+            self.is_supported(&point, &cited).then_some(KeyPoint {
                 point,
                 note_id: cited.1.note_id,
             })
@@ -273,11 +284,11 @@ impl Lists<'_, '_> {
     fn timeline(&self, wanted: bool) -> Vec<Event> {
         let events = self.draft.timeline.iter().filter(|_| wanted).take(MAX_ITEMS);
         let held = events.filter_map(|draft| {
-            let cited = valid(self.notes, &draft.citation)?;
+            let cited = check_citation(self.notes, &draft.citation)?;
             let (date, event) = (clean(&draft.date, MAX_DATE), clean(&draft.event, MAX_TEXT));
             let day = cited.0.source.created_at.format("%Y-%m-%d").to_string();
             let dated = date == day || (!date.is_empty() && cited.0.haystack().quote(&date).is_some());
-            (dated && self.is_borne_out(&event, &cited)).then_some(Event {
+            (dated && self.is_supported(&event, &cited)).then_some(Event {
                 date,
                 event,
                 note_id: cited.1.note_id,
@@ -296,7 +307,7 @@ impl Lists<'_, '_> {
         let drafts = self.draft.relationships.iter().filter(|_| wanted).take(MAX_ITEMS);
         let mut held: Vec<Relationship> = Vec::new();
         for draft in drafts {
-            let Some((_, citation)) = valid(self.notes, &draft.citation) else {
+            let Some((_, citation)) = check_citation(self.notes, &draft.citation) else {
                 continue;
             };
             let [source, relationship, target] =
@@ -315,7 +326,7 @@ impl Lists<'_, '_> {
         held
     }
 
-    fn is_borne_out(&self, text: &str, cited: &(&Note, Citation)) -> bool {
+    fn is_supported(&self, text: &str, cited: &(&IndexedNote, Citation)) -> bool {
         let supported = support(text, std::slice::from_ref(cited)).is_some();
         !text.is_empty() && supported && self.known.invents_nothing(text)
     }

@@ -84,15 +84,15 @@ pub struct ChatClient {
 }
 
 /// A failed attempt.
-struct Failure {
+struct FailedAttempt {
     error: LlmError,
     /// Whether to retry, and the delay if the endpoint states one.
     retry: bool,
     after: Option<Duration>,
 }
 
-impl Failure {
-    fn lasting(error: LlmError) -> Self {
+impl FailedAttempt {
+    fn permanent(error: LlmError) -> Self {
         Self {
             error,
             retry: false,
@@ -100,7 +100,7 @@ impl Failure {
         }
     }
 
-    fn passing(error: LlmError) -> Self {
+    fn transient(error: LlmError) -> Self {
         Self {
             error,
             retry: true,
@@ -189,20 +189,20 @@ impl ChatClient {
         }
     }
 
-    async fn attempt(&self, body: &Value, limit: Duration) -> Result<Completion, Failure> {
+    async fn attempt(&self, body: &Value, limit: Duration) -> Result<Completion, FailedAttempt> {
         let posted = self
             .http
             .post_json(&self.url, self.key.as_ref(), body, limit)
             .await;
         let answer = posted.map_err(failure_of)?;
         if !answer.status.is_success() {
-            return Err(Failure {
+            return Err(FailedAttempt {
                 error: LlmError::Status(answer.status.as_u16()),
                 retry: answer.status == StatusCode::TOO_MANY_REQUESTS || answer.status.is_server_error(),
                 after: retry_after(&answer.headers),
             });
         }
-        completion(&answer.body).ok_or_else(|| Failure::lasting(LlmError::NotACompletion))
+        completion(&answer.body).ok_or_else(|| FailedAttempt::permanent(LlmError::NotACompletion))
     }
 }
 
@@ -216,13 +216,13 @@ fn completion(bytes: &[u8]) -> Option<Completion> {
     })
 }
 
-fn failure_of(error: OutboundError) -> Failure {
+fn failure_of(error: OutboundError) -> FailedAttempt {
     match error {
-        OutboundError::Refused(refusal) => Failure::lasting(LlmError::Refused(refusal.rule)),
-        OutboundError::Unreachable(_) => Failure::passing(LlmError::Unreachable),
-        OutboundError::Timeout { ms } => Failure::passing(LlmError::Slow(ms)),
-        OutboundError::TooLarge { .. } => Failure::lasting(LlmError::TooLarge),
-        OutboundError::Broken(_) => Failure::passing(LlmError::Broken),
+        OutboundError::Refused(refusal) => FailedAttempt::permanent(LlmError::Refused(refusal.rule)),
+        OutboundError::Unreachable(_) => FailedAttempt::transient(LlmError::Unreachable),
+        OutboundError::Timeout { ms } => FailedAttempt::transient(LlmError::Slow(ms)),
+        OutboundError::TooLarge { .. } => FailedAttempt::permanent(LlmError::TooLarge),
+        OutboundError::Broken(_) => FailedAttempt::transient(LlmError::Broken),
     }
 }
 

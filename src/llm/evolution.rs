@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::ask::ask;
 use super::client::{ChatClient, Completion, LlmError};
 use super::prompt::{Message, data_block};
-use super::shape::Shape;
+use super::response_schema::ResponseSchema;
 use crate::domain::memory::injection::prompt_injection;
 use crate::domain::memory::similarity::{KeyFacts, containment, qualifying_words};
 
@@ -45,7 +45,7 @@ number, date, identifier and indicator of both, spelled as they are there, and n
 
 /// An older note that may be about the same thing as the new one.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Candidate {
+pub struct OlderNote {
     pub id: String,
     pub content: String,
     pub created_at: DateTime<Utc>,
@@ -70,7 +70,7 @@ pub struct Evolver {
 }
 
 #[derive(Debug, Deserialize)]
-struct Draft {
+struct DecisionDraft {
     action: Action,
     target: String,
     merged: String,
@@ -85,7 +85,7 @@ enum Action {
     Noop,
 }
 
-static SHAPE: LazyLock<Shape> = LazyLock::new(|| {
+static SCHEMA: LazyLock<ResponseSchema> = LazyLock::new(|| {
     let schema = json!({
         "type": "object",
         "additionalProperties": false,
@@ -96,7 +96,7 @@ static SHAPE: LazyLock<Shape> = LazyLock::new(|| {
             "merged": {"type": "string"},
         },
     });
-    Shape::new("evolution", schema)
+    ResponseSchema::new("evolution", schema)
 });
 
 impl Evolver {
@@ -112,11 +112,11 @@ impl Evolver {
     pub async fn decide(
         &self,
         new: &str,
-        candidates: &[Candidate],
+        candidates: &[OlderNote],
         until: Instant,
     ) -> Result<Decision, LlmError> {
         let fit = |text: &str| text.chars().nth(MAX_TEXT).is_none() && prompt_injection(text).is_none();
-        let older: Vec<&Candidate> = candidates
+        let older: Vec<&OlderNote> = candidates
             .iter()
             .filter(|older| fit(&older.content))
             .take(MAX_CANDIDATES)
@@ -124,10 +124,10 @@ impl Evolver {
         if older.is_empty() || !fit(new) {
             return Ok(Decision::Add);
         }
-        let format = SHAPE.response_format();
+        let format = SCHEMA.response_format();
         let read = |completion: &Completion| read(completion, &older);
         let (draft, target) = ask(&self.client, messages(new, &older), &format, until, read).await?;
-        Ok(target.map_or(Decision::Add, |target| held(new, target, draft)))
+        Ok(target.map_or(Decision::Add, |target| check_decision(new, target, draft)))
     }
 }
 
@@ -135,7 +135,7 @@ fn label(at: usize) -> String {
     format!("N{}", at + 1)
 }
 
-fn messages(new: &str, older: &[&Candidate]) -> Vec<Message> {
+fn messages(new: &str, older: &[&OlderNote]) -> Vec<Message> {
     let mut lines: Vec<Value> = older
         .iter()
         .enumerate()
@@ -153,9 +153,9 @@ fn messages(new: &str, older: &[&Candidate]) -> Vec<Message> {
 /// The draft and the candidate that it names; `add` names none.
 fn read<'c>(
     completion: &Completion,
-    older: &[&'c Candidate],
-) -> Result<(Draft, Option<&'c Candidate>), String> {
-    let draft: Draft = SHAPE.parse(completion)?;
+    older: &[&'c OlderNote],
+) -> Result<(DecisionDraft, Option<&'c OlderNote>), String> {
+    let draft: DecisionDraft = SCHEMA.parse(completion)?;
     if draft.action == Action::Add {
         return Ok((draft, None));
     }
@@ -170,7 +170,7 @@ fn read<'c>(
 }
 
 /// The decision, as far as the texts support it.
-fn held(new: &str, target: &Candidate, draft: Draft) -> Decision {
+fn check_decision(new: &str, target: &OlderNote, draft: DecisionDraft) -> Decision {
     let old = target.content.as_str();
     let id = target.id.clone();
     let decision = match draft.action {

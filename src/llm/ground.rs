@@ -19,16 +19,16 @@ const MAX_PLACES: usize = 2000;
 /// A text indexed for look-ups.
 #[derive(Debug)]
 pub struct Haystack {
-    written: Indexed,
+    written: FoldedText,
     /// For each byte of the folded text, its byte offset in the original.
     origin: Vec<usize>,
     /// The text with its indicators refanged; `None` if that changes nothing.
-    refanged: Option<Indexed>,
+    refanged: Option<FoldedText>,
 }
 
 /// A folded text and the start offsets of its words.
 #[derive(Debug)]
-struct Indexed {
+struct FoldedText {
     text: String,
     words: HashMap<u64, Vec<usize>>,
 }
@@ -46,9 +46,9 @@ impl Haystack {
     pub fn new(text: &str) -> Self {
         let (folded, origin) = fold_with_origin(text);
         let plain = refang(text);
-        let refanged = (plain != text).then(|| Indexed::new(fold(&plain)));
+        let refanged = (plain != text).then(|| FoldedText::new(fold(&plain)));
         Self {
-            written: Indexed::new(folded),
+            written: FoldedText::new(folded),
             origin,
             refanged,
         }
@@ -76,7 +76,7 @@ impl Haystack {
     }
 }
 
-impl Indexed {
+impl FoldedText {
     fn new(text: String) -> Self {
         let mut words: HashMap<u64, Vec<usize>> = HashMap::new();
         for (at, word) in words_of(&text) {
@@ -164,7 +164,7 @@ fn fold_with_origin(text: &str) -> (String, Vec<usize>) {
     let mut folded = String::with_capacity(text.len());
     let mut origin = Vec::with_capacity(text.len() + 1);
     for (at, c) in text.char_indices() {
-        each_folded(c, folded.ends_with(' '), |c| {
+        fold_char(c, folded.ends_with(' '), |c| {
             folded.push(c);
             origin.resize(folded.len(), at);
         });
@@ -178,12 +178,12 @@ pub fn fold(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
     for c in text.trim().chars() {
         let spaced = folded.ends_with(' ');
-        each_folded(c, spaced, |c| folded.push(c));
+        fold_char(c, spaced, |c| folded.push(c));
     }
     folded
 }
 
-fn each_folded(c: char, spaced: bool, mut push: impl FnMut(char)) {
+fn fold_char(c: char, spaced: bool, mut push: impl FnMut(char)) {
     match c {
         // Zero-width characters, left behind by PDF readers.
         '\u{200b}' | '\u{200d}' | '\u{2060}' | '\u{feff}' | '\u{ad}' => {}

@@ -2,11 +2,11 @@
 //!
 //! - [`prompt`]: the prompts; texts are passed as data between random markers.
 //! - [`client`]: one request, with retries, limits and time-outs. [`ask`](mod@ask): a request with one repair.
-//! - [`shape`]: the requested JSON schema and the check of the response. [`answer`]: the findings in a text.
+//! - [`response_schema`]: the requested JSON schema and the check of the response. [`answer`]: the findings in a text.
 //! - [`chunk`]: splits long texts.
 //! - [`ground`] and [`belief`]: check the answers against the text. [`unite`](mod@unite): merges them with what the
 //!   rules found.
-//! - [`synthesis`], [`cite`] and [`known`]: answers from notes, checked against the notes. [`evolution`]: how a new
+//! - [`synthesis`], [`cite`] and [`source_material`]: answers from notes, checked against the notes. [`evolution`]: how a new
 //!   note affects older ones. [`question`]: what a question asks for.
 //!
 //! Guarantee: nothing in a text or answer changes types, limits or markings, and whatever is not in the text is
@@ -20,10 +20,10 @@ pub mod cite;
 pub mod client;
 pub mod evolution;
 pub mod ground;
-pub mod known;
 pub mod prompt;
 pub mod question;
-pub mod shape;
+pub mod response_schema;
+pub mod source_material;
 pub mod synthesis;
 #[cfg(test)]
 mod tests;
@@ -35,7 +35,7 @@ use std::time::Instant;
 use futures_util::future::join_all;
 use secrecy::SecretString;
 
-use self::answer::Answer;
+use self::answer::ChunkAnswer;
 use self::ask::ask;
 use self::client::ChatClient;
 pub use self::client::LlmError;
@@ -61,9 +61,9 @@ pub struct LanguageModel {
 
 /// A model's answers about a text.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Reading {
+pub struct TextAnswers {
     /// One per answered chunk, in order.
-    pub answers: Vec<Answer>,
+    pub answers: Vec<ChunkAnswer>,
     /// Number of bytes of the text sent to the model.
     pub covered: usize,
     pub warnings: Vec<String>,
@@ -120,7 +120,7 @@ impl LanguageModel {
         text: &str,
         source_type: SourceType,
         until: Instant,
-    ) -> Result<Reading, LlmError> {
+    ) -> Result<TextAnswers, LlmError> {
         let covered = text
             .char_indices()
             .nth(MAX_CHARS)
@@ -153,21 +153,26 @@ impl LanguageModel {
     }
 
     /// Requests the findings in one chunk.
-    async fn part(&self, text: &str, source_type: SourceType, until: Instant) -> Result<Answer, LlmError> {
+    async fn part(
+        &self,
+        text: &str,
+        source_type: SourceType,
+        until: Instant,
+    ) -> Result<ChunkAnswer, LlmError> {
         let messages = prompt::messages(text, source_type);
-        let format = answer::SHAPE.response_format();
+        let format = answer::SCHEMA.response_format();
         ask(&self.client, messages, &format, until, answer::parse).await
     }
 }
 
 fn reading(
-    outcomes: Vec<Result<Answer, LlmError>>,
+    outcomes: Vec<Result<ChunkAnswer, LlmError>>,
     parts: usize,
     covered: usize,
-) -> Result<Reading, LlmError> {
-    let mut reading = Reading {
+) -> Result<TextAnswers, LlmError> {
+    let mut reading = TextAnswers {
         covered,
-        ..Reading::default()
+        ..TextAnswers::default()
     };
     let asked = outcomes.len();
     let mut first = None;

@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn the_server_is_given_the_schema_of_a_strict_answer() {
-        let format = super::super::answer::SHAPE.response_format();
+        let format = super::super::answer::SCHEMA.response_format();
         let schema = &format["json_schema"]["schema"];
         assert_eq!(format["json_schema"]["strict"], true);
         assert_eq!(schema["additionalProperties"], false);

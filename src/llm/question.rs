@@ -13,7 +13,7 @@ use serde_json::json;
 use super::ask::ask;
 use super::client::{ChatClient, Completion, LlmError};
 use super::prompt::{Message, data_block};
-use super::shape::Shape;
+use super::response_schema::ResponseSchema;
 use crate::domain::memory::injection::prompt_injection;
 use crate::domain::question::{Kind, ModelReading};
 
@@ -45,7 +45,7 @@ pub struct Interpreter {
 }
 
 #[derive(Debug, Deserialize)]
-struct Draft {
+struct QuestionDraft {
     names: Vec<String>,
     wanted: Vec<Kind>,
     through: Vec<Kind>,
@@ -53,7 +53,7 @@ struct Draft {
     until: String,
 }
 
-static SHAPE: LazyLock<Shape> = LazyLock::new(|| {
+static SCHEMA: LazyLock<ResponseSchema> = LazyLock::new(|| {
     let kinds = json!({"type": "array", "items": {"type": "string", "enum": Kind::ALL}});
     let schema = json!({
         "type": "object",
@@ -67,7 +67,7 @@ static SHAPE: LazyLock<Shape> = LazyLock::new(|| {
             "until": {"type": "string"},
         },
     });
-    Shape::new("question", schema)
+    ResponseSchema::new("question", schema)
 });
 
 impl Interpreter {
@@ -95,13 +95,13 @@ impl Interpreter {
             "Today is {today}. The question:\n{block}\nThe question has ended. Say what it asks for."
         );
         let messages = vec![Message::new("system", RULES), Message::new("user", user)];
-        let read = |completion: &Completion| SHAPE.parse::<Draft>(completion);
-        let draft = ask(&self.client, messages, &SHAPE.response_format(), until, read).await?;
-        Ok(meant(question, draft))
+        let read = |completion: &Completion| SCHEMA.parse::<QuestionDraft>(completion);
+        let draft = ask(&self.client, messages, &SCHEMA.response_format(), until, read).await?;
+        Ok(model_reading(question, draft))
     }
 }
 
-fn meant(question: &str, draft: Draft) -> Option<ModelReading> {
+fn model_reading(question: &str, draft: QuestionDraft) -> Option<ModelReading> {
     let asked = question.to_lowercase();
     let stands = |name: &String| !name.is_empty() && asked.contains(&name.to_lowercase());
     let names = draft
@@ -136,14 +136,14 @@ mod tests {
 
     #[test]
     fn names_that_do_not_stand_in_the_question_are_dropped() {
-        let draft = Draft {
+        let draft = QuestionDraft {
             names: vec![" psexec ".into(), "APT28".into(), String::new()],
             wanted: vec![Kind::Group, Kind::Group, Kind::Campaign],
             through: Vec::new(),
             since: "2021-03-01".into(),
             until: "soon".into(),
         };
-        let meant = meant("Where has PsExec turned up?", draft).unwrap();
+        let meant = model_reading("Where has PsExec turned up?", draft).unwrap();
         assert_eq!(meant.names, ["psexec"]);
         assert_eq!(meant.wanted, [Kind::Group, Kind::Campaign]);
         assert_eq!(
@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn the_schema_is_strict_and_lists_the_kinds() {
-        let format = SHAPE.response_format();
+        let format = SCHEMA.response_format();
         let schema = &format["json_schema"]["schema"];
         let kinds = schema["properties"]["wanted"]["items"]["enum"]
             .as_array()

@@ -10,10 +10,10 @@ use chrono::{DateTime, SecondsFormat, Utc};
 use serde_json::{Value, json};
 
 use super::ask::ask;
-use super::cite::{self, Draft};
+use super::cite::{self, AnswerDraft};
 use super::client::{ChatClient, LlmError};
 use super::prompt::{Message, data_block, shares};
-use super::shape::Shape;
+use super::response_schema::ResponseSchema;
 use crate::blocking;
 use crate::domain::memory::synthesis::{Answer, SynthesisFormat, no_answer};
 use crate::domain::memory::tier::Tier;
@@ -39,7 +39,7 @@ weigh more.
 
 /// A note used as a source.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Source {
+pub struct SourceNote {
     pub id: String,
     pub content: String,
     pub created_at: DateTime<Utc>,
@@ -65,19 +65,19 @@ impl Synthesizer {
         &self,
         question: &str,
         format: SynthesisFormat,
-        sources: &[Source],
+        sources: &[SourceNote],
         until: Instant,
     ) -> Result<Answer, LlmError> {
         if sources.is_empty() {
             return Ok(no_answer(question));
         }
         let messages = messages(question, format, sources);
-        let shape = shape_of(format);
-        let asked = asked_format(shape, sources.len());
-        let read = |completion: &_| shape.parse::<Draft>(completion);
+        let shape = schema_of(format);
+        let asked = restrict_labels(shape, sources.len());
+        let read = |completion: &_| shape.parse::<AnswerDraft>(completion);
         let draft = ask(&self.client, messages, &asked, until, read).await?;
         let (question, sources) = (question.to_owned(), sources.to_vec());
-        let check = move || cite::held(&question, format, &sources, draft);
+        let check = move || cite::check_answer(&question, format, &sources, draft);
         let held = blocking::spawn(check).await;
         held.map_err(|_| LlmError::Unusable("its check was broken off".to_owned()))
     }
@@ -88,7 +88,7 @@ pub(super) fn label(at: usize) -> String {
     format!("S{}", at + 1)
 }
 
-fn messages(question: &str, format: SynthesisFormat, sources: &[Source]) -> Vec<Message> {
+fn messages(question: &str, format: SynthesisFormat, sources: &[SourceNote]) -> Vec<Message> {
     let lengths: Vec<usize> = sources
         .iter()
         .map(|source| source.content.chars().count())
@@ -135,21 +135,21 @@ fn task(format: SynthesisFormat) -> &'static str {
     }
 }
 
-static SHAPES: LazyLock<[Shape; 4]> = LazyLock::new(|| {
+static SCHEMAS: LazyLock<[ResponseSchema; 4]> = LazyLock::new(|| {
     let text = || json!({"type": "string"});
     [
-        shape(None),
-        shape(Some(("key_points", json!({"point": text()})))),
-        shape(Some(("timeline", json!({"date": text(), "event": text()})))),
-        shape(Some((
+        answer_schema(None),
+        answer_schema(Some(("key_points", json!({"point": text()})))),
+        answer_schema(Some(("timeline", json!({"date": text(), "event": text()})))),
+        answer_schema(Some((
             "relationships",
             json!({"from": text(), "relationship": text(), "to": text()}),
         ))),
     ]
 });
 
-fn shape_of(format: SynthesisFormat) -> &'static Shape {
-    let [direct, brief, timeline, map] = &*SHAPES;
+fn schema_of(format: SynthesisFormat) -> &'static ResponseSchema {
+    let [direct, brief, timeline, map] = &*SCHEMAS;
     match format {
         SynthesisFormat::DirectAnswer => direct,
         SynthesisFormat::SynthesizedBrief => brief,
@@ -159,7 +159,7 @@ fn shape_of(format: SynthesisFormat) -> &'static Shape {
 }
 
 /// A direct answer and, optionally, a list whose items have these fields and a citation.
-fn shape(list: Option<(&str, Value)>) -> Shape {
+fn answer_schema(list: Option<(&str, Value)>) -> ResponseSchema {
     let cited = |fields: Value| {
         let mut properties = fields;
         properties["source"] = json!({"type": "string"});
@@ -174,7 +174,7 @@ fn shape(list: Option<(&str, Value)>) -> Shape {
     if let Some((name, fields)) = list {
         properties[name] = cited(fields);
     }
-    Shape::new("synthesis", object(properties))
+    ResponseSchema::new("synthesis", object(properties))
 }
 
 fn object(properties: Value) -> Value {
@@ -187,7 +187,7 @@ fn object(properties: Value) -> Value {
 }
 
 /// The schema restricted to the existing labels, so that servers that enforce it prevent other citations.
-fn asked_format(shape: &Shape, sources: usize) -> Value {
+fn restrict_labels(shape: &ResponseSchema, sources: usize) -> Value {
     let labels: Vec<String> = (0..sources).map(label).collect();
     let mut format = shape.response_format();
     let lists = format

@@ -8,8 +8,8 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-use super::answer::{Answer, AnswerEntity, AnswerRelation, MAX_ENTITIES, MAX_RELATIONS};
-use super::belief::believed;
+use super::answer::{AnswerEntity, AnswerRelation, ChunkAnswer, MAX_ENTITIES, MAX_RELATIONS};
+use super::belief::weigh_evidence;
 use super::ground::{Haystack, fold, quote_names};
 use crate::domain::extraction::{EntityKind, Gazetteer, entity_of_name, refang};
 use crate::domain::naming::identity_of;
@@ -21,7 +21,7 @@ const MAX_ALIASES: usize = 40;
 const MAX_MENTIONS: usize = 5000;
 
 /// Merges the rules' extraction of `text` with a model's answers about its chunks.
-pub fn unite(text: &str, rules: Extraction, answers: Vec<Answer>) -> Extraction {
+pub fn unite(text: &str, rules: Extraction, answers: Vec<ChunkAnswer>) -> Extraction {
     let mut union = Union::new(text, rules);
     let (entities, relations): (Vec<_>, Vec<_>) = answers
         .into_iter()
@@ -48,12 +48,12 @@ struct Union {
     /// Numbers of items that the model added.
     entities: usize,
     relations: usize,
-    dropped: Dropped,
+    dropped: DropCounts,
 }
 
 /// Numbers of dropped items, by reason.
 #[derive(Default)]
-struct Dropped {
+struct DropCounts {
     entities: usize,
     unknown_ends: usize,
     unproved: usize,
@@ -69,7 +69,7 @@ impl Union {
             related: HashSet::new(),
             entities: 0,
             relations: 0,
-            dropped: Dropped::default(),
+            dropped: DropCounts::default(),
             out: Extraction::default(),
         };
         for entity in rules.entities {
@@ -99,7 +99,7 @@ impl Union {
         let known = self.by_identity.get(&fresh.identity).or_else(|| {
             self.by_name
                 .get(&key(&fresh.name))
-                .filter(|at| self.is_kin(**at, &fresh))
+                .filter(|at| self.is_same_entity(**at, &fresh))
         });
         let at = match known.copied() {
             Some(at) => {
@@ -112,7 +112,7 @@ impl Union {
             }
             None => {
                 self.entities += 1;
-                let fresh = believed(&self.haystack, fresh, said);
+                let fresh = weigh_evidence(&self.haystack, fresh, said);
                 self.push(fresh)
             }
         };
@@ -127,14 +127,14 @@ impl Union {
         };
         let is_name = entity.kind.is_some_and(EntityKind::is_name);
         if is_name && entity.node_type == fresh.node_type {
-            let confidence = believed(&self.haystack, fresh, said).confidence;
+            let confidence = weigh_evidence(&self.haystack, fresh, said).confidence;
             entity.confidence = entity.confidence.max(confidence);
         }
     }
 
     /// Whether an entity of that name is the one meant although its identity differs: it has the same type and merges
     /// by name.
-    fn is_kin(&self, at: usize, fresh: &ExtractedEntity) -> bool {
+    fn is_same_entity(&self, at: usize, fresh: &ExtractedEntity) -> bool {
         let entity = self.out.entities.get(at);
         entity.is_some_and(|entity| entity.node_type == fresh.node_type && entity.merge_by_name)
     }

@@ -61,7 +61,7 @@ use crate::domain::memory::view::{
     DomainCount, EntityRelationship, EntityView, GraphEdge, GraphNode, GraphView, MemoryCounts, NodeDetails,
     Page,
 };
-use crate::llm::synthesis::Source;
+use crate::llm::synthesis::SourceNote;
 use crate::store::AuditFilter;
 
 /// Caller address of direct library calls.
@@ -257,7 +257,7 @@ impl MemoryManager {
         let since = Instant::now();
         let settings = self.handles.settings();
         let found = self.look_up(query, k, Scope::default(), false).await?;
-        let sources = found.notes.iter().map(|found| Source {
+        let sources = found.notes.iter().map(|found| SourceNote {
             id: found.note.id.to_string(),
             content: truncate_chars(&found.note.content, settings.synthesis.max_source_chars).to_owned(),
             tier: found.note.tier.parse().unwrap_or(Tier::C),

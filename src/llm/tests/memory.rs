@@ -5,8 +5,8 @@ use chrono::{DateTime, Utc};
 use super::*;
 use crate::domain::memory::synthesis::{Answer, SynthesisFormat, no_answer};
 use crate::domain::memory::tier::Tier;
-use crate::llm::evolution::{Candidate, Decision};
-use crate::llm::synthesis::Source;
+use crate::llm::evolution::{Decision, OlderNote};
+use crate::llm::synthesis::SourceNote;
 
 const QUESTION: &str = "What does SilkMoth use?";
 const NOTE: &str =
@@ -16,8 +16,8 @@ fn made(day: u32) -> DateTime<Utc> {
     format!("2024-03-{day:02}T10:00:00Z").parse().unwrap()
 }
 
-fn note(id: &str, content: &str, tier: Tier) -> Source {
-    Source {
+fn note(id: &str, content: &str, tier: Tier) -> SourceNote {
+    SourceNote {
         id: id.into(),
         content: content.into(),
         created_at: made(1),
@@ -25,8 +25,8 @@ fn note(id: &str, content: &str, tier: Tier) -> Source {
     }
 }
 
-fn older(id: &str, content: &str) -> Candidate {
-    Candidate {
+fn older(id: &str, content: &str) -> OlderNote {
+    OlderNote {
         id: id.into(),
         content: content.into(),
         created_at: made(1),
@@ -62,7 +62,7 @@ fn model(behaviour: Behaviour) -> (World, LanguageModel) {
 }
 
 async fn answer_to(
-    sources: &[Source],
+    sources: &[SourceNote],
     format: SynthesisFormat,
     behaviour: Behaviour,
 ) -> Result<Answer, LlmError> {
@@ -73,7 +73,7 @@ async fn answer_to(
         .await
 }
 
-async fn direct(sources: &[Source], behaviour: Behaviour) -> Answer {
+async fn direct(sources: &[SourceNote], behaviour: Behaviour) -> Answer {
     answer_to(sources, SynthesisFormat::DirectAnswer, behaviour)
         .await
         .unwrap()
@@ -175,7 +175,7 @@ fn confidence_is_clamped_and_capped_by_the_best_note() {
             (&[Tier::C], 0.5),
             (&[Tier::C, Tier::B], 0.8),
         ] {
-            let sources: Vec<Source> = tiers.iter().map(|tier| note("id", NOTE, *tier)).collect();
+            let sources: Vec<SourceNote> = tiers.iter().map(|tier| note("id", NOTE, *tier)).collect();
             let answer = direct(&sources, |_, body| {
                 let user = body["messages"][1]["content"].as_str().unwrap();
                 let cited = [("S1", "SilkMoth deployed"), ("S2", "SilkMoth deployed")];
@@ -360,7 +360,7 @@ fn failures_of_the_endpoint_are_errors_and_broken_answers_are_repaired_once() {
     });
 }
 
-async fn decision(new: &str, older: &[Candidate], behaviour: Behaviour) -> Result<Decision, LlmError> {
+async fn decision(new: &str, older: &[OlderNote], behaviour: Behaviour) -> Result<Decision, LlmError> {
     let (_world, model) = model(behaviour);
     model.evolver().decide(new, older, until()).await
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::domain::extraction::entities_of;
 use crate::domain::naming::identity_of;
 use crate::domain::node::NodeType;
-use crate::llm::belief::{INFERRED, INVENTED, MOST, NOT_FOUND};
+use crate::llm::belief::{MAX_CONFIDENCE, MAX_INFERRED, MAX_INVENTED, NOT_FOUND};
 
 fn said(name: &str, node_type: NodeType, quote: &str) -> AnswerEntity {
     AnswerEntity {
@@ -28,7 +28,7 @@ fn stated(source: &str, relationship: &str, target: &str, quote: &str) -> Answer
 }
 
 fn united(text: &str, entities: Vec<AnswerEntity>, relations: Vec<AnswerRelation>) -> Extraction {
-    unite(text, entities_of(text), vec![Answer { entities, relations }])
+    unite(text, entities_of(text), vec![ChunkAnswer { entities, relations }])
 }
 
 fn find<'e>(extraction: &'e Extraction, name: &str) -> &'e ExtractedEntity {
@@ -57,7 +57,7 @@ fn the_model_adds_names_and_descriptions_and_the_rules_keep_their_values() {
     let address = find(&extraction, "1.2.3.4");
     assert_eq!((address.node_type, address.confidence), (NodeType::Ioc, 0.97));
     let gang = find(&extraction, "SilkMoth");
-    assert_eq!((gang.confidence, gang.merge_by_name), (MOST, true));
+    assert_eq!((gang.confidence, gang.merge_by_name), (MAX_CONFIDENCE, true));
     let (from, to) = gang.span.unwrap();
     assert_eq!(&text[from..to], "SilkMoth");
     assert!(gang.warnings.is_empty());
@@ -87,7 +87,7 @@ fn what_is_not_in_the_text_is_marked_and_hardly_believed() {
         let entity = find(&extraction, name);
         assert_eq!(
             (entity.confidence, entity.warnings.as_slice(), entity.span),
-            (INVENTED, &[NOT_FOUND.to_owned()][..], None),
+            (MAX_INVENTED, &[NOT_FOUND.to_owned()][..], None),
             "{name}"
         );
     }
@@ -96,7 +96,7 @@ fn what_is_not_in_the_text_is_marked_and_hardly_believed() {
         let entity = find(&extraction, name);
         assert_eq!(
             (entity.confidence, entity.warnings.len()),
-            (INFERRED, 1),
+            (MAX_INFERRED, 1),
             "{name}: {entity:?}"
         );
     }
@@ -184,7 +184,7 @@ fn aliases_stand_in_the_text_and_are_nobody_elses() {
 #[test]
 fn numbers_are_limited_whatever_is_answered() {
     let text = "nothing here";
-    let many = |from: usize| Answer {
+    let many = |from: usize| ChunkAnswer {
         entities: (from..from + 400)
             .map(|at| said(&format!("thing {at}"), NodeType::Tool, ""))
             .collect(),
@@ -207,7 +207,7 @@ fn an_answer_made_to_be_slow_costs_little() {
     let text = "the the evil[.]com the group uses things ".repeat(extent(2_000, 10_000));
     let mut slow = said("the the missing", NodeType::Tool, &"the ".repeat(250));
     slow.aliases = (0..10).map(|at| format!("the alias {at}")).collect();
-    let answer = Answer {
+    let answer = ChunkAnswer {
         entities: vec![slow; 500],
         relations: vec![stated("a", "uses", "b", "c"); 1000],
     };

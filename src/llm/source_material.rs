@@ -10,7 +10,7 @@ use crate::domain::extraction::Extractor;
 use crate::domain::memory::similarity::words;
 
 /// Words that negate, qualify or enlarge a statement.
-const TURNING: &str = "\
+const NEGATIONS: &str = "\
     no not never none nothing nobody neither nor without cannot cant isnt arent wasnt werent dont doesnt didnt wont \
     wouldnt couldnt shouldnt hasnt havent hadnt unconfirmed confirmed denied denies refuted disproved false benign \
     patched fixed mitigated retracted withdrawn thousand thousands million millions billion billions nicht kein keine \
@@ -31,7 +31,7 @@ const GERMAN: &str = "der die das und ist nicht von mit eine wurde";
 
 /// The given material.
 #[derive(Debug)]
-pub struct Known {
+pub struct SourceMaterial {
     haystack: Haystack,
     /// Canonical values found by the rules.
     values: HashSet<String>,
@@ -40,38 +40,38 @@ pub struct Known {
     stems: HashSet<String>,
 }
 
-impl Known {
+impl SourceMaterial {
     pub fn new(given: &str) -> Self {
         let hits = Extractor::shared().extract(given);
         Self {
             haystack: Haystack::new(given),
             values: hits.into_iter().map(|hit| hit.value).collect(),
             numbers: numbers(given),
-            turning: turning(given).collect(),
+            turning: negations(given).collect(),
             stems: words(given).iter().filter_map(|word| stem(word)).collect(),
         }
     }
 
     /// Whether all names, numbers and negations of a text were given.
     pub fn invents_nothing(&self, text: &str) -> bool {
-        let Some(rest) = self.without_known_things(text) else {
+        let Some(rest) = self.replace_known(text) else {
             return false;
         };
         let lines = || rest.lines().map(without_list_mark);
         lines().all(|line| numbers(line).is_subset(&self.numbers))
             && lines()
                 .flat_map(sentences)
-                .all(|sentence| self.turns_nothing(sentence))
+                .all(|sentence| self.adds_no_negation(sentence))
             && (is_german(&rest)
                 || lines()
                     .flat_map(sentences)
                     .flat_map(names)
-                    .all(|name| self.names(name)))
+                    .all(|name| self.knows_name(name)))
     }
 
     /// Replaces everything that the rules find with a placeholder; `None` if any of it is unknown, even by alias or
     /// spelling.
-    fn without_known_things(&self, text: &str) -> Option<String> {
+    fn replace_known(&self, text: &str) -> Option<String> {
         let mut rest = String::with_capacity(text.len());
         let mut end = 0;
         for hit in Extractor::shared().extract(text) {
@@ -89,14 +89,14 @@ impl Known {
         Some(rest)
     }
 
-    fn turns_nothing(&self, sentence: &str) -> bool {
+    fn adds_no_negation(&self, sentence: &str) -> bool {
         let of_notes = words(sentence)
             .iter()
             .any(|word| OF_NOTES.split(' ').any(|known| known == word));
-        of_notes || turning(sentence).all(|word| self.turning.contains(&word))
+        of_notes || negations(sentence).all(|word| self.turning.contains(&word))
     }
 
-    fn names(&self, name: &str) -> bool {
+    fn knows_name(&self, name: &str) -> bool {
         let folded = name.to_lowercase();
         let common = DATES
             .split(' ')
@@ -143,8 +143,8 @@ fn numbers(text: &str) -> BTreeSet<String> {
     found
 }
 
-fn turning(text: &str) -> impl Iterator<Item = String> {
-    let turns = |word: &String| TURNING.split(' ').any(|known| known == word);
+fn negations(text: &str) -> impl Iterator<Item = String> {
+    let turns = |word: &String| NEGATIONS.split(' ').any(|known| known == word);
     words(text).into_iter().filter(turns)
 }
 
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     fn invents_nothing(text: &str) -> bool {
-        Known::new(
+        SourceMaterial::new(
             "SilkMoth deployed BlueLoader against 1,200 banks in Prague on 2024-03-01. Fancy Bear did not.\n\
              Who deployed it?\n",
         )

@@ -14,14 +14,14 @@ const MAX_COMPLAINT: usize = 300;
 
 /// A JSON schema in the strict form that servers accept: objects with `properties`, all of them required.
 #[derive(Debug)]
-pub struct Shape {
+pub struct ResponseSchema {
     name: &'static str,
     schema: Value,
     /// `None` if the schema itself is invalid.
     validator: Option<Validator>,
 }
 
-impl Shape {
+impl ResponseSchema {
     pub fn new(name: &'static str, mut schema: Value) -> Self {
         let validator = jsonschema::validator_for(&schema).ok();
         if let Some(schema) = schema.as_object_mut() {
