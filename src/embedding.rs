@@ -16,9 +16,9 @@ use crate::outbound::{GuardedClient, Limits, OutboundError};
 use crate::search::{BuiltinEmbedder, EmbedError, Embedder};
 
 /// Time-out for embedding a query; after it the search uses keywords only.
-const QUERY_PATIENCE: Duration = Duration::from_secs(2);
+const QUERY_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long queries skip the endpoint after a slow failure.
-const REST: Duration = Duration::from_secs(10);
+const FAILURE_PAUSE: Duration = Duration::from_secs(10);
 /// Largest JSON text of one number of a vector, its separator included, in bytes.
 const NUMBER_BYTES: usize = 32;
 /// Largest answer without its numbers, in bytes.
@@ -122,13 +122,15 @@ impl HttpEmbedder {
         let posted = self
             .client
             .post_json(&self.url, self.key.as_ref(), &body, patience);
-        let answer = posted.await.map_err(|error| failed(&error.to_string()))?;
+        let answer = posted.await.map_err(|error| embed_error(&error.to_string()))?;
         if !answer.status.is_success() {
             let status = answer.status.as_u16();
-            return Err(failed(&format!("the endpoint answered with status {status}")));
+            return Err(embed_error(&format!(
+                "the endpoint answered with status {status}"
+            )));
         }
         let response: Response =
-            serde_json::from_slice(&answer.body).map_err(|error| failed(&error.to_string()))?;
+            serde_json::from_slice(&answer.body).map_err(|error| embed_error(&error.to_string()))?;
         let mut items = response.data;
         items.sort_by_key(|item| item.index);
         Ok(items.into_iter().map(|item| item.embedding).collect())
@@ -140,27 +142,27 @@ impl HttpEmbedder {
         let dimension = self.settings.dimension;
         if answer.len() != texts.len() || answer.iter().any(|vector| vector.len() != dimension) {
             let rule = format!("expected {} vectors of {dimension} numbers", texts.len());
-            return Err(failed(&rule));
+            return Err(embed_error(&rule));
         }
-        self.rest(None);
+        self.pause_until(None);
         Ok(answer)
     }
 
-    fn rest(&self, until: Option<Instant>) {
+    fn pause_until(&self, until: Option<Instant>) {
         *self.resting.lock() = until;
     }
 
-    fn is_resting(&self) -> bool {
+    fn is_paused(&self) -> bool {
         let until = *self.resting.lock();
         until.is_some_and(|until| Instant::now() < until)
     }
 
-    fn patience(&self) -> Duration {
+    fn timeout(&self) -> Duration {
         Duration::from_millis(self.settings.timeout_ms)
     }
 }
 
-fn failed(why: &str) -> EmbedError {
+fn embed_error(why: &str) -> EmbedError {
     EmbedError(Arc::from(why))
 }
 
@@ -176,21 +178,21 @@ impl Embedder for HttpEmbedder {
     fn embed(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError> {
         let mut vectors = Vec::with_capacity(texts.len());
         for batch in texts.chunks(self.settings.batch) {
-            vectors.extend(self.vectors(batch, self.patience())?);
+            vectors.extend(self.vectors(batch, self.timeout())?);
         }
         Ok(vectors)
     }
 
     fn embed_query(&self, query: &str) -> Result<Vec<f32>, EmbedError> {
-        if self.is_resting() {
+        if self.is_paused() {
             return Err(EmbedError("the endpoint failed a moment ago".into()));
         }
         let asked = Instant::now();
-        let patience = self.patience().min(QUERY_PATIENCE);
+        let patience = self.timeout().min(QUERY_TIMEOUT);
         let vectors = self.vectors(&[query], patience);
         // A fast failure does not delay queries, so the endpoint is still tried.
         if vectors.is_err() && asked.elapsed() > patience / 2 {
-            self.rest(Some(Instant::now() + REST));
+            self.pause_until(Some(Instant::now() + FAILURE_PAUSE));
         }
         vectors?.pop().ok_or(EmbedError("no vector for the query".into()))
     }

@@ -205,7 +205,7 @@ pub(super) fn endpoint(key: &str, url: &str) -> Result<(), ConfigError> {
     if url.query().is_some() || url.fragment().is_some() {
         return refuse("must not hold a query or fragment");
     }
-    let checked = Policy::configured(&url).check(url.as_str());
+    let checked = Policy::for_endpoint(&url).check(url.as_str());
     checked.map_or_else(|refusal| refuse(refusal.rule.demand()), |_| Ok(()))
 }
 

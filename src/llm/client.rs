@@ -129,7 +129,7 @@ struct Content {
 
 impl ChatClient {
     /// # Errors
-    /// When the base URL is no endpoint of [`Policy::configured`](crate::outbound::Policy::configured), or TLS can't be set up on this machine.
+    /// When the base URL is no endpoint of [`Policy::for_endpoint`](crate::outbound::Policy::for_endpoint), or TLS can't be set up on this machine.
     pub fn new(settings: LlmSettings, key: Option<SecretString>) -> Result<Self, OutboundError> {
         let limits = Limits {
             // An error's body is never used.

@@ -20,7 +20,7 @@ const WORD: usize = 45;
 
 /// An e-mail to the operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Letter {
+pub struct OperatorEmail {
     /// Identifies the e-mail: sent again, it has the same Message-ID.
     pub id: Uuid,
     pub date: DateTime<Utc>,
@@ -33,7 +33,7 @@ pub struct Letter {
     pub text: String,
 }
 
-impl Letter {
+impl OperatorEmail {
     pub(super) fn compose(&self, from: &Mailbox, to: &[Mailbox]) -> Result<Vec<u8>, MailError> {
         let body = Body::new_with_encoding(self.text.clone(), ContentTransferEncoding::Base64);
         let body = body.map_err(|_| MailError::new(Stage::Composition, "the text can't be encoded"))?;

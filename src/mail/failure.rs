@@ -46,7 +46,7 @@ impl MailError {
         Self::new(Stage::Session, "timed out")
     }
 
-    pub(super) fn unexpected(stage: Stage) -> Self {
+    pub(super) fn unexpected_reply(stage: Stage) -> Self {
         Self::new(stage, "the server's reply is out of order")
     }
 
@@ -71,7 +71,7 @@ impl MailError {
 impl Stage {
     /// Converts what the SMTP client says. Of a refusal only the codes are kept: the text is the server's, which may
     /// repeat anything that it was sent.
-    pub(super) fn failed(self) -> impl Fn(SmtpError) -> MailError {
+    pub(super) fn map_error(self) -> impl Fn(SmtpError) -> MailError {
         move |error| {
             let code: Option<u16> = error.status().and_then(|code| code.to_string().parse().ok());
             if let Some(code) = code {

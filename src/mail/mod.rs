@@ -5,7 +5,7 @@
 
 mod compose;
 mod failure;
-mod until_tls;
+mod pre_tls;
 
 use std::fmt;
 use std::net::IpAddr;
@@ -20,10 +20,10 @@ use lettre::transport::smtp::extension::ClientId;
 use secrecy::{ExposeSecret, SecretString};
 use tokio::net::TcpStream;
 
-pub use self::compose::Letter;
+pub use self::compose::OperatorEmail;
 pub use self::failure::MailError;
 use self::failure::Stage;
-use self::until_tls::UntilTls;
+use self::pre_tls::PreTlsStream;
 use crate::config::{NotifierMode, NotifierSettings};
 
 const MAX_RECIPIENTS: usize = 20;
@@ -52,12 +52,12 @@ enum Security {
 /// A setting that can't be used: its key in `[notifier]` and the rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{key}: {rule}")]
-pub struct UnusableSetting {
+pub struct MailSettingError {
     key: &'static str,
     rule: String,
 }
 
-impl UnusableSetting {
+impl MailSettingError {
     fn new(key: &'static str, rule: impl fmt::Display) -> Self {
         Self {
             key,
@@ -74,18 +74,18 @@ impl Mailer {
     pub fn new(
         settings: &NotifierSettings,
         credentials: Option<(String, SecretString)>,
-    ) -> Result<Option<Self>, UnusableSetting> {
-        let secured: fn(&str, &Path) -> Result<Security, UnusableSetting> = match settings.mode {
+    ) -> Result<Option<Self>, MailSettingError> {
+        let secured: fn(&str, &Path) -> Result<Security, MailSettingError> = match settings.mode {
             NotifierMode::Off => return Ok(None),
             NotifierMode::Starttls => |host, ca_file| tls(host, ca_file).map(Security::StartTls),
             NotifierMode::Tls => |host, ca_file| tls(host, ca_file).map(Security::Tls),
-            NotifierMode::Plain => |host, _| unencrypted(host),
+            NotifierMode::Plain => |host, _| plain_security(host),
         };
         let host = host(&settings.host)?;
         if settings.port == 0 {
-            return Err(UnusableSetting::new("port", "must be from 1 to 65535, is 0"));
+            return Err(MailSettingError::new("port", "must be from 1 to 65535, is 0"));
         }
-        let from = mailbox(&settings.from).map_err(|rule| UnusableSetting::new("from", rule))?;
+        let from = mailbox(&settings.from).map_err(|rule| MailSettingError::new("from", rule))?;
         let to = recipients(&settings.to)?;
         Ok(Some(Self {
             security: secured(&host, &settings.ca_file)?,
@@ -107,7 +107,7 @@ impl Mailer {
     ///
     /// # Errors
     /// Nobody has it, as far as is known: a reply may have been lost.
-    pub async fn send(&self, letter: &Letter) -> Result<Vec<MailError>, MailError> {
+    pub async fn send(&self, letter: &OperatorEmail) -> Result<Vec<MailError>, MailError> {
         let message = letter.compose(&self.from, &self.to)?;
         let sent = tokio::time::timeout(self.timeout, self.deliver(&message)).await;
         let (refused, connection) = sent.unwrap_or(Err(MailError::too_slow()))?;
@@ -123,14 +123,18 @@ impl Mailer {
             let mechanisms = [Mechanism::Plain, Mechanism::Login];
             smtp.auth(&mechanisms, &credentials)
                 .await
-                .map_err(Stage::SignIn.failed())?;
+                .map_err(Stage::SignIn.map_error())?;
         }
         let sender = Mail::new(Some(self.from.email.clone()), Vec::new());
-        smtp.command(sender).await.map_err(Stage::Sender.failed())?;
+        smtp.command(sender).await.map_err(Stage::Sender.map_error())?;
         let mut refused = Vec::new();
         for to in &self.to {
             let recipient = Rcpt::new(to.email.clone(), Vec::new());
-            match smtp.command(recipient).await.map_err(Stage::Recipient.failed()) {
+            match smtp
+                .command(recipient)
+                .await
+                .map_err(Stage::Recipient.map_error())
+            {
                 Ok(_) => {}
                 Err(error) if error.is_reply() => refused.push(error),
                 Err(error) => return Err(error),
@@ -139,13 +143,13 @@ impl Mailer {
         if refused.len() == self.to.len() {
             return Err(refused.swap_remove(0));
         }
-        let ready = smtp.command(Data).await.map_err(Stage::Content.failed())?;
+        let ready = smtp.command(Data).await.map_err(Stage::Content.map_error())?;
         if !ready.has_code(READY_FOR_CONTENT) {
-            return Err(MailError::unexpected(Stage::Content));
+            return Err(MailError::unexpected_reply(Stage::Content));
         }
-        let taken = smtp.message(message).await.map_err(Stage::Content.failed())?;
+        let taken = smtp.message(message).await.map_err(Stage::Content.map_error())?;
         if taken.has_code(READY_FOR_CONTENT) {
-            return Err(MailError::unexpected(Stage::Content));
+            return Err(MailError::unexpected_reply(Stage::Content));
         }
         Ok((refused, smtp))
     }
@@ -157,16 +161,16 @@ impl Mailer {
                 let server = (self.host.as_str(), self.port);
                 AsyncSmtpConnection::connect_tokio1(server, None, &hello, Some(tls.clone()), None)
                     .await
-                    .map_err(Stage::Connection.failed())
+                    .map_err(Stage::Connection.map_error())
             }
             Security::StartTls(tls) => {
-                let stream = Box::new(UntilTls::new(self.dial().await?));
+                let stream = Box::new(PreTlsStream::new(self.dial().await?));
                 let mut smtp = AsyncSmtpConnection::connect_with_transport(stream, &hello)
                     .await
-                    .map_err(Stage::Connection.failed())?;
+                    .map_err(Stage::Connection.map_error())?;
                 smtp.starttls(tls.clone(), &hello)
                     .await
-                    .map_err(Stage::StartTls.failed())?;
+                    .map_err(Stage::StartTls.map_error())?;
                 Ok(smtp)
             }
             Security::Plain => {
@@ -177,7 +181,7 @@ impl Mailer {
                 }
                 AsyncSmtpConnection::connect_with_transport(Box::new(stream), &hello)
                     .await
-                    .map_err(Stage::Connection.failed())
+                    .map_err(Stage::Connection.map_error())
             }
         }
     }
@@ -193,13 +197,13 @@ async fn leave(mut connection: AsyncSmtpConnection) {
     tokio::time::timeout(FAREWELL, connection.quit()).await.ok();
 }
 
-fn host(text: &str) -> Result<String, UnusableSetting> {
+fn host(text: &str) -> Result<String, MailSettingError> {
     if text.is_empty() {
-        return Err(UnusableSetting::new("host", "is required"));
+        return Err(MailSettingError::new("host", "is required"));
     }
     let named = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
     if text.parse::<IpAddr>().is_err() && !text.chars().all(named) {
-        return Err(UnusableSetting::new(
+        return Err(MailSettingError::new(
             "host",
             "must be a host name or an IP address",
         ));
@@ -207,22 +211,22 @@ fn host(text: &str) -> Result<String, UnusableSetting> {
     Ok(text.to_owned())
 }
 
-fn unencrypted(host: &str) -> Result<Security, UnusableSetting> {
+fn plain_security(host: &str) -> Result<Security, MailSettingError> {
     let address = host.parse::<IpAddr>();
     if host != "localhost" && !address.is_ok_and(|address| address.is_loopback()) {
         let rule = "must be localhost or a loopback address with mode \"plain\"";
-        return Err(UnusableSetting::new("host", rule));
+        return Err(MailSettingError::new("host", rule));
     }
     Ok(Security::Plain)
 }
 
-fn recipients(to: &[String]) -> Result<Vec<Mailbox>, UnusableSetting> {
+fn recipients(to: &[String]) -> Result<Vec<Mailbox>, MailSettingError> {
     if to.is_empty() || to.len() > MAX_RECIPIENTS {
         let rule = format!("must have 1 to {MAX_RECIPIENTS} addresses");
-        return Err(UnusableSetting::new("to", rule));
+        return Err(MailSettingError::new("to", rule));
     }
     let read = |(at, text): (usize, &String)| {
-        mailbox(text).map_err(|rule| UnusableSetting::new("to", format!("entry {} {rule}", at + 1)))
+        mailbox(text).map_err(|rule| MailSettingError::new("to", format!("entry {} {rule}", at + 1)))
     };
     to.iter().enumerate().map(read).collect()
 }
@@ -240,8 +244,8 @@ fn mailbox(text: &str) -> Result<Mailbox, &'static str> {
 }
 
 /// TLS with the certificates that the system trusts and those of `ca_file`.
-fn tls(host: &str, ca_file: &Path) -> Result<TlsParameters, UnusableSetting> {
-    let unusable = |rule: String| UnusableSetting::new("ca_file", rule);
+fn tls(host: &str, ca_file: &Path) -> Result<TlsParameters, MailSettingError> {
+    let unusable = |rule: String| MailSettingError::new("ca_file", rule);
     let mut parameters = TlsParameters::builder(host.to_owned());
     if !ca_file.as_os_str().is_empty() {
         let pem =

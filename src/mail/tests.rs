@@ -21,7 +21,7 @@ fn settings() -> NotifierSettings {
 
 fn compose(about: &str, reply_to: &str, text: &str) -> String {
     let mailer = Mailer::new(&settings(), None).unwrap().unwrap();
-    let letter = Letter {
+    let letter = OperatorEmail {
         id: Uuid::nil(),
         date: DateTime::UNIX_EPOCH,
         subject: "Pilot request:",

@@ -100,7 +100,7 @@ fn class_v6(address: Ipv6Addr) -> Option<Rule> {
 }
 
 /// The IPv4 address that an IPv6 address carries, or the address itself.
-pub(super) fn unwrapped(address: IpAddr) -> IpAddr {
+pub(super) fn unwrap_embedded(address: IpAddr) -> IpAddr {
     let IpAddr::V6(outer) = address else {
         return address;
     };

@@ -15,13 +15,13 @@ use super::client::root_cause;
 const GZIP_OVERHEAD: usize = 64 << 10;
 
 /// Bytes up to a limit.
-struct Capped {
+struct CappedBuffer {
     bytes: Vec<u8>,
     cap: usize,
     exceeded: bool,
 }
 
-impl Write for Capped {
+impl Write for CappedBuffer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if bytes.len() > self.cap - self.bytes.len() {
             self.exceeded = true;
@@ -38,14 +38,14 @@ impl Write for Capped {
 
 /// What a body is written to.
 enum Sink {
-    Plain(Capped),
+    Plain(CappedBuffer),
     /// With the number of bytes received.
-    Gzip(Box<MultiGzDecoder<Capped>>, usize),
+    Gzip(Box<MultiGzDecoder<CappedBuffer>>, usize),
 }
 
 impl Sink {
     fn new(headers: &HeaderMap, cap: usize) -> Result<Self, OutboundError> {
-        let capped = Capped {
+        let capped = CappedBuffer {
             bytes: Vec::new(),
             cap,
             exceeded: false,
@@ -57,7 +57,7 @@ impl Sink {
             (b"" | b"identity", None) => Ok(Self::Plain(capped)),
             // RFC 9110 section 8.4.1.3: x-gzip is an alias.
             (b"gzip" | b"x-gzip", None) => Ok(Self::Gzip(Box::new(MultiGzDecoder::new(capped)), 0)),
-            _ => Err(broken("the Content-Encoding is not gzip")),
+            _ => Err(broken_error("the Content-Encoding is not gzip")),
         }
     }
 
@@ -67,7 +67,7 @@ impl Sink {
             Self::Gzip(decoder, received) => {
                 *received += chunk.len();
                 if *received > decoder.get_ref().cap.saturating_add(GZIP_OVERHEAD) {
-                    return Err(too_large(decoder.get_ref()));
+                    return Err(too_large_error(decoder.get_ref()));
                 }
                 decoder.write_all(chunk)
             }
@@ -82,9 +82,9 @@ impl Sink {
             Self::Gzip(decoder, _) => decoder.get_ref(),
         };
         if capped.exceeded {
-            return too_large(capped);
+            return too_large_error(capped);
         }
-        broken("the body is not valid gzip")
+        broken_error("the body is not valid gzip")
     }
 
     /// The whole body. An empty one counts as whole with every coding.
@@ -103,13 +103,13 @@ impl Sink {
     }
 }
 
-fn too_large(capped: &Capped) -> OutboundError {
+fn too_large_error(capped: &CappedBuffer) -> OutboundError {
     OutboundError::TooLarge {
         cap_bytes: capped.cap,
     }
 }
 
-fn broken(why: &str) -> OutboundError {
+fn broken_error(why: &str) -> OutboundError {
     OutboundError::Broken(why.into())
 }
 
@@ -128,7 +128,7 @@ pub(super) async fn read(response: &mut Response, cap: usize) -> Result<Bytes, O
     while let Some(chunk) = response
         .chunk()
         .await
-        .map_err(|error| broken(&root_cause(&error)))?
+        .map_err(|error| broken_error(&root_cause(&error)))?
     {
         sink.write(&chunk)?;
     }

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use super::policy::Policy;
 use super::resolve::{CheckedResolver, SystemResolver};
 use super::rule::{Refusal, Rule};
-use super::{Answer, Limits, MAX_REDIRECTS, OutboundError, body};
+use super::{Limits, MAX_REDIRECTS, OutboundError, OutboundResponse, body};
 
 /// How the service introduces itself to feeds and providers.
 pub const USER_AGENT: &str = concat!("threat-memory/", env!("CARGO_PKG_VERSION"));
@@ -40,11 +40,11 @@ impl GuardedClient {
     /// A client of the endpoint at `base`, and the URL of `path` below it.
     ///
     /// # Errors
-    /// When the URL breaks a rule of [`Policy::configured`], or TLS can't be set up on this machine.
+    /// When the URL breaks a rule of [`Policy::for_endpoint`], or TLS can't be set up on this machine.
     pub fn of_endpoint(base: &str, path: &str, limits: Limits) -> Result<(Self, Url), OutboundError> {
         let url = format!("{}/{path}", base.trim_end_matches('/'));
         let url = Url::parse(&url).map_err(|_| Refusal::new(Rule::InvalidUrl, ""))?;
-        let client = Self::new(Policy::configured(&url), limits)?;
+        let client = Self::new(Policy::for_endpoint(&url), limits)?;
         let url = client.check(url.as_str())?;
         Ok((client, url))
     }
@@ -73,7 +73,7 @@ impl GuardedClient {
             // A proxy would resolve the name itself, and connect where it likes.
             builder = builder.no_proxy().retry(retry::never()).user_agent(USER_AGENT);
         }
-        let http = builder.build().map_err(|error| failed(&error))?;
+        let http = builder.build().map_err(|error| exchange_failure(&error))?;
         Ok(Self { policy, limits, http })
     }
 
@@ -86,15 +86,15 @@ impl GuardedClient {
     }
 
     /// Reads a URL. Of `headers`, a client of [`Policy::public`] sends only those that can't be credentials. It follows
-    /// redirects; a client of [`Policy::configured`] returns them as answers.
+    /// redirects; a client of [`Policy::for_endpoint`] returns them as answers.
     ///
     /// # Errors
     /// [`OutboundError`]; an answer with an error status is none.
-    pub async fn get(&self, url: &Url, headers: HeaderMap) -> Result<Answer, OutboundError> {
-        within(self.limits.total_timeout, self.follow(url, headers)).await
+    pub async fn get(&self, url: &Url, headers: HeaderMap) -> Result<OutboundResponse, OutboundError> {
+        with_timeout(self.limits.total_timeout, self.follow(url, headers)).await
     }
 
-    async fn follow(&self, url: &Url, headers: HeaderMap) -> Result<Answer, OutboundError> {
+    async fn follow(&self, url: &Url, headers: HeaderMap) -> Result<OutboundResponse, OutboundError> {
         let mut headers = self.policy.headers(headers);
         if self.policy.is_public() {
             headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
@@ -106,7 +106,7 @@ impl GuardedClient {
             let response = request
                 .send()
                 .await
-                .map_err(|error| after(failed(&error), redirects))?;
+                .map_err(|error| count_redirects(exchange_failure(&error), redirects))?;
             let Some(location) = self.location(&response) else {
                 return self.answer(response).await;
             };
@@ -145,8 +145,8 @@ impl GuardedClient {
         bearer: Option<&SecretString>,
         body: &impl Serialize,
         patience: Duration,
-    ) -> Result<Answer, OutboundError> {
-        let mut request = self.http.post(self.postable(url)?).json(body);
+    ) -> Result<OutboundResponse, OutboundError> {
+        let mut request = self.http.post(self.check_postable(url)?).json(body);
         if let Some(key) = bearer {
             let value = HeaderValue::try_from(format!("Bearer {}", key.expose_secret()));
             let mut value =
@@ -154,7 +154,7 @@ impl GuardedClient {
             value.set_sensitive(true);
             request = request.header(AUTHORIZATION, value);
         }
-        within(patience.min(self.limits.total_timeout), self.sent(request)).await
+        with_timeout(patience.min(self.limits.total_timeout), self.execute(request)).await
     }
 
     /// Posts bytes to the configured endpoint. The headers name their type and may hold credentials. A client of
@@ -162,14 +162,19 @@ impl GuardedClient {
     ///
     /// # Errors
     /// [`OutboundError`]; an answer with an error status is none.
-    pub async fn post(&self, url: &Url, headers: HeaderMap, body: Vec<u8>) -> Result<Answer, OutboundError> {
-        let request = self.http.post(self.postable(url)?).body(body);
+    pub async fn post(
+        &self,
+        url: &Url,
+        headers: HeaderMap,
+        body: Vec<u8>,
+    ) -> Result<OutboundResponse, OutboundError> {
+        let request = self.http.post(self.check_postable(url)?).body(body);
         let request = request.headers(self.policy.headers(headers));
-        within(self.limits.total_timeout, self.sent(request)).await
+        with_timeout(self.limits.total_timeout, self.execute(request)).await
     }
 
     /// The URL, if this client may post there.
-    fn postable(&self, url: &Url) -> Result<Url, Refusal> {
+    fn check_postable(&self, url: &Url) -> Result<Url, Refusal> {
         if self.policy.is_public() {
             let host = url.host_str().unwrap_or_default();
             return Err(Refusal::new(Rule::Method, host));
@@ -177,12 +182,12 @@ impl GuardedClient {
         self.policy.check(url.as_str())
     }
 
-    async fn sent(&self, request: RequestBuilder) -> Result<Answer, OutboundError> {
-        let response = request.send().await.map_err(|error| failed(&error))?;
+    async fn execute(&self, request: RequestBuilder) -> Result<OutboundResponse, OutboundError> {
+        let response = request.send().await.map_err(|error| exchange_failure(&error))?;
         self.answer(response).await
     }
 
-    async fn answer(&self, mut response: Response) -> Result<Answer, OutboundError> {
+    async fn answer(&self, mut response: Response) -> Result<OutboundResponse, OutboundError> {
         let status = response.status();
         let body = if status.is_success() || self.limits.error_bodies {
             body::read(&mut response, self.limits.response_cap).await?
@@ -194,7 +199,7 @@ impl GuardedClient {
         if headers.remove(CONTENT_ENCODING).is_some() {
             headers.remove(CONTENT_LENGTH);
         }
-        Ok(Answer {
+        Ok(OutboundResponse {
             status,
             headers,
             body,
@@ -203,10 +208,10 @@ impl GuardedClient {
 }
 
 /// The one time-out of an exchange.
-async fn within(
+async fn with_timeout(
     limit: Duration,
-    exchange: impl Future<Output = Result<Answer, OutboundError>>,
-) -> Result<Answer, OutboundError> {
+    exchange: impl Future<Output = Result<OutboundResponse, OutboundError>>,
+) -> Result<OutboundResponse, OutboundError> {
     let ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
     timeout(limit, exchange)
         .await
@@ -214,7 +219,7 @@ async fn within(
 }
 
 /// What a failed exchange means. The resolver's refusal travels inside the error.
-pub(super) fn failed(error: &reqwest::Error) -> OutboundError {
+pub(super) fn exchange_failure(error: &reqwest::Error) -> OutboundError {
     let mut cause = error.source();
     while let Some(at) = cause {
         if let Some(refusal) = at.downcast_ref::<Refusal>() {
@@ -239,7 +244,7 @@ pub(super) fn root_cause(error: &reqwest::Error) -> String {
     shown.take(MAX_CAUSE).collect()
 }
 
-fn after(error: OutboundError, redirects: usize) -> OutboundError {
+fn count_redirects(error: OutboundError, redirects: usize) -> OutboundError {
     if let OutboundError::Refused(refusal) = error {
         return refusal.after(redirects).into();
     }

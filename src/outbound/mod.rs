@@ -1,7 +1,7 @@
 //! The only way out: every HTTP request that the service sends goes through a [`GuardedClient`].
 //!
 //! - [`Policy`]: where a client may connect to. Feeds are chosen by users: [`Policy::public`] lets them reach allowed
-//!   hosts at public addresses only. Model endpoints are chosen by the operator: [`Policy::configured`].
+//!   hosts at public addresses only. Model endpoints are chosen by the operator: [`Policy::for_endpoint`].
 //! - [`Rule`] and [`Refusal`]: what a destination is refused for.
 //! - [`Limits`]: time and bytes of one exchange.
 //!
@@ -39,7 +39,7 @@ pub const MAX_REDIRECTS: usize = 5;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A complete answer.
-pub struct Answer {
+pub struct OutboundResponse {
     pub status: StatusCode,
     pub headers: HeaderMap,
     /// Decompressed; at most [`Limits::response_cap`] bytes.
@@ -47,7 +47,7 @@ pub struct Answer {
 }
 
 /// Shows no content: headers and bodies may hold secrets.
-impl fmt::Debug for Answer {
+impl fmt::Debug for OutboundResponse {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bytes = self.body.len();
         out.debug_struct("Answer")

@@ -7,7 +7,7 @@ use reqwest::header::{
     ACCEPT, ACCEPT_LANGUAGE, HOST, HeaderMap, HeaderName, IF_MODIFIED_SINCE, IF_NONE_MATCH, USER_AGENT,
 };
 
-use super::address::{class, unwrapped};
+use super::address::{class, unwrap_embedded};
 use super::pattern::HostPattern;
 use super::rule::{Refusal, Rule};
 use super::spelling;
@@ -55,7 +55,7 @@ impl Policy {
 
     /// For an endpoint that the operator configured: this scheme, host and port, no redirects. Private and loopback
     /// addresses are fine; link-local, metadata, multicast, broadcast and unspecified ones are not.
-    pub fn configured(url: &Url) -> Self {
+    pub fn for_endpoint(url: &Url) -> Self {
         Self(Kind::Configured {
             scheme: url.scheme().to_owned(),
             host: url.host_str().unwrap_or_default().to_owned(),
@@ -64,8 +64,8 @@ impl Policy {
         })
     }
 
-    /// For an endpoint that a configured one names: as [`configured`](Self::configured), but public addresses only.
-    pub fn named_by_another(url: &Url) -> Self {
+    /// For an endpoint that a configured one names: as [`for_endpoint`](Self::for_endpoint), but public addresses only.
+    pub fn for_discovered_endpoint(url: &Url) -> Self {
         Self(Kind::Configured {
             scheme: url.scheme().to_owned(),
             host: url.host_str().unwrap_or_default().to_owned(),
@@ -180,7 +180,7 @@ impl Policy {
             Kind::Configured {
                 public_only: true, ..
             } => class(address),
-            Kind::Configured { .. } => class(unwrapped(address)).filter(|rule| {
+            Kind::Configured { .. } => class(unwrap_embedded(address)).filter(|rule| {
                 matches!(
                     rule,
                     Rule::LinkLocalAddress

@@ -36,7 +36,7 @@ pub(super) fn parse(text: &str) -> Result<Url, Refusal> {
     }
     let written = without_port(authority);
     match literal(&url) {
-        Some(address) if !is_usual(written, address) => return refuse(Rule::AddressSpelling),
+        Some(address) if !is_canonical(written, address) => return refuse(Rule::AddressSpelling),
         Some(_) => {}
         None if written.contains('%') || written.is_empty() => return refuse(Rule::InvalidUrl),
         None if host.ends_with('.') => return refuse(Rule::TrailingDot),
@@ -67,7 +67,7 @@ fn without_port(authority: &str) -> &str {
 }
 
 /// Dotted decimal without leading zeros, or IPv6 in brackets (RFC 4291 section 2.2: any of its forms).
-fn is_usual(written: &str, address: IpAddr) -> bool {
+fn is_canonical(written: &str, address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => written == address.to_string(),
         IpAddr::V6(address) => {

@@ -12,13 +12,13 @@ pub struct PullCursor {
     /// little more: it is one step before the latest date, because others may be added at that instant.
     pub(super) added_after: Option<String>,
     /// A pull that has not reached the end.
-    pub(super) unfinished: Option<Unfinished>,
+    pub(super) unfinished: Option<ResumePoint>,
 }
 
 /// The page to come of a pull that has not reached the end.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(super) struct Unfinished {
+pub(super) struct ResumePoint {
     /// The `added_after` of its pages, if they are told apart by date and this differs from where the pull began.
     pub from: Option<String>,
     /// The `limit` of its pages. It must stay the same: some servers number pages of this size.

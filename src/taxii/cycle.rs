@@ -12,7 +12,7 @@ type Fingerprint = [u8; 32];
 /// Cycle detection after Brent ("An improved Monte Carlo factorization algorithm", 1980): one page is remembered, the
 /// one at the latest power of two.
 #[derive(Debug, Default)]
-pub(super) struct Cycle {
+pub(super) struct CycleDetector {
     remembered: Option<Fingerprint>,
     /// Pages since the remembered one, and the number at which another one is remembered.
     since: u64,
@@ -21,7 +21,7 @@ pub(super) struct Cycle {
     repeats: u32,
 }
 
-impl Cycle {
+impl CycleDetector {
     /// Notes a page that is not the last. True if the server repeats itself: the same token and content as before,
     /// or the same content under ever new tokens.
     pub(super) fn closes(&mut self, asked_after: Option<&str>, page: &Envelope) -> bool {

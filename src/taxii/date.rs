@@ -55,7 +55,7 @@ impl AddedAt {
     }
 
     /// Reads a date from an answer. `None` also for one after `latest`: as an `added_after`, it would end the feed.
-    pub(super) fn credible(text: &str, latest: DateTime<Utc>) -> Option<AddedAt> {
+    pub(super) fn parse_credible(text: &str, latest: DateTime<Utc>) -> Option<AddedAt> {
         AddedAt::parse(text).filter(|date| date.at <= latest)
     }
 

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use super::date::{AddedAt, latest_credible};
 use super::error::{PullError, quote};
-use crate::outbound::Answer;
+use crate::outbound::OutboundResponse;
 
 /// Longest page token, in bytes. It is stored, and sent in a URL.
 const MAX_TOKEN_BYTES: usize = 8 * 1024;
@@ -46,7 +46,7 @@ impl Envelope {
     ///
     /// # Errors
     /// [`PullError::NotTaxii`] and [`PullError::InvalidJson`].
-    pub(super) fn read(answer: &Answer, now: DateTime<Utc>) -> Result<Self, PullError> {
+    pub(super) fn read(answer: &OutboundResponse, now: DateTime<Utc>) -> Result<Self, PullError> {
         let header = |name: &str| {
             let value = answer.headers.get(name)?;
             value.to_str().ok().map(str::to_owned)
@@ -58,7 +58,7 @@ impl Envelope {
             first_added: header("x-taxii-date-added-first"),
             credible: last_added
                 .as_deref()
-                .and_then(|text| AddedAt::credible(text, latest)),
+                .and_then(|text| AddedAt::parse_credible(text, latest)),
             last_added,
             ..Envelope::default()
         };
@@ -81,12 +81,12 @@ impl Envelope {
     }
 
     /// Whether the server says that there are further pages.
-    pub(super) fn goes_on(&self) -> bool {
+    pub(super) fn has_more(&self) -> bool {
         self.more.unwrap_or(self.next.is_some())
     }
 
     /// The date of the latest object, if the page has objects and the server tells a credible date.
-    pub(super) fn added(&self) -> Option<AddedAt> {
+    pub(super) fn last_added_at(&self) -> Option<AddedAt> {
         let delivers = !self.objects.is_empty() || self.unreadable > 0;
         self.credible.clone().filter(|_| delivers)
     }

@@ -36,7 +36,7 @@ pub enum PullError {
     #[error("the collection's response broke off: {0}")]
     Broken(String),
     /// A status other than success, after the retries and waits that it allows.
-    #[error("{}", told(*.status, *.retry_after, .title.as_deref()))]
+    #[error("{}", status_message(*.status, *.retry_after, .title.as_deref()))]
     Status {
         status: StatusCode,
         /// How long the far side asked to be left alone.
@@ -99,8 +99,8 @@ impl PullError {
     }
 }
 
-fn told(status: StatusCode, retry_after: Option<Duration>, title: Option<&str>) -> String {
-    let mut text = format!("the collection answered {}", Named(status));
+fn status_message(status: StatusCode, retry_after: Option<Duration>, title: Option<&str>) -> String {
+    let mut text = format!("the collection answered {}", StatusName(status));
     match status.as_u16() {
         401 | 403 => text.push_str("; this service sends no credentials"),
         404 => text.push_str("; check the feed's URL"),
@@ -120,9 +120,9 @@ fn told(status: StatusCode, retry_after: Option<Duration>, title: Option<&str>) 
 }
 
 /// A status with its usual name, if it has one.
-struct Named(StatusCode);
+struct StatusName(StatusCode);
 
-impl fmt::Display for Named {
+impl fmt::Display for StatusName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.canonical_reason() {
             Some(reason) => write!(f, "{} {reason}", self.0.as_u16()),

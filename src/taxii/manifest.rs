@@ -6,11 +6,11 @@ use serde_json::value::RawValue;
 
 use super::date::{AddedAt, latest_credible};
 use super::envelope::{json_of, parse};
-use crate::outbound::Answer;
+use crate::outbound::OutboundResponse;
 
 /// The version of an object that was delivered.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Delivered {
+pub(super) struct ObjectVersion {
     pub id: String,
     /// `modified`, else `created`; objects without versions have neither.
     version: Option<DateTime<Utc>>,
@@ -36,7 +36,7 @@ struct Entry {
     version: Option<String>,
 }
 
-impl Delivered {
+impl ObjectVersion {
     pub(super) fn of(object: &RawValue) -> Option<Self> {
         let head: ObjectHead = serde_json::from_str(object.get()).ok()?;
         let version = head.modified.or(head.created);
@@ -44,12 +44,12 @@ impl Delivered {
             Some(text) => Some(AddedAt::parse(&text)?.at),
             None => None,
         };
-        Some(Delivered { id: head.id, version })
+        Some(ObjectVersion { id: head.id, version })
     }
 
     /// The date at which exactly this version was added, if it is credible. Another version may have been added after
     /// the page was read, and its date would claim too much. `now` stands in for a missing `Date`.
-    pub(super) fn date_in(&self, answer: &Answer, now: DateTime<Utc>) -> Option<AddedAt> {
+    pub(super) fn date_in(&self, answer: &OutboundResponse, now: DateTime<Utc>) -> Option<AddedAt> {
         let body = json_of(&answer.headers, &answer.body).ok()?;
         let manifest: Manifest = parse(body).ok()?;
         let is_this = |entry: &Entry| {
@@ -61,7 +61,7 @@ impl Delivered {
             .objects
             .into_iter()
             .filter(is_this)
-            .filter_map(|entry| AddedAt::credible(&entry.date_added, latest));
+            .filter_map(|entry| AddedAt::parse_credible(&entry.date_added, latest));
         dates.min_by_key(|date| date.at)
     }
 }

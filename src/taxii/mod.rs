@@ -57,7 +57,7 @@ pub use self::collection::{CollectionUrl, CollectionUrlError};
 pub use self::cursor::PullCursor;
 pub use self::error::{PullError, PullErrorKind};
 pub use self::pull::{Pull, PullSettings, PulledPage};
-use crate::outbound::{Answer, GuardedClient, OutboundError};
+use crate::outbound::{GuardedClient, OutboundError, OutboundResponse};
 
 /// What the client needs from outside: an HTTP client with its own time-out and size limit, and a timer.
 pub trait Fetch {
@@ -69,7 +69,7 @@ pub trait Fetch {
         &self,
         url: &Url,
         headers: HeaderMap,
-    ) -> impl Future<Output = Result<Answer, OutboundError>> + Send;
+    ) -> impl Future<Output = Result<OutboundResponse, OutboundError>> + Send;
 
     /// Waits before a request is repeated.
     fn pause(&self, time: Duration) -> impl Future<Output = ()> + Send {
@@ -82,7 +82,7 @@ impl Fetch for GuardedClient {
         &self,
         url: &Url,
         headers: HeaderMap,
-    ) -> impl Future<Output = Result<Answer, OutboundError>> + Send {
+    ) -> impl Future<Output = Result<OutboundResponse, OutboundError>> + Send {
         GuardedClient::get(self, url, headers)
     }
 }
@@ -92,7 +92,7 @@ impl<F: Fetch> Fetch for Arc<F> {
         &self,
         url: &Url,
         headers: HeaderMap,
-    ) -> impl Future<Output = Result<Answer, OutboundError>> + Send {
+    ) -> impl Future<Output = Result<OutboundResponse, OutboundError>> + Send {
         F::get(self, url, headers)
     }
 

@@ -7,12 +7,12 @@ use reqwest::StatusCode;
 use serde_json::value::RawValue;
 
 use super::collection::{CollectionUrl, PageQuery};
-use super::cursor::{PullCursor, Unfinished};
-use super::cycle::Cycle;
+use super::cursor::{PullCursor, ResumePoint};
+use super::cycle::CycleDetector;
 use super::date::{AddedAt, later};
 use super::envelope::Envelope;
-use super::manifest::Delivered;
-use super::send::{Patience, get, send};
+use super::manifest::ObjectVersion;
+use super::send::{WaitBudget, get, send};
 use super::{Fetch, PullError};
 use crate::config::FeedSettings;
 use crate::outbound::OutboundError;
@@ -82,30 +82,30 @@ pub struct Pull<F> {
     now: DateTime<Utc>,
     /// Where the pull began; after the last page, how far it got.
     start: Option<String>,
-    at: Place,
+    at: PageRequest,
     /// The size of pages that are not enlarged.
     page_objects: u32,
     newest: Option<AddedAt>,
     /// The last object delivered, if the server did not tell its date.
-    undated: Option<Delivered>,
+    undated: Option<ObjectVersion>,
     pages: u32,
     /// A refused token made the pull begin again; that happens once.
     refused: bool,
     done: bool,
-    patience: Patience,
-    cycle: Cycle,
+    patience: WaitBudget,
+    cycle: CycleDetector,
 }
 
 /// A page to ask for.
 #[derive(Debug, Clone)]
-struct Place {
+struct PageRequest {
     added_after: Option<String>,
     limit: u32,
-    token: Option<Token>,
+    token: Option<PageToken>,
 }
 
 #[derive(Debug, Clone)]
-struct Token {
+struct PageToken {
     text: String,
     kind: TokenKind,
     /// The server gave it to this pull.
@@ -127,13 +127,13 @@ enum TokenKind {
 
 /// What follows a page.
 enum Step {
-    To(Place),
+    To(PageRequest),
     /// Nothing yet: the same page must be asked for with more objects.
     Enlarge,
     End,
 }
 
-impl Token {
+impl PageToken {
     /// Whether a request with it can't skip a page.
     fn is_safe(&self) -> bool {
         !self.sent || self.kind == TokenKind::PerPage
@@ -153,7 +153,7 @@ impl<F: Fetch> Pull<F> {
         let start = cursor.added_after.or_else(|| collection.added_after.clone());
         let page_objects = collection.limit.unwrap_or(settings.page_objects).max(1);
         let mut pull = Pull {
-            at: Place {
+            at: PageRequest {
                 added_after: start.clone(),
                 limit: page_objects,
                 token: None,
@@ -168,8 +168,8 @@ impl<F: Fetch> Pull<F> {
             pages: 0,
             refused: false,
             done: false,
-            patience: Patience::new(settings.max_wait),
-            cycle: Cycle::default(),
+            patience: WaitBudget::new(settings.max_wait),
+            cycle: CycleDetector::default(),
             settings,
         };
         pull.resume(cursor.unfinished.unwrap_or_default());
@@ -177,7 +177,7 @@ impl<F: Fetch> Pull<F> {
     }
 
     /// Goes on with an earlier pull, if that is possible without skipping a page.
-    fn resume(&mut self, rest: Unfinished) {
+    fn resume(&mut self, rest: ResumePoint) {
         if rest.next.is_none() && rest.from.is_none() {
             return;
         }
@@ -190,7 +190,7 @@ impl<F: Fetch> Pull<F> {
             self.at.limit = self.page_objects;
             // No other token is stored.
             let kind = TokenKind::PerPage;
-            self.at.token = Some(Token {
+            self.at.token = Some(PageToken {
                 text,
                 kind,
                 fresh: false,
@@ -253,7 +253,7 @@ impl<F: Fetch> Pull<F> {
             .filter(|token| token.kind == TokenKind::PerPage);
         PullCursor {
             added_after: self.start.clone(),
-            unfinished: (!self.done).then(|| Unfinished {
+            unfinished: (!self.done).then(|| ResumePoint {
                 from,
                 limit: Some(self.at.limit),
                 next: reusable.map(|token| token.text.clone()),
@@ -319,7 +319,7 @@ impl<F: Fetch> Pull<F> {
             }
         );
         if enlarged && (too_large || (refused && self.at.token.is_none())) {
-            return Err(self.one_instant(&error.to_string()));
+            return Err(self.same_instant_error(&error.to_string()));
         }
         if too_large && self.at.limit > 1 && self.collection.limit.is_none() {
             self.page_objects = self.at.limit / 2;
@@ -342,26 +342,26 @@ impl<F: Fetch> Pull<F> {
         }
         self.at.token = None;
         self.at.limit = self.page_objects;
-        self.cycle = Cycle::default();
+        self.cycle = CycleDetector::default();
     }
 
     /// Notes the date of a page, or the object whose date the manifest would tell.
     fn note(&mut self, page: &Envelope) {
-        let added = page.added();
+        let added = page.last_added_at();
         if let Some(object) = page.objects.last() {
-            self.undated = Delivered::of(object).filter(|_| added.is_none());
+            self.undated = ObjectVersion::of(object).filter(|_| added.is_none());
         }
         self.newest = later(self.newest.take(), added);
     }
 
     async fn step_after(&mut self, page: &Envelope) -> Result<Step, PullError> {
-        if !page.goes_on() {
+        if !page.has_more() {
             return Ok(Step::End);
         }
         if let Some(next) = &page.next {
-            return Ok(Step::To(self.place_of(next)));
+            return Ok(Step::To(self.request_with_token(next)));
         }
-        let mut added = page.added();
+        let mut added = page.last_added_at();
         if added.is_none() && !page.objects.is_empty() {
             let told = self.date_from_manifest().await;
             added = told.map_err(|error| PullError::of_request(error, self.at.limit))?;
@@ -374,19 +374,19 @@ impl<F: Fetch> Pull<F> {
         self.step_by_date(&added)
     }
 
-    fn place_of(&self, next: &str) -> Place {
+    fn request_with_token(&self, next: &str) -> PageRequest {
         let kind = match &self.at.token {
             None => TokenKind::Unknown,
             Some(token) if token.text == next || token.kind == TokenKind::Shared => TokenKind::Shared,
             Some(_) => TokenKind::PerPage,
         };
-        let token = Token {
+        let token = PageToken {
             text: next.to_owned(),
             kind,
             fresh: true,
             sent: false,
         };
-        Place {
+        PageRequest {
             token: Some(token),
             ..self.at.clone()
         }
@@ -398,17 +398,17 @@ impl<F: Fetch> Pull<F> {
         let asked = self.at.added_after.as_deref().and_then(instant);
         if asked.is_none() || instant(&from) > asked {
             let (added_after, limit) = (Some(from), self.page_objects);
-            return Ok(Step::To(Place {
+            return Ok(Step::To(PageRequest {
                 added_after,
                 limit,
                 token: None,
             }));
         }
         if self.collection.limit.is_some() {
-            return Err(self.one_instant("the `limit` in the feed's URL allows no larger page"));
+            return Err(self.same_instant_error("the `limit` in the feed's URL allows no larger page"));
         }
         if self.at.limit >= self.settings.max_page_objects {
-            return Err(self.one_instant("a larger page did not reach a later one"));
+            return Err(self.same_instant_error("a larger page did not reach a later one"));
         }
         self.at.limit = self
             .at
@@ -420,7 +420,7 @@ impl<F: Fetch> Pull<F> {
     }
 
     /// More objects were added at one instant than the server delivers without a page token.
-    fn one_instant(&self, reason: &str) -> PullError {
+    fn same_instant_error(&self, reason: &str) -> PullError {
         PullError::Stuck(format!(
             "the server gives no page token, and more than {} objects were added at the same instant ({reason})",
             self.page_objects

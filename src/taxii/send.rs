@@ -9,7 +9,7 @@ use reqwest::{StatusCode, Url};
 use super::date::response_date;
 use super::error::title_of;
 use super::{Fetch, PullError};
-use crate::outbound::{Answer, OutboundError};
+use crate::outbound::{OutboundError, OutboundResponse};
 
 /// The media type of the standard (section 1.6.8). medallion answers 406 without the version.
 const TAXII: &str = "application/taxii+json;version=2.1";
@@ -19,13 +19,13 @@ const RETRY_WAIT: Duration = Duration::from_secs(1);
 
 /// What a pull may still spend on waiting.
 #[derive(Debug)]
-pub(super) struct Patience {
+pub(super) struct WaitBudget {
     left: Duration,
 }
 
-impl Patience {
+impl WaitBudget {
     pub(super) fn new(max_wait: Duration) -> Self {
-        Patience { left: max_wait }
+        WaitBudget { left: max_wait }
     }
 
     /// Waits at least a second, so that a server that says "now" for ever is given up in the end.
@@ -41,7 +41,7 @@ impl Patience {
 }
 
 /// Sends a TAXII request without retry.
-pub(super) async fn get<F: Fetch>(fetch: &F, url: &Url) -> Result<Answer, OutboundError> {
+pub(super) async fn get<F: Fetch>(fetch: &F, url: &Url) -> Result<OutboundResponse, OutboundError> {
     let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(TAXII))]);
     fetch.get(url, headers).await
 }
@@ -56,8 +56,8 @@ pub(super) async fn send<F: Fetch>(
     url: &Url,
     objects: u32,
     repeatable: bool,
-    patience: &mut Patience,
-) -> Result<Answer, PullError> {
+    patience: &mut WaitBudget,
+) -> Result<OutboundResponse, PullError> {
     let mut retried = !repeatable;
     loop {
         let answer = get(fetch, url)

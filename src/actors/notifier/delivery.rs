@@ -10,7 +10,7 @@ use tokio::sync::OwnedMutexGuard;
 use super::NotifierCore;
 use crate::domain::error::DomainError;
 use crate::domain::pilot::PilotRequest;
-use crate::mail::{Letter, MailError, Mailer};
+use crate::mail::{MailError, Mailer, OperatorEmail};
 use crate::store::{AfterFailure, ClaimedMail};
 
 /// Longest pause between two attempts.
@@ -180,7 +180,7 @@ impl NotifierCore {
 }
 
 /// What the operator reads.
-fn letter(request: &PilotRequest) -> Letter {
+fn letter(request: &PilotRequest) -> OperatorEmail {
     let stack = request.cti_stack.as_deref().unwrap_or("not stated");
     // Marked as quoted, so that the applicant's lines can't pass for ours.
     let visible = |line: &str| line.replace(|c: char| c.is_control() && c != '\t', "\u{fffd}");
@@ -188,7 +188,7 @@ fn letter(request: &PilotRequest) -> Letter {
         .lines()
         .map(|line| format!("> {}\n", visible(line)))
         .collect();
-    Letter {
+    OperatorEmail {
         id: request.id,
         date: request.created_at,
         subject: "Pilot request:",

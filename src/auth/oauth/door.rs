@@ -13,7 +13,7 @@ use reqwest::Url;
 
 use super::OauthError;
 use crate::config::is_loopback;
-use crate::outbound::{self, Answer, GuardedClient, Limits, OutboundError, Policy};
+use crate::outbound::{self, GuardedClient, Limits, OutboundError, OutboundResponse, Policy};
 
 /// Largest answer of a provider, in bytes. Discovery documents and key sets have some kilobytes.
 const MAX_ANSWER: usize = 512 << 10;
@@ -99,9 +99,9 @@ impl Door {
     fn policy_of(&self, url: &Url, origin: &str) -> Policy {
         let (own, local) = &self.own;
         if *local || own == origin {
-            Policy::configured(url)
+            Policy::for_endpoint(url)
         } else {
-            Policy::named_by_another(url)
+            Policy::for_discovered_endpoint(url)
         }
     }
 
@@ -134,7 +134,7 @@ impl<'c> AsyncHttpClient<'c> for Door {
     }
 }
 
-fn response(answer: Answer) -> HttpResponse {
+fn response(answer: OutboundResponse) -> HttpResponse {
     let mut response = HttpResponse::new(answer.body.to_vec());
     *response.status_mut() = answer.status;
     *response.headers_mut() = answer.headers;

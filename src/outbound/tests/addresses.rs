@@ -201,7 +201,7 @@ proptest! {
         let hosts = embedding_spellings(address, random);
         for host in odd_spellings(address).iter().chain(&hosts).chain([&address.to_string()]) {
             let Ok(url) = reqwest::Url::parse(&format!("http://{host}/")) else { continue };
-            let rule = rule_of(Policy::configured(&url).check(url.as_str()));
+            let rule = rule_of(Policy::for_endpoint(&url).check(url.as_str()));
             prop_assert!(matches!(rule, "link-local-address" | "metadata-address"), "{} gave {}", host, rule);
         }
     }

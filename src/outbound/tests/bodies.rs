@@ -21,15 +21,15 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-async fn exchange(script: Vec<Act>, limits: Limits) -> Result<Answer, OutboundError> {
+async fn exchange(script: Vec<Act>, limits: Limits) -> Result<OutboundResponse, OutboundError> {
     let server = Server::start(vec![script]).await;
-    let client = client(Scripted::new(&[&["127.0.0.1"]]), limits);
+    let client = client(ScriptedResolver::new(&[&["127.0.0.1"]]), limits);
     let outcome = client.get(&server.url("/"), HeaderMap::new()).await;
     assert!(server.requests()[0].contains("accept-encoding: gzip\r\n"));
     outcome
 }
 
-async fn fetch(script: Vec<Act>) -> Result<Answer, OutboundError> {
+async fn fetch(script: Vec<Act>) -> Result<OutboundResponse, OutboundError> {
     let since = Instant::now();
     let outcome = exchange(script, limits(CAP)).await;
     // Whatever the server does, the limit on bytes or the end of the connection is found at once.
@@ -37,7 +37,7 @@ async fn fetch(script: Vec<Act>) -> Result<Answer, OutboundError> {
     outcome
 }
 
-fn broken(outcome: Result<Answer, OutboundError>) -> String {
+fn broken(outcome: Result<OutboundResponse, OutboundError>) -> String {
     match outcome {
         Err(OutboundError::Broken(why)) => why,
         other => panic!("{other:?}"),
@@ -184,7 +184,7 @@ async fn a_connection_that_breaks_is_told_from_one_that_never_was() {
     drop(server);
     tokio::time::sleep(Duration::from_millis(50)).await;
     let url = format!("http://{address}/path?token=hunter2").parse().unwrap();
-    let client = client(Scripted::new(&[&["127.0.0.1"]]), limits(CAP));
+    let client = client(ScriptedResolver::new(&[&["127.0.0.1"]]), limits(CAP));
     let error = client.get(&url, HeaderMap::new()).await.unwrap_err();
     assert!(matches!(error, OutboundError::Unreachable(_)), "{error:?}");
     let shown = format!("{error} {error:?}");
@@ -223,16 +223,16 @@ async fn one_time_out_covers_everything() {
     );
     let url = "http://feed.example.org/".parse().unwrap();
     let policy = Policy::public(&feeds(&["feed.example.org"], true));
-    let client = GuardedClient::with_resolver(policy, short, Arc::new(Silent)).unwrap();
+    let client = GuardedClient::with_resolver(policy, short, Arc::new(SilentResolver)).unwrap();
     let outcome = client.get(&url, HeaderMap::new()).await;
     assert_eq!(outcome.unwrap_err(), OutboundError::Timeout { ms: 600 });
     assert!(since.elapsed() < PATIENT, "{:?}", since.elapsed());
 }
 
 /// A resolver that never answers.
-struct Silent;
+struct SilentResolver;
 
-impl Resolve for Silent {
+impl Resolve for SilentResolver {
     fn resolve(&self, _: Name) -> Resolving {
         Box::pin(std::future::pending())
     }

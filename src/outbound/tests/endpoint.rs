@@ -9,17 +9,17 @@ use serde_json::json;
 use super::server::{Act, Server, answer, send};
 use super::*;
 
-fn endpoint(url: &reqwest::Url, resolver: Arc<Scripted>, limits: Limits) -> GuardedClient {
-    GuardedClient::with_resolver(Policy::configured(url), limits, resolver).unwrap()
+fn endpoint(url: &reqwest::Url, resolver: Arc<ScriptedResolver>, limits: Limits) -> GuardedClient {
+    GuardedClient::with_resolver(Policy::for_endpoint(url), limits, resolver).unwrap()
 }
 
-fn loopback() -> Arc<Scripted> {
-    Scripted::new(&[&["127.0.0.1"]])
+fn loopback() -> Arc<ScriptedResolver> {
+    ScriptedResolver::new(&[&["127.0.0.1"]])
 }
 
 #[test]
 fn an_endpoint_is_one_scheme_host_and_port() {
-    let policy = Policy::configured(&"http://llm.internal:8000/v1".parse().unwrap());
+    let policy = Policy::for_endpoint(&"http://llm.internal:8000/v1".parse().unwrap());
     for (url, want) in [
         ("http://llm.internal:8000/v1/chat/completions", "ok"),
         ("http://LLM.internal:8000/other?x", "ok"),
@@ -67,7 +67,7 @@ fn an_endpoint_may_be_private_but_not_link_local() {
         ("http://0.0.0.0:11434/", "unspecified-address"),
         ("http://[::]:11434/", "unspecified-address"),
     ] {
-        let policy = Policy::configured(&url.parse().unwrap());
+        let policy = Policy::for_endpoint(&url.parse().unwrap());
         assert_eq!(rule_of(policy.check(url)), want, "{url}");
     }
 }
@@ -110,7 +110,11 @@ async fn a_name_of_the_endpoint_is_resolved_once_per_connection_and_checked() {
         ("fe80::1", "link-local-address"),
         ("0.0.0.0", "unspecified-address"),
     ] {
-        let client = endpoint(&url, Scripted::new(&[&["127.0.0.1", address]]), limits(1000));
+        let client = endpoint(
+            &url,
+            ScriptedResolver::new(&[&["127.0.0.1", address]]),
+            limits(1000),
+        );
         let error = client
             .post_json(&url, Some(&key), &json!({}), PATIENT)
             .await

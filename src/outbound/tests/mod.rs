@@ -37,12 +37,12 @@ fn rule_of(checked: Result<reqwest::Url, Refusal>) -> &'static str {
 }
 
 /// Gives each question the next answer, and the last one for ever.
-struct Scripted {
+struct ScriptedResolver {
     answers: Vec<Vec<IpAddr>>,
     asked: AtomicUsize,
 }
 
-impl Scripted {
+impl ScriptedResolver {
     fn new(answers: &[&[&str]]) -> Arc<Self> {
         let parse = |list: &&[&str]| list.iter().map(|address| address.parse().unwrap()).collect();
         Arc::new(Self {
@@ -56,7 +56,7 @@ impl Scripted {
     }
 }
 
-impl Resolve for Scripted {
+impl Resolve for ScriptedResolver {
     fn resolve(&self, _: Name) -> Resolving {
         let at = self.asked.fetch_add(1, Ordering::SeqCst);
         let answer = self.answers[at.min(self.answers.len() - 1)].clone();
@@ -67,7 +67,7 @@ impl Resolve for Scripted {
 }
 
 /// A client for local development, which reaches the test's server on loopback.
-fn client(resolver: Arc<Scripted>, limits: Limits) -> GuardedClient {
+fn client(resolver: Arc<ScriptedResolver>, limits: Limits) -> GuardedClient {
     let hosts = ["127.0.0.1", "feed.example.org", "*.allowed.example.org"];
     GuardedClient::with_resolver(Policy::public(&feeds(&hosts, true)), limits, resolver).unwrap()
 }

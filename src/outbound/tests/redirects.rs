@@ -15,7 +15,7 @@ fn done() -> Vec<Act> {
     vec![answer("200 OK", b"done")]
 }
 
-fn refusal(outcome: Result<Answer, OutboundError>) -> Refusal {
+fn refusal(outcome: Result<OutboundResponse, OutboundError>) -> Refusal {
     match outcome {
         Err(OutboundError::Refused(refusal)) => refusal,
         other => panic!("{other:?}"),
@@ -52,7 +52,7 @@ async fn a_redirect_leads_nowhere_that_a_url_may_not() {
         ("/a b", "invalid-url"),
     ] {
         let server = Server::start(vec![redirect(location), done()]).await;
-        let resolver = Scripted::new(LOOPBACK);
+        let resolver = ScriptedResolver::new(LOOPBACK);
         let client = client(Arc::clone(&resolver), limits(1000));
         let refused = refusal(client.get(&server.url("/"), HeaderMap::new()).await);
         assert_eq!((refused.rule.name(), refused.redirects), (rule, 1), "{location}");
@@ -83,7 +83,7 @@ async fn redirects_among_allowed_hosts_are_followed() {
                 ]
             })
             .await;
-            let client = client(Scripted::new(LOOPBACK), limits(1000));
+            let client = client(ScriptedResolver::new(LOOPBACK), limits(1000));
             let got = client.get(&server.url("/"), HeaderMap::new()).await.unwrap();
             assert_eq!(
                 (got.status.as_u16(), &got.body[..]),
@@ -100,7 +100,7 @@ async fn redirects_among_allowed_hosts_are_followed() {
         "300 Choices\r\nLocation: /x",
     ] {
         let server = Server::start(vec![vec![answer(head, b"")]]).await;
-        let client = client(Scripted::new(LOOPBACK), limits(1000));
+        let client = client(ScriptedResolver::new(LOOPBACK), limits(1000));
         let got = client.get(&server.url("/"), HeaderMap::new()).await.unwrap();
         assert!(got.status.is_redirection());
         assert_eq!(server.connections(), 1);
@@ -112,7 +112,7 @@ async fn five_redirects_are_followed_and_six_are_not() {
     let hop = || redirect("/again");
     let mut scripts = vec![hop(), hop(), hop(), hop(), hop(), done()];
     let server = Server::start(scripts.clone()).await;
-    let client = client(Scripted::new(LOOPBACK), limits(1000));
+    let client = client(ScriptedResolver::new(LOOPBACK), limits(1000));
     assert_eq!(
         client.get(&server.url("/"), HeaderMap::new()).await.unwrap().body,
         "done"
@@ -136,7 +136,7 @@ async fn the_body_of_a_redirect_is_not_read() {
         Act::Repeat(vec![b'x'; 1 << 16]),
     ];
     let server = Server::start(vec![endless, done()]).await;
-    let client = client(Scripted::new(LOOPBACK), limits(1000));
+    let client = client(ScriptedResolver::new(LOOPBACK), limits(1000));
     let since = Instant::now();
     assert_eq!(
         client.get(&server.url("/"), HeaderMap::new()).await.unwrap().body,
@@ -155,7 +155,7 @@ async fn a_name_that_means_another_address_a_moment_later_is_refused() {
         ("169.254.169.254", "metadata-address"),
         ("::ffff:127.0.0.1", "embedded-address"),
     ] {
-        let resolver = Scripted::new(&[&["127.0.0.1"], &[second]]);
+        let resolver = ScriptedResolver::new(&[&["127.0.0.1"], &[second]]);
         let client = client(Arc::clone(&resolver), limits(1000));
         // The connection goes to the address that was checked: there is no second question for it.
         assert_eq!(client.get(&url, HeaderMap::new()).await.unwrap().body, "done");
@@ -170,7 +170,7 @@ async fn a_name_that_means_another_address_a_moment_later_is_refused() {
     assert_eq!(server.connections(), 3);
     // The same between two steps of one request.
     let server = Server::start(vec![redirect("/"), done()]).await;
-    let resolver = Scripted::new(&[&["127.0.0.1"], &["10.0.0.1"]]);
+    let resolver = ScriptedResolver::new(&[&["127.0.0.1"], &["10.0.0.1"]]);
     let client = client(resolver, limits(1000));
     let refused = refusal(
         client
@@ -184,7 +184,7 @@ async fn a_name_that_means_another_address_a_moment_later_is_refused() {
 async fn without_local_development_a_name_that_turns_to_loopback_is_never_connected_to() {
     let server = Server::start(vec![done()]).await;
     let policy = Arc::new(Policy::public(&feeds(&["feed.example.org"], false)));
-    let inner = Scripted::new(&[&["8.8.8.8", "2606:4700::1"], &["127.0.0.1"]]);
+    let inner = ScriptedResolver::new(&[&["8.8.8.8", "2606:4700::1"], &["127.0.0.1"]]);
     let checked = resolve::CheckedResolver {
         inner: inner.clone(),
         policy: Arc::clone(&policy),
@@ -209,7 +209,7 @@ async fn without_local_development_a_name_that_turns_to_loopback_is_never_connec
         "0.0.0.0",
     ] {
         for answer in [&[bad, "8.8.8.8"], &["8.8.8.8", bad]] {
-            let resolver = Scripted::new(&[answer]);
+            let resolver = ScriptedResolver::new(&[answer]);
             let client =
                 GuardedClient::with_resolver((*policy).clone(), limits(1000), resolver.clone()).unwrap();
             let url = format!("https://feed.example.org:{}/", server.address.port());
@@ -222,7 +222,7 @@ async fn without_local_development_a_name_that_turns_to_loopback_is_never_connec
 
 #[tokio::test]
 async fn a_name_without_an_address_is_unreachable() {
-    let client = client(Scripted::new(&[&[]]), limits(1000));
+    let client = client(ScriptedResolver::new(&[&[]]), limits(1000));
     let url = "http://feed.example.org/?token=hunter2".parse().unwrap();
     let error = client.get(&url, HeaderMap::new()).await.unwrap_err();
     assert_eq!(
@@ -241,7 +241,7 @@ async fn no_credential_is_sent_on_any_step() {
         done(),
     ])
     .await;
-    let client = client(Scripted::new(LOOPBACK), limits(1000));
+    let client = client(ScriptedResolver::new(LOOPBACK), limits(1000));
     let mut headers = HeaderMap::new();
     for (name, value) in [
         ("accept", "application/taxii+json;version=2.1"),

@@ -18,13 +18,13 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{StatusCode, Url};
 
 use super::{CollectionUrl, Fetch, Pull, PullCursor, PullError, PullSettings, PulledPage};
-use crate::outbound::{Answer, OutboundError};
+use crate::outbound::{OutboundError, OutboundResponse};
 
 const OBJECTS: &str = "https://feed.example/api/collections/c1/objects/";
 const TAXII: &str = "application/taxii+json;version=2.1";
 
-type Reply = Result<Answer, OutboundError>;
-type Replies = Box<dyn FnMut(&Asked) -> Reply + Send>;
+type Reply = Result<OutboundResponse, OutboundError>;
+type Replies = Box<dyn FnMut(&RecordedRequest) -> Reply + Send>;
 
 /// A server that is a function; keeps every request and every wait.
 #[derive(Clone)]
@@ -32,20 +32,20 @@ struct Server(Arc<Inner>);
 
 struct Inner {
     reply: Mutex<Replies>,
-    asked: Mutex<Vec<Asked>>,
+    asked: Mutex<Vec<RecordedRequest>>,
     waits: Mutex<Vec<Duration>>,
 }
 
 /// A request.
 #[derive(Debug, Clone)]
-struct Asked {
+struct RecordedRequest {
     /// Number of the request, from 0.
     number: usize,
     url: Url,
     accept: String,
 }
 
-impl Asked {
+impl RecordedRequest {
     fn param(&self, name: &str) -> Option<String> {
         let mut pairs = self.url.query_pairs();
         pairs
@@ -59,7 +59,7 @@ impl Asked {
 }
 
 impl Server {
-    fn new(reply: impl FnMut(&Asked) -> Reply + Send + 'static) -> Self {
+    fn new(reply: impl FnMut(&RecordedRequest) -> Reply + Send + 'static) -> Self {
         Server(Arc::new(Inner {
             reply: Mutex::new(Box::new(reply)),
             asked: Mutex::default(),
@@ -77,7 +77,7 @@ impl Server {
         })
     }
 
-    fn asked(&self) -> Vec<Asked> {
+    fn asked(&self) -> Vec<RecordedRequest> {
         self.0.asked.lock().unwrap().clone()
     }
 
@@ -96,7 +96,7 @@ impl Fetch for Server {
         let accept = headers["accept"].to_str().unwrap().to_owned();
         let asked = {
             let mut all = self.0.asked.lock().unwrap();
-            let asked = Asked {
+            let asked = RecordedRequest {
                 number: all.len(),
                 url: url.clone(),
                 accept,
@@ -114,8 +114,8 @@ impl Fetch for Server {
     }
 }
 
-fn copy(answer: &Answer) -> Answer {
-    Answer {
+fn copy(answer: &OutboundResponse) -> OutboundResponse {
+    OutboundResponse {
         status: answer.status,
         headers: answer.headers.clone(),
         body: answer.body.clone(),
@@ -128,7 +128,7 @@ fn answer(status: u16, headers: &[(&'static str, &str)], body: impl Into<Bytes>)
         let value = HeaderValue::from_bytes(value.as_bytes()).unwrap();
         map.append(HeaderName::from_static(name), value);
     }
-    Ok(Answer {
+    Ok(OutboundResponse {
         status: StatusCode::from_u16(status).unwrap(),
         headers: map,
         body: body.into(),

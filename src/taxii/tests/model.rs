@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use chrono::{DateTime, SecondsFormat, SubsecRound, TimeDelta, Utc};
 use reqwest::Url;
 
-use super::{Answer, Asked, OutboundError, Reply, answer, dated, envelope, page};
+use super::{OutboundError, OutboundResponse, RecordedRequest, Reply, answer, dated, envelope, page};
 use crate::taxii::date::AddedAt;
 
 const ABSURD: &str = "9999-12-31T23:59:59.999999Z";
@@ -53,13 +53,13 @@ pub(super) struct Model {
     clock: DateTime<Utc>,
     /// Names and dates, in the order in which they were added.
     objects: Vec<(String, DateTime<Utc>)>,
-    shared: HashMap<String, Rest>,
+    shared: HashMap<String, RemainingPages>,
     tokens: usize,
 }
 
 /// The rest of a run of pages behind one token, and the parameters that it was asked with.
 #[derive(Debug)]
-struct Rest {
+struct RemainingPages {
     objects: Vec<(String, DateTime<Utc>)>,
     params: Vec<(String, String)>,
 }
@@ -114,7 +114,7 @@ impl Model {
         self.shared.clear();
     }
 
-    pub(super) fn reply(&mut self, asked: &Asked) -> Reply {
+    pub(super) fn reply(&mut self, asked: &RecordedRequest) -> Reply {
         if asked.is_manifest() {
             return self.manifest(asked);
         }
@@ -154,13 +154,16 @@ impl Model {
         all.cloned().collect()
     }
 
-    fn shared_page(&mut self, asked: &Asked, size: usize) -> Reply {
+    fn shared_page(&mut self, asked: &RecordedRequest, size: usize) -> Reply {
         let params = params(&asked.url);
         let (token, mut rest) = match asked.param("next") {
             None => {
                 self.tokens += 1;
                 let objects = self.after(asked.param("added_after").as_deref());
-                (format!("token-{}", self.tokens), Rest { objects, params })
+                (
+                    format!("token-{}", self.tokens),
+                    RemainingPages { objects, params },
+                )
             }
             Some(token) => match self.shared.remove(&token) {
                 Some(rest) if rest.params == params => (token, rest),
@@ -191,7 +194,7 @@ impl Model {
         }
     }
 
-    fn manifest(&self, asked: &Asked) -> Result<Answer, OutboundError> {
+    fn manifest(&self, asked: &RecordedRequest) -> Result<OutboundResponse, OutboundError> {
         let id = asked.param("match[id]").unwrap();
         let name = id.trim_start_matches("indicator--");
         let found = self.objects.iter().find(|(known, _)| known == name);

@@ -82,7 +82,7 @@ async fn of_an_error_message_only_the_title_is_told() {
 
 #[tokio::test]
 async fn what_the_http_client_says_keeps_its_kind() {
-    let elsewhere = Policy::configured(&Url::parse("https://other.example").unwrap());
+    let elsewhere = Policy::for_endpoint(&Url::parse("https://other.example").unwrap());
     let refused = OutboundError::Refused(elsewhere.check(OBJECTS).unwrap_err());
     for (error, kind) in [
         (refused, PullErrorKind::Policy),

@@ -18,12 +18,12 @@ const HANDSHAKE: u8 = 22;
 /// that of STARTTLS, which the client would then take for encrypted ones (RFC 3207 section 6, CVE-2011-0411). Read byte
 /// by byte, such replies stay in the socket, and the handshake fails on them.
 #[derive(Debug)]
-pub(super) struct UntilTls {
+pub(super) struct PreTlsStream {
     stream: TcpStream,
     encrypted: bool,
 }
 
-impl UntilTls {
+impl PreTlsStream {
     pub(super) fn new(stream: TcpStream) -> Self {
         Self {
             stream,
@@ -32,13 +32,13 @@ impl UntilTls {
     }
 }
 
-impl AsyncTokioStream for UntilTls {
+impl AsyncTokioStream for PreTlsStream {
     fn peer_addr(&self) -> io::Result<SocketAddr> {
         self.stream.peer_addr()
     }
 }
 
-impl AsyncRead for UntilTls {
+impl AsyncRead for PreTlsStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -55,7 +55,7 @@ impl AsyncRead for UntilTls {
     }
 }
 
-impl AsyncWrite for UntilTls {
+impl AsyncWrite for PreTlsStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
