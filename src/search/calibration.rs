@@ -6,7 +6,7 @@
 
 use uuid::Uuid;
 
-use super::document::{Allowed, Filter};
+use super::document::{CompiledFilter, Filter};
 use super::table::{Depth, Table};
 use crate::domain::tlp::Tlp;
 
@@ -29,7 +29,7 @@ pub(super) fn is_due(table: &Table, checked: usize) -> bool {
 
 /// The least factor by which a search must score more rows than usual.
 pub(super) fn widening(table: &Table) -> usize {
-    let allowed = Allowed::of(&Filter::up_to(Tlp::Red));
+    let allowed = CompiledFilter::of(&Filter::up_to(Tlp::Red));
     let rows = table.rows().len();
     let probes: Vec<Vec<i8>> = (0..rows)
         .step_by((rows / PROBES).max(1))
@@ -44,14 +44,14 @@ pub(super) fn widening(table: &Table) -> usize {
         let found: Vec<Vec<Uuid>> = probes
             .iter()
             .map(|probe| {
-                ids(table.nearest_within(probe, &allowed, widest, table.depth(widest).widened(*widening)))
+                ids(table.nearest_within(probe, &allowed, widest, table.depth(widest).widen_by(*widening)))
             })
             .collect();
         WANTED
             .iter()
             .all(|(limit, share)| recall(&exact, &found, *limit) >= *share)
     };
-    let is_less = |widening: &usize| table.depth(widest).widened(*widening).scored < rows / EVERYTHING;
+    let is_less = |widening: &usize| table.depth(widest).widen_by(*widening).scored < rows / EVERYTHING;
     let widenings = std::iter::successors(Some(1usize), |widening| widening.checked_mul(2));
     widenings.take_while(is_less).find(suffices).unwrap_or(usize::MAX)
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::facts::{Bounds, Facts};
+use super::facts::{FactBounds, Facts};
 use crate::domain::narrowing::Narrowing;
 use crate::domain::node::{NodeStatus, NodeType};
 use crate::domain::tlp::Tlp;
@@ -166,21 +166,21 @@ pub struct Filter {
     /// What the caller asks of every result.
     pub narrowing: Narrowing,
     /// A further condition, checked for each row that would otherwise be a result.
-    pub only: Option<Only>,
+    pub only: Option<RowPredicate>,
 }
 
 /// A condition on individual rows, such as the domain of a note.
 #[derive(Clone)]
-pub struct Only(Arc<dyn Fn(Uuid) -> bool + Send + Sync>);
+pub struct RowPredicate(Arc<dyn Fn(Uuid) -> bool + Send + Sync>);
 
-impl Only {
+impl RowPredicate {
     /// Accepts the rows for which `holds` returns true. It is called often and must be fast.
     pub fn new(holds: impl Fn(Uuid) -> bool + Send + Sync + 'static) -> Self {
-        Only(Arc::new(holds))
+        RowPredicate(Arc::new(holds))
     }
 }
 
-impl fmt::Debug for Only {
+impl fmt::Debug for RowPredicate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Only(..)")
     }
@@ -199,7 +199,7 @@ impl Filter {
     }
 
     /// This filter without what the caller asks of results.
-    pub fn unnarrowed(&self) -> Filter {
+    pub fn without_narrowing(&self) -> Filter {
         Filter {
             narrowing: Narrowing::default(),
             ..self.clone()
@@ -207,7 +207,7 @@ impl Filter {
     }
 
     /// This filter restricted to the given types; an empty list changes nothing.
-    pub(super) fn narrowed(&self, types: &[NodeType]) -> Filter {
+    pub(super) fn narrow_to_types(&self, types: &[NodeType]) -> Filter {
         let wanted = |node_type: &&NodeType| {
             self.node_types
                 .as_ref()
@@ -354,7 +354,7 @@ impl Mask {
 }
 
 /// Decides which rows one leg of a search may return.
-pub(super) trait Accepts: Sync {
+pub(super) trait RowFilter: Sync {
     /// Whether rows of this class may be returned at all.
     fn class(&self, class: u8) -> bool;
 
@@ -379,27 +379,27 @@ pub(super) trait Candidate {
 
 /// What a search may return: the allowed classes, the bounds on facts, and the condition on rows.
 #[derive(Debug, Clone)]
-pub(super) struct Allowed {
+pub(super) struct CompiledFilter {
     mask: Mask,
-    bounds: Option<Bounds>,
-    only: Option<Only>,
+    bounds: Option<FactBounds>,
+    only: Option<RowPredicate>,
     /// The same without what the caller asks of results, if it asks anything.
-    widest: Option<Box<Allowed>>,
+    widest: Option<Box<CompiledFilter>>,
     /// Nodes of every type that the caller may see, and passages.
     visible: Mask,
     passages: Mask,
 }
 
-impl Allowed {
-    pub(super) fn of(filter: &Filter) -> Allowed {
+impl CompiledFilter {
+    pub(super) fn of(filter: &Filter) -> CompiledFilter {
         let of_every_type = Filter {
             node_types: None,
-            ..filter.unnarrowed()
+            ..filter.without_narrowing()
         };
-        let widest = || Box::new(Allowed::of(&filter.unnarrowed()));
-        Allowed {
+        let widest = || Box::new(CompiledFilter::of(&filter.without_narrowing()));
+        CompiledFilter {
             mask: Mask::of(filter),
-            bounds: Bounds::of(&filter.narrowing),
+            bounds: FactBounds::of(&filter.narrowing),
             widest: (!filter.narrowing.is_empty()).then(widest),
             only: filter.only.clone(),
             visible: Mask::of(&of_every_type),
@@ -408,7 +408,7 @@ impl Allowed {
     }
 
     /// What would be allowed if the caller asked nothing of results; `None` if it doesn't.
-    pub(super) fn widest(&self) -> Option<&Allowed> {
+    pub(super) fn widest(&self) -> Option<&CompiledFilter> {
         self.widest.as_deref()
     }
 
@@ -424,7 +424,7 @@ impl Allowed {
     }
 }
 
-impl Accepts for Allowed {
+impl RowFilter for CompiledFilter {
     #[inline]
     fn class(&self, class: u8) -> bool {
         self.mask.allows(class)
@@ -432,9 +432,12 @@ impl Accepts for Allowed {
 
     #[inline]
     fn row(&self, class: u8, row: &impl Candidate) -> bool {
-        let in_bounds = |bounds: &Bounds| row.facts().is_some_and(|facts| bounds.admit(&facts));
+        let in_bounds = |bounds: &FactBounds| row.facts().is_some_and(|facts| bounds.admit(&facts));
         self.mask.allows(class)
             && self.bounds.as_ref().is_none_or(in_bounds)
-            && self.only.as_ref().is_none_or(|Only(holds)| holds(row.node()))
+            && self
+                .only
+                .as_ref()
+                .is_none_or(|RowPredicate(holds)| holds(row.node()))
     }
 }

@@ -73,14 +73,14 @@ fn hash_of(folded: &str) -> u64 {
 
 /// Bounds on the facts of a row.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Bounds {
+pub(super) struct FactBounds {
     since: i64,
     until: i64,
     confidence: f64,
     source: Option<u64>,
 }
 
-impl Bounds {
+impl FactBounds {
     /// The bounds that a narrowing sets, if any.
     pub(super) fn of(narrowing: &Narrowing) -> Option<Self> {
         let Narrowing {
@@ -91,7 +91,7 @@ impl Bounds {
             min_confidence,
         } = narrowing;
         let is_set = source.is_some() || since.is_some() || until.is_some() || min_confidence.is_some();
-        is_set.then(|| Bounds {
+        is_set.then(|| FactBounds {
             since: since.map_or(i64::MIN, first_microsecond),
             until: until.map_or(i64::MAX, |until| until.timestamp_micros()),
             confidence: min_confidence.unwrap_or(f64::NEG_INFINITY),
@@ -148,9 +148,9 @@ mod tests {
             ("until", "2024-03-01T23:59:59.999998Z", false),
             ("until", "9999-12-31", true),
         ] {
-            let bounds = Bounds::of(&narrowing(name, text)).unwrap();
+            let bounds = FactBounds::of(&narrowing(name, text)).unwrap();
             assert_eq!(bounds.admit(&known), admitted, "{name}={text}");
         }
-        assert!(Bounds::of(&narrowing("node_type", "tool")).is_none());
+        assert!(FactBounds::of(&narrowing("node_type", "tool")).is_none());
     }
 }

@@ -14,7 +14,7 @@ use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
 
 use super::document::{Hit, KeyKind};
-use super::phrases::{Exact, Named};
+use super::phrases::{ExactMatch, NameMatches};
 use super::votes::Votes;
 use crate::domain::why::Shares;
 
@@ -36,7 +36,7 @@ const LENT: f32 = 0.3;
 const HALF_BM25: f32 = 10.0;
 
 /// Lower end and width of the final score's band.
-fn band(exact: Exact) -> (f32, f32) {
+fn band(exact: ExactMatch) -> (f32, f32) {
     match exact.whole {
         Some(KeyKind::Identifier | KeyKind::Name) => (0.95, 0.05),
         Some(KeyKind::Alias) => (0.90, 0.05),
@@ -55,9 +55,9 @@ pub(super) struct Legs<'a> {
 
 /// A node that one of the legs found or the query names.
 #[derive(Debug, Clone, Copy)]
-struct Candidate {
+struct BlendCandidate {
     node: Uuid,
-    exact: Exact,
+    exact: ExactMatch,
     /// z-scores.
     words: f32,
     meaning: f32,
@@ -67,7 +67,7 @@ struct Candidate {
     votes: f32,
 }
 
-impl Candidate {
+impl BlendCandidate {
     fn score(&self) -> f32 {
         let fused = (self.words + VECTOR_WEIGHT * self.meaning) / (1.0 + VECTOR_WEIGHT);
         fused + VOTE_WEIGHT * self.votes + NAME_BONUS * self.exact.share
@@ -76,12 +76,12 @@ impl Candidate {
 
 /// The candidates of a blended search.
 #[derive(Debug)]
-pub(super) struct Blend(Vec<Candidate>);
+pub(super) struct Blend(Vec<BlendCandidate>);
 
 /// Fuses the legs, each cut off after `depth`; `cosine` returns the vector score of any node.
 pub(super) fn blend(
     legs: &Legs<'_>,
-    named: &Named,
+    named: &NameMatches,
     depth: usize,
     cosine: impl Fn(Uuid) -> Option<f32>,
 ) -> Blend {
@@ -103,7 +103,7 @@ pub(super) fn blend(
     let (of_words, of_meaning) = (Spread::of(&words), Spread::of(&meaning));
     let candidate = |(at, &node): (usize, &Uuid)| {
         let score = |scores: &[f32]| scores.get(at).copied().unwrap_or_default();
-        Candidate {
+        BlendCandidate {
             node,
             exact: named.nodes.get(&node).copied().unwrap_or_default(),
             words: of_words.z_score(score(&words)),
@@ -119,20 +119,20 @@ impl Blend {
     /// The candidates with their final scores, best first.
     pub(super) fn into_hits(self) -> Vec<Hit> {
         let scored = self.0.iter().map(|one| (one.node, one.exact, one.score()));
-        ranked(scored.collect(), |z| 1.0 / (1.0 + (-z / 2.0).exp()))
+        rank_hits(scored.collect(), |z| 1.0 / (1.0 + (-z / 2.0).exp()))
     }
 
     /// What each score is made of. A leg gives a candidate what it has over the candidate that the leg likes least, so
     /// that no part is negative and the parts of two candidates differ by what their scores do. Where all are alike, the
     /// legs that list the candidate have equal parts.
     pub(super) fn shares(&self, legs: &Legs<'_>) -> HashMap<Uuid, Shares> {
-        let least = |of: fn(&Candidate) -> f32| self.0.iter().map(of).fold(f32::INFINITY, f32::min);
+        let least = |of: fn(&BlendCandidate) -> f32| self.0.iter().map(of).fold(f32::INFINITY, f32::min);
         let (least_words, least_meaning) = (least(|one| one.own_words), least(|one| one.meaning));
-        let best = self.0.iter().map(Candidate::score).fold(0.0, f32::max);
+        let best = self.0.iter().map(BlendCandidate::score).fold(0.0, f32::max);
         let lists = |list: &[(Uuid, f32)]| list.iter().map(|(node, _)| *node).collect::<HashSet<Uuid>>();
         let (by_words, by_meaning) = (lists(legs.keyword), lists(legs.vector));
         let part = |listed: bool| if listed { 1.0 } else { 0.0 };
-        let shares = |one: &Candidate| {
+        let shares = |one: &BlendCandidate| {
             let raised = if one.exact.share > 0.0 {
                 (best * NAMED_FLOOR - one.score()).max(0.0)
             } else {
@@ -156,7 +156,7 @@ impl Blend {
 }
 
 /// The keyword list alone, plus the nodes that the query names.
-pub(super) fn keyword_only(keyword: &[(Uuid, f32)], named: &Named) -> Vec<Hit> {
+pub(super) fn keyword_only(keyword: &[(Uuid, f32)], named: &NameMatches) -> Vec<Hit> {
     let listed: HashMap<Uuid, f32> = keyword.iter().copied().collect();
     let scored = candidates(keyword.iter().map(|(node, _)| *node), named)
         .into_iter()
@@ -164,11 +164,11 @@ pub(super) fn keyword_only(keyword: &[(Uuid, f32)], named: &Named) -> Vec<Hit> {
             let exact = named.nodes.get(&node).copied().unwrap_or_default();
             (node, exact, listed.get(&node).copied().unwrap_or(0.0))
         });
-    ranked(scored.collect(), |score| score / (score + HALF_BM25))
+    rank_hits(scored.collect(), |score| score / (score + HALF_BM25))
 }
 
 /// Every listed or named node once, in a fixed order.
-fn candidates(listed: impl Iterator<Item = Uuid>, named: &Named) -> Vec<Uuid> {
+fn candidates(listed: impl Iterator<Item = Uuid>, named: &NameMatches) -> Vec<Uuid> {
     let mut nodes: Vec<Uuid> = listed.chain(named.nodes.keys().copied()).collect();
     nodes.sort_unstable();
     nodes.dedup();
@@ -176,7 +176,7 @@ fn candidates(listed: impl Iterator<Item = Uuid>, named: &Named) -> Vec<Uuid> {
 }
 
 /// Sorts by band, then score, then id, and maps the result into 0..1.
-fn ranked(mut scored: Vec<(Uuid, Exact, f32)>, unit: impl Fn(f32) -> f32) -> Vec<Hit> {
+fn rank_hits(mut scored: Vec<(Uuid, ExactMatch, f32)>, unit: impl Fn(f32) -> f32) -> Vec<Hit> {
     let best = scored.iter().map(|(.., score)| *score).fold(0.0, f32::max);
     for (_, exact, score) in &mut scored {
         if exact.share > 0.0 {
@@ -189,7 +189,7 @@ fn ranked(mut scored: Vec<(Uuid, Exact, f32)>, unit: impl Fn(f32) -> f32) -> Vec
             .then_with(|| other_score.total_cmp(score))
             .then_with(|| node.cmp(other))
     });
-    let hit = |(node_id, exact, score): (Uuid, Exact, f32)| {
+    let hit = |(node_id, exact, score): (Uuid, ExactMatch, f32)| {
         let (low, width) = band(exact);
         Hit {
             node_id,
@@ -273,7 +273,7 @@ mod tests {
         let vector = [(id(1), 0.9), (id(3), 0.8), (id(2), 0.1)];
         let hits = blend(
             &legs(&keyword, &vector, &Votes::new()),
-            &Named::default(),
+            &NameMatches::default(),
             3,
             |_| None,
         )
@@ -288,7 +288,7 @@ mod tests {
             .collect();
         let hits = blend(
             &legs(&[(id(40), 7.0)], &vector, &Votes::new()),
-            &Named::default(),
+            &NameMatches::default(),
             100,
             |_| None,
         )
@@ -308,7 +308,7 @@ mod tests {
         };
         let votes = Votes::from([(id(40), vote)]);
         let legs = legs(&[], &vector, &votes);
-        let blend = blend(&legs, &Named::default(), 100, |_| None);
+        let blend = blend(&legs, &NameMatches::default(), 100, |_| None);
         let shares = blend.shares(&legs)[&id(40)];
         assert!(shares.evidence > 0.9 && shares.words < 0.01, "{shares:?}");
         assert_eq!(blend.into_hits().first().map(|hit| hit.node_id), Some(id(40)));
@@ -316,28 +316,28 @@ mod tests {
 
     #[test]
     fn bands_are_in_order_and_scores_fall() {
-        let mut named = Named::default();
+        let mut named = NameMatches::default();
         named.nodes.insert(
             id(1),
-            Exact {
+            ExactMatch {
                 share: 0.5,
-                ..Exact::default()
+                ..ExactMatch::default()
             },
         );
         named.nodes.insert(
             id(2),
-            Exact {
+            ExactMatch {
                 whole: Some(KeyKind::Alias),
                 share: 1.0,
-                ..Exact::default()
+                ..ExactMatch::default()
             },
         );
         named.nodes.insert(
             id(3),
-            Exact {
+            ExactMatch {
                 whole: Some(KeyKind::Name),
                 share: 1.0,
-                ..Exact::default()
+                ..ExactMatch::default()
             },
         );
         let hits = blend(
@@ -363,10 +363,10 @@ mod tests {
             passages: vec![(id(9), 0.5)],
         };
         let votes = Votes::from([(id(4), vote)]);
-        let mut named = Named::default();
-        let exact = Exact {
+        let mut named = NameMatches::default();
+        let exact = ExactMatch {
             share: 0.5,
-            ..Exact::default()
+            ..ExactMatch::default()
         };
         named.nodes.insert(id(5), exact);
         let legs = legs(&keyword, &vector, &votes);
@@ -387,10 +387,10 @@ mod tests {
     fn a_node_without_rivals_has_the_shares_of_the_legs_that_list_it() {
         let (keyword, vector, votes) = ([(id(1), 3.0)], [(id(1), 0.5)], Votes::new());
         let alone = legs(&keyword, &vector, &votes);
-        let shares = blend(&alone, &Named::default(), 100, |_| None).shares(&alone);
+        let shares = blend(&alone, &NameMatches::default(), 100, |_| None).shares(&alone);
         assert_eq!((shares[&id(1)].words, shares[&id(1)].meaning), (0.5, 0.5));
         let alone = legs(&[], &vector, &votes);
-        let shares = blend(&alone, &Named::default(), 100, |_| None).shares(&alone);
+        let shares = blend(&alone, &NameMatches::default(), 100, |_| None).shares(&alone);
         assert_eq!(shares[&id(1)], Shares::MEANING);
     }
 }

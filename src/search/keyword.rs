@@ -14,17 +14,17 @@ use tantivy::{DocId, Term};
 use uuid::Uuid;
 
 use super::analyzer::tokenize;
-use super::document::{Accepts, Allowed, Candidate, Ends, KeyKind};
+use super::document::{Candidate, CompiledFilter, Ends, KeyKind, RowFilter};
 use super::error::SearchError;
 use super::facts::Facts;
-use super::fresh::{self, Fresh, TextField};
-use super::parts::{Division, Parts};
+use super::memtable::{self, Memtable, TextField};
+use super::partitions::{PartitionPolicy, Partitions};
 use super::schema::{Fields, is_stix_id};
 use super::segments::{Segment, Segments};
-use super::table::{Known, Table};
+use super::table::{Table, TableEntry};
 use super::text::canonical_key;
 use super::top::Top;
-use super::union::{self, Scored};
+use super::union::{self, ScoredTerm};
 use crate::domain::node::node_id;
 
 /// Length of a usual passage, in words.
@@ -39,20 +39,20 @@ const MAX_PER_KEY: usize = 100;
 const MAX_LOOKED_AT: usize = 10_000;
 
 /// A segment, and what a search must know besides.
-struct Rows<'a> {
+struct SegmentView<'a> {
     segment: &'a Segment,
     /// Documents newer than the segment.
-    fresh: &'a Fresh,
+    fresh: &'a Memtable,
     table: &'a Table,
 }
 
 /// A document of a segment.
-struct Indexed<'a> {
-    rows: &'a Rows<'a>,
+struct SegmentDoc<'a> {
+    rows: &'a SegmentView<'a>,
     doc: DocId,
 }
 
-impl Candidate for Indexed<'_> {
+impl Candidate for SegmentDoc<'_> {
     fn node(&self) -> Uuid {
         self.rows.segment.node(self.doc)
     }
@@ -70,10 +70,10 @@ impl Candidate for Indexed<'_> {
     }
 }
 
-impl Rows<'_> {
-    fn shows(&self, doc: DocId, allowed: &impl Accepts) -> bool {
+impl SegmentView<'_> {
+    fn shows(&self, doc: DocId, allowed: &impl RowFilter) -> bool {
         !self.segment.reader.is_deleted(doc)
-            && allowed.row(self.segment.class(doc), &Indexed { rows: self, doc })
+            && allowed.row(self.segment.class(doc), &SegmentDoc { rows: self, doc })
             && !(self.fresh.has_docs() && self.fresh.holds(self.segment.node(doc)))
     }
 }
@@ -95,11 +95,11 @@ impl Word {
         &'a self,
         segment: &'a Segment,
         number: usize,
-    ) -> Result<Option<Scored<'a>>, SearchError> {
+    ) -> Result<Option<ScoredTerm<'a>>, SearchError> {
         let Some(info) = self.places.get(number).and_then(Option::as_ref) else {
             return Ok(None);
         };
-        let word = Scored {
+        let word = ScoredTerm {
             field: self.field,
             terms: segment.words(self.name),
             info,
@@ -108,7 +108,7 @@ impl Word {
         };
         let peaks = &segment.peaks;
         let most = peaks.bound(&segment.reader, self.name, self.mean_length, &word)?;
-        Ok(Some(Scored { most, ..word }))
+        Ok(Some(ScoredTerm { most, ..word }))
     }
 }
 
@@ -119,7 +119,7 @@ fn frequency(places: &[Option<TermInfo>]) -> u64 {
 
 /// A document that carries a key.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Keyed {
+pub(super) struct KeyedDoc {
     pub(super) node: Uuid,
     pub(super) kind: KeyKind,
     pub(super) class: u8,
@@ -127,19 +127,19 @@ pub(super) struct Keyed {
 
 /// What a search by words looks through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Texts {
+pub(super) enum TextScope {
     Nodes,
     /// The names of nodes alone.
     Names,
     Passages,
 }
 
-impl Texts {
+impl TextScope {
     fn fields(self) -> &'static [TextField] {
         match self {
-            Texts::Nodes => &[TextField::Title, TextField::Body],
-            Texts::Names => &[TextField::Title],
-            Texts::Passages => &[TextField::Passage],
+            TextScope::Nodes => &[TextField::Title, TextField::Body],
+            TextScope::Names => &[TextField::Title],
+            TextScope::Passages => &[TextField::Passage],
         }
     }
 }
@@ -148,7 +148,7 @@ impl Texts {
 pub(super) struct Keywords<'a> {
     segments: &'a Segments,
     fields: &'a Fields,
-    fresh: &'a Fresh,
+    fresh: &'a Memtable,
     table: &'a Table,
     workspace: Uuid,
 }
@@ -157,7 +157,7 @@ impl<'a> Keywords<'a> {
     pub(super) fn new(
         segments: &'a Segments,
         fields: &'a Fields,
-        fresh: &'a Fresh,
+        fresh: &'a Memtable,
         table: &'a Table,
         workspace: Uuid,
     ) -> Self {
@@ -170,16 +170,16 @@ impl<'a> Keywords<'a> {
         }
     }
 
-    fn rows(&self) -> impl Iterator<Item = Rows<'a>> {
-        self.segments.iter().map(|segment| Rows {
+    fn rows(&self) -> impl Iterator<Item = SegmentView<'a>> {
+        self.segments.iter().map(|segment| SegmentView {
             segment,
             fresh: self.fresh,
             table: self.table,
         })
     }
 
-    fn known(&self, node: Uuid) -> Known<'a> {
-        Known {
+    fn table_entry(&self, node: Uuid) -> TableEntry<'a> {
+        TableEntry {
             table: self.table,
             node,
         }
@@ -188,19 +188,19 @@ impl<'a> Keywords<'a> {
     /// The best visible nodes or passages by BM25. Words of names that the query only mentions get a low weight.
     pub(super) fn best(
         &self,
-        texts: Texts,
+        texts: TextScope,
         words: &[(String, f32)],
-        allowed: &impl Accepts,
+        allowed: &impl RowFilter,
         limit: usize,
     ) -> Result<Vec<(Uuid, f32)>, SearchError> {
         let mut top = Top::new(limit);
-        let (scored, fresh) = self.scored(texts, words)?;
+        let (scored, fresh) = self.score_terms(texts, words)?;
         for (node, class, score) in self.fresh.scores(&fresh) {
-            if allowed.row(class, &self.known(node)) {
+            if allowed.row(class, &self.table_entry(node)) {
                 top.offer(node, score);
             }
         }
-        let segments: Vec<(Rows<'_>, Vec<Scored<'_>>)> = self
+        let segments: Vec<(SegmentView<'_>, Vec<ScoredTerm<'_>>)> = self
             .rows()
             .enumerate()
             .map(|(number, rows)| {
@@ -213,7 +213,7 @@ impl<'a> Keywords<'a> {
             .iter()
             .map(|(rows, _)| rows.segment.reader.max_doc())
             .collect();
-        let top = Parts::of(&sizes, Division::USUAL).best(top, |spans, mut top| {
+        let top = Partitions::of(&sizes, PartitionPolicy::USUAL).best(top, |spans, mut top| {
             for span in spans {
                 let Some((rows, words)) = segments.get(span.segment) else {
                     continue;
@@ -232,7 +232,7 @@ impl<'a> Keywords<'a> {
     }
 
     /// The words of the query and their weights.
-    pub(super) fn weighted(
+    pub(super) fn weigh_terms(
         &self,
         query: &str,
         mentions: &HashSet<String>,
@@ -253,11 +253,11 @@ impl<'a> Keywords<'a> {
     }
 
     /// Each word in each text field, weighted by its frequency in the text index and beside it: once for either.
-    fn scored(
+    fn score_terms(
         &self,
-        texts: Texts,
+        texts: TextScope,
         words: &[(String, f32)],
-    ) -> Result<(Vec<Word>, Vec<fresh::Term>), SearchError> {
+    ) -> Result<(Vec<Word>, Vec<memtable::WeightedTerm>), SearchError> {
         let (mut indexed, mut fresh) = (Vec::with_capacity(2 * words.len()), Vec::new());
         let docs = self.nodes() + self.fresh.nodes();
         for name in texts.fields() {
@@ -278,7 +278,7 @@ impl<'a> Keywords<'a> {
                 let weight = Bm25Weight::for_one_term_without_explain(found.min(docs), docs, mean_length);
                 let weight = weight.boost_by(*times);
                 if beside > 0 {
-                    fresh.push(fresh::Term {
+                    fresh.push(memtable::WeightedTerm {
                         word: word.clone(),
                         field: *name,
                         weight: weight.clone(),
@@ -372,13 +372,13 @@ impl<'a> Keywords<'a> {
     }
 
     /// The node whose own id follows from this STIX id.
-    fn of_stix_id(&self, text: &str) -> Option<Keyed> {
+    fn of_stix_id(&self, text: &str) -> Option<KeyedDoc> {
         let id = text.trim().to_ascii_lowercase();
         if !is_stix_id(&id) {
             return None;
         }
         let node = node_id(self.workspace, &id);
-        Some(Keyed {
+        Some(KeyedDoc {
             node,
             kind: KeyKind::Identifier,
             class: self.table.class(node)?,
@@ -386,15 +386,19 @@ impl<'a> Keywords<'a> {
     }
 
     /// The visible nodes of which this text is a key, in any spelling, each with its strongest kind.
-    pub(super) fn with_key(&self, text: &str, allowed: &Allowed) -> Result<Vec<Keyed>, SearchError> {
+    pub(super) fn with_key(
+        &self,
+        text: &str,
+        allowed: &CompiledFilter,
+    ) -> Result<Vec<KeyedDoc>, SearchError> {
         let key = canonical_key(text);
         if key.is_empty() {
             return Ok(Vec::new());
         }
         let fresh = self.fresh.with_key(&key);
-        let mut found: Vec<Keyed> = fresh
+        let mut found: Vec<KeyedDoc> = fresh
             .chain(self.of_stix_id(text))
-            .filter(|found| allowed.row(found.class, &self.known(found.node)))
+            .filter(|found| allowed.row(found.class, &self.table_entry(found.node)))
             .take(MAX_PER_KEY)
             .collect();
         for rows in self.rows() {
@@ -403,7 +407,7 @@ impl<'a> Keywords<'a> {
             };
             rows.segment.carriers(&info, |doc, kind| {
                 if rows.shows(doc, allowed) {
-                    found.push(Keyed {
+                    found.push(KeyedDoc {
                         node: rows.segment.node(doc),
                         kind,
                         class: rows.segment.class(doc),
@@ -421,12 +425,12 @@ impl<'a> Keywords<'a> {
     pub(super) fn with_prefix(
         &self,
         prefix: &str,
-        allowed: &Allowed,
+        allowed: &CompiledFilter,
         limit: usize,
     ) -> Result<Vec<Uuid>, SearchError> {
         let fresh = self.fresh.with_prefix(prefix);
         let mut found: Vec<Uuid> = fresh
-            .filter(|(node, class)| allowed.row(*class, &self.known(*node)))
+            .filter(|(node, class)| allowed.row(*class, &self.table_entry(*node)))
             .map(|(node, _)| node)
             .take(limit)
             .collect();

@@ -13,6 +13,7 @@
 
 mod activity;
 mod analyzer;
+mod binary_code;
 mod calibration;
 mod directory;
 mod document;
@@ -20,20 +21,19 @@ mod dot;
 mod embed;
 mod error;
 mod facts;
-mod fresh;
 mod fusion;
 mod keyword;
-mod parts;
-mod peaks;
+mod memtable;
+mod node_set_query;
+mod partitions;
 mod phrases;
 mod query;
 mod reasons;
 mod relations;
-mod replaced;
 mod rows;
 mod schema;
+mod score_bounds;
 mod segments;
-mod sketch;
 mod storage;
 mod table;
 #[cfg(test)]
@@ -55,17 +55,19 @@ use parking_lot::Mutex;
 use uuid::Uuid;
 
 pub use analyzer::tokenize;
-pub use document::{Ends, Filter, Hit, IndexDoc, KeyHit, KeyKind, Mode, Only, Relation, StructuredQuery};
+pub use document::{
+    Ends, Filter, Hit, IndexDoc, KeyHit, KeyKind, Mode, Relation, RowPredicate, StructuredQuery,
+};
 pub(crate) use dot::cosine;
 pub use embed::{BUILTIN_MODEL, BuiltinEmbedder, Embedder, embedding_text, quantize};
 pub use error::{EmbedError, SearchError};
 pub use facts::Facts;
-pub use query::Found;
+pub use query::SearchResults;
 pub use reasons::{Reason, Reasons};
 pub use text::canonical_key;
 pub use votes::{Vote, Votes};
-pub use workspace::{Along, Step, WorkspaceIndex};
-use writers::Writers;
+pub use workspace::{Step, StepFilter, WorkspaceIndex};
+use writers::WriterPool;
 
 /// Operator settings of the index.
 #[derive(Debug, Clone)]
@@ -99,7 +101,7 @@ pub struct SearchIndex {
     fingerprint: String,
     settings: IndexSettings,
     slots: Mutex<HashMap<Uuid, Slot>>,
-    writers: Arc<Writers>,
+    writers: Arc<WriterPool>,
 }
 
 impl SearchIndex {
@@ -122,7 +124,7 @@ impl SearchIndex {
             dir: dir.map(Path::to_owned),
             embedder,
             fingerprint,
-            writers: Arc::new(Writers::new(settings.open_writers)),
+            writers: Arc::new(WriterPool::new(settings.open_writers)),
             settings,
             slots: Mutex::new(HashMap::new()),
         })

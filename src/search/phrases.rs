@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use uuid::Uuid;
 
 use super::analyzer::tokenize;
-use super::document::{Allowed, KeyKind, is_entity};
+use super::document::{CompiledFilter, KeyKind, is_entity};
 use super::error::SearchError;
 use super::keyword::Keywords;
 use super::text::{canonical_key, host, refang, words};
@@ -29,7 +29,7 @@ const MENTION_SHARE: f32 = 0.25;
 
 /// How a node matched exactly.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Exact {
+pub(super) struct ExactMatch {
     /// The whole query is a key of the node, of this kind.
     pub(super) whole: Option<KeyKind>,
     /// Share of the query's words in phrases that are keys of the node, 0 to 1.
@@ -50,17 +50,17 @@ pub(super) struct Phrase {
 
 /// The nodes that a query names.
 #[derive(Debug, Default)]
-pub(super) struct Named {
-    pub(super) nodes: HashMap<Uuid, Exact>,
+pub(super) struct NameMatches {
+    pub(super) nodes: HashMap<Uuid, ExactMatch>,
     /// Nodes that are only mentioned and can't be results, because the caller asks for others.
     others: HashSet<Uuid>,
     /// Tokens of the mentioned names.
     pub(super) mentions: HashSet<String>,
 }
 
-impl Named {
+impl NameMatches {
     /// The nodes that are only mentioned.
-    pub(super) fn mentioned(&self) -> impl Iterator<Item = Uuid> {
+    pub(super) fn mentions_only(&self) -> impl Iterator<Item = Uuid> {
         let mentions = self.nodes.iter().filter(|(_, exact)| exact.mention);
         mentions.map(|(node, _)| *node).chain(self.others.iter().copied())
     }
@@ -72,12 +72,16 @@ pub(super) fn phrase_words(refanged: &str) -> Vec<&str> {
 }
 
 /// Finds the visible nodes that a query names.
-pub(super) fn named(text: &str, allowed: &Allowed, keywords: &Keywords<'_>) -> Result<Named, SearchError> {
-    let mut named = Named::default();
+pub(super) fn find_named(
+    text: &str,
+    allowed: &CompiledFilter,
+    keywords: &Keywords<'_>,
+) -> Result<NameMatches, SearchError> {
+    let mut named = NameMatches::default();
     for found in keywords.with_key(text, allowed)? {
         named.nodes.insert(
             found.node,
-            Exact {
+            ExactMatch {
                 whole: Some(found.kind),
                 share: 1.0,
                 mention: false,
@@ -109,14 +113,14 @@ pub(super) fn named(text: &str, allowed: &Allowed, keywords: &Keywords<'_>) -> R
     Ok(named)
 }
 
-impl Named {
+impl NameMatches {
     /// Looks up one phrase; true if it is a key of any node.
     fn add_phrase(
         &mut self,
         (start, phrase): (usize, &[&str]),
         share: f32,
         total: f32,
-        allowed: &Allowed,
+        allowed: &CompiledFilter,
         keywords: &Keywords<'_>,
     ) -> Result<bool, SearchError> {
         let key = phrase.join(" ");
@@ -151,13 +155,13 @@ impl Named {
     }
 }
 
-impl Named {
+impl NameMatches {
     /// Looks up what a word contains, starts or ends: the host of a URL, the prefix of a hash, the UUID of a STIX id.
     fn add_part(
         &mut self,
         (start, word): (usize, &str),
         share: f32,
-        allowed: &Allowed,
+        allowed: &CompiledFilter,
         keywords: &Keywords<'_>,
     ) -> Result<(), SearchError> {
         let mut found = Vec::new();

@@ -4,11 +4,11 @@ use std::collections::{HashMap, HashSet};
 
 use uuid::Uuid;
 
-use super::document::{Allowed, Hit, KeyHit, KeyKind, Mode};
+use super::document::{CompiledFilter, Hit, KeyHit, KeyKind, Mode};
 use super::error::SearchError;
 use super::fusion;
-use super::keyword::{Keywords, Texts};
-use super::phrases::named;
+use super::keyword::{Keywords, TextScope};
+use super::phrases::find_named;
 use super::reasons::{self, Reasons};
 use super::rows::scale_of;
 use super::table::Table;
@@ -26,7 +26,7 @@ pub(super) struct Query<'a> {
     pub(super) text: &'a str,
     pub(super) vector: Option<&'a [i8]>,
     pub(super) mode: Mode,
-    pub(super) allowed: &'a Allowed,
+    pub(super) allowed: &'a CompiledFilter,
     pub(super) limit: usize,
     /// Whether to say why.
     pub(super) explain: bool,
@@ -34,7 +34,7 @@ pub(super) struct Query<'a> {
 
 /// The results of a search, and why they are there.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct SearchResults {
     /// Sorted best first.
     pub hits: Vec<Hit>,
     /// What passages said for nodes, as far as they were asked.
@@ -43,11 +43,11 @@ pub struct Found {
     pub reasons: Reasons,
 }
 
-impl From<Vec<Hit>> for Found {
+impl From<Vec<Hit>> for SearchResults {
     fn from(hits: Vec<Hit>) -> Self {
-        Found {
+        SearchResults {
             hits,
-            ..Found::default()
+            ..SearchResults::default()
         }
     }
 }
@@ -57,9 +57,9 @@ pub(super) fn answer(
     asked: &Query<'_>,
     keywords: &Keywords<'_>,
     table: &Table,
-) -> Result<Found, SearchError> {
+) -> Result<SearchResults, SearchError> {
     if asked.limit == 0 {
-        return Ok(Found::default());
+        return Ok(SearchResults::default());
     }
     let mut found = match (asked.mode, asked.vector) {
         (Mode::Vector, None) => return Err(SearchError::NoQueryVector),
@@ -71,24 +71,24 @@ pub(super) fn answer(
     Ok(found)
 }
 
-fn by_vector(vector: &[i8], asked: &Query<'_>, table: &Table) -> Found {
+fn by_vector(vector: &[i8], asked: &Query<'_>, table: &Table) -> SearchResults {
     let near = table.nearest(vector, asked.allowed, asked.limit);
     let hit = |(node_id, cosine): (Uuid, f32)| Hit {
         node_id,
         score: cosine.clamp(0.0, 1.0),
     };
-    let mut found = Found::from(near.into_iter().map(hit).collect::<Vec<_>>());
+    let mut found = SearchResults::from(near.into_iter().map(hit).collect::<Vec<_>>());
     if asked.explain {
         found.reasons = reasons::of_meaning(&found.hits);
     }
     found
 }
 
-fn by_words(asked: &Query<'_>, keywords: &Keywords<'_>) -> Result<Found, SearchError> {
-    let named = named(asked.text, asked.allowed, keywords)?;
-    let words = keywords.weighted(asked.text, &named.mentions)?;
-    let found = keywords.best(Texts::Nodes, &words, asked.allowed, asked.limit)?;
-    let mut found = Found::from(fusion::keyword_only(&found, &named));
+fn by_words(asked: &Query<'_>, keywords: &Keywords<'_>) -> Result<SearchResults, SearchError> {
+    let named = find_named(asked.text, asked.allowed, keywords)?;
+    let words = keywords.weigh_terms(asked.text, &named.mentions)?;
+    let found = keywords.best(TextScope::Nodes, &words, asked.allowed, asked.limit)?;
+    let mut found = SearchResults::from(fusion::keyword_only(&found, &named));
     if asked.explain {
         found.reasons = reasons::of_named(&found.hits, asked.text, &named, |_| Shares::WORDS);
     }
@@ -100,21 +100,21 @@ fn by_both(
     asked: &Query<'_>,
     keywords: &Keywords<'_>,
     table: &Table,
-) -> Result<Found, SearchError> {
+) -> Result<SearchResults, SearchError> {
     let depth = DEPTH.max(asked.limit);
-    let named = named(asked.text, asked.allowed, keywords)?;
-    let vector = table.without(vector, named.mentioned());
+    let named = find_named(asked.text, asked.allowed, keywords)?;
+    let vector = table.without(vector, named.mentions_only());
     let voters = Voters {
         allowed: asked.allowed,
         table,
     };
     let votes = table.passages() > 0;
     let words = || {
-        let words = keywords.weighted(asked.text, &named.mentions)?;
+        let words = keywords.weigh_terms(asked.text, &named.mentions)?;
         Ok::<_, SearchError>(Leg {
-            nodes: keywords.best(Texts::Nodes, &words, asked.allowed, depth)?,
+            nodes: keywords.best(TextScope::Nodes, &words, asked.allowed, depth)?,
             passages: match votes {
-                true => keywords.best(Texts::Passages, &words, &voters, votes::DEPTH)?,
+                true => keywords.best(TextScope::Passages, &words, &voters, votes::DEPTH)?,
                 false => Vec::new(),
             },
         })
@@ -132,7 +132,7 @@ fn by_both(
         Some(threads) => threads.join(words, meaning),
     };
     let found = found?;
-    let mentioned = named.mentioned().collect();
+    let mentioned = named.mentions_only().collect();
     let scale = scale_of(&vector);
     let cosine = |row| table.cosine(row, &vector, scale);
     let votes = votes::count(&found.passages, &near.passages, &voters, &mentioned, cosine);
@@ -143,7 +143,7 @@ fn by_both(
     };
     let blend = fusion::blend(&legs, &named, depth, cosine);
     let shares = asked.explain.then(|| blend.shares(&legs));
-    let mut found = Found::from(blend.into_hits());
+    let mut found = SearchResults::from(blend.into_hits());
     if let Some(shares) = shares {
         let of = |node: Uuid| shares.get(&node).copied().unwrap_or_default();
         found.reasons = reasons::of_named(&found.hits, asked.text, &named, of);

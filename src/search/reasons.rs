@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use uuid::Uuid;
 
 use super::document::{Hit, KeyHit, KeyKind};
-use super::phrases::{Named, phrase_words};
+use super::phrases::{NameMatches, phrase_words};
 use super::text::refang;
 use crate::domain::why::{Match, NamedBy, Shares};
 
@@ -30,13 +30,18 @@ impl From<KeyKind> for NamedBy {
 }
 
 /// The reasons of results with these shares in a search that looked for names.
-pub(super) fn of_named(hits: &[Hit], text: &str, named: &Named, shares: impl Fn(Uuid) -> Shares) -> Reasons {
+pub(super) fn of_named(
+    hits: &[Hit],
+    text: &str,
+    named: &NameMatches,
+    shares: impl Fn(Uuid) -> Shares,
+) -> Reasons {
     let refanged = refang(text);
     let words = phrase_words(&refanged);
     let reason = |hit: &Hit| {
         let reason = Reason {
             shares: shares(hit.node_id),
-            matched: matched(text, &words, named, hit.node_id),
+            matched: match_of(text, &words, named, hit.node_id),
         };
         (hit.node_id, reason)
     };
@@ -44,7 +49,7 @@ pub(super) fn of_named(hits: &[Hit], text: &str, named: &Named, shares: impl Fn(
 }
 
 /// The name or identifier of a node that stands in a text of these words.
-fn matched(text: &str, words: &[&str], named: &Named, node: Uuid) -> Option<Match> {
+fn match_of(text: &str, words: &[&str], named: &NameMatches, node: Uuid) -> Option<Match> {
     let exact = named.nodes.get(&node)?;
     if let Some(kind) = exact.whole {
         return Some(Match {

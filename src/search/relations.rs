@@ -85,7 +85,7 @@ impl Side {
 
 /// A relationship seen from one of its ends.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Seen<'a> {
+pub(super) struct EdgeView<'a> {
     pub(super) id: Uuid,
     pub(super) facts: Facts,
     /// The other end, and the row of the table in which it was met last.
@@ -204,7 +204,7 @@ impl Relations {
         node: Uuid,
         side: Side,
         accepts: impl Fn(u8) -> bool,
-    ) -> impl Iterator<Item = Seen<'_>> {
+    ) -> impl Iterator<Item = EdgeView<'_>> {
         let node_at = |at: &u32| self.chains.get(*at as usize).map(|chains| chains.node);
         let chains = self
             .nodes
@@ -220,13 +220,13 @@ impl Relations {
                 .get(*row as usize)
                 .is_some_and(|class| accepts(*class))
         });
-        shown.filter_map(move |row| self.seen(row as usize, side))
+        shown.filter_map(move |row| self.edge_view(row as usize, side))
     }
 
-    fn seen(&self, row: usize, near: Side) -> Option<Seen<'_>> {
+    fn edge_view(&self, row: usize, near: Side) -> Option<EdgeView<'_>> {
         let head = self.rows.head(row)?;
         let (ends, [source, target]) = (self.rows.ends_of_passage(row)?.both(), self.met.get(row)?);
-        Some(Seen {
+        Some(EdgeView {
             id: head.node,
             facts: head.facts,
             far: near.opposite().of(ends),
@@ -252,7 +252,7 @@ impl Relations {
     }
 
     /// Forgets the rows from `len` on, and what they replaced counts again.
-    pub(super) fn cut(&mut self, len: usize) {
+    pub(super) fn truncate_rows(&mut self, len: usize) {
         self.rows.truncate(len);
         self.newest.clear();
         self.nodes.clear();
@@ -264,13 +264,13 @@ impl Relations {
         (0..self.rows.extent().len).for_each(|row| self.publish(row));
     }
 
-    /// Whether so many rows are gone that [`Relations::compacted`] pays.
+    /// Whether so many rows are gone that [`Relations::compact_copy`] pays.
     pub(super) fn wants_compaction(&self) -> bool {
         self.gone > (self.classes.len() / GONE_SHARE).max(MIN_GONE)
     }
 
     /// A copy without replaced rows, in files of its own. Removed ones stay, so that no older version reappears.
-    pub(super) fn compacted(&self) -> Result<Self, SearchError> {
+    pub(super) fn compact_copy(&self) -> Result<Self, SearchError> {
         let mut rows = self.rows.next_generation();
         let mut kept: Vec<usize> = self.newest.iter().map(|row| *row as usize).collect();
         kept.sort_unstable();

@@ -17,10 +17,10 @@ use bytemuck::must_cast_slice;
 use memmap2::Mmap;
 use uuid::Uuid;
 
+use super::binary_code::{self, BinaryCode};
 use super::document::{ENDS_BYTES, Ends, GONE, IndexDoc, class_of_passage, is_passage};
 use super::error::SearchError;
 use super::facts::{FACTS_BYTES, Facts};
-use super::sketch::{self, Sketch};
 
 /// Rows in one file: 360 KB at 256 dimensions, of which only written pages take space. A process may map some 65,000
 /// files.
@@ -237,24 +237,24 @@ impl Rows {
     }
 
     /// Bytes of a row's sketch.
-    pub(super) fn sketch_bytes(&self) -> usize {
-        sketch::bytes_of(self.dimension)
+    pub(super) fn code_bytes(&self) -> usize {
+        binary_code::bytes_of(self.dimension)
     }
 
-    fn sketches_at(&self) -> usize {
+    fn codes_offset(&self) -> usize {
         HEAD_BYTES * ROWS_PER_BLOCK
     }
 
-    fn vectors_at(&self) -> usize {
-        self.sketches_at() + self.sketch_bytes() * ROWS_PER_BLOCK
+    fn vectors_offset(&self) -> usize {
+        self.codes_offset() + self.code_bytes() * ROWS_PER_BLOCK
     }
 
-    fn ends_at(&self) -> usize {
-        self.vectors_at() + self.dimension * ROWS_PER_BLOCK
+    fn ends_offset(&self) -> usize {
+        self.vectors_offset() + self.dimension * ROWS_PER_BLOCK
     }
 
     fn block_bytes(&self) -> usize {
-        self.ends_at() + ENDS_BYTES * ROWS_PER_BLOCK
+        self.ends_offset() + ENDS_BYTES * ROWS_PER_BLOCK
     }
 
     fn path(dir: &Path, generation: u64, block: usize) -> PathBuf {
@@ -314,19 +314,19 @@ impl Rows {
             Head::of(row).write(&mut heads);
             match row.vector {
                 Some((vector, _)) => {
-                    Sketch::of(vector).write(&mut sketches);
+                    BinaryCode::of(vector).write(&mut sketches);
                     vectors.extend(vector.iter().map(|x| x.cast_unsigned()));
                 }
                 None => {
-                    sketches.resize(sketches.len() + self.sketch_bytes(), 0);
+                    sketches.resize(sketches.len() + self.code_bytes(), 0);
                     vectors.resize(vectors.len() + self.dimension, 0);
                 }
             }
         }
         let parts = [
             (HEAD_BYTES * place, heads),
-            (self.sketches_at() + self.sketch_bytes() * place, sketches),
-            (self.vectors_at() + self.dimension * place, vectors),
+            (self.codes_offset() + self.code_bytes() * place, sketches),
+            (self.vectors_offset() + self.dimension * place, vectors),
         ];
         parts
             .iter()
@@ -348,7 +348,7 @@ impl Rows {
                 bytes.extend(own.to_bytes());
                 next += 1;
             }
-            self.put(block, self.ends_at() + ENDS_BYTES * first, &bytes)?;
+            self.put(block, self.ends_offset() + ENDS_BYTES * first, &bytes)?;
         }
         Ok(())
     }
@@ -396,7 +396,7 @@ impl Rows {
     /// The vector of a row; all zeroes if it has none.
     #[inline]
     pub(super) fn vector(&self, row: usize) -> Option<&[i8]> {
-        let at = self.vectors_at() + row % ROWS_PER_BLOCK * self.dimension;
+        let at = self.vectors_offset() + row % ROWS_PER_BLOCK * self.dimension;
         let bytes = self.blocks.get(row / ROWS_PER_BLOCK)?.bytes();
         bytes.get(at..at + self.dimension).map(must_cast_slice)
     }
@@ -409,7 +409,7 @@ impl Rows {
 
     /// What a passage, or a relationship, is about that is known to be one.
     pub(super) fn ends_of_passage(&self, row: usize) -> Option<Ends> {
-        let at = self.ends_at() + row % ROWS_PER_BLOCK * ENDS_BYTES;
+        let at = self.ends_offset() + row % ROWS_PER_BLOCK * ENDS_BYTES;
         let bytes = self.blocks.get(row / ROWS_PER_BLOCK)?.bytes();
         Ends::from_bytes(bytes.get(at..)?.first_chunk()?)
     }

@@ -14,9 +14,9 @@ use uuid::Uuid;
 
 use super::document::{GONE, KeyKind};
 use super::error::SearchError;
-use super::fresh::TextField;
-use super::peaks::Peaks;
+use super::memtable::TextField;
 use super::schema::{CLASS, Fields, HIGH, LOW, PASSAGE, node_of};
+use super::score_bounds::ScoreBounds;
 
 /// A segment with its terms, and with the columns that identify each document's node and visibility.
 pub(super) struct Segment {
@@ -30,11 +30,11 @@ pub(super) struct Segment {
     class: Arc<dyn ColumnValues<u64>>,
     /// Number of documents that are passages, replaced ones included.
     pub(super) passages: u64,
-    pub(super) peaks: Arc<Peaks>,
+    pub(super) peaks: Arc<ScoreBounds>,
 }
 
 impl Segment {
-    fn open(reader: &SegmentReader, fields: &Fields, peaks: Arc<Peaks>) -> Result<Self, SearchError> {
+    fn open(reader: &SegmentReader, fields: &Fields, peaks: Arc<ScoreBounds>) -> Result<Self, SearchError> {
         let column = |name| reader.fast_fields().column_first_or_default::<u64>(name);
         let keys = reader.inverted_index(fields.key)?;
         let passages = keys.doc_freq(&Term::from_field_text(fields.key, PASSAGE))?;
@@ -119,17 +119,17 @@ impl Segments {
 
 /// The segments that searches have opened.
 #[derive(Default)]
-pub(super) struct Opened(Mutex<Known>);
+pub(super) struct SegmentCache(Mutex<CachedSegments>);
 
 #[derive(Default)]
-struct Known {
+struct CachedSegments {
     /// Those of the newest commit, once it has been searched.
     newest: Option<Arc<Segments>>,
     /// All that are open. The newest commit has them too, unless they were merged.
     opened: Vec<Arc<Segment>>,
 }
 
-impl Opened {
+impl SegmentCache {
     /// The segments of the newest commit.
     pub(super) fn of(&self, reader: &IndexReader, fields: &Fields) -> Result<Arc<Segments>, SearchError> {
         let searcher = reader.searcher();
@@ -143,7 +143,7 @@ impl Opened {
             known.opened.clone()
         };
         let segments = Arc::new(Segments::open(searcher, fields, &opened)?);
-        *self.0.lock() = Known {
+        *self.0.lock() = CachedSegments {
             newest: Some(Arc::clone(&segments)),
             opened: segments.all.clone(),
         };

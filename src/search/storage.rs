@@ -90,7 +90,7 @@ impl Commit {
 }
 
 /// An opened index and the data read from it.
-pub(super) struct Opened {
+pub(super) struct OpenIndex {
     pub(super) index: Index,
     pub(super) reader: IndexReader,
     pub(super) fields: Fields,
@@ -100,7 +100,11 @@ pub(super) struct Opened {
 }
 
 /// Opens the index in the directory, or in memory if there is none.
-pub(super) fn open(dir: Option<&Path>, fingerprint: &str, dimension: usize) -> Result<Opened, SearchError> {
+pub(super) fn open(
+    dir: Option<&Path>,
+    fingerprint: &str,
+    dimension: usize,
+) -> Result<OpenIndex, SearchError> {
     let Some(dir) = dir else {
         return create(None, dimension);
     };
@@ -123,7 +127,7 @@ pub(super) fn open(dir: Option<&Path>, fingerprint: &str, dimension: usize) -> R
 }
 
 /// Where the files are: which start of the machine, and which directory. `None` if it can't be told.
-fn place_of(dir: &Path) -> Option<String> {
+fn location_of(dir: &Path) -> Option<String> {
     let boot = fs::read_to_string(BOOT_ID).ok()?;
     let at = fs::metadata(dir).ok()?;
     Some(format!("{} {} {}\n", boot.trim(), at.dev(), at.ino()))
@@ -132,18 +136,18 @@ fn place_of(dir: &Path) -> Option<String> {
 /// Whether the files can't have been damaged by a power cut or an incomplete copy since they were last known to be
 /// whole.
 fn is_still_whole(dir: &Path) -> bool {
-    let place = place_of(dir);
+    let place = location_of(dir);
     place.is_some() && fs::read_to_string(dir.join(WHOLE_FILE)).ok() == place
 }
 
 fn remember_whole(dir: &Path) -> Result<(), SearchError> {
-    match place_of(dir) {
+    match location_of(dir) {
         Some(place) => Ok(fs::write(dir.join(WHOLE_FILE), place)?),
         None => Ok(()),
     }
 }
 
-fn create(dir: Option<&Path>, dimension: usize) -> Result<Opened, SearchError> {
+fn create(dir: Option<&Path>, dimension: usize) -> Result<OpenIndex, SearchError> {
     let (schema, fields) = schema();
     // The index stores no documents, so a docstore thread per commit would be a waste.
     let settings = TantivySettings {
@@ -155,7 +159,7 @@ fn create(dir: Option<&Path>, dimension: usize) -> Result<Opened, SearchError> {
         None => Index::create(RamDirectory::create(), schema, settings)?,
     };
     let reader = reader(&index)?;
-    Ok(Opened {
+    Ok(OpenIndex {
         index,
         reader,
         fields,
@@ -174,7 +178,7 @@ fn reader(index: &Index) -> Result<IndexReader, SearchError> {
         .try_into()?)
 }
 
-fn reopen(dir: &Path, dimension: usize) -> Result<Opened, SearchError> {
+fn reopen(dir: &Path, dimension: usize) -> Result<OpenIndex, SearchError> {
     let (wanted, fields) = schema();
     let index = Index::open(LazyDirectory::open(dir)?)?;
     if index.schema() != wanted {
@@ -197,7 +201,7 @@ fn reopen(dir: &Path, dimension: usize) -> Result<Opened, SearchError> {
         }
         remember_whole(dir)?;
     }
-    Ok(Opened {
+    Ok(OpenIndex {
         index,
         reader,
         fields,

@@ -4,11 +4,11 @@
 //! Every version gets a row of its own; the one it replaces becomes *gone*.
 
 mod ends;
-mod near;
-mod nearest;
+mod knn;
+mod nearest_rows;
 mod scan;
 
-pub(super) use nearest::Depth;
+pub(super) use knn::Depth;
 
 use std::hash::BuildHasher;
 use std::path::Path;
@@ -146,7 +146,7 @@ impl Table {
     }
 
     /// The same. `hint` is the row in which the node was last met; it is corrected if the node has moved since.
-    pub(super) fn head_near(&self, node: Uuid, hint: &AtomicU32) -> Option<Head> {
+    pub(super) fn head_hinted(&self, node: Uuid, hint: &AtomicU32) -> Option<Head> {
         let row = hint.load(Ordering::Relaxed) as usize;
         let is_current = self.classes.get(row).is_some_and(|class| *class != GONE);
         if is_current && let Some(head) = self.rows.head(row).filter(|head| head.node == node) {
@@ -216,7 +216,7 @@ impl Table {
     }
 
     /// Forgets the rows from `len` on, and what they replaced counts again.
-    pub(super) fn cut(&mut self, len: usize) {
+    pub(super) fn truncate_rows(&mut self, len: usize) {
         self.rows.truncate(len);
         self.classes.clear();
         self.ends.clear();
@@ -225,13 +225,13 @@ impl Table {
         (0..self.rows.len()).for_each(|row| self.publish(row));
     }
 
-    /// Whether so many rows are gone that [`Table::compacted`] pays.
+    /// Whether so many rows are gone that [`Table::compact_copy`] pays.
     pub(super) fn wants_compaction(&self) -> bool {
         self.gone > (self.rows.len() / GONE_SHARE).max(MIN_GONE)
     }
 
     /// A copy without the gone rows, in files of its own.
-    pub(super) fn compacted(&self) -> Result<Self, SearchError> {
+    pub(super) fn compact_copy(&self) -> Result<Self, SearchError> {
         let mut rows = self.rows.next_generation();
         let mut kept: Vec<usize> = self.nodes.iter().map(|row| *row as usize).collect();
         kept.sort_unstable();
@@ -296,12 +296,12 @@ impl Table {
 }
 
 /// A node or passage that is not known by its row.
-pub(super) struct Known<'a> {
+pub(super) struct TableEntry<'a> {
     pub(super) table: &'a Table,
     pub(super) node: Uuid,
 }
 
-impl Candidate for Known<'_> {
+impl Candidate for TableEntry<'_> {
     fn node(&self) -> Uuid {
         self.node
     }

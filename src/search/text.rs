@@ -33,7 +33,7 @@ pub(super) fn refang(text: &str) -> Cow<'_, str> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(c) = rest.chars().next() {
-        if let Some((plain, len)) = defanged(rest) {
+        if let Some((plain, len)) = match_defanged(rest) {
             out.push_str(plain);
             rest = rest.get(len..).unwrap_or("");
         } else {
@@ -51,7 +51,7 @@ fn is_mark(c: char) -> bool {
 }
 
 /// The plain form of a defanged sequence at the start of the text, and the length that it replaces.
-fn defanged(text: &str) -> Option<(&'static str, usize)> {
+fn match_defanged(text: &str) -> Option<(&'static str, usize)> {
     let close = match text.as_bytes().first()? {
         b'[' => ']',
         b'(' => ')',

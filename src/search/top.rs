@@ -7,14 +7,14 @@ use std::collections::BinaryHeap;
 use uuid::Uuid;
 
 #[derive(Debug, Clone, PartialEq)]
-struct Scored {
+struct TopEntry {
     score: f32,
     node: Uuid,
 }
 
-impl Eq for Scored {}
+impl Eq for TopEntry {}
 
-impl Ord for Scored {
+impl Ord for TopEntry {
     fn cmp(&self, other: &Self) -> Ordering {
         self.score
             .total_cmp(&other.score)
@@ -22,7 +22,7 @@ impl Ord for Scored {
     }
 }
 
-impl PartialOrd for Scored {
+impl PartialOrd for TopEntry {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
@@ -34,7 +34,7 @@ pub(super) struct Top {
     limit: usize,
     /// The minimum score even while there are few.
     least: f32,
-    heap: BinaryHeap<Reverse<Scored>>,
+    heap: BinaryHeap<Reverse<TopEntry>>,
 }
 
 impl Top {
@@ -51,7 +51,7 @@ impl Top {
         if score < self.threshold() {
             return;
         }
-        self.heap.push(Reverse(Scored { score, node }));
+        self.heap.push(Reverse(TopEntry { score, node }));
         if self.heap.len() > self.limit {
             self.heap.pop();
         }

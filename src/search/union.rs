@@ -32,7 +32,7 @@ const TIMES: u64 = 3;
 const ROUNDING: f32 = 1e-5;
 
 /// A word in one field of a segment, with its weight in the whole index.
-pub(super) struct Scored<'a> {
+pub(super) struct ScoredTerm<'a> {
     pub(super) field: Field,
     pub(super) terms: &'a InvertedIndexReader,
     pub(super) info: &'a TermInfo,
@@ -53,7 +53,7 @@ struct List<'a> {
 }
 
 impl<'a> List<'a> {
-    fn open(segment: &SegmentReader, word: &Scored<'a>) -> Result<Self, SearchError> {
+    fn open(segment: &SegmentReader, word: &ScoredTerm<'a>) -> Result<Self, SearchError> {
         let with_freqs = IndexRecordOption::WithFreqs;
         Ok(List {
             postings: word
@@ -115,7 +115,7 @@ impl<'a> List<'a> {
 }
 
 /// What a word adds to the best of its documents, replaced ones included.
-pub(super) fn highest(segment: &SegmentReader, word: &Scored<'_>) -> Result<f32, SearchError> {
+pub(super) fn highest(segment: &SegmentReader, word: &ScoredTerm<'_>) -> Result<f32, SearchError> {
     let mut list = List::open(segment, word)?;
     let mut highest = 0f32;
     while !list.postings.docs().is_empty() {
@@ -178,7 +178,7 @@ impl Window {
 /// the new threshold. The ranges must ascend.
 pub(super) fn for_each_above(
     segment: &SegmentReader,
-    words: &[Scored<'_>],
+    words: &[ScoredTerm<'_>],
     docs: &[Range<DocId>],
     threshold: f32,
     each: &mut dyn FnMut(DocId, f32) -> f32,
@@ -342,16 +342,16 @@ mod tests {
                     Some((terms, info, term.field(), weight))
                 })
                 .collect();
-            let words: Vec<Scored<'_>> = found
+            let words: Vec<ScoredTerm<'_>> = found
                 .iter()
-                .map(|(terms, info, field, weight)| Scored {
+                .map(|(terms, info, field, weight)| ScoredTerm {
                     field: *field,
                     terms,
                     info,
                     weight,
                     most: weight.max_score(),
                 })
-                .map(|word| Scored {
+                .map(|word| ScoredTerm {
                     most: highest(segment, &word).unwrap(),
                     ..word
                 })

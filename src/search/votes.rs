@@ -9,8 +9,8 @@ use std::collections::{HashMap, HashSet};
 
 use uuid::Uuid;
 
-use super::document::{Accepts, Allowed, Candidate};
-use super::table::{Known, Table};
+use super::document::{Candidate, CompiledFilter, RowFilter};
+use super::table::{Table, TableEntry};
 
 /// Passages that each leg contributes.
 pub(super) const DEPTH: usize = 100;
@@ -20,7 +20,7 @@ const WORDS: f32 = 2.0 / 3.0;
 const HALF_RANK: f32 = 30.0;
 /// Passages of one node that count, and what each counts for compared with the one before: a node with hundreds must
 /// not win by their number.
-const MOST: usize = 5;
+const MAX_PASSAGES: usize = 5;
 const NEXT: f32 = 0.6;
 /// Cosines up to which a passage doesn't count, and from which it counts in full.
 const UNLIKE: f32 = 0.1;
@@ -32,11 +32,11 @@ const CONTEXT_SHARE: f32 = 0.1;
 
 /// The passages that may vote.
 pub(super) struct Voters<'a> {
-    pub(super) allowed: &'a Allowed,
+    pub(super) allowed: &'a CompiledFilter,
     pub(super) table: &'a Table,
 }
 
-impl Accepts for Voters<'_> {
+impl RowFilter for Voters<'_> {
     #[inline]
     fn class(&self, class: u8) -> bool {
         self.allowed.passage(class)
@@ -47,13 +47,13 @@ impl Accepts for Voters<'_> {
             let classes = passage.classes_of_ends();
             classes.is_some_and(|ends| ends.iter().all(|class| self.allowed.sees(*class)))
         };
-        self.class(class) && sees_ends() && self.hears(passage)
+        self.class(class) && sees_ends() && self.may_speak(passage)
     }
 }
 
 impl Voters<'_> {
     /// Where results are narrowed, passages about others would take the places of those that speak for one.
-    fn hears(&self, passage: &impl Candidate) -> bool {
+    fn may_speak(&self, passage: &impl Candidate) -> bool {
         self.allowed.widest().is_none()
             || passage
                 .ends()
@@ -62,7 +62,7 @@ impl Voters<'_> {
 
     /// Whether a node may be a result.
     fn wants(&self, node: Uuid) -> bool {
-        let known = Known {
+        let known = TableEntry {
             table: self.table,
             node,
         };
@@ -82,7 +82,7 @@ pub struct Vote {
 }
 
 /// What one passage says for a node: its weight, and its keyword score as far as it counts.
-struct Said {
+struct PassageVote {
     passage: Uuid,
     weight: f32,
     words: f32,
@@ -100,7 +100,7 @@ pub(super) fn count(
     mentioned: &HashSet<Uuid>,
     cosine: impl Fn(Uuid) -> Option<f32>,
 ) -> Votes {
-    let mut said: HashMap<Uuid, Vec<Said>> = HashMap::new();
+    let mut said: HashMap<Uuid, Vec<PassageVote>> = HashMap::new();
     let by_words: HashMap<Uuid, f32> = words.iter().copied().collect();
     for (passage, weight) in weights(words, near) {
         let resemblance = resemblance(cosine(passage));
@@ -113,8 +113,8 @@ pub(super) fn count(
         for node in ends.nodes().filter(|node| !mentioned.contains(node)) {
             let share = counts * if ends.is_source(node) { SOURCE_SHARE } else { 1.0 };
             if voters.wants(node) {
-                let said: &mut Vec<Said> = said.entry(node).or_default();
-                said.push(Said {
+                let said: &mut Vec<PassageVote> = said.entry(node).or_default();
+                said.push(PassageVote {
                     passage,
                     weight: weight * resemblance * share,
                     words: score * share,
@@ -147,7 +147,7 @@ fn weights(words: &[(Uuid, f32)], near: &[(Uuid, f32)]) -> HashMap<Uuid, f32> {
 
 impl Vote {
     /// What the strongest of the passages say together. One unlike the question has no weight, but its words count.
-    fn of(mut said: Vec<Said>) -> Self {
+    fn of(mut said: Vec<PassageVote>) -> Self {
         said.sort_unstable_by(|a, b| {
             let by_weight = b.weight.total_cmp(&a.weight);
             let by_words = || b.words.total_cmp(&a.words);
@@ -155,16 +155,16 @@ impl Vote {
                 .then_with(by_words)
                 .then_with(|| a.passage.cmp(&b.passage))
         });
-        said.truncate(MOST);
+        said.truncate(MAX_PASSAGES);
         let mut part = 1.0;
         for said in &mut said {
             said.weight *= part;
             part *= NEXT;
         }
-        let sum = |of: fn(&Said) -> f32| said.iter().map(of).sum::<f32>();
+        let sum = |of: fn(&PassageVote) -> f32| said.iter().map(of).sum::<f32>();
         let (weight, words) = (sum(|said| said.weight), sum(|said| said.words));
         let share_of = |part: f32, all: f32| if all > 0.0 { part / all } else { 0.0 };
-        let claim = |said: &Said| share_of(said.weight, weight) + share_of(said.words, words);
+        let claim = |said: &PassageVote| share_of(said.weight, weight) + share_of(said.words, words);
         let claims: f32 = said.iter().map(claim).sum();
         let passages = said
             .iter()
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn many_weak_passages_do_not_outweigh_a_few_strong_ones() {
         let list = |weights: &[f32]| {
-            let said = |weight: &f32| Said {
+            let said = |weight: &f32| PassageVote {
                 passage: Uuid::new_v4(),
                 weight: *weight,
                 words: 0.0,
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn the_shares_of_the_passages_are_all_of_the_vote() {
-        let said = |number: u128, weight: f32, words: f32| Said {
+        let said = |number: u128, weight: f32, words: f32| PassageVote {
             passage: Uuid::from_u128(number),
             weight,
             words,
@@ -219,14 +219,14 @@ mod tests {
 
     #[test]
     fn only_passages_that_are_named_lend_their_words() {
-        let said = |number: u128| Said {
+        let said = |number: u128| PassageVote {
             passage: Uuid::from_u128(number),
             weight: 1.0 / number as f32,
             words: number as f32,
         };
         let vote = Vote::of((1..=20).map(said).collect());
-        assert_eq!(vote.passages.len(), MOST);
-        assert!((vote.words - MOST as f32).abs() < 1e-6);
+        assert_eq!(vote.passages.len(), MAX_PASSAGES);
+        assert!((vote.words - MAX_PASSAGES as f32).abs() < 1e-6);
     }
 
     #[test]

@@ -9,7 +9,7 @@ mod merging;
 mod steps;
 mod tidy;
 
-pub use steps::{Along, Step};
+pub use steps::{Step, StepFilter};
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -23,19 +23,19 @@ use uuid::Uuid;
 
 use super::IndexSettings;
 use super::activity::Activity;
-use super::document::{Allowed, Filter, Hit, IndexDoc, KeyHit, Mode, StructuredQuery};
+use super::document::{CompiledFilter, Filter, Hit, IndexDoc, KeyHit, Mode, StructuredQuery};
 use super::error::SearchError;
-use super::fresh::Fresh;
-use super::keyword::{Keywords, Texts};
-use super::query::{self, Found, Query};
+use super::keyword::{Keywords, TextScope};
+use super::memtable::Memtable;
+use super::query::{self, Query, SearchResults};
 use super::reasons::{self, Reasons};
 use super::relations::Relations;
 use super::rows::scale_of;
 use super::schema::Fields;
-use super::segments::{Opened, Segments};
+use super::segments::{SegmentCache, Segments};
 use super::storage;
 use super::table::{NodeState, Table};
-use super::writers::{Writers, Writing};
+use super::writers::{WriterPool, WriterState};
 
 /// Minimum writer heap accepted by the text index.
 const MIN_WRITER_HEAP: usize = 15_000_000;
@@ -54,7 +54,7 @@ pub struct WorkspaceIndex {
     id: Uuid,
     index: Index,
     reader: IndexReader,
-    segments: Opened,
+    segments: SegmentCache,
     fields: Fields,
     dir: Option<PathBuf>,
     table: RwLock<Table>,
@@ -64,11 +64,11 @@ pub struct WorkspaceIndex {
     writer_heap: usize,
     checkpoint: AtomicU64,
     /// Documents that are searchable but not yet in the text index.
-    fresh: RwLock<Fresh>,
+    fresh: RwLock<Memtable>,
     most_fresh: usize,
     queue: Mutex<Vec<Arc<QueuedWrite>>>,
-    writing: Arc<Mutex<Writing>>,
-    writers: Arc<Writers>,
+    writing: Arc<Mutex<WriterState>>,
+    writers: Arc<WriterPool>,
     /// Number of writes that were rolled back.
     rollbacks: AtomicU64,
     activity: Activity,
@@ -80,7 +80,7 @@ impl WorkspaceIndex {
         fingerprint: &str,
         dimension: usize,
         settings: &IndexSettings,
-        writers: Arc<Writers>,
+        writers: Arc<WriterPool>,
         id: Uuid,
     ) -> Result<Self, SearchError> {
         let opened = storage::open(dir, fingerprint, dimension)?;
@@ -88,7 +88,7 @@ impl WorkspaceIndex {
             id,
             index: opened.index,
             reader: opened.reader,
-            segments: Opened::default(),
+            segments: SegmentCache::default(),
             fields: opened.fields,
             dir: dir.map(Path::to_owned),
             table: RwLock::new(opened.table),
@@ -99,7 +99,7 @@ impl WorkspaceIndex {
             fresh: RwLock::default(),
             most_fresh: settings.fresh_docs,
             queue: Mutex::new(Vec::new()),
-            writing: Arc::new(Mutex::new(Writing::new(opened.commit))),
+            writing: Arc::new(Mutex::new(WriterState::new(opened.commit))),
             writers,
             rollbacks: AtomicU64::new(0),
             activity: Activity::new(),
@@ -111,7 +111,7 @@ impl WorkspaceIndex {
     /// to the checkpoint has been applied. Calls that arrive during a write share the next one and its outcome. A
     /// checkpoint lower than the stored one is ignored.
     pub fn apply(&self, docs: Vec<IndexDoc>, checkpoint: u64) -> Result<(), SearchError> {
-        self.queued(docs, checkpoint, None)
+        self.enqueue_write(docs, checkpoint, None)
     }
 
     /// Ends a large write whose first parts were handed over with [`WorkspaceIndex::stage`]; all are searchable once
@@ -125,10 +125,15 @@ impl WorkspaceIndex {
         checkpoint: u64,
         rollbacks: u64,
     ) -> Result<(), SearchError> {
-        self.queued(docs, checkpoint, Some(rollbacks))
+        self.enqueue_write(docs, checkpoint, Some(rollbacks))
     }
 
-    fn queued(&self, docs: Vec<IndexDoc>, checkpoint: u64, staged: Option<u64>) -> Result<(), SearchError> {
+    fn enqueue_write(
+        &self,
+        docs: Vec<IndexDoc>,
+        checkpoint: u64,
+        staged: Option<u64>,
+    ) -> Result<(), SearchError> {
         self.activity.touch();
         self.check_all(&docs)?;
         let job = Arc::new(QueuedWrite {
@@ -170,9 +175,9 @@ impl WorkspaceIndex {
         let mut writing = self.writing.lock();
         writing.used = Instant::now();
         let docs = self.newest(docs.iter());
-        let holds_older = docs.iter().any(|doc| self.fresh().holds(doc.node_id));
+        let holds_older = docs.iter().any(|doc| self.memtable().holds(doc.node_id));
         if holds_older {
-            self.flush_fresh(&mut writing)?;
+            self.flush_memtable(&mut writing)?;
         }
         let outcome = self.add(&mut writing, &docs);
         self.or_roll_back(&mut writing, outcome)
@@ -185,15 +190,15 @@ impl WorkspaceIndex {
 
     /// Writes documents that have been only in memory for at least `age` into the text index.
     pub fn flush_older_than(&self, age: Duration) -> Result<(), SearchError> {
-        if !self.fresh().is_older_than(age) {
+        if !self.memtable().is_older_than(age) {
             return Ok(());
         }
         let mut writing = self.writing.lock();
         writing.used = Instant::now();
-        self.flush_fresh(&mut writing)
+        self.flush_memtable(&mut writing)
     }
 
-    fn fresh(&self) -> RwLockReadGuard<'_, Fresh> {
+    fn memtable(&self) -> RwLockReadGuard<'_, Memtable> {
         self.fresh.read()
     }
 
@@ -235,7 +240,7 @@ impl WorkspaceIndex {
         mode: Mode,
         filter: &Filter,
         limit: usize,
-    ) -> Result<Found, SearchError> {
+    ) -> Result<SearchResults, SearchError> {
         self.run(query, query_vector, mode, filter, (limit, true))
     }
 
@@ -246,19 +251,19 @@ impl WorkspaceIndex {
         mode: Mode,
         filter: &Filter,
         (limit, explain): (usize, bool),
-    ) -> Result<Found, SearchError> {
+    ) -> Result<SearchResults, SearchError> {
         self.activity.touch();
         if let Some(vector) = query_vector {
             self.check(vector)?;
         }
-        let fresh = self.fresh();
+        let fresh = self.memtable();
         let segments = self.segments()?;
         let table = self.table();
         let question = Query {
             text: query,
             vector: query_vector,
             mode,
-            allowed: &Allowed::of(filter),
+            allowed: &CompiledFilter::of(filter),
             limit,
             explain,
         };
@@ -267,7 +272,7 @@ impl WorkspaceIndex {
 
     /// Nodes that the words may be a name of: at most `limit` with some of the words in their names, and as many that
     /// mean something alike. Those most alike in meaning come first.
-    pub fn alike(
+    pub fn find_similar(
         &self,
         words: &str,
         vector: Option<&[i8]>,
@@ -276,15 +281,15 @@ impl WorkspaceIndex {
     ) -> Result<Vec<Uuid>, SearchError> {
         self.activity.touch();
         vector.map_or(Ok(()), |vector| self.check(vector))?;
-        let fresh = self.fresh();
+        let fresh = self.memtable();
         let segments = self.segments()?;
         let table = self.table();
         let keywords = self.keywords(&segments, &fresh, &table);
-        let allowed = Allowed::of(filter);
-        let weighted = keywords.weighted(words, &HashSet::new())?;
-        let mut found = keywords.best(Texts::Names, &weighted, &allowed, limit)?;
+        let allowed = CompiledFilter::of(filter);
+        let weighted = keywords.weigh_terms(words, &HashSet::new())?;
+        let mut found = keywords.best(TextScope::Names, &weighted, &allowed, limit)?;
         if let Some(vector) = vector {
-            found.extend(table.near(vector, &allowed, limit));
+            found.extend(table.nearest_approximate(vector, &allowed, limit));
             let scale = scale_of(vector);
             for (node, score) in &mut found {
                 *score = table.cosine(*node, vector, scale).unwrap_or(f32::MIN);
@@ -299,11 +304,11 @@ impl WorkspaceIndex {
     /// as equal.
     pub fn lookup(&self, keys: &[&str], filter: &Filter) -> Result<Vec<KeyHit>, SearchError> {
         self.activity.touch();
-        let fresh = self.fresh();
+        let fresh = self.memtable();
         let segments = self.segments()?;
         let table = self.table();
         let keywords = self.keywords(&segments, &fresh, &table);
-        let allowed = Allowed::of(filter);
+        let allowed = CompiledFilter::of(filter);
         let mut hits = Vec::new();
         for (key, text) in keys.iter().enumerate() {
             let found = keywords.with_key(text, &allowed)?;
@@ -317,7 +322,7 @@ impl WorkspaceIndex {
     }
 
     /// Nodes of the given types that carry one of the keys; if no key is given or known, those that match the text.
-    pub fn structured(
+    pub fn search_structured(
         &self,
         query: &StructuredQuery,
         query_vector: Option<&[i8]>,
@@ -328,14 +333,14 @@ impl WorkspaceIndex {
         Ok(found.hits)
     }
 
-    /// [`WorkspaceIndex::structured`], with the reasons of the results and the passages that spoke for them.
-    pub fn structured_explained(
+    /// [`WorkspaceIndex::search_structured`], with the reasons of the results and the passages that spoke for them.
+    pub fn search_structured_explained(
         &self,
         query: &StructuredQuery,
         query_vector: Option<&[i8]>,
         filter: &Filter,
         limit: usize,
-    ) -> Result<Found, SearchError> {
+    ) -> Result<SearchResults, SearchError> {
         self.run_structured(query, query_vector, filter, (limit, true))
     }
 
@@ -345,8 +350,8 @@ impl WorkspaceIndex {
         query_vector: Option<&[i8]>,
         filter: &Filter,
         (limit, explain): (usize, bool),
-    ) -> Result<Found, SearchError> {
-        let filter = filter.narrowed(&query.node_types);
+    ) -> Result<SearchResults, SearchError> {
+        let filter = filter.narrow_to_types(&query.node_types);
         let keys: Vec<&str> = query.keys.iter().map(String::as_str).collect();
         let carried = self.lookup(&keys, &filter)?;
         if carried.is_empty() && !query.text.trim().is_empty() {
@@ -363,7 +368,7 @@ impl WorkspaceIndex {
         } else {
             Reasons::new()
         };
-        let mut found = Found::from(query::by_keys(carried));
+        let mut found = SearchResults::from(query::by_keys(carried));
         found.hits.truncate(limit);
         found.reasons = reasons;
         Ok(found)
@@ -399,7 +404,7 @@ impl WorkspaceIndex {
         if writing.used.elapsed() < idle || self.tidies(&mut writing) && !is_last {
             return Ok(());
         }
-        self.flush_fresh(&mut writing)?;
+        self.flush_memtable(&mut writing)?;
         let Some(writer) = writing.writer.take() else {
             return Ok(());
         };
@@ -432,7 +437,7 @@ impl WorkspaceIndex {
         })
     }
 
-    fn keywords<'a>(&'a self, segments: &'a Segments, fresh: &'a Fresh, table: &'a Table) -> Keywords<'a> {
+    fn keywords<'a>(&'a self, segments: &'a Segments, fresh: &'a Memtable, table: &'a Table) -> Keywords<'a> {
         Keywords::new(segments, &self.fields, fresh, table, self.id)
     }
 

@@ -14,7 +14,7 @@ use tantivy::{FutureResult, IndexWriter};
 use super::storage::Commit;
 
 /// The write side of a workspace, used by one thread at a time.
-pub(super) struct Writing {
+pub(super) struct WriterState {
     /// Opened by the first write; dropped when idle or after a failure.
     pub(super) writer: Option<IndexWriter>,
     /// Whether the writer holds documents that it has not committed.
@@ -30,9 +30,9 @@ pub(super) struct Writing {
     pub(super) tidying: Option<FutureResult<Option<SegmentMeta>>>,
 }
 
-impl Writing {
+impl WriterState {
     pub(super) fn new(committed: Commit) -> Self {
-        Writing {
+        WriterState {
             writer: None,
             staged: false,
             suspect: false,
@@ -45,25 +45,25 @@ impl Writing {
 }
 
 /// The open writers of the process.
-pub(super) struct Writers {
+pub(super) struct WriterPool {
     limit: usize,
-    open: Mutex<Vec<Weak<Mutex<Writing>>>>,
+    open: Mutex<Vec<Weak<Mutex<WriterState>>>>,
 }
 
-impl Writers {
+impl WriterPool {
     pub(super) fn new(limit: usize) -> Self {
-        Writers {
+        WriterPool {
             limit: limit.max(1),
             open: Mutex::new(Vec::new()),
         }
     }
 
     /// Makes room for one more open writer and registers it.
-    pub(super) fn admit(&self, opening: &Arc<Mutex<Writing>>) {
+    pub(super) fn admit(&self, opening: &Arc<Mutex<WriterState>>) {
         let mut open = self.open.lock();
         let itself = Arc::downgrade(opening);
         open.retain(|other| other.strong_count() > 0 && !other.ptr_eq(&itself));
-        let mut idle: Vec<(Instant, Arc<Mutex<Writing>>)> = Vec::new();
+        let mut idle: Vec<(Instant, Arc<Mutex<WriterState>>)> = Vec::new();
         let mut busy = 0;
         open.retain(|other| {
             let Some(other) = other.upgrade() else {

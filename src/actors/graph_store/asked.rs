@@ -120,7 +120,7 @@ impl GraphCore {
             .into_iter()
             .map(|candidate| (candidate.words, candidate.text.to_owned()))
             .collect();
-        let (target, filter) = (Arc::clone(target), ask.filter.unnarrowed());
+        let (target, filter) = (Arc::clone(target), ask.filter.without_narrowing());
         blocking(move || {
             let mut keys: Vec<(usize, &str)> = Vec::new();
             for (place, (_, text)) in candidates.iter().enumerate() {
@@ -186,13 +186,13 @@ impl GraphCore {
         let (index, target) = (Arc::clone(&self.index), Arc::clone(target));
         let filter = Filter {
             node_types: Some(types),
-            ..ask.filter.unnarrowed()
+            ..ask.filter.without_narrowing()
         };
         let words = subject.join(" ");
         let near = blocking(move || {
             let vector = index.embed_query(&words).ok();
             target
-                .alike(&words, vector.as_deref(), &filter, ALIKE)
+                .find_similar(&words, vector.as_deref(), &filter, ALIKE)
                 .map_err(index_failed)
         })
         .await?;
@@ -225,7 +225,7 @@ impl GraphCore {
         let words = description.text();
         let filter = Filter {
             node_types: Some(Kind::Group.node_types().to_vec()),
-            ..ask.filter.unnarrowed()
+            ..ask.filter.without_narrowing()
         };
         let found = blocking(move || {
             // By meaning, too: a group's keywords may be outweighed by those of many others.

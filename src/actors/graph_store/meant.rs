@@ -60,7 +60,7 @@ async fn named(
     names: Vec<String>,
     target: Arc<WorkspaceIndex>,
 ) -> Result<Vec<NameAsked>, DomainError> {
-    let filter = ask.filter.unnarrowed();
+    let filter = ask.filter.without_narrowing();
     blocking(move || {
         let mut named = Vec::with_capacity(names.len());
         for text in names {

@@ -20,7 +20,7 @@ use crate::domain::principal::{Principal, Workspace};
 use crate::domain::question::{ModelReading, QuestionAsked};
 use crate::domain::session::{RecallMode, RecallSession, ScoredNode, Visible};
 use crate::domain::tlp::Tlp;
-use crate::search::{Filter, Found, Hit, Mode, Only, StructuredQuery, WorkspaceIndex};
+use crate::search::{Filter, Hit, Mode, RowPredicate, SearchResults, StructuredQuery, WorkspaceIndex};
 use crate::store::{Neighbours, SessionRecord, Wanted};
 
 /// From this score on, the query is the node's own name, identifier or alias (`search::fusion`).
@@ -244,7 +244,7 @@ impl GraphCore {
         let related = self.asked_for(&ask, &target).await?;
         if related.nodes.len() >= ask.limit && !ask.explain {
             // Nothing else has a place.
-            return Ok(ask.ranked(Found::default(), Vec::new(), related));
+            return Ok(ask.ranked(SearchResults::default(), Vec::new(), related));
         }
         let (found, named) = self.by_words_and_meaning(ask.clone(), &target).await?;
         Ok(ask.ranked(found, named, related))
@@ -255,7 +255,7 @@ impl GraphCore {
         &self,
         ask: Search,
         target: &Arc<WorkspaceIndex>,
-    ) -> Result<(Found, Vec<Uuid>), DomainError> {
+    ) -> Result<(SearchResults, Vec<Uuid>), DomainError> {
         let (index, target) = (Arc::clone(&self.index), Arc::clone(target));
         blocking(move || {
             let vector = index.embed_query(&ask.text);
@@ -375,7 +375,7 @@ pub(super) fn containing(
     limit: usize,
 ) -> Result<Vec<Uuid>, DomainError> {
     let filter = Filter {
-        only: Some(Only::new(move |node| among.contains(&node))),
+        only: Some(RowPredicate::new(move |node| among.contains(&node))),
         ..filter
     };
     let hits = target.search(words, None, Mode::Keyword, &filter, limit);
@@ -426,7 +426,7 @@ fn named_of_other_types(
         .collect();
     let filter = Filter {
         node_types: Some(others),
-        ..filter.unnarrowed()
+        ..filter.without_narrowing()
     };
     let found = target.lookup(&keys, &filter).map_err(index_failed)?;
     let mut named: Vec<Uuid> = found.into_iter().map(|hit| hit.node_id).collect();

@@ -17,7 +17,7 @@ use crate::domain::error::DomainError;
 use crate::domain::node::{KgNode, NodeType};
 use crate::domain::question::{Kind, Period, QuestionPlan, relationship_code, relationships};
 use crate::domain::why::PathStep;
-use crate::search::{Along, Filter, Step, WorkspaceIndex};
+use crate::search::{Filter, Step, StepFilter, WorkspaceIndex};
 use crate::store::SeenNode;
 
 /// Nodes on the way that are followed, the best ones.
@@ -51,7 +51,7 @@ impl GraphCore {
     ) -> Result<Walked, DomainError> {
         let is_direct = plan.through.is_empty();
         // The filters are on what is asked for, not on what lies on the way.
-        let on_the_way = ask.filter.unnarrowed();
+        let on_the_way = ask.filter.without_narrowing();
         let wanted = (plan.wanted.as_slice(), &ask.filter);
         let through = (plan.through.as_slice(), &on_the_way);
         let first = if is_direct { wanted } else { through };
@@ -184,7 +184,7 @@ async fn first_step(
             return Ok((answers, Hops::new()));
         }
         let mut parts = Answers::default();
-        let techniques = (&[Kind::Technique][..], &filter.unnarrowed());
+        let techniques = (&[Kind::Technique][..], &filter.without_narrowing());
         take(&target, (&at, 0), techniques, |step| !step.outgoing, &mut parts);
         let parts = parts.all_hops();
         let at: Places = parts.keys().map(|part| (*part, Kind::Technique)).collect();
@@ -227,7 +227,7 @@ fn take(
     };
     let mut from: Vec<Uuid> = at.keys().copied().collect();
     from.sort_unstable();
-    let along = Along {
+    let along = StepFilter {
         codes: &codes,
         filter: &filter,
     };

@@ -13,7 +13,7 @@ use crate::domain::principal::Workspace;
 use crate::domain::question::QuestionAsked;
 use crate::domain::session::{ScoredNode, Visible};
 use crate::domain::why::{Evidence, Match, NamedBy, PathStep, Shares, Why};
-use crate::search::{Found, Hit, Mode, Reasons, StructuredQuery, WorkspaceIndex, canonical_key};
+use crate::search::{Hit, Mode, Reasons, SearchResults, StructuredQuery, WorkspaceIndex, canonical_key};
 
 /// What the graph answers.
 #[derive(Debug, Default)]
@@ -54,13 +54,13 @@ impl Search {
         target: &WorkspaceIndex,
         vector: Option<&[i8]>,
         mode: Mode,
-    ) -> Result<Found, DomainError> {
+    ) -> Result<SearchResults, DomainError> {
         if self.explain {
             let found = target.search_explained(&self.text, vector, mode, &self.filter, self.limit);
             return found.map_err(index_failed);
         }
         let hits = target.search(&self.text, vector, mode, &self.filter, self.limit);
-        hits.map(Found::from).map_err(index_failed)
+        hits.map(SearchResults::from).map_err(index_failed)
     }
 
     /// Searches by what was found in the question.
@@ -69,19 +69,19 @@ impl Search {
         target: &WorkspaceIndex,
         query: &StructuredQuery,
         vector: Option<&[i8]>,
-    ) -> Result<Found, DomainError> {
+    ) -> Result<SearchResults, DomainError> {
         if self.explain {
-            let found = target.structured_explained(query, vector, &self.filter, self.limit);
+            let found = target.search_structured_explained(query, vector, &self.filter, self.limit);
             let mut found = found.map_err(index_failed)?;
             as_in_question(&self.text, &query.keys, &mut found.reasons);
             return Ok(found);
         }
-        let hits = target.structured(query, vector, &self.filter, self.limit);
-        hits.map(Found::from).map_err(index_failed)
+        let hits = target.search_structured(query, vector, &self.filter, self.limit);
+        hits.map(SearchResults::from).map_err(index_failed)
     }
 
     /// Puts the answers of the graph first, then the nodes known under another name, then what the search found.
-    pub(super) fn ranked(&self, found: Found, elsewhere: Vec<Uuid>, graph: FromGraph) -> Ranked {
+    pub(super) fn ranked(&self, found: SearchResults, elsewhere: Vec<Uuid>, graph: FromGraph) -> Ranked {
         let explained = self
             .explain
             .then(|| explained_results(&self.text, &found, &elsewhere, &graph));
@@ -121,7 +121,7 @@ fn as_in_question(question: &str, keys: &[String], reasons: &mut Reasons) {
 /// Why each node is a result: by the search, unless another name or the graph gave it its place.
 fn explained_results(
     question: &str,
-    found: &Found,
+    found: &SearchResults,
     elsewhere: &[Uuid],
     graph: &FromGraph,
 ) -> HashMap<Uuid, Explained> {
@@ -162,7 +162,7 @@ fn explained_results(
 }
 
 /// The passages that voted for a node, with their parts of the share of evidence.
-fn votes_for(found: &Found, node: Uuid, evidence: f32) -> Vec<(Uuid, f32)> {
+fn votes_for(found: &SearchResults, node: Uuid, evidence: f32) -> Vec<(Uuid, f32)> {
     let Some(vote) = found.votes.get(&node) else {
         return Vec::new();
     };

@@ -5,11 +5,11 @@
 use rayon::iter::ParallelIterator;
 use rayon::slice::ParallelSlice;
 
-use super::super::document::Accepts;
+use super::super::binary_code::{BinaryCode, CodeScorer, ROWS_AT_ONCE};
+use super::super::document::RowFilter;
 use super::super::rows::ROWS_PER_BLOCK;
-use super::super::sketch::{Estimate, ROWS_AT_ONCE, Sketch};
 use super::Table;
-use super::near::{Met, Nearest, SAMPLED};
+use super::nearest_rows::{NearRow, NearestRows, SAMPLED};
 use crate::capacity::side_by_side;
 
 /// Blocks from which a scan is divided, and blocks that one thread scans at a time.
@@ -19,9 +19,9 @@ const BLOCKS_AT_ONCE: usize = 32;
 /// What a scan looks for, and which rows may be taken.
 struct Scan<'a, A> {
     table: &'a Table,
-    sketch: Sketch,
+    sketch: BinaryCode,
     /// How much a row is like the query, for all rows met within a limit that leaves few.
-    estimate: Option<&'a Estimate>,
+    estimate: Option<&'a CodeScorer>,
     /// Whether to take a row, by number and class.
     accepts: A,
 }
@@ -33,11 +33,11 @@ impl Table {
     pub(super) fn scan(
         &self,
         query: &[i8],
-        allowed: &impl Accepts,
-        near: Nearest,
-        estimate: Option<&Estimate>,
+        allowed: &impl RowFilter,
+        near: NearestRows,
+        estimate: Option<&CodeScorer>,
         accepts: impl Fn(usize, u8) -> bool + Sync,
-    ) -> Nearest {
+    ) -> NearestRows {
         // Nodes and passages are mostly written apart.
         let has_allowed = |classes: &[u8]| classes.iter().any(|class| allowed.class(*class));
         let blocks: Vec<usize> = (0..self.rows.blocks())
@@ -46,7 +46,7 @@ impl Table {
             .collect();
         let mut scan = Scan {
             table: self,
-            sketch: Sketch::of(query),
+            sketch: BinaryCode::of(query),
             estimate: None,
             accepts,
         };
@@ -66,7 +66,7 @@ impl Table {
 
 impl<A: Fn(usize, u8) -> bool + Sync> Scan<'_, A> {
     /// Scans the blocks, with several threads if there are many of them.
-    fn all(&self, blocks: &[usize], near: Nearest) -> Nearest {
+    fn all(&self, blocks: &[usize], near: NearestRows) -> NearestRows {
         let threads = (blocks.len() >= MANY_BLOCKS).then(side_by_side).flatten();
         let Some(threads) = threads else {
             return self.blocks(blocks.iter().copied(), near);
@@ -75,20 +75,20 @@ impl<A: Fn(usize, u8) -> bool + Sync> Scan<'_, A> {
         let scanned = |near, blocks: &[usize]| self.blocks(blocks.iter().copied(), near);
         threads.install(|| {
             let parts = blocks.par_chunks(BLOCKS_AT_ONCE).fold(none, scanned);
-            parts.reduce(none, Nearest::and)
+            parts.reduce(none, NearestRows::and)
         })
     }
 
-    fn blocks(&self, blocks: impl Iterator<Item = usize>, mut near: Nearest) -> Nearest {
+    fn blocks(&self, blocks: impl Iterator<Item = usize>, mut near: NearestRows) -> NearestRows {
         let rows = &self.table.rows;
         let mut distances = [0u16; ROWS_AT_ONCE];
-        let bytes = ROWS_AT_ONCE * rows.sketch_bytes();
+        let bytes = ROWS_AT_ONCE * rows.code_bytes();
         for block in blocks {
-            let parts = rows.sketches(block).chunks(bytes);
+            let parts = rows.binary_codes(block).chunks(bytes);
             let numbers = (block * ROWS_PER_BLOCK..).step_by(ROWS_AT_ONCE);
             for (part, first) in parts.zip(numbers) {
                 let places = self.sketch.distances(part, &mut distances, near.limit);
-                self.take_near(places, first, part, &distances, &mut near);
+                self.take_within(places, first, part, &distances, &mut near);
             }
         }
         near
@@ -96,13 +96,13 @@ impl<A: Fn(usize, u8) -> bool + Sync> Scan<'_, A> {
 
     /// Takes those of successive rows that are near enough: at most those at these places, one bit for each. The last part
     /// of a table has fewer rows than there are distances.
-    fn take_near(
+    fn take_within(
         &self,
         mut places: u64,
         first: usize,
         part: &[u8],
         distances: &[u16; ROWS_AT_ONCE],
-        near: &mut Nearest,
+        near: &mut NearestRows,
     ) {
         let classes = self.table.classes.get(first..).unwrap_or_default();
         while places != 0 {
@@ -116,8 +116,8 @@ impl<A: Fn(usize, u8) -> bool + Sync> Scan<'_, A> {
             if distance <= near.limit && (self.accepts)(row, class) {
                 let alike = self
                     .estimate
-                    .and_then(|estimate| Some(estimate.for_sketch(self.table.rows.sketch_in(part, place)?)));
-                near.take(Met::new(row, distance, alike));
+                    .and_then(|estimate| Some(estimate.score(self.table.rows.binary_code_in(part, place)?)));
+                near.take(NearRow::new(row, distance, alike));
             }
         }
     }
@@ -156,27 +156,28 @@ mod tests {
                 .map(|(row, vector)| NewRow::new(Uuid::from_u128(*row as u128), 1, class, Some(vector)));
             table.put(&new.collect::<Vec<_>>()).unwrap();
         }
-        let estimate = Estimate::of(&[1; DIMENSION]);
+        let estimate = CodeScorer::of(&[1; DIMENSION]);
         let scan = Scan {
             table: &table,
-            sketch: Sketch::of(&[1; DIMENSION]),
+            sketch: BinaryCode::of(&[1; DIMENSION]),
             estimate: Some(&estimate),
             accepts: |row: usize, _| !row.is_multiple_of(3),
         };
         // A smaller table is scanned again and again.
         let blocks = (0..table.rows.blocks()).cycle().take(MANY_BLOCKS + 3);
         let blocks: Vec<usize> = blocks.collect();
-        let sorted = |near: Nearest| {
+        let sorted = |near: NearestRows| {
             let mut rows: Vec<(usize, u16)> = near.distances().collect();
             // Each sign that differs takes two from the sum of the signs.
-            let estimated = |met: &Met, far: u16| met.alike == Some(DIMENSION as i32 - 2 * i32::from(far));
+            let estimated =
+                |met: &NearRow, far: u16| met.alike == Some(DIMENSION as i32 - 2 * i32::from(far));
             let mut both = near.rows().zip(&rows);
             assert!(both.all(|(met, (_, distance))| estimated(met, *distance)));
             rows.sort_unstable();
             rows
         };
         for wanted in [1, 500, 100_000] {
-            let near = || Nearest::new(DIMENSION, wanted);
+            let near = || NearestRows::new(DIMENSION, wanted);
             let one = sorted(scan.blocks(blocks.iter().copied(), near()));
             assert!(one.len() >= wanted);
             assert_eq!(sorted(scan.all(&blocks, near())), one);

@@ -18,14 +18,14 @@ fn day(day: u32) -> DateTime<Utc> {
 
 /// What the documents of a test say besides their text.
 #[derive(Debug, Clone, Copy)]
-struct Said {
+struct DocFacts {
     node_type: NodeType,
     source: &'static str,
     confidence: f64,
     day: u32,
 }
 
-impl Said {
+impl DocFacts {
     fn put_on(self, doc: IndexDoc) -> IndexDoc {
         IndexDoc {
             node_type: self.node_type,
@@ -63,13 +63,13 @@ fn narrowed(given: &[(&str, &str)]) -> Filter {
 
 /// Thousands of alike nodes, of which three differ in source, confidence and day.
 fn crowd() -> Arc<WorkspaceIndex> {
-    let usual = Said {
+    let usual = DocFacts {
         node_type: NodeType::Ioc,
         source: "Bravo",
         confidence: 0.4,
         day: 1,
     };
-    let rare = Said {
+    let rare = DocFacts {
         source: "CERT Alpha",
         confidence: 0.9,
         day: 20,
@@ -107,7 +107,7 @@ fn the_few_that_pass_are_found_among_thousands() {
             keys: vec!["beacon host".into()],
             ..StructuredQuery::default()
         };
-        let hits = index.structured(&keyed, None, &filter, 10).unwrap();
+        let hits = index.search_structured(&keyed, None, &filter, 10).unwrap();
         assert_eq!(hits.len(), 3, "{given:?}");
     }
     let none = narrowed(&[("until", "2024-02-29")]);
@@ -187,13 +187,13 @@ fn passages_speak_only_for_nodes_that_pass() {
 #[test]
 fn facts_follow_the_newest_version_into_files_and_compactions() {
     let dir = tempfile::tempdir().unwrap();
-    let said = |day, source| Said {
+    let said = |day, source| DocFacts {
         node_type: NodeType::Actor,
         source,
         confidence: 0.5,
         day,
     };
-    let version = |rev: u64, said: Said| {
+    let version = |rev: u64, said: DocFacts| {
         let docs = (0..5000u128).map(|n| IndexDoc {
             rev,
             ..said.put_on(doc(n, &format!("Heron{n}"), "wader"))
@@ -227,8 +227,8 @@ fn facts_follow_the_newest_version_into_files_and_compactions() {
 prop_compose! {
     fn any_doc()(n in 0u128..40, rev in 1u64..4, kind in 0usize..7, tlp in 0usize..5, source in 0usize..4,
                  confidence in 0u32..5, day in 1u32..6, with_vector: bool,
-                 name in "(heron|Quiet Otter|bittern)", body in "(phishing|loader|sluice|[a-z]{3,6}){1,4}") -> (IndexDoc, Said) {
-        let said = Said {
+                 name in "(heron|Quiet Otter|bittern)", body in "(phishing|loader|sluice|[a-z]{3,6}){1,4}") -> (IndexDoc, DocFacts) {
+        let said = DocFacts {
             node_type: NodeType::ALL[kind], source: SOURCES[source], confidence: f64::from(confidence) / 4.0, day,
         };
         let mut doc = said.put_on(doc(n, &name, &body));
@@ -263,7 +263,7 @@ proptest! {
     ) {
         let settings = IndexSettings { fresh_docs, ..IndexSettings::default() };
         let index = open_with(None, "word-hash", settings).workspace(id(0)).unwrap();
-        let mut newest: HashMap<Uuid, (u64, Said)> = HashMap::new();
+        let mut newest: HashMap<Uuid, (u64, DocFacts)> = HashMap::new();
         for (doc, said) in docs {
             if newest.get(&doc.node_id).is_none_or(|(rev, _)| doc.rev > *rev) {
                 newest.insert(doc.node_id, (doc.rev, said));

@@ -3,7 +3,7 @@
 mod concurrency;
 mod durability;
 mod filters;
-mod fresh;
+mod memtable;
 mod names;
 mod passages;
 mod relations;

@@ -148,7 +148,7 @@ fn structured_search_takes_types_and_keys_or_else_words() {
             text: text.to_owned(),
         };
         index
-            .structured(&query, None, &all(), 10)
+            .search_structured(&query, None, &all(), 10)
             .unwrap()
             .into_iter()
             .map(|hit| hit.node_id)

@@ -71,7 +71,9 @@ fn a_sentence_finds_what_a_similar_passage_is_about() {
     assert_eq!(first(&index, &all()), id(3));
     assert_eq!(speakers(&index, 3, &all()), [example.node_id]);
     let only_methods = Filter {
-        only: Some(super::super::Only::new(|node| node == id(4) || node == id(1))),
+        only: Some(super::super::RowPredicate::new(|node| {
+            node == id(4) || node == id(1)
+        })),
         ..all()
     };
     assert!(

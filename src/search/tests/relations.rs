@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use proptest::prelude::*;
 use test_support::extent;
 
-use super::super::{Along, Ends, Relation, Step};
+use super::super::{Ends, Relation, Step, StepFilter};
 use super::*;
 
 const NODES: u128 = 6;
@@ -29,14 +29,14 @@ fn edge(number: u128, rev: u64, (source, target): (u128, u128), (tlp, code): (Tl
 fn steps(index: &WorkspaceIndex, from: &[u128], codes: &[u8], filter: &Filter) -> Vec<Step> {
     let from: Vec<Uuid> = from.iter().map(|n| id(*n)).collect();
     let mut steps = Vec::new();
-    index.steps(&from, Along { codes, filter }, |step| steps.push(step));
+    index.steps(&from, StepFilter { codes, filter }, |step| steps.push(step));
     steps
 }
 
 /// From, relationship, to, and whether in its direction.
-type Told = BTreeSet<(Uuid, Uuid, Uuid, bool)>;
+type StepSet = BTreeSet<(Uuid, Uuid, Uuid, bool)>;
 
-fn told(steps: &[Step]) -> Told {
+fn told(steps: &[Step]) -> StepSet {
     let told = steps.iter();
     told.map(|step| (step.from, step.relationship, step.node, step.outgoing))
         .collect()
@@ -74,13 +74,13 @@ struct Model {
 }
 
 impl Model {
-    fn steps(&self, codes: &[u8], highest: Tlp) -> Told {
+    fn steps(&self, codes: &[u8], highest: Tlp) -> StepSet {
         let sees = |node: u128| {
             self.nodes
                 .get(&node)
                 .is_some_and(|(tlp, shown)| *shown && *tlp <= highest)
         };
-        let mut told = Told::new();
+        let mut told = StepSet::new();
         for (number, ((source, target), tlp, code)) in &self.edges {
             let taken = *tlp <= highest && codes.contains(code) && source != target;
             if taken && sees(*source) && sees(*target) {
@@ -174,7 +174,7 @@ fn a_step_tells_what_is_known_of_the_relationship_and_of_the_node() {
 fn filters_hold_for_the_far_end_only() {
     let index = holding(pair(2, Tlp::White));
     let only_two = Filter {
-        only: Some(super::super::Only::new(|node| node == id(2))),
+        only: Some(super::super::RowPredicate::new(|node| node == id(2))),
         ..all()
     };
     assert_eq!(steps(&index, &[1], &[1], &only_two).len(), 2);

@@ -4,10 +4,10 @@
 use test_support::extent;
 
 use super::super::calibration::{recall, widening};
-use super::super::document::{Allowed, GONE, class_of};
+use super::super::document::{CompiledFilter, GONE, class_of};
 use super::super::rows::{Extent, NewRow, ROWS_PER_BLOCK};
 use super::super::table::{Depth, Table};
-use super::super::{BuiltinEmbedder, Only};
+use super::super::{BuiltinEmbedder, RowPredicate};
 use super::*;
 
 const CLASS: fn(Tlp) -> u8 = |tlp| class_of(NodeType::Actor, NodeStatus::Active, tlp);
@@ -45,7 +45,7 @@ fn table_of(vectors: &[Vec<i8>]) -> Table {
 
 /// The share of the exact results among the first ten and the first hundred that a search finds.
 fn found_of_exact(table: &Table, queries: &[Vec<i8>], filter: &Filter) -> [f32; 2] {
-    let allowed = Allowed::of(filter);
+    let allowed = CompiledFilter::of(filter);
     let ids = |found: Vec<(Uuid, f32)>| found.into_iter().map(|(node, _)| node).collect::<Vec<_>>();
     let exact = queries
         .iter()
@@ -118,10 +118,10 @@ fn a_filter_on_rows_gets_its_results_from_those_rows_only() {
     let vectors = clustered(9_000, 64, 3, 0.0);
     let table = table_of(&vectors);
     let even = Filter {
-        only: Some(Only::new(|node| node.as_u128() % 2 == 0)),
+        only: Some(RowPredicate::new(|node| node.as_u128() % 2 == 0)),
         ..all()
     };
-    let found = table.nearest(&vectors[7], &Allowed::of(&even), 100);
+    let found = table.nearest(&vectors[7], &CompiledFilter::of(&even), 100);
     assert_eq!(found.len(), 100);
     assert!(found.iter().all(|(node, _)| node.as_u128() % 2 == 0));
     assert_eq!(found_of_exact(&table, &vectors[..5], &even), [1.0, 1.0]);
@@ -139,17 +139,17 @@ fn of_all_versions_the_last_one_counts_also_after_a_compaction() {
     }
     table.put(&[NewRow::new(id(0), 9, GONE, None)]).unwrap();
     assert!(table.wants_compaction());
-    for table in [table.compacted().unwrap(), table] {
+    for table in [table.compact_copy().unwrap(), table] {
         assert_eq!(table.len(), 3_000);
         assert_eq!(table.node(id(5)).map(|state| state.rev), Some(5));
-        let near = |at: usize| table.nearest(&last[at], &Allowed::of(&all()), 1);
+        let near = |at: usize| table.nearest(&last[at], &CompiledFilter::of(&all()), 1);
         assert!((1..50).all(|at| near(at)[0].0 == id(at as u128)));
         assert_ne!(
             near(0)[0].0,
             id(0),
             "a version without a vector is not found by it"
         );
-        assert!(!table.compacted().unwrap().wants_compaction());
+        assert!(!table.compact_copy().unwrap().wants_compaction());
     }
 }
 
@@ -176,7 +176,7 @@ fn rows_beyond_the_last_commit_are_forgotten_by_a_restart() {
     assert!(table.rows().are_whole());
     let again = Table::open(Some(dir.path()), first(vectors.len()), 64).unwrap();
     for at in [0, committed - 1, committed, vectors.len() - 1] {
-        let near = again.nearest(&vectors[at], &Allowed::of(&all()), 1);
+        let near = again.nearest(&vectors[at], &CompiledFilter::of(&all()), 1);
         assert_eq!(near[0].0, id(at as u128));
     }
     assert!(

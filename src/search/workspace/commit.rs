@@ -16,15 +16,15 @@ use uuid::Uuid;
 use super::super::calibration;
 use super::super::document::IndexDoc;
 use super::super::error::SearchError;
-use super::super::fresh::Fresh;
+use super::super::memtable::Memtable;
+use super::super::node_set_query::NodeSetQuery;
 use super::super::relations::Relations;
-use super::super::replaced::Replaced;
 use super::super::rows::NewRow;
 use super::super::schema::document;
 use super::super::storage::{self, Commit};
 use super::super::table::Table;
-use super::super::writers::Writing;
-use super::merging::WhileWriting;
+use super::super::writers::WriterState;
+use super::merging::WritingMergePolicy;
 use super::{QueuedWrite, WorkspaceIndex, state_of};
 use crate::capacity::lower_priority;
 
@@ -32,7 +32,11 @@ use crate::capacity::lower_priority;
 const FEW: usize = 256;
 
 impl WorkspaceIndex {
-    pub(super) fn commit(&self, writing: &mut Writing, jobs: &[Arc<QueuedWrite>]) -> Result<(), SearchError> {
+    pub(super) fn commit(
+        &self,
+        writing: &mut WriterState,
+        jobs: &[Arc<QueuedWrite>],
+    ) -> Result<(), SearchError> {
         writing.used = Instant::now();
         let docs = self.newest(jobs.iter().flat_map(|job| &job.docs));
         let checkpoint = jobs
@@ -42,7 +46,7 @@ impl WorkspaceIndex {
         if docs.is_empty() && checkpoint == self.checkpoint() && !writing.staged {
             return Ok(());
         }
-        let few = docs.len() <= FEW && self.fresh().len() + docs.len() <= self.most_fresh;
+        let few = docs.len() <= FEW && self.memtable().len() + docs.len() <= self.most_fresh;
         if few && !docs.is_empty() && !writing.staged {
             return self.keep(&docs, checkpoint);
         }
@@ -80,13 +84,13 @@ impl WorkspaceIndex {
         relations.put(&edges)?;
         let recorded = table.put(&rows);
         if recorded.is_err() {
-            relations.cut(before);
+            relations.truncate_rows(before);
         }
         recorded
     }
 
     /// Adds documents to the text index and the table, without a commit.
-    pub(super) fn add(&self, writing: &mut Writing, docs: &[&IndexDoc]) -> Result<(), SearchError> {
+    pub(super) fn add(&self, writing: &mut WriterState, docs: &[&IndexDoc]) -> Result<(), SearchError> {
         let known: Vec<Uuid> = {
             let table = self.table();
             let ids = docs.iter().map(|doc| doc.node_id);
@@ -100,7 +104,7 @@ impl WorkspaceIndex {
 
     fn write(
         &self,
-        writing: &mut Writing,
+        writing: &mut WriterState,
         docs: &[&IndexDoc],
         replaced: impl Iterator<Item = Uuid>,
     ) -> Result<(), SearchError> {
@@ -108,7 +112,7 @@ impl WorkspaceIndex {
             Some(writer) => writer,
             none => none.insert(self.open_writer()?),
         };
-        let replaced = Replaced::new(replaced);
+        let replaced = NodeSetQuery::new(replaced);
         if !replaced.is_empty() {
             writer.delete_query(Box::new(replaced))?;
         }
@@ -119,19 +123,24 @@ impl WorkspaceIndex {
     }
 
     /// Writes these documents and those that are only in memory into the text index.
-    fn flush(&self, writing: &mut Writing, docs: &[&IndexDoc], checkpoint: u64) -> Result<(), SearchError> {
+    fn flush(
+        &self,
+        writing: &mut WriterState,
+        docs: &[&IndexDoc],
+        checkpoint: u64,
+    ) -> Result<(), SearchError> {
         let outcome = self.try_flush(writing, docs, checkpoint);
         self.or_roll_back(writing, outcome)
     }
 
     fn try_flush(
         &self,
-        writing: &mut Writing,
+        writing: &mut WriterState,
         docs: &[&IndexDoc],
         checkpoint: u64,
     ) -> Result<(), SearchError> {
         let checkpoint = {
-            let fresh = self.fresh();
+            let fresh = self.memtable();
             // A document that is replaced by one of these has been replaced in the table already.
             let older = fresh.docs();
             let replaced: Vec<Uuid> = older
@@ -153,9 +162,9 @@ impl WorkspaceIndex {
         self.reader.reload()?;
         self.segments.forget_merged(&self.reader);
         // Only the holder of the write lock adds documents, so nothing new is lost.
-        *self.fresh.write() = Fresh::default();
+        *self.fresh.write() = Memtable::default();
         self.checkpoint.store(checkpoint, Ordering::SeqCst);
-        self.committed(writing, commit)
+        self.after_commit(writing, commit)
     }
 
     fn commit_of(&self, checkpoint: u64) -> Commit {
@@ -169,7 +178,7 @@ impl WorkspaceIndex {
     }
 
     /// Follows up on a commit.
-    fn committed(&self, writing: &mut Writing, commit: Commit) -> Result<(), SearchError> {
+    fn after_commit(&self, writing: &mut WriterState, commit: Commit) -> Result<(), SearchError> {
         writing.staged = false;
         writing.suspect = false;
         if commit.rows.generation != writing.committed.rows.generation {
@@ -198,16 +207,19 @@ impl WorkspaceIndex {
 
     /// Rewrites the table, or the relationships, when much of it is gone. The next commit names the new files; until then
     /// the old ones stay.
-    fn compact(&self, writing: &mut Writing) -> Result<(), SearchError> {
+    fn compact(&self, writing: &mut WriterState) -> Result<(), SearchError> {
         let table = {
             let table = self.table();
-            table.wants_compaction().then(|| table.compacted()).transpose()?
+            table
+                .wants_compaction()
+                .then(|| table.compact_copy())
+                .transpose()?
         };
         let relations = {
             let relations = self.relations();
             relations
                 .wants_compaction()
-                .then(|| relations.compacted())
+                .then(|| relations.compact_copy())
                 .transpose()?
         };
         if table.is_none() && relations.is_none() {
@@ -226,7 +238,7 @@ impl WorkspaceIndex {
     /// After a failure, takes text index and table back to the last commit.
     pub(super) fn or_roll_back(
         &self,
-        writing: &mut Writing,
+        writing: &mut WriterState,
         outcome: Result<(), SearchError>,
     ) -> Result<(), SearchError> {
         if outcome.is_err() {
@@ -240,8 +252,8 @@ impl WorkspaceIndex {
         outcome
     }
 
-    fn roll_back(&self, writing: &mut Writing) -> Result<(), SearchError> {
-        let fresh = self.fresh();
+    fn roll_back(&self, writing: &mut WriterState) -> Result<(), SearchError> {
+        let fresh = self.memtable();
         match &self.dir {
             Some(dir) => {
                 // A commit may have reached the disk although it failed.
@@ -251,8 +263,9 @@ impl WorkspaceIndex {
                 *self.relations_mut() = Relations::open(Some(dir), relations)?;
             }
             None => {
-                self.table_mut().cut(writing.committed.rows.len);
-                self.relations_mut().cut(writing.committed.relations.len);
+                self.table_mut().truncate_rows(writing.committed.rows.len);
+                self.relations_mut()
+                    .truncate_rows(writing.committed.relations.len);
             }
         }
         self.table_mut().widen(writing.committed.widening);
@@ -260,8 +273,8 @@ impl WorkspaceIndex {
         self.record(&docs.iter().map(|(doc, _)| *doc).collect::<Vec<_>>())
     }
 
-    pub(super) fn flush_fresh(&self, writing: &mut Writing) -> Result<(), SearchError> {
-        if self.fresh().is_empty() && !writing.staged {
+    pub(super) fn flush_memtable(&self, writing: &mut WriterState) -> Result<(), SearchError> {
+        if self.memtable().is_empty() && !writing.staged {
             return Ok(());
         }
         self.flush(writing, &[], self.checkpoint())
@@ -308,7 +321,7 @@ impl WorkspaceIndex {
         });
         let failed = |_| SearchError::Index("opening the writer panicked".into());
         let writer = opened.map_err(failed)??;
-        writer.set_merge_policy(Box::new(WhileWriting::default()));
+        writer.set_merge_policy(Box::new(WritingMergePolicy::default()));
         Ok(writer)
     }
 }

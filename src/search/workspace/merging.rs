@@ -21,22 +21,22 @@ const MANY_LARGE: usize = 32;
 
 /// Merges [`MANY_SMALL`] small segments of about the same size, or [`MANY_LARGE`] large ones.
 #[derive(Debug)]
-pub(super) struct WhileWriting {
+pub(super) struct WritingMergePolicy {
     small: LogMergePolicy,
     large: LogMergePolicy,
 }
 
-impl Default for WhileWriting {
+impl Default for WritingMergePolicy {
     fn default() -> Self {
         let (mut small, mut large) = (LogMergePolicy::default(), LogMergePolicy::default());
         small.set_min_layer_size(SMALLEST);
         small.set_min_num_segments(MANY_SMALL);
         large.set_min_num_segments(MANY_LARGE);
-        WhileWriting { small, large }
+        WritingMergePolicy { small, large }
     }
 }
 
-impl MergePolicy for WhileWriting {
+impl MergePolicy for WritingMergePolicy {
     fn compute_merge_candidates(&self, segments: &[SegmentMeta]) -> Vec<MergeCandidate> {
         let (large, small): (Vec<_>, Vec<_>) = segments
             .iter()
@@ -63,7 +63,7 @@ mod tests {
             .into_iter()
             .map(|docs| index.new_segment_meta(SegmentId::generate_random(), docs))
             .collect();
-        let merges = WhileWriting::default().compute_merge_candidates(&segments);
+        let merges = WritingMergePolicy::default().compute_merge_candidates(&segments);
         merges.into_iter().map(|merge| merge.0.len()).collect()
     }
 
@@ -82,7 +82,7 @@ mod tests {
     fn a_bulk_ingest_leaves_few_segments() {
         let (mut segments, mut written, mut merged) = (Vec::new(), 0u64, 0u64);
         let index = Index::create_in_ram(Schema::builder().build());
-        let policy = WhileWriting::default();
+        let policy = WritingMergePolicy::default();
         let mut most = 0;
         for _ in 0..5000 {
             segments.push(index.new_segment_meta(SegmentId::generate_random(), 2000));

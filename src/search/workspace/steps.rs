@@ -3,18 +3,18 @@
 
 use uuid::Uuid;
 
-use super::super::document::{Accepts, Allowed, Filter};
+use super::super::document::{CompiledFilter, Filter, RowFilter};
 use super::super::relations::Side;
-use super::super::table::Known;
+use super::super::table::TableEntry;
 use super::WorkspaceIndex;
 
 /// Relationships that one call follows at most, the newest of each node first: bounded work, far beyond what a question
 /// needs. Hidden ones don't count.
-const MOST: usize = 250_000;
+const MAX_STEPS: usize = 250_000;
 
 /// Which relationships a step takes, and to which nodes.
 #[derive(Debug, Clone, Copy)]
-pub struct Along<'a> {
+pub struct StepFilter<'a> {
     /// The kinds of relationships, as in [`super::super::Relation::code`].
     pub codes: &'a [u8],
     /// What the caller may see, and what it asks of the nodes at the other end.
@@ -42,11 +42,11 @@ pub struct Step {
 
 impl WorkspaceIndex {
     /// Takes every step from these nodes that the caller may see.
-    pub fn steps(&self, from: &[Uuid], along: Along<'_>, mut take: impl FnMut(Step)) {
+    pub fn steps(&self, from: &[Uuid], along: StepFilter<'_>, mut take: impl FnMut(Step)) {
         self.activity.touch();
-        let allowed = Allowed::of(along.filter);
+        let allowed = CompiledFilter::of(along.filter);
         let (table, relations) = (self.table(), self.relations());
-        let mut left = MOST;
+        let mut left = MAX_STEPS;
         for near in from {
             if !table.class(*near).is_some_and(|class| allowed.sees(class)) {
                 continue;
@@ -55,11 +55,11 @@ impl WorkspaceIndex {
                 let related = relations.at(*near, side, |class| allowed.passage(class));
                 let mut related = related.filter(|seen| along.codes.contains(&seen.facts.code));
                 while let Some(seen) = related.next().filter(|_| left > 0) {
-                    let far = Known {
+                    let far = TableEntry {
                         table: &table,
                         node: seen.far,
                     };
-                    let known = table.head_near(seen.far, seen.met);
+                    let known = table.head_hinted(seen.far, seen.met);
                     let known = known.filter(|head| allowed.row(head.class, &far));
                     let Some(known) = known else { continue };
                     left -= 1;

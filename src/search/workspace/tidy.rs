@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 use tantivy::index::{SegmentId, SegmentMeta};
 
 use super::super::error::SearchError;
-use super::super::writers::Writing;
+use super::super::writers::WriterState;
 use super::WorkspaceIndex;
 
 /// Least number of segments that are merged. Below, each small write would cause a merge.
@@ -29,21 +29,21 @@ impl WorkspaceIndex {
         };
         let quiet_for = writing.used.elapsed();
         let may_begin = quiet_for >= quiet && !writing.staged && !writing.is_tidying();
-        let Writing { writer, tidying, .. } = &mut *writing;
+        let WriterState { writer, tidying, .. } = &mut *writing;
         let Some(writer) = writer else {
-            let many = worth_merging(self.shown());
+            let many = select_merge(self.visible_segments());
             if may_begin && many.may_begin_after(quiet, quiet_for) {
                 *tidying = Some(writer.insert(self.open_writer()?).merge(&many.ids));
             }
             return Ok(());
         };
         let segments = self.index.searchable_segment_metas()?;
-        if !self.shows(&segments) {
+        if !self.is_visible(&segments) {
             self.reader.reload()?;
             self.segments.forget_merged(&self.reader);
         }
         let merging = writer.get_merge_policy().compute_merge_candidates(&segments);
-        let many = worth_merging(segments.iter().map(size));
+        let many = select_merge(segments.iter().map(size));
         if may_begin && merging.is_empty() && many.may_begin_after(quiet, quiet_for) {
             *tidying = Some(writer.merge(&many.ids));
         }
@@ -58,16 +58,16 @@ impl WorkspaceIndex {
     }
 
     /// The same, for the holder of the write lock.
-    pub(super) fn tidies(&self, writing: &mut Writing) -> bool {
+    pub(super) fn tidies(&self, writing: &mut WriterState) -> bool {
         let waits = || {
             let segments = self.index.searchable_segment_metas().unwrap_or_default();
-            !worth_merging(segments.iter().map(size)).ids.is_empty()
+            !select_merge(segments.iter().map(size)).ids.is_empty()
         };
         writing.is_tidying() || writing.writer.is_some() && waits()
     }
 
     /// The segments that searches look into.
-    fn shown(&self) -> Vec<(u64, SegmentId)> {
+    fn visible_segments(&self) -> Vec<(u64, SegmentId)> {
         let searcher = self.reader.searcher();
         let shown = searcher.segment_readers().iter();
         shown
@@ -76,8 +76,8 @@ impl WorkspaceIndex {
     }
 
     /// Whether searches look into these segments.
-    fn shows(&self, segments: &[SegmentMeta]) -> bool {
-        let shown = self.shown();
+    fn is_visible(&self, segments: &[SegmentMeta]) -> bool {
+        let shown = self.visible_segments();
         let is_shown = |segment: &SegmentMeta| shown.iter().any(|(_, shown)| *shown == segment.id());
         shown.len() == segments.len() && segments.iter().all(is_shown)
     }
@@ -102,7 +102,7 @@ impl Merge {
     }
 }
 
-impl Writing {
+impl WriterState {
     /// Whether a merge of [`WorkspaceIndex::tidy`] has not ended.
     pub(in crate::search) fn is_tidying(&mut self) -> bool {
         if self
@@ -117,7 +117,7 @@ impl Writing {
 }
 
 /// As many of the smallest of these segments as possible.
-fn worth_merging(segments: impl IntoIterator<Item = (u64, SegmentId)>) -> Merge {
+fn select_merge(segments: impl IntoIterator<Item = (u64, SegmentId)>) -> Merge {
     let mut sized: Vec<(u64, SegmentId)> = segments.into_iter().collect();
     sized.sort_unstable_by_key(|(docs, _)| Reverse(*docs));
     let mut left: u64 = sized.iter().map(|(docs, _)| docs).sum();
@@ -263,7 +263,7 @@ mod tests {
                 .iter()
                 .map(|docs| index.new_segment_meta(SegmentId::generate_random(), *docs))
                 .collect();
-            let merge = worth_merging(segments.iter().map(size));
+            let merge = select_merge(segments.iter().map(size));
             let of_them = segments
                 .iter()
                 .filter(|segment| merge.ids.contains(&segment.id()));

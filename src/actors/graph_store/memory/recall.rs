@@ -24,7 +24,7 @@ use crate::domain::memory::note::{Note, truncate_chars};
 use crate::domain::memory::why::{InterpretedQuestion, NoteWhy};
 use crate::domain::question::{ModelReading, ParsedQuestion};
 use crate::domain::tlp::Tlp;
-use crate::search::{Filter, Found, Hit, Mode, SearchIndex, WorkspaceIndex};
+use crate::search::{Filter, Hit, Mode, SearchIndex, SearchResults, WorkspaceIndex};
 
 /// Maximum number of notes contributed by word and vector search.
 const POOL: usize = 100;
@@ -222,9 +222,9 @@ impl Search {
         } else {
             target
                 .search(query, vector, blended, &filter, pool)
-                .map(Found::from)
+                .map(SearchResults::from)
         };
-        let Found { hits, reasons, .. } = found.map_err(index_failed)?;
+        let SearchResults { hits, reasons, .. } = found.map_err(index_failed)?;
         let graph = self.graph.read();
         let ranking = Ranking {
             graph: &graph,

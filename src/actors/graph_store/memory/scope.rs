@@ -7,7 +7,7 @@ use parking_lot::RwLock;
 
 use super::graph::{MemoryGraph, NoteState};
 use crate::domain::memory::note::{Note, domain_of};
-use crate::search::Only;
+use crate::search::RowPredicate;
 
 /// Limits to a recall; a missing one excludes nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Scope {
     }
 
     /// A filter that passes only these notes; `None` when every note passes.
-    pub(super) fn filter(&self, graph: &Arc<RwLock<MemoryGraph>>) -> Option<Only> {
+    pub(super) fn filter(&self, graph: &Arc<RwLock<MemoryGraph>>) -> Option<RowPredicate> {
         let any_time = self.since.is_none() && self.until.is_none();
         let any_domain = self
             .domain
@@ -58,7 +58,7 @@ impl Scope {
             return None;
         }
         let (graph, scope) = (Arc::clone(graph), self.clone());
-        Some(Only::new(move |note| {
+        Some(RowPredicate::new(move |note| {
             graph.read().note(note).is_some_and(|head| scope.admits(head))
         }))
     }

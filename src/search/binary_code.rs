@@ -21,20 +21,20 @@ const VALUES: usize = 1 << PART;
 
 /// The sketch of a vector.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Sketch(Vec<u64>);
+pub(super) struct BinaryCode(Vec<u64>);
 
 /// Bytes of the sketch of a vector of this many dimensions.
 pub(super) const fn bytes_of(dimension: usize) -> usize {
     dimension.div_ceil(BITS) * WORD
 }
 
-impl Sketch {
+impl BinaryCode {
     pub(super) fn of(vector: &[i8]) -> Self {
         let word = |part: &[i8]| {
             let bits = (0u32..).zip(part).filter(|(_, x)| **x > 0);
             bits.fold(0u64, |word, (bit, _)| word | 1 << bit)
         };
-        Sketch(vector.chunks(BITS).map(word).collect())
+        BinaryCode(vector.chunks(BITS).map(word).collect())
     }
 
     pub(super) fn write(&self, into: &mut Vec<u8>) {
@@ -50,7 +50,7 @@ impl Sketch {
     }
 }
 
-/// [`Sketch::distances`], compiled once more for processors that count the bits of a word, and for those that count the
+/// [`BinaryCode::distances`], compiled once more for processors that count the bits of a word, and for those that count the
 /// bits of eight words at once.
 #[multiversion(targets("x86_64+avx512vpopcntdq+popcnt", "x86_64+popcnt"))]
 fn scan(own: &[u64], stored: &[u8], distances: &mut [u16; ROWS_AT_ONCE], limit: u16) -> u64 {
@@ -58,12 +58,12 @@ fn scan(own: &[u64], stored: &[u8], distances: &mut [u16; ROWS_AT_ONCE], limit: 
     if let Ok(own) = <&[u64; WORDS]>::try_from(own) {
         let rows = stored.as_chunks::<{ WORDS * WORD }>().0;
         for (row, distance) in rows.iter().zip(distances.iter_mut()) {
-            *distance = differing(own, row);
+            *distance = hamming_distance(own, row);
         }
     } else {
         let rows = stored.chunks_exact(own.len() * WORD);
         for (row, distance) in rows.zip(distances.iter_mut()) {
-            *distance = differing(own, row);
+            *distance = hamming_distance(own, row);
         }
     }
     within(distances, limit)
@@ -86,20 +86,20 @@ fn within(distances: &[u16; ROWS_AT_ONCE], limit: u16) -> u64 {
 /// A query in full precision against sketches: the sum of its components, each with the sign that the sketch gives.
 /// It orders rows better than the Hamming distance does, and costs several times as much.
 #[derive(Debug)]
-pub(super) struct Estimate {
+pub(super) struct CodeScorer {
     /// For each byte of a sketch, the sum of its components for each value that it can have.
     sums: Vec<[i16; VALUES]>,
 }
 
-impl Estimate {
+impl CodeScorer {
     pub(super) fn of(query: &[i8]) -> Self {
-        Estimate {
+        CodeScorer {
             sums: query.chunks(PART).map(signed_sums).collect(),
         }
     }
 
     /// The estimate for one stored sketch.
-    pub(super) fn for_sketch(&self, stored: &[u8]) -> i32 {
+    pub(super) fn score(&self, stored: &[u8]) -> i32 {
         let parts = self.sums.iter().zip(stored);
         let sums = parts.filter_map(|(sums, byte)| sums.get(usize::from(*byte)));
         sums.map(|sum| i32::from(*sum)).sum()
@@ -121,7 +121,7 @@ fn signed_sums(components: &[i8]) -> [i16; VALUES] {
 
 /// Number of differing bits.
 #[inline(always)]
-fn differing(own: &[u64], row: &[u8]) -> u16 {
+fn hamming_distance(own: &[u64], row: &[u8]) -> u16 {
     let words = row
         .as_chunks::<WORD>()
         .0
@@ -158,10 +158,10 @@ mod tests {
         ) {
             let (query, row): (Vec<i8>, Vec<i8>) = pairs.into_iter().unzip();
             let mut stored = Vec::new();
-            Sketch::of(&row).write(&mut stored);
+            BinaryCode::of(&row).write(&mut stored);
             let signed = query.iter().zip(&row).map(|(x, y)| i32::from(*x) * if *y > 0 { 1 } else { -1 });
-            let estimate = Estimate::of(&query);
-            prop_assert_eq!(estimate.for_sketch(&stored), signed.sum::<i32>());
+            let estimate = CodeScorer::of(&query);
+            prop_assert_eq!(estimate.score(&stored), signed.sum::<i32>());
         }
 
         #[test]
@@ -176,7 +176,7 @@ mod tests {
             limit in 0u16..300,
         ) {
             let mut stored = Vec::new();
-            rows.iter().for_each(|row| Sketch::of(row).write(&mut stored));
+            rows.iter().for_each(|row| BinaryCode::of(row).write(&mut stored));
             prop_assert_eq!(stored.len(), rows.len() * bytes_of(query.len()));
             let expected: Vec<u16> = rows
                 .iter()
@@ -184,7 +184,7 @@ mod tests {
                 .collect();
             let near = expected.iter().zip(0u32..).filter(|(distance, _)| **distance <= limit);
             let near = near.fold(0u64, |near, (_, place)| near | 1 << place);
-            let sketch = Sketch::of(&query);
+            let sketch = BinaryCode::of(&query);
             let mut distances = [0; ROWS_AT_ONCE];
             let places = sketch.distances(&stored, &mut distances, limit);
             prop_assert_eq!(&distances[..rows.len()], &expected);

@@ -9,18 +9,18 @@ const DROPPED_FROM: usize = 4;
 
 /// A row that was near enough when it was met.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Met {
+pub(super) struct NearRow {
     row: u32,
     distance: u16,
     /// How much it is like the query, if that was asked while its sketch was at hand.
     pub(super) alike: Option<i32>,
 }
 
-impl Met {
+impl NearRow {
     pub(super) fn new(row: usize, distance: u16, alike: Option<i32>) -> Self {
         // A table has fewer than 2^32 rows.
         let row = row as u32;
-        Met { row, distance, alike }
+        NearRow { row, distance, alike }
     }
 
     pub(super) fn row(&self) -> usize {
@@ -29,21 +29,21 @@ impl Met {
 }
 
 /// The rows at the smallest distances seen so far.
-pub(super) struct Nearest {
+pub(super) struct NearestRows {
     /// Largest distance that still counts.
     pub(super) limit: u16,
     pub(super) wanted: usize,
     /// Number of rows at each distance up to the limit, and in all.
     counts: Vec<usize>,
     pub(super) count: usize,
-    rows: Vec<Met>,
+    rows: Vec<NearRow>,
     /// Number of rows from which those that no longer count are dropped.
     most: usize,
 }
 
-impl Nearest {
+impl NearestRows {
     pub(super) fn new(dimension: usize, wanted: usize) -> Self {
-        Nearest {
+        NearestRows {
             limit: u16::try_from(dimension).unwrap_or(u16::MAX),
             wanted,
             counts: vec![0; dimension + 1],
@@ -59,20 +59,20 @@ impl Nearest {
         let sampled = self.wanted / SAMPLED;
         let wanted = sampled + sampled / 4 + 32;
         let is_few = wanted.saturating_mul(4) <= blocks / SAMPLED * ROWS_PER_BLOCK;
-        is_few.then(|| Nearest::new(usize::from(self.limit), wanted))
+        is_few.then(|| NearestRows::new(usize::from(self.limit), wanted))
     }
 
     /// The same with rows up to this distance only.
     pub(super) fn up_to(&self, limit: u16) -> Self {
-        Nearest {
+        NearestRows {
             limit: limit.min(self.limit),
-            ..Nearest::new(self.counts.len() - 1, self.wanted)
+            ..NearestRows::new(self.counts.len() - 1, self.wanted)
         }
     }
 
-    pub(super) fn take(&mut self, met: Met) {
+    pub(super) fn take(&mut self, met: NearRow) {
         if self.rows.len() >= self.most {
-            self.drop_far();
+            self.drop_beyond_limit();
         }
         self.rows.push(met);
         self.count += 1;
@@ -108,14 +108,14 @@ impl Nearest {
     }
 
     /// Drops the rows beyond the limit.
-    fn drop_far(&mut self) {
+    fn drop_beyond_limit(&mut self) {
         self.rows.retain(|met| met.distance <= self.limit);
         // Where many rows are equally far, few can be dropped.
         self.most = self.wanted.saturating_mul(DROPPED_FROM).max(2 * self.rows.len());
     }
 
     /// The rows that count.
-    pub(super) fn rows(&self) -> impl Iterator<Item = &Met> {
+    pub(super) fn rows(&self) -> impl Iterator<Item = &NearRow> {
         self.rows.iter().filter(|met| met.distance <= self.limit)
     }
 
@@ -137,13 +137,13 @@ mod tests {
             distances in prop::collection::vec(0u16..=8, 0..2_000),
             wanted in 1usize..40,
         ) {
-            let mut near = Nearest::new(8, wanted);
+            let mut near = NearestRows::new(8, wanted);
             let most = DROPPED_FROM * wanted;
             let mut largest = 0;
             for (row, &distance) in distances.iter().enumerate() {
                 if distance <= near.limit {
                     largest = largest.max(near.count);
-                    near.take(Met::new(row, distance, Some(row as i32)));
+                    near.take(NearRow::new(row, distance, Some(row as i32)));
                 }
             }
             // All rows that are no farther than the last one wanted, in their order.
@@ -164,10 +164,10 @@ mod tests {
             parts in 1usize..5,
         ) {
             let kept_of = |rows: &[(usize, u16)]| {
-                let mut near = Nearest::new(8, wanted);
+                let mut near = NearestRows::new(8, wanted);
                 for &(row, distance) in rows {
                     if distance <= near.limit {
-                        near.take(Met::new(row, distance, None));
+                        near.take(NearRow::new(row, distance, None));
                     }
                 }
                 near
@@ -175,9 +175,9 @@ mod tests {
             let rows: Vec<(usize, u16)> = distances.into_iter().enumerate().collect();
             let whole = kept_of(&rows);
             let parts = rows.chunks((rows.len() / parts).max(1)).map(kept_of);
-            let joined = parts.reduce(Nearest::and).unwrap_or_else(|| kept_of(&[]));
+            let joined = parts.reduce(NearestRows::and).unwrap_or_else(|| kept_of(&[]));
             prop_assert_eq!((joined.limit, joined.count), (whole.limit, whole.count));
-            let sorted = |near: &Nearest| {
+            let sorted = |near: &NearestRows| {
                 let mut rows: Vec<(usize, u16)> = near.distances().collect();
                 rows.sort_unstable();
                 rows

@@ -15,7 +15,7 @@ use crate::capacity::side_by_side;
 
 /// How documents are divided.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Division {
+pub(super) struct PartitionPolicy {
     /// Documents from which an index is divided.
     many: u64,
     /// The sample has the first `sampled` of every `stride` documents.
@@ -25,8 +25,8 @@ pub(super) struct Division {
     strides: usize,
 }
 
-impl Division {
-    pub(super) const USUAL: Division = Division {
+impl PartitionPolicy {
+    pub(super) const USUAL: PartitionPolicy = PartitionPolicy {
         many: 300_000,
         sampled: 4096,
         stride: 65_536,
@@ -36,7 +36,7 @@ impl Division {
 
 /// Documents of one segment.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Span {
+pub(super) struct DocRanges {
     /// Number of the segment.
     pub(super) segment: usize,
     /// In ascending order.
@@ -45,21 +45,21 @@ pub(super) struct Span {
 
 /// The documents of all segments, in their order.
 #[derive(Debug)]
-pub(super) struct Parts {
+pub(super) struct Partitions {
     /// The sample, or all documents if they are few.
-    first: Vec<Span>,
-    others: Vec<Vec<Span>>,
+    first: Vec<DocRanges>,
+    others: Vec<Vec<DocRanges>>,
     /// How many times as many documents there are as in the sample.
     times: f64,
 }
 
-impl Parts {
+impl Partitions {
     /// Divides segments with these numbers of documents.
-    pub(super) fn of(segments: &[DocId], division: Division) -> Self {
+    pub(super) fn of(segments: &[DocId], division: PartitionPolicy) -> Self {
         let all: u64 = segments.iter().copied().map(u64::from).sum();
-        let Division { sampled, stride, .. } = division;
+        let PartitionPolicy { sampled, stride, .. } = division;
         if all < division.many {
-            return Parts {
+            return Partitions {
                 first: spans(segments, std::slice::from_ref(&(0..all))),
                 others: Vec::new(),
                 times: 1.0,
@@ -76,7 +76,7 @@ impl Parts {
                 .map(|start| all.min(start + sampled)..all.min(start + stride));
             spans(segments, &docs.collect::<Vec<_>>())
         };
-        Parts {
+        Partitions {
             first: spans(segments, &sample),
             others: starts.chunks(division.strides).map(other).collect(),
             times: all as f64 / sample.iter().map(|docs| docs.end - docs.start).sum::<u64>() as f64,
@@ -88,13 +88,13 @@ impl Parts {
     pub(super) fn best<E: Send>(
         &self,
         top: Top,
-        look_through: impl Fn(&[Span], Top) -> Result<Top, E> + Sync,
+        look_through: impl Fn(&[DocRanges], Top) -> Result<Top, E> + Sync,
     ) -> Result<Top, E> {
         if self.others.is_empty() {
             return look_through(&self.first, top);
         }
         let with_others = |start: Top| -> Result<Top, E> {
-            let part = |part: &Vec<Span>| look_through(part, start.clone());
+            let part = |part: &Vec<DocRanges>| look_through(part, start.clone());
             let others: Result<Vec<Top>, E> = match side_by_side() {
                 Some(threads) => threads.install(|| self.others.par_iter().map(part).collect()),
                 None => self.others.iter().map(part).collect(),
@@ -120,7 +120,7 @@ impl Parts {
 }
 
 /// The spans of documents that are given by their places in a row of all.
-fn spans(segments: &[DocId], docs: &[Range<u64>]) -> Vec<Span> {
+fn spans(segments: &[DocId], docs: &[Range<u64>]) -> Vec<DocRanges> {
     let mut before = 0;
     let span = |(segment, &count): (usize, &DocId)| {
         let own = before..before + u64::from(count);
@@ -128,7 +128,7 @@ fn spans(segments: &[DocId], docs: &[Range<u64>]) -> Vec<Span> {
         let place = |at: u64| (at.clamp(own.start, own.end) - own.start) as DocId;
         let docs = docs.iter().map(|docs| place(docs.start)..place(docs.end));
         let docs: Vec<Range<DocId>> = docs.filter(|docs| !docs.is_empty()).collect();
-        (!docs.is_empty()).then_some(Span { segment, docs })
+        (!docs.is_empty()).then_some(DocRanges { segment, docs })
     };
     segments.iter().enumerate().filter_map(span).collect()
 }
@@ -143,7 +143,7 @@ mod tests {
 
     use super::*;
 
-    const SMALL: Division = Division {
+    const SMALL: PartitionPolicy = PartitionPolicy {
         many: 300,
         sampled: 20,
         stride: 100,
@@ -161,7 +161,7 @@ mod tests {
             &[10, 200, 90, 0, 1],
         ];
         for segments in cases {
-            let parts = Parts::of(segments, SMALL);
+            let parts = Partitions::of(segments, SMALL);
             assert_eq!(parts.others.is_empty(), segments.iter().sum::<DocId>() < 300);
             for (number, docs) in segments.iter().enumerate() {
                 let spans = parts.others.iter().flatten().chain(&parts.first);
@@ -175,7 +175,7 @@ mod tests {
                 assert_eq!(end, *docs);
             }
         }
-        let parts = Parts::of(&[950, 50], SMALL);
+        let parts = Partitions::of(&[950, 50], SMALL);
         assert_eq!((parts.others.len(), parts.times), (5, 5.0));
         assert_eq!(
             parts.first.iter().map(|span| span.docs.len()).collect::<Vec<_>>(),
@@ -186,13 +186,14 @@ mod tests {
     /// The best documents, and how many were looked through.
     fn best(scores: &[u16], limit: usize) -> (Vec<(Uuid, f32)>, usize) {
         let looked = Mutex::new(0);
-        let found = Parts::of(&[scores.len() as DocId], SMALL).best(Top::new(limit), |spans, mut top| {
-            for doc in spans.iter().flat_map(|span| span.docs.iter().cloned()).flatten() {
-                *looked.lock().unwrap() += 1;
-                top.offer(Uuid::from_u128(u128::from(doc)), f32::from(scores[doc as usize]));
-            }
-            Ok::<_, Infallible>(top)
-        });
+        let found =
+            Partitions::of(&[scores.len() as DocId], SMALL).best(Top::new(limit), |spans, mut top| {
+                for doc in spans.iter().flat_map(|span| span.docs.iter().cloned()).flatten() {
+                    *looked.lock().unwrap() += 1;
+                    top.offer(Uuid::from_u128(u128::from(doc)), f32::from(scores[doc as usize]));
+                }
+                Ok::<_, Infallible>(top)
+            });
         (found.unwrap().into_sorted(), looked.into_inner().unwrap())
     }
 

@@ -10,8 +10,8 @@ use parking_lot::Mutex;
 use tantivy::SegmentReader;
 
 use super::error::SearchError;
-use super::fresh::TextField;
-use super::union::{Scored, highest};
+use super::memtable::TextField;
+use super::union::{ScoredTerm, highest};
 
 /// Documents with a word from which its list is read: a shorter one is soon added up.
 const FROM: u32 = 512;
@@ -20,24 +20,24 @@ const DRIFT: f32 = 0.05;
 
 /// The highest scores of words in one segment.
 #[derive(Debug, Default)]
-pub(super) struct Peaks(Mutex<HashMap<(TextField, usize), Peak>>);
+pub(super) struct ScoreBounds(Mutex<HashMap<(TextField, usize), ScoreBound>>);
 
 #[derive(Debug, Clone, Copy)]
-struct Peak {
+struct ScoreBound {
     /// Share of what BM25 allows.
     share: f32,
     /// Mean length of the documents that the scores were computed with.
     mean_length: f32,
 }
 
-impl Peaks {
+impl ScoreBounds {
     /// A bound on what a word adds to the score of a document of the segment.
     pub(super) fn bound(
         &self,
         segment: &SegmentReader,
         name: TextField,
         mean_length: f32,
-        word: &Scored<'_>,
+        word: &ScoredTerm<'_>,
     ) -> Result<f32, SearchError> {
         let most = word.weight.max_score();
         if word.info.doc_freq < FROM {
@@ -45,7 +45,7 @@ impl Peaks {
         }
         let key = (name, word.info.postings_range.start);
         let known = self.0.lock().get(&key).copied();
-        if let Some(share) = known.and_then(|peak| peak.with(mean_length)) {
+        if let Some(share) = known.and_then(|peak| peak.scaled_to(mean_length)) {
             return Ok(most * share);
         }
         let share = if most > 0.0 {
@@ -53,15 +53,15 @@ impl Peaks {
         } else {
             1.0
         };
-        self.0.lock().insert(key, Peak { share, mean_length });
+        self.0.lock().insert(key, ScoreBound { share, mean_length });
         Ok(most * share)
     }
 }
 
-impl Peak {
+impl ScoreBound {
     /// A bound on the share with another mean length; `None` if it differs too much. A score changes by a smaller factor
     /// than the mean length, and all scores change in the same direction.
-    fn with(self, mean_length: f32) -> Option<f32> {
+    fn scaled_to(self, mean_length: f32) -> Option<f32> {
         let drift = (self.mean_length / mean_length).max(mean_length / self.mean_length);
         (drift <= 1.0 + DRIFT).then(|| (self.share * drift).min(1.0))
     }
@@ -82,18 +82,20 @@ mod tests {
                 .fold(0.0, f32::max)
         };
         for mean_length in [20.0, 70.0, 300.0] {
-            let peak = Peak {
+            let peak = ScoreBound {
                 share: highest(mean_length),
                 mean_length,
             };
             for changed in [0.953, 0.97, 1.0, 1.01, 1.049] {
-                let bound = peak.with(mean_length * changed).unwrap();
+                let bound = peak.scaled_to(mean_length * changed).unwrap();
                 assert!(
                     bound * (1.0 + 1e-6) >= highest(mean_length * changed),
                     "{mean_length} {changed}"
                 );
             }
-            assert!(peak.with(mean_length * 1.1).is_none() && peak.with(mean_length * 0.9).is_none());
+            assert!(
+                peak.scaled_to(mean_length * 1.1).is_none() && peak.scaled_to(mean_length * 0.9).is_none()
+            );
         }
     }
 }

@@ -15,11 +15,11 @@ use super::schema::{HIGH, LOW};
 
 /// Matches the documents of these nodes.
 #[derive(Debug, Clone)]
-pub(super) struct Replaced(Arc<HashSet<(u64, u64)>>);
+pub(super) struct NodeSetQuery(Arc<HashSet<(u64, u64)>>);
 
-impl Replaced {
+impl NodeSetQuery {
     pub(super) fn new(nodes: impl Iterator<Item = Uuid>) -> Self {
-        Replaced(Arc::new(nodes.map(|node| node.as_u64_pair()).collect()))
+        NodeSetQuery(Arc::new(nodes.map(|node| node.as_u64_pair()).collect()))
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -27,13 +27,13 @@ impl Replaced {
     }
 }
 
-impl Query for Replaced {
+impl Query for NodeSetQuery {
     fn weight(&self, _: EnableScoring<'_>) -> tantivy::Result<Box<dyn Weight>> {
         Ok(Box::new(self.clone()))
     }
 }
 
-impl Weight for Replaced {
+impl Weight for NodeSetQuery {
     fn scorer(&self, reader: &SegmentReader, boost: Score) -> tantivy::Result<Box<dyn Scorer>> {
         let column = |name| reader.fast_fields().column_first_or_default::<u64>(name);
         let (high, low) = (column(HIGH)?, column(LOW)?);

@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use super::analyzer::tokenize;
 use super::document::{IndexDoc, KeyKind, is_passage};
-use super::keyword::Keyed;
+use super::keyword::KeyedDoc;
 use super::schema::{body_of, keys_of, title_of};
 
 /// A text field of a document.
@@ -27,7 +27,7 @@ pub(super) enum TextField {
 
 /// The words of one field in all documents.
 #[derive(Debug, Default)]
-struct Words {
+struct FieldPostings {
     /// For each word the documents that have it, and how often.
     postings: HashMap<String, Vec<(Slot, u32)>>,
     /// Number of words of each document, and in the rounded form in which the text index keeps it.
@@ -36,7 +36,7 @@ struct Words {
     total: u64,
 }
 
-impl Words {
+impl FieldPostings {
     /// Adds the next document.
     fn add<'a>(&mut self, slot: Slot, texts: impl Iterator<Item = &'a String>) {
         let mut length = 0;
@@ -72,7 +72,7 @@ type Slot = u32;
 
 /// A document that waits for its commit.
 #[derive(Debug)]
-struct FreshDoc {
+struct MemtableDoc {
     doc: IndexDoc,
     class: u8,
     /// Whether the text index holds an older version.
@@ -82,7 +82,7 @@ struct FreshDoc {
 }
 
 /// A query term and its weight.
-pub(super) struct Term {
+pub(super) struct WeightedTerm {
     pub(super) word: String,
     pub(super) field: TextField,
     pub(super) weight: Bm25Weight,
@@ -90,12 +90,12 @@ pub(super) struct Term {
 
 /// The fresh documents of a workspace.
 #[derive(Debug, Default)]
-pub(super) struct Fresh {
-    docs: Vec<FreshDoc>,
+pub(super) struct Memtable {
+    docs: Vec<MemtableDoc>,
     slots: HashMap<Uuid, Slot>,
-    title: Words,
-    body: Words,
-    passage: Words,
+    title: FieldPostings,
+    body: FieldPostings,
+    passage: FieldPostings,
     /// How many of the documents are passages, and how many relationships without a text.
     passages: usize,
     textless: usize,
@@ -105,7 +105,7 @@ pub(super) struct Fresh {
     since: Option<Instant>,
 }
 
-impl Fresh {
+impl Memtable {
     pub(super) fn len(&self) -> usize {
         self.slots.len()
     }
@@ -157,7 +157,7 @@ impl Fresh {
         for (key, kind) in shown.into_iter().flat_map(keys_of) {
             self.keys.entry(key).or_default().push((slot, kind));
         }
-        self.docs.push(FreshDoc {
+        self.docs.push(MemtableDoc {
             class,
             replaces,
             outdated: false,
@@ -184,7 +184,7 @@ impl Fresh {
         self.slots.contains_key(&node)
     }
 
-    fn words(&self, field: TextField) -> &Words {
+    fn words(&self, field: TextField) -> &FieldPostings {
         match field {
             TextField::Title => &self.title,
             TextField::Body => &self.body,
@@ -193,7 +193,7 @@ impl Fresh {
     }
 
     /// A document, unless there is a newer version of it.
-    fn current(&self, slot: Slot) -> Option<&FreshDoc> {
+    fn current(&self, slot: Slot) -> Option<&MemtableDoc> {
         self.docs.get(slot as usize).filter(|fresh| !fresh.outdated)
     }
 
@@ -214,7 +214,7 @@ impl Fresh {
     }
 
     /// Every document that has one of the words, with its class and BM25 score.
-    pub(super) fn scores(&self, terms: &[Term]) -> impl Iterator<Item = (Uuid, u8, f32)> {
+    pub(super) fn scores(&self, terms: &[WeightedTerm]) -> impl Iterator<Item = (Uuid, u8, f32)> {
         let mut scores: HashMap<Slot, f32> = HashMap::new();
         for term in terms {
             let words = self.words(term.field);
@@ -230,14 +230,14 @@ impl Fresh {
     }
 
     /// The documents that carry this canonical key.
-    pub(super) fn with_key(&self, key: &str) -> impl Iterator<Item = Keyed> {
+    pub(super) fn with_key(&self, key: &str) -> impl Iterator<Item = KeyedDoc> {
         self.keys
             .get(key)
             .into_iter()
             .flatten()
             .filter_map(|(slot, kind)| {
                 let fresh = self.current(*slot)?;
-                Some(Keyed {
+                Some(KeyedDoc {
                     node: fresh.doc.node_id,
                     kind: *kind,
                     class: fresh.class,

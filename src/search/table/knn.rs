@@ -5,14 +5,14 @@ use rayon::iter::ParallelIterator;
 use rayon::slice::ParallelSlice;
 use uuid::Uuid;
 
-use super::super::document::{Accepts, Candidate, Ends, GONE};
+use super::super::binary_code::CodeScorer;
+use super::super::document::{Candidate, Ends, GONE, RowFilter};
 use super::super::dot::dot;
 use super::super::facts::Facts;
 use super::super::rows::scale_of;
-use super::super::sketch::Estimate;
 use super::super::top::Top;
 use super::Table;
-use super::near::{Met, Nearest};
+use super::nearest_rows::{NearRow, NearestRows};
 use super::scan::MANY_BLOCKS;
 use crate::capacity::side_by_side;
 
@@ -32,10 +32,10 @@ impl Table {
     pub(in crate::search) fn nearest(
         &self,
         query: &[i8],
-        allowed: &impl Accepts,
+        allowed: &impl RowFilter,
         limit: usize,
     ) -> Vec<(Uuid, f32)> {
-        self.nearest_within(query, allowed, limit, self.depth(limit).widened(self.widening))
+        self.nearest_within(query, allowed, limit, self.depth(limit).widen_by(self.widening))
     }
 
     /// The `limit` accepted passages nearest to the query, best first. Fewer vote than there are results, so the search
@@ -43,25 +43,25 @@ impl Table {
     pub(in crate::search) fn nearest_passages(
         &self,
         query: &[i8],
-        accepted: &impl Accepts,
+        accepted: &impl RowFilter,
         limit: usize,
     ) -> Vec<(Uuid, f32)> {
-        let depth = Depth::SHALLOW.widened(self.widening);
+        let depth = Depth::SHALLOW.widen_by(self.widening);
         let rows = || {
             let near = self.candidates_at_cost(query, accepted, depth.near);
-            near.rows().map(Met::row).collect()
+            near.rows().map(NearRow::row).collect()
         };
         self.best_of(query, rows, limit)
     }
 
     /// Some of the allowed rows that are nearest to the query, best first, where not all of the best are needed.
-    pub(in crate::search) fn near(
+    pub(in crate::search) fn nearest_approximate(
         &self,
         query: &[i8],
-        allowed: &impl Accepts,
+        allowed: &impl RowFilter,
         limit: usize,
     ) -> Vec<(Uuid, f32)> {
-        self.nearest_within(query, allowed, limit, Depth::SHALLOW.widened(self.widening))
+        self.nearest_within(query, allowed, limit, Depth::SHALLOW.widen_by(self.widening))
     }
 
     /// How deep a search looks, unless the model needs more.
@@ -77,19 +77,19 @@ impl Table {
     pub(in crate::search) fn nearest_within(
         &self,
         query: &[i8],
-        allowed: &impl Accepts,
+        allowed: &impl RowFilter,
         limit: usize,
         depth: Depth,
     ) -> Vec<(Uuid, f32)> {
         let rows = || {
-            let near = Nearest::new(query.len(), depth.near);
+            let near = NearestRows::new(query.len(), depth.near);
             if depth.scored == usize::MAX {
                 let near = self.candidates(query, allowed, near, None);
-                return near.rows().map(Met::row).collect();
+                return near.rows().map(NearRow::row).collect();
             }
-            let estimate = Estimate::of(query);
+            let estimate = CodeScorer::of(query);
             let near = self.candidates(query, allowed, near, Some(&estimate));
-            self.most_alike(&near, &estimate, depth.scored)
+            self.rescore(&near, &estimate, depth.scored)
         };
         self.best_of(query, rows, limit)
     }
@@ -126,14 +126,14 @@ impl Table {
     }
 
     /// Those `count` of the rows that are most like the query by its own components and their signs, in their order.
-    fn most_alike(&self, near: &Nearest, estimate: &Estimate, count: usize) -> Vec<usize> {
+    fn rescore(&self, near: &NearestRows, estimate: &CodeScorer, count: usize) -> Vec<usize> {
         if near.count <= count {
-            return near.rows().map(Met::row).collect();
+            return near.rows().map(NearRow::row).collect();
         }
         let mut rated: Vec<(i32, usize)> = near
             .rows()
             .map(|met| {
-                let own = || estimate.for_sketch(self.rows.sketch(met.row()));
+                let own = || estimate.score(self.rows.binary_code(met.row()));
                 (met.alike.unwrap_or_else(own), met.row())
             })
             .collect();
@@ -152,28 +152,28 @@ impl Table {
     fn candidates(
         &self,
         query: &[i8],
-        allowed: &impl Accepts,
-        near: Nearest,
-        estimate: Option<&Estimate>,
-    ) -> Nearest {
+        allowed: &impl RowFilter,
+        near: NearestRows,
+        estimate: Option<&CodeScorer>,
+    ) -> NearestRows {
         self.scan(query, allowed, near, estimate, |row, class| {
-            allowed.row(class, &Scanned { table: self, row })
+            allowed.row(class, &ScannedRow { table: self, row })
         })
     }
 
     /// The same where it costs much to tell whether a row is allowed: only the nearest of those whose class is.
-    fn candidates_at_cost(&self, query: &[i8], allowed: &impl Accepts, wanted: usize) -> Nearest {
+    fn candidates_at_cost(&self, query: &[i8], allowed: &impl RowFilter, wanted: usize) -> NearestRows {
         let mut likely = wanted.saturating_mul(LIKELY);
         loop {
-            let met = Nearest::new(query.len(), likely);
+            let met = NearestRows::new(query.len(), likely);
             let met = self.scan(query, allowed, met, None, |_, class| allowed.class(class));
             let is_all = met.count < likely;
-            let mut near = Nearest::new(query.len(), wanted);
+            let mut near = NearestRows::new(query.len(), wanted);
             for (row, distance) in met.distances() {
-                let scanned = Scanned { table: self, row };
+                let scanned = ScannedRow { table: self, row };
                 let class = self.classes.get(row).copied().unwrap_or(GONE);
                 if distance <= near.limit && allowed.row(class, &scanned) {
-                    near.take(Met::new(row, distance, None));
+                    near.take(NearRow::new(row, distance, None));
                 }
             }
             if near.count >= wanted || is_all {
@@ -185,12 +185,12 @@ impl Table {
 }
 
 /// A row met by a scan.
-struct Scanned<'a> {
+struct ScannedRow<'a> {
     table: &'a Table,
     row: usize,
 }
 
-impl Candidate for Scanned<'_> {
+impl Candidate for ScannedRow<'_> {
     fn node(&self) -> Uuid {
         self.table.rows.node(self.row).unwrap_or_default()
     }
@@ -230,7 +230,7 @@ impl Depth {
         scored: usize::MAX,
     };
 
-    pub(in crate::search) fn widened(self, by: usize) -> Self {
+    pub(in crate::search) fn widen_by(self, by: usize) -> Self {
         Depth {
             near: self.near.saturating_mul(by),
             scored: self.scored.saturating_mul(by),
@@ -242,9 +242,9 @@ impl Depth {
 mod tests {
     use test_support::extent;
 
-    use super::super::super::document::{Allowed, Filter, class_of};
+    use super::super::super::document::{CompiledFilter, Filter, class_of};
     use super::super::super::rows::{Extent, NewRow, ROWS_PER_BLOCK};
-    use super::super::near::SAMPLED;
+    use super::super::nearest_rows::SAMPLED;
     use super::*;
     use crate::domain::node::{NodeStatus, NodeType};
     use crate::domain::tlp::Tlp;
@@ -258,7 +258,7 @@ mod tests {
         let is_sampled = |row: usize| (row / ROWS_PER_BLOCK).is_multiple_of(SAMPLED);
         let places: [&dyn Fn(usize) -> bool; 3] =
             [&is_sampled, &|row| !is_sampled(row), &|row| row.is_multiple_of(3)];
-        let allowed = Allowed::of(&Filter::up_to(Tlp::Green));
+        let allowed = CompiledFilter::of(&Filter::up_to(Tlp::Green));
         for is_near in places {
             let mut table = Table::open(None, Extent::default(), dimension).unwrap();
             let rows = blocks * ROWS_PER_BLOCK - 300;
@@ -279,7 +279,7 @@ mod tests {
                 .map(|(row, vector)| NewRow::new(Uuid::from_u128(row as u128), 1, class(row), Some(vector)));
             table.put(&new.collect::<Vec<_>>()).unwrap();
             for wanted in [1, 200, 1_000, 20_000, usize::MAX] {
-                let near = Nearest::new(dimension, wanted);
+                let near = NearestRows::new(dimension, wanted);
                 let found = table.candidates(&query, &allowed, near, None);
                 let mut seen: Vec<(usize, usize)> = (0..rows)
                     .filter(|row| allowed.class(class(*row)))
@@ -290,7 +290,7 @@ mod tests {
                 seen.retain(|(distance, _)| *distance <= limit);
                 let mut expected: Vec<usize> = seen.into_iter().map(|(_, row)| row).collect();
                 expected.sort_unstable();
-                let found: Vec<usize> = found.rows().map(Met::row).collect();
+                let found: Vec<usize> = found.rows().map(NearRow::row).collect();
                 assert!(
                     found == expected,
                     "{wanted}: {} of {}",

@@ -125,7 +125,7 @@ fn the_classes_and_conditions_of_a_filter_hold_for_fresh_documents_too() {
     index.apply(vec![secret, doc(2, "Alpha", "phishing")], 1).unwrap();
     let low = Filter::up_to(Tlp::Green);
     let only = Filter {
-        only: Some(crate::search::Only::new(|node| node == id(1))),
+        only: Some(crate::search::RowPredicate::new(|node| node == id(1))),
         ..all()
     };
     for mode in MODES {
