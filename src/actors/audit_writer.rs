@@ -268,7 +268,7 @@ impl AuditWriter {
         self.chaining = true;
         let leftovers = self.arrive();
         let store = Arc::clone(&self.store);
-        let task = self.runtime.spawn(async move { link_leftovers(&store).await });
+        let task = self.runtime.spawn(async move { link_unlinked(&store).await });
         ctx.spawn(task.into_actor(self).map(move |result, writer, ctx| {
             if let Ok(Err(error)) = result {
                 tracing::error!(?error, "linking earlier audit entries failed; trying again");
@@ -365,9 +365,9 @@ async fn link_groups(store: &Store, groups: Groups) -> (Vec<u64>, Groups) {
 }
 
 /// Links the entries that an interrupted process left unlinked.
-async fn link_leftovers(store: &Store) -> Result<(), DomainError> {
+async fn link_unlinked(store: &Store) -> Result<(), DomainError> {
     for tenant in store.workspace_ids().await? {
-        let left = store.link_leftovers(tenant).await?;
+        let left = store.link_unlinked(tenant).await?;
         if left.linked > 0 {
             tracing::info!(%tenant, entries = left.linked, "linked audit entries that had no link yet");
         }

@@ -6,9 +6,9 @@ use chrono::{DateTime, Utc};
 use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
-use super::audit_linked::{Linked, SKEW};
 use super::audit_rows::{AuditRow, LinksRow, PlacedLink, Position, audit_rows};
 use super::connect::StoreError;
+use super::linked_entries::{LinkedEntries, SKEW};
 use super::retry::with_retry;
 use super::rows::{newest_first, up_to_limit};
 use super::{Store, failed};
@@ -58,7 +58,7 @@ enum Origin<'a> {
     /// Whoever wrote the entries.
     Writer,
     /// Whoever found them in the log, with the links that it knows.
-    Log(&'a Linked),
+    Log(&'a LinkedEntries),
 }
 
 impl Store {
@@ -86,11 +86,11 @@ impl Store {
 
     /// [`Store::chain_audit`] for entries that were found in the log: this process may be about to link them, too.
     /// `known` reaches back to before the oldest of them was made; what was linked since is read here.
-    pub(super) async fn chain_found(
+    pub(super) async fn chain_unlinked(
         &self,
         tenant: Uuid,
         entries: &[AuditEntry],
-        known: &Linked,
+        known: &LinkedEntries,
     ) -> Result<(), DomainError> {
         self.append_to_chain(tenant, entries, Origin::Log(known)).await
     }
@@ -109,7 +109,7 @@ impl Store {
                 head = self.chain_head(tenant).await?;
                 // Read after the head: whoever appends later takes the place of this write, and it is tried again.
                 let linked = match origin {
-                    Origin::Writer => self.linked(tenant, &entries).await?,
+                    Origin::Writer => self.linked_entries(tenant, &entries).await?,
                     Origin::Log(known) => known.newer(&self.db).await?,
                 };
                 entries.retain(|entry| !linked.holds(entry.id));
@@ -178,8 +178,12 @@ impl Store {
     }
 
     /// Which of these entries have a link.
-    pub(super) async fn linked(&self, tenant: Uuid, entries: &[&AuditEntry]) -> Result<Linked, StoreError> {
-        let mut linked = Linked::of(tenant);
+    pub(super) async fn linked_entries(
+        &self,
+        tenant: Uuid,
+        entries: &[&AuditEntry],
+    ) -> Result<LinkedEntries, StoreError> {
+        let mut linked = LinkedEntries::of(tenant);
         if let Some(oldest) = entries.iter().map(|entry| entry.created_at).min() {
             linked.reach(&self.db, oldest).await?;
         }

@@ -103,7 +103,7 @@ impl Position {
     }
 
     /// When the entry was made.
-    pub(super) fn made(self) -> DateTime<Utc> {
+    pub(super) fn made_at(self) -> DateTime<Utc> {
         DateTime::from_timestamp_micros(self.ord.saturating_neg()).unwrap_or(DateTime::UNIX_EPOCH)
     }
 

@@ -22,7 +22,7 @@ use super::database::{Connection, Database};
 use super::migrate::Hashing;
 use super::pool::Pool;
 use super::size::SizeLimit;
-use super::temporary::Temporary;
+use super::temporary::TemporaryDir;
 use super::{Store, migrate};
 use crate::domain::error::DomainError;
 use crate::files;
@@ -125,11 +125,11 @@ impl Store {
         secret: &SecretString,
     ) -> Result<Self, StoreError> {
         if url.starts_with(TEMPORARY) {
-            let made = Temporary::new().map_err(|error| open_error(url, error))?;
+            let made = TemporaryDir::new().map_err(|error| open_error(url, error))?;
             return Self::open_temporary(made, database, memory).await;
         }
         if url.starts_with(EMBEDDED) {
-            let engine = open_embedded(url, memory, Sync::Every).await?;
+            let engine = open_embedded(url, memory, CommitSync::Every).await?;
             return Self::of_engine(engine, database, memory, None).await;
         }
         let server = server.ok_or_else(|| open_error(url, "user and password are missing"))?;
@@ -142,12 +142,12 @@ impl Store {
 
     /// Opens a store in a directory that is removed after it. It may hold a store already.
     pub(super) async fn open_temporary(
-        made: Temporary,
+        made: TemporaryDir,
         database: &str,
         memory: StorageMemory,
     ) -> Result<Self, StoreError> {
         let url = format!("{EMBEDDED}{}", made.store().display());
-        let engine = open_embedded(&url, memory, Sync::Never).await?;
+        let engine = open_embedded(&url, memory, CommitSync::Never).await?;
         Self::of_engine(engine, database, memory, Some(made)).await
     }
 
@@ -156,7 +156,7 @@ impl Store {
         engine: Surreal<Db>,
         database: &str,
         memory: StorageMemory,
-        temporary: Option<Temporary>,
+        temporary: Option<TemporaryDir>,
     ) -> Result<Self, StoreError> {
         let admin = Database::new(Connection::Embedded(engine), SizeLimit::new(memory.transaction));
         let user = app_user(database, random_password());
@@ -167,7 +167,7 @@ impl Store {
         Ok(Self::over(service, temporary))
     }
 
-    fn over(db: Database, temporary: Option<Temporary>) -> Self {
+    fn over(db: Database, temporary: Option<TemporaryDir>) -> Self {
         Self {
             db,
             clock: AtomicU64::new(0),
@@ -179,13 +179,13 @@ impl Store {
 
     /// The directory of a temporary store.
     pub fn temporary_dir(&self) -> Option<&Path> {
-        self.temporary.as_ref().map(Temporary::dir)
+        self.temporary.as_ref().map(TemporaryDir::dir)
     }
 }
 
 /// Whether a commit waits for the disk.
 #[derive(Debug, Clone, Copy)]
-enum Sync {
+enum CommitSync {
     Every,
     Never,
 }
@@ -219,7 +219,7 @@ async fn open_server(
         .map_err(|error| open_error(url, error))?;
     let admin = Database::new(Connection::Remote(admin), budget);
     migrate::run(&admin, &user, Hashing::Slow).await?;
-    let dial = Dial {
+    let dial = Connector {
         url: url.to_owned(),
         user,
     };
@@ -231,12 +231,12 @@ fn remote_config() -> surrealdb::Result<Config> {
 }
 
 /// How the service connects to a server: as a user without DDL rights.
-pub(super) struct Dial {
+pub(super) struct Connector {
     url: String,
     user: DatabaseUser,
 }
 
-impl fmt::Debug for Dial {
+impl fmt::Debug for Connector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Dial")
             .field("url", &self.url)
@@ -244,7 +244,7 @@ impl fmt::Debug for Dial {
     }
 }
 
-impl Dial {
+impl Connector {
     /// Opens a new socket and signs in.
     pub(super) async fn session(&self) -> surrealdb::Result<Surreal<Any>> {
         let session = connect((self.url.as_str(), remote_config()?)).await?;
@@ -259,7 +259,11 @@ impl Dial {
 
 /// Opens an embedded store. A directory closed a moment ago may still be locked: the engine releases it in the
 /// background.
-async fn open_embedded(url: &str, memory: StorageMemory, sync: Sync) -> Result<Surreal<Db>, StoreError> {
+async fn open_embedded(
+    url: &str,
+    memory: StorageMemory,
+    sync: CommitSync,
+) -> Result<Surreal<Db>, StoreError> {
     let dir = Path::new(url.strip_prefix(EMBEDDED).unwrap_or(url));
     files::private_dir(dir).map_err(|error| open_error(url, error))?;
     let mut tries = 0;
@@ -285,12 +289,12 @@ async fn open_embedded(url: &str, memory: StorageMemory, sync: Sync) -> Result<S
 }
 
 /// The steps of the SDK's own `connect`, with our configuration.
-async fn datastore(url: &str, memory: StorageMemory, sync: Sync) -> Result<Arc<Datastore>, String> {
+async fn datastore(url: &str, memory: StorageMemory, sync: CommitSync) -> Result<Arc<Datastore>, String> {
     let mut config = ConfigMap::empty()
         .with_key_value("surrealkv_block_size", BLOCK_SIZE.to_string())
         .with_key_value("surrealkv_max_memtable_size", memory.memtable.to_string())
         .with_key_value("surrealkv_block_cache_capacity", memory.block_cache.to_string());
-    if matches!(sync, Sync::Never) {
+    if matches!(sync, CommitSync::Never) {
         config = config.with_key_value("datastore_sync", "never");
     }
     let builder = Datastore::builder()

@@ -23,7 +23,7 @@ use crate::domain::audit::AuditEntry;
 use crate::domain::draft::{Drafts, EdgeDraft, EvidenceDraft};
 use crate::domain::error::DomainError;
 use crate::domain::tlp::Tlp;
-use passages::Said;
+use passages::PassageContent;
 
 /// Drafts processed at a time, which bounds the memory a large request needs besides the transaction.
 const AT_A_TIME: usize = 1000;
@@ -32,7 +32,7 @@ const MARKINGS: &str = "SELECT id, tlp_rank FROM $ids WHERE ws = $ws";
 
 /// Outcome of an ingest of drafts, with the nodes to reindex.
 #[derive(Debug)]
-pub struct DraftsIngested {
+pub struct DraftsIngestOutcome {
     pub result: IngestResult,
     pub touched: Vec<Uuid>,
     /// The new edges and passages.
@@ -57,7 +57,7 @@ pub struct DraftsWrite<'a> {
 }
 
 #[derive(Debug, SurrealValue)]
-struct Marked {
+struct MarkedRow {
     id: RecordId,
     tlp_rank: i64,
 }
@@ -73,7 +73,7 @@ impl Store {
         &self,
         write: &DraftsWrite<'_>,
         audit: impl Fn(&IngestResult) -> AuditEntry,
-    ) -> Result<DraftsIngested, DomainError> {
+    ) -> Result<DraftsIngestOutcome, DomainError> {
         self.db.budget().allow_drafts(write.drafts)?;
         with_retry(|| async {
             let tx = self.begin().await?;
@@ -92,12 +92,12 @@ pub(super) async fn write_drafts(
     write: &DraftsWrite<'_>,
     rev: u64,
     audit: &impl Fn(&IngestResult) -> AuditEntry,
-) -> Result<DraftsIngested, StoreError> {
+) -> Result<DraftsIngestOutcome, StoreError> {
     let mut work = DraftsTransaction {
         tx,
         write,
         rev,
-        told: Told::default(),
+        report: WriteReport::default(),
         created: HashSet::new(),
         touched: HashSet::new(),
         related: Vec::new(),
@@ -110,10 +110,10 @@ pub(super) async fn write_drafts(
     work.passages(&ids).await?;
     let touched: Vec<Uuid> = work.touched.iter().copied().collect();
     tx.note_writes(write.ws, rev, &touched, &work.related).await?;
-    let result = work.told.result();
+    let result = work.report.result();
     let entry = audit(&result);
     tx.audit([&entry]).await?;
-    Ok(DraftsIngested {
+    Ok(DraftsIngestOutcome {
         result,
         touched,
         edges: work.related,
@@ -124,14 +124,14 @@ pub(super) async fn write_drafts(
 
 /// Report to the writer: ids of what is new or changed, as far as the writer may see it.
 #[derive(Default)]
-struct Told {
+struct WriteReport {
     nodes: HashSet<Uuid>,
     updated: HashSet<Uuid>,
     evidence: HashSet<Uuid>,
     edges: HashSet<Uuid>,
 }
 
-impl Told {
+impl WriteReport {
     fn result(&self) -> IngestResult {
         let count = |ids: &HashSet<Uuid>| ids.len() as u64;
         IngestResult {
@@ -149,7 +149,7 @@ struct DraftsTransaction<'a> {
     tx: &'a WriteTx,
     write: &'a DraftsWrite<'a>,
     rev: u64,
-    told: Told,
+    report: WriteReport,
     /// Nodes created by this write.
     created: HashSet<Uuid>,
     /// Nodes created or changed by this write, hidden ones included.
@@ -159,7 +159,7 @@ struct DraftsTransaction<'a> {
     /// Texts that their node could not accept, and whether the writer may see that node.
     kept: Vec<(EvidenceDraft, bool)>,
     /// Descriptions that their node did not take.
-    said: Vec<Said>,
+    said: Vec<PassageContent>,
 }
 
 impl DraftsTransaction<'_> {
@@ -180,7 +180,7 @@ impl DraftsTransaction<'_> {
             for (draft, id) in chunk.iter().zip(ids) {
                 let known = stored.insert(id, i64::from(draft.tlp.rank()));
                 if told && known.is_none_or(|rank| self.hides(rank)) {
-                    self.told.evidence.insert(id);
+                    self.report.evidence.insert(id);
                 }
                 if known.is_none() {
                     rows.push(self.evidence_row(record("evidence", id), draft));
@@ -196,7 +196,7 @@ impl DraftsTransaction<'_> {
     /// The markings of those rows of a table that exist.
     async fn markings(&self, table: &'static str, ids: &[Uuid]) -> Result<HashMap<Uuid, i64>, StoreError> {
         let ids = ids.iter().map(|id| record(table, *id)).collect();
-        let found: Vec<Marked> = self.tx.find(self.write.ws, MARKINGS, ids).await?;
+        let found: Vec<MarkedRow> = self.tx.find(self.write.ws, MARKINGS, ids).await?;
         let found = found.into_iter().map(|row| Ok((key(&row.id)?, row.tlp_rank)));
         Ok(found.collect::<Result<_, DomainError>>()?)
     }
@@ -230,15 +230,18 @@ impl DraftsTransaction<'_> {
                 let id = key(&row.id)?;
                 rows.entry(id).or_insert(row);
                 // A node reported as new has no earlier edges.
-                if [source, target].iter().any(|end| self.told.nodes.contains(*end)) {
-                    self.told.edges.insert(id);
+                if [source, target]
+                    .iter()
+                    .any(|end| self.report.nodes.contains(*end))
+                {
+                    self.report.edges.insert(id);
                 }
             }
             let ids: Vec<Uuid> = rows.keys().copied().collect();
             let stored = self.markings("edge", &ids).await?;
             for id in ids {
                 if stored.get(&id).is_none_or(|rank| self.hides(*rank)) {
-                    self.told.edges.insert(id);
+                    self.report.edges.insert(id);
                 }
             }
             rows.retain(|id, _| !stored.contains_key(id));

@@ -13,7 +13,7 @@ use crate::domain::node::node_id;
 use crate::domain::tlp::Tlp;
 
 #[derive(Debug, SurrealValue)]
-struct HeadRow {
+struct EvidenceHeadRow {
     id: RecordId,
     kind: String,
     title: String,
@@ -47,8 +47,8 @@ impl Store {
             .bind(("highest", i64::from(highest.rank())))
             .await
             .map_err(failed(READ))?;
-        let rows: Vec<HeadRow> = response.take(0).map_err(failed(READ))?;
-        rows.into_iter().map(HeadRow::into_head).collect()
+        let rows: Vec<EvidenceHeadRow> = response.take(0).map_err(failed(READ))?;
+        rows.into_iter().map(EvidenceHeadRow::into_head).collect()
     }
 
     /// The evidence record with this id, if it belongs to the workspace and is marked no higher than `highest`. The
@@ -102,7 +102,7 @@ impl Store {
     }
 }
 
-impl HeadRow {
+impl EvidenceHeadRow {
     fn into_head(self) -> Result<EvidenceHead, DomainError> {
         Ok(EvidenceHead {
             id: key(&self.id)?,

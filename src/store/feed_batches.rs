@@ -39,7 +39,7 @@ pub struct NewFeedBatch {
 
 /// A pull that has begun.
 #[derive(Debug, Clone)]
-pub struct BegunPull {
+pub struct PullStart {
     pub feed: Feed,
     /// Marking of objects that state none, in this batch.
     pub default_tlp: Tlp,
@@ -61,7 +61,7 @@ impl Store {
         batch: &NewFeedBatch,
         resumed: bool,
         audit: &AuditEntry,
-    ) -> Result<BegunPull, DomainError> {
+    ) -> Result<PullStart, DomainError> {
         let feed = batch.feed.ok_or(DomainError::NotFound("feed"))?;
         with_retry(|| async {
             let tx = self.begin().await?;
@@ -252,7 +252,7 @@ async fn begin_pull(
     batch: &NewFeedBatch,
     resumed: bool,
     audit: &AuditEntry,
-) -> Result<BegunPull, StoreError> {
+) -> Result<PullStart, StoreError> {
     let mut row: FeedRow = one(tx, ws, OWN, record("feed", feed), "feed").await?;
     if !row.enabled {
         return Err(DomainError::Conflict("the feed is disabled".into()).into());
@@ -282,7 +282,7 @@ async fn begin_pull(
         new
     };
     row.pulling = Some(batch.id);
-    let begun = BegunPull {
+    let begun = PullStart {
         feed: row.clone().into_feed()?,
         default_tlp: tlp(new.default_tlp)?,
         cursor: row.cursor.clone(),

@@ -39,7 +39,7 @@ pub struct Review {
 
 /// What became of the items.
 #[derive(Debug, Clone, Default)]
-pub struct Reviewed {
+pub struct ReviewOutcome {
     pub committed: u64,
     /// Positions of relationships that wait for an end.
     pub waiting: Vec<i64>,
@@ -109,7 +109,7 @@ impl Review {
         ws: Uuid,
         unjoined: &HashSet<String>,
         now: DateTime<Utc>,
-    ) -> Result<Reviewed, StoreError> {
+    ) -> Result<ReviewOutcome, StoreError> {
         let mut batch = batch_row(tx, ws, self.batch).await?;
         let ids: Vec<_> = self
             .items
@@ -125,7 +125,7 @@ impl Review {
             .await?;
         let cells: HashMap<i64, Cell> = cells.into_iter().map(|cell| (cell.position, cell)).collect();
         let mut tally = Tally::from_row(&batch.tally);
-        let (mut reviewed, mut rows) = (Reviewed::default(), Vec::new());
+        let (mut reviewed, mut rows) = (ReviewOutcome::default(), Vec::new());
         for (item, id) in self.items.iter().zip(ids) {
             let cell = cells.get(&item.position).ok_or(DomainError::NotFound("item"))?;
             let (level, before): (Tlp, ItemStatus) = (tlp(cell.tlp_rank)?, parse(&cell.status)?);

@@ -17,7 +17,7 @@ const BATCHES: usize = 100;
 const FAILED: &str = "removing what has ended failed";
 
 #[derive(Debug, SurrealValue)]
-struct Ended {
+struct EndedBatch {
     id: RecordId,
     ws: Uuid,
 }
@@ -42,7 +42,7 @@ impl Store {
         }
     }
 
-    async fn ended_feed_batches(&self, before: DateTime<Utc>) -> Result<Vec<Ended>, DomainError> {
+    async fn ended_feed_batches(&self, before: DateTime<Utc>) -> Result<Vec<EndedBatch>, DomainError> {
         // The time of a batch that is still open is NONE, which sorts before all times.
         let query = format!(
             "SELECT id, ws FROM feed_batch WHERE committed_at < $before AND committed_at > d'1970-01-01T00:00:00Z' \
@@ -57,7 +57,7 @@ impl Store {
         response.take(0).map_err(failed(FAILED))
     }
 
-    async fn remove_feed_batch(&self, ended: &Ended) -> Result<(), DomainError> {
+    async fn remove_feed_batch(&self, ended: &EndedBatch) -> Result<(), DomainError> {
         let batch = key(&ended.id)?;
         let ranges = [
             // What an uploaded bundle without a feed refers to is kept under the batch's own id.

@@ -19,7 +19,7 @@ use super::feed_rows::{
 use super::retry::with_retry;
 use super::rows::{corrupt, key, record};
 use super::stix_rows::edge_id;
-use super::tx::{WriteTx, breathe};
+use super::tx::{WriteTx, yield_regularly};
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
 use crate::domain::feed::stage::{StagedObject, StagedPage};
@@ -122,13 +122,13 @@ impl<'a> Staging<'a> {
 
     async fn run(&mut self) -> Result<(), StoreError> {
         let objects = &self.write.page.objects;
-        let known = self.known(objects).await?;
-        let stored = self.stored(objects).await?;
+        let known = self.pulled_versions(objects).await?;
+        let stored = self.stored_versions(objects).await?;
         let mut tally = Tally::from_row(&self.batch.tally);
         let (mut items, mut newest, mut waiting) = (Vec::new(), Vec::new(), Vec::new());
         let mut received = self.write.received;
         for (place, object) in objects.iter().enumerate() {
-            breathe(place).await;
+            yield_regularly(place).await;
             let before = [known.get(&object.stix_id), stored.get(&object.stix_id)];
             if before.iter().flatten().any(|time| **time >= object.modified) {
                 received.unchanged += 1;
@@ -170,14 +170,20 @@ impl<'a> Staging<'a> {
     }
 
     /// The versions that the feed brought before.
-    async fn known(&self, objects: &[StagedObject]) -> Result<HashMap<String, DateTime<Utc>>, StoreError> {
+    async fn pulled_versions(
+        &self,
+        objects: &[StagedObject],
+    ) -> Result<HashMap<String, DateTime<Utc>>, StoreError> {
         let id = |object: &StagedObject| object_id(self.source, &object.stix_id);
         self.versions(objects, id, "SELECT id, modified FROM $ids WHERE ws = $ws")
             .await
     }
 
     /// The versions among the workspace's nodes and edges.
-    async fn stored(&self, objects: &[StagedObject]) -> Result<HashMap<String, DateTime<Utc>>, StoreError> {
+    async fn stored_versions(
+        &self,
+        objects: &[StagedObject],
+    ) -> Result<HashMap<String, DateTime<Utc>>, StoreError> {
         let id = |object: &StagedObject| {
             if object.ends.is_some() {
                 record("edge", edge_id(self.ws, &object.stix_id))

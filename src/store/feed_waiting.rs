@@ -30,7 +30,7 @@ const PAGE: usize = 32;
 
 /// Items that were marked again.
 #[derive(Debug, Clone)]
-pub struct Renewed {
+pub struct RemarkedItems {
     /// Whether there may be more.
     pub more: bool,
     /// Entries written with the change.
@@ -66,7 +66,7 @@ impl Store {
         source: Uuid,
         marking: &str,
         now: DateTime<Utc>,
-    ) -> Result<Renewed, DomainError> {
+    ) -> Result<RemarkedItems, DomainError> {
         with_retry(|| async {
             let tx = self.begin().await?;
             let outcome = renew(&tx, (ws, source), marking, now).await;
@@ -78,7 +78,7 @@ impl Store {
 }
 
 #[derive(Debug, SurrealValue)]
-struct Waiting {
+struct WaitingItemRow {
     id: RecordId,
     batch: Uuid,
     position: i64,
@@ -89,12 +89,12 @@ async fn renew(
     (ws, source): (Uuid, Uuid),
     marking: &str,
     now: DateTime<Utc>,
-) -> Result<Renewed, StoreError> {
+) -> Result<RemarkedItems, StoreError> {
     let waiting = up_to_limit("feed_waiting:[$ws, $source, $marking]..=[$ws, $source, $marking, $last]");
     let query = format!(
         "SELECT id, record::id(id)[3] AS batch, record::id(id)[4] AS position FROM {waiting} LIMIT {PAGE}"
     );
-    let waiting: Vec<Waiting> = tx
+    let waiting: Vec<WaitingItemRow> = tx
         .select(
             &query,
             &[
@@ -109,7 +109,7 @@ async fn renew(
     for row in &waiting {
         batches.entry(row.batch).or_default().push(row.position);
     }
-    let mut renewed = Renewed {
+    let mut renewed = RemarkedItems {
         more: waiting.len() == PAGE,
         entries: Vec::new(),
     };

@@ -5,7 +5,7 @@ use argon2::{Argon2, Params};
 use surrealdb::opt::auth::Database as DatabaseUser;
 use uuid::Uuid;
 
-use super::audit_moved;
+use super::audit_migration;
 use super::connect::StoreError;
 use super::database::Database;
 use super::retry::with_race_retry;
@@ -109,7 +109,7 @@ async fn migrate(admin: &Database, user: &DatabaseUser, hashing: Hashing) -> Res
     }
     for (number, script) in MIGRATIONS.iter().filter(|(number, _)| *number > version) {
         if *number == AUDIT_MOVED {
-            let moved = audit_moved::run(admin).await;
+            let moved = audit_migration::run(admin).await;
             // Another process may have been faster, and removed the tables.
             if version_of(admin).await? >= *number {
                 continue;

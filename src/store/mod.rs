@@ -4,10 +4,8 @@
 //! is retried with jitter within a budget; rows that belong together are written in one transaction.
 
 mod audit;
-mod audit_linked;
-mod audit_moved;
+mod audit_migration;
 mod audit_rows;
-mod between;
 mod connect;
 mod database;
 mod demo;
@@ -24,7 +22,8 @@ mod feed_waiting;
 mod feeds;
 mod identity;
 mod lease;
-mod leftovers;
+mod linked_entries;
+mod links;
 mod migrate;
 mod narrowing;
 mod neighbours;
@@ -39,11 +38,11 @@ mod passages;
 mod paths;
 mod pilot;
 mod pool;
+mod relink;
 mod retention;
 mod retry;
 mod rows;
 mod sessions;
-mod shown;
 mod size;
 mod staging;
 mod staging_commit;
@@ -55,6 +54,7 @@ mod stix_held;
 mod stix_rows;
 mod temporary;
 mod tx;
+mod visibility;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -68,35 +68,35 @@ use uuid::Uuid;
 
 pub use audit::AuditFilter;
 use audit::Chain;
-pub use between::Link;
 pub use connect::{StorageMemory, StorageServer, StoreError};
 use database::Database;
-pub use drafts::{DraftsIngested, DraftsWrite};
-pub use feed_batches::{BegunPull, INTERRUPTED, NewFeedBatch, PULL_SILENCE, interrupted_entry};
+pub use drafts::{DraftsIngestOutcome, DraftsWrite};
+pub use feed_batches::{INTERRUPTED, NewFeedBatch, PULL_SILENCE, PullStart, interrupted_entry};
 pub use feed_choice::{Choice, ChosenItem};
-pub use feed_commit::{Review, Reviewed, ReviewedItem, StixOrigin};
+pub use feed_commit::{Review, ReviewOutcome, ReviewedItem, StixOrigin};
 pub use feed_items::ItemDecision;
 pub use feed_staging::PageWrite;
-pub use feed_waiting::Renewed;
+pub use feed_waiting::RemarkedItems;
 pub use feeds::BlockedFeed;
 pub use identity::{ApiKeyRecord, UserChange, UserRecord, WorkspaceChange};
 pub use lease::Holder;
-pub use leftovers::Leftovers;
-pub use neighbours::{Neighbours, Page, Wanted};
+pub use links::Link;
+pub use neighbours::{NeighbourQuery, Neighbours, Page};
 pub use node_writes::{Change, Changes};
 pub use nodes::{StoredNode, WithheldNode};
 pub use notes::{NoteHead, NotesWrite, StoredEntity, StoredNote, StoredRelation, entity_id, relation_id};
-pub use notes_since::Loaded;
+pub use notes_since::RowsAtRev;
 pub use outbox::{AfterFailure, ClaimedMail};
 pub use passages::{StoredEdge, StoredPassage};
-pub use paths::{SeenNode, StixFacts};
-pub use sessions::{EdgeRecord, HeldBack, SessionRecord};
-pub use staging::{Committed, Decision};
-pub use staging_parts::{NewBatch, Staged};
-pub use stix::{IngestResult, Part, StixIngested};
-pub use stix_held::{HeldReport, Remarked};
+pub use paths::{NodeOfType, StixFacts};
+pub use relink::RelinkReport;
+pub use sessions::{EdgeRecord, SessionRecord, Withholding};
+pub use staging::{BatchCommit, Decision};
+pub use staging_parts::{NewBatch, StagedText};
+pub use stix::{IngestResult, StixIngestOutcome, StixPart};
+pub use stix_held::{HeldReport, RemarkedObjects};
 pub use stix_rows::edge_id;
-use temporary::Temporary;
+use temporary::TemporaryDir;
 
 use crate::domain::error::DomainError;
 
@@ -110,7 +110,7 @@ pub struct Store {
     /// When the store was opened.
     opened: DateTime<Utc>,
     /// Dropped last: waits for the engine to close.
-    temporary: Option<Temporary>,
+    temporary: Option<TemporaryDir>,
 }
 
 impl Store {
@@ -153,7 +153,7 @@ fn failed(what: &'static str) -> impl Fn(surrealdb::Error) -> DomainError {
         } else if retry::lost_race(&error) {
             DomainError::Busy { actor: "storage" }
         } else {
-            size::refused(&error).unwrap_or_else(|| DomainError::internal(what, error))
+            size::size_error(&error).unwrap_or_else(|| DomainError::internal(what, error))
         }
     }
 }

@@ -25,7 +25,7 @@ pub struct Neighbours {
 
 /// Which neighbours to return.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted<'a> {
+pub struct NeighbourQuery<'a> {
     pub highest: Tlp,
     pub include_rejected: bool,
     /// Any of these node types.
@@ -43,12 +43,12 @@ pub struct Page {
 }
 
 #[derive(Debug, SurrealValue)]
-struct Ranked {
+struct RankedRow {
     id: RecordId,
 }
 
 #[derive(Debug, SurrealValue)]
-struct SeenEdge {
+struct NeighbourEdgeRow {
     id: RecordId,
     relationship: String,
     confidence: f64,
@@ -68,7 +68,7 @@ impl Store {
         &self,
         ws: Uuid,
         nodes: &[Uuid],
-        wanted: Wanted<'_>,
+        wanted: NeighbourQuery<'_>,
     ) -> Result<Neighbours, DomainError> {
         if nodes.is_empty() {
             return Ok(Neighbours::default());
@@ -102,9 +102,9 @@ impl Store {
             .bind(("types", types))
             .await
             .map_err(failed(READ))?;
-        let best: Vec<Ranked> = response.take(5).map_err(failed(READ))?;
-        let all: Vec<Ranked> = response.take(6).map_err(failed(READ))?;
-        let ids = |rows: Vec<Ranked>| rows.iter().map(|row| key(&row.id)).collect::<Result<_, _>>();
+        let best: Vec<RankedRow> = response.take(5).map_err(failed(READ))?;
+        let all: Vec<RankedRow> = response.take(6).map_err(failed(READ))?;
+        let ids = |rows: Vec<RankedRow>| rows.iter().map(|row| key(&row.id)).collect::<Result<_, _>>();
         Ok(Neighbours {
             best: ids(best)?,
             all: ids(all)?,
@@ -143,15 +143,15 @@ impl Store {
             .bind(("statuses", statuses(include_rejected)))
             .await
             .map_err(failed(READ))?;
-        let mut rows: Vec<SeenEdge> = response.take(3).map_err(failed(READ))?;
+        let mut rows: Vec<NeighbourEdgeRow> = response.take(3).map_err(failed(READ))?;
         let more = rows.len() > page.limit as usize;
         rows.truncate(page.limit as usize);
-        let rows = rows.into_iter().map(SeenEdge::into_relationship);
+        let rows = rows.into_iter().map(NeighbourEdgeRow::into_relationship);
         Ok((rows.collect::<Result<_, _>>()?, more))
     }
 }
 
-impl SeenEdge {
+impl NeighbourEdgeRow {
     fn into_relationship(self) -> Result<NodeRelationship, DomainError> {
         Ok(NodeRelationship {
             id: key(&self.id)?,

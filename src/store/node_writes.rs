@@ -16,7 +16,7 @@ use super::{Store, failed};
 use crate::domain::error::DomainError;
 
 /// Maximum number of nodes in one row, of edges, and of notes.
-const MOST: usize = 1000;
+const MAX_CHANGES: usize = 1000;
 /// Rows read at a time.
 const ROWS: usize = 50;
 
@@ -63,7 +63,7 @@ impl Changes {
 
 /// What one write changed.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Written<'a> {
+pub(super) struct WriteSet<'a> {
     pub(super) nodes: &'a [Uuid],
     pub(super) edges: &'a [Uuid],
     pub(super) notes: &'a [Uuid],
@@ -78,10 +78,10 @@ impl WriteTx {
         nodes: &[Uuid],
         edges: &[Uuid],
     ) -> Result<(), StoreError> {
-        let written = Written {
+        let written = WriteSet {
             nodes,
             edges,
-            ..Written::default()
+            ..WriteSet::default()
         };
         self.write(
             "INSERT INTO node_write $rows RETURN NONE",
@@ -91,13 +91,13 @@ impl WriteTx {
     }
 }
 
-/// The rows that record what a write changed: one, unless there are more than [`MOST`] of a kind.
-pub(super) fn rows_of(ws: Uuid, rev: u64, written: Written<'_>) -> Vec<NewRow> {
+/// The rows that record what a write changed: one, unless there are more than [`MAX_CHANGES`] of a kind.
+pub(super) fn rows_of(ws: Uuid, rev: u64, written: WriteSet<'_>) -> Vec<NewRow> {
     let rev = i64::try_from(rev).unwrap_or(i64::MAX);
-    let Written { nodes, edges, notes } = written;
+    let WriteSet { nodes, edges, notes } = written;
     let most = nodes.len().max(edges.len()).max(notes.len());
-    let rows = (0i64..).zip(0..most.div_ceil(MOST)).map(|(part, at)| {
-        let of = |ids: &[Uuid]| ids.chunks(MOST).nth(at).map(<[Uuid]>::to_vec);
+    let rows = (0i64..).zip(0..most.div_ceil(MAX_CHANGES)).map(|(part, at)| {
+        let of = |ids: &[Uuid]| ids.chunks(MAX_CHANGES).nth(at).map(<[Uuid]>::to_vec);
         let key = vec![ws.into_value(), rev.into_value(), part.into_value()];
         NewRow {
             id: RecordId::new("node_write", Array::from(key)),
@@ -184,11 +184,11 @@ mod tests {
         for (counts, rows) in [
             ([0, 0, 0], 0),
             ([1, 0, 2], 1),
-            ([MOST, MOST, MOST], 1),
-            ([5, 2 * MOST + 1, MOST + 1], 3),
+            ([MAX_CHANGES, MAX_CHANGES, MAX_CHANGES], 1),
+            ([5, 2 * MAX_CHANGES + 1, MAX_CHANGES + 1], 3),
         ] {
             let [nodes, edges, notes] = counts.map(ids);
-            let written = Written {
+            let written = WriteSet {
                 nodes: &nodes,
                 edges: &edges,
                 notes: &notes,
@@ -196,7 +196,7 @@ mod tests {
             let made = rows_of(Uuid::nil(), 7, written);
             assert_eq!(made.len(), rows, "{counts:?}");
             let all = |of: fn(&NewRow) -> &[Uuid]| -> Vec<Uuid> {
-                assert!(made.iter().all(|row| of(row).len() <= MOST));
+                assert!(made.iter().all(|row| of(row).len() <= MAX_CHANGES));
                 made.iter().flat_map(of).copied().collect()
             };
             assert_eq!(all(|row| &row.nodes), nodes);

@@ -4,7 +4,7 @@ use surrealdb::types::SurrealValue;
 use uuid::Uuid;
 
 use super::rows::{NodeRow, record, tlp};
-use super::sessions::HeldBack;
+use super::sessions::Withholding;
 use super::{Store, failed};
 use crate::domain::error::DomainError;
 use crate::domain::node::{KgNode, NodeStatus};
@@ -103,7 +103,7 @@ impl Store {
         ids: &[Uuid],
         highest: Tlp,
         include_rejected: bool,
-    ) -> Result<HeldBack<Vec<StoredNode>, Vec<WithheldNode>>, DomainError> {
+    ) -> Result<Withholding<Vec<StoredNode>, Vec<WithheldNode>>, DomainError> {
         let what = "reading nodes failed";
         let ids: Vec<_> = ids.iter().map(|id| record("node", *id)).collect();
         let shown = "ws = $ws AND tlp_rank <= $highest AND status IN $statuses";
@@ -126,7 +126,7 @@ impl Store {
             .map(|row| StoredNode::from_row(row, highest))
             .collect::<Result<_, _>>()?;
         let held = held.into_iter().map(WithheldNode::of).collect::<Result<_, _>>()?;
-        Ok(HeldBack { leaving, held })
+        Ok(Withholding { leaving, held })
     }
 
     /// The nodes of a workspace with these ids, whatever their marking and status: for indexing only.

@@ -9,8 +9,10 @@ use surrealdb::types::{RecordId, SurrealValue};
 use uuid::Uuid;
 
 use super::audit_rows::audit_rows;
-use super::node_writes::{self, Written};
-use super::notes_rows::{NoteRow, Rows, changed, mentioning, repeating, superseding};
+use super::node_writes::{self, WriteSet};
+use super::notes_rows::{
+    NoteRow, NoteRowBuilder, edge_update, mention_update, repeat_row, supersession_update,
+};
 use super::rows::{key, record, up_to_limit};
 use super::{Store, failed};
 use crate::domain::audit::AuditEntry;
@@ -120,7 +122,7 @@ pub struct NotesWrite {
 
 impl NotesWrite {
     /// The entities that are new, and those with an edge that is new or changed: edges have no revision of their own.
-    fn touched(&self) -> Vec<Uuid> {
+    fn touched_entities(&self) -> Vec<Uuid> {
         let edges = self.relations.iter().chain(&self.changed_relations);
         let new = self.entities.iter().map(|entity| entity.id);
         let mut touched: Vec<Uuid> = new.chain(edges.map(|relation| relation.source)).collect();
@@ -179,15 +181,15 @@ impl Store {
         now: DateTime<Utc>,
     ) -> Result<(), DomainError> {
         let stamp = i64::try_from(rev).unwrap_or(i64::MAX);
-        let written = Written {
-            nodes: &write.touched(),
+        let written = WriteSet {
+            nodes: &write.touched_entities(),
             notes: &write.touched_notes(),
-            ..Written::default()
+            ..WriteSet::default()
         };
-        let rows = Rows { ws, now, stamp };
+        let rows = NoteRowBuilder { ws, now, stamp };
         // The ids of new rows name their tables, so one statement inserts them all. Each costs some 0.1 ms of CPU time.
         let mut new = values(write.notes.iter().map(|(note, digest)| rows.note(note, digest)));
-        new.extend(values(write.enrich.iter().map(|id| rows.waiting(*id))));
+        new.extend(values(write.enrich.iter().map(|id| rows.waiting_row(*id))));
         new.extend(values(node_writes::rows_of(ws, rev, written)));
         new.extend(audit_rows(&write.audit));
         // One block is one transaction.
@@ -320,7 +322,7 @@ impl Store {
     }
 
     /// Counts a failed attempt at a note; returns the number of attempts so far.
-    pub async fn enrichment_failed(&self, ws: Uuid, note: Uuid) -> Result<u32, DomainError> {
+    pub async fn count_enrichment_failure(&self, ws: Uuid, note: Uuid) -> Result<u32, DomainError> {
         let what = "writing the enrichment queue failed";
         let mut response = self
             .db

@@ -36,7 +36,7 @@ pub(super) struct NoteRow {
 }
 
 #[derive(Debug, SurrealValue)]
-pub(super) struct HeadRow {
+pub(super) struct NoteHeadRow {
     pub(super) id: RecordId,
     pub(super) label: String,
     pub(super) domain: String,
@@ -50,7 +50,7 @@ pub(super) struct HeadRow {
 }
 
 #[derive(Debug, SurrealValue)]
-pub(super) struct EntityRow {
+pub(super) struct NoteEntityRow {
     pub(super) id: RecordId,
     pub(super) name: String,
     pub(super) confidence: f64,
@@ -60,7 +60,7 @@ pub(super) struct EntityRow {
 }
 
 #[derive(Debug, Clone, SurrealValue)]
-pub(super) struct Change {
+pub(super) struct RowUpdate {
     pub(super) id: RecordId,
     pub(super) by: Option<Uuid>,
     pub(super) mentions: Vec<Uuid>,
@@ -85,13 +85,13 @@ pub(super) struct WaitingRow {
 }
 
 /// Builds the rows of one write.
-pub(super) struct Rows {
+pub(super) struct NoteRowBuilder {
     pub(super) ws: Uuid,
     pub(super) now: DateTime<Utc>,
     pub(super) stamp: i64,
 }
 
-impl Rows {
+impl NoteRowBuilder {
     pub(super) fn note(&self, note: &Note, digest: &Digest) -> NoteRow {
         NoteRow {
             id: record("note", note.id),
@@ -169,7 +169,7 @@ impl Rows {
         }
     }
 
-    pub(super) fn waiting(&self, note: Uuid) -> WaitingRow {
+    pub(super) fn waiting_row(&self, note: Uuid) -> WaitingRow {
         WaitingRow {
             id: record("enrichment", note),
             ws: self.ws,
@@ -179,8 +179,8 @@ impl Rows {
     }
 }
 
-pub(super) fn changed(relation: &StoredRelation) -> Change {
-    Change {
+pub(super) fn edge_update(relation: &StoredRelation) -> RowUpdate {
+    RowUpdate {
         id: record("edge", relation.id),
         by: None,
         mentions: Vec::new(),
@@ -192,8 +192,8 @@ pub(super) fn changed(relation: &StoredRelation) -> Change {
     }
 }
 
-pub(super) fn mentioning((note, mentions): &(Uuid, Vec<Uuid>)) -> Change {
-    Change {
+pub(super) fn mention_update((note, mentions): &(Uuid, Vec<Uuid>)) -> RowUpdate {
+    RowUpdate {
         id: record("note", *note),
         by: None,
         mentions: mentions.clone(),
@@ -202,8 +202,8 @@ pub(super) fn mentioning((note, mentions): &(Uuid, Vec<Uuid>)) -> Change {
     }
 }
 
-pub(super) fn superseding((old, by): &(Uuid, Uuid)) -> Change {
-    Change {
+pub(super) fn supersession_update((old, by): &(Uuid, Uuid)) -> RowUpdate {
+    RowUpdate {
         id: record("note", *old),
         by: Some(*by),
         mentions: Vec::new(),
@@ -212,7 +212,7 @@ pub(super) fn superseding((old, by): &(Uuid, Uuid)) -> Change {
     }
 }
 
-pub(super) fn repeating(note: &Note) -> RepeatRow {
+pub(super) fn repeat_row(note: &Note) -> RepeatRow {
     RepeatRow {
         id: record("note", note.id),
         tier: note.tier.clone(),
@@ -264,7 +264,7 @@ impl NoteRow {
     }
 }
 
-impl HeadRow {
+impl NoteHeadRow {
     pub(super) fn into_head(self) -> Result<NoteHead, DomainError> {
         let mut digest = Digest::default();
         hex::decode_to_slice(&self.digest, &mut digest).map_err(corrupt)?;
@@ -282,7 +282,7 @@ impl HeadRow {
     }
 }
 
-impl EntityRow {
+impl NoteEntityRow {
     pub(super) fn into_entity(self) -> Result<StoredEntity, DomainError> {
         let properties: Map<String, Value> = serde_json::from_str(&self.properties).map_err(corrupt)?;
         let text = |key: &str| {

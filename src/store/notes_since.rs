@@ -4,7 +4,7 @@ use surrealdb::types::SurrealValue;
 use uuid::Uuid;
 
 use super::notes::{ENTITY_SOURCE, NoteHead, StoredEntity, StoredRelation};
-use super::notes_rows::{EntityRow, HeadRow, relation};
+use super::notes_rows::{NoteEntityRow, NoteHeadRow, relation};
 use super::rows::{EdgeRow, record};
 use super::{Store, failed};
 use crate::domain::error::DomainError;
@@ -19,27 +19,27 @@ const NODES: usize = 200;
 
 /// Rows, and the highest revision among them.
 #[derive(Debug)]
-pub struct Loaded<T> {
+pub struct RowsAtRev<T> {
     pub rows: Vec<T>,
     pub rev: u64,
 }
 
 impl Store {
     /// The heads of all notes of a workspace.
-    pub async fn note_heads(&self, ws: Uuid) -> Result<Loaded<NoteHead>, DomainError> {
-        let rows: Vec<HeadRow> = self
-            .rows_of_table([HEAD, "note", "true"], ws, |row: &HeadRow| &row.id)
+    pub async fn note_heads(&self, ws: Uuid) -> Result<RowsAtRev<NoteHead>, DomainError> {
+        let rows: Vec<NoteHeadRow> = self
+            .rows_of_table([HEAD, "note", "true"], ws, |row: &NoteHeadRow| &row.id)
             .await?;
-        loaded(rows, |row| row.rev, HeadRow::into_head)
+        rows_at_rev(rows, |row| row.rev, NoteHeadRow::into_head)
     }
 
     /// Every entity of a workspace.
-    pub async fn entities(&self, ws: Uuid) -> Result<Loaded<StoredEntity>, DomainError> {
+    pub async fn entities(&self, ws: Uuid) -> Result<RowsAtRev<StoredEntity>, DomainError> {
         let of_notes = format!("source_type = '{ENTITY_SOURCE}'");
-        let rows: Vec<EntityRow> = self
-            .rows_of_table([ENTITY, "node", &of_notes], ws, |row: &EntityRow| &row.id)
+        let rows: Vec<NoteEntityRow> = self
+            .rows_of_table([ENTITY, "node", &of_notes], ws, |row: &NoteEntityRow| &row.id)
             .await?;
-        loaded(rows, |row| row.rev, EntityRow::into_entity)
+        rows_at_rev(rows, |row| row.rev, NoteEntityRow::into_entity)
     }
 
     /// Every relationship of a workspace.
@@ -60,8 +60,8 @@ impl Store {
     }
 
     /// The heads of the notes written after a revision.
-    pub async fn note_heads_after(&self, ws: Uuid, rev: u64) -> Result<Loaded<NoteHead>, DomainError> {
-        let mut rows: Vec<HeadRow> = Vec::new();
+    pub async fn note_heads_after(&self, ws: Uuid, rev: u64) -> Result<RowsAtRev<NoteHead>, DomainError> {
+        let mut rows: Vec<NoteHeadRow> = Vec::new();
         let mut after = rev;
         loop {
             let changes = self.changes(ws, after, PAGE).await?;
@@ -70,7 +70,7 @@ impl Store {
             let ids: Vec<Uuid> = changes.notes.iter().map(|change| change.id).collect();
             rows.extend(self.rows_with_ids(ws, HEAD, "note", &ids).await?);
         }
-        loaded(rows, |row| row.rev, HeadRow::into_head)
+        rows_at_rev(rows, |row| row.rev, NoteHeadRow::into_head)
     }
 
     /// The entities written after a revision, and the edges from those of which an edge was written after it.
@@ -78,11 +78,11 @@ impl Store {
         &self,
         ws: Uuid,
         rev: u64,
-    ) -> Result<(Loaded<StoredEntity>, Vec<StoredRelation>), DomainError> {
+    ) -> Result<(RowsAtRev<StoredEntity>, Vec<StoredRelation>), DomainError> {
         let changes = self.node_changes(ws, rev, usize::MAX).await?;
         let ids: Vec<Uuid> = changes.iter().map(|change| change.id).collect();
-        let rows: Vec<EntityRow> = self.rows_with_ids(ws, ENTITY, "node", &ids).await?;
-        let mut entities = loaded(rows, |row| row.rev, EntityRow::into_entity)?;
+        let rows: Vec<NoteEntityRow> = self.rows_with_ids(ws, ENTITY, "node", &ids).await?;
+        let mut entities = rows_at_rev(rows, |row| row.rev, NoteEntityRow::into_entity)?;
         let highest = changes.iter().map(|change| change.rev).max();
         entities.rev = entities.rev.max(highest.unwrap_or(0));
         Ok((entities, self.edges_from(ws, &ids).await?))
@@ -140,13 +140,13 @@ impl Store {
     }
 }
 
-fn loaded<R, T>(
+fn rows_at_rev<R, T>(
     rows: Vec<R>,
     rev: impl Fn(&R) -> i64,
     into: impl Fn(R) -> Result<T, DomainError>,
-) -> Result<Loaded<T>, DomainError> {
+) -> Result<RowsAtRev<T>, DomainError> {
     let highest = rows.iter().map(rev).max().unwrap_or(0);
-    Ok(Loaded {
+    Ok(RowsAtRev {
         rows: rows.into_iter().map(into).collect::<Result<_, _>>()?,
         rev: u64::try_from(highest).unwrap_or(0),
     })

@@ -82,7 +82,7 @@ impl Store {
     ///
     /// # Errors
     /// The database failed.
-    pub async fn mail_sent(&self, mail: &ClaimedMail) -> Result<(), DomainError> {
+    pub async fn record_mail_sent(&self, mail: &ClaimedMail) -> Result<(), DomainError> {
         let block = "{ \
             UPDATE $mail SET state = 'sent', claim = NONE, last_error = NONE, ended_at = time::now() \
                 WHERE ws = $ws RETURN NONE; \
@@ -100,7 +100,7 @@ impl Store {
     ///
     /// # Errors
     /// The database failed.
-    pub async fn mail_failed(
+    pub async fn record_mail_failure(
         &self,
         mail: &ClaimedMail,
         error: &str,

@@ -41,7 +41,7 @@ impl Store {
     ) -> Result<Vec<T>, DomainError> {
         let failed = super::failed("reading the memory failed");
         let mut rows: Vec<T> = Vec::new();
-        let mut stretch = Some(Stretch::default());
+        let mut stretch = Some(IdRange::default());
         while let Some(ids) = stretch {
             let range = format!("{table}:u'{}'..=u'{}'", ids.first(), ids.last());
             let query = format!("SELECT {fields} FROM {range} WHERE ws = $ws AND {filter} LIMIT {SCAN}");
@@ -58,21 +58,21 @@ impl Store {
 /// A stretch of ids that is read at once. The engine reads a range to its end whatever the limit, so a stretch is made
 /// as long as some thousand rows lie apart.
 #[derive(Debug, Clone, Copy)]
-struct Stretch {
+struct IdRange {
     start: u128,
     length: u128,
 }
 
-impl Default for Stretch {
+impl Default for IdRange {
     fn default() -> Self {
-        Stretch {
+        IdRange {
             start: 0,
             length: u128::MAX / 16,
         }
     }
 }
 
-impl Stretch {
+impl IdRange {
     fn first(self) -> Uuid {
         Uuid::from_u128(self.start)
     }
@@ -85,11 +85,11 @@ impl Stretch {
     /// id.
     fn after(self, found: &[Uuid]) -> Option<Self> {
         match found {
-            [first, .., last] if found.len() >= SCAN => Some(Stretch {
+            [first, .., last] if found.len() >= SCAN => Some(IdRange {
                 start: last.as_u128().checked_add(1)?,
                 length: last.as_u128() - first.as_u128(),
             }),
-            _ => Some(Stretch {
+            _ => Some(IdRange {
                 start: self.last().as_u128().checked_add(1)?,
                 length: match found.len() {
                     0 => self.length.saturating_mul(16),

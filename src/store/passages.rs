@@ -6,7 +6,7 @@ use surrealdb::types::{Bytes, RecordId, SurrealValue};
 use uuid::Uuid;
 
 use super::rows::{PassageRow, key, record, tlp, unpack};
-use super::shown::{parameters, sees_both};
+use super::visibility::{parameters, sees_both};
 use super::{Store, failed};
 use crate::domain::error::DomainError;
 use crate::domain::passage::passage_of;

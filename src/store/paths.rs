@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::narrowing::{conditions, parameters};
 use super::nodes::statuses;
 use super::rows::{key, parse, record};
-use super::shown::{self, sees_both};
+use super::visibility::{self, sees_both};
 use super::{Store, failed};
 use crate::domain::error::DomainError;
 use crate::domain::narrowing::Narrowing;
@@ -21,7 +21,7 @@ const READ: &str = "reading relationships failed";
 
 /// What ranking and filtering need to know of a node.
 #[derive(Debug, Clone)]
-pub struct SeenNode {
+pub struct NodeOfType {
     pub id: Uuid,
     pub node_type: NodeType,
     /// 0 to 1.
@@ -40,7 +40,7 @@ pub struct StixFacts {
 }
 
 #[derive(Debug, SurrealValue)]
-struct SeenRow {
+struct NodeOfTypeRow {
     node: RecordId,
     node_type: String,
     node_confidence: f64,
@@ -54,13 +54,13 @@ struct FactsRow {
 }
 
 #[derive(Debug, SurrealValue)]
-struct Standing {
+struct EdgeIdRow {
     id: RecordId,
 }
 
 impl Store {
     /// Those of these relationships that are in force and that a caller may see together with both ends.
-    pub async fn standing(
+    pub async fn relationships_in_force(
         &self,
         ws: Uuid,
         relationships: &[Uuid],
@@ -74,8 +74,8 @@ impl Store {
             sees_both("in", "out")
         );
         let ids = relationships.iter().map(|id| record("edge", *id)).collect();
-        let rows: Vec<Standing> = self
-            .rows_by_id(&query, ids, &shown::parameters(ws, shown))
+        let rows: Vec<EdgeIdRow> = self
+            .rows_by_id(&query, ids, &visibility::parameters(ws, shown))
             .await
             .map_err(failed(READ))?;
         rows.iter().map(|row| key(&row.id)).collect()
@@ -92,7 +92,7 @@ impl Store {
             "SELECT id, properties FROM $ids WHERE ws = $ws AND tlp_rank <= $highest AND status IN $statuses";
         let ids = nodes.iter().map(|id| record("node", *id)).collect();
         let rows: Vec<FactsRow> = self
-            .rows_by_id(query, ids, &shown::parameters(ws, shown))
+            .rows_by_id(query, ids, &visibility::parameters(ws, shown))
             .await
             .map_err(failed("reading the times of nodes failed"))?;
         let facts = rows
@@ -108,7 +108,7 @@ impl Store {
         (highest, include_rejected): (Tlp, bool),
         (types, narrowing): (&[NodeType], &Narrowing),
         most: usize,
-    ) -> Result<Vec<SeenNode>, DomainError> {
+    ) -> Result<Vec<NodeOfType>, DomainError> {
         let types: Vec<String> = types.iter().map(|kind| kind.to_string()).collect();
         let query = format!(
             "SELECT id AS node, node_type, confidence AS node_confidence, properties FROM node \
@@ -127,14 +127,14 @@ impl Store {
             .bind(("types", types))
             .await
             .map_err(failed(READ))?;
-        let rows: Vec<SeenRow> = response.take(0).map_err(failed(READ))?;
-        rows.into_iter().map(SeenRow::into_node).collect()
+        let rows: Vec<NodeOfTypeRow> = response.take(0).map_err(failed(READ))?;
+        rows.into_iter().map(NodeOfTypeRow::into_node).collect()
     }
 }
 
-impl SeenRow {
-    fn into_node(self) -> Result<SeenNode, DomainError> {
-        Ok(SeenNode {
+impl NodeOfTypeRow {
+    fn into_node(self) -> Result<NodeOfType, DomainError> {
+        Ok(NodeOfType {
             id: key(&self.node)?,
             node_type: parse(&self.node_type)?,
             confidence: self.node_confidence,

@@ -18,7 +18,7 @@ use surrealdb::types::{ConnectionError, NotFoundError, QueryError, Variables};
 use surrealdb::{IndexedResults, Surreal};
 use tokio::sync::watch;
 
-use super::connect::Dial;
+use super::connect::Connector;
 
 /// Interval between probes of each socket.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
@@ -34,7 +34,7 @@ const NO_TRANSACTION: &str = "Transaction not found";
 /// The sockets of one store.
 #[derive(Debug)]
 pub(super) struct Pool {
-    dial: Dial,
+    dial: Connector,
     /// Time-out of one statement.
     timeout: Duration,
     places: Vec<SocketSlot>,
@@ -91,7 +91,7 @@ fn unreachable(text: String) -> surrealdb::Error {
 impl Pool {
     /// Opens the first of at most `connections` sockets; the others are opened on demand.
     pub(super) async fn open(
-        dial: Dial,
+        dial: Connector,
         connections: usize,
         timeout: Duration,
     ) -> surrealdb::Result<Arc<Self>> {

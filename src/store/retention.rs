@@ -51,7 +51,7 @@ impl Store {
     ) -> Result<usize, DomainError> {
         let (mut swept, mut last) = (0, Vec::new());
         loop {
-            let ids = self.ended(query, before).await?;
+            let ids = self.ended_rows(query, before).await?;
             // Rows that a rule of the database protects are left in place.
             if ids.is_empty() || ids == last {
                 return Ok(swept);
@@ -62,7 +62,7 @@ impl Store {
         }
     }
 
-    async fn ended(&self, query: &str, before: DateTime<Utc>) -> Result<Vec<RecordId>, DomainError> {
+    async fn ended_rows(&self, query: &str, before: DateTime<Utc>) -> Result<Vec<RecordId>, DomainError> {
         let what = "reading what has ended failed";
         let mut response = self
             .db

@@ -63,7 +63,7 @@ const FREE_SUPPORT: &str =
 /// What may be exported, and the corresponding information on what is withheld: a marking is not defined, or a feed
 /// does not allow redistribution.
 #[derive(Debug)]
-pub struct HeldBack<T, H> {
+pub struct Withholding<T, H> {
     pub leaving: T,
     pub held: H,
 }
@@ -176,7 +176,7 @@ impl Store {
         nodes: &[Uuid],
         highest: Tlp,
         blocked: &[Uuid],
-    ) -> Result<HeldBack<Vec<EdgeRecord>, Vec<(Uuid, Uuid)>>, DomainError> {
+    ) -> Result<Withholding<Vec<EdgeRecord>, Vec<(Uuid, Uuid)>>, DomainError> {
         let what = "reading relationships failed";
         let highest = i64::from(highest.rank());
         let ids: Vec<_> = nodes.iter().map(|id| record("node", *id)).collect();
@@ -205,7 +205,7 @@ impl Store {
         }
         if inner.is_empty() {
             let leaving = Vec::new();
-            return Ok(HeldBack { leaving, held });
+            return Ok(Withholding { leaving, held });
         }
         let rows: Vec<EdgeRow> = self
             .rows_by_id(
@@ -222,25 +222,25 @@ impl Store {
             .await
             .map_err(failed(what))?;
         let leaving = rows.into_iter().map(EdgeRecord::of).collect::<Result<_, _>>()?;
-        Ok(HeldBack { leaving, held })
+        Ok(Withholding { leaving, held })
     }
 
     /// The supporting objects with these STIX ids that are marked no higher than `highest`, and the number of those
     /// withheld; those of `blocked` feeds are.
-    pub async fn supporting(
+    pub async fn supporting_objects(
         &self,
         ws: Uuid,
         stix_ids: impl IntoIterator<Item = &str>,
         highest: Tlp,
         blocked: &[Uuid],
-    ) -> Result<HeldBack<Vec<ExportObject>, u64>, DomainError> {
+    ) -> Result<Withholding<Vec<ExportObject>, u64>, DomainError> {
         let ids: Vec<_> = stix_ids
             .into_iter()
             .map(|id| record("stix_support", support_id(ws, id)))
             .collect();
         if ids.is_empty() {
             let (leaving, held) = (Vec::new(), 0);
-            return Ok(HeldBack { leaving, held });
+            return Ok(Withholding { leaving, held });
         }
         let what = "reading supporting objects failed";
         let parameters = [
@@ -282,7 +282,7 @@ impl Store {
             })
             .collect::<Result<_, DomainError>>()?;
         let held = held.len() as u64;
-        Ok(HeldBack { leaving, held })
+        Ok(Withholding { leaving, held })
     }
 }
 

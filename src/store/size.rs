@@ -25,7 +25,7 @@ const HEAD: u64 = 9;
 /// Allowance for what the engine writes on its own.
 const MARGIN: u64 = 64 << 10;
 /// The engine's upper bound for a batch.
-const MOST: u64 = u32::MAX as u64;
+const MAX_BYTES: u64 = u32::MAX as u64;
 
 /// Error text for a transaction that is too large; the limit in bytes follows.
 const TOO_LARGE: &str = "the transaction is larger than this many bytes: ";
@@ -38,7 +38,7 @@ pub(super) struct SizeLimit {
 
 impl SizeLimit {
     pub(super) fn new(limit: usize) -> Self {
-        let limit = u64::try_from(limit).unwrap_or(MOST).min(MOST);
+        let limit = u64::try_from(limit).unwrap_or(MAX_BYTES).min(MAX_BYTES);
         Self { limit }
     }
 
@@ -80,7 +80,7 @@ impl SizeLimit {
 }
 
 /// The domain error for a transaction refused for its size.
-pub(super) fn refused(error: &surrealdb::Error) -> Option<DomainError> {
+pub(super) fn size_error(error: &surrealdb::Error) -> Option<DomainError> {
     let limit: u64 = error.message().split_once(TOO_LARGE)?.1.parse().ok()?;
     Some(DomainError::TransactionTooLarge {
         needed_mib: None,
@@ -108,7 +108,7 @@ pub(super) fn of_row(value: &Value) -> u64 {
         value
     };
     let beside = if let Value::RecordId(id) = id {
-        entries_beside(id)
+        index_bytes(id)
     } else {
         0
     };
@@ -116,7 +116,7 @@ pub(super) fn of_row(value: &Value) -> u64 {
 }
 
 /// Size of the entries beside a row. Those of a row that is replaced or removed are no larger.
-fn entries_beside(id: &RecordId) -> u64 {
+fn index_bytes(id: &RecordId) -> u64 {
     let indexes = match id.table.as_str() {
         "edge" => return 4 * GRAPH,
         "node" | "node_write" | "note" | "evidence" | "passage" | "stix_support" | "enrichment"

@@ -9,7 +9,7 @@ use super::connect::StoreError;
 use super::retry::with_retry;
 use super::rows::{key, record};
 use super::staging_commit::Commit;
-use super::staging_rows::{BatchRow, EntityRow};
+use super::staging_rows::{BatchRow, StagedEntityRow};
 use super::tx::WriteTx;
 use super::{Store, failed};
 use crate::domain::audit::AuditEntry;
@@ -29,7 +29,7 @@ pub struct Decision {
 
 /// Outcome of a commit, with the nodes to reindex.
 #[derive(Debug)]
-pub struct Committed {
+pub struct BatchCommit {
     pub result: CommitResult,
     pub touched: Vec<Uuid>,
     pub edges: Vec<Uuid>,
@@ -55,7 +55,7 @@ impl Store {
         let rows = self.entity_rows(ws, id, highest).await?;
         // Entities stored before each had its own flag share the batch's.
         let unmarked = batch.summary.missing_tlp > 0;
-        let entity = |row: EntityRow| {
+        let entity = |row: StagedEntityRow| {
             let unmarked = row.unmarked.unwrap_or(unmarked);
             row.into_entity()
                 .map(|entity| StagedEntity { unmarked, ..entity })
@@ -94,7 +94,12 @@ impl Store {
     }
 
     /// Call only for a batch of the workspace: for another tenant's, the response time would reveal its size.
-    async fn entity_rows(&self, ws: Uuid, batch: Uuid, highest: Tlp) -> Result<Vec<EntityRow>, DomainError> {
+    async fn entity_rows(
+        &self,
+        ws: Uuid,
+        batch: Uuid,
+        highest: Tlp,
+    ) -> Result<Vec<StagedEntityRow>, DomainError> {
         let mut response = self
             .db
             .query(
@@ -158,7 +163,7 @@ impl Store {
         highest: Tlp,
         now: DateTime<Utc>,
         audit: impl Fn(&CommitResult) -> AuditEntry + Send + Sync,
-    ) -> Result<Committed, DomainError> {
+    ) -> Result<BatchCommit, DomainError> {
         with_retry(|| async {
             let tx = self.begin().await?;
             let rev = self.next_rev();
@@ -187,7 +192,7 @@ async fn decide(
     (highest, target_type): (Tlp, Option<NodeType>),
     audit: &AuditEntry,
 ) -> Result<StagedEntity, StoreError> {
-    let found: Vec<EntityRow> = tx
+    let found: Vec<StagedEntityRow> = tx
         .find(
             ws,
             &format!(
@@ -201,7 +206,7 @@ async fn decide(
         .into_iter()
         .next()
         .ok_or(DomainError::NotFound("staging record"))?;
-    if target_type.is_some_and(|kind| !alike(kind, &row.node_type)) {
+    if target_type.is_some_and(|kind| !is_same_type(kind, &row.node_type)) {
         let rule = format!("must be a node of type {}", row.node_type);
         return Err(DomainError::invalid("merge_target_id", rule).into());
     }
@@ -230,7 +235,7 @@ async fn decide(
 }
 
 /// Whether a node of this type can be an entity of that type: a CVE is a vulnerability under another name.
-fn alike(kind: NodeType, entity: &str) -> bool {
+fn is_same_type(kind: NodeType, entity: &str) -> bool {
     let both = [kind.as_str(), entity];
     kind.as_str() == entity || both.iter().all(|name| ["cve", "vulnerability"].contains(name))
 }

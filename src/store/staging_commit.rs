@@ -8,10 +8,10 @@ use surrealdb::types::RecordId;
 use uuid::Uuid;
 
 use super::connect::StoreError;
-use super::drafts::{DraftsIngested, DraftsWrite, write_drafts};
+use super::drafts::{DraftsIngestOutcome, DraftsWrite, write_drafts};
 use super::rows::{key, parse, record};
-use super::staging::Committed;
-use super::staging_rows::{BatchRow, EntityRow, PartRow};
+use super::staging::BatchCommit;
+use super::staging_rows::{BatchRow, PartRow, StagedEntityRow};
 use super::stix::IngestResult;
 use super::tx::WriteTx;
 use crate::domain::audit::AuditEntry;
@@ -36,7 +36,7 @@ pub(super) struct Commit<'a> {
 }
 
 /// A text of the batch with what its commit needs.
-struct Part {
+struct BatchText {
     row: PartRow,
     /// The text and each of its sentences take the strictest marking of all entities it names.
     marking: i64,
@@ -46,12 +46,12 @@ struct Part {
 }
 
 #[derive(Default)]
-struct Decided {
+struct DecidedEntities {
     /// Accepted or merged, but not committed yet.
-    taken: Vec<EntityRow>,
+    taken: Vec<StagedEntityRow>,
     /// Committed earlier.
-    done: Vec<EntityRow>,
-    rejected: Vec<EntityRow>,
+    done: Vec<StagedEntityRow>,
+    rejected: Vec<StagedEntityRow>,
     remaining: u64,
 }
 
@@ -68,13 +68,13 @@ impl Commit<'_> {
     pub(super) async fn run(
         &self,
         audit: &(impl Fn(&CommitResult) -> AuditEntry + Send + Sync),
-    ) -> Result<Committed, StoreError> {
+    ) -> Result<BatchCommit, StoreError> {
         let batch = self.batch_row().await?;
         // Reread the entities inside the transaction, to see all decisions made so far.
-        let rows: Vec<EntityRow> = self.tx.entities_of(self.ws, self.batch).await?;
+        let rows: Vec<StagedEntityRow> = self.tx.entities_of(self.ws, self.batch).await?;
         let parts = self.parts(&batch, &rows).await?;
         let mut decided = sort(rows)?;
-        let merged = |row: &&EntityRow| row.merge_target.is_some();
+        let merged = |row: &&StagedEntityRow| row.merge_target.is_some();
         let mut result = CommitResult {
             merged: decided.taken.iter().filter(merged).count() as u64,
             discarded: decided.rejected.len() as u64,
@@ -87,9 +87,9 @@ impl Commit<'_> {
         let committed = decided.taken.iter_mut().chain(&mut decided.done);
         let mut changed = Vec::new();
         for (row, id) in committed.zip(&written.ids) {
-            if row.node.is_none() || !unlinked(row, &parts).is_empty() {
+            if row.node.is_none() || !unlinked_texts(row, &parts).is_empty() {
                 row.node = Some(*id);
-                row.linked = Some(released(row, &parts));
+                row.linked = Some(releasable_texts(row, &parts));
                 changed.push(row.clone());
             }
         }
@@ -100,7 +100,7 @@ impl Commit<'_> {
             )
             .await?;
         self.close(batch, decided.rejected, &result).await?;
-        Ok(Committed {
+        Ok(BatchCommit {
             result,
             touched: written.touched,
             edges: written.edges,
@@ -120,17 +120,21 @@ impl Commit<'_> {
     }
 
     /// The texts of the batch, by position.
-    async fn parts(&self, batch: &BatchRow, rows: &[EntityRow]) -> Result<HashMap<i64, Part>, StoreError> {
+    async fn parts(
+        &self,
+        batch: &BatchRow,
+        rows: &[StagedEntityRow],
+    ) -> Result<HashMap<i64, BatchText>, StoreError> {
         let mut parts = vec![batch.first_part()?];
         if batch.parts.is_some_and(|parts| parts > 1) {
             parts.extend(self.tx.later_parts(self.ws, self.batch).await?);
         }
         let part = |row: PartRow| {
-            let names = |entity: &&EntityRow| entity.named_in().contains(&row.ord);
-            let markings = rows.iter().filter(names).map(EntityRow::marking);
-            let added = |entity: &EntityRow| entity.named_in().first() == Some(&row.ord);
-            let accepted = rows.iter().any(|entity| added(entity) && is_taken(entity));
-            let part = Part {
+            let names = |entity: &&StagedEntityRow| entity.naming_texts().contains(&row.ord);
+            let markings = rows.iter().filter(names).map(StagedEntityRow::marking);
+            let added = |entity: &StagedEntityRow| entity.naming_texts().first() == Some(&row.ord);
+            let accepted = rows.iter().any(|entity| added(entity) && is_accepted(entity));
+            let part = BatchText {
                 marking: markings.max().unwrap_or(0).max(row.tlp_rank),
                 released: accepted || !row.sensitive,
                 row,
@@ -144,12 +148,12 @@ impl Commit<'_> {
     fn plan(
         &self,
         batch: &BatchRow,
-        parts: &HashMap<i64, Part>,
-        decided: &Decided,
+        parts: &HashMap<i64, BatchText>,
+        decided: &DecidedEntities,
     ) -> Result<Plan, DomainError> {
         let mut plan = Plan::default();
-        let ends: Vec<&EntityRow> = decided.taken.iter().chain(&decided.done).collect();
-        let new: BTreeSet<i64> = ends.iter().flat_map(|row| unlinked(row, parts)).collect();
+        let ends: Vec<&StagedEntityRow> = decided.taken.iter().chain(&decided.done).collect();
+        let new: BTreeSet<i64> = ends.iter().flat_map(|row| unlinked_texts(row, parts)).collect();
         if new.is_empty() {
             return Ok(plan);
         }
@@ -161,7 +165,7 @@ impl Commit<'_> {
             plan.drafts
                 .evidence
                 .push(part.row.evidence(session, part.marking)?);
-            plan.drafts.edges.extend(stated(part, position, &ends)?);
+            plan.drafts.edges.extend(stated_edges(part, position, &ends)?);
         }
         for (place, row) in ends.iter().enumerate() {
             let node = row.node.or(row.merge_target);
@@ -172,8 +176,10 @@ impl Commit<'_> {
             if node.is_some() {
                 plan.evidence_only.insert(place);
             }
-            let named_in = row.named_in().iter();
-            let behind = named_in.filter_map(|ord| evidence.get(ord).copied()).collect();
+            let naming_texts = row.naming_texts().iter();
+            let behind = naming_texts
+                .filter_map(|ord| evidence.get(ord).copied())
+                .collect();
             plan.drafts.nodes.push(row.draft(behind)?);
         }
         Ok(plan)
@@ -184,7 +190,7 @@ impl Commit<'_> {
         plan: &Plan,
         result: &mut CommitResult,
         audit: &(impl Fn(&CommitResult) -> AuditEntry + Send + Sync),
-    ) -> Result<DraftsIngested, StoreError> {
+    ) -> Result<DraftsIngestOutcome, StoreError> {
         let write = DraftsWrite {
             ws: self.ws,
             drafts: &plan.drafts,
@@ -207,7 +213,7 @@ impl Commit<'_> {
     }
 
     /// A merge target must still be an active node of the workspace that the caller may see.
-    async fn check_targets(&self, taken: &[EntityRow]) -> Result<(), StoreError> {
+    async fn check_targets(&self, taken: &[StagedEntityRow]) -> Result<(), StoreError> {
         let targets: Vec<Uuid> = taken.iter().filter_map(|row| row.merge_target).collect();
         let active = self.tx.active_nodes(self.ws, &targets, self.highest).await?;
         match targets.iter().find(|target| !active.contains(target)) {
@@ -223,7 +229,7 @@ impl Commit<'_> {
     async fn close(
         &self,
         mut batch: BatchRow,
-        rejected: Vec<EntityRow>,
+        rejected: Vec<StagedEntityRow>,
         result: &CommitResult,
     ) -> Result<(), StoreError> {
         let closes = result.remaining == 0 && batch.status != "committed";
@@ -252,8 +258,8 @@ impl Commit<'_> {
     }
 }
 
-fn sort(rows: Vec<EntityRow>) -> Result<Decided, DomainError> {
-    let mut decided = Decided::default();
+fn sort(rows: Vec<StagedEntityRow>) -> Result<DecidedEntities, DomainError> {
+    let mut decided = DecidedEntities::default();
     for row in rows {
         if row.node.is_some() {
             decided.done.push(row);
@@ -269,33 +275,37 @@ fn sort(rows: Vec<EntityRow>) -> Result<Decided, DomainError> {
 }
 
 /// Whether a user or the automatic mode accepted the entity.
-fn is_taken(row: &EntityRow) -> bool {
+fn is_accepted(row: &StagedEntityRow) -> bool {
     let accepted = [StagedStatus::Accepted, StagedStatus::Merged];
     row.node.is_some() || accepted.iter().any(|status| row.status == status.as_str())
 }
 
 /// The texts that name the entity and may become evidence.
-fn released(row: &EntityRow, parts: &HashMap<i64, Part>) -> Vec<i64> {
-    let named_in = row.named_in().iter().copied();
-    named_in
+fn releasable_texts(row: &StagedEntityRow, parts: &HashMap<i64, BatchText>) -> Vec<i64> {
+    let naming_texts = row.naming_texts().iter().copied();
+    naming_texts
         .filter(|ord| parts.get(ord).is_some_and(|part| part.released))
         .collect()
 }
 
 /// Those of them that are not yet evidence of its node.
-fn unlinked(row: &EntityRow, parts: &HashMap<i64, Part>) -> Vec<i64> {
-    let mut ords = released(row, parts);
-    ords.retain(|ord| !row.linked_to().contains(ord));
+fn unlinked_texts(row: &StagedEntityRow, parts: &HashMap<i64, BatchText>) -> Vec<i64> {
+    let mut ords = releasable_texts(row, parts);
+    ords.retain(|ord| !row.linked_texts().contains(ord));
     ords
 }
 
 /// Relationships that a text states among these entities, except those written earlier.
-fn stated(part: &Part, evidence: usize, ends: &[&EntityRow]) -> Result<Vec<EdgeDraft>, DomainError> {
+fn stated_edges(
+    part: &BatchText,
+    evidence: usize,
+    ends: &[&StagedEntityRow],
+) -> Result<Vec<EdgeDraft>, DomainError> {
     let places: HashMap<i64, usize> = (0..).zip(ends).map(|(place, row)| (row.ord, place)).collect();
     let end = |ord: &i64| {
         let place = *places.get(ord)?;
         let row = ends.get(place)?;
-        Some((place, row.linked_to().contains(&part.row.ord)))
+        Some((place, row.linked_texts().contains(&part.row.ord)))
     };
     let mut edges = Vec::new();
     for (source, target, edge) in part.row.relations(part.marking, evidence)? {

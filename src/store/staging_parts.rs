@@ -8,7 +8,7 @@ use super::Store;
 use super::connect::StoreError;
 use super::retry::with_retry;
 use super::rows::{corrupt, key};
-use super::staging_rows::{BatchRow, EntityRow, PartRow, bytes_of};
+use super::staging_rows::{BatchRow, PartRow, StagedEntityRow, bytes_of};
 use super::tx::WriteTx;
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
@@ -39,7 +39,7 @@ pub struct NewBatch<'a> {
 
 /// Where a text was staged.
 #[derive(Debug, Clone, Copy)]
-pub struct Staged {
+pub struct StagedText {
     pub batch: Uuid,
     /// Position of the text in the batch, from 0.
     pub part: u64,
@@ -55,8 +55,8 @@ impl Store {
         ws: Uuid,
         new: &NewBatch<'_>,
         highest: Tlp,
-        audit: impl Fn(&Staged) -> AuditEntry,
-    ) -> Result<Staged, DomainError> {
+        audit: impl Fn(&StagedText) -> AuditEntry,
+    ) -> Result<StagedText, DomainError> {
         with_retry(|| async {
             let tx = self.begin().await?;
             let outcome = async {
@@ -72,7 +72,7 @@ impl Store {
     }
 }
 
-async fn stage(tx: &WriteTx, ws: Uuid, new: &NewBatch<'_>, highest: Tlp) -> Result<Staged, StoreError> {
+async fn stage(tx: &WriteTx, ws: Uuid, new: &NewBatch<'_>, highest: Tlp) -> Result<StagedText, StoreError> {
     let open = match &new.batch.session_id {
         Some(session) => tx.open_batch(ws, session, i64::from(highest.rank())).await?,
         None => None,
@@ -89,18 +89,18 @@ fn has_room(batch: &BatchRow, new: &NewBatch<'_>) -> Result<bool, DomainError> {
     Ok(entities <= MAX_ENTITIES as u64 && bytes <= MAX_BYTES && batch.parts.unwrap_or(1) < MAX_PARTS)
 }
 
-async fn create(tx: &WriteTx, ws: Uuid, new: &NewBatch<'_>) -> Result<Staged, StoreError> {
+async fn create(tx: &WriteTx, ws: Uuid, new: &NewBatch<'_>) -> Result<StagedText, StoreError> {
     let batch = BatchRow::new(ws, new)?;
-    let rows: Vec<EntityRow> = (0i64..)
+    let rows: Vec<StagedEntityRow> = (0i64..)
         .zip(new.entities)
-        .map(|(ord, (entity, found))| EntityRow::new(&batch, (ord, 0), entity, found))
+        .map(|(ord, (entity, found))| StagedEntityRow::new(&batch, (ord, 0), entity, found))
         .collect::<Result<_, _>>()?;
     let added = rows.len() as u64;
     tx.write("INSERT INTO staging_batch $rows RETURN NONE", vec![batch])
         .await?;
     tx.write("INSERT INTO staged_entity $rows RETURN NONE", rows)
         .await?;
-    Ok(Staged {
+    Ok(StagedText {
         batch: new.batch.id,
         part: 0,
         added,
@@ -108,7 +108,7 @@ async fn create(tx: &WriteTx, ws: Uuid, new: &NewBatch<'_>) -> Result<Staged, St
 }
 
 /// Adds a text to a batch; entities named by earlier texts are reused.
-async fn append(tx: &WriteTx, mut batch: BatchRow, new: &NewBatch<'_>) -> Result<Staged, StoreError> {
+async fn append(tx: &WriteTx, mut batch: BatchRow, new: &NewBatch<'_>) -> Result<StagedText, StoreError> {
     let id = key(&batch.id)?;
     let part = batch.parts.unwrap_or(1);
     let mut summary = batch.counters()?;
@@ -124,7 +124,7 @@ async fn append(tx: &WriteTx, mut batch: BatchRow, new: &NewBatch<'_>) -> Result
     let row = PartRow::new(&batch, part, new, &places)?;
     summary.add(Summary::of(merge.counted.iter().copied()));
     summary.sensitive_warns += merge.newly_sensitive;
-    let staged = Staged {
+    let staged = StagedText {
         batch: id,
         part: u64::try_from(part).unwrap_or(0),
         added: merge.added.len() as u64,
@@ -141,7 +141,7 @@ async fn append(tx: &WriteTx, mut batch: BatchRow, new: &NewBatch<'_>) -> Result
     }
     let update = "FOR $row IN $rows { UPDATE $row.id CONTENT $row RETURN NONE }";
     tx.write(update, vec![batch]).await?;
-    tx.write(update, merge.changed()).await?;
+    tx.write(update, merge.changed_rows()).await?;
     tx.write("INSERT INTO staged_entity $rows RETURN NONE", merge.added)
         .await?;
     tx.write("INSERT INTO staging_part $rows RETURN NONE", vec![row])
@@ -151,20 +151,20 @@ async fn append(tx: &WriteTx, mut batch: BatchRow, new: &NewBatch<'_>) -> Result
 
 /// Merges a further text into the entities of its batch.
 struct Merge<'a> {
-    rows: Vec<EntityRow>,
+    rows: Vec<StagedEntityRow>,
     changed: HashSet<usize>,
     by_identity: HashMap<String, usize>,
     discarded: HashSet<String>,
     part: i64,
     next: i64,
-    added: Vec<EntityRow>,
+    added: Vec<StagedEntityRow>,
     counted: Vec<&'a StagedEntity>,
     newly_sensitive: u64,
 }
 
 impl<'a> Merge<'a> {
     fn new<'d>(
-        rows: Vec<EntityRow>,
+        rows: Vec<StagedEntityRow>,
         discarded: impl Iterator<Item = &'d String>,
         (part, next): (i64, i64),
     ) -> Self {
@@ -198,7 +198,7 @@ impl<'a> Merge<'a> {
         if self.discarded.contains(&found.identity) {
             return Ok(None);
         }
-        let row = EntityRow::new(batch, (self.next, self.part), entity, found)?;
+        let row = StagedEntityRow::new(batch, (self.next, self.part), entity, found)?;
         self.next += 1;
         self.added.push(row);
         self.counted.push(entity);
@@ -207,7 +207,7 @@ impl<'a> Merge<'a> {
 
     fn name_again(&mut self, at: usize, entity: &StagedEntity) -> Option<i64> {
         let row = self.rows.get_mut(at)?;
-        let mut parts = row.named_in().to_vec();
+        let mut parts = row.naming_texts().to_vec();
         if !parts.contains(&self.part) {
             parts.push(self.part);
             row.parts = Some(parts);
@@ -227,7 +227,7 @@ impl<'a> Merge<'a> {
         Some(row.ord)
     }
 
-    fn changed(&self) -> Vec<EntityRow> {
+    fn changed_rows(&self) -> Vec<StagedEntityRow> {
         let changed = (0..).zip(&self.rows).filter(|(at, _)| self.changed.contains(at));
         changed.map(|(_, row)| row.clone()).collect()
     }

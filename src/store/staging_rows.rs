@@ -52,7 +52,7 @@ pub(super) struct PartRow {
 }
 
 #[derive(Debug, Clone, SurrealValue)]
-pub(super) struct EntityRow {
+pub(super) struct StagedEntityRow {
     pub id: RecordId,
     pub ws: Uuid,
     pub batch: Uuid,
@@ -88,7 +88,7 @@ struct KeptRelation {
 }
 
 /// A stated relationship of a batch: the positions of both ends, and the edge without them.
-pub(super) type Stated = (i64, i64, EdgeDraft);
+pub(super) type StatedEdge = (i64, i64, EdgeDraft);
 
 impl BatchRow {
     /// A batch of one text, whose entities keep their positions in the extraction.
@@ -198,7 +198,7 @@ impl PartRow {
     }
 
     /// The relationships the text states, marked `tlp_rank`, with the evidence at this position.
-    pub(super) fn relations(&self, tlp_rank: i64, evidence: usize) -> Result<Vec<Stated>, DomainError> {
+    pub(super) fn relations(&self, tlp_rank: i64, evidence: usize) -> Result<Vec<StatedEdge>, DomainError> {
         let kept: Vec<KeptRelation> = serde_json::from_str(&self.relations).map_err(corrupt)?;
         let marking = tlp(tlp_rank)?;
         let edge = |relation: KeptRelation| {
@@ -251,7 +251,7 @@ fn relations_of(new: &NewBatch<'_>, places: &[Option<i64>]) -> Result<String, Do
     serde_json::to_string(&kept).map_err(corrupt)
 }
 
-impl EntityRow {
+impl StagedEntityRow {
     /// An entity at this position of a batch, named by the batch's text `part`.
     pub(super) fn new(
         batch: &BatchRow,
@@ -311,12 +311,12 @@ impl EntityRow {
     }
 
     /// Positions of the texts that name it; the first is the one that staged it.
-    pub(super) fn named_in(&self) -> &[i64] {
+    pub(super) fn naming_texts(&self) -> &[i64] {
         self.parts.as_deref().unwrap_or(&[0])
     }
 
     /// Positions of the texts that are already evidence of its node.
-    pub(super) fn linked_to(&self) -> &[i64] {
+    pub(super) fn linked_texts(&self) -> &[i64] {
         let before_sessions: &[i64] = if self.node.is_some() { &[0] } else { &[] };
         self.linked.as_deref().unwrap_or(before_sessions)
     }

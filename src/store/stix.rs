@@ -11,13 +11,13 @@ use uuid::Uuid;
 
 use self::known::ExistingNode;
 use super::connect::StoreError;
-use super::feed_commit::{Reviewed, StixOrigin};
+use super::feed_commit::{ReviewOutcome, StixOrigin};
 use super::retry::with_retry;
 use super::rows::{EvidenceRow, HeldRow, NodeRow, corrupt, key, record};
-use super::stix_feeds::{Lifted, united};
+use super::stix_feeds::{UnrestrictedRows, unite_feeds};
 use super::stix_held::{HeldReport, STATED, StatedMarking};
 use super::stix_rows::{StixRows, support_id};
-use super::tx::{CHUNK, WriteTx, breathe};
+use super::tx::{CHUNK, WriteTx, yield_regularly};
 use super::{Store, failed, size};
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
@@ -31,7 +31,7 @@ const NO_END: &str = "an end of the relationship is not in the workspace";
 
 /// What a statement of an ingest wrote, and the position in the plan of its first object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum StixPart {
     Nodes(usize),
     Edges(usize),
 }
@@ -51,7 +51,7 @@ pub struct IngestResult {
 
 /// Outcome of a STIX ingest, with the ids of what is to be reindexed.
 #[derive(Debug)]
-pub struct StixIngested {
+pub struct StixIngestOutcome {
     pub result: IngestResult,
     pub skipped: SkipReport,
     pub held: HeldReport,
@@ -59,7 +59,7 @@ pub struct StixIngested {
     /// The edges that are new or changed.
     pub edges: Vec<Uuid>,
     /// What became of the items, if the objects were reviewed.
-    pub reviewed: Reviewed,
+    pub reviewed: ReviewOutcome,
     pub rev: u64,
 }
 
@@ -95,8 +95,8 @@ impl Store {
         origin: &StixOrigin,
         now: DateTime<Utc>,
         audit: impl Fn(&IngestResult, &SkipReport) -> AuditEntry,
-        written: impl Fn(Part, &[Uuid]),
-    ) -> Result<StixIngested, DomainError> {
+        written: impl Fn(StixPart, &[Uuid]),
+    ) -> Result<StixIngestOutcome, DomainError> {
         self.db.budget().allow_plan(plan)?;
         let (audit, written) = (&audit, &written);
         let mut known = origin.known.as_ref();
@@ -123,7 +123,7 @@ impl Store {
                 let rev = ingest.rows.rev;
                 let done = ingest.done;
                 tx.finish(outcome).await?;
-                Ok(StixIngested {
+                Ok(StixIngestOutcome {
                     result: done.result,
                     skipped: done.skipped,
                     held: done.held,
@@ -148,7 +148,7 @@ struct Outcome {
     related: Vec<Uuid>,
     /// Relationships without an end.
     unjoined: HashSet<String>,
-    reviewed: Reviewed,
+    reviewed: ReviewOutcome,
 }
 
 impl Outcome {
@@ -160,7 +160,7 @@ impl Outcome {
             touched: Vec::new(),
             related: Vec::new(),
             unjoined: HashSet::new(),
-            reviewed: Reviewed::default(),
+            reviewed: ReviewOutcome::default(),
         }
     }
 }
@@ -184,18 +184,24 @@ impl Ingest<'_> {
         plan: &StixPlan,
         origin: &StixOrigin,
         audit: &impl Fn(&IngestResult, &SkipReport) -> AuditEntry,
-        written: &impl Fn(Part, &[Uuid]),
+        written: &impl Fn(StixPart, &[Uuid]),
     ) -> Result<(), StoreError> {
         // In chunks: the rows of a large bundle would take as much memory again.
         for (chunk, nodes) in plan.nodes.chunks(CHUNK).enumerate() {
             let before = self.done.touched.len();
             self.nodes(nodes, plan.default_tlp).await?;
-            written(Part::Nodes(chunk * CHUNK), self.done.touched.split_at(before).1);
+            written(
+                StixPart::Nodes(chunk * CHUNK),
+                self.done.touched.split_at(before).1,
+            );
         }
         for (chunk, edges) in plan.relationships.chunks(CHUNK).enumerate() {
             let before = self.done.related.len();
             self.edges(edges, plan.default_tlp).await?;
-            written(Part::Edges(chunk * CHUNK), self.done.related.split_at(before).1);
+            written(
+                StixPart::Edges(chunk * CHUNK),
+                self.done.related.split_at(before).1,
+            );
         }
         for objects in plan.supporting.chunks(CHUNK) {
             self.support(objects, plan.default_tlp).await?;
@@ -217,9 +223,9 @@ impl Ingest<'_> {
     async fn nodes(&mut self, nodes: &[StixNode], default_tlp: Tlp) -> Result<(), StoreError> {
         let mut stored = self.stored_nodes(nodes).await?;
         let (mut created, mut updated, mut evidence) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut held, mut lifted) = (Vec::new(), Lifted::default());
+        let (mut held, mut lifted) = (Vec::new(), UnrestrictedRows::default());
         for (place, node) in nodes.iter().enumerate() {
-            breathe(place).await;
+            yield_regularly(place).await;
             let id = node_id(self.ws, &node.stix_id);
             let known = stored.remove(&id);
             if let Some(known) = &known
@@ -321,9 +327,9 @@ impl Ingest<'_> {
         let (ends, seen) = self.known_ends(edges).await?;
         let mut stored = self.stored_edges(edges).await?;
         let (mut rows, mut replaced, mut held) = (Vec::new(), Vec::new(), Vec::new());
-        let mut lifted = Lifted::default();
+        let mut lifted = UnrestrictedRows::default();
         for (place, edge) in edges.iter().enumerate() {
-            breathe(place).await;
+            yield_regularly(place).await;
             let id = self.rows.edge_id(edge);
             let known = stored.remove(&id);
             let (source, target) = (
@@ -364,7 +370,7 @@ impl Ingest<'_> {
             )?;
             let mut row = self.rows.edge(edge, id, source, target);
             if let Some(known) = known {
-                row.feeds = united(known.feeds, row.feeds);
+                row.feeds = unite_feeds(known.feeds, row.feeds);
                 replaced.push(known.id);
             }
             rows.push(row);
@@ -380,9 +386,9 @@ impl Ingest<'_> {
 
     async fn support(&mut self, objects: &[StixSupport], default_tlp: Tlp) -> Result<(), StoreError> {
         let mut stored = self.stored_support(objects).await?;
-        let (mut rows, mut held, mut lifted) = (Vec::new(), Vec::new(), Lifted::default());
+        let (mut rows, mut held, mut lifted) = (Vec::new(), Vec::new(), UnrestrictedRows::default());
         for (place, object) in objects.iter().enumerate() {
-            breathe(place).await;
+            yield_regularly(place).await;
             let id = support_id(self.ws, &object.stix_id);
             let known = stored.remove(&id);
             if let Some(known) = &known
@@ -405,7 +411,7 @@ impl Ingest<'_> {
             let mut row = self.rows.support(object, id);
             // The new version is all that the row carries, so one without a feed is free.
             if self.rows.feed.is_some() {
-                row.feeds = united(known.and_then(|known| known.feeds), row.feeds);
+                row.feeds = unite_feeds(known.and_then(|known| known.feeds), row.feeds);
             }
             rows.push(row);
         }
@@ -424,7 +430,7 @@ impl Ingest<'_> {
 fn keep_additions(row: &mut NodeRow, known: ExistingNode, own: &str) -> Result<(), StoreError> {
     row.evidence = known.evidence;
     row.evidence_tlp = known.evidence_tlp;
-    row.feeds = united(known.feeds, row.feeds.take());
+    row.feeds = unite_feeds(known.feeds, row.feeds.take());
     // Additions were visible at the old marking, so they must not be exposed at a lower one.
     if row.evidence.len() > 1 && row.tlp_rank >= known.tlp_rank {
         let old: Map<String, Value> = serde_json::from_str(&known.properties).map_err(corrupt)?;

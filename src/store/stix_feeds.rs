@@ -9,7 +9,7 @@ use super::size;
 use super::tx::WriteTx;
 
 /// The feeds of a row after a newer version: the row may still carry content of the older ones.
-pub(super) fn united(known: Option<Vec<Uuid>>, ours: Option<Vec<Uuid>>) -> Option<Vec<Uuid>> {
+pub(super) fn unite_feeds(known: Option<Vec<Uuid>>, ours: Option<Vec<Uuid>>) -> Option<Vec<Uuid>> {
     let mut feeds = known.unwrap_or_default();
     for feed in ours.into_iter().flatten() {
         if !feeds.contains(&feed) {
@@ -21,13 +21,13 @@ pub(super) fn united(known: Option<Vec<Uuid>>, ours: Option<Vec<Uuid>>) -> Optio
 
 /// Rows whose content has now come without a feed as well, so that no feed restricts them any longer.
 #[derive(Default)]
-pub(super) struct Lifted {
+pub(super) struct UnrestrictedRows {
     rows: Vec<RecordId>,
     /// What the rows take beside the ids that the statement is given.
     bytes: u64,
 }
 
-impl Lifted {
+impl UnrestrictedRows {
     /// Adds a row of about `size` bytes if the same version of it comes from no feed, and a feed brought it before.
     pub(super) fn note(
         &mut self,

@@ -86,7 +86,7 @@ impl StatedMarking {
 
 /// One page of re-marked objects.
 #[derive(Debug)]
-pub struct Remarked {
+pub struct RemarkedObjects {
     /// Objects of the page, including those that still wait for another marking.
     pub objects: u64,
     /// The nodes among them, to be reindexed.
@@ -125,7 +125,7 @@ struct AuthorRow {
 }
 
 /// The object of a withheld row with its current marking.
-struct Reread {
+struct HeldObject {
     row: RecordId,
     raw: Map<String, Value>,
     marked: ObjectMarking,
@@ -133,7 +133,7 @@ struct Reread {
 
 impl Store {
     /// Whether any object of the workspace waits for a marking.
-    pub async fn holds_back(&self, ws: Uuid) -> Result<bool, DomainError> {
+    pub async fn has_held_objects(&self, ws: Uuid) -> Result<bool, DomainError> {
         let what = "reading what is held back failed";
         let mut response = self
             .db
@@ -146,7 +146,7 @@ impl Store {
     }
 
     /// Whether objects of the workspace wait for one of these markings.
-    pub async fn holds_back_for(&self, ws: Uuid, markings: &[String]) -> Result<bool, DomainError> {
+    pub async fn has_held_objects_for(&self, ws: Uuid, markings: &[String]) -> Result<bool, DomainError> {
         let what = "reading what is held back failed";
         let mut response = self
             .db
@@ -179,7 +179,7 @@ impl Store {
         ws: Uuid,
         marking: &str,
         audit: impl Fn(u64) -> AuditEntry,
-    ) -> Result<Option<Remarked>, DomainError> {
+    ) -> Result<Option<RemarkedObjects>, DomainError> {
         if self.markings(ws, &[marking.to_owned()]).await?.is_empty() {
             return Ok(None);
         }
@@ -219,7 +219,7 @@ impl Release<'_> {
         marking: &str,
         page: u32,
         audit: &impl Fn(u64) -> AuditEntry,
-    ) -> Result<Option<Remarked>, StoreError> {
+    ) -> Result<Option<RemarkedObjects>, StoreError> {
         let held = self.tx.held_rows(self.ws, marking, page).await?;
         if held.is_empty() {
             return Ok(None);
@@ -232,7 +232,7 @@ impl Release<'_> {
         let done = held.into_iter().map(|row| row.id).collect();
         self.tx.write("DELETE $rows RETURN NONE", done).await?;
         self.tx.audit([&audit(objects)]).await?;
-        Ok(Some(Remarked {
+        Ok(Some(RemarkedObjects {
             objects,
             touched,
             edges,
@@ -318,7 +318,7 @@ impl Release<'_> {
         let waiting = found.into_iter().filter(|row| row.held_by.is_some());
         let originals = waiting.filter_map(|row| Some((row.id, row.raw?))).collect();
         let (reread, _) = self.reread(held, originals).await?;
-        let changes = reread.iter().map(Reread::marking).collect();
+        let changes = reread.iter().map(HeldObject::marking).collect();
         self.tx
             .write(
                 "FOR $row IN $rows { UPDATE $row.id SET tlp_rank = $row.tlp_rank, held_by = $row.held_by RETURN NONE }",
@@ -334,7 +334,7 @@ impl Release<'_> {
         &self,
         held: &[HeldRow],
         originals: Vec<(RecordId, Bytes)>,
-    ) -> Result<(Vec<Reread>, Markings), StoreError> {
+    ) -> Result<(Vec<HeldObject>, Markings), StoreError> {
         let mut defaults = HashMap::new();
         for row in held {
             defaults.insert(key(&row.held)?, tlp(row.default_tlp)?);
@@ -345,19 +345,19 @@ impl Release<'_> {
             self.tx.charge(ROW + raw.len() as u64)?;
             objects.push((row, unpack(&raw)?));
         }
-        let known = self.known(objects.iter().map(|(_, raw)| raw)).await?;
+        let known = self.definitions_for(objects.iter().map(|(_, raw)| raw)).await?;
         let mut reread = Vec::new();
         for (row, raw) in objects {
             let default = defaults.get(&key(&row)?).copied().unwrap_or(Tlp::Red);
             let marked = marking::object_marking(&raw, &known, default)
                 .map_err(|cause| DomainError::internal("a held object has no readable marking", cause))?;
-            reread.push(Reread { row, raw, marked });
+            reread.push(HeldObject { row, raw, marked });
         }
         Ok((reread, known))
     }
 
     /// The definitions of the markings these objects refer to, as far as the workspace has them.
-    async fn known<'a>(
+    async fn definitions_for<'a>(
         &self,
         objects: impl Iterator<Item = &'a Map<String, Value>>,
     ) -> Result<Markings, StoreError> {
@@ -374,7 +374,7 @@ impl Release<'_> {
     /// The names of the authors of these objects, with the marking of each author.
     async fn authors(
         &self,
-        objects: &[Reread],
+        objects: &[HeldObject],
         known: &Markings,
     ) -> Result<HashMap<String, (String, Tlp)>, StoreError> {
         let ids: HashSet<&str> = objects
@@ -390,7 +390,7 @@ impl Release<'_> {
         let mut authors = HashMap::new();
         for row in rows {
             let raw = unpack(&row.raw)?;
-            let mut markings = self.known(std::iter::once(&raw)).await?;
+            let mut markings = self.definitions_for(std::iter::once(&raw)).await?;
             markings.extend(known.iter().map(|(id, level)| (id.clone(), *level)));
             let marked = marking::object_marking(&raw, &markings, Tlp::White);
             let level = marked.map_or(Tlp::Red, |marked| marked.tlp);
@@ -401,7 +401,7 @@ impl Release<'_> {
     }
 }
 
-impl Reread {
+impl HeldObject {
     fn marking(&self) -> Marking {
         let undefined = &self.marked.undefined;
         Marking {
@@ -416,7 +416,7 @@ impl Reread {
 fn remark(
     node: &mut NodeRow,
     (evidence, old): (Uuid, i64),
-    object: &Reread,
+    object: &HeldObject,
     authors: &HashMap<String, (String, Tlp)>,
 ) {
     let Marking {
@@ -443,7 +443,7 @@ fn remark(
 
 /// Removes what other sources added to a node, and an author's name that is marked higher: both were visible at the
 /// old marking and must not be exposed at a lower one.
-fn own_words_only(node: &mut NodeRow, object: &Reread, authors: &HashMap<String, (String, Tlp)>) {
+fn own_words_only(node: &mut NodeRow, object: &HeldObject, authors: &HashMap<String, (String, Tlp)>) {
     let raw = &object.raw;
     let author = object::text(raw, "created_by_ref")
         .and_then(|id| authors.get(id))

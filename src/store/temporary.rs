@@ -18,12 +18,12 @@ const CLOSING_TRIES: u32 = 2_000;
 
 /// A directory that is removed once none of its files is open any more.
 #[derive(Debug)]
-pub(super) struct Temporary {
+pub(super) struct TemporaryDir {
     dir: PathBuf,
     _lock: File,
 }
 
-impl Temporary {
+impl TemporaryDir {
     /// Creates a directory, and removes those of killed processes.
     pub(super) fn new() -> std::io::Result<Self> {
         let place = std::env::temp_dir();
@@ -51,7 +51,7 @@ impl Temporary {
     }
 }
 
-impl Drop for Temporary {
+impl Drop for TemporaryDir {
     fn drop(&mut self) {
         let (dir, store) = (self.dir.clone(), self.store());
         std::thread::spawn(move || {
@@ -98,12 +98,12 @@ mod tests {
 
     #[test]
     fn it_is_removed_when_it_is_let_go_and_only_then() {
-        let kept = Temporary::new().unwrap();
-        let gone = Temporary::new().unwrap();
+        let kept = TemporaryDir::new().unwrap();
+        let gone = TemporaryDir::new().unwrap();
         let dir = gone.dir().to_owned();
         drop(gone);
         assert!(is_removed(&dir));
-        drop(Temporary::new().unwrap());
+        drop(TemporaryDir::new().unwrap());
         assert!(kept.dir().exists());
     }
 

@@ -1,7 +1,7 @@
 //! Guarantees of the storage: append-only tables, one owner per directory, conflicts that resolve.
 
 mod addresses;
-mod audit_moved;
+mod audit_migration;
 mod backends;
 mod feed_batches;
 mod feeds;
@@ -27,9 +27,9 @@ use uuid::Uuid;
 
 pub(crate) use self::backends::{fresh, fresh_with, run};
 pub(super) use self::backends::{new_dir, open, run_on_each};
-use super::audit_linked::Linked;
 use super::audit_rows::Position;
 use super::database::{Connection, Database};
+use super::linked_entries::LinkedEntries;
 use super::size::SizeLimit;
 use super::{SessionRecord, StixOrigin, Store, StoreError};
 use crate::clock;
@@ -119,7 +119,7 @@ async fn filled(url: &str) -> (Store, Uuid) {
     let mut searched = entry(tenant, "search");
     searched.user_id = Some(session.user);
     store.save_session(tenant, &session, &searched).await.unwrap();
-    store.link_leftovers(tenant).await.unwrap();
+    store.link_unlinked(tenant).await.unwrap();
     passages::send(&store, tenant, &passages::excerpt()).await;
     (store, tenant)
 }
@@ -346,16 +346,16 @@ fn entries_without_a_link_are_found_and_linking_one_twice_is_harmless() {
         store.chain_audit(tenant, &entries[..1]).await.unwrap();
         let report = store.verify_audit(tenant).await.unwrap();
         assert_eq!((report.valid, report.entries, report.unchained), (true, 1, 2));
-        assert_eq!(store.link_leftovers(tenant).await.unwrap().linked, 2);
+        assert_eq!(store.link_unlinked(tenant).await.unwrap().linked, 2);
         // Whoever wrote them asks for their links only now, and another process finds them, too.
         store.chain_audit(tenant, &entries[1..]).await.unwrap();
-        let mut known = Linked::of(tenant);
-        store.chain_found(tenant, &entries, &known).await.unwrap();
+        let mut known = LinkedEntries::of(tenant);
+        store.chain_unlinked(tenant, &entries, &known).await.unwrap();
         known.reach(&store.db, entries[0].created_at).await.unwrap();
-        store.chain_found(tenant, &entries, &known).await.unwrap();
+        store.chain_unlinked(tenant, &entries, &known).await.unwrap();
         let report = store.verify_audit(tenant).await.unwrap();
         assert_eq!((report.valid, report.entries, report.unchained), (true, 3, 0));
-        assert_eq!(store.link_leftovers(tenant).await.unwrap().linked, 0);
+        assert_eq!(store.link_unlinked(tenant).await.unwrap().linked, 0);
     });
 }
 

@@ -9,7 +9,7 @@ use super::Store;
 use super::connect::StoreError;
 use super::database::WriteTransaction;
 use super::rows::{HeldRow, key, record};
-use super::staging_rows::{BatchRow, EntityRow, PartRow};
+use super::staging_rows::{BatchRow, PartRow, StagedEntityRow};
 use crate::domain::tlp::Tlp;
 
 /// Rows per statement: enough to be fast, few enough to bound a statement's memory and to yield the thread after some
@@ -19,14 +19,14 @@ pub(super) const CHUNK: usize = 250;
 const ROWS_PER_PIECE: usize = 64;
 
 /// Yields the thread at intervals while many rows are built.
-pub(super) async fn breathe(row: usize) {
+pub(super) async fn yield_regularly(row: usize) {
     if row % ROWS_PER_PIECE == ROWS_PER_PIECE - 1 {
         tokio::task::yield_now().await;
     }
 }
 
 /// A row as it is stored: without fields that are NONE, each of which the engine would look at several times.
-fn stored<T: SurrealValue>(row: T) -> Value {
+fn row_value<T: SurrealValue>(row: T) -> Value {
     let mut value = row.into_value();
     if let Value::Object(fields) = &mut value {
         fields.retain(|_, field| !matches!(field, Value::None));
@@ -80,7 +80,11 @@ impl WriteTx {
     }
 
     /// The entities of a staging batch, in text order.
-    pub(super) async fn entities_of(&self, ws: Uuid, batch: Uuid) -> Result<Vec<EntityRow>, StoreError> {
+    pub(super) async fn entities_of(
+        &self,
+        ws: Uuid,
+        batch: Uuid,
+    ) -> Result<Vec<StagedEntityRow>, StoreError> {
         let query = "SELECT * FROM staged_entity WHERE batch = $batch AND ws = $ws ORDER BY ord";
         self.of_batch(query, ws, batch).await
     }

@@ -15,7 +15,7 @@ use crate::capacity::heavy;
 use crate::domain::node::node_id;
 use crate::domain::stix::ingest::StixPlan;
 use crate::search::{IndexDoc, SearchIndex};
-use crate::store::{Part, edge_id};
+use crate::store::{StixPart, edge_id};
 
 /// Memory for documents that wait for their transaction, in bytes; further ones are made after it.
 const ROOM: usize = 8 << 20;
@@ -27,7 +27,7 @@ pub(super) type Made = HashMap<Uuid, IndexDoc>;
 
 /// Some nodes or edges of a plan: where to look for them, and their ids.
 struct Wanted {
-    part: Part,
+    part: StixPart,
     ids: Vec<Uuid>,
 }
 
@@ -68,7 +68,7 @@ impl Ahead {
     }
 
     /// Asks for the documents of these nodes or edges, which follow this position of the plan in the plan's order.
-    pub(super) fn ask(&self, part: Part, ids: &[Uuid]) {
+    pub(super) fn ask(&self, part: StixPart, ids: &[Uuid]) {
         let ids = ids.to_vec();
         // Nobody listens once there is no room left.
         let _ = self.wanted.send(Wanted { part, ids });
@@ -126,7 +126,7 @@ fn documents_of(ws: Uuid, plan: &StixPlan, now: DateTime<Utc>, wanted: Wanted) -
     let mut ids: HashSet<Uuid> = wanted.ids.into_iter().collect();
     let mut docs = Vec::with_capacity(ids.len());
     match wanted.part {
-        Part::Nodes(first) => {
+        StixPart::Nodes(first) => {
             let mut nodes = plan.nodes.iter().skip(first);
             while let Some(node) = nodes.next().filter(|_| !ids.is_empty()) {
                 let id = node_id(ws, &node.stix_id);
@@ -135,7 +135,7 @@ fn documents_of(ws: Uuid, plan: &StixPlan, now: DateTime<Utc>, wanted: Wanted) -
                 }
             }
         }
-        Part::Edges(first) => {
+        StixPart::Edges(first) => {
             let mut edges = plan.relationships.iter().skip(first);
             while let Some(edge) = edges.next().filter(|_| !ids.is_empty()) {
                 let id = edge_id(ws, &edge.stix_id);
@@ -200,7 +200,7 @@ mod tests {
         let ws = maker.ws;
         for (first, tools) in asked {
             let ids = tools.iter().map(|n| node_id(ws, &stix_id(*n))).collect();
-            let part = Part::Nodes(*first);
+            let part = StixPart::Nodes(*first);
             wanted.send(Wanted { part, ids }).ok().unwrap();
         }
         drop(wanted);

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::trail::{Hops, Step};
 use crate::domain::question::{Kind, Period, relationship_of_code, relationships};
 use crate::search;
-use crate::store::{SeenNode, StixFacts};
+use crate::store::{NodeOfType, StixFacts};
 
 /// How well a node answers; the least is the best.
 type Rank = (usize, Reverse<usize>, Reverse<u64>, Reverse<u64>, Reverse<i64>);
@@ -115,7 +115,7 @@ impl Answers {
     }
 
     /// Adds the nodes of these kinds that fit a time.
-    pub(super) fn add_listed(&mut self, nodes: Vec<SeenNode>, kinds: &[Kind], period: Period) {
+    pub(super) fn add_listed(&mut self, nodes: Vec<NodeOfType>, kinds: &[Kind], period: Period) {
         for node in nodes {
             let kind = Kind::of(node.node_type, node.stix.kind.as_deref());
             let place = kinds.iter().position(|wanted| kind == Some(*wanted));

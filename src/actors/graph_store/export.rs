@@ -20,12 +20,12 @@ use crate::domain::stix::object;
 use crate::domain::stix::schema::Violation;
 use crate::domain::stix::synthesize::{self, Origin};
 use crate::domain::tlp::Tlp;
-use crate::store::{BlockedFeed, EdgeRecord, HeldBack, StoredNode, WithheldNode};
+use crate::store::{BlockedFeed, EdgeRecord, StoredNode, WithheldNode, Withholding};
 
 /// The nodes of a session, and those withheld.
-type Nodes = HeldBack<Vec<StoredNode>, Vec<WithheldNode>>;
+type Nodes = Withholding<Vec<StoredNode>, Vec<WithheldNode>>;
 /// The relationships among them, and the ends of those withheld.
-type Edges = HeldBack<Vec<EdgeRecord>, Vec<(Uuid, Uuid)>>;
+type Edges = Withholding<Vec<EdgeRecord>, Vec<(Uuid, Uuid)>>;
 
 /// Maximum number of sources that a denial names.
 const MAX_NAMED: usize = 5;
@@ -317,7 +317,7 @@ impl GraphCore {
             let wanted = wanted.iter().map(|id| id.as_str());
             let found = self
                 .store
-                .supporting(ws, wanted, may_leave.highest, &may_leave.blocked)
+                .supporting_objects(ws, wanted, may_leave.highest, &may_leave.blocked)
                 .await?;
             asked.extend(missing);
             parts.supporting.extend(found.leaving);

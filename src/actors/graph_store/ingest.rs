@@ -24,7 +24,9 @@ use crate::domain::stix::ingest::{
 use crate::domain::stix::object;
 use crate::domain::stix::objects::Objects;
 use crate::search::{IndexDoc, WorkspaceIndex};
-use crate::store::{IngestResult, Part, Remarked, Reviewed, StixIngested, StixOrigin, edge_id};
+use crate::store::{
+    IngestResult, RemarkedObjects, ReviewOutcome, StixIngestOutcome, StixOrigin, StixPart, edge_id,
+};
 
 /// Audit action for re-marking objects that waited for a marking definition.
 const REMARKED: &str = "ingest.stix_remarked";
@@ -54,7 +56,7 @@ pub struct Ingested {
     /// Earlier objects that were re-marked because this bundle defines one of their markings.
     pub remarked: u64,
     /// What became of the items, if the objects were reviewed.
-    pub reviewed: Reviewed,
+    pub reviewed: ReviewOutcome,
 }
 
 impl Work for IngestStix {
@@ -111,7 +113,7 @@ impl GraphCore {
         let (plan, now) = (Arc::new(plan), clock::now());
         origin.known = Some(known(ws, index, Arc::clone(&plan)).await?);
         let ahead = self.documents_ahead(ws, &plan, now);
-        let written = |part: Part, ids: &[Uuid]| ahead.iter().for_each(|ahead| ahead.ask(part, ids));
+        let written = |part: StixPart, ids: &[Uuid]| ahead.iter().for_each(|ahead| ahead.ask(part, ids));
         let (done, remarked) = {
             let _writing = state.writing.write().await;
             let done = self
@@ -122,7 +124,7 @@ impl GraphCore {
             let entry = || AuditEntry::by(&by, REMARKED, "node", Outcome::Success, clock::now());
             (done, self.release(ws, &state, markings_of(&plan), entry).await)
         };
-        let StixIngested {
+        let StixIngestOutcome {
             result,
             skipped,
             held,
@@ -207,7 +209,7 @@ impl GraphCore {
         entry_of: impl Fn() -> AuditEntry,
     ) -> Released {
         let mut released = Released::default();
-        match self.store.holds_back(ws).await {
+        match self.store.has_held_objects(ws).await {
             Ok(true) => {}
             Ok(false) => return released,
             Err(error) => {
@@ -317,7 +319,7 @@ fn entry_of(by: &Principal, origin: &StixOrigin) -> AuditEntry {
 /// What was re-marked, and the error that stopped it, if any.
 #[derive(Default)]
 struct Released {
-    pages: Vec<Remarked>,
+    pages: Vec<RemarkedObjects>,
     entries: Vec<AuditEntry>,
     failure: Option<DomainError>,
 }

@@ -21,7 +21,7 @@ use crate::domain::question::{ModelReading, QuestionAsked};
 use crate::domain::session::{RecallMode, RecallSession, ScoredNode, Visible};
 use crate::domain::tlp::Tlp;
 use crate::search::{Filter, Hit, Mode, RowPredicate, SearchResults, StructuredQuery, WorkspaceIndex};
-use crate::store::{Neighbours, SessionRecord, Wanted};
+use crate::store::{NeighbourQuery, Neighbours, SessionRecord};
 
 /// From this score on, the query is the node's own name, identifier or alias (`search::fusion`).
 pub(super) const EXACT: f32 = 0.9;
@@ -331,7 +331,7 @@ impl GraphCore {
         if !graph.nodes.is_empty() {
             return Ok(ask.ranked(direct, Vec::new(), graph));
         }
-        let wanted = Wanted {
+        let wanted = NeighbourQuery {
             highest: ask.filter.highest_tlp,
             include_rejected: ask.filter.include_rejected,
             types: &types,

@@ -18,7 +18,7 @@ use crate::domain::node::{KgNode, NodeType};
 use crate::domain::question::{Kind, Period, QuestionPlan, relationship_code, relationships};
 use crate::domain::why::PathStep;
 use crate::search::{Filter, Step, StepFilter, WorkspaceIndex};
-use crate::store::SeenNode;
+use crate::store::NodeOfType;
 
 /// Nodes on the way that are followed, the best ones.
 const FOLLOWED: usize = 200;
@@ -126,7 +126,10 @@ impl GraphCore {
             .collect();
         let relationships: Vec<Uuid> = relationships.into_iter().collect();
         let shown = (ask.filter.highest_tlp, ask.filter.include_rejected);
-        let standing = self.store.standing(ask.ws, &relationships, shown).await?;
+        let standing = self
+            .store
+            .relationships_in_force(ask.ws, &relationships, shown)
+            .await?;
         let stands = |at: &Waypoint| at.step.as_ref().is_none_or(|step| standing.contains(&step.id));
         ways.retain(|(_, way)| !way.is_empty() && way.iter().all(stands));
         let mut answer = FromGraph {
@@ -158,7 +161,7 @@ impl GraphCore {
         Ok(paths.collect())
     }
 
-    async fn listed(&self, ask: &Search, to: To<'_>) -> Result<Vec<SeenNode>, DomainError> {
+    async fn listed(&self, ask: &Search, to: To<'_>) -> Result<Vec<NodeOfType>, DomainError> {
         let (kinds, filter) = to;
         let shown = (filter.highest_tlp, filter.include_rejected);
         let types = types_of(kinds);

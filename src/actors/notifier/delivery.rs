@@ -132,14 +132,14 @@ impl NotifierCore {
         tracing::warn!(request = %mail.id, "a pilot request was removed before its e-mail was sent");
         let at_once = (Duration::ZERO, Duration::ZERO);
         self.store
-            .mail_failed(mail, "the request was removed", at_once)
+            .record_mail_failure(mail, "the request was removed", at_once)
             .await?;
         Ok(())
     }
 
     async fn record_sent(&self, mail: &ClaimedMail) {
         let recorded = tokio::time::timeout(RECORDING, async {
-            while let Err(error) = self.store.mail_sent(mail).await {
+            while let Err(error) = self.store.record_mail_sent(mail).await {
                 tracing::warn!(request = %mail.id, %error, "recording a sent e-mail failed; trying again");
                 tokio::time::sleep(RECORDING_PAUSE).await;
             }
@@ -158,7 +158,7 @@ impl NotifierCore {
         let pause = pause_after(mail.attempts, self.retry, error.is_permanent());
         let next = self
             .store
-            .mail_failed(mail, &error.to_string(), (pause, self.patience))
+            .record_mail_failure(mail, &error.to_string(), (pause, self.patience))
             .await?;
         match next {
             AfterFailure::Retry => {

@@ -18,7 +18,7 @@ use crate::domain::staging::{
     StagedStatus, StagingBatch, Summary,
 };
 use crate::domain::tlp::{Clearance, Tlp};
-use crate::store::{NewBatch, Staged};
+use crate::store::{NewBatch, StagedText};
 
 /// Default marking when neither the request nor the text states one, capped at the caller's clearance.
 const FALLBACK: Tlp = Tlp::Amber;
@@ -141,7 +141,7 @@ impl StagingCore {
         };
         let (resource, now) = ("staging_batch", read.batch.created_at);
         let entry = AuditEntry::by(by, "ingest.preview", resource, Outcome::Success, now);
-        let audit = |staged: &Staged| {
+        let audit = |staged: &StagedText| {
             entry
                 .clone()
                 .on(staged.batch)

@@ -290,7 +290,7 @@ impl TaxiiPullerCore {
         definitions: Objects,
     ) -> Result<(), DomainError> {
         let ws = running.by.workspace.id;
-        if !self.store.holds_back_for(ws, defined).await? {
+        if !self.store.has_held_objects_for(ws, defined).await? {
             return Ok(());
         }
         let message = IngestStix {

@@ -25,7 +25,7 @@ const WHOLE: [&str; 4] = ["analyst", "osint", "report", "staged"];
 
 /// What a node accepted from a draft.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Absorbed {
+pub(super) enum Absorption {
     Changed,
     /// Nothing: it is all there already.
     Known,
@@ -35,7 +35,7 @@ pub(super) enum Absorbed {
 
 /// A node while drafts are merged into it.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct MergedNode {
     pub row: NodeRow,
     /// Parsed only once, however many drafts are merged.
     properties: Option<Map<String, Value>>,
@@ -43,8 +43,8 @@ pub(super) struct Held {
     changed: bool,
 }
 
-impl Held {
-    pub(super) fn created(row: NodeRow) -> Self {
+impl MergedNode {
+    pub(super) fn of_new_row(row: NodeRow) -> Self {
         Self {
             row,
             properties: None,
@@ -53,7 +53,7 @@ impl Held {
         }
     }
 
-    pub(super) fn stored(row: NodeRow) -> Self {
+    pub(super) fn of_existing_row(row: NodeRow) -> Self {
         Self {
             row,
             properties: None,
@@ -91,11 +91,11 @@ impl Held {
     }
 
     /// Merges the content of a draft.
-    pub(super) fn absorb(&mut self, draft: &NodeDraft) -> Result<Absorbed, DomainError> {
+    pub(super) fn absorb(&mut self, draft: &NodeDraft) -> Result<Absorption, DomainError> {
         let stricter = draft.tlp > tlp(self.row.tlp_rank)?;
         let same_source = self.row.source == draft.source && self.row.source_type == draft.source_type;
         if stricter && !same_source {
-            return Ok(Absorbed::TooRestricted);
+            return Ok(Absorption::TooRestricted);
         }
         let mut changed = stricter;
         let row = &mut self.row;
@@ -115,9 +115,9 @@ impl Held {
         changed |= self.unite(draft, stricter)?;
         self.changed |= changed;
         Ok(if changed {
-            Absorbed::Changed
+            Absorption::Changed
         } else {
-            Absorbed::Known
+            Absorption::Known
         })
     }
 
@@ -179,7 +179,7 @@ fn add(have: &mut Vec<Value>, more: &[Value]) -> bool {
 
 /// An evidence record with the content of a draft that the node may not accept. `None` if the draft's own evidence
 /// already holds the whole text at the same marking.
-pub(super) fn kept_text(draft: &NodeDraft, evidence: &[EvidenceDraft]) -> Option<EvidenceDraft> {
+pub(super) fn evidence_of_rejected(draft: &NodeDraft, evidence: &[EvidenceDraft]) -> Option<EvidenceDraft> {
     let mut own = draft.evidence.iter().filter_map(|&i| evidence.get(i));
     if own
         .clone()

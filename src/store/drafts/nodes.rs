@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use uuid::Uuid;
 
-use super::merge::{Absorbed, Held, kept_text};
-use super::passages::Said;
+use super::merge::{Absorption, MergedNode, evidence_of_rejected};
+use super::passages::PassageContent;
 use super::{AT_A_TIME, DraftsTransaction, evidence_id};
 use crate::domain::draft::{EvidenceDraft, NodeDraft};
 use crate::domain::error::DomainError;
@@ -15,7 +15,7 @@ use crate::store::connect::StoreError;
 use crate::store::rows::{NodeRow, key, record};
 
 /// Nodes looked up so far; `None` for those that do not exist.
-type Rows = HashMap<Uuid, Option<Held>>;
+type NodeRows = HashMap<Uuid, Option<MergedNode>>;
 
 impl DraftsTransaction<'_> {
     /// Creates or merges the nodes; returns the id of each draft's node.
@@ -24,7 +24,7 @@ impl DraftsTransaction<'_> {
         let drafts = &write.drafts.nodes;
         let mut ids = Vec::with_capacity(drafts.len());
         for chunk in drafts.chunks(AT_A_TIME) {
-            let mut rows = Rows::new();
+            let mut rows = NodeRows::new();
             let first = ids.len();
             let likely = |(at, draft): (usize, &NodeDraft)| {
                 let merged = self.write.merges.get(&(first + at)).copied();
@@ -49,14 +49,14 @@ impl DraftsTransaction<'_> {
         Ok(ids)
     }
 
-    async fn look_up(&self, rows: &mut Rows, mut ids: Vec<Uuid>) -> Result<(), StoreError> {
+    async fn look_up(&self, rows: &mut NodeRows, mut ids: Vec<Uuid>) -> Result<(), StoreError> {
         ids.retain(|id| !rows.contains_key(id));
         rows.extend(ids.iter().map(|id| (*id, None)));
         let ids = ids.into_iter().map(|id| record("node", id)).collect();
         let query = "SELECT * FROM $ids WHERE ws = $ws";
         let found: Vec<NodeRow> = self.tx.find(self.write.ws, query, ids).await?;
         for row in found {
-            rows.insert(key(&row.id)?, Some(Held::stored(row)));
+            rows.insert(key(&row.id)?, Some(MergedNode::of_existing_row(row)));
         }
         Ok(())
     }
@@ -64,7 +64,7 @@ impl DraftsTransaction<'_> {
     /// The node that a draft belongs to. A node that the writer may see takes precedence. If only hidden nodes match,
     /// a draft that the writer may see becomes a node of its own; one that the writer may not see is merged into the
     /// hidden node.
-    async fn settle(&self, rows: &mut Rows, place: usize, draft: &NodeDraft) -> Result<Uuid, StoreError> {
+    async fn settle(&self, rows: &mut NodeRows, place: usize, draft: &NodeDraft) -> Result<Uuid, StoreError> {
         if let Some(id) = self.write.merges.get(&place) {
             self.look_up(rows, vec![*id]).await?;
             match rows.get(id) {
@@ -104,10 +104,16 @@ impl DraftsTransaction<'_> {
         }
     }
 
-    fn put(&mut self, rows: &mut Rows, id: Uuid, place: usize, draft: &NodeDraft) -> Result<(), StoreError> {
+    fn put(
+        &mut self,
+        rows: &mut NodeRows,
+        id: Uuid,
+        place: usize,
+        draft: &NodeDraft,
+    ) -> Result<(), StoreError> {
         let Some(Some(held)) = rows.get_mut(&id) else {
             let row = self.new_row(id, draft);
-            rows.insert(id, Some(Held::created(row)));
+            rows.insert(id, Some(MergedNode::of_new_row(row)));
             self.created.insert(id);
             self.told.nodes.insert(id);
             return Ok(());
@@ -128,10 +134,10 @@ impl DraftsTransaction<'_> {
         }
         if !attached {
             match held.absorb(draft)? {
-                Absorbed::Changed => news = true,
-                Absorbed::Known => {}
-                Absorbed::TooRestricted => {
-                    if let Some(text) = kept_text(draft, &self.write.drafts.evidence) {
+                Absorption::Changed => news = true,
+                Absorption::Known => {}
+                Absorption::TooRestricted => {
+                    if let Some(text) = evidence_of_rejected(draft, &self.write.drafts.evidence) {
                         let linked = held.link(evidence_id(self.write.ws, &text.identity), text.tlp);
                         news |= linked.is_none_or(|rank| rank > highest);
                         self.kept.push((text, seen));
@@ -139,7 +145,8 @@ impl DraftsTransaction<'_> {
                 }
             }
         }
-        self.said.extend(Said::beside(&held.row, id, draft));
+        self.said
+            .extend(PassageContent::of_merged_draft(&held.row, id, draft));
         match (ours, seen, attached) {
             (true, _, _) | (false, false, true) => {}
             (false, true, _) if news => {
@@ -153,9 +160,9 @@ impl DraftsTransaction<'_> {
         Ok(())
     }
 
-    async fn write_rows(&mut self, rows: Rows) -> Result<(), StoreError> {
+    async fn write_rows(&mut self, rows: NodeRows) -> Result<(), StoreError> {
         let (mut created, mut updated) = (Vec::new(), Vec::new());
-        for held in rows.into_values().flatten().filter(Held::is_changed) {
+        for held in rows.into_values().flatten().filter(MergedNode::is_changed) {
             let new = held.is_new();
             let mut row = held.into_row();
             row.rev = i64::try_from(self.rev).unwrap_or(i64::MAX);

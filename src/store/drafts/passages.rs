@@ -21,20 +21,20 @@ const NAMED: u64 = 64;
 
 /// A text about stored nodes, twice the same if it is about one.
 #[derive(Debug)]
-pub(super) struct Said {
+pub(super) struct PassageContent {
     about: [Uuid; 2],
     tlp: Tlp,
     text: String,
 }
 
-impl Said {
+impl PassageContent {
     /// What a draft says of the node that it was merged into, and that node's description does not.
-    pub(super) fn beside(row: &NodeRow, node: Uuid, draft: &NodeDraft) -> Option<Self> {
+    pub(super) fn of_merged_draft(row: &NodeRow, node: Uuid, draft: &NodeDraft) -> Option<Self> {
         let known = readable_part(&row.description);
         if draft.description == row.description || known.contains(draft.description.trim()) {
             return None;
         }
-        Some(Said {
+        Some(PassageContent {
             about: [node; 2],
             tlp: draft.tlp,
             text: passage_of(&draft.description)?,
@@ -56,7 +56,7 @@ impl DraftsTransaction<'_> {
     pub(super) async fn passages(&mut self, nodes: &[Uuid]) -> Result<(), StoreError> {
         let drafts = self.write.drafts.passages.iter().filter_map(|draft| {
             let [source, target] = draft.about.map(|place| nodes.get(place).copied());
-            Some(Said {
+            Some(PassageContent {
                 about: [source?, target?],
                 tlp: draft.tlp,
                 text: draft.text.clone(),
@@ -65,11 +65,11 @@ impl DraftsTransaction<'_> {
         let lost = std::mem::take(&mut self.said);
         let mut said = lost.into_iter().chain(drafts);
         loop {
-            let chunk: Vec<Said> = said.by_ref().take(AT_A_TIME).collect();
+            let chunk: Vec<PassageContent> = said.by_ref().take(AT_A_TIME).collect();
             if chunk.is_empty() {
                 return Ok(());
             }
-            let row = |said: Said| (said.id(self.write.ws), said);
+            let row = |said: PassageContent| (said.id(self.write.ws), said);
             let rows = chunk.into_iter().map(row);
             let mut rows: HashMap<Uuid, PassageRow> =
                 rows.map(|(id, said)| (id, self.passage_row(id, said))).collect();
@@ -99,7 +99,7 @@ impl DraftsTransaction<'_> {
         }
     }
 
-    fn passage_row(&self, id: Uuid, said: Said) -> PassageRow {
+    fn passage_row(&self, id: Uuid, said: PassageContent) -> PassageRow {
         let [source, target] = said.about;
         PassageRow {
             id: record("passage", id),

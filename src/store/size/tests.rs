@@ -19,7 +19,7 @@ use crate::store::rows::{HeldRow, record};
 use crate::store::stix_rows::StixRows;
 use crate::store::tests::passages::send;
 use crate::store::tests::{entry, fresh_with, run};
-use crate::store::{DraftsWrite, StixIngested, StorageMemory, Store, size};
+use crate::store::{DraftsWrite, StixIngestOutcome, StorageMemory, Store, size};
 
 /// A quarter of the lowest limit that can be configured: a debug build takes minutes to fill that.
 const LIMIT: usize = 4 << 20;
@@ -119,7 +119,7 @@ async fn ingest(
     ws: Uuid,
     feed: Option<Uuid>,
     plan: &StixPlan,
-) -> Result<StixIngested, DomainError> {
+) -> Result<StixIngestOutcome, DomainError> {
     let audit = entry(ws, "ingest");
     store
         .ingest_stix(

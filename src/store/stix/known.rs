@@ -17,7 +17,7 @@ use crate::domain::stix::ingest::{StixNode, StixRelationship, StixSupport};
 const VERSIONS: &str = "SELECT id, modified, tlp_rank, feeds FROM $ids WHERE ws = $ws";
 
 #[derive(Debug, SurrealValue)]
-pub(super) struct Existing {
+pub(super) struct ExistingRow {
     pub(super) id: RecordId,
     pub(super) modified: Option<DateTime<Utc>>,
     pub(super) tlp_rank: i64,
@@ -60,7 +60,7 @@ impl Ingest<'_> {
     pub(super) async fn stored_edges(
         &self,
         edges: &[StixRelationship],
-    ) -> Result<HashMap<Uuid, Existing>, StoreError> {
+    ) -> Result<HashMap<Uuid, ExistingRow>, StoreError> {
         let ids = edges.iter().map(|edge| self.rows.edge_id(edge));
         let ids = ids.filter(|id| self.may_exist(id));
         let ids = ids.map(|id| record("edge", id)).collect();
@@ -70,7 +70,7 @@ impl Ingest<'_> {
     pub(super) async fn stored_support(
         &self,
         objects: &[StixSupport],
-    ) -> Result<HashMap<Uuid, Existing>, StoreError> {
+    ) -> Result<HashMap<Uuid, ExistingRow>, StoreError> {
         let ids = objects.iter().map(|object| support_id(self.ws, &object.stix_id));
         let ids = ids.map(|id| record("stix_support", id)).collect();
         by_key(self.tx.find(self.ws, VERSIONS, ids).await?)
@@ -89,12 +89,13 @@ impl Ingest<'_> {
         }
         let ids: Vec<_> = ends.into_iter().map(|id| record("node", id)).collect();
         let found = by_key(self.tx.find(self.ws, VERSIONS, ids).await?)?;
-        let is_seen = |(id, row): &(&Uuid, &Existing)| row.tlp_rank <= self.highest || self.own.contains(*id);
+        let is_seen =
+            |(id, row): &(&Uuid, &ExistingRow)| row.tlp_rank <= self.highest || self.own.contains(*id);
         let seen = found.iter().filter(is_seen).map(|(id, _)| *id).collect();
         Ok((found.into_keys().collect(), seen))
     }
 }
 
-fn by_key(rows: Vec<Existing>) -> Result<HashMap<Uuid, Existing>, StoreError> {
+fn by_key(rows: Vec<ExistingRow>) -> Result<HashMap<Uuid, ExistingRow>, StoreError> {
     rows.into_iter().map(|row| Ok((key(&row.id)?, row))).collect()
 }

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use test_support::{copy_of, server};
 
 use crate::lifecycle::closed;
-use crate::store::temporary::Temporary;
+use crate::store::temporary::TemporaryDir;
 use crate::store::{StorageMemory, Store};
 
 /// Runs a test on threads whose stack is large enough for the engine.
@@ -53,7 +53,7 @@ pub(crate) async fn fresh() -> Store {
 }
 
 pub(crate) async fn fresh_with(memory: StorageMemory) -> Store {
-    let made = Temporary::new().unwrap();
+    let made = TemporaryDir::new().unwrap();
     copy_new_store(&made.store());
     Store::open_temporary(made, "hosted", memory).await.unwrap()
 }

@@ -12,7 +12,7 @@ use crate::domain::feed::{BatchState, InputKind, ItemStatus, PullProgress, Redis
 use crate::store::feed_batches::UPSERT;
 use crate::store::feed_rows::FeedPulseRow;
 use crate::store::{
-    BegunPull, ItemDecision, NewFeedBatch, PageWrite, Review, ReviewedItem, StixIngested, StixOrigin,
+    ItemDecision, NewFeedBatch, PageWrite, PullStart, Review, ReviewedItem, StixIngestOutcome, StixOrigin,
 };
 
 const TOOL: &str = "tool--00000000-0000-4000-8000-000000000001";
@@ -38,7 +38,7 @@ impl Scene {
         }
     }
 
-    async fn begin(&self, batch: Uuid, resumed: bool, now: DateTime<Utc>) -> Result<BegunPull, DomainError> {
+    async fn begin(&self, batch: Uuid, resumed: bool, now: DateTime<Utc>) -> Result<PullStart, DomainError> {
         let new = NewFeedBatch {
             id: batch,
             feed: Some(self.feed),
@@ -128,7 +128,10 @@ impl Scene {
         (review, objects)
     }
 
-    async fn commit(&self, (review, objects): (Review, Vec<Value>)) -> Result<StixIngested, DomainError> {
+    async fn commit(
+        &self,
+        (review, objects): (Review, Vec<Value>),
+    ) -> Result<StixIngestOutcome, DomainError> {
         let mut plan = ingest::plan(objects.into(), defaults(Tlp::Green), Markings::new());
         review.mark(&mut plan);
         let origin = StixOrigin {

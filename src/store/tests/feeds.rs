@@ -10,7 +10,7 @@ use crate::domain::feed::{Feed, Redistribution};
 use crate::domain::node::NodeType;
 use crate::domain::node::node_id;
 use crate::store::rows::record;
-use crate::store::{DraftsIngested, DraftsWrite, IngestResult, StixIngested, StixOrigin};
+use crate::store::{DraftsIngestOutcome, DraftsWrite, IngestResult, StixIngestOutcome, StixOrigin};
 
 /// Reverts a store to the schema without feeds, in which each node named the redistribution state of its source.
 pub(super) const WITHOUT_FEEDS: &str = "REMOVE TABLE pilot_request; REMOVE TABLE outbox; \
@@ -119,7 +119,7 @@ fn version(year: u32) -> Vec<Value> {
     ]
 }
 
-async fn bring(store: &Store, ws: Uuid, feed: Option<Uuid>, objects: Vec<Value>) -> StixIngested {
+async fn bring(store: &Store, ws: Uuid, feed: Option<Uuid>, objects: Vec<Value>) -> StixIngestOutcome {
     let defaults = StixDefaults {
         tlp: Tlp::Green,
         confidence: 0.5,
@@ -250,7 +250,7 @@ fn other_workspaces_neither_lift_nor_inherit() {
 }
 
 /// Merges a draft into a node.
-async fn merge(store: &Store, ws: Uuid, node: Uuid) -> DraftsIngested {
+async fn merge(store: &Store, ws: Uuid, node: Uuid) -> DraftsIngestOutcome {
     let properties = Map::from_iter([("motive".to_owned(), json!("money"))]);
     let drafts = Drafts {
         nodes: vec![NodeDraft {
@@ -329,7 +329,7 @@ fn re_marking_leaves_the_feeds() {
         while let Some(page) = store.release_held(ws, MARKING, audit).await.unwrap() {
             assert!(page.objects > 0);
         }
-        assert!(!store.holds_back(ws).await.unwrap());
+        assert!(!store.has_held_objects(ws).await.unwrap());
         assert_feeds(&store, [&[a], &[a], &[a]], "the marking became known").await;
     });
 }

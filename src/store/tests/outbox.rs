@@ -54,13 +54,19 @@ fn a_mail_is_claimed_by_one_and_by_another_when_the_claim_is_over() {
         let again = claim(&store, LONG).await.unwrap();
         assert_eq!((again.id, again.attempts), (ids[0], 2));
         assert_eq!(claim(&store, LONG).await, None);
-        let late = store.mail_failed(&first, "late", (AT_ONCE, LONG)).await.unwrap();
+        let late = store
+            .record_mail_failure(&first, "late", (AT_ONCE, LONG))
+            .await
+            .unwrap();
         assert_eq!(late, AfterFailure::Lost);
         assert_eq!(claim(&store, LONG).await, None);
         // What was sent is sent, whoever says so.
-        store.mail_sent(&first).await.unwrap();
+        store.record_mail_sent(&first).await.unwrap();
         assert_eq!(notification(&store, ws, ids[0]).await, Notification::Sent);
-        let failed = store.mail_failed(&again, "late", (AT_ONCE, LONG)).await.unwrap();
+        let failed = store
+            .record_mail_failure(&again, "late", (AT_ONCE, LONG))
+            .await
+            .unwrap();
         assert_eq!(failed, AfterFailure::Lost);
         store.end_mail_claims().await.unwrap();
         let freed = claim(&store, LONG).await.unwrap();
@@ -100,7 +106,10 @@ fn a_failed_mail_waits_and_is_given_up_in_the_end() {
         let ws = Uuid::new_v4();
         let id = submit(&store, ws, Notification::Pending).await.id;
         let mail = claim(&store, LONG).await.unwrap();
-        let next = store.mail_failed(&mail, "no answer", (LONG, LONG)).await.unwrap();
+        let next = store
+            .record_mail_failure(&mail, "no answer", (LONG, LONG))
+            .await
+            .unwrap();
         assert_eq!(next, AfterFailure::Retry);
         assert_eq!(claim(&store, LONG).await, None);
         // Waiting is no claim.
@@ -110,14 +119,14 @@ fn a_failed_mail_waits_and_is_given_up_in_the_end() {
         let id2 = submit(&store, ws, Notification::Pending).await.id;
         let mail = claim(&store, LONG).await.unwrap();
         let next = store
-            .mail_failed(&mail, "no answer", (AT_ONCE, LONG))
+            .record_mail_failure(&mail, "no answer", (AT_ONCE, LONG))
             .await
             .unwrap();
         assert_eq!(next, AfterFailure::Retry);
         let mail = claim(&store, LONG).await.unwrap();
         assert_eq!((mail.id, mail.attempts), (id2, 2));
         let next = store
-            .mail_failed(&mail, "no answer", (AT_ONCE, AT_ONCE))
+            .record_mail_failure(&mail, "no answer", (AT_ONCE, AT_ONCE))
             .await
             .unwrap();
         assert_eq!(next, AfterFailure::GivenUp);
@@ -137,9 +146,12 @@ fn ended_mails_are_removed_and_requests_are_kept() {
             submit(&store, ws, Notification::Pending).await;
         }
         let sent = claim(&store, LONG).await.unwrap();
-        store.mail_sent(&sent).await.unwrap();
+        store.record_mail_sent(&sent).await.unwrap();
         let dead = claim(&store, LONG).await.unwrap();
-        store.mail_failed(&dead, "x", (AT_ONCE, AT_ONCE)).await.unwrap();
+        store
+            .record_mail_failure(&dead, "x", (AT_ONCE, AT_ONCE))
+            .await
+            .unwrap();
         assert_eq!(
             store
                 .sweep_outbox(clock::now() - TimeDelta::hours(1))

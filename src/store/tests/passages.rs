@@ -7,7 +7,7 @@ use serde_json::Map;
 use super::*;
 use crate::domain::draft::{Drafts, NodeDraft, PassageDraft};
 use crate::domain::node::NodeType;
-use crate::store::{Changes, DraftsIngested, DraftsWrite};
+use crate::store::{Changes, DraftsIngestOutcome, DraftsWrite};
 
 /// Reverts a store to the schema whose journal listed nodes alone, and to the one whose journal listed only some edges.
 const BEFORE: [&str; 2] = [
@@ -152,7 +152,7 @@ fn tool(description: &str, source: &str, tlp: Tlp) -> NodeDraft {
     }
 }
 
-pub(in crate::store) async fn send(store: &Store, ws: Uuid, drafts: &Drafts) -> DraftsIngested {
+pub(in crate::store) async fn send(store: &Store, ws: Uuid, drafts: &Drafts) -> DraftsIngestOutcome {
     let write = DraftsWrite {
         ws,
         drafts,

@@ -11,7 +11,7 @@ use crate::domain::staging::{
     ExtractedEntity, IngestMode, SourceType, StagedEntity, StagedStatus, StagingBatch, Summary,
 };
 use crate::store::rows::record;
-use crate::store::{NewBatch, Staged};
+use crate::store::{NewBatch, StagedText};
 
 /// Saves a session created this many hours ago.
 async fn session(store: &Store, tenant: Uuid, hours: i64) -> Uuid {
@@ -112,7 +112,7 @@ async fn batch(store: &Store, tenant: Uuid, committed: Option<i64>) -> Uuid {
         relations: &[],
         entities: &[(entity, found)],
     };
-    let audited = |_: &Staged| entry(tenant, "preview");
+    let audited = |_: &StagedText| entry(tenant, "preview");
     store.stage(tenant, &new, Tlp::Red, audited).await.unwrap();
     batch.id
 }

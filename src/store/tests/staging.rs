@@ -21,7 +21,7 @@ use crate::domain::staging::{
 };
 use crate::domain::tlp::Tlp;
 use crate::store::database::{Connection, Database};
-use crate::store::staging_rows::{BatchRow, EntityRow};
+use crate::store::staging_rows::{BatchRow, StagedEntityRow};
 use crate::store::{NewBatch, StorageMemory, Store};
 
 /// The schema before a batch could take further texts.
@@ -127,12 +127,12 @@ async fn fill(url: &str, ws: Uuid, new: &NewBatch<'_>) {
         text_bytes: None,
         ..BatchRow::new(ws, new).unwrap()
     };
-    let entities: Vec<EntityRow> = (0..)
+    let entities: Vec<StagedEntityRow> = (0..)
         .zip(new.entities)
-        .map(|(ord, (entity, found))| EntityRow {
+        .map(|(ord, (entity, found))| StagedEntityRow {
             parts: None,
             unmarked: None,
-            ..EntityRow::new(&batch, (ord, 0), entity, found).unwrap()
+            ..StagedEntityRow::new(&batch, (ord, 0), entity, found).unwrap()
         })
         .collect();
     let insert =

@@ -109,7 +109,7 @@ impl Work for EnrichmentFailed {
     }
 
     async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {
-        core.enrichment_failed(self).await
+        core.count_enrichment_failure(self).await
     }
 }
 
@@ -187,9 +187,11 @@ impl GraphCore {
         Ok(())
     }
 
-    async fn enrichment_failed(&self, message: EnrichmentFailed) -> Result<u32, DomainError> {
+    async fn count_enrichment_failure(&self, message: EnrichmentFailed) -> Result<u32, DomainError> {
         let memory = self.memory().await?;
-        self.store.enrichment_failed(memory.workspace, message.0).await
+        self.store
+            .count_enrichment_failure(memory.workspace, message.0)
+            .await
     }
 }
 

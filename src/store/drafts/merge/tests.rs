@@ -37,8 +37,8 @@ fn evidence(kind: &'static str, tlp: Tlp) -> EvidenceDraft {
     }
 }
 
-fn held(by: &NodeDraft) -> Held {
-    Held::stored(NodeRow {
+fn held(by: &NodeDraft) -> MergedNode {
+    MergedNode::of_existing_row(NodeRow {
         id: record("node", Uuid::nil()),
         ws: Uuid::nil(),
         node_type: by.node_type.as_str().into(),
@@ -61,7 +61,7 @@ fn held(by: &NodeDraft) -> Held {
     })
 }
 
-fn properties(held: Held) -> Value {
+fn properties(held: MergedNode) -> Value {
     serde_json::from_str(&held.into_row().properties).unwrap()
 }
 
@@ -75,7 +75,7 @@ fn a_source_that_says_more_at_a_stricter_marking_gives_the_node_marking_and_text
     );
     let more = draft("s", Tlp::Amber, "new", json!({"motive": "money", "tags": ["b"]}));
     let mut node = held(&first);
-    assert_eq!(node.absorb(&more).unwrap(), Absorbed::Changed);
+    assert_eq!(node.absorb(&more).unwrap(), Absorption::Changed);
     assert_eq!((node.row.tlp_rank, node.row.description.as_str()), (2, "new"));
     assert_eq!(
         properties(node),
@@ -91,9 +91,9 @@ fn a_source_that_says_more_at_a_stricter_marking_gives_the_node_marking_and_text
 fn a_node_takes_what_is_not_stricter_only_where_it_has_nothing() {
     let mut node = held(&draft("s", Tlp::Amber, "old", json!({"motive": "?"})));
     let other = draft("o", Tlp::Green, "new", json!({"motive": "money", "x": 1}));
-    assert_eq!(node.absorb(&other).unwrap(), Absorbed::Changed);
+    assert_eq!(node.absorb(&other).unwrap(), Absorption::Changed);
     assert_eq!((node.row.tlp_rank, node.row.description.as_str()), (2, "old"));
-    assert_eq!(node.absorb(&other).unwrap(), Absorbed::Known);
+    assert_eq!(node.absorb(&other).unwrap(), Absorption::Known);
     assert_eq!(properties(node), json!({"motive": "?", "x": 1}));
 }
 
@@ -101,9 +101,9 @@ fn a_node_takes_what_is_not_stricter_only_where_it_has_nothing() {
 fn a_text_that_the_node_may_not_take_is_a_record_of_its_own() {
     let restricted = draft("o", Tlp::Amber, "new", json!({"motive": "money"}));
     let mut node = held(&draft("s", Tlp::Green, "old", json!({})));
-    assert_eq!(node.absorb(&restricted).unwrap(), Absorbed::TooRestricted);
+    assert_eq!(node.absorb(&restricted).unwrap(), Absorption::TooRestricted);
     assert!(!node.is_changed());
-    let kept = kept_text(&restricted, &[evidence("misp", Tlp::Amber)]).unwrap();
+    let kept = evidence_of_rejected(&restricted, &[evidence("misp", Tlp::Amber)]).unwrap();
     assert_eq!(
         (kept.tlp, kept.kind, kept.title.as_str()),
         (Tlp::Amber, "misp", "X")
@@ -114,15 +114,18 @@ fn a_text_that_the_node_may_not_take_is_a_record_of_its_own() {
             "confidence": 0.5, "tlp": "TLP:AMBER"})
     );
     assert_eq!(kept.ext_id.as_deref(), Some("an event"));
-    let hidden = kept_text(&restricted, &[evidence("misp", Tlp::Red)]).unwrap();
+    let hidden = evidence_of_rejected(&restricted, &[evidence("misp", Tlp::Red)]).unwrap();
     assert_eq!(
         hidden.ext_id, None,
         "the event is RED, what it says here is AMBER"
     );
     assert_eq!(kept.identity, hidden.identity);
     // A report's own record holds it, unless it is more restricted than the block.
-    assert_eq!(kept_text(&restricted, &[evidence("report", Tlp::Amber)]), None);
-    assert!(kept_text(&restricted, &[evidence("report", Tlp::Red)]).is_some());
+    assert_eq!(
+        evidence_of_rejected(&restricted, &[evidence("report", Tlp::Amber)]),
+        None
+    );
+    assert!(evidence_of_rejected(&restricted, &[evidence("report", Tlp::Red)]).is_some());
 }
 
 #[test]

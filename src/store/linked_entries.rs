@@ -17,7 +17,7 @@ pub(super) const SKEW: TimeDelta = TimeDelta::minutes(1);
 
 /// Entries with a link, read from the end of a workspace's chain back to some moment.
 #[derive(Debug)]
-pub(super) struct Linked {
+pub(super) struct LinkedEntries {
     tenant: Uuid,
     entries: HashSet<Uuid>,
     /// Places of the last and of the first row read.
@@ -35,7 +35,7 @@ struct Row {
     entries: Vec<Uuid>,
 }
 
-impl Linked {
+impl LinkedEntries {
     pub(super) fn of(tenant: Uuid) -> Self {
         Self {
             tenant,

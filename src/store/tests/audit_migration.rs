@@ -8,7 +8,7 @@ use super::hot_tables::previous;
 use super::*;
 use crate::domain::audit::ChainLink;
 use crate::store::rows::{newest_first, record};
-use crate::store::{AuditFilter, audit_moved};
+use crate::store::{AuditFilter, audit_migration};
 
 /// Entries of one workspace, every third one by a user, some at the same moment.
 fn log(tenant: Uuid, user: Uuid, count: usize) -> Vec<AuditEntry> {
@@ -128,7 +128,7 @@ fn an_earlier_log_is_moved_whole() {
         let expected = entries.iter().filter(|entry| entry.user_id == Some(user));
         assert_eq!(found, by_age(expected.collect()));
         assert_eq!(store.list_audit(other, &filter).await.unwrap().len(), 7);
-        assert_eq!(store.link_leftovers(tenant).await.unwrap().linked, 3);
+        assert_eq!(store.link_unlinked(tenant).await.unwrap().linked, 3);
         let report = store.verify_audit(tenant).await.unwrap();
         let all = entries.len() as u64;
         assert_eq!((report.valid, report.entries, report.unchained), (true, all, 0));
@@ -152,13 +152,13 @@ fn a_move_that_was_interrupted_is_finished_and_doubles_nothing() {
         let (_, db) = earlier(&dir, &[(&entries, linked)]).await;
         let script = include_str!("../../../schemas/0017_audit_order.surql");
         db.query(script).await.unwrap().check().unwrap();
-        audit_moved::run(&db).await.unwrap();
+        audit_migration::run(&db).await.unwrap();
         // As if the last pages had not been reached.
         let lost = "REMOVE EVENT audit_entry_append_only ON audit_entry; REMOVE EVENT audit_link_append_only ON audit_link; \
                     DELETE audit_link WHERE array::len(links) < 500; \
                     DELETE (SELECT VALUE id FROM audit_entry LIMIT 90);";
         db.query(lost).await.unwrap().check().unwrap();
-        audit_moved::run(&db).await.unwrap();
+        audit_migration::run(&db).await.unwrap();
         let moved = "SELECT VALUE count FROM (SELECT count() FROM audit_entry GROUP ALL)";
         let moved: Option<i64> = db.query(moved).await.unwrap().take(0).unwrap();
         assert_eq!(moved, Some(entries.len() as i64));

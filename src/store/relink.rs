@@ -4,8 +4,8 @@ use surrealdb::types::RecordId;
 use uuid::Uuid;
 
 use super::audit::PAGE;
-use super::audit_linked::Linked;
 use super::audit_rows::{AuditRow, Position};
+use super::linked_entries::LinkedEntries;
 use super::rows::up_to_limit;
 use super::{Store, failed};
 use crate::domain::audit::AuditEntry;
@@ -15,7 +15,7 @@ const READING: &str = "reading the audit log failed";
 
 /// Result of linking the entries left unlinked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Leftovers {
+pub struct RelinkReport {
     /// Number of entries linked.
     pub linked: usize,
     /// Number of log pages read.
@@ -36,18 +36,18 @@ impl Store {
     ///
     /// # Errors
     /// When the store fails; entries linked before that stay linked.
-    pub async fn link_leftovers(&self, tenant: Uuid) -> Result<Leftovers, DomainError> {
+    pub async fn link_unlinked(&self, tenant: Uuid) -> Result<RelinkReport, DomainError> {
         let head = self.chain_head(tenant).await;
         let head = head.map_err(|error| error.into_domain(READING))?;
         let (entries, links) = (
             self.count_entries(tenant).await?,
             head.as_ref().map_or(0, |head| head.seq),
         );
-        let mut done = Leftovers::default();
+        let mut done = RelinkReport::default();
         if entries == links {
             return Ok(done);
         }
-        let mut linked = Linked::of(tenant);
+        let mut linked = LinkedEntries::of(tenant);
         let (mut windows, mut found, mut after) = (Vec::new(), 0, None);
         loop {
             // Entries newer than the first page are already about to be linked.
@@ -56,7 +56,7 @@ impl Store {
                 break;
             };
             done.pages += 1;
-            let reached = linked.reach(&self.db, last.made()).await;
+            let reached = linked.reach(&self.db, last.made_at()).await;
             reached.map_err(|error| error.into_domain(READING))?;
             let missing = page.iter().filter(|place| !linked.holds(place.entry)).count();
             if missing > 0 {
@@ -76,7 +76,7 @@ impl Store {
             known.map_err(|error| error.into_domain(READING))?;
             left.retain(|entry| !linked.holds(entry.id));
             for part in left.chunks(PAGE as usize) {
-                self.chain_found(tenant, part, &linked).await?;
+                self.chain_unlinked(tenant, part, &linked).await?;
                 done.linked += part.len();
             }
         }
@@ -161,14 +161,17 @@ mod tests {
             let entries = log(tenant, count, 1);
             write(&store, &entries).await;
             link(&store, tenant, &entries[..count - 10]).await;
-            let done = store.link_leftovers(tenant).await.unwrap();
-            assert_eq!(done, Leftovers { linked: 10, pages: 1 });
+            let done = store.link_unlinked(tenant).await.unwrap();
+            assert_eq!(done, RelinkReport { linked: 10, pages: 1 });
             let report = store.verify_audit(tenant).await.unwrap();
             assert_eq!(
                 (report.valid, report.entries, report.unchained),
                 (true, count as u64, 0)
             );
-            assert_eq!(store.link_leftovers(tenant).await.unwrap(), Leftovers::default());
+            assert_eq!(
+                store.link_unlinked(tenant).await.unwrap(),
+                RelinkReport::default()
+            );
         });
     }
 
@@ -182,14 +185,14 @@ mod tests {
             // On the second page.
             let late = entries.remove(count - 1100);
             link(&store, tenant, &entries).await;
-            let done = store.link_leftovers(tenant).await.unwrap();
-            assert_eq!(done, Leftovers { linked: 1, pages: 2 });
+            let done = store.link_unlinked(tenant).await.unwrap();
+            assert_eq!(done, RelinkReport { linked: 1, pages: 2 });
             let report = store.verify_audit(tenant).await.unwrap();
             assert_eq!(
                 (report.valid, report.entries, report.unchained),
                 (true, count as u64, 0)
             );
-            let linked = store.linked(tenant, &[&late]).await.unwrap();
+            let linked = store.linked_entries(tenant, &[&late]).await.unwrap();
             assert!(linked.holds(late.id));
         });
     }
@@ -202,7 +205,7 @@ mod tests {
             let entries = log(tenant, count, 7);
             write(&store, &entries).await;
             write(&store, &log(other, 3, 1)).await;
-            let done = store.link_leftovers(tenant).await.unwrap();
+            let done = store.link_unlinked(tenant).await.unwrap();
             assert_eq!((done.linked, done.pages), (count, pages));
             let report = store.verify_audit(tenant).await.unwrap();
             assert_eq!(
