@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 pub use self::export::AuditExport;
 use super::handle::{Access, ActorHandle, InFlight, Job, Request, Stateful};
-use super::job::{self, Running};
+use super::job::{self, TaskReply};
 use crate::capacity::Party;
 use crate::domain::audit::{AuditEntry, ChainReport};
 use crate::domain::error::DomainError;
@@ -132,7 +132,7 @@ impl Request for Drain {
 /// Entries waiting for their link, with their numbers, by workspace.
 type Groups = HashMap<Uuid, Vec<(u64, AuditEntry)>>;
 
-struct Pending {
+struct PendingLinks {
     number: u64,
     entry: AuditEntry,
     done: oneshot::Sender<Result<(), DomainError>>,
@@ -143,7 +143,7 @@ struct Pending {
 pub struct AuditWriter {
     store: Arc<Store>,
     runtime: Handle,
-    appends: Vec<Pending>,
+    appends: Vec<PendingLinks>,
     unchained: Groups,
     writing: bool,
     chaining: bool,
@@ -184,7 +184,7 @@ impl AuditWriter {
             return;
         }
         self.writing = true;
-        let group: Vec<Pending> = self.appends.drain(..self.appends.len().min(GROUP)).collect();
+        let group: Vec<PendingLinks> = self.appends.drain(..self.appends.len().min(GROUP)).collect();
         let entries: Vec<AuditEntry> = group.iter().map(|pending| pending.entry.clone()).collect();
         let store = Arc::clone(&self.store);
         let task = self
@@ -382,7 +382,7 @@ impl Handler<Job<Append>> for AuditWriter {
         let (Append(entry), guard, _span) = job.open();
         let (done, wait) = oneshot::channel();
         let number = self.arrive();
-        self.appends.push(Pending {
+        self.appends.push(PendingLinks {
             number,
             entry,
             done,
@@ -424,7 +424,7 @@ impl Handler<Job<ChainAll>> for AuditWriter {
 }
 
 impl Handler<Job<ListEntries>> for AuditWriter {
-    type Result = Running<Vec<AuditEntry>>;
+    type Result = TaskReply<Vec<AuditEntry>>;
 
     fn handle(&mut self, job: Job<ListEntries>, _: &mut Self::Context) -> Self::Result {
         let (ListEntries { tenant, filter }, guard, span) = job.open();
@@ -436,7 +436,7 @@ impl Handler<Job<ListEntries>> for AuditWriter {
 }
 
 impl Handler<Job<VerifyChain>> for AuditWriter {
-    type Result = Running<ChainReport>;
+    type Result = TaskReply<ChainReport>;
 
     fn handle(&mut self, job: Job<VerifyChain>, ctx: &mut Self::Context) -> Self::Result {
         let (VerifyChain { tenant }, guard, span) = job.open();

@@ -227,7 +227,7 @@ mod tests {
     use test_support::until;
 
     use super::*;
-    use crate::actors::handle::{Job, Kept, Request};
+    use crate::actors::handle::{Job, Request, Restartable};
     use crate::actors::roster::Roster;
     use crate::actors::worker::Worker;
     use crate::config::local::LocalFlags;

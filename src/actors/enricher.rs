@@ -14,11 +14,11 @@ use futures_util::future::BoxFuture;
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::extractor::{Decide, Extract, ExtractWithModel, ExtractorHandle};
+use super::extractor::{Extract, ExtractWithModel, ExtractorHandle, JudgeNote};
 use super::graph_store::GraphHandle;
 use super::graph_store::memory::EnrichmentQueue;
 use super::graph_store::memory::enrich::{
-    ApplyEnrichment, EnrichmentFailed, NextWaiting, Verdict, WaitingNote,
+    ApplyEnrichment, CountEnrichmentFailure, ReadWaitingNotes, Verdict, WaitingNote,
 };
 use super::worker::{Access, ActorCore, Party, Work, WorkerHandle};
 use crate::domain::error::DomainError;
@@ -125,7 +125,7 @@ impl EnricherCore {
     async fn work(self: Arc<Self>) {
         let mut round = Round::new();
         loop {
-            let next = NextWaiting {
+            let next = ReadWaitingNotes {
                 after: round.after,
                 limit: BATCH,
             };
@@ -135,7 +135,7 @@ impl EnricherCore {
             });
             if batch.is_empty() && !round.left_behind {
                 self.status.store(IDLE, Ordering::Relaxed);
-                tokio::time::timeout(ROUND, self.queue.rung()).await.ok();
+                tokio::time::timeout(ROUND, self.queue.wait_for_work()).await.ok();
                 round.after = None;
             } else if batch.is_empty() {
                 // Failed notes are retried, but only after a pause.
@@ -214,7 +214,7 @@ impl EnricherCore {
     /// Counts a failed attempt at a note; returns whether the note may be retried.
     async fn may_fail_again(&self, note: Uuid, error: &LlmError) -> bool {
         tracing::warn!(%note, %error, "the language model can do nothing with a note");
-        let failed = self.graph.call(EnrichmentFailed(note)).await;
+        let failed = self.graph.call(CountEnrichmentFailure(note)).await;
         failed.map_or(true, |attempts| attempts < MAX_ATTEMPTS)
     }
 
@@ -256,7 +256,7 @@ impl EnricherCore {
             content: note.content.clone(),
             created_at: note.created_at,
         };
-        let ask = Decide {
+        let ask = JudgeNote {
             new: waiting.note.content.clone(),
             candidates: waiting.candidates.iter().map(candidate).collect(),
             patience: until.saturating_duration_since(Instant::now()),

@@ -118,13 +118,13 @@ impl Work for Synthesize {
 
 /// Asks the model how a new note relates to older ones.
 #[derive(Debug)]
-pub struct Decide {
+pub struct JudgeNote {
     pub new: String,
     pub candidates: Vec<OlderNote>,
     pub patience: Duration,
 }
 
-impl Work for Decide {
+impl Work for JudgeNote {
     type Core = ExtractorCore;
     type Reply = Result<Decision, LlmError>;
     const NAME: &'static str = "decide";
@@ -183,7 +183,7 @@ impl Work for Understand {
 
 /// What the language model reads in a question that the rules do not understand, if one is configured and answers in
 /// time.
-pub async fn understood(
+pub async fn understand_question(
     extractor: &ExtractorHandle,
     settings: &LlmSettings,
     question: &str,

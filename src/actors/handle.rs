@@ -189,7 +189,7 @@ impl<A: Actor<Context = Context<A>>> ActorHandle<A> {
         match tokio::time::timeout(Duration::from_millis(limit), answer).await {
             Ok(result) => result,
             Err(_) => {
-                self.rejected();
+                self.reject();
                 Err(DomainError::Timeout { actor })
             }
         }
@@ -199,11 +199,11 @@ impl<A: Actor<Context = Context<A>>> ActorHandle<A> {
         let actor = self.inner.name;
         let permit = match access {
             Access::Read => {
-                let _waiting = Waiting::new(actor);
+                let _waiting = WaitingGauge::new(actor);
                 self.inner.reads.take(party).await
             }
             Access::Write => {
-                let _waiting = Waiting::new(actor);
+                let _waiting = WaitingGauge::new(actor);
                 // A write that is still queued has done nothing yet, so it may be abandoned sooner than a running
                 // one.
                 let patience = Duration::from_millis(self.inner.settings.timeout_ms);
@@ -212,12 +212,12 @@ impl<A: Actor<Context = Context<A>>> ActorHandle<A> {
             }
         };
         permit.ok_or_else(|| {
-            self.rejected();
+            self.reject();
             DomainError::Busy { actor }
         })
     }
 
-    fn rejected(&self) {
+    fn reject(&self) {
         counter!("actor_rejected_total", "actor" => self.inner.name).increment(1);
     }
 
@@ -227,32 +227,32 @@ impl<A: Actor<Context = Context<A>>> ActorHandle<A> {
 }
 
 /// Counts the requests that are waiting for a permit.
-struct Waiting {
+struct WaitingGauge {
     actor: &'static str,
 }
 
-impl Waiting {
+impl WaitingGauge {
     fn new(actor: &'static str) -> Self {
         gauge!("actor_mailbox_depth", "actor" => actor).increment(1.0);
         Self { actor }
     }
 }
 
-impl Drop for Waiting {
+impl Drop for WaitingGauge {
     fn drop(&mut self) {
         gauge!("actor_mailbox_depth", "actor" => self.actor).decrement(1.0);
     }
 }
 
 /// What the keeper needs of a handle, whatever its actor type.
-pub trait Kept: Send + Sync {
+pub trait Restartable: Send + Sync {
     /// The actor's name.
     fn name(&self) -> &'static str;
     /// Restarts the actor if it has died; returns whether it did.
     fn revive(&self) -> bool;
 }
 
-impl<A: Actor<Context = Context<A>>> Kept for ActorHandle<A> {
+impl<A: Actor<Context = Context<A>>> Restartable for ActorHandle<A> {
     fn name(&self) -> &'static str {
         self.inner.name
     }

@@ -14,12 +14,12 @@ use crate::domain::error::DomainError;
 /// Work that runs on the multi-thread runtime, as the result of a handler. Its reply goes from there to the caller and
 /// does not wait for the actor's thread.
 #[derive(Debug)]
-pub struct Running<T> {
+pub struct TaskReply<T> {
     runtime: Handle,
     task: JoinHandle<Result<T, DomainError>>,
 }
 
-impl<A, M, T> MessageResponse<A, M> for Running<T>
+impl<A, M, T> MessageResponse<A, M> for TaskReply<T>
 where
     A: Actor,
     M: Message<Result = Result<T, DomainError>>,
@@ -30,7 +30,7 @@ where
         if let Some(caller) = caller {
             runtime.spawn(async move {
                 // The caller may have gone away.
-                caller.send(joined(task.await)).ok();
+                caller.send(flatten_join(task.await)).ok();
             });
         }
     }
@@ -43,7 +43,7 @@ pub(super) fn run<T: Send + 'static>(
     guard: InFlight,
     span: Span,
     work: impl Future<Output = Result<T, DomainError>> + Send + 'static,
-) -> Running<T> {
+) -> TaskReply<T> {
     let task = runtime.spawn(
         async move {
             let _guard = guard;
@@ -51,7 +51,7 @@ pub(super) fn run<T: Send + 'static>(
         }
         .instrument(span),
     );
-    Running {
+    TaskReply {
         runtime: runtime.clone(),
         task,
     }
@@ -61,18 +61,18 @@ pub(super) fn run<T: Send + 'static>(
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, DomainError> + Send + 'static,
 ) -> Result<T, DomainError> {
-    joined(crate::blocking::spawn(work).await)
+    flatten_join(crate::blocking::spawn(work).await)
 }
 
 /// Starts work on another task and returns a future that waits for it. The work is not cancelled when that future is
 /// dropped, so it must be read-only.
-pub(super) fn beside<T: Send + 'static>(
+pub(super) fn spawn_read<T: Send + 'static>(
     work: impl Future<Output = Result<T, DomainError>> + Send + 'static,
 ) -> impl Future<Output = Result<T, DomainError>> {
     let task = tokio::spawn(work.in_current_span());
-    async move { joined(task.await) }
+    async move { flatten_join(task.await) }
 }
 
-fn joined<T>(result: Result<Result<T, DomainError>, JoinError>) -> Result<T, DomainError> {
+fn flatten_join<T>(result: Result<Result<T, DomainError>, JoinError>) -> Result<T, DomainError> {
     result.unwrap_or_else(|error| Err(DomainError::internal("the request failed unexpectedly", error)))
 }

@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use super::handle::Kept;
+use super::handle::Restartable;
 
 const INTERVAL: Duration = Duration::from_millis(50);
 const WINDOW: Duration = Duration::from_secs(60);
 
 /// Supervises until dropped; calls `give_up` when one actor dies more than `most` times a minute.
-pub async fn watch(kept: Vec<Box<dyn Kept>>, most: u32, give_up: impl Fn(&'static str)) {
+pub async fn watch(kept: Vec<Box<dyn Restartable>>, most: u32, give_up: impl Fn(&'static str)) {
     let mut deaths: HashMap<&'static str, Vec<Instant>> = HashMap::new();
     loop {
         tokio::time::sleep(INTERVAL).await;

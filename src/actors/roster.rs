@@ -6,7 +6,7 @@ use actix::{Addr, ArbiterHandle};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
-use super::handle::{ActorHandle, Kept, Stateful};
+use super::handle::{ActorHandle, Restartable, Stateful};
 use super::keeper;
 use super::worker::{ActorCore, Worker, WorkerHandle};
 use crate::config::ActorSettings;
@@ -18,7 +18,7 @@ pub struct Roster {
     limits: Box<dyn Fn(&'static str) -> ActorSettings>,
     arbiter: ArbiterHandle,
     runtime: Handle,
-    kept: Vec<Box<dyn Kept>>,
+    kept: Vec<Box<dyn Restartable>>,
 }
 
 impl Roster {

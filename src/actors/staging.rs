@@ -15,7 +15,7 @@ pub use self::preview::Preview;
 use super::audit_writer::{AuditHandle, Chain};
 use super::extractor::ExtractorHandle;
 use super::graph_store::{CommitStaged, GraphHandle};
-use super::turns::Turns;
+use super::keyed_locks::KeyedLocks;
 use super::worker::{Access, ActorCore, Party, Work, WorkerHandle};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
@@ -43,7 +43,7 @@ pub struct ReadBatch {
 
 /// Records a decision about a staged entity.
 #[derive(Debug)]
-pub struct Decide {
+pub struct DecideEntity {
     pub by: Principal,
     pub entity: Uuid,
     pub decision: Decision,
@@ -70,7 +70,7 @@ impl Work for ReadBatch {
         core.read_batch(self).await
     }
 }
-impl Work for Decide {
+impl Work for DecideEntity {
     type Core = StagingCore;
     type Reply = StagedEntity;
     const NAME: &'static str = "decide";
@@ -81,7 +81,7 @@ impl Work for Decide {
     }
 
     async fn run(self, core: Arc<StagingCore>) -> Result<Self::Reply, DomainError> {
-        let Decide { by, entity, decision } = self;
+        let DecideEntity { by, entity, decision } = self;
         let ws = by.workspace.id;
         let highest = by.workspace.clearance().highest();
         let mut target_type = None;
@@ -140,7 +140,7 @@ pub struct StagingCore {
     graph: GraphHandle,
     audit: AuditHandle,
     /// Turns at batches, and at sessions to which texts are added.
-    turns: Turns,
+    turns: KeyedLocks,
 }
 
 impl ActorCore for StagingCore {
@@ -160,7 +160,7 @@ impl StagingCore {
             extractor,
             graph,
             audit,
-            turns: Turns::default(),
+            turns: KeyedLocks::default(),
         }
     }
 

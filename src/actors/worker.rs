@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 
 pub use super::handle::Access;
 use super::handle::{ActorHandle, Job, Request, Stateful};
-use super::job::{self, Running};
+use super::job::{self, TaskReply};
 pub use crate::capacity::Party;
 use crate::capacity::bulk_or;
 use crate::domain::error::DomainError;
@@ -95,7 +95,7 @@ impl<C: ActorCore> Actor for Worker<C> {
 }
 
 impl<W: Work> Handler<Job<W>> for Worker<W::Core> {
-    type Result = Running<W::Reply>;
+    type Result = TaskReply<W::Reply>;
 
     fn handle(&mut self, job: Job<W>, _: &mut Self::Context) -> Self::Result {
         let (work, guard, span) = job.open();

@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use super::{Listening, StartError, demo_data, first, serve, tidy_metrics};
 use crate::actors::audit_writer::{AuditHandle, AuditWriter};
 use crate::actors::extractor::ExtractorCore;
-use crate::actors::graph_store::{GraphCore, GraphHandle, Holds, Surroundings};
+use crate::actors::graph_store::{GraphCore, GraphEnvironment, GraphHandle, IndexCoverage};
 use crate::actors::identity::{FirstAdmin, IdentityCore, OauthSignIn, bootstrap};
 use crate::actors::notifier::NotifierCore;
 use crate::actors::rate_limiter::{RateLimiter, RateLimiterHandle};
@@ -202,7 +202,7 @@ fn graph_core(
     let index_dir = settings.data_dir().map(|dir| dir.join("index"));
     let index = SearchIndex::open(index_dir.as_deref(), embedder, index_settings)
         .map_err(|error| StartError::Setup(format!("search index: {error}")))?;
-    let surroundings = Surroundings {
+    let surroundings = GraphEnvironment {
         remote_model: settings.embedding.provider != EmbeddingProvider::Builtin,
         shared_store: settings.has_shared_store(),
         fill_interval: Duration::from_secs(settings.embedding.fill_seconds),
@@ -213,7 +213,7 @@ fn graph_core(
         Arc::new(index),
         audit.clone(),
         surroundings,
-        Holds::Nodes,
+        IndexCoverage::Nodes,
     ))
 }
 

@@ -17,7 +17,7 @@ use crate::actors::config_owner::ConfigCore;
 use crate::actors::enricher::EnricherCore;
 use crate::actors::extractor::ExtractorCore;
 use crate::actors::graph_store::memory::{GraphCopy, Memory, PiiAction, Tuning};
-use crate::actors::graph_store::{GraphCore, Holds, Surroundings};
+use crate::actors::graph_store::{GraphCore, GraphEnvironment, IndexCoverage};
 use crate::actors::rate_limiter::RateLimiter;
 use crate::actors::roster::Roster;
 use crate::actors::telemetry_tailer::{
@@ -84,7 +84,7 @@ impl LocalCore {
         let index_dir = data_dir.as_ref().map(|dir| dir.join("index"));
         let index = SearchIndex::open(index_dir.as_deref(), embedder.await?, index_settings)
             .map_err(|error| StartError::Setup(format!("search index: {error}")))?;
-        let surroundings = Surroundings {
+        let surroundings = GraphEnvironment {
             remote_model: settings.embedding.provider != EmbeddingProvider::Builtin,
             shared_store: settings.is_shared(),
             fill_interval: Duration::from_secs(settings.embedding.fill_seconds),
@@ -110,7 +110,7 @@ impl LocalCore {
             Arc::new(index),
             audit.clone(),
             surroundings,
-            Holds::Notes(Box::new(memory)),
+            IndexCoverage::Notes(Box::new(memory)),
         ));
         core.open_memory().await?;
         let graph = roster.worker(&core);

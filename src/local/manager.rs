@@ -41,11 +41,11 @@ use super::core::{LocalCore, WORKSPACE};
 use super::handles::LocalHandles;
 use super::host::Host;
 use crate::actors::audit_writer::{Append, ListEntries, VerifyChain};
-use crate::actors::extractor::{Synthesize, understood};
+use crate::actors::extractor::{Synthesize, understand_question};
 use crate::actors::graph_store::memory::{
     CountMemory, EntityFilter, EntityOrder, FoundNote, IngestRelationship, ListDomains, ListEdges,
-    ListEntities, ListNodes, NotesFound, ReadNode, ReadNote, ReadRelationships, RecallNotes, Remember, Scope,
-    ViewGraph,
+    ListEntities, ListNodes, NotesFound, ReadGraphNode, ReadNote, ReadRelationships, RecallNotes, Remember,
+    Scope, ViewGraph,
 };
 use crate::actors::telemetry_tailer::TelemetryEntry;
 use crate::actors::write_semaphore::TakePermit;
@@ -411,7 +411,7 @@ impl MemoryManager {
     /// # Errors
     /// `NotFound` when there is no such node.
     pub async fn node(&self, id: String, page: Page) -> Result<NodeDetails, MemoryError> {
-        Ok(self.handles.graph.call(ReadNode { id, page }).await?)
+        Ok(self.handles.graph.call(ReadGraphNode { id, page }).await?)
     }
 
     /// The domains with most notes, at most 1000.
@@ -464,7 +464,7 @@ impl MemoryManager {
         self.retrievals.fetch_add(1, Ordering::Relaxed);
         let settings = self.handles.settings();
         let message = RecallNotes {
-            meant: understood(&self.handles.extractor, &settings.llm, query).await,
+            meant: understand_question(&self.handles.extractor, &settings.llm, query).await,
             query: query.to_owned(),
             k,
             scope,

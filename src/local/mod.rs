@@ -16,6 +16,6 @@ pub use crate::actors::graph_store::memory::{
     EntityFilter, EntityOrder, FoundNote, NotesFound, Scope, ViewGraph,
 };
 pub(crate) use crate::actors::telemetry_tailer::{
-    Event, Followed, LogPage, Peer, Subscription, TelemetryEntry, TelemetryMetrics,
+    Event, LogPage, Peer, StreamKind, Subscription, TelemetryEntry, TelemetryMetrics,
 };
 pub use crate::domain::memory::note::{NewNote, NoteStatus, RememberOutcome};

@@ -9,9 +9,9 @@ use serde_json::Value;
 use super::manager::{MemoryError, MemoryManager};
 use crate::actors::config_owner::{ChangeConfig, ReadConfig, ReadConfigFile, ReadConfigMeta, WithdrawConfig};
 use crate::actors::enricher::{QueueState, ReadQueue};
-use crate::actors::rate_limiter::{Counted, RateState, TakeRequest};
+use crate::actors::rate_limiter::{RateKey, RateState, TakeRequest};
 use crate::actors::telemetry_tailer::{
-    Followed, LogPage, Peer, ReadHistory, ReadLogs, ReadMetrics, Subscribe, Subscription, TelemetryMetrics,
+    LogPage, Peer, ReadHistory, ReadLogs, ReadMetrics, StreamKind, Subscribe, Subscription, TelemetryMetrics,
 };
 use crate::config::local::{Applied, ConfigIssue, ConfigMeta, LocalSettings};
 
@@ -80,7 +80,7 @@ impl MemoryManager {
     /// Follows a file from the client's last event on. The connection `peer` is closed when the stream ends.
     pub(crate) async fn follow(
         &self,
-        followed: Followed,
+        followed: StreamKind,
         last_event_id: Option<String>,
         peer: Option<Peer>,
     ) -> Result<Subscription, MemoryError> {
@@ -93,7 +93,7 @@ impl MemoryManager {
     }
 
     /// Counts a caller's request against `web.rate_limit_per_minute`.
-    pub(crate) async fn count_request(&self, counted: Counted) -> Result<RateState, MemoryError> {
+    pub(crate) async fn count_request(&self, counted: RateKey) -> Result<RateState, MemoryError> {
         let message = TakeRequest {
             counted,
             limits: vec![(self.settings().web.rate_limit_per_minute, RATE_WINDOW)],

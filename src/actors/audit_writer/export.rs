@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::{Append, AuditHandle, AuditWriter};
 use crate::actors::handle::{Access, Job, Request};
-use crate::actors::job::{self, Running};
+use crate::actors::job::{self, TaskReply};
 use crate::capacity::Party;
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
@@ -39,7 +39,7 @@ impl Request for CountEntries {
 }
 
 impl Handler<Job<CountEntries>> for AuditWriter {
-    type Result = Running<u32>;
+    type Result = TaskReply<u32>;
 
     fn handle(&mut self, job: Job<CountEntries>, ctx: &mut Self::Context) -> Self::Result {
         let (CountEntries { tenant, filter }, guard, span) = job.open();
@@ -103,7 +103,7 @@ impl AuditExport {
     }
 
     /// Goes on behind these entries.
-    pub fn passed(&mut self, entries: &[AuditEntry]) {
+    pub fn advance(&mut self, entries: &[AuditEntry]) {
         let asked = self.left.min(PAGE);
         let Some(last) = entries.last().map(|entry| entry.created_at) else {
             self.left = 0;
@@ -173,7 +173,7 @@ mod tests {
                 .take(page.limit as usize)
                 .cloned()
                 .collect();
-            export.passed(&found);
+            export.advance(&found);
             read.extend(found);
         }
         let ids = |entries: &[AuditEntry]| entries.iter().map(|entry| entry.id).collect::<Vec<_>>();

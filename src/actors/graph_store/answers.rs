@@ -15,7 +15,7 @@ use crate::store::{NodeOfType, StixFacts};
 type Rank = (usize, Reverse<usize>, Reverse<u64>, Reverse<u64>, Reverse<i64>);
 
 /// The nodes where a step begins. Every relationship of a hub is compared with them, so hashing must be fast.
-pub(super) type Places = hashbrown::HashMap<Uuid, Kind>;
+pub(super) type StepOrigins = hashbrown::HashMap<Uuid, Kind>;
 
 /// The nodes that one step found.
 #[derive(Debug, Default)]
@@ -40,19 +40,19 @@ struct Answer {
 
 /// What a step looks for.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Sought<'a> {
+pub(super) struct StepTarget<'a> {
     /// The nodes where it begins.
-    pub(super) at: &'a Places,
+    pub(super) at: &'a StepOrigins,
     /// The kinds of nodes asked for, the best first.
     pub(super) kinds: &'a [Kind],
     /// Lowers the rank.
     pub(super) later: usize,
 }
 
-impl Sought<'_> {
+impl StepTarget<'_> {
     /// The kind of the node that a step leads to, the type of the relationship, and how well both fit; `None` if they
     /// don't.
-    fn fit(&self, step: &search::Step) -> Option<(Kind, &'static str, usize)> {
+    fn match_step(&self, step: &search::Step) -> Option<(Kind, &'static str, usize)> {
         let kind = Kind::of_code(step.node_code)?;
         let place = self.kinds.iter().position(|wanted| *wanted == kind)?;
         let near = self.at.get(&step.from)?;
@@ -70,14 +70,14 @@ impl Sought<'_> {
 
 /// A time that is asked for, and the times of the nodes that are compared with it; others don't fit.
 #[derive(Debug)]
-pub(super) struct Timely<'a> {
+pub(super) struct PeriodFilter<'a> {
     pub(super) period: Period,
     pub(super) facts: &'a HashMap<Uuid, StixFacts>,
 }
 
-impl Timely<'_> {
+impl PeriodFilter<'_> {
     /// How much less well a node fits; `None` if it is of another time.
-    fn later(&self, node: Uuid, kind: Kind) -> Option<usize> {
+    fn lateness(&self, node: Uuid, kind: Kind) -> Option<usize> {
         let seen = is_in(&self.period, self.facts.get(&node)?);
         // Of a group or a technique nobody says when it was seen; a campaign without a time is none of that time.
         match seen {
@@ -91,8 +91,8 @@ impl Timely<'_> {
 
 impl Answers {
     /// Adds what a step reached, as far as kind and relationship fit.
-    pub(super) fn add(&mut self, step: &search::Step, sought: Sought<'_>) {
-        let Some((kind, relationship, fit)) = sought.fit(step) else {
+    pub(super) fn add(&mut self, step: &search::Step, sought: StepTarget<'_>) {
+        let Some((kind, relationship, fit)) = sought.match_step(step) else {
             return;
         };
         let answer = self.found.entry(step.node).or_insert_with(|| Answer {
@@ -115,12 +115,12 @@ impl Answers {
     }
 
     /// Adds the nodes of these kinds that fit a time.
-    pub(super) fn add_listed(&mut self, nodes: Vec<NodeOfType>, kinds: &[Kind], period: Period) {
+    pub(super) fn add_nodes_of_period(&mut self, nodes: Vec<NodeOfType>, kinds: &[Kind], period: Period) {
         for node in nodes {
             let kind = Kind::of(node.node_type, node.stix.kind.as_deref());
             let place = kinds.iter().position(|wanted| kind == Some(*wanted));
             if let (Some(kind), Some(fit)) = (kind, place)
-                && is_in(&meant_for(kind, period), &node.stix) == Some(true)
+                && is_in(&period_for_kind(kind, period), &node.stix) == Some(true)
             {
                 let answer = Answer {
                     kind,
@@ -137,9 +137,9 @@ impl Answers {
     }
 
     /// Keeps the nodes that fit a time; those of unknown times come later.
-    pub(super) fn keep_timely(&mut self, timely: &Timely<'_>) {
+    pub(super) fn keep_timely(&mut self, timely: &PeriodFilter<'_>) {
         self.found.retain(|node, answer| {
-            let later = timely.later(*node, answer.kind);
+            let later = timely.lateness(*node, answer.kind);
             answer.fit += later.unwrap_or_default();
             later.is_some()
         });
@@ -189,7 +189,7 @@ impl Answer {
 }
 
 /// What a period means for a kind. Nobody records when a technique or mitigation was seen, so its entry counts.
-fn meant_for(kind: Kind, period: Period) -> Period {
+fn period_for_kind(kind: Kind, period: Period) -> Period {
     Period {
         entered: period.entered || matches!(kind, Kind::Technique | Kind::Mitigation),
         ..period

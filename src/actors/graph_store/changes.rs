@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use uuid::Uuid;
 
-use super::core::{GraphCore, Holds};
+use super::core::{GraphCore, IndexCoverage};
 use super::documents;
 use crate::domain::error::DomainError;
 use crate::search::IndexDoc;
@@ -26,13 +26,13 @@ impl GraphCore {
             return Ok(None);
         };
         let of_rows = match &self.holds {
-            Holds::Nodes => changes.nodes,
-            Holds::Notes(_) => changes.notes,
+            IndexCoverage::Nodes => changes.nodes,
+            IndexCoverage::Notes(_) => changes.notes,
         };
         let ids = of_rows.iter().filter(|change| !known(change));
         let ids: Vec<Uuid> = ids.map(|change| change.id).collect();
         let docs = match &self.holds {
-            Holds::Nodes => {
+            IndexCoverage::Nodes => {
                 let nodes = self.store.nodes_to_index(ws, &ids).await?;
                 // Nodes rewritten since then come with a later page.
                 let nodes = nodes.iter().filter(|stored| stored.rev <= last);
@@ -41,7 +41,7 @@ impl GraphCore {
                 docs.extend(self.edges_of(ws, edges.collect()).await?);
                 docs
             }
-            Holds::Notes(_) => {
+            IndexCoverage::Notes(_) => {
                 let notes = self.store.notes_to_index(ws, &ids).await?;
                 notes
                     .iter()

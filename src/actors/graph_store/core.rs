@@ -28,7 +28,7 @@ const OVERLAP: u64 = 120_000_000;
 
 /// What the graph depends on outside this process.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Surroundings {
+pub struct GraphEnvironment {
     /// The embedding model is remote and slow: an index that catches up is searchable by words first.
     pub remote_model: bool,
     /// Whether other processes write to the same database.
@@ -40,7 +40,7 @@ pub struct Surroundings {
 }
 
 /// What the index covers.
-pub enum Holds {
+pub enum IndexCoverage {
     /// The nodes of every workspace: the hosted service.
     Nodes,
     /// The notes of one workspace: the local service.
@@ -51,9 +51,9 @@ pub enum Holds {
 pub struct GraphCore {
     pub(super) store: Arc<Store>,
     pub(super) index: Arc<SearchIndex>,
-    pub(super) holds: Holds,
+    pub(super) holds: IndexCoverage,
     audit: AuditHandle,
-    pub(super) surroundings: Surroundings,
+    pub(super) surroundings: GraphEnvironment,
     workspaces: Mutex<HashMap<Uuid, Arc<WorkspaceState>>>,
 }
 
@@ -63,8 +63,8 @@ impl GraphCore {
         store: Arc<Store>,
         index: Arc<SearchIndex>,
         audit: AuditHandle,
-        surroundings: Surroundings,
-        holds: Holds,
+        surroundings: GraphEnvironment,
+        holds: IndexCoverage,
     ) -> Self {
         Self {
             store,
@@ -89,7 +89,7 @@ impl GraphCore {
 
     pub(super) async fn open_index(&self, ws: Uuid) -> Result<Arc<WorkspaceIndex>, DomainError> {
         let index = Arc::clone(&self.index);
-        blocking(move || index.workspace(ws).map_err(index_failed)).await
+        blocking(move || index.workspace(ws).map_err(index_error)).await
     }
 
     /// Brings the index of a workspace up to date with the store: after a crash, an update or a change of model.
@@ -98,7 +98,7 @@ impl GraphCore {
         let state = self.state(ws);
         let _writing = state.writing.write().await;
         let target = self.open_index(ws).await?;
-        let complete = self.settled(target.checkpoint());
+        let complete = self.closed_revision(target.checkpoint());
         let mut after = complete;
         let mut indexed = 0usize;
         loop {
@@ -115,12 +115,12 @@ impl GraphCore {
                 .apply(ws, &target, docs, mark, !self.surroundings.remote_model)
                 .await?
             {
-                state.unindexed().lacks_vectors_from(after.saturating_add(1));
+                state.backlog().lacks_vectors_from(after.saturating_add(1));
             }
             after = last;
         }
         self.store.observe_rev(after);
-        let mut unindexed = state.unindexed();
+        let mut unindexed = state.backlog();
         unindexed.highest = unindexed.highest.max(after);
         if indexed > 0 {
             tracing::info!(workspace = %ws, nodes = indexed, "search index caught up with the store");
@@ -129,7 +129,7 @@ impl GraphCore {
     }
 
     /// The revision below which no other process still has an open transaction.
-    fn settled(&self, rev: u64) -> u64 {
+    fn closed_revision(&self, rev: u64) -> u64 {
         if self.surroundings.shared_store {
             rev.saturating_sub(OVERLAP)
         } else {
@@ -152,16 +152,16 @@ impl GraphCore {
 
     async fn follow_workspace(&self, ws: Uuid, state: &WorkspaceState) -> Result<(), DomainError> {
         let target = self.open_index(ws).await?;
-        let mut after = self.settled(state.unindexed().highest);
+        let mut after = self.closed_revision(state.backlog().highest);
         loop {
             let known = |change: &Change| target.contains(change.id, change.rev);
             let Some((docs, last)) = self.docs_after(ws, after, known).await? else {
                 return Ok(());
             };
             if !docs.is_empty() && !self.apply(ws, &target, docs, target.checkpoint(), true).await? {
-                state.unindexed().lacks_vectors_from(after.saturating_add(1));
+                state.backlog().lacks_vectors_from(after.saturating_add(1));
             }
-            let mut unindexed = state.unindexed();
+            let mut unindexed = state.backlog();
             unindexed.highest = unindexed.highest.max(last);
             after = last;
         }
@@ -185,13 +185,13 @@ impl GraphCore {
         embed: bool,
     ) -> Result<bool, DomainError> {
         let (docs, embedded) = self.with_vectors(ws, docs, embed).await?;
-        self.indexing(ws, target, move |index| index.apply(docs, checkpoint))
+        self.write_index(ws, target, move |index| index.apply(docs, checkpoint))
             .await?;
         Ok(embedded)
     }
 
     /// Writes to an index on a thread for blocking work, in the workspace's turn.
-    async fn indexing(
+    async fn write_index(
         &self,
         ws: Uuid,
         target: &Arc<WorkspaceIndex>,
@@ -201,7 +201,7 @@ impl GraphCore {
         let target = Arc::clone(target);
         blocking(move || {
             let _place = place;
-            write(&target).map_err(index_failed)
+            write(&target).map_err(index_error)
         })
         .await
     }
@@ -214,13 +214,13 @@ impl GraphCore {
         embed: bool,
     ) -> Result<(Vec<IndexDoc>, bool), DomainError> {
         if embed && docs.iter().any(|doc| doc.vector.is_none()) {
-            return self.embedded(ws, docs).await;
+            return self.embed_docs(ws, docs).await;
         }
         Ok((docs, embed))
     }
 
     /// Embeds documents piece by piece; false when the model can't be reached.
-    async fn embedded(&self, ws: Uuid, docs: Vec<IndexDoc>) -> Result<(Vec<IndexDoc>, bool), DomainError> {
+    async fn embed_docs(&self, ws: Uuid, docs: Vec<IndexDoc>) -> Result<(Vec<IndexDoc>, bool), DomainError> {
         let index = Arc::clone(&self.index);
         if self.surroundings.remote_model {
             // A remote model means waiting, not CPU work.
@@ -251,8 +251,8 @@ impl GraphCore {
     }
 
     /// Records that a revision is durable; call before releasing the workspace's write lock.
-    pub(super) fn committed(state: &WorkspaceState, rev: u64) {
-        let mut unindexed = state.unindexed();
+    pub(super) fn record_durable(state: &WorkspaceState, rev: u64) {
+        let mut unindexed = state.backlog();
         unindexed.revs.insert(rev);
         unindexed.highest = unindexed.highest.max(rev);
     }
@@ -285,14 +285,14 @@ impl GraphCore {
             let embed = !self.surroundings.remote_model;
             let (last, embedded) = self.with_vectors(ws, last, embed).await?;
             let mark = state.mark(rev);
-            self.indexing(ws, &target, move |index| {
+            self.write_index(ws, &target, move |index| {
                 index.apply_staged(last, mark, rollbacks)
             })
             .await?;
             Ok(complete && embedded)
         };
         let applied = applied.await;
-        self.indexed(ws, state, rev, applied);
+        self.record_indexed(ws, state, rev, applied);
     }
 
     /// Hands a page of documents to the index for the write's last page; false when they have no vectors yet.
@@ -305,12 +305,13 @@ impl GraphCore {
         let (docs, embedded) = self
             .with_vectors(ws, docs, !self.surroundings.remote_model)
             .await?;
-        self.indexing(ws, target, move |index| index.stage(docs)).await?;
+        self.write_index(ws, target, move |index| index.stage(docs))
+            .await?;
         Ok(embedded)
     }
 
     /// Records the outcome of indexing a revision: whether its nodes have their vectors.
-    pub(super) fn indexed(
+    pub(super) fn record_indexed(
         &self,
         ws: Uuid,
         state: &WorkspaceState,
@@ -319,7 +320,7 @@ impl GraphCore {
     ) {
         match applied {
             Ok(embedded) => {
-                let mut unindexed = state.unindexed();
+                let mut unindexed = state.backlog();
                 unindexed.revs.remove(&rev);
                 if !embedded {
                     unindexed.lacks_vectors_from(rev);
@@ -328,7 +329,7 @@ impl GraphCore {
             }
             Err(error) => {
                 tracing::error!(workspace = %ws, rev, ?error, "indexing failed; trying again soon");
-                let mut unindexed = state.unindexed();
+                let mut unindexed = state.backlog();
                 unindexed.revs.remove(&rev);
                 unindexed.lacks_vectors_from(rev);
                 unindexed.behind = true;
@@ -341,14 +342,14 @@ impl GraphCore {
     pub async fn fill_vectors(&self) {
         for (ws, state) in self.states() {
             let from = {
-                let mut unindexed = state.unindexed();
+                let mut unindexed = state.backlog();
                 unindexed.filling = unindexed.without_vectors.take();
                 unindexed.filling
             };
             let Some(from) = from else { continue };
             let stopped_at = self.fill_workspace(ws, from.saturating_sub(1)).await;
             {
-                let mut unindexed = state.unindexed();
+                let mut unindexed = state.backlog();
                 unindexed.filling = None;
                 match stopped_at {
                     Some(after) => unindexed.lacks_vectors_from(after.saturating_add(1)),
@@ -364,7 +365,7 @@ impl GraphCore {
 
     /// Advances the index's checkpoint, so that the next start need not fill in the same vectors again.
     async fn move_mark(&self, ws: Uuid, state: &WorkspaceState) {
-        let mark = state.unindexed().mark(u64::MAX);
+        let mark = state.backlog().mark(u64::MAX);
         let moved = async {
             let target = self.open_index(ws).await?;
             self.apply(ws, &target, Vec::new(), mark, false).await
@@ -441,7 +442,7 @@ impl GraphCore {
     /// for as long.
     pub async fn keep_up_indexes(&self, age: Duration) {
         let index = Arc::clone(&self.index);
-        let kept = blocking(move || index.keep_up(age).map_err(index_failed)).await;
+        let kept = blocking(move || index.keep_up(age).map_err(index_error)).await;
         if let Err(error) = kept {
             tracing::warn!(?error, "writing the search index failed; trying again soon");
         }
@@ -450,13 +451,13 @@ impl GraphCore {
     /// Releases the memory of index writers that have been idle for `idle`.
     pub async fn close_idle_indexes(&self, idle: Duration) {
         let index = Arc::clone(&self.index);
-        let closed = blocking(move || index.close_idle(idle).map_err(index_failed)).await;
+        let closed = blocking(move || index.close_idle(idle).map_err(index_error)).await;
         if let Err(error) = closed {
             tracing::warn!(?error, "closing idle index writers failed");
         }
     }
 }
 
-pub(super) fn index_failed(error: SearchError) -> DomainError {
+pub(super) fn index_error(error: SearchError) -> DomainError {
     DomainError::internal("the search index failed", error)
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::core::GraphCore;
-use super::export::{Exported, Gathered, build, outcome_of, text_of};
+use super::export::{ExportBundle, ExportContents, build, outcome_of, text_of};
 use super::recall::Search;
 use crate::actors::audit_writer::Append;
 use crate::actors::worker::{Access, Party, Work};
@@ -49,14 +49,14 @@ pub struct DemoRecall(pub Visit);
 
 /// Result of a demo search.
 #[derive(Debug)]
-pub struct DemoRecalled {
+pub struct DemoRecallOutcome {
     pub results: Visible<ScoredNode>,
     pub query: String,
 }
 
 impl Work for DemoRecall {
     type Core = GraphCore;
-    type Reply = DemoRecalled;
+    type Reply = DemoRecallOutcome;
     const NAME: &'static str = "demo_recall";
     const ACCESS: Access = Access::Read;
 
@@ -67,13 +67,13 @@ impl Work for DemoRecall {
     async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {
         let Visit { demo, query, ip } = self.0;
         let visitor = Visitor::new(&core, &demo, "demo.recall", ip);
-        let query = visitor.checked(query).await?;
-        let results = core.found(&demo, &query, RESULTS).await?;
+        let query = visitor.check_question(query).await?;
+        let results = core.find(&demo, &query, RESULTS).await?;
         let count = results.rows().len() as u64;
         visitor
             .log(Outcome::Success, &query, ("result_count", count))
             .await?;
-        Ok(DemoRecalled { results, query })
+        Ok(DemoRecallOutcome { results, query })
     }
 }
 
@@ -86,7 +86,7 @@ pub struct DemoExport {
 
 impl Work for DemoExport {
     type Core = GraphCore;
-    type Reply = Exported;
+    type Reply = ExportBundle;
     const NAME: &'static str = "demo_export";
     const ACCESS: Access = Access::Read;
 
@@ -97,37 +97,37 @@ impl Work for DemoExport {
     async fn run(self, core: Arc<GraphCore>) -> Result<Self::Reply, DomainError> {
         let Visit { demo, query, ip } = self.visit;
         let visitor = Visitor::new(&core, &demo, "demo.export", ip);
-        let query = visitor.checked(query).await?;
-        let found = core.found(&demo, &query, self.limit).await?;
+        let query = visitor.check_question(query).await?;
+        let found = core.find(&demo, &query, self.limit).await?;
         let ids: Vec<_> = found.rows().iter().map(|row| row.node.id).collect();
         if ids.is_empty() {
             visitor.log(Outcome::Failure, &query, ("nodes", 0)).await?;
             return Err(DomainError::NotFound("a result for this query"));
         }
         let (parts, held_back) = match core.gather(demo.workspace(), &ids, false).await? {
-            Gathered::Refused(_) => {
+            ExportContents::Refused(_) => {
                 visitor.log(Outcome::Denied, &query, ("nodes", 0)).await?;
                 // Names no source: those of the demo workspace are the operator's business.
                 return Err(DomainError::Forbidden(
                     "these results may not be redistributed".into(),
                 ));
             }
-            Gathered::AllHeld(count) => {
+            ExportContents::AllHeld(count) => {
                 visitor.log(Outcome::Failure, &query, ("nodes", 0)).await?;
                 return Err(DomainError::HeldBack { count });
             }
-            Gathered::Parts(parts, held_back) => (parts, held_back),
+            ExportContents::Parts(parts, held_back) => (parts, held_back),
         };
         let nodes = parts.nodes.len() as u64;
         let built = build(*parts).await?;
         visitor.log(outcome_of(&built), &query, ("nodes", nodes)).await?;
         let bundle = text_of(built).await?;
-        Ok(Exported { bundle, held_back })
+        Ok(ExportBundle { bundle, held_back })
     }
 }
 
 impl GraphCore {
-    async fn found(
+    async fn find(
         &self,
         demo: &PublicDemo,
         query: &str,
@@ -158,7 +158,7 @@ impl<'a> Visitor<'a> {
     }
 
     /// The question, if it may be searched for. A refusal is recorded without the text.
-    async fn checked(&self, query: DemoQuestion) -> Result<String, DomainError> {
+    async fn check_question(&self, query: DemoQuestion) -> Result<String, DomainError> {
         let refused = match DemoQuery::try_from(query.text) {
             Ok(query) => return Ok(query.into()),
             Err(refused) => refused,

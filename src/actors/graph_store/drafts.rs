@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::core::{GraphCore, NODES_PER_PAGE, index_failed};
+use super::core::{GraphCore, NODES_PER_PAGE, index_error};
 use super::documents;
 use super::ingest::BULK;
 use super::workspace::WorkspaceState;
@@ -46,7 +46,7 @@ pub struct IngestDrafts {
 
 /// Outcome of an ingest of drafts.
 #[derive(Debug)]
-pub struct DraftsDone {
+pub struct DraftsOutcome {
     pub result: IngestResult,
     /// The node each draft became, in the order of the drafts.
     pub ids: Vec<Uuid>,
@@ -54,7 +54,7 @@ pub struct DraftsDone {
 
 impl Work for IngestDrafts {
     type Core = GraphCore;
-    type Reply = DraftsDone;
+    type Reply = DraftsOutcome;
     const NAME: &'static str = "ingest_drafts";
     const ACCESS: Access = Access::Write;
 
@@ -167,7 +167,7 @@ impl Work for CommitStaged {
         let state = core.state(ws);
         let done = {
             let _writing = state.writing.write().await;
-            state.settled().await?;
+            state.wait_until_indexed().await?;
             let staged = core.store.staged_drafts(ws, batch, highest).await?;
             let (ids, drafts): (Vec<Uuid>, Vec<NodeDraft>) = staged.into_iter().unzip();
             let drafts = Arc::new(Drafts {
@@ -183,7 +183,7 @@ impl Work for CommitStaged {
                 .store
                 .commit_batch(ws, batch, &known, highest, clock::now(), audit)
                 .await?;
-            GraphCore::committed(&state, done.rev);
+            GraphCore::record_durable(&state, done.rev);
             done
         };
         let indexed = core.index_stored(ws, &state, done.rev, (&done.touched, &done.edges));
@@ -194,7 +194,7 @@ impl Work for CommitStaged {
 
 impl GraphCore {
     /// Writes and indexes drafts.
-    pub(super) async fn ingest_drafts(&self, message: IngestDrafts) -> Result<DraftsDone, DomainError> {
+    pub(super) async fn ingest_drafts(&self, message: IngestDrafts) -> Result<DraftsOutcome, DomainError> {
         let IngestDrafts { by, drafts, action } = message;
         let ws = by.workspace.id;
         let highest = by.workspace.clearance().highest();
@@ -213,7 +213,7 @@ impl GraphCore {
         let done = {
             let _writing = state.writing.write().await;
             // The names committed just before must be visible, or a node would be duplicated.
-            state.settled().await?;
+            state.wait_until_indexed().await?;
             let merges = same_nodes(ws, &target, Arc::clone(&drafts), highest).await?;
             let write = DraftsWrite {
                 ws,
@@ -224,14 +224,14 @@ impl GraphCore {
                 now: clock::now(),
             };
             let done = self.store.ingest_drafts(&write, audit).await?;
-            Self::committed(&state, done.rev);
+            Self::record_durable(&state, done.rev);
             done
         };
         // Nothing is retried from here on, so a large request releases its memory before the index needs some.
         drop(drafts);
         let indexed = self.index_stored(ws, &state, done.rev, (&done.touched, &done.edges));
         tokio::join!(indexed, self.chain(audit(&done.result)));
-        Ok(DraftsDone {
+        Ok(DraftsOutcome {
             result: done.result,
             ids: done.ids,
         })
@@ -298,14 +298,14 @@ fn same_of<'d>(
         let properties = draft.properties.map();
         keys.extend(strings(properties.get("external_ids")).take(MAX_KEYS));
         let filter = Filter {
-            node_types: Some(alike(draft.node_type)),
+            node_types: Some(equivalent_types(draft.node_type)),
             // Nodes hidden from the writer must not influence the match, not even for a draft that is hidden too.
             ..Filter::up_to(highest)
         };
-        let mut found = target.lookup(&keys, &filter).map_err(index_failed)?;
+        let mut found = target.lookup(&keys, &filter).map_err(index_error)?;
         if found.is_empty() {
             let others = known_names(draft.node_type, &draft.name);
-            found = target.lookup(&others, &filter).map_err(index_failed)?;
+            found = target.lookup(&others, &filter).map_err(index_error)?;
         }
         // An identifier is stronger evidence than a name, and a name than an alias.
         if let Some(best) = found.into_iter().max_by_key(|hit| hit.kind) {
@@ -323,7 +323,7 @@ fn known_names(node_type: NodeType, name: &str) -> Vec<&'static str> {
 }
 
 /// Types that count as equal: a CVE is a vulnerability under another name.
-fn alike(node_type: NodeType) -> Vec<NodeType> {
+fn equivalent_types(node_type: NodeType) -> Vec<NodeType> {
     match node_type {
         NodeType::Cve | NodeType::Vulnerability => vec![NodeType::Cve, NodeType::Vulnerability],
         NodeType::Actor | NodeType::Ioc | NodeType::Attck | NodeType::Osint | NodeType::Tool => {
@@ -341,7 +341,7 @@ fn candidates(
     highest: Tlp,
 ) -> Result<Vec<Candidate>, DomainError> {
     let filter = Filter {
-        node_types: Some(alike(entity.node_type)),
+        node_types: Some(equivalent_types(entity.node_type)),
         ..Filter::up_to(highest)
     };
     let mut keys = vec![entity.name.as_str()];
@@ -351,7 +351,7 @@ fn candidates(
     let own = keys.len();
     keys.extend(known_names(entity.node_type, &entity.name));
     let mut found: Vec<Candidate> = Vec::new();
-    for hit in target.lookup(&keys, &filter).map_err(index_failed)? {
+    for hit in target.lookup(&keys, &filter).map_err(index_error)? {
         let (matched, score) = match hit.kind {
             _ if hit.key >= own => (MatchKind::Alias, 0.9),
             KeyKind::Identifier => (MatchKind::Id, 1.0),
@@ -366,7 +366,7 @@ fn candidates(
     }
     // Indicators that look alike are still different indicators.
     if entity.node_type != NodeType::Ioc {
-        for hit in alike_in_meaning(index, target, entity, &filter)? {
+        for hit in find_similar_in_meaning(index, target, entity, &filter)? {
             if !found.iter().any(|(id, ..)| *id == hit.node_id) {
                 found.push((hit.node_id, MatchKind::Semantic, hit.score));
             }
@@ -377,7 +377,7 @@ fn candidates(
     Ok(found)
 }
 
-fn alike_in_meaning(
+fn find_similar_in_meaning(
     index: &SearchIndex,
     target: &WorkspaceIndex,
     entity: &ExtractedEntity,
@@ -393,7 +393,7 @@ fn alike_in_meaning(
     };
     let hits = target
         .search(&text, Some(&vector), Mode::Vector, filter, CANDIDATES)
-        .map_err(index_failed)?;
+        .map_err(index_error)?;
     Ok(hits.into_iter().filter(|hit| hit.score >= SAME_MEANING).collect())
 }
 

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::core::GraphCore;
 use crate::actors::audit_writer::Append;
-use crate::actors::job::{beside, blocking};
+use crate::actors::job::{blocking, spawn_read};
 use crate::actors::worker::{Access, Party, Work};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
@@ -42,7 +42,7 @@ pub struct ExportSession {
 
 /// The bundle of a session.
 #[derive(Debug)]
-pub struct Exported {
+pub struct ExportBundle {
     pub bundle: String,
     /// Objects withheld because one of their markings is not defined or their source forbids redistribution.
     pub held_back: u64,
@@ -50,7 +50,7 @@ pub struct Exported {
 
 /// What may be exported of relationships and supporting objects.
 #[derive(Debug, Clone)]
-struct MayLeave {
+struct ExportLimits {
     /// The strictest marking.
     highest: Tlp,
     /// Feeds that don't allow redistribution.
@@ -58,7 +58,7 @@ struct MayLeave {
 }
 
 /// The objects of an export, or why there is none.
-pub(super) enum Gathered {
+pub(super) enum ExportContents {
     Refused(Refusal),
     /// This many nodes, all of which are withheld.
     AllHeld(u64),
@@ -75,7 +75,7 @@ pub(super) struct Refusal {
 
 impl Work for ExportSession {
     type Core = GraphCore;
-    type Reply = Exported;
+    type Reply = ExportBundle;
     const NAME: &'static str = "export_session";
     const ACCESS: Access = Access::Read;
 
@@ -92,17 +92,17 @@ impl Work for ExportSession {
             .gather(&by.workspace, &record.session.node_ids, include_rejected)
             .await?;
         let (parts, held_back) = match gathered {
-            Gathered::Refused(refusal) => {
+            ExportContents::Refused(refusal) => {
                 // The denial must be in the log before the response is sent.
                 core.log_denial(&by, session, &refusal).await?;
                 return Err(DomainError::Forbidden(refusal.reason));
             }
-            Gathered::AllHeld(count) => {
+            ExportContents::AllHeld(count) => {
                 core.log_export(&by, session, Outcome::Failure, (0, count))
                     .await?;
                 return Err(DomainError::HeldBack { count });
             }
-            Gathered::Parts(parts, held_back) => (parts, held_back),
+            ExportContents::Parts(parts, held_back) => (parts, held_back),
         };
         let exported = parts.nodes.len() as u64;
         let built = build(*parts).await?;
@@ -110,20 +110,20 @@ impl Work for ExportSession {
         let (logged, bundle) = tokio::join!(log, text_of(built));
         logged?;
         let bundle = bundle?;
-        Ok(Exported { bundle, held_back })
+        Ok(ExportBundle { bundle, held_back })
     }
 }
 
 /// A bundle, or the rules that it breaks.
-type Built = Result<Value, Vec<Violation>>;
+type BundleResult = Result<Value, Vec<Violation>>;
 
 /// Builds and validates the bundle.
-pub(super) async fn build(parts: ExportParts) -> Result<Built, DomainError> {
+pub(super) async fn build(parts: ExportParts) -> Result<BundleResult, DomainError> {
     blocking(move || Ok(export::bundle(parts, Uuid::new_v4()))).await
 }
 
 /// The outcome of an export for the audit log.
-pub(super) fn outcome_of(built: &Built) -> Outcome {
+pub(super) fn outcome_of(built: &BundleResult) -> Outcome {
     match built {
         Ok(_) => Outcome::Success,
         Err(_) => Outcome::Failure,
@@ -131,7 +131,7 @@ pub(super) fn outcome_of(built: &Built) -> Outcome {
 }
 
 /// The bundle as JSON text.
-pub(super) async fn text_of(built: Built) -> Result<String, DomainError> {
+pub(super) async fn text_of(built: BundleResult) -> Result<String, DomainError> {
     let text = blocking(move || Ok(built.map(|bundle| bundle.to_string()))).await?;
     text.map_err(|violations| DomainError::InvalidBundle {
         details: export::summary(&violations),
@@ -172,7 +172,7 @@ impl GraphCore {
         workspace: &Workspace,
         ids: &[Uuid],
         include_rejected: bool,
-    ) -> Result<Gathered, DomainError> {
+    ) -> Result<ExportContents, DomainError> {
         let ws = workspace.id;
         let highest = workspace.clearance().highest();
         // Without the grant no RED object is exported, be it a result, a relationship or an author.
@@ -182,7 +182,7 @@ impl GraphCore {
             highest.min(Tlp::AmberPk)
         };
         let blocked = self.store.blocked_feeds(ws).await?;
-        let may_leave = MayLeave {
+        let may_leave = ExportLimits {
             highest: leaving,
             blocked: blocked.iter().map(|feed| feed.id).collect(),
         };
@@ -192,14 +192,14 @@ impl GraphCore {
             .nodes_to_export(ws, ids, highest, include_rejected)
             .await?;
         if let Some(refusal) = refusal(workspace, &nodes, &blocked) {
-            return Ok(Gathered::Refused(refusal));
+            return Ok(ExportContents::Refused(refusal));
         }
         let count = nodes.held.len() as u64;
         if nodes.leaving.is_empty() && count > 0 {
-            return Ok(Gathered::AllHeld(count));
+            return Ok(ExportContents::AllHeld(count));
         }
         let (parts, held) = self.parts(workspace, ids, nodes, edges, &may_leave).await?;
-        Ok(Gathered::Parts(Box::new(parts), held))
+        Ok(ExportContents::Parts(Box::new(parts), held))
     }
 
     /// Starts reading the relationships among these nodes of the workspace, hidden ones included.
@@ -207,11 +207,11 @@ impl GraphCore {
         &self,
         ws: Uuid,
         nodes: Vec<Uuid>,
-        may_leave: MayLeave,
+        may_leave: ExportLimits,
     ) -> impl Future<Output = Result<Edges, DomainError>> {
         let store = Arc::clone(&self.store);
-        beside(async move {
-            let MayLeave { highest, blocked } = may_leave;
+        spawn_read(async move {
+            let ExportLimits { highest, blocked } = may_leave;
             store.relationships_among(ws, &nodes, highest, &blocked).await
         })
     }
@@ -223,7 +223,7 @@ impl GraphCore {
         order: &[Uuid],
         nodes: Nodes,
         edges: impl Future<Output = Result<Edges, DomainError>>,
-        may_leave: &MayLeave,
+        may_leave: &ExportLimits,
     ) -> Result<(ExportParts, u64), DomainError> {
         let ws = workspace.id;
         let author = synthesize::workspace_identity(ws, &workspace.name, workspace.created_at);
@@ -304,7 +304,7 @@ impl GraphCore {
         &self,
         ws: Uuid,
         parts: &mut ExportParts,
-        may_leave: &MayLeave,
+        may_leave: &ExportLimits,
     ) -> Result<u64, DomainError> {
         let mut asked: HashSet<String> = HashSet::new();
         let mut held = 0;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-use super::ahead::{Ahead, Made};
 use super::core::{GraphCore, NODES_PER_PAGE};
+use super::doc_prefetch::{DocPrefetch, PreparedDocs};
 use super::documents;
 use super::workspace::WorkspaceState;
 use crate::actors::worker::{Access, Party, Work};
@@ -48,7 +48,7 @@ pub struct IngestStix {
 
 /// Outcome of an ingest.
 #[derive(Debug)]
-pub struct Ingested {
+pub struct IngestOutcome {
     pub result: IngestResult,
     pub skipped: SkipReport,
     /// One warning for each object that was ingested but is withheld from export.
@@ -61,7 +61,7 @@ pub struct Ingested {
 
 impl Work for IngestStix {
     type Core = GraphCore;
-    type Reply = Ingested;
+    type Reply = IngestOutcome;
     const NAME: &'static str = "ingest_stix";
     const ACCESS: Access = Access::Write;
 
@@ -80,7 +80,7 @@ impl Work for IngestStix {
 
 impl GraphCore {
     /// Plans, writes and indexes a bundle.
-    pub(super) async fn ingest_stix(&self, message: IngestStix) -> Result<Ingested, DomainError> {
+    pub(super) async fn ingest_stix(&self, message: IngestStix) -> Result<IngestOutcome, DomainError> {
         let IngestStix {
             by,
             objects,
@@ -92,7 +92,7 @@ impl GraphCore {
         // The index must be complete before a write moves its checkpoint.
         let index = self.index_of(ws).await?;
         let markings = self.store.markings(ws, &objects.foreign_markings()).await?;
-        let mut plan = planned(ws, objects, defaults, markings).await?;
+        let mut plan = plan_objects(ws, objects, defaults, markings).await?;
         if let Some(review) = &origin.review {
             review.mark(&mut plan);
         }
@@ -111,8 +111,8 @@ impl GraphCore {
         };
         let state = self.state(ws);
         let (plan, now) = (Arc::new(plan), clock::now());
-        origin.known = Some(known(ws, index, Arc::clone(&plan)).await?);
-        let ahead = self.documents_ahead(ws, &plan, now);
+        origin.known = Some(find_known(ws, index, Arc::clone(&plan)).await?);
+        let ahead = self.prefetch_documents(ws, &plan, now);
         let written = |part: StixPart, ids: &[Uuid]| ahead.iter().for_each(|ahead| ahead.ask(part, ids));
         let (done, remarked) = {
             let _writing = state.writing.write().await;
@@ -120,7 +120,7 @@ impl GraphCore {
                 .store
                 .ingest_stix(ws, &plan, &origin, now, audit, written)
                 .await?;
-            Self::committed(&state, done.rev);
+            Self::record_durable(&state, done.rev);
             let entry = || AuditEntry::by(&by, REMARKED, "node", Outcome::Success, clock::now());
             (done, self.release(ws, &state, markings_of(&plan), entry).await)
         };
@@ -135,25 +135,25 @@ impl GraphCore {
         } = done;
         let made = match ahead {
             Some(ahead) => ahead.end().await,
-            None => Made::new(),
+            None => PreparedDocs::new(),
         };
         // Nothing else holds the plan by now, so nothing is copied.
         let (nodes, relationships) = Arc::unwrap_or_clone(plan).into_indexed();
         let touched = (ids(touched), ids(edges));
         let indexed = self.index_planned(ws, &state, (rev, now), (nodes, relationships, made), touched);
         tokio::join!(indexed, self.chain(audit(&result, &skipped)));
-        Ok(Ingested {
+        Ok(IngestOutcome {
             result,
             skipped,
             warnings: held.into_warnings(),
-            remarked: self.show_remarked(ws, &state, remarked).await?,
+            remarked: self.index_remarked(ws, &state, remarked).await?,
             reviewed,
         })
     }
 
     /// Starts making the documents of a bundle, unless embedding them means waiting for a remote model.
-    fn documents_ahead(&self, ws: Uuid, plan: &Arc<StixPlan>, now: DateTime<Utc>) -> Option<Ahead> {
-        let begin = || Ahead::begin(Arc::clone(&self.index), ws, Arc::clone(plan), now);
+    fn prefetch_documents(&self, ws: Uuid, plan: &Arc<StixPlan>, now: DateTime<Utc>) -> Option<DocPrefetch> {
+        let begin = || DocPrefetch::begin(Arc::clone(&self.index), ws, Arc::clone(plan), now);
         (!self.remote_model()).then(begin)
     }
 
@@ -163,7 +163,7 @@ impl GraphCore {
         ws: Uuid,
         state: &WorkspaceState,
         (rev, now): (u64, DateTime<Utc>),
-        (mut nodes, mut edges, mut made): (Vec<StixNode>, Vec<StixRelationship>, Made),
+        (mut nodes, mut edges, mut made): (Vec<StixNode>, Vec<StixRelationship>, PreparedDocs),
         (touched, texts): (HashSet<Uuid>, HashSet<Uuid>),
     ) {
         edges.retain(|edge| texts.contains(&edge_id(ws, &edge.stix_id)));
@@ -207,8 +207,8 @@ impl GraphCore {
         state: &WorkspaceState,
         markings: HashSet<String>,
         entry_of: impl Fn() -> AuditEntry,
-    ) -> Released {
-        let mut released = Released::default();
+    ) -> ReleaseOutcome {
+        let mut released = ReleaseOutcome::default();
         match self.store.has_held_objects(ws).await {
             Ok(true) => {}
             Ok(false) => return released,
@@ -228,7 +228,7 @@ impl GraphCore {
                 };
                 match self.store.release_held(ws, &marking, audit).await {
                     Ok(Some(page)) => {
-                        Self::committed(state, page.rev);
+                        Self::record_durable(state, page.rev);
                         released.entries.push(audit(page.objects));
                         released.pages.push(page);
                     }
@@ -254,15 +254,15 @@ impl GraphCore {
             self.release(ws, &state, markings.into_iter().collect(), entry)
                 .await
         };
-        self.show_remarked(ws, &state, released).await.map(drop)
+        self.index_remarked(ws, &state, released).await.map(drop)
     }
 
     /// Indexes the re-marked nodes; returns the number of re-marked objects.
-    async fn show_remarked(
+    async fn index_remarked(
         &self,
         ws: Uuid,
         state: &WorkspaceState,
-        released: Released,
+        released: ReleaseOutcome,
     ) -> Result<u64, DomainError> {
         let mut objects = 0;
         for page in released.pages {
@@ -279,7 +279,7 @@ impl GraphCore {
 }
 
 /// The nodes and edges of a plan that the index knows.
-async fn known(
+async fn find_known(
     ws: Uuid,
     index: Arc<WorkspaceIndex>,
     plan: Arc<StixPlan>,
@@ -318,7 +318,7 @@ fn entry_of(by: &Principal, origin: &StixOrigin) -> AuditEntry {
 
 /// What was re-marked, and the error that stopped it, if any.
 #[derive(Default)]
-struct Released {
+struct ReleaseOutcome {
     pages: Vec<RemarkedObjects>,
     entries: Vec<AuditEntry>,
     failure: Option<DomainError>,
@@ -335,7 +335,7 @@ fn markings_of(plan: &StixPlan) -> HashSet<String> {
 }
 
 /// Plans a bundle piece by piece, yielding between the pieces of a large one.
-pub(in crate::actors) async fn planned(
+pub(in crate::actors) async fn plan_objects(
     ws: Uuid,
     objects: Objects,
     defaults: StixDefaults,

@@ -4,19 +4,19 @@
 //! ordered, and reads never wait for them. Everything returned has passed the caller's clearance. The only other
 //! actor it calls is the audit writer, to link the entries written in its own transactions.
 
-mod ahead;
 mod answers;
-mod asked;
 mod changes;
 mod core;
 mod demo;
 mod detail;
+mod doc_prefetch;
 mod documents;
 mod drafts;
 mod export;
 mod ingest;
-mod meant;
 pub mod memory;
+mod model_question;
+mod question;
 mod recall;
 mod session;
 #[cfg(test)]
@@ -27,14 +27,14 @@ mod walk;
 mod why;
 mod workspace;
 
-pub use self::core::{GraphCore, Holds, Surroundings};
-pub use self::demo::{DemoExport, DemoQuestion, DemoRecall, DemoRecalled, Visit};
+pub use self::core::{GraphCore, GraphEnvironment, IndexCoverage};
+pub use self::demo::{DemoExport, DemoQuestion, DemoRecall, DemoRecallOutcome, Visit};
 pub use self::detail::{NodeDetail, ReadEvidence, ReadNode};
-pub use self::drafts::{CommitStaged, DraftsDone, FindDuplicates, IngestDrafts};
-pub use self::export::{ExportSession, Exported};
-pub(super) use self::ingest::planned;
-pub use self::ingest::{IngestStix, Ingested};
-pub use self::recall::{Recall, RecallSemantic, Recalled};
+pub use self::drafts::{CommitStaged, DraftsOutcome, FindDuplicates, IngestDrafts};
+pub use self::export::{ExportBundle, ExportSession};
+pub(super) use self::ingest::plan_objects;
+pub use self::ingest::{IngestOutcome, IngestStix};
+pub use self::recall::{Recall, RecallOutcome, RecallSemantic};
 pub use self::session::ReadSession;
 use super::worker::WorkerHandle;
 

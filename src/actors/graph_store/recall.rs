@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::core::{GraphCore, index_failed};
-use super::why::{FromGraph, Ranked};
+use super::core::{GraphCore, index_error};
+use super::why::{GraphAnswer, RankedResults};
 use crate::actors::audit_writer::Append;
 use crate::actors::job::blocking;
 use crate::actors::worker::{Access, Party, Work};
@@ -27,7 +27,7 @@ use crate::store::{NeighbourQuery, Neighbours, SessionRecord};
 pub(super) const EXACT: f32 = 0.9;
 
 /// A set of nodes that may hold tens of thousands, so hashing must be fast.
-pub(super) type Many = hashbrown::HashSet<Uuid>;
+pub(super) type NodeSet = hashbrown::HashSet<Uuid>;
 
 /// Score of nodes related to one that the question names.
 const RELATED: f32 = 0.8;
@@ -62,7 +62,7 @@ pub struct Recall {
 
 /// Result of a recall.
 #[derive(Debug)]
-pub struct Recalled {
+pub struct RecallOutcome {
     pub results: Visible<ScoredNode>,
     pub session: RecallSession,
     /// How a question about related things or a time was understood, if the caller asks.
@@ -71,7 +71,7 @@ pub struct Recalled {
 
 impl Work for Recall {
     type Core = GraphCore;
-    type Reply = Recalled;
+    type Reply = RecallOutcome;
     const NAME: &'static str = "recall";
     const ACCESS: Access = Access::Read;
 
@@ -94,11 +94,11 @@ impl Work for Recall {
         let search = Search {
             meant,
             explain,
-            ..Search::of(&by.workspace, &query, limit, include_rejected).narrowed(&narrowing)
+            ..Search::of(&by.workspace, &query, limit, include_rejected).with_narrowing(&narrowing)
         };
         let found = match mode {
-            RecallMode::Blended => core.blended(search).await?,
-            RecallMode::Structured => core.structured(search).await?,
+            RecallMode::Blended => core.recall_blended(search).await?,
+            RecallMode::Structured => core.recall_structured(search).await?,
         };
         let (results, question) = core.answer(&by.workspace, found, include_rejected).await?;
         let results = results.only(|row| narrowing.admits(&row.node));
@@ -128,7 +128,7 @@ impl Work for Recall {
         };
         core.store.save_session(by.workspace.id, &record, &entry).await?;
         core.chain(entry).await;
-        Ok(Recalled {
+        Ok(RecallOutcome {
             results,
             session: record.session,
             question,
@@ -170,9 +170,9 @@ impl Work for RecallSemantic {
         let include_rejected = include_rejected && by.may_see_rejected();
         let search = Search {
             explain,
-            ..Search::of(&by.workspace, &query, limit, include_rejected).narrowed(&narrowing)
+            ..Search::of(&by.workspace, &query, limit, include_rejected).with_narrowing(&narrowing)
         };
-        let found = core.semantic(search).await?;
+        let found = core.recall_semantic(search).await?;
         let (results, _) = core.answer(&by.workspace, found, include_rejected).await?;
         let results = results.only(|row| narrowing.admits(&row.node));
         let entry = AuditEntry::by(&by, "recall.semantic", "node", Outcome::Success, clock::now())
@@ -202,7 +202,7 @@ impl Search {
     }
 
     /// The same search with filters on its results.
-    fn narrowed(mut self, narrowing: &Narrowing) -> Self {
+    fn with_narrowing(mut self, narrowing: &Narrowing) -> Self {
         self.filter.narrowing = narrowing.clone();
         self
     }
@@ -239,15 +239,15 @@ impl GraphCore {
         Ok(Visible::filter(rows, clearance))
     }
 
-    async fn blended(&self, ask: Search) -> Result<Ranked, DomainError> {
+    async fn recall_blended(&self, ask: Search) -> Result<RankedResults, DomainError> {
         let target = self.index_of(ask.ws).await?;
-        let related = self.asked_for(&ask, &target).await?;
+        let related = self.answer_question(&ask, &target).await?;
         if related.nodes.len() >= ask.limit && !ask.explain {
             // Nothing else has a place.
-            return Ok(ask.ranked(SearchResults::default(), Vec::new(), related));
+            return Ok(ask.rank_results(SearchResults::default(), Vec::new(), related));
         }
         let (found, named) = self.by_words_and_meaning(ask.clone(), &target).await?;
-        Ok(ask.ranked(found, named, related))
+        Ok(ask.rank_results(found, named, related))
     }
 
     /// What a search by words and meaning finds, and the nodes known under another name of what the question names.
@@ -269,7 +269,7 @@ impl GraphCore {
                 Mode::Keyword
             };
             let found = ask.run(&target, vector.as_deref(), mode)?;
-            let named = named_elsewhere(&target, &ask.text, &ask.filter)?;
+            let named = find_synonym_nodes(&target, &ask.text, &ask.filter)?;
             Ok((found, named))
         })
         .await
@@ -281,14 +281,14 @@ impl GraphCore {
         blocking(move || {
             let hits = target
                 .search(&ask.text, None, Mode::Keyword, &ask.filter, ask.limit)
-                .map_err(index_failed)?;
-            let named = named_elsewhere(&target, &ask.text, &ask.filter)?;
+                .map_err(index_error)?;
+            let named = find_synonym_nodes(&target, &ask.text, &ask.filter)?;
             Ok(lead_with(named, hits, ask.limit))
         })
         .await
     }
 
-    async fn semantic(&self, ask: Search) -> Result<Ranked, DomainError> {
+    async fn recall_semantic(&self, ask: Search) -> Result<RankedResults, DomainError> {
         let (index, target) = (Arc::clone(&self.index), self.index_of(ask.ws).await?);
         blocking(move || {
             let vector = index.embed_query(&ask.text).map_err(|error| {
@@ -298,15 +298,15 @@ impl GraphCore {
                 }
             })?;
             let found = ask.run(&target, Some(&vector), Mode::Vector)?;
-            Ok(ask.ranked(found, Vec::new(), FromGraph::default()))
+            Ok(ask.rank_results(found, Vec::new(), GraphAnswer::default()))
         })
         .await
     }
 
     /// Handles names, identifiers and types: "malware used by Sandworm Team" asks for nodes related to the one named.
-    async fn structured(&self, ask: Search) -> Result<Ranked, DomainError> {
+    async fn recall_structured(&self, ask: Search) -> Result<RankedResults, DomainError> {
         let target = self.index_of(ask.ws).await?;
-        let mut graph = self.asked_for(&ask, &target).await?;
+        let mut graph = self.answer_question(&ask, &target).await?;
         let (index, question, asked) = (Arc::clone(&self.index), ask.clone(), Arc::clone(&target));
         let (types, words, named, direct) = blocking(move || {
             let mut found = question_filters(&question.text);
@@ -317,7 +317,7 @@ impl GraphCore {
             }
             let mut keys = found.identifiers;
             keys.extend(found.names);
-            let named = named_of_other_types(&asked, &found.node_types, &keys, &question.filter)?;
+            let named = find_named_of_other_types(&asked, &found.node_types, &keys, &question.filter)?;
             let vector = index.embed_query(&found.text).ok();
             let query = StructuredQuery {
                 node_types: found.node_types,
@@ -329,7 +329,7 @@ impl GraphCore {
         })
         .await?;
         if !graph.nodes.is_empty() {
-            return Ok(ask.ranked(direct, Vec::new(), graph));
+            return Ok(ask.rank_results(direct, Vec::new(), graph));
         }
         let wanted = NeighbourQuery {
             highest: ask.filter.highest_tlp,
@@ -340,16 +340,16 @@ impl GraphCore {
         };
         let near = self.store.neighbours(ask.ws, &named, wanted).await?;
         let (filter, limit) = (ask.filter.clone(), ask.limit);
-        graph.nodes = blocking(move || ranked(&target, near, &words, filter, limit)).await?;
+        graph.nodes = blocking(move || rank_neighbours(&target, near, &words, filter, limit)).await?;
         if ask.explain {
             graph.paths = self.paths_between(&ask, &named, &graph.nodes).await?;
         }
-        Ok(ask.ranked(direct, Vec::new(), graph))
+        Ok(ask.rank_results(direct, Vec::new(), graph))
     }
 }
 
 /// Neighbours, best first: those that contain other words of the question, then by confidence.
-fn ranked(
+fn rank_neighbours(
     target: &WorkspaceIndex,
     near: Neighbours,
     words: &str,
@@ -358,7 +358,7 @@ fn ranked(
 ) -> Result<Vec<Uuid>, DomainError> {
     let mut best: Vec<Uuid> = Vec::new();
     if !words.is_empty() && near.all.len() > 1 {
-        best = containing(target, near.all.into_iter().collect(), words, filter, limit)?;
+        best = filter_containing(target, near.all.into_iter().collect(), words, filter, limit)?;
     }
     let known: HashSet<Uuid> = best.iter().copied().collect();
     best.extend(near.best.into_iter().filter(|node| !known.contains(node)));
@@ -367,9 +367,9 @@ fn ranked(
 }
 
 /// Those of these nodes that contain the words, best first.
-pub(super) fn containing(
+pub(super) fn filter_containing(
     target: &WorkspaceIndex,
-    among: Many,
+    among: NodeSet,
     words: &str,
     filter: Filter,
     limit: usize,
@@ -380,14 +380,14 @@ pub(super) fn containing(
     };
     let hits = target.search(words, None, Mode::Keyword, &filter, limit);
     Ok(hits
-        .map_err(index_failed)?
+        .map_err(index_error)?
         .into_iter()
         .map(|hit| hit.node_id)
         .collect())
 }
 
 /// Places nodes related to the named one before the direct hits.
-pub(super) fn related_first(related: Vec<Uuid>, direct: Vec<Hit>, limit: usize) -> Vec<Hit> {
+pub(super) fn put_related_first(related: Vec<Uuid>, direct: Vec<Hit>, limit: usize) -> Vec<Hit> {
     if related.is_empty() {
         return direct;
     }
@@ -409,7 +409,7 @@ pub(super) fn related_first(related: Vec<Uuid>, direct: Vec<Hit>, limit: usize) 
 }
 
 /// Nodes that carry one of the keys, when the question asks for types other than theirs.
-fn named_of_other_types(
+fn find_named_of_other_types(
     target: &WorkspaceIndex,
     types: &[NodeType],
     keys: &[String],
@@ -428,7 +428,7 @@ fn named_of_other_types(
         node_types: Some(others),
         ..filter.without_narrowing()
     };
-    let found = target.lookup(&keys, &filter).map_err(index_failed)?;
+    let found = target.lookup(&keys, &filter).map_err(index_error)?;
     let mut named: Vec<Uuid> = found.into_iter().map(|hit| hit.node_id).collect();
     named.sort_unstable();
     named.dedup();
@@ -437,7 +437,7 @@ fn named_of_other_types(
 
 /// Nodes known under another name of what the whole question names: "Fancy Bear" finds APT28 even if nobody recorded
 /// that alias.
-fn named_elsewhere(
+fn find_synonym_nodes(
     target: &WorkspaceIndex,
     question: &str,
     filter: &Filter,
@@ -446,7 +446,7 @@ fn named_elsewhere(
         return Ok(Vec::new());
     };
     let names: Vec<&str> = entry.names().collect();
-    let found = target.lookup(&names, filter).map_err(index_failed)?;
+    let found = target.lookup(&names, filter).map_err(index_error)?;
     Ok(found.into_iter().map(|hit| hit.node_id).collect())
 }
 

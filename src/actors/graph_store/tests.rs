@@ -10,7 +10,7 @@ use std::sync::{Arc, LazyLock};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::core::{GraphCore, Holds, Surroundings};
+use super::core::{GraphCore, GraphEnvironment, IndexCoverage};
 use super::{IngestStix, Recall};
 use crate::actors::audit_writer::{AuditHandle, AuditWriter};
 use crate::actors::roster::Roster;
@@ -110,8 +110,8 @@ pub(super) fn graph(store: &Arc<Store>) -> Arc<GraphCore> {
         Arc::clone(store),
         Arc::new(index),
         audit_writer(store),
-        Surroundings::default(),
-        Holds::Nodes,
+        GraphEnvironment::default(),
+        IndexCoverage::Nodes,
     ))
 }
 
@@ -122,16 +122,16 @@ fn a_second_process_finds_what_the_first_one_wrote() {
         let audit = audit_writer(&store);
         let process = || {
             let index = SearchIndex::open(None, embedder(), IndexSettings::default()).unwrap();
-            let surroundings = Surroundings {
+            let surroundings = GraphEnvironment {
                 shared_store: true,
-                ..Surroundings::default()
+                ..GraphEnvironment::default()
             };
             Arc::new(GraphCore::new(
                 Arc::clone(&store),
                 Arc::new(index),
                 audit.clone(),
                 surroundings,
-                Holds::Nodes,
+                IndexCoverage::Nodes,
             ))
         };
         let (one, two) = (process(), process());

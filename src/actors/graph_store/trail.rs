@@ -59,7 +59,7 @@ impl Trail {
     }
 
     /// The way to a node from one that is named, or from where no relationship led to; empty if there is none.
-    pub(super) fn way(&self, node: Uuid, is_named: impl Fn(&Uuid) -> bool) -> Vec<Waypoint> {
+    pub(super) fn path_to(&self, node: Uuid, is_named: impl Fn(&Uuid) -> bool) -> Vec<Waypoint> {
         let mut way = Vec::new();
         let mut at = Some(node);
         // No step leads back to an earlier one, so each is taken once.
@@ -118,7 +118,7 @@ mod tests {
     }
 
     fn nodes(trail: &Trail, node: u128) -> Vec<u128> {
-        let way = trail.way(id(node), |_| false);
+        let way = trail.path_to(id(node), |_| false);
         way.into_iter().map(|at| at.node.as_u128()).collect()
     }
 
@@ -143,7 +143,7 @@ mod tests {
         let mut trail = Trail::default();
         trail.add(Hops::from([(id(2), Some(step(1, 0.5)))]));
         assert!(nodes(&trail, 2).is_empty());
-        let way = trail.way(id(2), |node| *node == id(1));
+        let way = trail.path_to(id(2), |node| *node == id(1));
         let ids: Vec<Uuid> = way.iter().map(|at| at.node).collect();
         assert_eq!(ids, [id(1), id(2)]);
         assert_eq!(way[1].step.as_ref().map(|step| step.id), Some(id(101)));
@@ -153,7 +153,7 @@ mod tests {
     fn a_path_names_every_node_or_is_not_told() {
         let mut trail = Trail::default();
         trail.add(Hops::from([(id(2), Some(step(1, 0.5)))]));
-        let way = trail.way(id(2), |node| *node == id(1));
+        let way = trail.path_to(id(2), |node| *node == id(1));
         let mut names = HashMap::from([(id(1), "FIN7".to_owned())]);
         assert!(path_of(way.clone(), &names).is_none());
         names.insert(id(2), "Lizar".to_owned());

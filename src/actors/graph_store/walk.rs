@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::answers::{Answers, Places, Sought, Timely};
-use super::asked::kind_of_node;
+use super::answers::{Answers, PeriodFilter, StepOrigins, StepTarget};
 use super::core::GraphCore;
+use super::question::kind_of_node;
 use super::recall::Search;
 use super::trail::{Hops, Trail, Waypoint, path_of};
-use super::why::FromGraph;
+use super::why::GraphAnswer;
 use crate::actors::job::blocking;
 use crate::domain::error::DomainError;
 use crate::domain::node::{KgNode, NodeType};
@@ -28,11 +28,11 @@ const COMPARED: usize = 5_000;
 const LISTED: usize = 20_000;
 
 /// What a step leads to: nodes of these kinds that pass this filter.
-type To<'a> = (&'a [Kind], &'a Filter);
+type StepGoal<'a> = (&'a [Kind], &'a Filter);
 
 /// What a walk found.
 #[derive(Debug)]
-pub(super) struct Walked {
+pub(super) struct WalkResult {
     /// The answers, best first, with how well they fit: the least is the best.
     pub(super) best: Vec<(Uuid, usize)>,
     answers: Answers,
@@ -48,7 +48,7 @@ impl GraphCore {
         plan: &QuestionPlan,
         named: &HashMap<Uuid, KgNode>,
         target: &Arc<WorkspaceIndex>,
-    ) -> Result<Walked, DomainError> {
+    ) -> Result<WalkResult, DomainError> {
         let is_direct = plan.through.is_empty();
         // The filters are on what is asked for, not on what lies on the way.
         let on_the_way = ask.filter.without_narrowing();
@@ -56,7 +56,7 @@ impl GraphCore {
         let through = (plan.through.as_slice(), &on_the_way);
         let first = if is_direct { wanted } else { through };
         let in_first = plan.period.filter(|_| is_direct || plan.period_is_of_through);
-        let mut at = Places::default();
+        let mut at = StepOrigins::default();
         for (id, node) in named {
             let kind = kind_of_node(node).filter(|kind| is_related(first.0, *kind));
             at.extend(kind.map(|kind| (*id, kind)));
@@ -65,25 +65,27 @@ impl GraphCore {
         let mut answers = match in_first.filter(|_| named.is_empty() && target.len() <= LISTED) {
             Some(period) => {
                 let mut answers = Answers::default();
-                answers.add_listed(self.listed(ask, first).await?, first.0, period);
+                answers.add_nodes_of_period(self.list_nodes_of_kinds(ask, first).await?, first.0, period);
                 answers
             }
             None => {
                 let (answers, parts) = first_step(target, at, first).await?;
                 trail.add(parts);
-                self.timely(ask, answers, in_first).await?
+                self.keep_answers_of_period(ask, answers, in_first).await?
             }
         };
         if !is_direct {
             let best = answers.best(FOLLOWED).into_iter();
-            let at: Places = best.map(|(id, kind, _)| (id, kind)).collect();
+            let at: StepOrigins = best.map(|(id, kind, _)| (id, kind)).collect();
             trail.add(answers.hops(at.keys()));
             let period = plan.period.filter(|_| !plan.period_is_of_through);
-            answers = self.timely(ask, step(target, at, wanted).await?, period).await?;
+            answers = self
+                .keep_answers_of_period(ask, step(target, at, wanted).await?, period)
+                .await?;
         }
         let best = answers.best(most.saturating_add(named.len())).into_iter();
         let best = best.map(|(id, _, fit)| (id, fit));
-        Ok(Walked {
+        Ok(WalkResult {
             best: best.filter(|(node, _)| !named.contains_key(node)).collect(),
             answers,
             trail,
@@ -91,7 +93,7 @@ impl GraphCore {
     }
 
     /// Those of these answers that fit a time, if one is asked for.
-    async fn timely(
+    async fn keep_answers_of_period(
         &self,
         ask: &Search,
         mut answers: Answers,
@@ -102,22 +104,22 @@ impl GraphCore {
             let best = answers.best(COMPARED).into_iter();
             let nodes: Vec<Uuid> = best.map(|(node, _, _)| node).collect();
             let facts = &self.store.stix_facts(ask.ws, &nodes, shown).await?;
-            answers.keep_timely(&Timely { period, facts });
+            answers.keep_timely(&PeriodFilter { period, facts });
         }
         Ok(answers)
     }
 
     /// The best answers whose way still stands in the database, and that way if the caller asks why.
-    pub(super) async fn standing(
+    pub(super) async fn confirm_paths(
         &self,
         ask: &Search,
-        mut walked: Walked,
+        mut walked: WalkResult,
         named: &HashMap<Uuid, KgNode>,
-    ) -> Result<FromGraph, DomainError> {
+    ) -> Result<GraphAnswer, DomainError> {
         walked.best.truncate(ask.limit);
         let nodes = walked.best.iter().map(|(node, _)| node);
         walked.trail.add(walked.answers.hops(nodes));
-        let way = |node| walked.trail.way(node, |node| named.contains_key(node));
+        let way = |node| walked.trail.path_to(node, |node| named.contains_key(node));
         let mut ways: Vec<(Uuid, Vec<Waypoint>)> =
             walked.best.iter().map(|(node, _)| (*node, way(*node))).collect();
         let relationships: HashSet<Uuid> = ways
@@ -132,18 +134,18 @@ impl GraphCore {
             .await?;
         let stands = |at: &Waypoint| at.step.as_ref().is_none_or(|step| standing.contains(&step.id));
         ways.retain(|(_, way)| !way.is_empty() && way.iter().all(stands));
-        let mut answer = FromGraph {
+        let mut answer = GraphAnswer {
             nodes: ways.iter().map(|(node, _)| *node).collect(),
-            ..FromGraph::default()
+            ..GraphAnswer::default()
         };
         if ask.explain {
-            answer.paths = self.paths_told(ask, ways).await?;
+            answer.paths = self.named_paths(ask, ways).await?;
         }
         Ok(answer)
     }
 
     /// Ways with the names of the nodes on them.
-    async fn paths_told(
+    async fn named_paths(
         &self,
         ask: &Search,
         ways: Vec<(Uuid, Vec<Waypoint>)>,
@@ -153,7 +155,7 @@ impl GraphCore {
             .flat_map(|(_, way)| way.iter().map(|at| at.node))
             .collect();
         let on_them: Vec<Uuid> = on_them.into_iter().collect();
-        let nodes = self.nodes_named(ask, &on_them).await?;
+        let nodes = self.visible_nodes(ask, &on_them).await?;
         let names = nodes.into_iter().map(|(id, node)| (id, node.name)).collect();
         let paths = ways
             .into_iter()
@@ -161,7 +163,11 @@ impl GraphCore {
         Ok(paths.collect())
     }
 
-    async fn listed(&self, ask: &Search, to: To<'_>) -> Result<Vec<NodeOfType>, DomainError> {
+    async fn list_nodes_of_kinds(
+        &self,
+        ask: &Search,
+        to: StepGoal<'_>,
+    ) -> Result<Vec<NodeOfType>, DomainError> {
         let (kinds, filter) = to;
         let shown = (filter.highest_tlp, filter.include_rejected);
         let types = types_of(kinds);
@@ -174,8 +180,8 @@ impl GraphCore {
 /// the way to these, too.
 async fn first_step(
     target: &Arc<WorkspaceIndex>,
-    at: Places,
-    to: To<'_>,
+    at: StepOrigins,
+    to: StepGoal<'_>,
 ) -> Result<(Answers, Hops), DomainError> {
     let goes_on = at.values().all(|kind| *kind == Kind::Technique) && !to.0.contains(&Kind::Technique);
     let (filter, kinds) = (to.1.clone(), to.0.to_vec());
@@ -190,7 +196,7 @@ async fn first_step(
         let techniques = (&[Kind::Technique][..], &filter.without_narrowing());
         take(&target, (&at, 0), techniques, |step| !step.outgoing, &mut parts);
         let parts = parts.all_hops();
-        let at: Places = parts.keys().map(|part| (*part, Kind::Technique)).collect();
+        let at: StepOrigins = parts.keys().map(|part| (*part, Kind::Technique)).collect();
         take(&target, (&at, 1), (&kinds, &filter), |_| true, &mut answers);
         Ok((answers, parts))
     })
@@ -200,8 +206,8 @@ async fn first_step(
 /// The step to what is asked for.
 async fn step(
     target: &Arc<WorkspaceIndex>,
-    at: Places,
-    (kinds, filter): To<'_>,
+    at: StepOrigins,
+    (kinds, filter): StepGoal<'_>,
 ) -> Result<Answers, DomainError> {
     let (target, kinds, filter) = (Arc::clone(target), kinds.to_vec(), filter.clone());
     blocking(move || {
@@ -215,8 +221,8 @@ async fn step(
 /// Adds what one step from these nodes reaches, as far as `wants` accepts it; `later` lowers its rank.
 fn take(
     target: &WorkspaceIndex,
-    (at, later): (&Places, usize),
-    (kinds, filter): To<'_>,
+    (at, later): (&StepOrigins, usize),
+    (kinds, filter): StepGoal<'_>,
     wants: impl Fn(&Step) -> bool,
     answers: &mut Answers,
 ) {
@@ -234,7 +240,7 @@ fn take(
         codes: &codes,
         filter: &filter,
     };
-    let sought = Sought { at, kinds, later };
+    let sought = StepTarget { at, kinds, later };
     target.steps(&from, along, |step| {
         if wants(&step) {
             answers.add(&step, sought);

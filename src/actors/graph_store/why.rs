@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use uuid::Uuid;
 
-use super::core::{GraphCore, index_failed};
-use super::recall::{EXACT, Search, lead_with, related_first};
+use super::core::{GraphCore, index_error};
+use super::recall::{EXACT, Search, lead_with, put_related_first};
 use super::trail::{Hops, Step, Trail, path_of};
 use crate::domain::error::DomainError;
 use crate::domain::extraction::Gazetteer;
@@ -17,7 +17,7 @@ use crate::search::{Hit, Mode, Reasons, SearchResults, StructuredQuery, Workspac
 
 /// What the graph answers.
 #[derive(Debug, Default)]
-pub(super) struct FromGraph {
+pub(super) struct GraphAnswer {
     /// Best first.
     pub(super) nodes: Vec<Uuid>,
     /// How the question was understood, and the path to each node, if the caller asks why.
@@ -27,7 +27,7 @@ pub(super) struct FromGraph {
 
 /// Results, best first, and why each was found if the caller asks.
 #[derive(Debug, Default)]
-pub(super) struct Ranked {
+pub(super) struct RankedResults {
     pub(super) hits: Vec<Hit>,
     pub(super) explanation: Option<Explanation>,
 }
@@ -36,12 +36,12 @@ pub(super) struct Ranked {
 #[derive(Debug, Default)]
 pub(super) struct Explanation {
     question: Option<QuestionAsked>,
-    results: HashMap<Uuid, Explained>,
+    results: HashMap<Uuid, ExplainedResult>,
 }
 
 /// Why a result was found; the texts of its passages are not read yet.
 #[derive(Debug, Default)]
-struct Explained {
+struct ExplainedResult {
     why: Why,
     /// The passages with their shares, strongest first.
     passages: Vec<(Uuid, f32)>,
@@ -57,10 +57,10 @@ impl Search {
     ) -> Result<SearchResults, DomainError> {
         if self.explain {
             let found = target.search_explained(&self.text, vector, mode, &self.filter, self.limit);
-            return found.map_err(index_failed);
+            return found.map_err(index_error);
         }
         let hits = target.search(&self.text, vector, mode, &self.filter, self.limit);
-        hits.map(SearchResults::from).map_err(index_failed)
+        hits.map(SearchResults::from).map_err(index_error)
     }
 
     /// Searches by what was found in the question.
@@ -72,25 +72,30 @@ impl Search {
     ) -> Result<SearchResults, DomainError> {
         if self.explain {
             let found = target.search_structured_explained(query, vector, &self.filter, self.limit);
-            let mut found = found.map_err(index_failed)?;
+            let mut found = found.map_err(index_error)?;
             as_in_question(&self.text, &query.keys, &mut found.reasons);
             return Ok(found);
         }
         let hits = target.search_structured(query, vector, &self.filter, self.limit);
-        hits.map(SearchResults::from).map_err(index_failed)
+        hits.map(SearchResults::from).map_err(index_error)
     }
 
     /// Puts the answers of the graph first, then the nodes known under another name, then what the search found.
-    pub(super) fn ranked(&self, found: SearchResults, elsewhere: Vec<Uuid>, graph: FromGraph) -> Ranked {
+    pub(super) fn rank_results(
+        &self,
+        found: SearchResults,
+        elsewhere: Vec<Uuid>,
+        graph: GraphAnswer,
+    ) -> RankedResults {
         let explained = self
             .explain
-            .then(|| explained_results(&self.text, &found, &elsewhere, &graph));
+            .then(|| explain_results(&self.text, &found, &elsewhere, &graph));
         let mut hits = found.hits;
         if !elsewhere.is_empty() {
             hits = lead_with(elsewhere, hits, self.limit);
         }
-        Ranked {
-            hits: related_first(graph.nodes, hits, self.limit),
+        RankedResults {
+            hits: put_related_first(graph.nodes, hits, self.limit),
             explanation: explained.map(|results| Explanation {
                 question: graph.question,
                 results,
@@ -119,13 +124,13 @@ fn as_in_question(question: &str, keys: &[String], reasons: &mut Reasons) {
 }
 
 /// Why each node is a result: by the search, unless another name or the graph gave it its place.
-fn explained_results(
+fn explain_results(
     question: &str,
     found: &SearchResults,
     elsewhere: &[Uuid],
-    graph: &FromGraph,
-) -> HashMap<Uuid, Explained> {
-    let mut results: HashMap<Uuid, Explained> = HashMap::new();
+    graph: &GraphAnswer,
+) -> HashMap<Uuid, ExplainedResult> {
+    let mut results: HashMap<Uuid, ExplainedResult> = HashMap::new();
     for (node, reason) in &found.reasons {
         let why = Why {
             shares: reason.shares,
@@ -133,7 +138,7 @@ fn explained_results(
             ..Why::default()
         };
         let passages = votes_for(found, *node, reason.shares.evidence);
-        results.insert(*node, Explained { why, passages });
+        results.insert(*node, ExplainedResult { why, passages });
     }
     let is_exact = |node: &Uuid| {
         let mut leading = found.hits.iter().take_while(|hit| hit.score >= EXACT);
@@ -150,7 +155,7 @@ fn explained_results(
             ..Why::default()
         };
         let passages = Vec::new();
-        results.insert(*node, Explained { why, passages });
+        results.insert(*node, ExplainedResult { why, passages });
     }
     for node in &graph.nodes {
         let explained = results.entry(*node).or_default();
@@ -177,27 +182,27 @@ impl GraphCore {
     pub(super) async fn answer(
         &self,
         workspace: &Workspace,
-        found: Ranked,
+        found: RankedResults,
         include_rejected: bool,
     ) -> Result<(Visible<ScoredNode>, Option<QuestionAsked>), DomainError> {
         let results = self.load(workspace, found.hits, include_rejected).await?;
         let Some(explanation) = found.explanation else {
             return Ok((results, None));
         };
-        let explained = self.explained(workspace, results, explanation.results, include_rejected);
+        let explained = self.explain_rows(workspace, results, explanation.results, include_rejected);
         Ok((explained.await?, explanation.question))
     }
 
     /// Adds to each result why it was found.
-    async fn explained(
+    async fn explain_rows(
         &self,
         workspace: &Workspace,
         results: Visible<ScoredNode>,
-        mut reasons: HashMap<Uuid, Explained>,
+        mut reasons: HashMap<Uuid, ExplainedResult>,
         include_rejected: bool,
     ) -> Result<Visible<ScoredNode>, DomainError> {
         let clearance = workspace.clearance();
-        let mut rows: Vec<(ScoredNode, Explained)> = Vec::new();
+        let mut rows: Vec<(ScoredNode, ExplainedResult)> = Vec::new();
         for row in results.into_rows() {
             let explained = reasons.remove(&row.node.id).unwrap_or_default();
             rows.push((row, explained));
@@ -211,7 +216,7 @@ impl GraphCore {
             .store
             .texts_of_passages(workspace.id, &passages, shown)
             .await?;
-        let explain = |(row, explained): (ScoredNode, Explained)| ScoredNode {
+        let explain = |(row, explained): (ScoredNode, ExplainedResult)| ScoredNode {
             why: Some(explained.into_why(&texts)),
             ..row
         };
@@ -227,8 +232,8 @@ impl GraphCore {
         found: &[Uuid],
     ) -> Result<HashMap<Uuid, Vec<PathStep>>, DomainError> {
         let (named, nodes) = (
-            self.nodes_named(ask, named).await?,
-            self.nodes_named(ask, found).await?,
+            self.visible_nodes(ask, named).await?,
+            self.visible_nodes(ask, found).await?,
         );
         let from: Vec<Uuid> = named.keys().copied().collect();
         let to: Vec<Uuid> = nodes.keys().copied().collect();
@@ -254,13 +259,13 @@ impl GraphCore {
         let names: HashMap<Uuid, String> = names.map(|(id, node)| (*id, node.name.clone())).collect();
         let mut trail = Trail::default();
         trail.add(steps);
-        let way = |node: &Uuid| trail.way(*node, |node| named.contains_key(node));
+        let way = |node: &Uuid| trail.path_to(*node, |node| named.contains_key(node));
         let path = |node: &Uuid| Some((*node, path_of(way(node), &names)?));
         Ok(found.iter().filter_map(path).collect())
     }
 }
 
-impl Explained {
+impl ExplainedResult {
     fn into_why(self, texts: &HashMap<Uuid, String>) -> Why {
         let evidence = |(id, share): (Uuid, f32)| {
             let text = texts.get(&id)?.clone();

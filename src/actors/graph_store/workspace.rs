@@ -18,14 +18,14 @@ pub(super) struct WorkspaceState {
     /// their pipeline keeps them in order.
     pub(super) writing: RwLock<()>,
     pub(super) caught_up: OnceCell<()>,
-    unindexed: Mutex<Unindexed>,
+    unindexed: Mutex<IndexBacklog>,
     /// Notified whenever a revision has reached the index.
     pub(super) indexed: Notify,
 }
 
 /// Revisions that are durable but not yet fully indexed.
 #[derive(Default)]
-pub(super) struct Unindexed {
+pub(super) struct IndexBacklog {
     pub(super) revs: BTreeSet<u64>,
     pub(super) highest: u64,
     /// First revision with nodes that have no vector yet.
@@ -36,7 +36,7 @@ pub(super) struct Unindexed {
     pub(super) behind: bool,
 }
 
-impl Unindexed {
+impl IndexBacklog {
     /// The revision up to which the index is complete once `own` is indexed too.
     pub(super) fn mark(&self, own: u64) -> u64 {
         let first = self.revs.iter().copied().find(|rev| *rev != own);
@@ -58,17 +58,17 @@ impl WorkspaceState {
     ///
     /// # Errors
     /// `Busy` when it takes too long: continuing would duplicate what the index does not show yet.
-    pub(super) async fn settled(&self) -> Result<(), DomainError> {
+    pub(super) async fn wait_until_indexed(&self) -> Result<(), DomainError> {
         self.once(|unindexed| unindexed.revs.is_empty() && !unindexed.behind)
             .await
     }
 
     /// Waits for a state of the index.
-    async fn once(&self, is_so: impl Fn(&Unindexed) -> bool) -> Result<(), DomainError> {
+    async fn once(&self, is_so: impl Fn(&IndexBacklog) -> bool) -> Result<(), DomainError> {
         let so = async {
             loop {
                 let indexed = self.indexed.notified();
-                if is_so(&self.unindexed()) {
+                if is_so(&self.backlog()) {
                     return;
                 }
                 indexed.await;
@@ -84,19 +84,19 @@ impl WorkspaceState {
     ///
     /// # Errors
     /// `Busy` when that takes too long.
-    pub(super) async fn shown(&self) -> Result<u64, DomainError> {
+    pub(super) async fn wait_until_visible(&self) -> Result<u64, DomainError> {
         self.once(|unindexed| !unindexed.behind).await?;
-        let unindexed = self.unindexed();
+        let unindexed = self.backlog();
         let first = unindexed.revs.first();
         Ok(first.map_or(unindexed.highest, |rev| rev.saturating_sub(1)))
     }
 
     /// The revision up to which the index is complete once `rev` is indexed too.
     pub(super) fn mark(&self, rev: u64) -> u64 {
-        self.unindexed().mark(rev)
+        self.backlog().mark(rev)
     }
 
-    pub(super) fn unindexed(&self) -> MutexGuard<'_, Unindexed> {
+    pub(super) fn backlog(&self) -> MutexGuard<'_, IndexBacklog> {
         self.unindexed.lock()
     }
 }

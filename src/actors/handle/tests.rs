@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 use uuid::Uuid;
 
 use super::*;
-use crate::actors::job::{self, Running};
+use crate::actors::job::{self, TaskReply};
 use crate::actors::keeper;
 use crate::capacity::Party;
 
@@ -73,7 +73,7 @@ impl Actor for Probe {
 }
 
 impl Probe {
-    fn obey(&self, task: Task, guard: InFlight, span: Span) -> Running<u32> {
+    fn obey(&self, task: Task, guard: InFlight, span: Span) -> TaskReply<u32> {
         assert!(
             !matches!(task, Task::PanicInHandler),
             "told to panic in the handler"
@@ -94,7 +94,7 @@ impl Probe {
 }
 
 impl Handler<Job<Look>> for Probe {
-    type Result = Running<u32>;
+    type Result = TaskReply<u32>;
 
     fn handle(&mut self, job: Job<Look>, _: &mut Self::Context) -> Self::Result {
         let (Look(task), guard, span) = job.open();
@@ -103,7 +103,7 @@ impl Handler<Job<Look>> for Probe {
 }
 
 impl Handler<Job<Change>> for Probe {
-    type Result = Running<u32>;
+    type Result = TaskReply<u32>;
 
     fn handle(&mut self, job: Job<Change>, _: &mut Self::Context) -> Self::Result {
         let (Change(task), guard, span) = job.open();
@@ -112,7 +112,7 @@ impl Handler<Job<Change>> for Probe {
 }
 
 impl Handler<Job<ChangeOf>> for Probe {
-    type Result = Running<u32>;
+    type Result = TaskReply<u32>;
 
     fn handle(&mut self, job: Job<ChangeOf>, _: &mut Self::Context) -> Self::Result {
         let (ChangeOf(_, task), guard, span) = job.open();

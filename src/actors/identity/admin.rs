@@ -7,7 +7,7 @@ use secrecy::SecretString;
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::{IdentityCore, hashing};
+use super::{IdentityCore, run_hashing};
 use crate::actors::worker::{Access, Party, Work};
 use crate::auth::{api_key, password};
 use crate::clock;
@@ -220,7 +220,7 @@ impl Work for ChangeUser {
         }
         if let Some(password) = password {
             password::check_new("password", &password)?;
-            change.password_hash = Some(hashing(move || password::hash(&password)).await?);
+            change.password_hash = Some(run_hashing(move || password::hash(&password)).await?);
             // Anyone who knew the old password must not stay signed in.
             change.tokens_after = Some(now);
             entry = entry.with("password", "changed");
@@ -473,7 +473,7 @@ pub(super) async fn new_user(
     if !is_email(&email) {
         return Err(DomainError::invalid(field, "must be an e-mail address"));
     }
-    let hash = hashing(move || password::hash(&password)).await?;
+    let hash = run_hashing(move || password::hash(&password)).await?;
     let now = clock::now();
     Ok(UserRecord {
         id: Uuid::new_v4(),

@@ -18,7 +18,7 @@ const REFUSED: DomainError = DomainError::Unauthenticated("invalid or missing cr
 
 /// Credential presented by the caller.
 #[derive(Debug, Clone)]
-pub enum Presented {
+pub enum RequestCredential {
     Token(SecretString),
     ApiKey(SecretString),
 }
@@ -26,7 +26,7 @@ pub enum Presented {
 /// Authenticates the caller.
 #[derive(Debug)]
 pub struct Authenticate {
-    pub presented: Presented,
+    pub presented: RequestCredential,
     pub ip: IpAddr,
 }
 
@@ -44,7 +44,7 @@ impl Work for Authenticate {
         use secrecy::ExposeSecret;
         let Authenticate { presented, ip } = self;
         let (workspace, credential) = match presented {
-            Presented::Token(token) => {
+            RequestCredential::Token(token) => {
                 let claims = core.tokens.read(token.expose_secret()).ok_or(REFUSED)?;
                 let found = core.store.user_in_workspace(claims.sub, claims.ws).await?;
                 let (user, workspace) = found.ok_or(REFUSED)?;
@@ -55,7 +55,7 @@ impl Work for Authenticate {
                 let UserRecord { id, email, role, .. } = user;
                 (workspace, Credential::User { id, email, role })
             }
-            Presented::ApiKey(key) => {
+            RequestCredential::ApiKey(key) => {
                 let digest = api_key::digest(&key);
                 let found = core.store.api_key_by_hash(&digest).await?.ok_or(REFUSED)?;
                 let expired = found.expires_at.is_some_and(|at| at <= clock::now());

@@ -19,10 +19,10 @@ pub use self::admin::{
     ApiKeyView, ChangeUser, ChangeWorkspace, CreateApiKey, CreateUser, CreateWorkspace, ListApiKeys,
     ListUsers, NewApiKey, NewWorkspace, RevokeApiKey, UserView,
 };
-pub use self::authenticate::{Authenticate, Presented};
+pub use self::authenticate::{Authenticate, RequestCredential};
 pub use self::bootstrap::{FirstAdmin, bootstrap, demo_workspace};
-pub use self::oauth::{BeginOauth, BegunOauth, FinishOauth, OauthReply, OauthSignIn};
-pub use self::sign_in::{Attempted, Login, SignedIn};
+pub use self::oauth::{BeginOauth, FinishOauth, OauthRedirect, OauthReply, OauthSignIn};
+pub use self::sign_in::{Login, SignInGrant, SignInOutcome};
 use super::audit_writer::{AuditHandle, Chain};
 use super::job;
 use super::rate_limiter::RateLimiterHandle;
@@ -76,7 +76,7 @@ impl IdentityCore {
 }
 
 /// Runs password hashing off the async threads, at most one hash per core at a time: each takes 19 MiB.
-async fn hashing<T: Send + 'static>(
+async fn run_hashing<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, DomainError> + Send + 'static,
 ) -> Result<T, DomainError> {
     static TURNS: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(cores()));

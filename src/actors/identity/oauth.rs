@@ -11,7 +11,7 @@ use secrecy::SecretString;
 use uuid::Uuid;
 
 use super::IdentityCore;
-use super::sign_in::{Attempted, MAX_ACCOUNTS, SignedIn, of_user, turned_away};
+use super::sign_in::{MAX_ACCOUNTS, SignInGrant, SignInOutcome, of_user, rate_limited};
 use crate::actors::worker::{Access, Party, Work};
 use crate::auth::oauth::{OauthError, Pending, Provider, Providers, Seal, UsedStates};
 use crate::clock;
@@ -70,7 +70,7 @@ pub struct BeginOauth {
 
 /// Where the browser goes next, and what it keeps.
 #[derive(Debug)]
-pub struct BegunOauth {
+pub struct OauthRedirect {
     /// URL of the provider's sign-in page.
     pub location: String,
     /// The sealed sign-in.
@@ -79,7 +79,7 @@ pub struct BegunOauth {
 
 impl Work for BeginOauth {
     type Core = IdentityCore;
-    type Reply = BegunOauth;
+    type Reply = OauthRedirect;
     const NAME: &'static str = "begin_oauth";
     const ACCESS: Access = Access::Read;
 
@@ -92,7 +92,7 @@ impl Work for BeginOauth {
         let _place = provider.place().ok_or(DomainError::Busy { actor: "identity" })?;
         let pending = Pending::begin(provider.name(), self.workspace, clock::now())?;
         let location = provider.authorize_url(&pending).await.map_err(refusal)?;
-        Ok(BegunOauth {
+        Ok(OauthRedirect {
             location: location.into(),
             cookie: core.oauth.seal.close(&pending)?,
         })
@@ -122,7 +122,7 @@ pub struct FinishOauth {
 
 impl Work for FinishOauth {
     type Core = IdentityCore;
-    type Reply = Attempted;
+    type Reply = SignInOutcome;
     const NAME: &'static str = "finish_oauth";
     const ACCESS: Access = Access::Read;
 
@@ -139,17 +139,17 @@ impl Work for FinishOauth {
         let _place = provider.place().ok_or(DomainError::Busy { actor: "identity" })?;
         let rate = core.take_try(self.ip).await?;
         if !rate.allowed {
-            return Ok(turned_away(rate));
+            return Ok(rate_limited(rate));
         }
         let ip = self.ip;
-        let outcome = match core.proved(provider, self, &pending).await? {
+        let outcome = match core.prove_email(provider, self, &pending).await? {
             Ok(email) => core.account_of(provider, &email, pending.workspace(), ip).await,
-            Err(failure) => Err(core.refused(provider, failure, ip).await?),
+            Err(failure) => Err(core.audit_refusal(provider, failure, ip).await?),
         };
         let label = if outcome.is_ok() { "signed_in" } else { "refused" };
         counter!("oauth_sign_ins_total", "provider" => provider.name().to_owned(), "outcome" => label)
             .increment(1);
-        Ok(Attempted { rate, outcome })
+        Ok(SignInOutcome { rate, outcome })
     }
 }
 
@@ -226,7 +226,7 @@ fn failure_of(code: &str) -> Failure {
 
 impl IdentityCore {
     /// The e-mail address that a callback proves. A sign-in whose code was sent to the provider can't be used again.
-    async fn proved(
+    async fn prove_email(
         &self,
         provider: &Provider,
         callback: FinishOauth,
@@ -254,7 +254,7 @@ impl IdentityCore {
         email: &str,
         workspace: Option<&str>,
         ip: IpAddr,
-    ) -> Result<SignedIn, DomainError> {
+    ) -> Result<SignInGrant, DomainError> {
         let accounts = self.store.accounts_of(email, workspace, MAX_ACCOUNTS).await?;
         let enabled: Vec<&UserRecord> = accounts.iter().filter(|user| !user.disabled).collect();
         let entry = |user: &UserRecord, outcome| of_user(user, ip, outcome).with("provider", provider.name());
@@ -263,7 +263,7 @@ impl IdentityCore {
         match enabled.as_slice() {
             [] => {
                 let failure = |tenant| {
-                    let mut entry = failed(tenant, provider, "no account", ip);
+                    let mut entry = failure_entry(tenant, provider, "no account", ip);
                     entry.user_email = Some(email.to_owned());
                     entry
                 };
@@ -271,31 +271,31 @@ impl IdentityCore {
                 Err(NO_ACCOUNT)
             }
             [user] if accounts.len() == 1 => {
-                self.signed_in((*user).clone(), entry(user, Outcome::Success))
+                self.grant_sign_in((*user).clone(), entry(user, Outcome::Success))
                     .await
             }
             several => {
                 let entry = |user: &UserRecord| entry(user, Outcome::Failure);
                 let fit = "begin again with it; the address has accounts in";
-                Err(self.asked_for_workspace(several, fit, entry).await?)
+                Err(self.ask_for_workspace(several, fit, entry).await?)
             }
         }
     }
 
     /// Audits a sign-in that proved no address, in the operator's workspace; no other is known.
-    async fn refused(
+    async fn audit_refusal(
         &self,
         provider: &Provider,
         failure: Failure,
         ip: IpAddr,
     ) -> Result<DomainError, DomainError> {
-        let entry = |tenant| failed(tenant, provider, failure.reason(), ip);
+        let entry = |tenant| failure_entry(tenant, provider, failure.reason(), ip);
         self.record_failure(&[], &entry).await?;
         Ok(failure.into())
     }
 }
 
-fn failed(tenant: Uuid, provider: &Provider, reason: &str, ip: IpAddr) -> AuditEntry {
+fn failure_entry(tenant: Uuid, provider: &Provider, reason: &str, ip: IpAddr) -> AuditEntry {
     AuditEntry::anonymous(tenant, ip, "auth.login", "user", Outcome::Failure, clock::now())
         .with("provider", provider.name())
         .with("reason", reason)

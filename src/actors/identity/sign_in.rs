@@ -13,10 +13,10 @@ use secrecy::SecretString;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::{IdentityCore, hashing};
+use super::{IdentityCore, run_hashing};
 use crate::actors::audit_writer::Append;
 use crate::actors::rate_limiter::{
-    BeginLogin, Counted, EndLogin, GUESSES, LoginGate, LoginPlace, Network, RateState, TakeRequest,
+    BeginLogin, EndLogin, GUESSES, LoginGate, LoginPlace, Network, RateKey, RateState, TakeRequest,
 };
 use crate::actors::worker::{Access, Party, Work};
 use crate::auth::password;
@@ -44,15 +44,15 @@ pub struct Login {
 
 /// Outcome of a sign-in attempt.
 #[derive(Debug)]
-pub struct Attempted {
+pub struct SignInOutcome {
     /// Failures left, or the limit that refused the attempt.
     pub rate: RateState,
-    pub outcome: Result<SignedIn, DomainError>,
+    pub outcome: Result<SignInGrant, DomainError>,
 }
 
 /// A successful sign-in.
 #[derive(Debug)]
-pub struct SignedIn {
+pub struct SignInGrant {
     pub token: String,
     pub user: UserRecord,
     pub workspace: Workspace,
@@ -60,7 +60,7 @@ pub struct SignedIn {
 
 impl Work for Login {
     type Core = IdentityCore;
-    type Reply = Attempted;
+    type Reply = SignInOutcome;
     const NAME: &'static str = "login";
     const ACCESS: Access = Access::Read;
 
@@ -81,7 +81,7 @@ impl Work for Login {
         // One IP address may not try account after account either.
         let tries = core.take_try(ip).await?;
         if !tries.allowed {
-            return Ok(turned_away(tries));
+            return Ok(rate_limited(tries));
         }
         let email = email.trim().to_lowercase();
         let workspace = workspace.map(|text| text.trim().to_owned());
@@ -102,31 +102,31 @@ impl Work for Login {
             Ok(place) => place,
             Err(locked) => {
                 core.record_failure(&attempt.accounts, &attempt.failure()).await?;
-                return Ok(turned_away(locked));
+                return Ok(rate_limited(locked));
             }
         };
-        let fitting = core.fitting(&attempt, password).await?;
+        let fitting = core.match_accounts(&attempt, password).await?;
         let failed = fitting.is_empty();
         let rate = core.limiter.call(EndLogin { place, failed }).await?;
         let outcome = match fitting.as_slice() {
             [] => {
                 core.record_failure(&attempt.accounts, &attempt.failure()).await?;
                 if !rate.allowed {
-                    return Ok(turned_away(rate));
+                    return Ok(rate_limited(rate));
                 }
                 Err(WRONG_LOGIN)
             }
             [user] => {
                 let entry = of_user(user, ip, Outcome::Success);
-                core.signed_in((*user).clone(), entry).await
+                core.grant_sign_in((*user).clone(), entry).await
             }
             several => {
                 let entry = |user: &UserRecord| of_user(user, ip, Outcome::Failure);
                 let fit = "address and password fit";
-                Err(core.asked_for_workspace(several, fit, entry).await?)
+                Err(core.ask_for_workspace(several, fit, entry).await?)
             }
         };
-        Ok(Attempted { rate, outcome })
+        Ok(SignInOutcome { rate, outcome })
     }
 }
 
@@ -163,7 +163,7 @@ impl Attempt {
 
     /// The audit entry of a failure, in a tenant's log.
     fn failure(&self) -> impl Fn(Uuid) -> AuditEntry {
-        let (ip, email, now) = (self.ip, shown(&self.email), clock::now());
+        let (ip, email, now) = (self.ip, audited_address(&self.email), clock::now());
         move |tenant| {
             let mut entry = AuditEntry::anonymous(tenant, ip, "auth.login", "user", Outcome::Failure, now);
             entry.user_email = Some(email.clone());
@@ -173,7 +173,7 @@ impl Attempt {
 }
 
 /// An address as recorded in the audit log, truncated if necessary.
-fn shown(email: &str) -> String {
+fn audited_address(email: &str) -> String {
     if email.len() <= MAX_EMAIL {
         return email.to_owned();
     }
@@ -183,7 +183,7 @@ fn shown(email: &str) -> String {
 
 impl IdentityCore {
     /// The accounts whose password matches.
-    async fn fitting<'a>(
+    async fn match_accounts<'a>(
         &self,
         attempt: &'a Attempt,
         password: SecretString,
@@ -205,7 +205,7 @@ impl IdentityCore {
             let fits = |hash: &Option<String>| password::verify(&password, hash.as_deref());
             Ok(hashes.iter().map(fits).collect::<Vec<bool>>())
         };
-        let fits = hashing(verify).await?;
+        let fits = run_hashing(verify).await?;
         let mut fitting = Vec::new();
         for (at, (place, fits)) in places.into_iter().zip(fits).enumerate() {
             if let Some(place) = place {
@@ -233,24 +233,24 @@ impl IdentityCore {
     /// Takes one sign-in attempt from the limit of an IP address, whatever the account and the way.
     pub(super) async fn take_try(&self, ip: IpAddr) -> Result<RateState, DomainError> {
         let attempt = TakeRequest {
-            counted: Counted::Address("sign-in", Network::of(ip)),
+            counted: RateKey::Address("sign-in", Network::of(ip)),
             limits: GUESSES.to_vec(),
         };
         self.limiter.call(attempt).await
     }
 
     /// Issues a token, after its audit entry is written.
-    pub(super) async fn signed_in(
+    pub(super) async fn grant_sign_in(
         &self,
         user: UserRecord,
         entry: AuditEntry,
-    ) -> Result<SignedIn, DomainError> {
+    ) -> Result<SignInGrant, DomainError> {
         let workspace = self.store.workspace(user.ws).await?.ok_or(WRONG_LOGIN)?;
         let token = self
             .tokens
             .issue(user.id, user.ws, user.tokens_after, clock::now())?;
         self.audit.call(Append(entry)).await?;
-        Ok(SignedIn {
+        Ok(SignInGrant {
             token,
             user,
             workspace,
@@ -259,7 +259,7 @@ impl IdentityCore {
 
     /// Lists the workspaces of these accounts; who has proved to own all of them is entitled to that. `fit` says what
     /// fits them, and `entry` makes the audit entry of one.
-    pub(super) async fn asked_for_workspace(
+    pub(super) async fn ask_for_workspace(
         &self,
         users: &[&UserRecord],
         fit: &str,
@@ -296,11 +296,11 @@ impl IdentityCore {
     }
 }
 
-pub(super) fn turned_away(rate: RateState) -> Attempted {
+pub(super) fn rate_limited(rate: RateState) -> SignInOutcome {
     let refused = DomainError::RateLimited {
         retry_after: rate.reset,
     };
-    Attempted {
+    SignInOutcome {
         rate,
         outcome: Err(refused),
     }

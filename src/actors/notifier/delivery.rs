@@ -14,7 +14,7 @@ use crate::mail::{MailError, Mailer, OperatorEmail};
 use crate::store::{AfterFailure, ClaimedMail};
 
 /// Longest pause between two attempts.
-const LONGEST_PAUSE: Duration = Duration::from_secs(3_600);
+const MAX_PAUSE: Duration = Duration::from_secs(3_600);
 /// How often the outbox is looked at when nothing is submitted; less often than this only if retries are rarer.
 const LOOK: Duration = Duration::from_secs(15);
 /// How long it is tried to record that an e-mail was sent, while its claim lasts: otherwise it would be sent again.
@@ -214,9 +214,9 @@ fn letter(request: &PilotRequest) -> OperatorEmail {
 fn pause_after(attempts: u32, first: Duration, permanent: bool) -> Duration {
     let doubled = first.saturating_mul(1 << attempts.saturating_sub(1).min(16));
     let most = if permanent {
-        LONGEST_PAUSE
+        MAX_PAUSE
     } else {
-        doubled.min(LONGEST_PAUSE)
+        doubled.min(MAX_PAUSE)
     };
     most.mul_f64(rand::rng().random_range(0.5..=1.0))
 }

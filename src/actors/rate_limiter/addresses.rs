@@ -11,9 +11,9 @@ use super::network::Network;
 use super::window::{Limit, Windows};
 
 /// Most addresses that are remembered, all groups together. One takes about 300 bytes, so 30 MiB.
-const MOST_ADDRESSES: usize = 100_000;
+const MAX_ADDRESSES: usize = 100_000;
 /// Most entries in their windows. One takes 24 bytes and up to as much again to grow, so 48 MiB.
-const MOST_ENTRIES: usize = 1_000_000;
+const MAX_ENTRIES: usize = 1_000_000;
 
 /// The addresses of all groups of routes.
 #[derive(Debug)]
@@ -31,13 +31,13 @@ pub(super) struct Addresses {
 /// Addresses with windows of the same lengths.
 #[derive(Debug, Default)]
 struct Group {
-    seen: HashMap<Network, Seen>,
+    seen: HashMap<Network, AddressEntry>,
     /// By their last admitted request. As their windows are alike, this is also the order in which they expire.
     order: BTreeMap<u64, Network>,
 }
 
 #[derive(Debug)]
-struct Seen {
+struct AddressEntry {
     windows: Windows,
     /// The last admitted request: its number and its time.
     turn: u64,
@@ -51,8 +51,8 @@ impl Default for Addresses {
             addresses: 0,
             entries: 0,
             turn: 0,
-            most_addresses: MOST_ADDRESSES,
-            most_entries: MOST_ENTRIES,
+            most_addresses: MAX_ADDRESSES,
+            most_entries: MAX_ENTRIES,
         }
     }
 }
@@ -70,7 +70,7 @@ impl Addresses {
         let Group { seen, order } = self.groups.entry(group).or_default();
         let seen = seen.entry(network).or_insert_with(|| {
             self.addresses += 1;
-            Seen {
+            AddressEntry {
                 windows: Windows::new(limits, now),
                 turn: self.turn,
                 last: now,
@@ -91,7 +91,7 @@ impl Addresses {
 
     /// Forgets the addresses whose windows are empty.
     pub(super) fn sweep(&mut self, now: Instant) {
-        while let Some(group) = self.expired(now) {
+        while let Some(group) = self.expired_group(now) {
             self.forget_first(group);
         }
     }
@@ -99,7 +99,7 @@ impl Addresses {
     /// Forgets the least recent addresses until there are few enough, in constant time for each.
     fn make_room(&mut self, now: Instant) {
         while self.addresses > self.most_addresses || self.entries > self.most_entries {
-            let expired = self.expired(now);
+            let expired = self.expired_group(now);
             let Some(group) = expired.or_else(|| self.least_recent()) else {
                 return;
             };
@@ -111,7 +111,7 @@ impl Addresses {
     }
 
     /// A group whose first address has expired.
-    fn expired(&self, now: Instant) -> Option<&'static str> {
+    fn expired_group(&self, now: Instant) -> Option<&'static str> {
         let mut groups = self.groups.iter();
         let found = groups.find(|(_, group)| group.first().is_some_and(|seen| seen.has_expired(now)));
         found.map(|(name, _)| *name)
@@ -135,12 +135,12 @@ impl Addresses {
 }
 
 impl Group {
-    fn first(&self) -> Option<&Seen> {
+    fn first(&self) -> Option<&AddressEntry> {
         self.seen.get(self.order.first_key_value()?.1)
     }
 }
 
-impl Seen {
+impl AddressEntry {
     fn has_expired(&self, now: Instant) -> bool {
         now.saturating_duration_since(self.last) >= self.windows.span()
     }
@@ -176,8 +176,8 @@ mod tests {
 
     #[test]
     fn a_flood_of_addresses_is_bounded_and_costs_the_same_from_its_beginning_to_its_end() {
-        let most = extent(10_000, MOST_ADDRESSES);
-        let (mut addresses, start) = (small(most, MOST_ENTRIES), Instant::now());
+        let most = extent(10_000, MAX_ADDRESSES);
+        let (mut addresses, start) = (small(most, MAX_ENTRIES), Instant::now());
         let limits = [(10, MINUTE), (200, DAY)];
         let mut tenths = Vec::new();
         for tenth in 0..10 {

@@ -21,7 +21,7 @@ const WINDOW: Duration = Duration::from_secs(15 * 60);
 /// The failure with this number is answered with 429; no further attempt is made until the oldest one expires.
 const FAILURES: usize = 5;
 /// Most keys with failures that are remembered. One takes about 600 bytes, so 60 MiB.
-const MOST_KEYS: usize = 100_000;
+const MAX_KEYS: usize = 100_000;
 
 /// Requests a slot for one sign-in attempt.
 #[derive(Debug)]
@@ -183,7 +183,7 @@ impl Default for Logins {
             accounts: HashMap::new(),
             order: BTreeMap::new(),
             turn: 0,
-            most_keys: MOST_KEYS,
+            most_keys: MAX_KEYS,
         }
     }
 }

@@ -53,7 +53,7 @@ impl RateState {
 
 /// Whose requests are counted together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Counted {
+pub enum RateKey {
     /// All users and API keys of a workspace: otherwise every new key would raise its limit.
     Workspace(Uuid),
     /// Whoever has the key of the local service.
@@ -68,7 +68,7 @@ pub enum Counted {
 /// lengths of time; their numbers may change.
 #[derive(Debug)]
 pub struct TakeRequest {
-    pub counted: Counted,
+    pub counted: RateKey,
     pub limits: Vec<Limit>,
 }
 
@@ -86,7 +86,7 @@ impl Request for TakeRequest {
 #[derive(Debug, Default)]
 pub struct RateLimiter {
     /// Callers who have shown a valid credential, so there are only as many as there are workspaces.
-    known: HashMap<Counted, Windows>,
+    known: HashMap<RateKey, Windows>,
     addresses: Addresses,
     logins: Logins,
 }
@@ -107,8 +107,8 @@ impl RateLimiter {
     fn take(&mut self, request: &TakeRequest, now: Instant) -> RateState {
         let TakeRequest { counted, limits } = request;
         match counted {
-            Counted::Address(group, network) => self.addresses.take(group, *network, limits, now),
-            Counted::Workspace(_) | Counted::KeyHolder | Counted::Everybody(_) => {
+            RateKey::Address(group, network) => self.addresses.take(group, *network, limits, now),
+            RateKey::Workspace(_) | RateKey::KeyHolder | RateKey::Everybody(_) => {
                 let windows = self.known.entry(*counted);
                 windows
                     .or_insert_with(|| Windows::new(limits, now))

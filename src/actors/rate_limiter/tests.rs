@@ -6,25 +6,25 @@ use super::*;
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-fn request(counted: Counted, limit: u32) -> TakeRequest {
+fn request(counted: RateKey, limit: u32) -> TakeRequest {
     let limits = vec![(limit, HOUR)];
     TakeRequest { counted, limits }
 }
 
-fn address(n: u32) -> Counted {
-    Counted::Address("demo", Network::of(Ipv4Addr::from(n + (10 << 24)).into()))
+fn address(n: u32) -> RateKey {
+    RateKey::Address("demo", Network::of(Ipv4Addr::from(n + (10 << 24)).into()))
 }
 
 #[test]
 fn each_caller_counts_down_is_refused_and_admitted_again() {
     let (mut limiter, start) = (RateLimiter::default(), Instant::now());
     for counted in [
-        Counted::Workspace(Uuid::from_u128(1)),
-        Counted::Workspace(Uuid::from_u128(2)),
-        Counted::KeyHolder,
+        RateKey::Workspace(Uuid::from_u128(1)),
+        RateKey::Workspace(Uuid::from_u128(2)),
+        RateKey::KeyHolder,
         address(1),
         address(2),
-        Counted::Address("pilot", Network::of(Ipv4Addr::new(10, 0, 0, 1).into())),
+        RateKey::Address("pilot", Network::of(Ipv4Addr::new(10, 0, 0, 1).into())),
     ] {
         let states = [(); 3].map(|()| limiter.take(&request(counted, 2), start));
         assert_eq!(states.map(|state| state.remaining), [1, 0, 0], "{counted:?}");
@@ -40,7 +40,7 @@ fn each_caller_counts_down_is_refused_and_admitted_again() {
 #[test]
 fn a_flood_of_addresses_pushes_out_neither_workspaces_nor_locks() {
     let (mut limiter, now) = (RateLimiter::default(), Instant::now());
-    let workspace = Counted::Workspace(Uuid::from_u128(1));
+    let workspace = RateKey::Workspace(Uuid::from_u128(1));
     limiter.take(&request(workspace, 1), now);
     let lock = || "somebody".to_owned();
     for _ in 0..5 {

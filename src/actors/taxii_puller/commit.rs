@@ -6,7 +6,7 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::TaxiiPullerCore;
-use crate::actors::graph_store::{IngestStix, Ingested};
+use crate::actors::graph_store::{IngestOutcome, IngestStix};
 use crate::actors::worker::{Access, Party, Work};
 use crate::capacity::heavy;
 use crate::clock;
@@ -100,7 +100,7 @@ impl Work for CommitFeedItems {
 }
 
 impl TaxiiPullerCore {
-    fn tell(&self, commit: &mut FeedCommit, batch: Uuid, done: Ingested) {
+    fn tell(&self, commit: &mut FeedCommit, batch: Uuid, done: IngestOutcome) {
         commit.result = done.result;
         commit.warnings = done.warnings;
         commit.committed = done.reviewed.committed;

@@ -24,12 +24,12 @@ use uuid::Uuid;
 
 pub use self::commit::{CommitFeedItems, FeedCommit, MAX_ITEMS};
 pub use self::feeds::{ChangeFeed, ListFeeds, ReadFeed, RegisterFeed};
-pub use self::pull::{PullFrom, StartPull, StartedPull};
+pub use self::pull::{PullFrom, PullHandle, StartPull};
 pub use self::review::{DecideItem, FeedBatchView, ListFeedBatches, ReadFeedBatch, ReadItem};
 pub use self::upload::StageBundle;
 use super::audit_writer::{AuditHandle, Chain};
 use super::graph_store::GraphHandle;
-use super::turns::Turns;
+use super::keyed_locks::KeyedLocks;
 use super::worker::{ActorCore, WorkerHandle, every};
 use crate::capacity::Shares;
 use crate::clock;
@@ -50,7 +50,7 @@ const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
 const WAITING_PULLS: usize = 1000;
 
 /// How a running pull ended: `None` while it runs.
-type Ended = Option<Result<(), DomainError>>;
+type PullEnd = Option<Result<(), DomainError>>;
 
 /// State shared by all requests to the puller.
 pub struct TaxiiPullerCore {
@@ -64,9 +64,9 @@ pub struct TaxiiPullerCore {
     started: DateTime<Utc>,
     places: Shares,
     /// The pulls of this process, by batch.
-    running: Mutex<HashMap<Uuid, watch::Receiver<Ended>>>,
+    running: Mutex<HashMap<Uuid, watch::Receiver<PullEnd>>>,
     /// Turns at batches: pages, decisions and commits change the counts in the same row.
-    turns: Turns,
+    turns: KeyedLocks,
     /// Tells running pulls to end.
     stopping: watch::Sender<bool>,
 }
@@ -110,7 +110,7 @@ impl TaxiiPullerCore {
             started: clock::now(),
             places,
             running: Mutex::default(),
-            turns: Turns::default(),
+            turns: KeyedLocks::default(),
             stopping: watch::Sender::new(false),
         }
     }
@@ -159,7 +159,7 @@ impl TaxiiPullerCore {
     }
 
     /// Does the work on a batch that is being filled, with signs of life until it ends.
-    async fn filling<T>(&self, ws: Uuid, batch: Uuid, work: impl Future<Output = T>) -> T {
+    async fn with_signs_of_life<T>(&self, ws: Uuid, batch: Uuid, work: impl Future<Output = T>) -> T {
         tokio::select! {
             done = work => done,
             never = self.stay_alive(ws, batch) => match never {},

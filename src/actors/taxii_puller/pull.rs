@@ -10,8 +10,8 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use super::{Ended, PullerHandle, TaxiiPullerCore};
-use crate::actors::graph_store::{IngestStix, planned};
+use super::{PullEnd, PullerHandle, TaxiiPullerCore};
+use crate::actors::graph_store::{IngestStix, plan_objects};
 use crate::actors::worker::{Access, Party, Work};
 use crate::capacity::{bulk_or, heavy};
 use crate::clock;
@@ -47,14 +47,14 @@ pub enum PullFrom {
 
 /// A pull that runs.
 #[derive(Debug)]
-pub struct StartedPull {
+pub struct PullHandle {
     pub batch: Uuid,
-    ended: watch::Receiver<Ended>,
+    ended: watch::Receiver<PullEnd>,
 }
 
 impl Work for StartPull {
     type Core = TaxiiPullerCore;
-    type Reply = StartedPull;
+    type Reply = PullHandle;
     const NAME: &'static str = "start_pull";
     const ACCESS: Access = Access::Write;
 
@@ -73,7 +73,7 @@ impl PullerHandle {
     /// # Errors
     /// What stopped the pull, if that is known by then.
     pub async fn pull(&self, by: Principal, from: PullFrom, patience: Duration) -> Result<Uuid, DomainError> {
-        let StartedPull { batch, mut ended } = self.call(StartPull { by, from }).await?;
+        let PullHandle { batch, mut ended } = self.call(StartPull { by, from }).await?;
         let ended = tokio::time::timeout(patience, ended.wait_for(Option::is_some)).await;
         match ended {
             Ok(Ok(how)) => how.clone().unwrap_or(Ok(())).map(|()| batch),
@@ -84,7 +84,7 @@ impl PullerHandle {
 }
 
 /// One pull of one feed.
-struct Running {
+struct PullRun {
     by: Principal,
     feed: Feed,
     default_tlp: Tlp,
@@ -95,7 +95,7 @@ struct Running {
 }
 
 impl TaxiiPullerCore {
-    async fn start_pull(self: &Arc<Self>, by: Principal, from: PullFrom) -> Result<StartedPull, DomainError> {
+    async fn start_pull(self: &Arc<Self>, by: Principal, from: PullFrom) -> Result<PullHandle, DomainError> {
         let ws = by.workspace.id;
         let highest = by.workspace.clearance().highest();
         let (feed, batch, resumed) = match from {
@@ -133,7 +133,7 @@ impl TaxiiPullerCore {
             self.chain(interrupted).await;
         }
         self.chain(entry).await;
-        let running = Running {
+        let running = PullRun {
             by,
             pull: self.client_of(collection, &begun.cursor)?,
             feed: begun.feed,
@@ -157,7 +157,7 @@ impl TaxiiPullerCore {
         Ok(Pull::new(client, collection, cursor, settings, clock::now()))
     }
 
-    fn spawn(self: &Arc<Self>, running: Running) -> StartedPull {
+    fn spawn(self: &Arc<Self>, running: PullRun) -> PullHandle {
         let (say, ended) = watch::channel(None);
         let (ws, batch) = (running.by.workspace.id, running.batch);
         self.running.lock().insert(batch, ended.clone());
@@ -176,12 +176,14 @@ impl TaxiiPullerCore {
             core.running.lock().remove(&batch);
             say.send_replace(Some(how));
         });
-        StartedPull { batch, ended }
+        PullHandle { batch, ended }
     }
 
-    async fn run_pull(self: Arc<Self>, mut running: Running) -> Result<(), DomainError> {
+    async fn run_pull(self: Arc<Self>, mut running: PullRun) -> Result<(), DomainError> {
         let (ws, batch) = (running.by.workspace.id, running.batch);
-        let pulled = self.filling(ws, batch, self.pull_pages(&mut running)).await;
+        let pulled = self
+            .with_signs_of_life(ws, batch, self.pull_pages(&mut running))
+            .await;
         let Err(mut error) = pulled else {
             return Ok(());
         };
@@ -203,7 +205,7 @@ impl TaxiiPullerCore {
         Err(error)
     }
 
-    async fn pull_pages(&self, running: &mut Running) -> Result<(), DomainError> {
+    async fn pull_pages(&self, running: &mut PullRun) -> Result<(), DomainError> {
         let ws = running.by.workspace.id;
         let place = self.unless_stopping(self.places.take(Some(ws))).await?;
         let _place = place.ok_or(DomainError::Busy {
@@ -213,7 +215,7 @@ impl TaxiiPullerCore {
         loop {
             let page = self.unless_stopping(running.pull.next_page()).await?;
             // The pull asks for no page beyond the last, which ends this loop.
-            let page = page.map_err(failure)?.ok_or_else(ended_twice)?;
+            let page = page.map_err(failure)?.ok_or_else(already_ended_error)?;
             let last = page.last;
             self.stage(running, page).await?;
             if last {
@@ -227,11 +229,11 @@ impl TaxiiPullerCore {
         let mut stopping = self.stopping.subscribe();
         tokio::select! {
             done = work => Ok(done),
-            _ = stopping.wait_for(|stop| *stop) => Err(failed(PullFailure::FarSide, INTERRUPTED)),
+            _ = stopping.wait_for(|stop| *stop) => Err(pull_failed(PullFailure::FarSide, INTERRUPTED)),
         }
     }
 
-    async fn stage(&self, running: &Running, page: PulledPage) -> Result<(), DomainError> {
+    async fn stage(&self, running: &PullRun, page: PulledPage) -> Result<(), DomainError> {
         let (ws, source) = (running.by.workspace.id, running.feed.id);
         let received = PullProgress {
             pages: 1,
@@ -246,7 +248,9 @@ impl TaxiiPullerCore {
         let objects = heavy(Some(ws), move || Ok(objects_of(page))).await?;
         // The same at each delivery, so that an object without times is the same version each time.
         let (default, filled_in) = (running.default_tlp, running.feed.created_at);
-        let (plan, stager) = self.planned(ws, source, objects, (default, filled_in)).await?;
+        let (plan, stager) = self
+            .plan_objects(ws, source, objects, (default, filled_in))
+            .await?;
         let staged = heavy(Some(ws), move || Ok(stager.page(plan))).await?;
         let (defined, definitions) = definitions_of(&staged.support)?;
         let mut write = PageWrite {
@@ -285,7 +289,7 @@ impl TaxiiPullerCore {
     /// the items of its feed are to be treated.
     async fn serve_committed(
         &self,
-        running: &Running,
+        running: &PullRun,
         defined: &[String],
         definitions: Objects,
     ) -> Result<(), DomainError> {
@@ -308,7 +312,7 @@ impl TaxiiPullerCore {
 
     /// Validates objects, and returns what proposes a marking for each. Objects without a marking or times get the
     /// defaults.
-    pub(super) async fn planned(
+    pub(super) async fn plan_objects(
         &self,
         ws: Uuid,
         source: Uuid,
@@ -330,11 +334,11 @@ impl TaxiiPullerCore {
             confidence: DEFAULT_CONFIDENCE,
             now: filled_in,
         };
-        Ok((planned(ws, objects, defaults, known).await?, stager))
+        Ok((plan_objects(ws, objects, defaults, known).await?, stager))
     }
 }
 
-impl Running {
+impl PullRun {
     fn entry(&self, action: &str, outcome: Outcome) -> AuditEntry {
         AuditEntry::by(&self.by, action, "feed_batch", outcome, clock::now())
             .on(self.batch)
@@ -371,11 +375,11 @@ fn count(length: usize) -> u64 {
     u64::try_from(length).unwrap_or(u64::MAX)
 }
 
-fn ended_twice() -> DomainError {
-    failed(PullFailure::FarSide, "the collection ended twice")
+fn already_ended_error() -> DomainError {
+    pull_failed(PullFailure::FarSide, "the collection ended twice")
 }
 
-fn failed(failure: PullFailure, what: &str) -> DomainError {
+fn pull_failed(failure: PullFailure, what: &str) -> DomainError {
     DomainError::PullFailed {
         failure,
         what: what.to_owned(),
@@ -389,5 +393,5 @@ fn failure(error: PullError) -> DomainError {
         PullErrorKind::Timeout => PullFailure::Slow,
         PullErrorKind::FarSide => PullFailure::FarSide,
     };
-    failed(failure, &error.to_string())
+    pull_failed(failure, &error.to_string())
 }

@@ -6,7 +6,7 @@ use tokio::sync::watch;
 use uuid::Uuid;
 
 use super::pull::definitions_of;
-use super::{Ended, TaxiiPullerCore};
+use super::{PullEnd, TaxiiPullerCore};
 use crate::actors::worker::{Access, Party, Work};
 use crate::capacity::heavy;
 use crate::clock;
@@ -82,7 +82,7 @@ impl Work for StageBundle {
         };
         let source = feed.unwrap_or(batch.id);
         let (plan, stager) = core
-            .planned(ws, source, objects, (batch.default_tlp, batch.now))
+            .plan_objects(ws, source, objects, (batch.default_tlp, batch.now))
             .await?;
         let entry =
             AuditEntry::by(&by, "feed.upload", "feed_batch", Outcome::Success, batch.now).on(batch.id);
@@ -94,7 +94,7 @@ impl Work for StageBundle {
         core.store.begin_upload(ws, &batch, &entry).await?;
         core.chain(entry).await;
         let upload = core.stage_upload(&by, (&batch, source), (plan, stager), bytes);
-        let staged = core.filling(ws, batch.id, upload).await;
+        let staged = core.with_signs_of_life(ws, batch.id, upload).await;
         if let Err(error) = &staged {
             core.fail_upload(&by, batch.id, &error.to_string()).await?;
         }
@@ -103,13 +103,13 @@ impl Work for StageBundle {
 }
 
 /// An upload that runs; forgotten when dropped.
-struct Registered {
+struct UploadGuard {
     core: Arc<TaxiiPullerCore>,
     batch: Uuid,
-    _ended: watch::Sender<Ended>,
+    _ended: watch::Sender<PullEnd>,
 }
 
-impl Drop for Registered {
+impl Drop for UploadGuard {
     fn drop(&mut self) {
         self.core.running.lock().remove(&self.batch);
     }
@@ -117,10 +117,10 @@ impl Drop for Registered {
 
 impl TaxiiPullerCore {
     /// Keeps the sweep from a batch that this process fills.
-    fn register_upload(self: &Arc<Self>, batch: Uuid) -> Registered {
+    fn register_upload(self: &Arc<Self>, batch: Uuid) -> UploadGuard {
         let (sender, receiver) = watch::channel(None);
         self.running.lock().insert(batch, receiver);
-        Registered {
+        UploadGuard {
             core: Arc::clone(self),
             batch,
             _ended: sender,

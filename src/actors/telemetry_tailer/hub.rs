@@ -67,7 +67,7 @@ impl Peer {
     }
 }
 
-fn cut(peer: &Weak<TcpStream>) {
+fn shut_down(peer: &Weak<TcpStream>) {
     if let Some(connection) = peer.upgrade() {
         // The client may be gone already.
         connection.shutdown(Shutdown::Both).ok();
@@ -75,11 +75,11 @@ fn cut(peer: &Weak<TcpStream>) {
 }
 
 /// Lines and their share of the listener's buffer, released when the lines are taken.
-type Queued = (Arc<[Event]>, OwnedSemaphorePermit);
+type QueuedEvents = (Arc<[Event]>, OwnedSemaphorePermit);
 
 /// The sending side of one stream.
 struct Listener {
-    queue: mpsc::UnboundedSender<Queued>,
+    queue: mpsc::UnboundedSender<QueuedEvents>,
     room: Arc<Semaphore>,
     /// Weak: the connection must close when the server lets go of it.
     peer: Weak<TcpStream>,
@@ -91,7 +91,7 @@ impl Listener {
         let Ok(share) = Arc::clone(&self.room).try_acquire_many_owned(share) else {
             counter!("streams_dropped_total").increment(1);
             self.room.close();
-            cut(&self.peer);
+            shut_down(&self.peer);
             return false;
         };
         self.queue.send((Arc::clone(portion), share)).is_ok()
@@ -167,7 +167,7 @@ impl Hub {
     }
 
     /// Ends the connections of streams that were closed and are still there: their clients do not read.
-    pub(super) fn cut(&self) {
+    pub(super) fn shut_down(&self) {
         self.state.lock().ended.iter().for_each(cut);
     }
 
@@ -271,7 +271,7 @@ pub struct Subscription {
     ready: VecDeque<Event>,
     /// Given back when all that is ready is taken.
     share: Option<OwnedSemaphorePermit>,
-    live: mpsc::UnboundedReceiver<Queued>,
+    live: mpsc::UnboundedReceiver<QueuedEvents>,
     /// Closed when the stream is over.
     room: Arc<Semaphore>,
 }
@@ -315,7 +315,7 @@ impl Subscription {
         self.ready.pop_front()
     }
 
-    fn take(&mut self, (portion, share): Queued) {
+    fn take(&mut self, (portion, share): QueuedEvents) {
         self.ready.extend(portion.iter().cloned());
         self.share = Some(share);
     }

@@ -72,7 +72,7 @@ impl TelemetryEntry {
 }
 
 /// The writer of the telemetry files.
-pub(super) struct Journal {
+pub(super) struct TelemetryJournal {
     family: Family,
     /// The file being written.
     open: Option<(FileKey, File)>,
@@ -82,7 +82,7 @@ pub(super) struct Journal {
     pub(super) complained: Option<DateTime<Utc>>,
 }
 
-impl Journal {
+impl TelemetryJournal {
     pub(super) fn new(family: Family, queued: mpsc::Receiver<String>) -> Self {
         Self {
             family,

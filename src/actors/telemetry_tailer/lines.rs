@@ -46,12 +46,12 @@ impl ReadLimit {
 
 /// A line whose end has not been read yet.
 #[derive(Debug, Default)]
-struct Beginning {
+struct PartialLine {
     kept: Vec<u8>,
     length: u64,
 }
 
-impl Beginning {
+impl PartialLine {
     /// Passes on the complete lines of a block at `offset`, skipping empty ones, and keeps the beginning of the last
     /// one. Returns how many bytes were used before the budget ran out.
     fn split(
@@ -101,7 +101,7 @@ fn text_of(mut line: Vec<u8>) -> String {
 pub(super) struct Cursor {
     /// Includes a line whose end has not been read yet.
     offset: u64,
-    beginning: Beginning,
+    beginning: PartialLine,
     /// The bytes just before the offset.
     mark: Vec<u8>,
 }

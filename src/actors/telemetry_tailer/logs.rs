@@ -55,7 +55,7 @@ impl LogPage {
 }
 
 #[derive(Deserialize)]
-struct Leveled<'a> {
+struct LogLevelField<'a> {
     #[serde(borrow)]
     level: Cow<'a, str>,
 }
@@ -105,7 +105,7 @@ fn normal(level: &str) -> String {
 
 /// The level of a line, without reading the rest of it into memory.
 fn level_of(line: &str) -> Option<String> {
-    let found = serde_json::from_str::<Leveled<'_>>(line).ok()?;
+    let found = serde_json::from_str::<LogLevelField<'_>>(line).ok()?;
     Some(normal(&found.level))
 }
 

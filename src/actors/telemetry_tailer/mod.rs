@@ -32,8 +32,8 @@ use tokio::sync::mpsc;
 use self::files::Family;
 use self::hub::Hub;
 pub use self::hub::{Event, MAX_BUFFERED, Peer, Subscription};
-use self::journal::Journal;
 pub use self::journal::TelemetryEntry;
+use self::journal::TelemetryJournal;
 pub use self::logs::LogPage;
 use self::replay::Opening;
 use self::tally::Tally;
@@ -155,7 +155,7 @@ impl Work for ReadLogs {
 
 /// Which stream is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Followed {
+pub enum StreamKind {
     Logs,
     Telemetry,
 }
@@ -163,7 +163,7 @@ pub enum Followed {
 /// Subscribes to a stream.
 #[derive(Debug)]
 pub struct Subscribe {
-    pub followed: Followed,
+    pub followed: StreamKind,
     /// Id of the last event the client received.
     pub last_event_id: Option<String>,
     /// The client's connection, closed with the stream even if the client does not read.
@@ -214,7 +214,7 @@ pub struct TailerCore {
     /// Queue of entries to be written.
     queue: mpsc::Sender<String>,
     writing_planned: AtomicBool,
-    journal: Mutex<Journal>,
+    journal: Mutex<TelemetryJournal>,
     tally: Mutex<Tally>,
     logs: Arc<Hub>,
     telemetry: Arc<Hub>,
@@ -257,7 +257,7 @@ impl TailerCore {
             has_files: data_dir.is_some(),
             queue,
             writing_planned: AtomicBool::new(false),
-            journal: Mutex::new(Journal::new(family.clone(), queued)),
+            journal: Mutex::new(TelemetryJournal::new(family.clone(), queued)),
             tally: Mutex::default(),
             logs: hub(&log_family, Opening::Last(LOG_OPENING)),
             telemetry: hub(&family, Opening::Today),
@@ -277,8 +277,8 @@ impl TailerCore {
 
     /// Closes the connections of streams that are still open: their clients do not read.
     pub fn cut_streams(&self) {
-        self.logs.cut();
-        self.telemetry.cut();
+        self.logs.shut_down();
+        self.telemetry.shut_down();
     }
 
     /// Number of open streams.
@@ -385,8 +385,8 @@ impl TailerCore {
                 return Err(DomainError::Busy { actor });
             }
             let hub = match message.followed {
-                Followed::Logs => &self.logs,
-                Followed::Telemetry => &self.telemetry,
+                StreamKind::Logs => &self.logs,
+                StreamKind::Telemetry => &self.telemetry,
             };
             Ok(hub.listen(message.last_event_id.as_deref(), message.peer.as_ref()))
         })

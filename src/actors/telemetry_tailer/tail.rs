@@ -16,13 +16,13 @@ use super::lines::{Cursor, Line, ReadLimit};
 const MAX_FILES: usize = 64;
 
 /// An open file and how far it has been read.
-struct Followed {
+struct OpenFile {
     key: FileKey,
     file: File,
     cursor: Cursor,
 }
 
-impl Followed {
+impl OpenFile {
     /// The file's identity, independent of its current name.
     fn inode(&self) -> Option<u64> {
         Some(self.file.metadata().ok()?.ino())
@@ -33,11 +33,11 @@ impl Followed {
 pub(super) struct Tail {
     pub(super) family: Family,
     /// `None` while there is no file; the first one to appear is then read from its start.
-    current: Option<Followed>,
+    current: Option<OpenFile>,
     /// The newest file when following began; older ones are ignored.
     since: Option<FileKey>,
     /// The file followed before, which may reappear under another name.
-    previous: Option<Followed>,
+    previous: Option<OpenFile>,
 }
 
 impl Tail {
@@ -97,7 +97,7 @@ impl Tail {
             }
             // Determined before reading, so that the rest of the old file is read before the next one begins.
             let next = self.next(today);
-            let Some(Followed { key, file, cursor }) = &mut self.current else {
+            let Some(OpenFile { key, file, cursor }) = &mut self.current else {
                 return false;
             };
             match cursor.read(file, budget, &mut |line| take(*key, line)) {
@@ -114,10 +114,10 @@ impl Tail {
         true
     }
 
-    fn open(&self, key: FileKey) -> Option<Followed> {
+    fn open(&self, key: FileKey) -> Option<OpenFile> {
         let file = File::open(self.family.path(key)).ok()?;
         let cursor = Cursor::default();
-        Some(Followed { key, file, cursor })
+        Some(OpenFile { key, file, cursor })
     }
 
     /// The file to follow next: the same name if another file is behind it, or a newer one. While the name is missing
@@ -132,7 +132,7 @@ impl Tail {
         keys.find(|key| *key > current.key)
     }
 
-    fn go_to(&mut self, mut next: Followed) {
+    fn go_to(&mut self, mut next: OpenFile) {
         if let Some(known) = self.previous.take_if(|previous| previous.inode() == next.inode()) {
             // The file was renamed: its lines were passed on already.
             next.cursor = known.cursor;

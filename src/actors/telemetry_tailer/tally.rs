@@ -46,7 +46,7 @@ fn as_object<S: Serializer>(pairs: &[(String, u64)], serializer: S) -> Result<S:
 }
 
 #[derive(Deserialize)]
-struct Seen {
+struct CountedFile {
     event_type: String,
     #[serde(default)]
     duration_ms: u64,
@@ -111,7 +111,7 @@ impl Tally {
     }
 
     fn count(&mut self, line: &str) {
-        let Ok(seen) = serde_json::from_str::<Seen>(line) else {
+        let Ok(seen) = serde_json::from_str::<CountedFile>(line) else {
             return;
         };
         match seen.event_type.as_str() {

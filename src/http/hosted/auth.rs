@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::error::HostedError;
 use super::guard::{Guarded, SignedInOnly};
 use super::{media_type, resource};
-use crate::actors::identity::{Attempted, Login, SignedIn};
+use crate::actors::identity::{Login, SignInGrant, SignInOutcome};
 use crate::auth::token;
 use crate::domain::permission::{Role, Scope, Scopes, Tier};
 use crate::domain::principal::{Credential, Workspace};
@@ -75,8 +75,8 @@ impl From<Workspace> for WorkspaceAnswer {
     }
 }
 
-impl From<SignedIn> for LoginAnswer {
-    fn from(signed_in: SignedIn) -> Self {
+impl From<SignInGrant> for LoginAnswer {
+    fn from(signed_in: SignInGrant) -> Self {
         let user = signed_in.user;
         Self {
             access_token: signed_in.token,
@@ -145,7 +145,7 @@ async fn login(
         workspace: body.workspace,
         ip: client_ip(&request, &state.settings.server.trusted_proxies),
     };
-    let Attempted { rate, outcome } = state.identity.call(attempt).await?;
+    let SignInOutcome { rate, outcome } = state.identity.call(attempt).await?;
     // The middleware writes the RateLimit headers from this, whatever the outcome.
     request.extensions_mut().insert(rate);
     Ok(HttpResponse::Ok().json(LoginAnswer::from(outcome?)))

@@ -13,8 +13,8 @@ use secrecy::{ExposeSecret, SecretString};
 
 use super::error::HostedError;
 use super::media_type;
-use crate::actors::identity::{Authenticate, Presented};
-use crate::actors::rate_limiter::{Counted, GUESSES, Limit, Network, RateState, TakeRequest};
+use crate::actors::identity::{Authenticate, RequestCredential};
+use crate::actors::rate_limiter::{GUESSES, Limit, Network, RateKey, RateState, TakeRequest};
 use crate::auth::api_key;
 use crate::domain::error::DomainError;
 use crate::domain::permission::Permission;
@@ -139,7 +139,7 @@ impl<L: PublicLimits> FromRequest for Public<L> {
         Box::pin(async move {
             let state = state_of(&request)?;
             let ip = client_ip(&request, &state.settings.server.trusted_proxies);
-            let counted = Counted::Address(L::GROUP, Network::of(ip));
+            let counted = RateKey::Address(L::GROUP, Network::of(ip));
             count(&request, counted, L::LIMITS).await?;
             media_type::check(&request)?;
             if !L::TOTAL.is_empty() {
@@ -161,7 +161,7 @@ fn state_of(request: &HttpRequest) -> Result<&web::Data<AppState>, DomainError> 
 
 /// Counts a request, and fails when a limit is exceeded. The middleware writes the RateLimit headers from the state
 /// that this leaves with the request, whatever the response.
-async fn count(request: &HttpRequest, counted: Counted, limits: &[Limit]) -> Result<(), DomainError> {
+async fn count(request: &HttpRequest, counted: RateKey, limits: &[Limit]) -> Result<(), DomainError> {
     let limits = limits.to_vec();
     let take = TakeRequest { counted, limits };
     let rate = state_of(request)?.limiter.call(take).await?;
@@ -182,7 +182,7 @@ async fn within_total(
     limits: &[Limit],
 ) -> Result<(), DomainError> {
     let own = request.extensions().get::<RateState>().copied();
-    count(request, Counted::Everybody(group), limits).await?;
+    count(request, RateKey::Everybody(group), limits).await?;
     if let Some(own) = own {
         request.extensions_mut().insert(own);
     }
@@ -196,14 +196,14 @@ async fn admit(request: &HttpRequest) -> Result<Principal, DomainError> {
     let by = match authenticate(request, state, ip).await {
         Err(refused @ DomainError::Unauthenticated(_)) if has_credential(request) => {
             // Only failures count and only they are refused: one expired token must not lock out a whole office.
-            let counted = Counted::Address("credential", Network::of(ip));
+            let counted = RateKey::Address("credential", Network::of(ip));
             count(request, counted, &GUESSES).await?;
             return Err(refused);
         }
         answer => answer?,
     };
     let limit = state.settings.tier_limit(by.workspace.tier);
-    count(request, Counted::Workspace(by.workspace.id), &[(limit, HOUR)]).await?;
+    count(request, RateKey::Workspace(by.workspace.id), &[(limit, HOUR)]).await?;
     Ok(by)
 }
 
@@ -219,7 +219,7 @@ pub(super) fn has_credential(request: &HttpRequest) -> bool {
 }
 
 /// The credential of the request: a bearer token, or an API key in either header. Two different ones are an error.
-fn presented(request: &HttpRequest) -> Result<Presented, DomainError> {
+fn presented(request: &HttpRequest) -> Result<RequestCredential, DomainError> {
     const MISSING: DomainError = DomainError::Unauthenticated("invalid or missing credentials");
     let header = |name: &str| -> Result<Option<SecretString>, DomainError> {
         let mut values = request.headers().get_all(name);
@@ -248,9 +248,9 @@ fn presented(request: &HttpRequest) -> Result<Presented, DomainError> {
             Err(DomainError::Unauthenticated("Authorization and X-API-Key differ"))
         }
         (Some(token), None) if !token.expose_secret().starts_with(api_key::PREFIX) => {
-            Ok(Presented::Token(token))
+            Ok(RequestCredential::Token(token))
         }
-        (Some(key), _) | (None, Some(key)) => Ok(Presented::ApiKey(key)),
+        (Some(key), _) | (None, Some(key)) => Ok(RequestCredential::ApiKey(key)),
     }
 }
 

@@ -17,7 +17,7 @@ use super::error::HostedError;
 use super::guard::{OauthLimits, Public};
 use super::query::Params;
 use super::resource;
-use crate::actors::identity::{Attempted, BeginOauth, FinishOauth, OauthReply, SignedIn};
+use crate::actors::identity::{BeginOauth, FinishOauth, OauthReply, SignInGrant, SignInOutcome};
 use crate::auth::oauth::LIFETIME;
 use crate::config::{OauthSettings, ProviderKind};
 use crate::domain::error::DomainError;
@@ -166,7 +166,7 @@ async fn callback(
     let provider = provider.into_inner();
     let settings = &state.settings.oauth;
     let finish = finish_of(&request, &provider, from.ip, settings)?;
-    let Attempted { rate, outcome } = state.identity.call(finish).await?;
+    let SignInOutcome { rate, outcome } = state.identity.call(finish).await?;
     request.extensions_mut().insert(rate);
     // A caller that came too often can come again with the same sign-in.
     let again = matches!(outcome, Err(DomainError::RateLimited { .. }));
@@ -185,7 +185,7 @@ async fn callback(
 fn answer_to(
     request: &HttpRequest,
     state: &AppState,
-    outcome: Result<SignedIn, DomainError>,
+    outcome: Result<SignInGrant, DomainError>,
 ) -> HttpResponse {
     let plain = match outcome {
         Ok(signed_in) => Ok(LoginAnswer::from(signed_in)),

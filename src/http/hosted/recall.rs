@@ -9,8 +9,8 @@ use super::error::{HELD_BACK, HostedError};
 use super::guard::{Guarded, RecallRead};
 use super::query::Params;
 use super::{id_of, resource};
-use crate::actors::extractor::understood;
-use crate::actors::graph_store::{ExportSession, Exported, ReadSession, Recall, RecallSemantic};
+use crate::actors::extractor::understand_question;
+use crate::actors::graph_store::{ExportBundle, ExportSession, ReadSession, Recall, RecallSemantic};
 use crate::domain::narrowing::{Narrowing, NarrowingParams};
 use crate::domain::question::QuestionAsked;
 use crate::domain::schema::{self, text_schema};
@@ -124,7 +124,7 @@ async fn search(
         explain: params.flag("explain", false)?,
         by: caller.by,
     };
-    message.meant = understood(&state.extractor, &state.settings.llm, &message.query).await;
+    message.meant = understand_question(&state.extractor, &state.settings.llm, &message.query).await;
     let found = state.graph.call(message).await?;
     Ok(HttpResponse::Ok().json(SearchAnswer {
         count: found.results.rows().len(),
@@ -241,7 +241,7 @@ async fn export(
 }
 
 /// The answer with an exported bundle.
-pub(super) fn exported(exported: Exported) -> HttpResponse {
+pub(super) fn exported(exported: ExportBundle) -> HttpResponse {
     let mut answer = HttpResponse::Ok();
     if exported.held_back > 0 {
         answer.insert_header((HELD_BACK, exported.held_back));

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::error::HostedError;
 use super::guard::{Guarded, RecallWrite};
 use super::{body_of, id_of, resource};
-use crate::actors::staging::{BatchView, CommitBatch, Decide, Preview, ReadBatch};
+use crate::actors::staging::{BatchView, CommitBatch, DecideEntity, Preview, ReadBatch};
 use crate::domain::confidence::Confidence;
 use crate::domain::error::DomainError;
 use crate::domain::principal::Principal;
@@ -264,7 +264,7 @@ async fn decide(
 ) -> Result<HttpResponse, HostedError> {
     let entity = id_of(&id, "staging record")?;
     let body: DecisionBody = body::json(payload, DECISION_LIMIT).await?;
-    let message = Decide {
+    let message = DecideEntity {
         by: caller.by,
         entity,
         decision: body.into(),

@@ -17,7 +17,7 @@ use subtle::ConstantTimeEq;
 
 use super::error::{KEY_REQUIRED, LocalError, SET_A_KEY};
 use super::{LocalState, address_of};
-use crate::actors::rate_limiter::{Counted, Network};
+use crate::actors::rate_limiter::{Network, RateKey};
 use crate::domain::error::DomainError;
 
 pub(super) const FOREIGN_PAGE: &str =
@@ -50,9 +50,9 @@ async fn check(request: &ServiceRequest) -> Result<(), LocalError> {
         }
     }
     let counted = if known == Some(true) {
-        Counted::KeyHolder
+        RateKey::KeyHolder
     } else {
-        Counted::Address("local", Network::of(address))
+        RateKey::Address("local", Network::of(address))
     };
     let rate = state.memory.count_request(counted).await?;
     request.extensions_mut().insert(rate);

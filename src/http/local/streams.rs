@@ -15,7 +15,7 @@ use utoipa::ToSchema;
 use super::body::query;
 use super::error::LocalError;
 use super::{LocalState, stream};
-use crate::local::{Event, Followed, Peer, Subscription};
+use crate::local::{Event, Peer, StreamKind, Subscription};
 
 const KEEP_ALIVE: Bytes = Bytes::from_static(b": keep-alive\n\n");
 /// A client that receives no event within this time is sent a comment, so that it knows it is connected.
@@ -73,7 +73,7 @@ struct TelemetryEvent {
     responses((status = 200, description = "The stream.", body = LogEvent, content_type = "text/event-stream")),
 )]
 async fn logs(request: HttpRequest, state: web::Data<LocalState>) -> Result<HttpResponse, LocalError> {
-    follow(&request, &state, Followed::Logs).await
+    follow(&request, &state, StreamKind::Logs).await
 }
 
 /// Follows the telemetry.
@@ -89,13 +89,13 @@ async fn logs(request: HttpRequest, state: web::Data<LocalState>) -> Result<Http
     responses((status = 200, description = "The stream.", body = TelemetryEvent, content_type = "text/event-stream")),
 )]
 async fn telemetry(request: HttpRequest, state: web::Data<LocalState>) -> Result<HttpResponse, LocalError> {
-    follow(&request, &state, Followed::Telemetry).await
+    follow(&request, &state, StreamKind::Telemetry).await
 }
 
 async fn follow(
     request: &HttpRequest,
     state: &LocalState,
-    followed: Followed,
+    followed: StreamKind,
 ) -> Result<HttpResponse, LocalError> {
     let header = request
         .headers()

@@ -4,9 +4,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::evolution::Known;
-use super::prepare::Prepared;
-use super::queue::Pending;
+use super::evolution::NearDuplicates;
+use super::prepare::PreparedNote;
+use super::queue::PendingRequest;
 use super::state::Memory;
 use super::tuning::Tuning;
 use super::wording::Wording;
@@ -21,7 +21,7 @@ pub(super) struct Claims {
 }
 
 impl Claims {
-    pub(super) fn of(memory: &Memory, request: &Pending, known: &Known) -> Self {
+    pub(super) fn of(memory: &Memory, request: &PendingRequest, known: &NearDuplicates) -> Self {
         let mut claims = Self::default();
         for note in request.notes.iter().flatten() {
             claims.claim(memory, note, known);
@@ -31,7 +31,7 @@ impl Claims {
 
     /// Adds the note itself, its text, the stored note with the same text, the note it supersedes, and the entities and
     /// relationships that the graph does not have.
-    fn claim(&mut self, memory: &Memory, new: &Prepared, known: &Known) {
+    fn claim(&mut self, memory: &Memory, new: &PreparedNote, known: &NearDuplicates) {
         let graph = memory.graph();
         let same = graph.duplicate_of(&new.digest);
         let notes = [Some(new.note.id), same, known.near_duplicate(new.note.id)];

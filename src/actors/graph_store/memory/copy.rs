@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
-use super::journal::{Journal, Replay, Replayed};
+use super::journal::{GraphJournal, RecoveredGraph, Replay};
 use crate::actors::job;
 use crate::blocking;
 use crate::domain::error::DomainError;
@@ -49,7 +49,7 @@ impl GraphCopy {
         let (path, workspace) = (self.path.clone(), self.workspace);
         let dropped = Arc::clone(&self.dropped);
         blocking::spawn(move || {
-            let replay = Journal::replay(&path, workspace, &dropped);
+            let replay = GraphJournal::replay(&path, workspace, &dropped);
             replay.inspect_err(unreadable).ok().flatten()
         })
     }
@@ -66,7 +66,7 @@ impl GraphCopy {
     }
 
     /// What the file holds, with the open file to continue it; `None` if it can't be used.
-    pub(super) async fn replayed(&self) -> Result<Option<Replayed>, DomainError> {
+    pub(super) async fn recover(&self) -> Result<Option<RecoveredGraph>, DomainError> {
         let failed = |error| DomainError::internal("reading the copy of the graph failed", error);
         let first = self.reading.lock().take();
         let mut replay = first.unwrap_or_else(|| self.read()).await.map_err(failed)?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::evolution::Asked;
+use super::evolution::SimilarNotesQuery;
 use super::state::Memory;
 use super::wording::Wording;
 use crate::actors::graph_store::core::GraphCore;
@@ -38,12 +38,12 @@ pub struct WaitingNote {
 
 /// The longest-waiting notes after this one.
 #[derive(Debug)]
-pub struct NextWaiting {
+pub struct ReadWaitingNotes {
     pub after: Option<Uuid>,
     pub limit: u32,
 }
 
-impl Work for NextWaiting {
+impl Work for ReadWaitingNotes {
     type Core = GraphCore;
     type Reply = Vec<WaitingNote>;
     const NAME: &'static str = "next_waiting";
@@ -96,9 +96,9 @@ impl Work for ApplyEnrichment {
 
 /// Counts a failed attempt at a note; the reply is the number of attempts so far.
 #[derive(Debug)]
-pub struct EnrichmentFailed(pub Uuid);
+pub struct CountEnrichmentFailure(pub Uuid);
 
-impl Work for EnrichmentFailed {
+impl Work for CountEnrichmentFailure {
     type Core = GraphCore;
     type Reply = u32;
     const NAME: &'static str = "enrichment_failed";
@@ -114,10 +114,10 @@ impl Work for EnrichmentFailed {
 }
 
 impl GraphCore {
-    async fn next_waiting(&self, message: NextWaiting) -> Result<Vec<WaitingNote>, DomainError> {
+    async fn next_waiting(&self, message: ReadWaitingNotes) -> Result<Vec<WaitingNote>, DomainError> {
         let memory = self.memory().await?;
         let ws = memory.workspace;
-        let NextWaiting { after, limit } = message;
+        let ReadWaitingNotes { after, limit } = message;
         let ids = self.store.waiting_for_enrichment(ws, after, limit).await?;
         let mut notes = self.store.notes_by_id(ws, &ids).await?;
         notes.sort_unstable_by_key(|note| note.id);
@@ -131,7 +131,7 @@ impl GraphCore {
             };
             Ok(texts
                 .iter()
-                .map(|note| Asked::of(note, embed(note)))
+                .map(|note| SimilarNotesQuery::of(note, embed(note)))
                 .collect::<Vec<_>>())
         })
         .await?;
@@ -179,7 +179,7 @@ impl GraphCore {
             let wordings = wordings.collect();
             let (rev, entries) = self.write_memory(memory, write, wordings).await?;
             docs.iter_mut().for_each(|doc: &mut IndexDoc| doc.rev = rev);
-            Self::committed(&state, rev);
+            Self::record_durable(&state, rev);
             (rev, docs, entries)
         };
         self.show_docs(memory, &state, rev, docs).await;
@@ -187,7 +187,7 @@ impl GraphCore {
         Ok(())
     }
 
-    async fn count_enrichment_failure(&self, message: EnrichmentFailed) -> Result<u32, DomainError> {
+    async fn count_enrichment_failure(&self, message: CountEnrichmentFailure) -> Result<u32, DomainError> {
         let memory = self.memory().await?;
         self.store
             .count_enrichment_failure(memory.workspace, message.0)
@@ -290,7 +290,7 @@ fn merged_note(memory: &Memory, write: &mut NotesWrite, notes: [&Note; 2], text:
     let mut mentions = known_entities(memory, write, &mentions_in(&text).entities);
     let haystack = Haystack::new(&text);
     // Keep what a model once found in either note, if the text still contains it.
-    for id in mentioned(memory, write, notes) {
+    for id in mentions_of_both(memory, write, notes) {
         let drafted = write.entities.iter().find(|entity| entity.id == id).cloned();
         let drafted = drafted.or_else(|| memory.graph().entity(&id).map(|entity| entity.stored()));
         let stands = drafted.is_some_and(|StoredEntity { draft, .. }| {
@@ -335,7 +335,7 @@ fn merged_note(memory: &Memory, write: &mut NotesWrite, notes: [&Note; 2], text:
 }
 
 /// What the notes mention, including the additions of this write.
-fn mentioned(memory: &Memory, write: &NotesWrite, notes: [&Note; 2]) -> Vec<Uuid> {
+fn mentions_of_both(memory: &Memory, write: &NotesWrite, notes: [&Note; 2]) -> Vec<Uuid> {
     let graph = memory.graph();
     let stored = notes.iter().filter_map(|note| graph.note(note.id));
     let added = write.mentions.iter().flat_map(|(_, mentions)| mentions);

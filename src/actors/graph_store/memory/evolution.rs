@@ -10,12 +10,12 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::graph::{MemoryGraph, NoteState};
-use super::prepare::Prepared;
+use super::prepare::PreparedNote;
 use super::scope::Scope;
 use super::state::Memory;
 use super::tuning::Tuning;
-use super::wording::alike;
-use crate::actors::graph_store::core::{GraphCore, index_failed};
+use super::wording::cosine_or_one;
+use crate::actors::graph_store::core::{GraphCore, index_error};
 use crate::actors::job::blocking;
 use crate::domain::error::DomainError;
 use crate::domain::memory::note::Note;
@@ -26,28 +26,28 @@ use crate::search::{Filter, Mode, SearchIndex, embedding_text};
 /// Number of stored notes a new one is compared with, where the index finds them.
 const CANDIDATES: usize = 5;
 /// Most notes with the same entities that are compared word by word; among more, the index finds the nearest.
-const MOST_ALIKE: usize = 8;
+const MAX_SIMILAR: usize = 8;
 /// Most notes of an entity that are examined for having the same entities.
-const MOST_EXAMINED: usize = 1_000;
+const MAX_EXAMINED: usize = 1_000;
 
 /// The stored notes that a new one repeats in nearly the same words, best first, and up to which revision all stored
 /// notes were considered.
 #[derive(Debug, Default)]
-pub(super) struct Looked {
+pub(super) struct DuplicateCandidates {
     pub(super) near: Vec<Uuid>,
     pub(super) seen: u64,
 }
 
 /// Near-duplicates of the notes of a group, by the new note's id.
 #[derive(Debug, Default)]
-pub(super) struct Known {
+pub(super) struct NearDuplicates {
     near: HashMap<Uuid, Uuid>,
 }
 
-impl Known {
+impl NearDuplicates {
     /// What is known of the notes of a group; call under the write lock. A note of the group, or one written a moment
     /// ago, comes before one that was stored earlier.
-    pub(super) fn of(memory: &Memory, notes: &[&Prepared], tuning: &Tuning) -> Self {
+    pub(super) fn of(memory: &Memory, notes: &[&PreparedNote], tuning: &Tuning) -> Self {
         let mut known = Self::default();
         let (recent, graph) = (memory.recent(), memory.graph());
         for (place, new) in notes.iter().enumerate().filter(|(_, new)| new.evolve) {
@@ -84,7 +84,7 @@ impl MemoryGraph {
         }
         let entities = slots.iter().filter_map(|slot| self.entity_in(*slot));
         let rarest = entities.min_by_key(|entity| entity.notes.len())?;
-        if rarest.notes.len() > MOST_EXAMINED {
+        if rarest.notes.len() > MAX_EXAMINED {
             return None;
         }
         let notes = rarest.notes.iter().rev().filter_map(|slot| self.note_in(*slot));
@@ -93,8 +93,8 @@ impl MemoryGraph {
                 && *note.domain == *domain
                 && slots.iter().all(|slot| note.mentions.contains(slot))
         });
-        let found: Vec<Uuid> = same.map(|note| note.id).take(MOST_ALIKE + 1).collect();
-        (found.len() <= MOST_ALIKE).then_some(found)
+        let found: Vec<Uuid> = same.map(|note| note.id).take(MAX_SIMILAR + 1).collect();
+        (found.len() <= MAX_SIMILAR).then_some(found)
     }
 }
 
@@ -103,17 +103,17 @@ impl GraphCore {
     pub(super) async fn look_up(
         &self,
         memory: &Memory,
-        notes: &mut [&mut Prepared],
+        notes: &mut [&mut PreparedNote],
         tuning: &Tuning,
     ) -> Result<(), DomainError> {
         if notes.is_empty() {
             return Ok(());
         }
-        let seen = self.state(memory.workspace).shown().await?;
+        let seen = self.state(memory.workspace).wait_until_visible().await?;
         let mut candidates: HashMap<Uuid, Vec<Uuid>> = HashMap::new();
         let mut asked = Vec::new();
         for prepared in notes.iter_mut() {
-            prepared.looked = Looked {
+            prepared.looked = DuplicateCandidates {
                 near: Vec::new(),
                 seen,
             };
@@ -124,7 +124,7 @@ impl GraphCore {
             }
             match graph.notes_with(&note.domain, &note.mentions) {
                 Some(found) => drop(candidates.insert(note.id, found)),
-                None => asked.push(Asked::of(note, prepared.wording.vector.clone())),
+                None => asked.push(SimilarNotesQuery::of(note, prepared.wording.vector.clone())),
             }
         }
         let found = self.candidates(memory, asked, tuning.near_cosine).await?;
@@ -140,7 +140,7 @@ impl GraphCore {
     async fn compare(
         &self,
         memory: &Memory,
-        notes: &mut [&mut Prepared],
+        notes: &mut [&mut PreparedNote],
         mut candidates: HashMap<Uuid, Vec<Uuid>>,
         tuning: &Tuning,
     ) -> Result<(), DomainError> {
@@ -165,7 +165,7 @@ impl GraphCore {
                         old.domain == wording.domain
                             && old.superseded_by.is_none()
                             && similarity::is_near_duplicate(&old.content, &content, tuning.near_overlap)
-                            && alike(
+                            && cosine_or_one(
                                 vector_of(index.as_deref(), old).as_deref(),
                                 wording.vector.as_deref(),
                             ) >= tuning.near_cosine
@@ -183,15 +183,15 @@ impl GraphCore {
     }
 
     /// Stored notes whose text is repeated here with something new about it: a better tier or another source.
-    pub(super) async fn repeated(
+    pub(super) async fn find_repeated(
         &self,
         memory: &Memory,
-        notes: &[&Prepared],
+        notes: &[&PreparedNote],
     ) -> Result<HashMap<Uuid, Note>, DomainError> {
         let ids: Vec<Uuid> = {
             let graph = memory.graph();
-            let stored = |prepared: &&&Prepared| graph.note(graph.duplicate_of(&prepared.digest)?);
-            let adds = |prepared: &&&Prepared| {
+            let stored = |prepared: &&&PreparedNote| graph.note(graph.duplicate_of(&prepared.digest)?);
+            let adds = |prepared: &&&PreparedNote| {
                 let new = &prepared.note;
                 let better = |known: &&NoteState| new.tier.as_str() < known.tier.as_str();
                 stored(prepared).filter(|known| better(known) || !new.source_refs.is_empty())
@@ -209,7 +209,7 @@ impl GraphCore {
     pub(super) async fn candidates(
         &self,
         memory: &Memory,
-        asked: Vec<Asked>,
+        asked: Vec<SimilarNotesQuery>,
         near: f32,
     ) -> Result<Vec<(Uuid, Vec<Uuid>)>, DomainError> {
         if asked.is_empty() {
@@ -218,7 +218,7 @@ impl GraphCore {
         let target = self.notes_index(memory).await?;
         let graph = Arc::clone(&memory.graph);
         blocking(move || {
-            let look = |asked: Asked| {
+            let look = |asked: SimilarNotesQuery| {
                 let filter = Filter {
                     only: Scope::of_domain(&asked.domain).filter(&graph),
                     ..Filter::up_to(Tlp::White)
@@ -230,7 +230,7 @@ impl GraphCore {
                 };
                 let hits = target
                     .search(&asked.text, asked.vector.as_deref(), mode, &filter, CANDIDATES)
-                    .map_err(index_failed)?;
+                    .map_err(index_error)?;
                 let close = hits
                     .into_iter()
                     .filter(|hit| hit.node_id != asked.note && (mode == Mode::Keyword || hit.score >= near));
@@ -249,14 +249,14 @@ fn vector_of(index: Option<&SearchIndex>, note: &Note) -> Option<Vec<i8>> {
 }
 
 /// A note whose neighbours are wanted.
-pub(super) struct Asked {
+pub(super) struct SimilarNotesQuery {
     note: Uuid,
     domain: String,
     text: String,
     vector: Option<Vec<i8>>,
 }
 
-impl Asked {
+impl SimilarNotesQuery {
     pub(super) fn of(note: &Note, vector: Option<Vec<i8>>) -> Self {
         Self {
             note: note.id,

@@ -59,12 +59,12 @@ impl Work for ViewGraph {
 
 /// Reads one node, with a page of its notes and a page of its neighbours.
 #[derive(Debug)]
-pub struct ReadNode {
+pub struct ReadGraphNode {
     pub id: String,
     pub page: Page,
 }
 
-impl Work for ReadNode {
+impl Work for ReadGraphNode {
     type Core = GraphCore;
     type Reply = NodeDetails;
     const NAME: &'static str = "read_graph_node";
@@ -108,8 +108,8 @@ impl GraphCore {
         blocking(move || Ok(read(&graph.read()))).await
     }
 
-    async fn read_graph_node(&self, message: ReadNode) -> Result<NodeDetails, DomainError> {
-        let ReadNode { id, page } = message;
+    async fn read_graph_node(&self, message: ReadGraphNode) -> Result<NodeDetails, DomainError> {
+        let ReadGraphNode { id, page } = message;
         let details = self.look(move |graph| graph.details(&id, page)).await?;
         let mut details = details.ok_or(DomainError::NotFound("node"))?;
         for notes in details.notes.chunks_mut(NOTES_PER_READ) {

@@ -10,11 +10,11 @@ use std::sync::Arc;
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-use self::by_key::Sorted;
+use self::by_key::SortedSlots;
 pub(super) use self::entity::EntityState;
 pub(super) use self::loading::Loading;
 use self::lookup::Lookup;
-use self::names::Names;
+use self::names::NameIndex;
 pub(super) use self::slot::{At, Slot, Slots};
 use super::changes::Changes;
 use crate::domain::memory::digest::Digest;
@@ -54,9 +54,9 @@ pub(super) struct MemoryGraph {
     entity_at: Lookup,
     /// One text for all entities of a type.
     types: HashSet<Arc<str>>,
-    by_key: Sorted,
+    by_key: SortedSlots,
     /// Canonical names, aliases and values.
-    by_name: Names,
+    by_name: NameIndex,
     notes: Vec<NoteState>,
     note_at: Lookup,
     /// Notes, oldest first.
@@ -146,7 +146,7 @@ impl MemoryGraph {
         let note = NoteState {
             id: head.id,
             label: head.label.into_boxed_str(),
-            domain: self.counted(&head.domain),
+            domain: self.count_domain(&head.domain),
             tier: head.tier,
             confidence: head.confidence,
             digest: head.digest,
@@ -163,7 +163,7 @@ impl MemoryGraph {
     }
 
     /// Counts a note of a domain; returns the text that all its notes share.
-    fn counted(&mut self, domain: &str) -> Arc<str> {
+    fn count_domain(&mut self, domain: &str) -> Arc<str> {
         let known = self
             .domains
             .get_key_value(domain)
@@ -377,7 +377,7 @@ impl MemoryGraph {
     }
 
     /// The entities that carry one of these names, aliases or values, in any spelling.
-    pub(super) fn named<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Vec<Slot> {
+    pub(super) fn slots_named<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Vec<Slot> {
         let mut found = Vec::new();
         for name in names {
             let key = canonical_key(name);
@@ -396,7 +396,7 @@ impl MemoryGraph {
     }
 
     /// Entities related to this one, at most `limit`, excluding those in `asked`.
-    pub(super) fn related(&self, entity: Slot, asked: &[Slot], limit: usize) -> Vec<Slot> {
+    pub(super) fn related_entities(&self, entity: Slot, asked: &[Slot], limit: usize) -> Vec<Slot> {
         let Some(state) = self.entity_in(entity) else {
             return Vec::new();
         };

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::evolution::Known;
-use super::prepare::Prepared;
+use super::evolution::NearDuplicates;
+use super::prepare::PreparedNote;
 use super::state::Memory;
 use super::tuning::Tuning;
 use super::wording::Wording;
@@ -57,8 +57,8 @@ impl Group {
     pub(super) fn add(
         &mut self,
         memory: &Memory,
-        prepared: &Prepared,
-        known: &Known,
+        prepared: &PreparedNote,
+        known: &NearDuplicates,
         from: IpAddr,
         tuning: &Tuning,
     ) -> RememberOutcome {
@@ -110,7 +110,7 @@ impl Group {
             self.digests.retain(|_, earlier| earlier.note_id != old);
             self.docs.push(IndexDoc::removal(old, 0));
         }
-        self.mentioned(memory, prepared);
+        self.add_mentioned(memory, prepared);
         let mut doc = documents::of_note(&prepared.note, 0);
         doc.vector.clone_from(&prepared.wording.vector);
         self.docs.push(doc);
@@ -153,7 +153,7 @@ impl Group {
     }
 
     /// Adds the entities and relationships of a note that the graph does not know yet.
-    fn mentioned(&mut self, memory: &Memory, prepared: &Prepared) {
+    fn add_mentioned(&mut self, memory: &Memory, prepared: &PreparedNote) {
         let graph = memory.graph();
         let created_at = prepared.note.created_at;
         for (draft, id) in prepared.mentions.entities.iter().zip(&prepared.note.mentions) {
@@ -190,7 +190,7 @@ impl Group {
     }
 }
 
-fn entry(ws: Uuid, from: IpAddr, prepared: &Prepared, remembered: &RememberOutcome) -> AuditEntry {
+fn entry(ws: Uuid, from: IpAddr, prepared: &PreparedNote, remembered: &RememberOutcome) -> AuditEntry {
     let note = &prepared.note;
     let entry = AuditEntry::anonymous(
         ws,

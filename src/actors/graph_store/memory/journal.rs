@@ -28,7 +28,7 @@ const FORMAT: &[u8; 16] = b"threat-memory g2";
 /// Length and checksum before each record.
 const FRAME: usize = 8;
 /// Largest record in bytes; a longer one can only be damage.
-const MOST: usize = 256 << 20;
+const MAX_RECORD: usize = 256 << 20;
 /// Things per record of a whole copy.
 const PART: usize = 1_000;
 /// Bytes by which the log may outgrow twice its size as a whole copy.
@@ -36,7 +36,7 @@ const SLACK: u64 = 32 << 20;
 
 /// The open log.
 #[derive(Debug)]
-pub(super) struct Journal {
+pub(super) struct GraphJournal {
     path: PathBuf,
     file: File,
     workspace: Uuid,
@@ -48,16 +48,16 @@ pub(super) struct Journal {
 
 /// A graph read from a log.
 #[derive(Debug)]
-pub(super) struct Replayed {
+pub(super) struct RecoveredGraph {
     pub(super) graph: MemoryGraph,
     /// The revision up to which the graph is complete.
     pub(super) rev: u64,
-    pub(super) journal: Journal,
+    pub(super) journal: GraphJournal,
 }
 
 /// A log that was read and is unchanged: what a crash has torn is still at its end.
 #[derive(Debug)]
-pub(super) struct Replay(Replayed);
+pub(super) struct Replay(RecoveredGraph);
 
 impl Replay {
     /// Whether this path still leads to the file that was read.
@@ -75,7 +75,7 @@ impl Replay {
 
     /// Cuts what is torn off the end, so that the log can be continued. No other process may write to it any more; what
     /// one has appended since it was read is cut as well, and is found in the database.
-    pub(super) fn resume(self) -> io::Result<Replayed> {
+    pub(super) fn resume(self) -> io::Result<RecoveredGraph> {
         let Self(replayed) = self;
         let journal = &replayed.journal;
         journal.file.set_len(journal.bytes)?;
@@ -84,7 +84,7 @@ impl Replay {
     }
 }
 
-impl Journal {
+impl GraphJournal {
     /// Reads the log of a workspace. `None` if there is none that can be used, or when it is told to stop.
     pub(super) fn replay(path: &Path, workspace: Uuid, stop: &AtomicBool) -> io::Result<Option<Replay>> {
         let file = match OpenOptions::new().read(true).write(true).open(path) {
@@ -116,7 +116,7 @@ impl Journal {
             whole,
             checksum,
         };
-        Ok(Some(Replay(Replayed {
+        Ok(Some(Replay(RecoveredGraph {
             graph: graph.end(),
             rev,
             journal,
@@ -205,7 +205,7 @@ fn record(changes: &Changes, checksum: &mut u32) -> io::Result<Vec<u8>> {
     let mut record = postcard::to_extend(changes, vec![0; FRAME]).map_err(io::Error::other)?;
     let content = record.get(FRAME..).unwrap_or_default();
     let length = u32::try_from(content.len()).unwrap_or(u32::MAX);
-    *checksum = continued(*checksum, content);
+    *checksum = extend_checksum(*checksum, content);
     let frame = length.to_le_bytes().into_iter().chain(checksum.to_le_bytes());
     record.iter_mut().zip(frame).for_each(|(to, from)| *to = from);
     Ok(record)
@@ -217,7 +217,7 @@ fn decode(content: &[u8]) -> Option<Changes> {
     rest.is_empty().then_some(changes)
 }
 
-fn continued(checksum: u32, content: &[u8]) -> u32 {
+fn extend_checksum(checksum: u32, content: &[u8]) -> u32 {
     let mut crc = Crc::new();
     crc.update(&checksum.to_le_bytes());
     crc.update(content);
@@ -268,13 +268,13 @@ impl<'a> Records<'a> {
             return Ok(None);
         }
         let length = usize::try_from(u32::from_le_bytes(length)).unwrap_or(usize::MAX);
-        if length > MOST || length as u64 > self.left {
+        if length > MAX_RECORD || length as u64 > self.left {
             return Ok(None);
         }
         let mut content = std::mem::take(&mut self.buffer);
         content.resize(length, 0);
         let whole = self.read(&mut content)?;
-        let sum = continued(self.checksum, &content);
+        let sum = extend_checksum(self.checksum, &content);
         let changes = (whole && sum == u32::from_le_bytes(checksum)).then(|| decode(&content));
         self.buffer = content;
         let Some(changes) = changes.flatten() else {

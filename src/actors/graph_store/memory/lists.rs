@@ -41,7 +41,7 @@ impl MemoryGraph {
             .filter(|node| node.fits(&kinds, part.as_deref()))
             .skip(page.offset)
             .take(page.limit)
-            .map(|node| self.shown(node))
+            .map(|node| self.to_graph_node(node))
             .collect()
     }
 

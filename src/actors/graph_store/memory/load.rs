@@ -8,40 +8,44 @@ use uuid::Uuid;
 use super::changes::{Changes, without_proof};
 use super::copy::GraphCopy;
 use super::graph::MemoryGraph;
-use super::journal::{Journal, Replayed};
+use super::journal::{GraphJournal, RecoveredGraph};
 use crate::actors::job::blocking;
 use crate::domain::error::DomainError;
 use crate::store::Store;
 
 /// A graph with its copy, and the revision up to which it is complete.
-pub(super) struct Loaded {
+pub(super) struct LoadedGraph {
     pub(super) graph: MemoryGraph,
     pub(super) rev: u64,
-    pub(super) journal: Option<Journal>,
+    pub(super) journal: Option<GraphJournal>,
 }
 
 /// Loads the graph of a workspace, from its copy if it has one.
-pub(super) async fn load(store: &Store, ws: Uuid, copy: Option<&GraphCopy>) -> Result<Loaded, DomainError> {
+pub(super) async fn load(
+    store: &Store,
+    ws: Uuid,
+    copy: Option<&GraphCopy>,
+) -> Result<LoadedGraph, DomainError> {
     let Some(copy) = copy else {
         let (graph, rev) = whole(store, ws).await?;
         let journal = None;
-        return Ok(Loaded { graph, rev, journal });
+        return Ok(LoadedGraph { graph, rev, journal });
     };
-    if let Some(replayed) = copy.replayed().await?
-        && let Some(loaded) = caught_up(store, ws, replayed).await?
+    if let Some(replayed) = copy.recover().await?
+        && let Some(loaded) = catch_up_copy(store, ws, replayed).await?
     {
         return Ok(loaded);
     }
     let (graph, rev) = whole(store, ws).await?;
     let path = copy.path().to_owned();
     blocking(move || {
-        let journal = kept(Journal::create(&path, ws, &graph, rev));
-        Ok(Loaded { graph, rev, journal })
+        let journal = log_failure(GraphJournal::create(&path, ws, &graph, rev));
+        Ok(LoadedGraph { graph, rev, journal })
     })
     .await
 }
 
-fn kept(journal: io::Result<Journal>) -> Option<Journal> {
+fn log_failure(journal: io::Result<GraphJournal>) -> Option<GraphJournal> {
     let failed = |error: &io::Error| {
         tracing::warn!(%error, "the copy of the graph can't be written; the next start will take longer");
     };
@@ -49,8 +53,12 @@ fn kept(journal: io::Result<Journal>) -> Option<Journal> {
 }
 
 /// Adds what the database has beyond the copy. `None` if the copy does not belong to it.
-async fn caught_up(store: &Store, ws: Uuid, replayed: Replayed) -> Result<Option<Loaded>, DomainError> {
-    let Replayed {
+async fn catch_up_copy(
+    store: &Store,
+    ws: Uuid,
+    replayed: RecoveredGraph,
+) -> Result<Option<LoadedGraph>, DomainError> {
+    let RecoveredGraph {
         mut graph,
         rev,
         mut journal,
@@ -83,10 +91,10 @@ async fn caught_up(store: &Store, ws: Uuid, replayed: Replayed) -> Result<Option
             true => journal.shorten(&graph, newest),
             false => Ok(()),
         });
-        Ok(Some(Loaded {
+        Ok(Some(LoadedGraph {
             graph,
             rev: newest,
-            journal: kept(written.map(|()| journal)),
+            journal: log_failure(written.map(|()| journal)),
         }))
     })
     .await

@@ -3,7 +3,6 @@
 //! A note is acknowledged once it is durable in full and both search and graph show it. Waiting notes are written
 //! together in one transaction. A superseded note stays readable. Reads never wait for writes.
 
-mod asked;
 mod changes;
 mod claims;
 mod copy;
@@ -18,6 +17,7 @@ mod load;
 mod node;
 mod pipeline;
 mod prepare;
+mod question;
 mod queue;
 mod reasons;
 mod recall;
@@ -39,13 +39,13 @@ use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
 
 pub use self::copy::GraphCopy;
-pub use self::explore::{ListDomains, ReadNode, ViewGraph};
+pub use self::explore::{ListDomains, ReadGraphNode, ViewGraph};
 pub use self::graph::EntityFilter;
 pub use self::lists::EntityOrder;
 pub use self::scope::Scope;
 pub use self::state::{EnrichmentQueue, Memory};
 pub use self::tuning::{PiiAction, Tuning, TuningSource};
-use super::Holds;
+use super::IndexCoverage;
 use super::core::GraphCore;
 use crate::actors::worker::{Access, Party, Work};
 use crate::domain::error::DomainError;
@@ -276,16 +276,16 @@ impl Work for ReadRelationships {
 impl GraphCore {
     /// The memory, loaded on first use.
     pub(super) async fn memory(&self) -> Result<&Memory, DomainError> {
-        let memory = self.held()?;
+        let memory = self.memory_of()?;
         memory.load(&self.store).await?;
         Ok(memory)
     }
 
     /// The memory, loaded or not.
-    fn held(&self) -> Result<&Memory, DomainError> {
+    fn memory_of(&self) -> Result<&Memory, DomainError> {
         match &self.holds {
-            Holds::Notes(memory) => Ok(memory),
-            Holds::Nodes => Err(DomainError::internal(
+            IndexCoverage::Notes(memory) => Ok(memory),
+            IndexCoverage::Nodes => Err(DomainError::internal(
                 "this store keeps no notes",
                 "a note request reached it",
             )),
@@ -294,7 +294,7 @@ impl GraphCore {
 
     /// Loads the memory and opens its index, side by side, ahead of the first request.
     pub async fn open_memory(&self) -> Result<(), DomainError> {
-        let memory = self.held()?;
+        let memory = self.memory_of()?;
         tokio::try_join!(memory.load(&self.store), self.notes_index(memory))?;
         Ok(())
     }

@@ -136,7 +136,7 @@ impl MemoryGraph {
     }
 
     /// The node as clients see it.
-    pub(super) fn shown(&self, node: Node<'_>) -> GraphNode {
+    pub(super) fn to_graph_node(&self, node: Node<'_>) -> GraphNode {
         match node {
             Node::Entity(entity) => GraphNode {
                 id: entity.public_id(),

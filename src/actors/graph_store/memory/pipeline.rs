@@ -16,12 +16,12 @@ use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use super::claims::Claims;
-use super::evolution::Known;
+use super::evolution::NearDuplicates;
 use super::group::Group;
-use super::queue::{LEAST, Outcomes, Pending};
+use super::queue::{LEAST, Outcomes, PendingRequest};
 use super::state::Memory;
 use super::tuning::Tuning;
-use super::writer::Landed;
+use super::writer::GroupOutcome;
 use crate::actors::graph_store::core::GraphCore;
 use crate::actors::graph_store::workspace::WorkspaceState;
 use crate::capacity;
@@ -32,7 +32,7 @@ use crate::domain::memory::note::Note;
 impl GraphCore {
     /// Writes requests until none wait.
     pub(super) async fn write_queue(self: Arc<Self>) {
-        let Ok(memory) = self.held() else {
+        let Ok(memory) = self.memory_of() else {
             return;
         };
         let state = self.state(memory.workspace);
@@ -61,7 +61,7 @@ impl GraphCore {
     fn distrust(&self, memory: &Memory, revs: impl IntoIterator<Item = u64>) {
         memory.distrust();
         let state = self.state(memory.workspace);
-        let mut unindexed = state.unindexed();
+        let mut unindexed = state.backlog();
         for rev in revs {
             unindexed.lacks_vectors_from(rev);
             unindexed.behind = true;
@@ -69,14 +69,14 @@ impl GraphCore {
     }
 
     /// Waits for the groups that a pipeline left behind, then goes on with the queue.
-    pub(super) async fn take_over(self: Arc<Self>, left: Vec<(u64, Written)>) {
+    pub(super) async fn take_over(self: Arc<Self>, left: Vec<(u64, PartTask)>) {
         let mut revs = Vec::with_capacity(left.len());
         for (rev, written) in left {
             // Dropping what was written tells its callers.
             drop(written.await);
             revs.push(rev);
         }
-        if let Ok(memory) = self.held() {
+        if let Ok(memory) = self.memory_of() {
             self.distrust(memory, revs);
         }
         self.write_queue().await;
@@ -84,23 +84,23 @@ impl GraphCore {
 }
 
 /// A group that is being written.
-struct InFlight<'a> {
+struct GroupInFlight<'a> {
     claims: Claims,
     rev: u64,
     /// Number of its notes that will wait for a language model.
     queued: u64,
-    written: Written,
+    written: PartTask,
     /// Keeps the other writers of the workspace out.
     _turn: RwLockReadGuard<'a, ()>,
 }
 
 /// The task that writes a part.
-pub(super) type Written = JoinHandle<(Part, Result<(), DomainError>)>;
+pub(super) type PartTask = JoinHandle<(RequestGroup, Result<(), DomainError>)>;
 
 /// Requests that share a transaction, with their outcomes if it succeeds.
-pub(super) struct Part {
+pub(super) struct RequestGroup {
     group: Group,
-    asked: Vec<(Pending, Outcomes)>,
+    asked: Vec<(PendingRequest, Outcomes)>,
 }
 
 /// The only task that writes waiting requests.
@@ -109,7 +109,7 @@ struct Pipeline<'a> {
     memory: &'a Memory,
     state: &'a WorkspaceState,
     /// Oldest first.
-    in_flight: VecDeque<InFlight<'a>>,
+    in_flight: VecDeque<GroupInFlight<'a>>,
     /// Whether the requests at the front of the queue must wait until a group has landed.
     blocked: bool,
     ended: bool,
@@ -171,17 +171,19 @@ impl<'a> Pipeline<'a> {
         };
         let mut requests = self.memory.queue().share(free);
         if !alone && self.must_be_alone(&requests) {
-            self.memory.queue().put_back(requests);
+            self.memory.queue().requeue(requests);
             self.blocked = true;
             return false;
         }
         let tuning = (self.memory.tuning)();
-        let known = self.core.known(self.memory, self.state, &mut requests, &tuning);
+        let known = self
+            .core
+            .find_known(self.memory, self.state, &mut requests, &tuning);
         let (known, stored) = match known.await {
             Ok(known) => known,
             Err(error) => {
                 let askers = requests.into_iter().map(|request| request.done);
-                self.core.show(Landed::refused(askers, &error));
+                self.core.show(GroupOutcome::with_error(askers, &error));
                 return true;
             }
         };
@@ -193,7 +195,7 @@ impl<'a> Pipeline<'a> {
         let now = clock::now();
         let part = self.part(requests, &known, stored, &tuning, now);
         let rev = self.core.store.next_rev();
-        self.in_flight.push_back(InFlight {
+        self.in_flight.push_back(GroupInFlight {
             claims,
             rev,
             queued: part.group.write.enrich.len() as u64,
@@ -205,7 +207,7 @@ impl<'a> Pipeline<'a> {
 
     /// Whether these requests can be planned only once nothing is in flight: the memory must be read again, or one of
     /// their notes was looked up so long ago that it must be looked up again.
-    fn must_be_alone(&self, requests: &[Pending]) -> bool {
+    fn must_be_alone(&self, requests: &[PendingRequest]) -> bool {
         let recent = self.memory.recent();
         let mut notes = requests.iter().flat_map(|request| &request.notes).flatten();
         self.memory.is_stale(&self.core.store)
@@ -216,10 +218,10 @@ impl<'a> Pipeline<'a> {
     /// touch the same as one that waits.
     fn without_conflicts(
         &self,
-        requests: Vec<Pending>,
-        known: &Known,
+        requests: Vec<PendingRequest>,
+        known: &NearDuplicates,
         tuning: &Tuning,
-    ) -> (Vec<Pending>, Claims) {
+    ) -> (Vec<PendingRequest>, Claims) {
         let (mut taken, mut claims) = (Vec::new(), Claims::default());
         let (mut deferred, mut deferred_claims) = (Vec::new(), Claims::default());
         for request in requests {
@@ -233,18 +235,18 @@ impl<'a> Pipeline<'a> {
                 taken.push(request);
             }
         }
-        self.memory.queue().put_back(deferred);
+        self.memory.queue().requeue(deferred);
         (taken, claims)
     }
 
     fn part(
         &self,
-        requests: Vec<Pending>,
-        known: &Known,
+        requests: Vec<PendingRequest>,
+        known: &NearDuplicates,
         stored: HashMap<Uuid, Note>,
         tuning: &Tuning,
         now: DateTime<Utc>,
-    ) -> Part {
+    ) -> RequestGroup {
         let queued: u64 = self.in_flight.iter().map(|group| group.queued).sum();
         let mut group = Group::of(stored, self.memory.enrichment.depth() + queued);
         let asked = requests.into_iter().map(|request| {
@@ -257,11 +259,11 @@ impl<'a> Pipeline<'a> {
         });
         let asked = asked.collect();
         group.write.stamp(now);
-        Part { group, asked }
+        RequestGroup { group, asked }
     }
 
     /// Writes a part durably in a task of its own.
-    fn write(&self, part: Part, rev: u64, now: DateTime<Utc>) -> Written {
+    fn write(&self, part: RequestGroup, rev: u64, now: DateTime<Utc>) -> PartTask {
         let (ws, store) = (self.memory.workspace, Arc::clone(&self.core.store));
         tokio::spawn(async move {
             let outcome = if part.group.is_empty() {
@@ -274,20 +276,22 @@ impl<'a> Pipeline<'a> {
     }
 
     /// Shows a written part in the graph, then to searches and its callers.
-    fn land(&self, part: Part, rev: Result<u64, DomainError>) {
-        let Part { mut group, asked } = part;
+    fn land(&self, part: RequestGroup, rev: Result<u64, DomainError>) {
+        let RequestGroup { mut group, asked } = part;
         let landed = match rev {
-            Err(error) => Landed::refused(asked.into_iter().map(|(request, _)| request.done), &error),
+            Err(error) => {
+                GroupOutcome::with_error(asked.into_iter().map(|(request, _)| request.done), &error)
+            }
             Ok(rev) => {
                 let answers = asked.into_iter();
                 let answers = answers.map(|(request, outcomes)| (request.done, Ok(outcomes)));
-                let mut landed = Landed::answering(answers);
+                let mut landed = GroupOutcome::with_answers(answers);
                 if !group.is_empty() {
                     group.docs.iter_mut().for_each(|doc| doc.rev = rev);
                     landed.docs = group.docs;
                     landed.entries = std::mem::take(&mut group.write.audit);
-                    self.memory.took(rev, group.write, group.wordings);
-                    GraphCore::committed(self.state, rev);
+                    self.memory.apply_write(rev, group.write, group.wordings);
+                    GraphCore::record_durable(self.state, rev);
                     landed.rev = Some(rev);
                 }
                 landed

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::evolution::Looked;
+use super::evolution::DuplicateCandidates;
 use super::tuning::{PiiAction, Tuning};
 use super::wording::Wording;
 use crate::clock;
@@ -18,14 +18,14 @@ use crate::search::{SearchIndex, embedding_text};
 use crate::store::entity_id;
 
 /// A note with everything derived from it before its turn to be written.
-pub(super) struct Prepared {
+pub(super) struct PreparedNote {
     pub(super) note: Note,
     pub(super) digest: Digest,
     pub(super) evolve: bool,
     pub(super) mentions: Mentions,
     pub(super) wording: Arc<Wording>,
     /// The stored notes that it repeats, as far as they have been looked up.
-    pub(super) looked: Looked,
+    pub(super) looked: DuplicateCandidates,
 }
 
 /// Derives what can be known about a note without looking at any other.
@@ -34,7 +34,7 @@ pub(super) fn prepare(
     new: NewNote,
     tuning: &Tuning,
     index: Option<&SearchIndex>,
-) -> Result<Prepared, DomainError> {
+) -> Result<PreparedNote, DomainError> {
     let NewNote {
         mut content,
         mut domain,
@@ -86,13 +86,13 @@ pub(super) fn prepare(
         content,
     };
     let digest = digest::digest(&note.domain, &note.content);
-    Ok(Prepared {
+    Ok(PreparedNote {
         wording: Arc::new(Wording::of(&note, digest, vector)),
         digest,
         note,
         evolve,
         mentions,
-        looked: Looked::default(),
+        looked: DuplicateCandidates::default(),
     })
 }
 

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use super::prepare::Prepared;
+use super::prepare::PreparedNote;
 use crate::domain::error::DomainError;
 use crate::domain::memory::note::RememberOutcome;
 
@@ -18,14 +18,14 @@ pub(super) type Outcomes = Vec<Result<RememberOutcome, DomainError>>;
 pub(super) type Asker = oneshot::Sender<Result<Outcomes, DomainError>>;
 
 /// Notes of one request waiting for their group.
-pub(super) struct Pending {
-    pub(super) notes: Vec<Result<Prepared, DomainError>>,
+pub(super) struct PendingRequest {
+    pub(super) notes: Vec<Result<PreparedNote, DomainError>>,
     pub(super) from: IpAddr,
     pub(super) done: Asker,
     pub(super) _permit: Option<OwnedSemaphorePermit>,
 }
 
-impl Pending {
+impl PendingRequest {
     /// Number of notes; a request without any still needs its answer.
     fn weight(&self) -> usize {
         self.notes.len().max(1)
@@ -35,14 +35,14 @@ impl Pending {
 /// The queue, oldest request first, and whether a task writes what is in it.
 #[derive(Default)]
 pub(super) struct Queue {
-    requests: VecDeque<Pending>,
+    requests: VecDeque<PendingRequest>,
     notes: usize,
     has_writer: bool,
 }
 
 impl Queue {
     /// Adds a request; returns whether a task must be started that writes it.
-    pub(super) fn push(&mut self, request: Pending) -> bool {
+    pub(super) fn push(&mut self, request: PendingRequest) -> bool {
         self.notes += request.weight();
         self.requests.push_back(request);
         !std::mem::replace(&mut self.has_writer, true)
@@ -54,7 +54,7 @@ impl Queue {
     }
 
     /// Takes the oldest requests: the share of one of so many transactions, which is at least [`LEAST`] notes.
-    pub(super) fn share(&mut self, transactions: usize) -> Vec<Pending> {
+    pub(super) fn share(&mut self, transactions: usize) -> Vec<PendingRequest> {
         let before = self.notes;
         let share = before.div_ceil(transactions.min(before / LEAST).max(1));
         let mut taken = Vec::new();
@@ -68,7 +68,7 @@ impl Queue {
     }
 
     /// Puts requests back to the front, in their order.
-    pub(super) fn put_back(&mut self, requests: Vec<Pending>) {
+    pub(super) fn requeue(&mut self, requests: Vec<PendingRequest>) {
         for request in requests.into_iter().rev() {
             self.notes += request.weight();
             self.requests.push_front(request);

@@ -2,9 +2,9 @@
 
 use uuid::Uuid;
 
-use super::asked::{Answered, NoteAnswer, Stop};
 use super::graph::{EntityState, MemoryGraph, Slot};
-use super::recall::{RELATED, Ranked, Ranking, phrases};
+use super::question::{NoteAnswer, QuestionAnswers, Stop};
+use super::recall::{RELATED, RankedNote, Ranking, phrases};
 use crate::domain::memory::why::{EntityStep, InterpretedQuestion, NamedEntity, NoteWhy};
 use crate::domain::why::{Evidence, Match, NamedBy, Shares};
 use crate::search::{Reasons, canonical_key};
@@ -23,7 +23,7 @@ impl Ranking<'_> {
         query: &str,
         asked: &[Slot],
         reasons: &Reasons,
-        ranked: &[Ranked],
+        ranked: &[RankedNote],
     ) -> (InterpretedQuestion, Vec<NoteWhy>) {
         let names = self.graph.named_by(query, asked, self.answered);
         let reasons = ranked.iter().map(|ranked| {
@@ -47,7 +47,7 @@ impl Ranking<'_> {
     }
 
     /// Why a note was found; `words` is their part in what words and meaning found.
-    fn why(&self, ranked: &Ranked, asked: &[Slot], names: &[(String, Slot)], words: f32) -> NoteWhy {
+    fn why(&self, ranked: &RankedNote, asked: &[Slot], names: &[(String, Slot)], words: f32) -> NoteWhy {
         let parts = ranked.parts;
         let note = self.graph.note(ranked.hit.node_id);
         let mentions = note.map_or(&[][..], |note| &note.mentions);
@@ -71,7 +71,7 @@ impl Ranking<'_> {
         let stated = answer.and_then(|(_, note)| self.graph.relation_in(note.relation?));
         NoteWhy {
             shares,
-            matched: matched.and_then(|(text, slot)| self.graph.matched(text, *slot)),
+            matched: matched.and_then(|(text, slot)| self.graph.match_of(text, *slot)),
             path,
             passages: stated
                 .map(|relation| Evidence {
@@ -87,7 +87,12 @@ impl Ranking<'_> {
 
 impl MemoryGraph {
     /// The words of a question that name entities, longest first.
-    fn named_by(&self, query: &str, asked: &[Slot], answered: Option<&Answered>) -> Vec<(String, Slot)> {
+    fn named_by(
+        &self,
+        query: &str,
+        asked: &[Slot],
+        answered: Option<&QuestionAnswers>,
+    ) -> Vec<(String, Slot)> {
         let mut names: Vec<(String, Slot)> = Vec::new();
         let mut add = |text: &str, slot: Slot| {
             if !names.iter().any(|(_, known)| *known == slot) {
@@ -99,7 +104,7 @@ impl MemoryGraph {
         }
         for phrase in phrases(query).iter().rev() {
             let shown = phrase.trim_matches(|c: char| !c.is_alphanumeric());
-            let known = self.named([phrase.as_str()]).into_iter();
+            let known = self.slots_named([phrase.as_str()]).into_iter();
             known
                 .filter(|slot| asked.contains(slot))
                 .for_each(|slot| add(shown, slot));
@@ -107,7 +112,7 @@ impl MemoryGraph {
         names
     }
 
-    fn matched(&self, text: &str, slot: Slot) -> Option<Match> {
+    fn match_of(&self, text: &str, slot: Slot) -> Option<Match> {
         let entity = self.entity_in(slot)?;
         let key = canonical_key(text);
         let is_name = [&*entity.value, entity.name()]
@@ -125,7 +130,7 @@ impl MemoryGraph {
     }
 
     /// The way to what a note answers.
-    fn path_of(&self, answered: &Answered, note: &NoteAnswer) -> Vec<EntityStep> {
+    fn path_of(&self, answered: &QuestionAnswers, note: &NoteAnswer) -> Vec<EntityStep> {
         let answer = note.answer.and_then(|place| answered.answers.get(place));
         let stops = answer.map_or(&[][..], |answer| &answer.path);
         self.steps(stops)

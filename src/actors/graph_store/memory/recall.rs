@@ -8,13 +8,13 @@ use chrono::{DateTime, Utc};
 use parking_lot::RwLock;
 use uuid::Uuid;
 
-use super::asked::{Answered, Level};
 use super::graph::{MemoryGraph, Slot};
+use super::question::{Level, QuestionAnswers};
 use super::scope::Scope;
 use super::state::Memory;
 use super::tuning::Tuning;
 use super::{FoundNote, NotesFound, RecallNotes};
-use crate::actors::graph_store::core::{GraphCore, index_failed};
+use crate::actors::graph_store::core::{GraphCore, index_error};
 use crate::actors::job::blocking;
 use crate::clock;
 use crate::domain::error::DomainError;
@@ -51,9 +51,9 @@ impl GraphCore {
         let memory = self.memory().await?;
         let scope = message.scope.clone().normal();
         let now = clock::now();
-        let search = Search {
+        let search = NoteSearch {
             answered: self
-                .answered(memory, (&message.query, &message.meant), &scope, now)
+                .answer_note_question(memory, (&message.query, &message.meant), &scope, now)
                 .await?,
             target: self.notes_index(memory).await?,
             index: Arc::clone(&self.index),
@@ -66,9 +66,7 @@ impl GraphCore {
         let (intent, ranked, told) = blocking(move || search.run()).await?;
         let (question, reasons) = told.unzip();
         let hits = ranked.into_iter().map(|ranked| ranked.hit).collect();
-        let mut notes = self
-            .found_notes(memory, hits, reasons.unwrap_or_default())
-            .await?;
+        let mut notes = self.load_notes(memory, hits, reasons.unwrap_or_default()).await?;
         notes.retain(|found| scope.admits_stored(&found.note));
         Ok(NotesFound {
             notes,
@@ -78,13 +76,13 @@ impl GraphCore {
     }
 
     /// What the graph answers to a question that asks for related things; `None` if it doesn't or there is no answer.
-    pub(super) async fn answered(
+    pub(super) async fn answer_note_question(
         &self,
         memory: &Memory,
         (query, meant): (&str, &Option<ModelReading>),
         scope: &Scope,
         now: DateTime<Utc>,
-    ) -> Result<Option<Answered>, DomainError> {
+    ) -> Result<Option<QuestionAnswers>, DomainError> {
         if ParsedQuestion::of(query, now).is_none() && meant.is_none() {
             return Ok(None);
         }
@@ -93,10 +91,10 @@ impl GraphCore {
         let answered = blocking(move || {
             let graph = graph.read();
             let asked = match ParsedQuestion::of(&query, now) {
-                Some(reading) => graph.asked(&reading),
-                None => meant.and_then(|meant| graph.asked_by(&meant)),
+                Some(reading) => graph.understand(&reading),
+                None => meant.and_then(|meant| graph.understand_model_reading(&meant)),
             };
-            Ok(asked.map(|asked| Answered::to(&graph, asked, &scope)))
+            Ok(asked.map(|asked| QuestionAnswers::to(&graph, asked, &scope)))
         });
         let Some(mut answered) = answered.await? else {
             return Ok(None);
@@ -119,7 +117,7 @@ impl GraphCore {
 
     /// The notes of these hits, with the reasons for them; a note superseded since the search is replaced by its
     /// successor.
-    pub(super) async fn found_notes(
+    pub(super) async fn load_notes(
         &self,
         memory: &Memory,
         mut hits: Vec<Hit>,
@@ -186,7 +184,7 @@ impl GraphCore {
 }
 
 /// A search of the notes, away from the async threads.
-struct Search {
+struct NoteSearch {
     target: Arc<WorkspaceIndex>,
     index: Arc<SearchIndex>,
     graph: Arc<RwLock<MemoryGraph>>,
@@ -194,13 +192,17 @@ struct Search {
     message: RecallNotes,
     scope: Scope,
     now: DateTime<Utc>,
-    answered: Option<Answered>,
+    answered: Option<QuestionAnswers>,
 }
 
 /// The intent of a question, the notes, and, if asked for, how it was understood and why each note was found.
-type Outcome = (Intent, Vec<Ranked>, Option<(InterpretedQuestion, Vec<NoteWhy>)>);
+type Outcome = (
+    Intent,
+    Vec<RankedNote>,
+    Option<(InterpretedQuestion, Vec<NoteWhy>)>,
+);
 
-impl Search {
+impl NoteSearch {
     fn run(self) -> Result<Outcome, DomainError> {
         let RecallNotes {
             query, k, explain, ..
@@ -224,7 +226,7 @@ impl Search {
                 .search(query, vector, blended, &filter, pool)
                 .map(SearchResults::from)
         };
-        let SearchResults { hits, reasons, .. } = found.map_err(index_failed)?;
+        let SearchResults { hits, reasons, .. } = found.map_err(index_error)?;
         let graph = self.graph.read();
         let ranking = Ranking {
             graph: &graph,
@@ -234,7 +236,7 @@ impl Search {
             scope: &self.scope,
             answered: self.answered.as_ref(),
         };
-        let asked = ranking.asked(query);
+        let asked = ranking.entities_of_query(query);
         let ranked = ranking.fuse(hits, ranking.neighbourhood(&asked), *k);
         let told = explain.then(|| ranking.explain(query, &asked, &reasons, &ranked));
         Ok((intent, ranked, told))
@@ -249,19 +251,19 @@ pub(super) struct Ranking<'a> {
     pub(super) now: DateTime<Utc>,
     pub(super) scope: &'a Scope,
     /// What the graph answers to the question.
-    pub(super) answered: Option<&'a Answered>,
+    pub(super) answered: Option<&'a QuestionAnswers>,
 }
 
 /// A note with its score, and what the score is made of.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Ranked {
+pub(super) struct RankedNote {
     pub(super) hit: Hit,
-    pub(super) parts: Parts,
+    pub(super) parts: ScoreParts,
 }
 
 /// Parts of a score.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Parts {
+pub(super) struct ScoreParts {
     /// Words and meaning.
     pub(super) text: f32,
     pub(super) graph: f32,
@@ -269,7 +271,7 @@ pub(super) struct Parts {
     pub(super) evidence: f32,
 }
 
-impl Parts {
+impl ScoreParts {
     fn sum(self) -> f32 {
         self.text + self.graph + self.evidence
     }
@@ -296,7 +298,7 @@ impl Ranking<'_> {
             }
         }
         for entity in asked {
-            for related in self.graph.related(*entity, asked, RELATED) {
+            for related in self.graph.related_entities(*entity, asked, RELATED) {
                 let notes = self.graph.notes_about_in(related, since, until).take(PER_RELATED);
                 for note in notes.filter(|note| self.scope.admits(note)) {
                     let worth = near.entry(note.id).or_default();
@@ -308,16 +310,16 @@ impl Ranking<'_> {
     }
 
     /// The entities a question names: found by the rules, or by a name that only this memory knows.
-    fn asked(&self, query: &str) -> Vec<Slot> {
+    fn entities_of_query(&self, query: &str) -> Vec<Slot> {
         let filters = question_filters(query);
         let names = filters
             .names
             .iter()
             .chain(&filters.identifiers)
             .map(String::as_str);
-        let mut asked = self.graph.named(names);
+        let mut asked = self.graph.slots_named(names);
         for phrase in phrases(query) {
-            for slot in self.graph.named([phrase.as_str()]) {
+            for slot in self.graph.slots_named([phrase.as_str()]) {
                 if !asked.contains(&slot) {
                     asked.push(slot);
                 }
@@ -328,7 +330,7 @@ impl Ranking<'_> {
 
     /// Fuses the results of search and graph: the weighted scores are added and scaled back to 0 to 1. What the graph
     /// answers comes first.
-    pub(super) fn fuse(&self, found: Vec<Hit>, near: HashMap<Uuid, f32>, k: usize) -> Vec<Ranked> {
+    pub(super) fn fuse(&self, found: Vec<Hit>, near: HashMap<Uuid, f32>, k: usize) -> Vec<RankedNote> {
         let graph_weight = match self.intent {
             // A question about relations weighs the graph more.
             Intent::Relational | Intent::Causal => self.tuning.graph_weight * 1.5,
@@ -357,7 +359,7 @@ impl Ranking<'_> {
             scores.entry(*note).or_default();
         }
         let whole = 1.0 + graph_weight + recency_weight;
-        let mut ranked: Vec<Ranked> = scores
+        let mut ranked: Vec<RankedNote> = scores
             .into_iter()
             .map(|(node_id, text)| {
                 let near = near.get(&node_id).copied().unwrap_or(0.0);
@@ -366,13 +368,13 @@ impl Ranking<'_> {
                 } else {
                     0.0
                 };
-                let parts = Parts {
+                let parts = ScoreParts {
                     text,
                     graph: graph_weight * near,
                     evidence: recency_weight * recent,
                 };
                 let score = (text + graph_weight * near + recency_weight * recent) / whole;
-                self.answering(node_id, score, parts.times(1.0 / whole))
+                self.lift_answer(node_id, score, parts.times(1.0 / whole))
             })
             .collect();
         ranked.sort_unstable_by(|a, b| {
@@ -386,9 +388,9 @@ impl Ranking<'_> {
     }
 
     /// Lifts a note that answers the question above those that don't: each level has a band of scores of its own.
-    fn answering(&self, node_id: Uuid, score: f32, parts: Parts) -> Ranked {
+    fn lift_answer(&self, node_id: Uuid, score: f32, parts: ScoreParts) -> RankedNote {
         let Some(answered) = self.answered else {
-            return Ranked {
+            return RankedNote {
                 hit: Hit { node_id, score },
                 parts,
             };
@@ -404,7 +406,7 @@ impl Ranking<'_> {
             };
         }
         let score = parts.sum();
-        Ranked {
+        RankedNote {
             hit: Hit { node_id, score },
             parts,
         }

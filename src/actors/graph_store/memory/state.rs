@@ -10,11 +10,11 @@ use uuid::Uuid;
 use super::changes::Changes;
 use super::copy::GraphCopy;
 use super::graph::MemoryGraph;
-use super::journal::Journal;
+use super::journal::GraphJournal;
 use super::load;
-use super::queue::{Pending, Queue};
+use super::queue::{PendingRequest, Queue};
 use super::tuning::TuningSource;
-use super::wording::{Recent, Wording};
+use super::wording::{RecentNotes, Wording};
 use crate::actors::graph_store::core::GraphCore;
 use crate::domain::error::DomainError;
 use crate::search::WorkspaceIndex;
@@ -33,8 +33,8 @@ pub struct Memory {
     queue: Mutex<Queue>,
     /// Notified when a request arrives in the queue.
     arrival: Notify,
-    recent: Mutex<Recent>,
-    journal: Mutex<Option<Journal>>,
+    recent: Mutex<RecentNotes>,
+    journal: Mutex<Option<GraphJournal>>,
     pub(super) created: AtomicU64,
     pub(super) enrichment: Arc<EnrichmentQueue>,
 }
@@ -53,7 +53,7 @@ impl EnrichmentQueue {
     }
 
     /// Waits until there may be something to do.
-    pub async fn rung(&self) {
+    pub async fn wait_for_work(&self) {
         self.bell.notified().await;
     }
 
@@ -67,7 +67,7 @@ impl EnrichmentQueue {
         self.bell.notify_one();
     }
 
-    pub(super) fn done(&self, notes: u64) {
+    pub(super) fn subtract(&self, notes: u64) {
         self.depth
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |depth| {
                 Some(depth.saturating_sub(notes))
@@ -132,7 +132,7 @@ impl Memory {
     }
 
     /// Queues a request; returns whether a task must be started that writes it.
-    pub(super) fn enqueue(&self, request: Pending) -> bool {
+    pub(super) fn enqueue(&self, request: PendingRequest) -> bool {
         let starts = self.queue().push(request);
         self.arrival.notify_one();
         starts
@@ -160,9 +160,9 @@ impl Memory {
 
     /// Applies a durable write to the graph and its copy; `wordings` are those of its new notes. Call under the write
     /// lock, in the order of the revisions.
-    pub(super) fn took(&self, rev: u64, write: NotesWrite, wordings: Vec<Arc<Wording>>) {
+    pub(super) fn apply_write(&self, rev: u64, write: NotesWrite, wordings: Vec<Arc<Wording>>) {
         let (created, queued) = (write.notes.len() as u64, write.enrich.len() as u64);
-        self.enrichment.done(write.enriched.len() as u64);
+        self.enrichment.subtract(write.enriched.len() as u64);
         let changes = Changes::of(rev, write);
         if changes.len() > 0 {
             let copied = self.copy(&changes);
@@ -184,7 +184,7 @@ impl Memory {
         let mut journal = self.journal.lock();
         match journal.as_mut().map(|journal| journal.append(changes)) {
             None => false,
-            Some(Ok(())) => journal.as_ref().is_some_and(Journal::is_long),
+            Some(Ok(())) => journal.as_ref().is_some_and(GraphJournal::is_long),
             Some(Err(error)) => {
                 tracing::warn!(%error, "the copy of the graph is no longer written");
                 *journal = None;
@@ -214,7 +214,7 @@ impl Memory {
         self.queue.lock()
     }
 
-    pub(super) fn recent(&self) -> MutexGuard<'_, Recent> {
+    pub(super) fn recent(&self) -> MutexGuard<'_, RecentNotes> {
         self.recent.lock()
     }
 }

@@ -1,10 +1,10 @@
 //! The memory over a real store: what is remembered is found, once, and survives a restart.
 
+mod concurrent_groups;
 mod copy;
 mod personal_data;
 mod questions;
 mod races;
-mod side_by_side;
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -18,7 +18,7 @@ use uuid::Uuid;
 use super::recall::Ranking;
 use super::*;
 use crate::actors::audit_writer::{AuditHandle, ListEntries};
-use crate::actors::graph_store::Surroundings;
+use crate::actors::graph_store::GraphEnvironment;
 use crate::actors::graph_store::tests::{audit_writer, embedder};
 use crate::domain::memory::entity::relationship_label;
 use crate::domain::memory::note::NoteStatus;
@@ -85,12 +85,12 @@ fn copied_to(
     let index = SearchIndex::open(dir, embedder(), IndexSettings::default()).unwrap();
     let copy = copy.map(|path| GraphCopy::open(path, workspace()));
     let memory = Memory::new(workspace(), Arc::new(move || tuning.clone()), copy);
-    let holds = Holds::Notes(Box::new(memory));
+    let holds = IndexCoverage::Notes(Box::new(memory));
     Arc::new(GraphCore::new(
         Arc::clone(store),
         Arc::new(index),
         audit.clone(),
-        Surroundings::default(),
+        GraphEnvironment::default(),
         holds,
     ))
 }
@@ -272,7 +272,7 @@ fn a_note_that_is_superseded_during_a_search_is_found_as_its_successor() {
         };
         // The index as it was before the two writes.
         let hits = vec![stale(&told[0], 0.9), stale(&told[1], 0.5)];
-        let found = core.found_notes(memory, hits.clone(), Vec::new()).await.unwrap();
+        let found = core.load_notes(memory, hits.clone(), Vec::new()).await.unwrap();
         assert_eq!(found.len(), 1);
         assert_eq!((found[0].note.id, found[0].score), (told[2].note_id, 0.9));
         let graph = memory.graph();

@@ -15,7 +15,7 @@ use crate::domain::memory::similarity;
 use crate::search::cosine;
 
 /// Bytes of texts and vectors that are remembered. A group of sixteen writers has some 20,000.
-const MOST_BYTES: usize = 1 << 20;
+const MAX_BYTES: usize = 1 << 20;
 
 /// What decides whether a note repeats another.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ impl Wording {
         self.mentions == older.mentions
             && self.digest != older.digest
             && self.domain == older.domain
-            && alike(older.vector.as_deref(), self.vector.as_deref()) >= tuning.near_cosine
+            && cosine_or_one(older.vector.as_deref(), self.vector.as_deref()) >= tuning.near_cosine
             && similarity::is_near_duplicate(&older.content, &self.content, tuning.near_overlap)
     }
 
@@ -57,27 +57,27 @@ impl Wording {
 }
 
 /// Cosine similarity of two vectors; 1 where one is missing, so that the words decide.
-pub(super) fn alike(a: Option<&[i8]>, b: Option<&[i8]>) -> f32 {
+pub(super) fn cosine_or_one(a: Option<&[i8]>, b: Option<&[i8]>) -> f32 {
     a.zip(b).and_then(|(a, b)| cosine(a, b)).unwrap_or(1.0)
 }
 
 /// The notes written last, with the revisions of their writes.
 #[derive(Debug, Default)]
-pub(super) struct Recent {
+pub(super) struct RecentNotes {
     notes: VecDeque<(u64, Arc<Wording>)>,
     bytes: usize,
     /// Notes up to this revision may have been forgotten.
     forgotten: u64,
 }
 
-impl Recent {
+impl RecentNotes {
     /// Remembers the notes of a write.
     pub(super) fn add(&mut self, rev: u64, notes: impl IntoIterator<Item = Arc<Wording>>) {
         for note in notes {
             self.bytes += note.bytes();
             self.notes.push_back((rev, note));
         }
-        while self.bytes > MOST_BYTES
+        while self.bytes > MAX_BYTES
             && let Some((rev, note)) = self.notes.pop_front()
         {
             self.bytes -= note.bytes();
@@ -122,18 +122,19 @@ mod tests {
 
     #[test]
     fn what_is_forgotten_is_known_to_be() {
-        let mut recent = Recent::default();
+        let mut recent = RecentNotes::default();
         recent.add(10, [wording(1, 10), wording(2, 10)]);
         recent.add(11, [wording(3, 10)]);
-        let after =
-            |recent: &Recent, rev| -> Vec<u128> { recent.after(rev).map(|note| note.id.as_u128()).collect() };
+        let after = |recent: &RecentNotes, rev| -> Vec<u128> {
+            recent.after(rev).map(|note| note.id.as_u128()).collect()
+        };
         assert_eq!(after(&recent, 9), [3, 2, 1]);
         assert_eq!(after(&recent, 10), [3]);
         assert!(recent.reaches(0));
-        let room = MOST_BYTES - 3 * wording(1, 10).bytes();
+        let room = MAX_BYTES - 3 * wording(1, 10).bytes();
         recent.add(12, [wording(4, room)]);
         assert!(!recent.reaches(9) && recent.reaches(11));
-        recent.add(13, [wording(5, MOST_BYTES)]);
+        recent.add(13, [wording(5, MAX_BYTES)]);
         assert!(!recent.reaches(12) && recent.reaches(13));
         assert!(after(&recent, 0).is_empty());
         recent.forget(20);

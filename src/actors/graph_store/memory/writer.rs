@@ -11,9 +11,9 @@ use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use super::Remember;
-use super::evolution::Known;
-use super::prepare::{Prepared, prepare};
-use super::queue::{Asker, Outcomes, Pending};
+use super::evolution::NearDuplicates;
+use super::prepare::{PreparedNote, prepare};
+use super::queue::{Asker, Outcomes, PendingRequest};
 use super::state::Memory;
 use super::tuning::Tuning;
 use super::wording::Wording;
@@ -39,11 +39,11 @@ impl GraphCore {
         // What the index lacks must be there before anything is compared with it.
         self.notes_index(memory).await?;
         let tuning = (memory.tuning)();
-        let mut notes = self.prepared(memory, notes, &tuning).await?;
-        let mut new: Vec<&mut Prepared> = notes.iter_mut().flatten().filter(|new| new.evolve).collect();
+        let mut notes = self.prepare_notes(memory, notes, &tuning).await?;
+        let mut new: Vec<&mut PreparedNote> = notes.iter_mut().flatten().filter(|new| new.evolve).collect();
         self.look_up(memory, &mut new, &tuning).await?;
         let (done, outcome) = oneshot::channel();
-        let request = Pending {
+        let request = PendingRequest {
             notes,
             from,
             done,
@@ -57,12 +57,12 @@ impl GraphCore {
             .unwrap_or_else(|error| Err(DomainError::internal("the write failed unexpectedly", error)))
     }
 
-    async fn prepared(
+    async fn prepare_notes(
         &self,
         memory: &Memory,
         notes: Vec<NewNote>,
         tuning: &Tuning,
-    ) -> Result<Vec<Result<Prepared, DomainError>>, DomainError> {
+    ) -> Result<Vec<Result<PreparedNote, DomainError>>, DomainError> {
         let ws = memory.workspace;
         let index = (!self.remote_model()).then(|| Arc::clone(&self.index));
         if notes.iter().map(|note| note.content.len()).sum::<usize>() <= SHORT {
@@ -80,22 +80,22 @@ impl GraphCore {
     /// What is known of the notes of a group: the near-duplicates, and the stored notes that are repeated with something
     /// new about them. Call under the workspace's write lock, alone or shared; unless nothing is in flight, neither the
     /// memory nor the look-up of a note may be out of date.
-    pub(super) async fn known(
+    pub(super) async fn find_known(
         &self,
         memory: &Memory,
         state: &WorkspaceState,
-        requests: &mut [Pending],
+        requests: &mut [PendingRequest],
         tuning: &Tuning,
-    ) -> Result<(Known, HashMap<Uuid, Note>), DomainError> {
+    ) -> Result<(NearDuplicates, HashMap<Uuid, Note>), DomainError> {
         memory.refresh(&self.store).await?;
         self.look_again(memory, state, requests, tuning).await?;
-        let notes: Vec<&Prepared> = requests
+        let notes: Vec<&PreparedNote> = requests
             .iter()
             .flat_map(|request| &request.notes)
             .flatten()
             .collect();
-        let known = Known::of(memory, &notes, tuning);
-        Ok((known, self.repeated(memory, &notes).await?))
+        let known = NearDuplicates::of(memory, &notes, tuning);
+        Ok((known, self.find_repeated(memory, &notes).await?))
     }
 
     /// Looks up again the notes whose search was so long ago that what was written since is no longer remembered.
@@ -103,19 +103,19 @@ impl GraphCore {
         &self,
         memory: &Memory,
         state: &WorkspaceState,
-        pending: &mut [Pending],
+        pending: &mut [PendingRequest],
         tuning: &Tuning,
     ) -> Result<(), DomainError> {
         let all = pending.iter_mut().flat_map(|request| &mut request.notes);
-        let mut late: Vec<&mut Prepared> = {
+        let mut late: Vec<&mut PreparedNote> = {
             let recent = memory.recent();
-            let is_late = |note: &&mut Prepared| note.evolve && !recent.reaches(note.looked.seen);
+            let is_late = |note: &&mut PreparedNote| note.evolve && !recent.reaches(note.looked.seen);
             all.flatten().filter(is_late).collect()
         };
         if late.is_empty() {
             return Ok(());
         }
-        state.settled().await?;
+        state.wait_until_indexed().await?;
         self.look_up(memory, &mut late, tuning).await
     }
 
@@ -132,22 +132,22 @@ impl GraphCore {
         let rev = self.store.next_rev();
         self.store.write_notes(memory.workspace, &write, rev, now).await?;
         let entries = std::mem::take(&mut write.audit);
-        memory.took(rev, write, wordings);
+        memory.apply_write(rev, write, wordings);
         Ok((rev, entries))
     }
 
     /// Makes a written group visible to searches, then replies; returns at once.
-    pub(super) fn show(self: &Arc<Self>, landed: Landed) {
+    pub(super) fn show(self: &Arc<Self>, landed: GroupOutcome) {
         let core = Arc::clone(self);
         tokio::spawn(async move {
-            if let Ok(memory) = core.held() {
-                core.show_landed(memory, landed).await;
+            if let Ok(memory) = core.memory_of() {
+                core.show_group(memory, landed).await;
             }
         });
     }
 
-    async fn show_landed(&self, memory: &Memory, landed: Landed) {
-        let Landed {
+    async fn show_group(&self, memory: &Memory, landed: GroupOutcome) {
+        let GroupOutcome {
             rev,
             docs,
             entries,
@@ -182,7 +182,7 @@ impl GraphCore {
             self.apply(ws, &target, docs, state.mark(rev), embed).await
         };
         let applied = applied.await;
-        self.indexed(ws, state, rev, applied);
+        self.record_indexed(ws, state, rev, applied);
     }
 
     /// Hands entries that are already in the log to the audit writer to be linked.
@@ -199,7 +199,7 @@ impl GraphCore {
 
 /// A group after its transaction.
 #[derive(Default)]
-pub(super) struct Landed {
+pub(super) struct GroupOutcome {
     /// Its revision; `None` when nothing was written.
     pub(super) rev: Option<u64>,
     pub(super) docs: Vec<IndexDoc>,
@@ -207,15 +207,17 @@ pub(super) struct Landed {
     answers: Vec<(Asker, Result<Outcomes, DomainError>)>,
 }
 
-impl Landed {
-    pub(super) fn answering(answers: impl Iterator<Item = (Asker, Result<Outcomes, DomainError>)>) -> Self {
+impl GroupOutcome {
+    pub(super) fn with_answers(
+        answers: impl Iterator<Item = (Asker, Result<Outcomes, DomainError>)>,
+    ) -> Self {
         Self {
             answers: answers.collect(),
             ..Self::default()
         }
     }
 
-    pub(super) fn refused(askers: impl Iterator<Item = Asker>, error: &DomainError) -> Self {
-        Self::answering(askers.map(|asker| (asker, Err(error.clone()))))
+    pub(super) fn with_error(askers: impl Iterator<Item = Asker>, error: &DomainError) -> Self {
+        Self::with_answers(askers.map(|asker| (asker, Err(error.clone()))))
     }
 }

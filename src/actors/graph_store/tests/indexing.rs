@@ -99,7 +99,7 @@ fn a_write_with_a_failed_page_is_indexed_again() {
         let core = graph(&store);
         let state = core.state(ws);
         state.caught_up.get_or_init(|| ready(())).await;
-        GraphCore::committed(&state, first);
+        GraphCore::record_durable(&state, first);
         let (half, rest) = docs.split_at(2);
         let missing = rest[0].name.clone();
         let failed = DomainError::internal("a page failed", "test");

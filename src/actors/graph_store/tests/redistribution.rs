@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{GraphCore, IngestStix, analyst, graph, open, run};
-use crate::actors::graph_store::{ExportSession, Exported};
+use crate::actors::graph_store::{ExportBundle, ExportSession};
 use crate::actors::worker::Work;
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
@@ -128,7 +128,7 @@ impl Scene {
         session_id
     }
 
-    async fn export(&self, session: Uuid) -> Result<Exported, DomainError> {
+    async fn export(&self, session: Uuid) -> Result<ExportBundle, DomainError> {
         let by = self.by.clone();
         let message = ExportSession { by, session };
         message.run(Arc::clone(&self.core)).await

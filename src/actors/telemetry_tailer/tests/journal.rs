@@ -321,12 +321,12 @@ impl actix::Handler<Job<Die>> for Worker<TailerCore> {
 
 #[test]
 fn an_actor_that_died_and_was_started_again_goes_on() {
-    use crate::actors::handle::Kept;
+    use crate::actors::handle::Restartable;
     run(async {
         let bench = bench(|_| {});
         let handle = bench.start();
         handle.record(bench.entry("recall", "one", 1)).await;
-        let mut stream = bench.listen(Followed::Telemetry, None).await;
+        let mut stream = bench.listen(StreamKind::Telemetry, None).await;
         assert!(stream.next().await.unwrap().line.contains("one"));
         handle.call(Die).await.ok();
         until(|| handle.revive()).await;

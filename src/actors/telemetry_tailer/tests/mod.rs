@@ -118,11 +118,15 @@ impl Bench {
         Arc::clone(&self.core).read_logs(message).await.unwrap()
     }
 
-    pub(crate) async fn listen(&self, followed: Followed, last: Option<&str>) -> Subscription {
+    pub(crate) async fn listen(&self, followed: StreamKind, last: Option<&str>) -> Subscription {
         self.try_listen(followed, last).await.unwrap()
     }
 
-    async fn try_listen(&self, followed: Followed, last: Option<&str>) -> Result<Subscription, DomainError> {
+    async fn try_listen(
+        &self,
+        followed: StreamKind,
+        last: Option<&str>,
+    ) -> Result<Subscription, DomainError> {
         let last_event_id = last.map(str::to_owned);
         let message = Subscribe {
             followed,

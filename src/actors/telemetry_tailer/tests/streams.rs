@@ -42,7 +42,7 @@ fn a_listener_gets_whole_lines_once_across_rotation_truncation_and_deletion() {
         let bench = bench(|_| {});
         let log = bench.log(LOG);
         append(&log, "one\ntwo\nthr");
-        let mut stream = bench.listen(Followed::Logs, None).await;
+        let mut stream = bench.listen(StreamKind::Logs, None).await;
         assert_eq!(lines(&mut stream, 2).await, ["one", "two"]);
         append(&log, "ee\nfour\r\n");
         assert_eq!(lines(&mut stream, 2).await, ["three", "four"]);
@@ -75,7 +75,7 @@ fn a_log_begins_with_its_last_ten_lines() {
         let bench = bench(|_| {});
         let text: String = (0..25).map(|number| format!("{number}\n")).collect();
         append(&bench.log(LOG), text);
-        let mut stream = bench.listen(Followed::Logs, None).await;
+        let mut stream = bench.listen(StreamKind::Logs, None).await;
         let expected: Vec<String> = (15..25).map(|number| number.to_string()).collect();
         assert_eq!(lines(&mut stream, 10).await, expected);
         silent(&mut stream).await;
@@ -89,7 +89,7 @@ fn a_client_that_comes_back_goes_on_where_it_was() {
         for number in 0..5 {
             bench.asked("recall", &number.to_string(), 1).await;
         }
-        let mut first = bench.listen(Followed::Telemetry, None).await;
+        let mut first = bench.listen(StreamKind::Telemetry, None).await;
         assert_eq!(queries(&mut first, 2).await, ["0", "1"], "the day from its start");
         let seen = next(&mut first).await.id;
         drop(first);
@@ -99,12 +99,12 @@ fn a_client_that_comes_back_goes_on_where_it_was() {
         bench.flush().await;
         assert!(bench.names().len() > 2, "over parts and midnight");
         let bench = bench.restarted();
-        let mut again = bench.listen(Followed::Telemetry, Some(&seen)).await;
+        let mut again = bench.listen(StreamKind::Telemetry, Some(&seen)).await;
         assert_eq!(queries(&mut again, 4).await, ["3", "4", "5", "6"]);
         bench.asked("recall", "7", 1).await;
         let last = next(&mut again).await;
         assert!(last.line.contains("\"7\""));
-        let mut current = bench.listen(Followed::Telemetry, Some(&last.id)).await;
+        let mut current = bench.listen(StreamKind::Telemetry, Some(&last.id)).await;
         bench.asked("recall", "8", 1).await;
         assert_eq!(queries(&mut current, 1).await, ["8"], "nothing twice");
     });
@@ -122,7 +122,7 @@ fn an_unknown_id_counts_as_none() {
             "../../etc/passwd:0",
             "nonsense",
         ] {
-            let mut stream = bench.listen(Followed::Telemetry, Some(unknown)).await;
+            let mut stream = bench.listen(StreamKind::Telemetry, Some(unknown)).await;
             assert_eq!(queries(&mut stream, 1).await, ["0"], "{unknown}");
         }
     });
@@ -134,7 +134,7 @@ fn a_replay_gives_the_newest_ten_thousand_lines() {
         let bench = bench(|_| {});
         let text: String = (0..12_000).map(|number| format!("{number}\n")).collect();
         append(&bench.log(LOG), text);
-        let mut stream = bench.listen(Followed::Logs, Some(&format!("{LOG}:0"))).await;
+        let mut stream = bench.listen(StreamKind::Logs, Some(&format!("{LOG}:0"))).await;
         let found = lines(&mut stream, 10_000).await;
         assert_eq!((found[0].as_str(), found[9_999].as_str()), ("2000", "11999"));
     });
@@ -160,7 +160,7 @@ fn nothing_is_lost_or_doubled_while_somebody_writes() {
         let start = format!("{LOG}:0");
         let mut listeners = Vec::new();
         for _ in 0..5 {
-            let mut stream = bench.listen(Followed::Logs, Some(&start)).await;
+            let mut stream = bench.listen(StreamKind::Logs, Some(&start)).await;
             listeners.push(tokio::spawn(async move {
                 let first: usize = next(&mut stream).await.line.parse().unwrap();
                 let rest = lines(&mut stream, COUNT - 1 - first).await;
@@ -182,7 +182,7 @@ fn a_burst_larger_than_the_buffer_reaches_who_reads_along() {
     run(async {
         let bench = bench(|_| {});
         append(&bench.log(LOG), "");
-        let mut stream = bench.listen(Followed::Logs, None).await;
+        let mut stream = bench.listen(StreamKind::Logs, None).await;
         let text: String = (0..5000).map(|number| format!("{number}\n")).collect();
         append(&bench.log(LOG), text);
         let wanted: Vec<String> = (0..5000).map(|number| number.to_string()).collect();
@@ -195,8 +195,8 @@ fn a_slow_listener_loses_its_place_and_comes_back_and_others_are_not_hurt() {
     run(async {
         let bench = bench(|_| {});
         append(&bench.log(LOG), "");
-        let mut slow = bench.listen(Followed::Logs, None).await;
-        let mut quick = bench.listen(Followed::Logs, None).await;
+        let mut slow = bench.listen(StreamKind::Logs, None).await;
+        let mut quick = bench.listen(StreamKind::Logs, None).await;
         append(&bench.log(LOG), "first\n");
         let seen = next(&mut slow).await.id;
         assert_eq!(lines(&mut quick, 1).await, ["first"]);
@@ -207,7 +207,7 @@ fn a_slow_listener_loses_its_place_and_comes_back_and_others_are_not_hurt() {
         }
         assert_eq!(bench.core.open_streams(), 1, "before the slow one asks again");
         assert!(slow.next().await.is_none());
-        let mut again = bench.listen(Followed::Logs, Some(&seen)).await;
+        let mut again = bench.listen(StreamKind::Logs, Some(&seen)).await;
         let found = lines(&mut again, 160).await;
         assert_eq!((found[0].as_str(), found[159].as_str()), ("0 0", "3 39"));
     });
@@ -220,19 +220,19 @@ fn places_are_bounded_and_come_back_and_nothing_is_done_for_nobody() {
         append(&bench.log(LOG), "one\n");
         let mut streams = Vec::new();
         for _ in 0..3 {
-            streams.push(bench.listen(Followed::Logs, None).await);
+            streams.push(bench.listen(StreamKind::Logs, None).await);
         }
-        let refused = bench.try_listen(Followed::Telemetry, None).await;
+        let refused = bench.try_listen(StreamKind::Telemetry, None).await;
         assert!(matches!(refused, Err(DomainError::Busy { .. })));
         streams.pop();
         assert_eq!(bench.core.open_streams(), 2);
-        drop(bench.listen(Followed::Telemetry, None).await);
+        drop(bench.listen(StreamKind::Telemetry, None).await);
         drop(streams);
         assert_eq!(bench.core.open_streams(), 0);
         let watched = || bench.core.logs.is_watched() || bench.core.telemetry.is_watched();
         until(|| !watched()).await;
         // Watching resumes for the next listener.
-        let mut stream = bench.listen(Followed::Logs, None).await;
+        let mut stream = bench.listen(StreamKind::Logs, None).await;
         append(&bench.log(LOG), "two\n");
         assert_eq!(lines(&mut stream, 2).await, ["one", "two"]);
     });
@@ -242,12 +242,12 @@ fn places_are_bounded_and_come_back_and_nothing_is_done_for_nobody() {
 fn streams_end_when_the_service_stops() {
     run(async {
         let bench = bench(|_| {});
-        let mut waiting = bench.listen(Followed::Logs, None).await;
+        let mut waiting = bench.listen(StreamKind::Logs, None).await;
         let waiting = tokio::spawn(async move { waiting.next().await });
         tokio::task::yield_now().await;
         bench.core.close();
         assert!(waiting.await.unwrap().is_none());
-        assert!(bench.listen(Followed::Logs, None).await.next().await.is_none());
+        assert!(bench.listen(StreamKind::Logs, None).await.next().await.is_none());
     });
 }
 
@@ -255,7 +255,7 @@ fn streams_end_when_the_service_stops() {
 fn our_own_entries_do_not_wait_for_the_next_look() {
     run(async {
         let bench = bench(|_| {});
-        let mut stream = bench.listen(Followed::Telemetry, None).await;
+        let mut stream = bench.listen(StreamKind::Telemetry, None).await;
         let mut taken = Vec::new();
         for number in 0..10 {
             let since = std::time::Instant::now();

@@ -37,7 +37,7 @@ pub(super) fn stream(
             let entries = audit.call(ListEntries { tenant, filter }).await;
             let entries = entries
                 .inspect_err(|error| tracing::error!(%error, "an export of the audit log broke off"))?;
-            export.passed(&entries);
+            export.advance(&entries);
             Ok(Some((rows(&entries)?, export)))
         }
     });

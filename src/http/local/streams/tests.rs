@@ -51,7 +51,7 @@ fn a_client_reads_along_and_frees_its_place_when_it_goes() {
         let served = web::Data::new(Arc::clone(&bench));
         let answer = |bench: web::Data<Arc<crate::actors::telemetry_tailer::tests::Bench>>| async move {
             event_stream(
-                bench.listen(Followed::Logs, None).await,
+                bench.listen(StreamKind::Logs, None).await,
                 Duration::from_millis(200),
             )
         };

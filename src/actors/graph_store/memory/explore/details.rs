@@ -27,7 +27,7 @@ impl MemoryGraph {
         };
         Some(NodeDetails {
             node: ConnectedNode {
-                node: self.shown(node),
+                node: self.to_graph_node(node),
                 degree,
             },
             notes,
@@ -60,7 +60,7 @@ impl MemoryGraph {
                 edge_id: relation.id,
                 relationship: relation.relationship.clone(),
                 outgoing: relation.source == entity.id,
-                node: self.shown(Node::Entity(self.other_end(entity, relation)?)),
+                node: self.to_graph_node(Node::Entity(self.other_end(entity, relation)?)),
             })
         };
         relations.filter_map(neighbour).collect()
@@ -99,7 +99,7 @@ impl MemoryGraph {
             edge_id: end.edge_id,
             relationship: end.relationship.to_owned(),
             outgoing: end.outgoing,
-            node: self.shown(node),
+            node: self.to_graph_node(node),
         })
     }
 }

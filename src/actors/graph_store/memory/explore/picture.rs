@@ -17,20 +17,20 @@ pub(super) const MAX_EDGES: usize = 20_000;
 
 /// A node with the number of its edges.
 #[derive(Clone, Copy)]
-struct Ranked<'a> {
+struct RankedNode<'a> {
     node: Node<'a>,
     degree: usize,
 }
 
 /// The best connected one first, then by id.
-fn best_first(a: &Ranked<'_>, b: &Ranked<'_>) -> Ordering {
+fn best_first(a: &RankedNode<'_>, b: &RankedNode<'_>) -> Ordering {
     b.degree.cmp(&a.degree).then_with(|| a.node.cmp_id(b.node))
 }
 
 /// Keeps the best of the nodes that there is room for, sorted; whether there were more. Notes often outnumber everything
 /// else: while entities wait, here or in a later step, notes take at most half of the room.
-fn keep_best(found: &mut Vec<Ranked<'_>>, room: usize, is_last: bool) -> bool {
-    let is_note = |ranked: &Ranked<'_>| matches!(ranked.node, Node::Note(_));
+fn keep_best(found: &mut Vec<RankedNode<'_>>, room: usize, is_last: bool) -> bool {
+    let is_note = |ranked: &RankedNode<'_>| matches!(ranked.node, Node::Note(_));
     let all = found.clone();
     let more = keep_first(found, room, best_first);
     let most = room / 2;
@@ -49,13 +49,13 @@ fn keep_best(found: &mut Vec<Ranked<'_>>, room: usize, is_last: bool) -> bool {
 }
 
 /// Which nodes a picture shows.
-struct Wanted<'a> {
+struct PictureFilter<'a> {
     query: &'a ViewGraph,
     /// In lower case.
     part: Option<String>,
 }
 
-impl Wanted<'_> {
+impl PictureFilter<'_> {
     fn includes(&self, node: Node<'_>) -> bool {
         (self.query.notes || matches!(node, Node::Entity(_)))
             && node.fits(&self.query.types, self.part.as_deref())
@@ -65,17 +65,17 @@ impl Wanted<'_> {
 impl MemoryGraph {
     /// The picture; `None` if there is no node to start from.
     pub(super) fn picture(&self, query: &ViewGraph) -> Option<GraphView> {
-        let wanted = Wanted {
+        let wanted = PictureFilter {
             query,
             part: query.part.as_deref().map(str::to_lowercase),
         };
         let (shown, more_nodes) = match &query.around {
-            Some(id) => self.around(self.find(id)?, &wanted),
+            Some(id) => self.neighbourhood_of(self.find(id)?, &wanted),
             None => self.best_connected(&wanted),
         };
         let (edges, more_edges) = self.edges_among(&shown);
         let nodes = shown.iter().map(|ranked| ConnectedNode {
-            node: self.shown(ranked.node),
+            node: self.to_graph_node(ranked.node),
             degree: ranked.degree,
         });
         let (total_nodes, total_edges) = self.size();
@@ -88,33 +88,37 @@ impl MemoryGraph {
         })
     }
 
-    fn ranked<'a>(&self, node: Node<'a>) -> Ranked<'a> {
-        Ranked {
+    fn rank_node<'a>(&self, node: Node<'a>) -> RankedNode<'a> {
+        RankedNode {
             node,
             degree: self.degree(node),
         }
     }
 
     /// The best connected nodes, and whether there are more.
-    fn best_connected(&self, wanted: &Wanted<'_>) -> (Vec<Ranked<'_>>, bool) {
+    fn best_connected(&self, wanted: &PictureFilter<'_>) -> (Vec<RankedNode<'_>>, bool) {
         let nodes = self.all_nodes().filter(|node| wanted.includes(*node));
-        let mut found: Vec<Ranked<'_>> = nodes.map(|node| self.ranked(node)).collect();
+        let mut found: Vec<RankedNode<'_>> = nodes.map(|node| self.rank_node(node)).collect();
         let more = keep_best(&mut found, wanted.query.limit, true);
         (found, more)
     }
 
     /// A node and the nodes around it, step by step, and whether there are more. It goes only through nodes that it
     /// shows, so that the picture is connected.
-    fn around<'a>(&'a self, centre: Node<'a>, wanted: &Wanted<'_>) -> (Vec<Ranked<'a>>, bool) {
+    fn neighbourhood_of<'a>(
+        &'a self,
+        centre: Node<'a>,
+        wanted: &PictureFilter<'_>,
+    ) -> (Vec<RankedNode<'a>>, bool) {
         let mut seen = HashSet::from([centre.key()]);
-        let mut shown = vec![self.ranked(centre)];
+        let mut shown = vec![self.rank_node(centre)];
         let (mut last_step, mut more) = (0, false);
         for left in (0..wanted.query.depth).rev() {
             let mut step = Vec::new();
             for from in shown.iter().skip(last_step) {
                 let next = self.neighbours(from.node);
                 let new = next.filter(|node| seen.insert(node.key()) && wanted.includes(*node));
-                step.extend(new.map(|node| self.ranked(node)));
+                step.extend(new.map(|node| self.rank_node(node)));
             }
             last_step = shown.len();
             let room = wanted.query.limit.saturating_sub(shown.len());
@@ -126,7 +130,7 @@ impl MemoryGraph {
 
     /// The edges between these nodes, and whether there are more. Each is found from the end that it leads from, so the
     /// notes of an entity are not visited.
-    fn edges_among(&self, shown: &[Ranked<'_>]) -> (Vec<GraphEdge>, bool) {
+    fn edges_among(&self, shown: &[RankedNode<'_>]) -> (Vec<GraphEdge>, bool) {
         let inside: HashSet<Uuid> = shown.iter().map(|ranked| ranked.node.key()).collect();
         let mut all = shown
             .iter()

@@ -6,18 +6,18 @@ use super::{At, EntityState, MemoryGraph, Slot};
 use crate::domain::memory::entity::EntityKey;
 
 /// Largest number of slots in a block, and so the most that a new entity moves.
-const MOST: usize = 1024;
+const MAX_BLOCK: usize = 1024;
 
 /// Slots sorted by the entities that they stand for, in blocks. Callers pass a comparison of a slot with the wanted key.
 #[derive(Debug, Default)]
-pub(super) struct Sorted {
+pub(super) struct SortedSlots {
     /// No block is empty.
     blocks: Vec<Vec<Slot>>,
 }
 
-impl Sorted {
+impl SortedSlots {
     fn of(slots: &[Slot]) -> Self {
-        let blocks = slots.chunks(MOST / 2);
+        let blocks = slots.chunks(MAX_BLOCK / 2);
         Self {
             blocks: blocks.map(<[Slot]>::to_vec).collect(),
         }
@@ -45,8 +45,8 @@ impl Sorted {
             return;
         };
         block.insert(place.min(block.len()), slot);
-        if block.len() > MOST {
-            let rest = block.split_off(MOST / 2);
+        if block.len() > MAX_BLOCK {
+            let rest = block.split_off(MAX_BLOCK / 2);
             self.blocks.insert(at + 1, rest);
         }
     }
@@ -70,14 +70,14 @@ impl MemoryGraph {
     }
 
     /// All entities, sorted at once: that takes less time than one by one.
-    pub(super) fn sorted(&self) -> Sorted {
+    pub(super) fn sort_all(&self) -> SortedSlots {
         let keys = Slot::from(&self.entities, 0).zip(&self.entities);
         let mut keys: Vec<_> = keys
             .map(|(slot, entity)| (&*entity.entity_type, head(&entity.value), &*entity.value, slot))
             .collect();
         keys.sort_unstable();
         let slots: Vec<Slot> = keys.into_iter().map(|(.., slot)| slot).collect();
-        Sorted::of(&slots)
+        SortedSlots::of(&slots)
     }
 
     pub(in crate::actors::graph_store::memory) fn with_key(&self, key: &EntityKey) -> Option<&EntityState> {
@@ -137,7 +137,7 @@ mod tests {
             vec![0],
             vec![],
         ] {
-            let mut sorted = Sorted::default();
+            let mut sorted = SortedSlots::default();
             for number in &numbers {
                 let new = slots[*number];
                 sorted.insert(new, |slot| slot.cmp(&new));
@@ -155,9 +155,9 @@ mod tests {
                 sorted
                     .blocks
                     .iter()
-                    .all(|block| (1..=MOST).contains(&block.len()))
+                    .all(|block| (1..=MAX_BLOCK).contains(&block.len()))
             );
-            let whole = Sorted::of(expected);
+            let whole = SortedSlots::of(expected);
             assert_eq!(whole.blocks.concat(), sorted.blocks.concat());
         }
     }

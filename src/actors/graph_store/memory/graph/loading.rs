@@ -1,6 +1,6 @@
 //! A graph that is read as a whole.
 
-use super::{MemoryGraph, Names, Slot};
+use super::{MemoryGraph, NameIndex, Slot};
 use crate::actors::graph_store::memory::changes::Changes;
 use crate::capacity::side_by_side;
 use crate::search::canonical_key;
@@ -22,8 +22,8 @@ impl Loading {
         let Self(mut graph) = self;
         let threads = (graph.entities.len() >= MANY).then(side_by_side).flatten();
         let (by_key, by_name) = match threads {
-            Some(threads) => threads.join(|| graph.sorted(), || graph.names()),
-            None => (graph.sorted(), graph.names()),
+            Some(threads) => threads.join(|| graph.sort_all(), || graph.names()),
+            None => (graph.sort_all(), graph.names()),
         };
         graph.by_key = by_key;
         graph.by_name = by_name;
@@ -43,8 +43,8 @@ impl MemoryGraph {
     }
 
     /// The names of all entities.
-    fn names(&self) -> Names {
-        let mut names = Names::with_capacity(self.entities.len());
+    fn names(&self) -> NameIndex {
+        let mut names = NameIndex::with_capacity(self.entities.len());
         for (slot, entity) in Slot::from(&self.entities, 0).zip(&self.entities) {
             for name in entity.all_names() {
                 names.add(&canonical_key(name), slot);

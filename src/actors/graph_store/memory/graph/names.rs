@@ -8,12 +8,12 @@ use super::Slot;
 
 /// Entities by a hash of each of their names: the names stand in the entities.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(super) struct NameIndex {
     slots: HashTable<(u32, Slot)>,
     hasher: RandomState,
 }
 
-impl Names {
+impl NameIndex {
     /// With room for so many names.
     pub(super) fn with_capacity(names: usize) -> Self {
         Self {
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn a_name_has_its_entities_oldest_first_and_each_once() {
-        let mut names = Names::default();
+        let mut names = NameIndex::default();
         let slots: Vec<Slot> = (0..100).map(|number| Slot::after(&vec![(); number])).collect();
         for slot in slots.iter().rev() {
             names.add("the same", *slot);

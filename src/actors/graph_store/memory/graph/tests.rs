@@ -120,7 +120,7 @@ fn a_superseded_note_leaves_the_counts_of_its_entities_and_says_by_what() {
     graph.supersede(id(10), id(11));
     assert_eq!(graph.duplicate_of(&10u128.to_be_bytes()), None);
     assert!(!graph.is_active(id(10)));
-    let slot = graph.named(["Fancy Bear"])[0];
+    let slot = graph.slots_named(["Fancy Bear"])[0];
     assert_eq!(about(&graph, slot), [id(11)]);
     let edges = graph.edges(ALL);
     let edge = edges.iter().find(|edge| edge.relationship == SUPERSEDES).unwrap();
@@ -146,15 +146,19 @@ fn relationships_are_seen_from_both_ends_and_kept_once() {
     assert_eq!(actor[0].properties["source"], "x");
     let tool = graph.relationships_of(&EntityKey::new("tool", "MIMIKATZ").unwrap());
     assert!(!tool[0].outgoing);
-    let slot = graph.named(["mimikatz"])[0];
-    assert_eq!(graph.related(slot, &[], 9), graph.named(["apt28"]));
-    assert!(graph.related(slot, &graph.named(["apt28"]), 9).is_empty());
+    let slot = graph.slots_named(["mimikatz"])[0];
+    assert_eq!(graph.related_entities(slot, &[], 9), graph.slots_named(["apt28"]));
+    assert!(
+        graph
+            .related_entities(slot, &graph.slots_named(["apt28"]), 9)
+            .is_empty()
+    );
     graph.put_relation(relation(21, 2, 2));
     graph.put_relation(relation(22, 2, 3));
     let tool = graph.relationships_of(&EntityKey::new("tool", "mimikatz").unwrap());
     assert_eq!(tool.len(), 3);
-    assert_eq!(graph.related(slot, &[], 9).len(), 2);
-    assert_eq!(graph.related(slot, &[], 1), graph.named(["apt28"]));
+    assert_eq!(graph.related_entities(slot, &[], 9).len(), 2);
+    assert_eq!(graph.related_entities(slot, &[], 1), graph.slots_named(["apt28"]));
 }
 
 #[test]
@@ -188,9 +192,9 @@ fn notes_are_listed_by_age_whenever_they_come() {
     let ids = |numbers: &[u128]| numbers.iter().map(|number| id(*number)).collect::<Vec<_>>();
     let by_age: Vec<Uuid> = graph.notes_by_age().map(|note| note.id).collect();
     assert_eq!(by_age, ids(&[10, 11, 12, 13, 14]));
-    let slot = graph.named(["apt28"])[0];
+    let slot = graph.slots_named(["apt28"])[0];
     assert_eq!(about(&graph, slot), ids(&[14, 13, 12, 11, 10]));
-    let slot = graph.named(["cve-2024-1"])[0];
+    let slot = graph.slots_named(["cve-2024-1"])[0];
     assert_eq!(about(&graph, slot), ids(&[11, 10]));
 }
 
@@ -273,7 +277,7 @@ fn degrees_and_counts_stay_true_whatever_is_written() {
     }
     assert!(graph.edges(everything).len() > 300 && graph.note_count() > 80);
     for node in graph.all_nodes() {
-        let shown = graph.shown(node);
+        let shown = graph.to_graph_node(node);
         assert_eq!(
             graph.degree(node),
             degrees.get(&shown.id).copied().unwrap_or(0),
@@ -342,14 +346,17 @@ fn a_graph_read_as_a_whole_is_the_one_that_grew() {
     }));
     for number in (0..12_000).step_by(113) {
         for name in [format!("name {number}"), format!("ALIAS {number}")] {
-            assert_eq!(whole.named([name.as_str()]), grown.named([name.as_str()]));
+            assert_eq!(
+                whole.slots_named([name.as_str()]),
+                grown.slots_named([name.as_str()])
+            );
         }
         let key = &entities[number].draft.key;
         assert_eq!(whole.with_key(key).unwrap().id, entities[number].id);
         assert_eq!(grown.with_key(key).unwrap().id, entities[number].id);
     }
-    assert_eq!(whole.named(["alias 5"]).len(), 3);
-    assert!(whole.named([""]).is_empty());
+    assert_eq!(whole.slots_named(["alias 5"]).len(), 3);
+    assert!(whole.slots_named([""]).is_empty());
     let beyond = EntityKey {
         entity_type: "tool".into(),
         value: "zzz".into(),

@@ -42,15 +42,15 @@ fn all_of(graph: &MemoryGraph) -> (Vec<NoteHead>, Vec<StoredEntity>, Vec<StoredR
     )
 }
 
-fn replayed(path: &Path) -> Option<Replayed> {
-    let replay = Journal::replay(path, id(7), &AtomicBool::new(false)).unwrap();
+fn replayed(path: &Path) -> Option<RecoveredGraph> {
+    let replay = GraphJournal::replay(path, id(7), &AtomicBool::new(false)).unwrap();
     replay.map(|replay| replay.resume().unwrap())
 }
 
 fn log_of(dir: &Path, revs: impl IntoIterator<Item = u64>) -> (PathBuf, MemoryGraph, Vec<u64>) {
     let path = dir.join("log");
     let mut graph = MemoryGraph::default();
-    let mut journal = Journal::create(&path, id(7), &graph, 0).unwrap();
+    let mut journal = GraphJournal::create(&path, id(7), &graph, 0).unwrap();
     let mut ends = Vec::new();
     for rev in revs {
         journal.append(&changes(rev)).unwrap();
@@ -133,7 +133,7 @@ fn a_log_of_another_version_or_workspace_or_without_a_revision_is_no_log() {
     assert!(replayed(&dir.path().join("none")).is_none());
     let (path, _, ends) = log_of(dir.path(), [1]);
     let bytes = fs::read(&path).unwrap();
-    let other = Journal::replay(&path, id(8), &AtomicBool::new(false));
+    let other = GraphJournal::replay(&path, id(8), &AtomicBool::new(false));
     assert!(other.unwrap().is_none());
     for at in [0, 15, 31] {
         let mut other = bytes.clone();
@@ -191,7 +191,7 @@ fn a_log_of_the_format_before_is_discarded_and_not_misread() {
         fs::write(&path, log).unwrap();
         assert_eq!(replayed(&path).map(|found| found.rev), rev);
     }
-    let journal = Journal::create(&path, id(7), &MemoryGraph::default(), 8).unwrap();
+    let journal = GraphJournal::create(&path, id(7), &MemoryGraph::default(), 8).unwrap();
     assert_eq!(replayed(&path).unwrap().journal.bytes, journal.bytes);
 }
 
@@ -204,7 +204,7 @@ fn a_whole_copy_is_the_graph_whatever_was_written_to_it() {
     for step in 0..3_000 {
         write_something(&mut graph, step, &mut random);
     }
-    let journal = Journal::create(&path, id(7), &graph, 42).unwrap();
+    let journal = GraphJournal::create(&path, id(7), &graph, 42).unwrap();
     let found = replayed(&path).unwrap();
     assert_eq!((found.rev, journal.bytes), (42, found.journal.bytes));
     assert_eq!(all_of(&found.graph), all_of(&graph));
@@ -255,7 +255,7 @@ fn reading_a_log_changes_nothing_until_it_is_continued() {
     let (path, graph, ends) = log_of(dir.path(), [1, 2]);
     let torn = [fs::read(&path).unwrap(), vec![7; 30]].concat();
     fs::write(&path, &torn).unwrap();
-    let replay = |stop| Journal::replay(&path, id(7), &AtomicBool::new(stop)).unwrap();
+    let replay = |stop| GraphJournal::replay(&path, id(7), &AtomicBool::new(stop)).unwrap();
     assert!(replay(true).is_none());
     let replay = replay(false).unwrap();
     assert_eq!(fs::read(&path).unwrap(), torn);

@@ -12,13 +12,13 @@ use crate::actors::worker::Work;
 use crate::domain::memory::entity::Mentions;
 
 /// A memory over a store, with the file of its copy.
-pub(super) struct Copied {
+pub(super) struct CopiedMemory {
     store: Arc<Store>,
     audit: AuditHandle,
     dir: tempfile::TempDir,
 }
 
-impl Copied {
+impl CopiedMemory {
     pub(super) async fn new() -> Self {
         let (store, audit) = open().await;
         let dir = tempfile::tempdir().unwrap();
@@ -104,7 +104,7 @@ async fn write_all(core: &Arc<GraphCore>) {
 #[test]
 fn a_start_from_the_copy_is_one_from_the_database() {
     run(async {
-        let copied = Copied::new().await;
+        let copied = CopiedMemory::new().await;
         write_all(&copied.core()).await;
         copied.assert_right("after writes of every kind").await;
         // The next process continues the file.
@@ -122,7 +122,7 @@ fn a_start_from_the_copy_is_one_from_the_database() {
 #[test]
 fn a_copy_torn_at_any_byte_of_its_last_record_is_completed_from_the_database() {
     run(async {
-        let copied = Copied::new().await;
+        let copied = CopiedMemory::new().await;
         let core = copied.core();
         write_all(&core).await;
         let before = fs::read(copied.path()).unwrap().len();
@@ -142,7 +142,7 @@ fn a_copy_torn_at_any_byte_of_its_last_record_is_completed_from_the_database() {
 #[test]
 fn a_copy_that_is_behind_is_completed_and_one_of_another_database_is_discarded() {
     run(async {
-        let copied = Copied::new().await;
+        let copied = CopiedMemory::new().await;
         let core = copied.core();
         remember(&core, "APT28 uses X-Agent.").await;
         let early = fs::read(copied.path()).unwrap();
@@ -156,7 +156,7 @@ fn a_copy_that_is_behind_is_completed_and_one_of_another_database_is_discarded()
         }
         assert!(enough.contains(&first.note_id.to_string()));
         // An older copy of the database: the file is ahead of it.
-        let older = Copied::new().await;
+        let older = CopiedMemory::new().await;
         remember(&older.core(), "APT28 uses X-Agent.").await;
         let right = older.start(false).await;
         fs::copy(copied.path(), older.path()).unwrap();
@@ -168,7 +168,7 @@ fn a_copy_that_is_behind_is_completed_and_one_of_another_database_is_discarded()
 #[test]
 fn damage_of_any_kind_costs_only_time() {
     run(async {
-        let copied = Copied::new().await;
+        let copied = CopiedMemory::new().await;
         write_all(&copied.core()).await;
         let bytes = fs::read(copied.path()).unwrap();
         let right = copied.start(false).await;
@@ -198,7 +198,7 @@ fn damage_of_any_kind_costs_only_time() {
 #[test]
 fn a_copy_without_the_entities_of_an_older_program_is_discarded() {
     run(async {
-        let copied = Copied::new().await;
+        let copied = CopiedMemory::new().await;
         let core = copied.core();
         remember(&core, "APT28 uses X-Agent.").await;
         let early = fs::read(copied.path()).unwrap();

@@ -6,8 +6,8 @@ use chrono::{DateTime, Utc};
 use test_support::extent;
 
 use super::*;
-use crate::actors::graph_store::memory::asked::Answered;
 use crate::actors::graph_store::memory::graph::MemoryGraph;
+use crate::actors::graph_store::memory::question::QuestionAnswers;
 use crate::clock;
 use crate::domain::memory::why::NoteWhy;
 use crate::domain::question::{Kind, ModelReading, ParsedQuestion};
@@ -208,7 +208,7 @@ fn a_question_that_names_nothing_relational_has_the_scores_of_search_and_neighbo
         ] {
             let scope = Scope::default();
             let answered = core
-                .answered(memory, (question, &None), &scope, clock::now())
+                .answer_note_question(memory, (question, &None), &scope, clock::now())
                 .await
                 .unwrap();
             assert!(answered.is_none(), "{question}");
@@ -339,14 +339,19 @@ fn a_hub_hides_no_answer_and_costs_a_bounded_time() {
     let now = clock::now();
     let reading = ParsedQuestion::of("Which tools does Sandworm use?", now).unwrap();
     let since = Instant::now();
-    let asked = graph.asked(&reading).unwrap();
-    let answered = Answered::to(&graph, asked, &Scope::default());
+    let asked = graph.understand(&reading).unwrap();
+    let answered = QuestionAnswers::to(&graph, asked, &Scope::default());
     let took = since.elapsed();
     assert_eq!(answered.answers.len(), 1);
     let reading = ParsedQuestion::of("Which indicators does Sandworm have?", now).unwrap();
-    let asked = graph.asked(&reading).unwrap();
+    let asked = graph.understand(&reading).unwrap();
     let all = Instant::now();
-    assert_eq!(Answered::to(&graph, asked, &Scope::default()).answers.len(), 100);
+    assert_eq!(
+        QuestionAnswers::to(&graph, asked, &Scope::default())
+            .answers
+            .len(),
+        100
+    );
     println!("tools of a hub: {took:?}, its indicators: {:?}", all.elapsed());
     // Far above what it takes in a debug build on a busy machine, far below what unbounded work would.
     assert!(took < Duration::from_secs(2), "{took:?}");
@@ -380,7 +385,7 @@ fn no_cut_of_a_real_text_makes_a_question_hang_or_panic() {
                 format!("who {cut} since 2020"),
             ] {
                 let since = Instant::now();
-                core.answered(memory, (&question, &None), &Scope::default(), clock::now())
+                core.answer_note_question(memory, (&question, &None), &Scope::default(), clock::now())
                     .await
                     .unwrap();
                 assert!(since.elapsed() < Duration::from_secs(5), "{question}");

@@ -81,7 +81,7 @@ async fn slip_in(core: &GraphCore, text: &str) -> Uuid {
     };
     let (rev, _) = core.write_memory(memory, write, Vec::new()).await.unwrap();
     doc.rev = rev;
-    GraphCore::committed(&state, rev);
+    GraphCore::record_durable(&state, rev);
     core.show_docs(memory, &state, rev, vec![doc]).await;
     memory.recent().forget(rev);
     id

@@ -23,20 +23,20 @@ const ROOM: usize = 8 << 20;
 const FRAME: usize = 512;
 
 /// Documents by node or edge. They have no revision yet: the transaction has none before it is committed.
-pub(super) type Made = HashMap<Uuid, IndexDoc>;
+pub(super) type PreparedDocs = HashMap<Uuid, IndexDoc>;
 
 /// Some nodes or edges of a plan: where to look for them, and their ids.
-struct Wanted {
+struct DocRequest {
     part: StixPart,
     ids: Vec<Uuid>,
 }
 
 /// Makes documents on the threads for heavy work until it is ended or dropped.
-pub(super) struct Ahead {
+pub(super) struct DocPrefetch {
     /// Dropped first, so that what is still asked for is not made.
     stop: Stop,
-    wanted: UnboundedSender<Wanted>,
-    made: JoinHandle<Made>,
+    wanted: UnboundedSender<DocRequest>,
+    made: JoinHandle<PreparedDocs>,
 }
 
 /// Tells the task that nobody waits for further documents.
@@ -48,12 +48,12 @@ impl Drop for Stop {
     }
 }
 
-impl Ahead {
+impl DocPrefetch {
     /// `now` is the time of the write.
     pub(super) fn begin(index: Arc<SearchIndex>, ws: Uuid, plan: Arc<StixPlan>, now: DateTime<Utc>) -> Self {
         let (wanted, queue) = unbounded_channel();
         let stopped = Arc::new(AtomicBool::new(false));
-        let maker = Maker {
+        let maker = DocWorker {
             index,
             ws,
             plan,
@@ -71,11 +71,11 @@ impl Ahead {
     pub(super) fn ask(&self, part: StixPart, ids: &[Uuid]) {
         let ids = ids.to_vec();
         // Nobody listens once there is no room left.
-        let _ = self.wanted.send(Wanted { part, ids });
+        let _ = self.wanted.send(DocRequest { part, ids });
     }
 
     /// The documents made so far.
-    pub(super) async fn end(self) -> Made {
+    pub(super) async fn end(self) -> PreparedDocs {
         drop(self.stop);
         // The task waits for further wishes until nobody can have any.
         drop(self.wanted);
@@ -83,7 +83,7 @@ impl Ahead {
     }
 }
 
-struct Maker {
+struct DocWorker {
     index: Arc<SearchIndex>,
     ws: Uuid,
     plan: Arc<StixPlan>,
@@ -91,9 +91,9 @@ struct Maker {
     stopped: Arc<AtomicBool>,
 }
 
-impl Maker {
-    async fn run(self, mut queue: UnboundedReceiver<Wanted>) -> Made {
-        let (mut made, mut taken) = (Made::new(), 0usize);
+impl DocWorker {
+    async fn run(self, mut queue: UnboundedReceiver<DocRequest>) -> PreparedDocs {
+        let (mut made, mut taken) = (PreparedDocs::new(), 0usize);
         while let Some(mut wanted) = queue.recv().await {
             // A transaction that lost a race asks for the same documents again.
             wanted.ids.retain(|id| !made.contains_key(id));
@@ -110,7 +110,7 @@ impl Maker {
     }
 
     /// The documents of these nodes or edges; `None` if the model fails.
-    async fn documents(&self, wanted: Wanted) -> Option<Vec<IndexDoc>> {
+    async fn documents(&self, wanted: DocRequest) -> Option<Vec<IndexDoc>> {
         let (index, ws, plan) = (Arc::clone(&self.index), self.ws, Arc::clone(&self.plan));
         let now = self.now;
         let made = heavy(Some(ws), move || {
@@ -122,7 +122,7 @@ impl Maker {
 }
 
 /// The documents of these nodes or edges, without vectors.
-fn documents_of(ws: Uuid, plan: &StixPlan, now: DateTime<Utc>, wanted: Wanted) -> Vec<IndexDoc> {
+fn documents_of(ws: Uuid, plan: &StixPlan, now: DateTime<Utc>, wanted: DocRequest) -> Vec<IndexDoc> {
     let mut ids: HashSet<Uuid> = wanted.ids.into_iter().collect();
     let mut docs = Vec::with_capacity(ids.len());
     match wanted.part {
@@ -174,7 +174,7 @@ mod tests {
         format!("tool--00000000-0000-4000-8000-{n:012}")
     }
 
-    fn maker(tools: usize, description: &str, stopped: bool) -> Maker {
+    fn maker(tools: usize, description: &str, stopped: bool) -> DocWorker {
         let tool = |n| {
             json!({"type": "tool", "id": stix_id(n), "spec_version": "2.1", "name": format!("Quiet Heron {n}"),
                 "description": description})
@@ -185,7 +185,7 @@ mod tests {
             confidence: 0.5,
             now: clock::now(),
         };
-        Maker {
+        DocWorker {
             index: Arc::new(SearchIndex::open(None, embedder(), IndexSettings::default()).unwrap()),
             ws: Uuid::new_v4(),
             plan: Arc::new(ingest::plan(objects.into(), defaults, Markings::new())),
@@ -195,13 +195,13 @@ mod tests {
     }
 
     /// The numbers of the tools that were made when these were asked for, and their documents.
-    async fn made(maker: Maker, asked: &[(usize, &[usize])]) -> Vec<(usize, IndexDoc)> {
+    async fn made(maker: DocWorker, asked: &[(usize, &[usize])]) -> Vec<(usize, IndexDoc)> {
         let (wanted, queue) = unbounded_channel();
         let ws = maker.ws;
         for (first, tools) in asked {
             let ids = tools.iter().map(|n| node_id(ws, &stix_id(*n))).collect();
             let part = StixPart::Nodes(*first);
-            wanted.send(Wanted { part, ids }).ok().unwrap();
+            wanted.send(DocRequest { part, ids }).ok().unwrap();
         }
         drop(wanted);
         let mut made = maker.run(queue).await;

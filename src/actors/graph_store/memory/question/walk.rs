@@ -5,13 +5,13 @@ use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 
-use super::{Asked, is_sponsor, kind_of};
+use super::{GraphQuestion, is_sponsor, kind_of};
 use crate::actors::graph_store::memory::graph::{MemoryGraph, Slot};
 use crate::domain::question::{Kind, Period, relationships};
 use crate::store::StoredRelation;
 
 /// Relationships that one question may look at: a few milliseconds of work, whatever the entities.
-const MOST_EXAMINED: usize = 100_000;
+const MAX_EXAMINED: usize = 100_000;
 /// Entities on the way that are followed, the best ones.
 const FOLLOWED: usize = 50;
 /// Relationships kept that lead to an answer.
@@ -50,11 +50,11 @@ struct Start {
 }
 
 /// The answers to a question, best first.
-pub(super) fn answers(graph: &MemoryGraph, asked: &Asked) -> Vec<Answer> {
+pub(super) fn answers(graph: &MemoryGraph, asked: &GraphQuestion) -> Vec<Answer> {
     let plan = &asked.plan;
     let mut walk = Walk {
         graph,
-        left: MOST_EXAMINED,
+        left: MAX_EXAMINED,
         period: plan.period,
     };
     let is_direct = plan.through.is_empty();
@@ -92,7 +92,7 @@ struct Walk<'g> {
 
 impl Walk<'_> {
     /// What is named, and the sub-techniques of a technique, which fit less well.
-    fn starts(&self, asked: &Asked, to: &[Kind]) -> Vec<Start> {
+    fn starts(&self, asked: &GraphQuestion, to: &[Kind]) -> Vec<Start> {
         let mut starts: Vec<Start> = Vec::new();
         let mut add = |entity: Slot, later: usize, path: Vec<Stop>| {
             let known = self.graph.entity_in(entity);
@@ -150,8 +150,8 @@ impl Walk<'_> {
                 let Some(entity) = self.graph.entity_slot(other).filter(|slot| !named.contains(slot)) else {
                     continue;
                 };
-                if let Some((kind, fit)) = self.fit(start.kind, entity, relation, to) {
-                    let reached = Reached {
+                if let Some((kind, fit)) = self.match_relation(start.kind, entity, relation, to) {
+                    let reached = ReachedEntity {
                         entity,
                         kind,
                         relation: *slot,
@@ -167,7 +167,13 @@ impl Walk<'_> {
     }
 
     /// The kind of an entity among those asked for, and how well it and the relationship fit.
-    fn fit(&self, from: Kind, to: Slot, relation: &StoredRelation, asked: &[Kind]) -> Option<(Kind, usize)> {
+    fn match_relation(
+        &self,
+        from: Kind,
+        to: Slot,
+        relation: &StoredRelation,
+        asked: &[Kind],
+    ) -> Option<(Kind, usize)> {
         let entity_type = &self.graph.entity_in(to)?.entity_type;
         let kind = kind_of(entity_type).filter(|_| !is_sponsor(entity_type))?;
         let place = asked.iter().position(|asked| *asked == kind)?;
@@ -182,7 +188,7 @@ impl Walk<'_> {
         let Some(period) = self.period else {
             return true;
         };
-        seen(relation).is_none_or(|(first, last)| period.covers(first, last))
+        sighting_period(relation).is_none_or(|(first, last)| period.covers(first, last))
     }
 
     fn rank(&self, answer: &Answer) -> impl Ord + use<> {
@@ -204,7 +210,7 @@ impl Walk<'_> {
 }
 
 /// When a relationship's properties say that it was seen, first and last.
-pub(super) fn seen(relation: &StoredRelation) -> Option<(DateTime<Utc>, DateTime<Utc>)> {
+pub(super) fn sighting_period(relation: &StoredRelation) -> Option<(DateTime<Utc>, DateTime<Utc>)> {
     let properties = relation.properties.as_ref()?;
     let time = |key: &str| -> Option<DateTime<Utc>> { properties.get(key)?.as_str()?.parse().ok() };
     let (first, last) = (time("first_seen"), time("last_seen"));
@@ -220,14 +226,14 @@ fn is_same_label(one: &str, other: &str) -> bool {
     one.chars().map(normal).eq(other.chars().map(normal))
 }
 
-struct Reached {
+struct ReachedEntity {
     entity: Slot,
     kind: Kind,
     relation: Slot,
     fit: usize,
 }
 
-impl Reached {
+impl ReachedEntity {
     fn add_to(self, found: &mut HashMap<Slot, Answer>, start: &Start, confidence: f64) {
         let path = || {
             let stop = Stop {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::asked::kind_of_node;
-use super::core::{GraphCore, index_failed};
+use super::core::{GraphCore, index_error};
+use super::question::kind_of_node;
 use super::recall::Search;
-use super::why::FromGraph;
+use super::why::GraphAnswer;
 use crate::actors::job::blocking;
 use crate::domain::error::DomainError;
 use crate::domain::extraction::Gazetteer;
@@ -18,21 +18,21 @@ use crate::search::WorkspaceIndex;
 
 impl GraphCore {
     /// The nodes that a question asks for. None if the graph does not know what it names or has no answer.
-    pub(super) async fn meant_by(
+    pub(super) async fn answer_model_question(
         &self,
         ask: &Search,
         meant: &ModelReading,
         target: &Arc<WorkspaceIndex>,
-    ) -> Result<FromGraph, DomainError> {
-        let mut names = named(ask, meant.names.clone(), Arc::clone(target)).await?;
+    ) -> Result<GraphAnswer, DomainError> {
+        let mut names = find_named_nodes(ask, meant.names.clone(), Arc::clone(target)).await?;
         let ids: Vec<Uuid> = names.iter().flat_map(|name| &name.nodes).copied().collect();
-        let nodes = self.nodes_named(ask, &ids).await?;
+        let nodes = self.visible_nodes(ask, &ids).await?;
         let kinds = kinds_of(&nodes, &ids);
         let Some(plan) = meant.plan(&kinds) else {
-            return Ok(FromGraph::default());
+            return Ok(GraphAnswer::default());
         };
         let walked = self.walk((ask, ask.limit), &plan, &nodes, target).await?;
-        let mut answer = self.standing(ask, walked, &nodes).await?;
+        let mut answer = self.confirm_paths(ask, walked, &nodes).await?;
         if ask.explain {
             let is_meant = |id: &Uuid| nodes.get(id).and_then(kind_of_node).is_some();
             names.iter_mut().for_each(|name| name.nodes.retain(is_meant));
@@ -55,7 +55,7 @@ fn kinds_of(nodes: &HashMap<Uuid, KgNode>, ids: &[Uuid]) -> Vec<Kind> {
 }
 
 /// The visible nodes that carry each of the names, or another name of the same thing.
-async fn named(
+async fn find_named_nodes(
     ask: &Search,
     names: Vec<String>,
     target: Arc<WorkspaceIndex>,
@@ -67,7 +67,7 @@ async fn named(
             let entry = Gazetteer::shared().resolve(&text);
             let others = entry.into_iter().flat_map(|entry| entry.names());
             let keys: Vec<&str> = std::iter::once(text.as_str()).chain(others).collect();
-            let hits = target.lookup(&keys, &filter).map_err(index_failed)?;
+            let hits = target.lookup(&keys, &filter).map_err(index_error)?;
             let mut nodes: Vec<Uuid> = hits.into_iter().map(|hit| hit.node_id).collect();
             nodes.sort_unstable();
             nodes.dedup();

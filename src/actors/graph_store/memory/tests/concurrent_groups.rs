@@ -9,10 +9,10 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use super::super::claims::Claims;
-use super::super::evolution::Known;
-use super::super::prepare::{Prepared, prepare};
-use super::super::queue::Pending;
-use super::copy::Copied;
+use super::super::evolution::NearDuplicates;
+use super::super::prepare::{PreparedNote, prepare};
+use super::super::queue::PendingRequest;
+use super::copy::CopiedMemory;
 use super::*;
 use crate::capacity::cores;
 use crate::clock;
@@ -26,16 +26,16 @@ fn seen(number: usize) -> String {
     format!("A scanner near the {word} of town {number} was seen at 198.51.100.{number}.")
 }
 
-type Told = Result<Vec<Result<RememberOutcome, DomainError>>, DomainError>;
+type WriteResult = Result<Vec<Result<RememberOutcome, DomainError>>, DomainError>;
 
 /// Lets notes wait for their turn together, each in a request of its own, in this order.
-async fn together(core: &Arc<GraphCore>, notes: Vec<NewNote>) -> Vec<Told> {
+async fn together(core: &Arc<GraphCore>, notes: Vec<NewNote>) -> Vec<WriteResult> {
     let state = core.state(workspace());
     // Catching up takes the turn.
     core.open_memory().await.unwrap();
     let memory = core.memory().await.unwrap();
     let turn = state.writing.write().await;
-    let mut writers: Vec<JoinHandle<Told>> = Vec::new();
+    let mut writers: Vec<JoinHandle<WriteResult>> = Vec::new();
     for note in notes {
         let core = Arc::clone(core);
         let message = Remember {
@@ -58,14 +58,14 @@ async fn together(core: &Arc<GraphCore>, notes: Vec<NewNote>) -> Vec<Told> {
 async fn must_wait(core: &GraphCore, texts: &[String; 2]) -> bool {
     let memory = core.memory().await.unwrap();
     let claims = texts.each_ref().map(|text| {
-        let request = Pending {
+        let request = PendingRequest {
             notes: vec![prepare(workspace(), note(text), &tuning(), Some(&core.index))],
             from: HERE,
             done: oneshot::channel().0,
             _permit: None,
         };
-        let notes: Vec<&Prepared> = request.notes.iter().flatten().collect();
-        let known = Known::of(memory, &notes, &tuning());
+        let notes: Vec<&PreparedNote> = request.notes.iter().flatten().collect();
+        let known = NearDuplicates::of(memory, &notes, &tuning());
         Claims::of(memory, &request, &known)
     });
     claims[0].meet(&claims[1], &tuning())
@@ -138,14 +138,14 @@ fn other_writers_have_their_turn_between_groups() {
         for _ in 0..20 {
             let highest = {
                 let _turn = state.writing.write().await;
-                let highest = state.unindexed().highest;
+                let highest = state.backlog().highest;
                 // Nothing becomes durable in the meantime.
                 tokio::time::sleep(Duration::from_millis(5)).await;
                 let changes = core.store.changes(workspace(), highest, 1).await.unwrap();
                 assert_eq!(changes.last, None);
                 highest
             };
-            until(|| state.unindexed().highest > highest).await;
+            until(|| state.backlog().highest > highest).await;
         }
         stop.store(true, Ordering::Relaxed);
         for writer in writers {
@@ -157,7 +157,7 @@ fn other_writers_have_their_turn_between_groups() {
 #[test]
 fn what_is_written_apart_is_one_graph_and_one_index() {
     run(async {
-        let copied = Copied::new().await;
+        let copied = CopiedMemory::new().await;
         let core = copied.core();
         let mut texts: Vec<String> = (0..12).map(seen).collect();
         texts.extend([seen(3), BEACONS.to_owned(), BEACONS.replace("went", "then went")]);
@@ -232,7 +232,7 @@ fn a_part_that_fails_fails_alone() {
 #[test]
 fn what_a_dead_pipeline_left_in_flight_is_completed_from_the_database() {
     run(async {
-        let copied = Copied::new().await;
+        let copied = CopiedMemory::new().await;
         let core = copied.core();
         remember(&core, "A first note.").await;
         let prepared = prepare(workspace(), note(BEACONS), &tuning(), Some(&core.index)).unwrap();

@@ -5,7 +5,7 @@ mod walk;
 
 use std::ops::Range;
 
-pub(super) use self::evidence::{Answered, Level, NoteAnswer};
+pub(super) use self::evidence::{Level, NoteAnswer, QuestionAnswers};
 pub(super) use self::walk::Stop;
 use super::graph::{MemoryGraph, Slot};
 use crate::domain::extraction::Gazetteer;
@@ -19,7 +19,7 @@ const BEGINNING: usize = 3;
 
 /// What a question names and asks for.
 #[derive(Debug, Clone)]
-pub(super) struct Asked {
+pub(super) struct GraphQuestion {
     pub(super) names: Vec<NamedEntities>,
     pub(super) plan: QuestionPlan,
 }
@@ -34,38 +34,38 @@ pub(super) struct NamedEntities {
 
 impl MemoryGraph {
     /// What a question asks for; `None` if it doesn't ask for things related to what it names, or of a time.
-    pub(super) fn asked(&self, reading: &ParsedQuestion<'_>) -> Option<Asked> {
+    pub(super) fn understand(&self, reading: &ParsedQuestion<'_>) -> Option<GraphQuestion> {
         let mut names = self.names_in(reading);
         let mut known = self.kinds_of(&names);
         if known.is_empty() {
-            names = self.meant(reading).into_iter().collect();
+            names = self.find_subject_entity(reading).into_iter().collect();
             known = self.kinds_of(&names);
         }
         let plan = reading.plan(&known)?;
-        Some(Asked { names, plan })
+        Some(GraphQuestion { names, plan })
     }
 
     /// What a question asks for that a language model read.
-    pub(super) fn asked_by(&self, meant: &ModelReading) -> Option<Asked> {
+    pub(super) fn understand_model_reading(&self, meant: &ModelReading) -> Option<GraphQuestion> {
         let named = |name: &String| NamedEntities {
             words: 0..0,
             text: name.clone(),
-            entities: self.entities_called(name),
+            entities: self.entities_named(name),
         };
         let names: Vec<NamedEntities> = meant.names.iter().map(named).collect();
         let kinds = self.kinds_of(&names).into_iter().flat_map(|name| name.kinds);
         let plan = meant.plan(&kinds.collect::<Vec<Kind>>())?;
-        Some(Asked { names, plan })
+        Some(GraphQuestion { names, plan })
     }
 
     /// The entities with this name, or another name of the same thing.
-    fn entities_called(&self, name: &str) -> Vec<Slot> {
-        let entities = self.named([name]);
+    fn entities_named(&self, name: &str) -> Vec<Slot> {
+        let entities = self.slots_named([name]);
         if !entities.is_empty() {
             return entities;
         }
         let entry = Gazetteer::shared().resolve(name);
-        self.named(entry.into_iter().flat_map(|entry| entry.names()))
+        self.slots_named(entry.into_iter().flat_map(|entry| entry.names()))
     }
 
     fn kinds_of(&self, names: &[NamedEntities]) -> Vec<Name> {
@@ -95,7 +95,7 @@ impl MemoryGraph {
             if named.iter().any(is_taken) {
                 continue;
             }
-            let entities = self.entities_called(candidate.text);
+            let entities = self.entities_named(candidate.text);
             if !entities.is_empty() {
                 named.push(NamedEntities {
                     words: candidate.words,
@@ -108,7 +108,7 @@ impl MemoryGraph {
     }
 
     /// The entity that a question means but does not name in full: "credential dumping" is OS Credential Dumping.
-    fn meant(&self, reading: &ParsedQuestion<'_>) -> Option<NamedEntities> {
+    fn find_subject_entity(&self, reading: &ParsedQuestion<'_>) -> Option<NamedEntities> {
         let subject = reading.subject();
         let beginnings: Vec<&str> = subject.iter().filter_map(|word| word.get(..BEGINNING)).collect();
         let mut best: Option<(f32, Slot)> = None;

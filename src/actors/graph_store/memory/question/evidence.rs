@@ -5,15 +5,15 @@ use std::collections::HashMap;
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-use super::walk::{Answer, answers, seen};
-use super::{Asked, kind_of};
+use super::walk::{Answer, answers, sighting_period};
+use super::{GraphQuestion, kind_of};
 use crate::actors::graph_store::memory::graph::{MemoryGraph, NoteState, Slot};
 use crate::actors::graph_store::memory::scope::Scope;
 use crate::domain::memory::tier::Tier;
 use crate::domain::question::Period;
 
 /// Answers whose notes are looked for, the best ones.
-const MOST_ANSWERS: usize = 100;
+const MAX_ANSWERS: usize = 100;
 /// Notes of an entity that are searched for others, the newest ones, and how many of them count.
 const SEARCHED: usize = 200;
 const PER_PAIR: usize = 20;
@@ -54,22 +54,22 @@ pub(in crate::actors::graph_store::memory) struct NoteAnswer {
 
 /// The answers of the graph to a question.
 #[derive(Debug)]
-pub(in crate::actors::graph_store::memory) struct Answered {
-    pub(in crate::actors::graph_store::memory) asked: Asked,
+pub(in crate::actors::graph_store::memory) struct QuestionAnswers {
+    pub(in crate::actors::graph_store::memory) asked: GraphQuestion,
     pub(in crate::actors::graph_store::memory) answers: Vec<Answer>,
     pub(in crate::actors::graph_store::memory) notes: HashMap<Uuid, NoteAnswer>,
 }
 
-impl Answered {
+impl QuestionAnswers {
     /// The answers to a question among the notes of a scope.
     pub(in crate::actors::graph_store::memory) fn to(
         graph: &MemoryGraph,
-        asked: Asked,
+        asked: GraphQuestion,
         scope: &Scope,
     ) -> Self {
         let mut answers = answers(graph, &asked);
-        answers.truncate(MOST_ANSWERS);
-        let mut found = Found {
+        answers.truncate(MAX_ANSWERS);
+        let mut found = EvidenceCollector {
             graph,
             scope,
             period: asked.plan.period,
@@ -110,7 +110,7 @@ impl Answered {
 }
 
 /// The notes found so far.
-struct Found<'g> {
+struct EvidenceCollector<'g> {
     graph: &'g MemoryGraph,
     scope: &'g Scope,
     period: Option<Period>,
@@ -118,7 +118,7 @@ struct Found<'g> {
 }
 
 /// What a note says for an answer.
-struct Says {
+struct NoteStatement {
     level: Level,
     answer: Option<usize>,
     fit: usize,
@@ -127,12 +127,12 @@ struct Says {
     timely: bool,
 }
 
-impl Found<'_> {
+impl EvidenceCollector<'_> {
     fn add_evidence(&mut self, place: usize, answer: &Answer) {
         // The walk passed only those of the time asked for.
         let is_seen = |slot: &Slot| self.graph.relation_in(*slot).and_then(seen).is_some();
         let timely = answer.relations.iter().any(is_seen);
-        let says = |level, relation: Option<Slot>, confidence| Says {
+        let says = |level, relation: Option<Slot>, confidence| NoteStatement {
             level,
             answer: Some(place),
             fit: answer.fit,
@@ -165,7 +165,7 @@ impl Found<'_> {
     }
 
     /// Of a question that asks for a time and names nothing, the notes of that time that mention what it asks for.
-    fn add_of_time(&mut self, asked: &Asked) {
+    fn add_of_time(&mut self, asked: &GraphQuestion) {
         let Some(period) = asked.plan.period else {
             return;
         };
@@ -180,7 +180,7 @@ impl Found<'_> {
                 asked.plan.wanted.iter().position(|wanted| *wanted == kind)
             });
             if let Some(place) = places.min() {
-                let says = Says {
+                let says = NoteStatement {
                     level: Level::About,
                     answer: None,
                     fit: place * 10,
@@ -194,7 +194,7 @@ impl Found<'_> {
     }
 
     /// Adds what a note says, if the note is in scope.
-    fn add(&mut self, note: &NoteState, says: Says) {
+    fn add(&mut self, note: &NoteState, says: NoteStatement) {
         if !note.is_active() || !self.scope.admits(note) {
             return;
         }

@@ -8,9 +8,9 @@ use uuid::Uuid;
 
 /// One queue per id that is being worked on. Whoever waited longest is next.
 #[derive(Debug, Default)]
-pub struct Turns(parking_lot::Mutex<HashMap<Uuid, Weak<Mutex<()>>>>);
+pub struct KeyedLocks(parking_lot::Mutex<HashMap<Uuid, Weak<Mutex<()>>>>);
 
-impl Turns {
+impl KeyedLocks {
     /// Waits for the turn at `id`; it ends when the guard is dropped.
     pub async fn take(&self, id: Uuid) -> OwnedMutexGuard<()> {
         self.queue(id).lock_owned().await
@@ -36,7 +36,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_at_a_time_for_each_id() {
-        let (turns, one, other) = (Turns::default(), Uuid::from_u128(1), Uuid::from_u128(2));
+        let (turns, one, other) = (KeyedLocks::default(), Uuid::from_u128(1), Uuid::from_u128(2));
         let first = turns.take(one).await;
         let mut second = Box::pin(turns.take(one));
         assert!(second.as_mut().now_or_never().is_none());

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::core::{GraphCore, index_failed};
-use super::recall::{Many, Search, containing};
-use super::why::FromGraph;
+use super::core::{GraphCore, index_error};
+use super::recall::{NodeSet, Search, filter_containing};
+use super::why::GraphAnswer;
 use crate::actors::job::blocking;
 use crate::clock;
 use crate::domain::error::DomainError;
@@ -27,27 +27,27 @@ const ALIKE: usize = 6;
 const DESCRIBED: usize = 50;
 
 /// The nodes that a question names, by the words that name them.
-type Named = Vec<(Range<usize>, Vec<Uuid>)>;
+type NamedNodes = Vec<(Range<usize>, Vec<Uuid>)>;
 
 impl GraphCore {
     /// The nodes that a question asks for by their relationships to what it names, or by a time. None if it asks for
     /// nothing of the kind or the graph has no answer.
-    pub(super) async fn asked_for(
+    pub(super) async fn answer_question(
         &self,
         ask: &Search,
         target: &Arc<WorkspaceIndex>,
-    ) -> Result<FromGraph, DomainError> {
+    ) -> Result<GraphAnswer, DomainError> {
         let Some(reading) = ParsedQuestion::of(&ask.text, clock::now()) else {
             return match &ask.meant {
-                Some(meant) => self.meant_by(ask, meant, target).await,
-                None => Ok(FromGraph::default()),
+                Some(meant) => self.answer_model_question(ask, meant, target).await,
+                None => Ok(GraphAnswer::default()),
             };
         };
-        let mut named = self.named_in(&reading, ask, target).await?;
+        let mut named = self.find_names(&reading, ask, target).await?;
         let ids: Vec<Uuid> = named.iter().flat_map(|(_, nodes)| nodes).copied().collect();
-        let mut nodes = self.nodes_named(ask, &ids).await?;
+        let mut nodes = self.visible_nodes(ask, &ids).await?;
         if nodes.is_empty() {
-            (named, nodes) = self.nodes_meant(&reading, ask, target).await?;
+            (named, nodes) = self.find_subject(&reading, ask, target).await?;
         }
         let description = if nodes.is_empty() {
             reading.description()
@@ -55,7 +55,7 @@ impl GraphCore {
             None
         };
         if let Some(description) = &description {
-            (named, nodes) = self.groups_described(description, ask, target).await?;
+            (named, nodes) = self.find_described_groups(description, ask, target).await?;
         }
         let kind_of = |id: &Uuid| nodes.get(id).and_then(kind_of_node);
         let names: Vec<Name> = named
@@ -72,7 +72,7 @@ impl GraphCore {
             reading.plan(&names)
         };
         let Some(plan) = plan else {
-            return Ok(FromGraph::default());
+            return Ok(GraphAnswer::default());
         };
         let words = reading.other_words(&names).join(" ");
         // Words decide among answers that fit equally well, so all are needed then.
@@ -81,9 +81,9 @@ impl GraphCore {
         if walked.best.len() > 1 {
             self.rank_by_words(ask, target, words, &mut walked.best).await?;
         }
-        let answer = self.standing(ask, walked, &nodes).await?;
-        let question = || QuestionAsked::of(&plan, names_asked(&reading, &named, &nodes));
-        Ok(FromGraph {
+        let answer = self.confirm_paths(ask, walked, &nodes).await?;
+        let question = || QuestionAsked::of(&plan, names_of_question(&reading, &named, &nodes));
+        Ok(GraphAnswer {
             question: ask.explain.then(question),
             ..answer
         })
@@ -100,21 +100,21 @@ impl GraphCore {
         if words.is_empty() {
             return Ok(());
         }
-        let among: Many = answers.iter().map(|(node, _)| *node).collect();
+        let among: NodeSet = answers.iter().map(|(node, _)| *node).collect();
         let (target, filter, limit) = (Arc::clone(target), ask.filter.clone(), ask.limit);
-        let found = blocking(move || containing(&target, among, &words, filter, limit)).await?;
+        let found = blocking(move || filter_containing(&target, among, &words, filter, limit)).await?;
         let places: HashMap<Uuid, usize> = found.into_iter().zip(0..).collect();
         answers.sort_by_cached_key(|(node, fit)| (*fit, places.get(node).copied().unwrap_or(usize::MAX)));
         Ok(())
     }
 
     /// The nodes whose names, aliases or identifiers stand in the question; longer names first, and no word twice.
-    async fn named_in(
+    async fn find_names(
         &self,
         reading: &ParsedQuestion<'_>,
         ask: &Search,
         target: &Arc<WorkspaceIndex>,
-    ) -> Result<Named, DomainError> {
+    ) -> Result<NamedNodes, DomainError> {
         let candidates: Vec<(Range<usize>, String)> = reading
             .candidates()
             .into_iter()
@@ -135,13 +135,13 @@ impl GraphCore {
             }
             let texts: Vec<&str> = keys.iter().map(|(_, text)| *text).collect();
             let mut nodes: Vec<BTreeSet<Uuid>> = vec![BTreeSet::new(); candidates.len()];
-            for hit in target.lookup(&texts, &filter).map_err(index_failed)? {
+            for hit in target.lookup(&texts, &filter).map_err(index_error)? {
                 let nodes = keys.get(hit.key).and_then(|(place, _)| nodes.get_mut(*place));
                 nodes.into_iter().for_each(|nodes| {
                     nodes.insert(hit.node_id);
                 });
             }
-            let mut named: Named = Vec::new();
+            let mut named: NamedNodes = Vec::new();
             for ((words, _), nodes) in candidates.iter().zip(nodes) {
                 let overlaps = |(other, _): &(Range<usize>, Vec<Uuid>)| {
                     other.start < words.end && words.start < other.end
@@ -156,7 +156,7 @@ impl GraphCore {
     }
 
     /// The visible nodes with these ids.
-    pub(super) async fn nodes_named(
+    pub(super) async fn visible_nodes(
         &self,
         ask: &Search,
         ids: &[Uuid],
@@ -172,12 +172,12 @@ impl GraphCore {
     }
 
     /// The node that the question means but does not name in full: "credential dumping" is OS Credential Dumping.
-    async fn nodes_meant(
+    async fn find_subject(
         &self,
         reading: &ParsedQuestion<'_>,
         ask: &Search,
         target: &Arc<WorkspaceIndex>,
-    ) -> Result<(Named, HashMap<Uuid, KgNode>), DomainError> {
+    ) -> Result<(NamedNodes, HashMap<Uuid, KgNode>), DomainError> {
         let subject: Vec<String> = reading.subject().into_iter().map(str::to_owned).collect();
         let types = reading.subject_types();
         if subject.is_empty() || types.is_empty() {
@@ -193,10 +193,10 @@ impl GraphCore {
             let vector = index.embed_query(&words).ok();
             target
                 .find_similar(&words, vector.as_deref(), &filter, ALIKE)
-                .map_err(index_failed)
+                .map_err(index_error)
         })
         .await?;
-        let mut nodes = self.nodes_named(ask, &near).await?;
+        let mut nodes = self.visible_nodes(ask, &near).await?;
         let subject: Vec<&str> = subject.iter().map(String::as_str).collect();
         let mut best: Option<(f32, Uuid)> = None;
         for id in near {
@@ -215,12 +215,12 @@ impl GraphCore {
 
     /// The groups that the question describes but does not name: "groups attributed to the GRU" are those whose
     /// descriptions mention it.
-    async fn groups_described(
+    async fn find_described_groups(
         &self,
         description: &Description,
         ask: &Search,
         target: &Arc<WorkspaceIndex>,
-    ) -> Result<(Named, HashMap<Uuid, KgNode>), DomainError> {
+    ) -> Result<(NamedNodes, HashMap<Uuid, KgNode>), DomainError> {
         let (index, target) = (Arc::clone(&self.index), Arc::clone(target));
         let words = description.text();
         let filter = Filter {
@@ -232,11 +232,11 @@ impl GraphCore {
             let vector = index.embed_query(&words).ok();
             target
                 .search(&words, vector.as_deref(), Mode::Blended, &filter, DESCRIBED)
-                .map_err(index_failed)
+                .map_err(index_error)
         })
         .await?;
         let found: Vec<Uuid> = found.into_iter().map(|hit| hit.node_id).collect();
-        let mut nodes = self.nodes_named(ask, &found).await?;
+        let mut nodes = self.visible_nodes(ask, &found).await?;
         nodes.retain(|_, node| {
             kind_of_node(node) == Some(Kind::Group) && description.fits(readable_part(&node.description))
         });
@@ -249,7 +249,11 @@ impl GraphCore {
 }
 
 /// What the question names, and the nodes that can be meant.
-fn names_asked(reading: &ParsedQuestion<'_>, named: &Named, nodes: &HashMap<Uuid, KgNode>) -> Vec<NameAsked> {
+fn names_of_question(
+    reading: &ParsedQuestion<'_>,
+    named: &NamedNodes,
+    nodes: &HashMap<Uuid, KgNode>,
+) -> Vec<NameAsked> {
     let is_meant = |id: &&Uuid| nodes.get(*id).and_then(kind_of_node).is_some();
     let name = |(words, ids): &(Range<usize>, Vec<Uuid>)| {
         let meant: Vec<Uuid> = ids.iter().filter(is_meant).copied().collect();
