@@ -27,7 +27,7 @@ use crate::actors::worker::ActorCore;
 use crate::auth::token::Tokens;
 use crate::capacity::Budget;
 use crate::config::{EmbeddingProvider, Settings};
-use crate::http::{AppState, compression, cors, even_refusals, hosted, observe};
+use crate::http::{AppState, compression, cors, equalize_refusal_time, hosted, observe};
 use crate::lifecycle::{self, closed, drain, keep, stored_secret};
 use crate::mail::Mailer;
 use crate::outbound::{GuardedClient, Policy};
@@ -300,10 +300,10 @@ fn listen(state: &AppState, recorder: PrometheusHandle) -> Result<Listening, Sta
         App::new()
             .app_data(data.clone())
             // The last one is the first to see a request.
-            .wrap(from_fn(compression::spare))
+            .wrap(from_fn(compression::mark_uncompressed))
             .wrap(Compress::default())
             .wrap(from_fn(compression::negotiate))
-            .wrap(from_fn(even_refusals))
+            .wrap(from_fn(equalize_refusal_time))
             .wrap(Condition::new(!origins.is_empty(), cors::rules(&origins)))
             .wrap(from_fn(cors::refusals))
             .wrap(from_fn(observe))

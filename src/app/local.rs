@@ -90,7 +90,7 @@ fn listen(
         App::new()
             .app_data(data.clone())
             // The last one is the first to see a request.
-            .wrap(from_fn(compression::spare))
+            .wrap(from_fn(compression::mark_uncompressed))
             .wrap(Compress::default())
             .wrap(from_fn(compression::negotiate))
             .wrap(from_fn(observe))

@@ -49,7 +49,7 @@ pub async fn json_or_empty<T: DeserializeOwned>(
 ///
 /// # Errors
 /// `TooLarge`, `TooSlow`, `Busy` when the budget is exhausted, or any error of `parse`.
-pub async fn counted<T: Send + 'static, E: From<DomainError> + Send + 'static>(
+pub async fn read_counted<T: Send + 'static, E: From<DomainError> + Send + 'static>(
     payload: web::Payload,
     limit: usize,
     budget: &Budget,
@@ -61,14 +61,14 @@ pub async fn counted<T: Send + 'static, E: From<DomainError> + Send + 'static>(
     if bytes.len() < LARGE {
         return Ok((parse(bytes)?, load));
     }
-    load.keep(large_place(party).await?);
+    load.keep(large_body_permit(party).await?);
     // The load moves into the task, which runs to its end even if the caller disconnects.
     let (parsed, load) = heavy(party, move || Ok((parse(bytes), load))).await?;
     Ok((parsed?, load))
 }
 
 /// Waits for a large-body permit.
-async fn large_place(party: Party) -> Result<Share, DomainError> {
+async fn large_body_permit(party: Party) -> Result<Share, DomainError> {
     let waited = tokio::time::timeout(LARGE_WAIT, large_places().take(party)).await;
     let busy = DomainError::Busy { actor: "body reader" };
     waited.ok().flatten().ok_or(busy)

@@ -1,5 +1,5 @@
 //! Compression of answers. [`Compress`](actix_web::middleware::Compress) stands between the two functions of this file:
-//! [`spare`] says which answers it must leave alone, [`negotiate`] how it may compress the others.
+//! [`mark_uncompressed`] says which answers it must leave alone, [`negotiate`] how it may compress the others.
 
 use std::sync::LazyLock;
 
@@ -23,7 +23,7 @@ const SPARED: HeaderValue = HeaderValue::from_static("identity");
 static CODINGS: LazyLock<[Encoding; 2]> = LazyLock::new(|| [Encoding::gzip(), Encoding::zstd()]);
 
 /// Marks answers that are not to be compressed; the inner one of the two.
-pub async fn spare(
+pub async fn mark_uncompressed(
     request: ServiceRequest,
     next: Next<impl MessageBody>,
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {

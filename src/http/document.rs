@@ -49,8 +49,8 @@ impl Document {
     }
 
     /// The document for a browser, under a Content Security Policy and apart from pages of other origins.
-    pub fn guarded(&self, request: &HttpRequest, policy: &'static str) -> HttpResponse {
-        isolated(self.answer(request), policy)
+    pub fn answer_with_policy(&self, request: &HttpRequest, policy: &'static str) -> HttpResponse {
+        isolate(self.answer(request), policy)
     }
 
     /// The document with a status: whole, and not to be kept.
@@ -59,7 +59,7 @@ impl Document {
             .content_type(self.content_type)
             .insert_header((CACHE_CONTROL, "no-store"))
             .body(self.body.clone());
-        isolated(whole, policy)
+        isolate(whole, policy)
     }
 
     fn is_known_to(&self, request: &HttpRequest) -> bool {
@@ -71,7 +71,7 @@ impl Document {
     }
 }
 
-fn isolated(mut answer: HttpResponse, policy: &'static str) -> HttpResponse {
+fn isolate(mut answer: HttpResponse, policy: &'static str) -> HttpResponse {
     let opener = HeaderName::from_static("cross-origin-opener-policy");
     let headers = answer.headers_mut();
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));

@@ -101,7 +101,7 @@ fn log_answer(route: &str, status: u16, microseconds: u64) {
 
 /// Delays a refusal of a request that names something by id, so that response times do not reveal whether something
 /// exists that the caller may not see.
-pub async fn even_refusals(
+pub async fn equalize_refusal_time(
     request: ServiceRequest,
     next: Next<impl MessageBody>,
 ) -> Result<ServiceResponse<impl MessageBody>, Error> {

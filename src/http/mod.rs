@@ -10,7 +10,7 @@ pub mod local;
 pub mod metrics;
 mod middleware;
 use middleware::head_as_get;
-pub use middleware::{even_refusals, observe};
+pub use middleware::{equalize_refusal_time, observe};
 mod objects;
 mod openapi;
 mod pages;

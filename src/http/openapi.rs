@@ -58,7 +58,7 @@ impl Modify for Conventions {
             let Ok(status) = StatusCode::from_u16(status) else {
                 continue;
             };
-            let response = self.described(status, Response::default());
+            let response = self.complete_response(status, Response::default());
             let responses = &mut components.responses;
             responses.insert(component(status), RefOr::T(response));
         }
@@ -96,8 +96,8 @@ impl Conventions {
                 continue;
             };
             let own = std::mem::take(response);
-            *response = self.described(status, own);
-            response.links.values_mut().for_each(named_as_in_openapi);
+            *response = self.complete_response(status, own);
+            response.links.values_mut().for_each(fix_link_name);
             if !limited {
                 response.headers.retain(|name, _| !name.starts_with("RateLimit-"));
             }
@@ -134,7 +134,7 @@ impl Conventions {
     }
 
     /// Completes a response: the meaning and body of an error, and the headers that its status has.
-    fn described(&self, status: StatusCode, mut response: Response) -> Response {
+    fn complete_response(&self, status: StatusCode, mut response: Response) -> Response {
         if status.is_client_error() || status.is_server_error() {
             if response.description.is_empty() {
                 (self.meaning)(status).clone_into(&mut response.description);
@@ -171,7 +171,7 @@ pub(super) fn operations(document: &mut OpenApi) -> impl Iterator<Item = &mut Op
 }
 
 /// utoipa 5.5 writes the target of a link as `operation_id`; OpenAPI calls it `operationId`.
-fn named_as_in_openapi(link: &mut RefOr<Link>) {
+fn fix_link_name(link: &mut RefOr<Link>) {
     if let RefOr::T(link) = link {
         let id = std::mem::take(&mut link.operation_id);
         let extensions = link.extensions.get_or_insert_default();

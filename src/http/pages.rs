@@ -94,7 +94,7 @@ impl Page {
 
     /// The page, or 304.
     pub(super) fn answer(self, request: &HttpRequest) -> HttpResponse {
-        self.document().guarded(request, POLICY)
+        self.document().answer_with_policy(request, POLICY)
     }
 
     /// The page in place of a refusal.
@@ -115,13 +115,13 @@ impl Page {
 /// The page that hands the answer to a sign-in over to the console listening on this channel.
 pub(super) fn handover(status: StatusCode, channel: &str, answer: &Value) -> HttpResponse {
     let page = HANDOVER.replace("{assets}", &assets());
-    let page = page.replace("{channel}", &quoted(channel));
-    let page = page.replace("{answer}", &quoted(&answer.to_string()));
+    let page = page.replace("{channel}", &quote_attribute(channel));
+    let page = page.replace("{answer}", &quote_attribute(&answer.to_string()));
     Document::new(page, HTML).once(status, POLICY)
 }
 
 /// A text as the value of an attribute (HTML standard, section 13.1.2.3).
-fn quoted(text: &str) -> String {
+fn quote_attribute(text: &str) -> String {
     let text = text.replace('&', "&amp;").replace('"', "&quot;");
     text.replace('<', "&lt;").replace('>', "&gt;")
 }
@@ -140,7 +140,7 @@ async fn file<P: Problem>(request: HttpRequest, place: web::Path<(String, String
     let (digest, name) = place.into_inner();
     match FILES.get(name.as_str()) {
         Some(file) if digest == *DIGEST => {
-            let mut answer = file.guarded(&request, POLICY);
+            let mut answer = file.answer_with_policy(&request, POLICY);
             answer.headers_mut().insert(CACHE_CONTROL, FOR_EVER);
             answer
         }

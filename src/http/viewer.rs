@@ -49,7 +49,7 @@ impl Viewer {
     pub(super) fn scope<P: Problem>(self) -> Scope {
         let page = Arc::new(self.page());
         let index = web::get().to(move |request: HttpRequest| {
-            let answer = page.guarded(&request, POLICY);
+            let answer = page.answer_with_policy(&request, POLICY);
             async { answer }
         });
         web::scope(self.prefix)
@@ -70,7 +70,7 @@ impl Viewer {
 
 async fn file<P: Problem>(request: HttpRequest, name: web::Path<String>) -> HttpResponse {
     match FILES.get(name.as_str()) {
-        Some(file) => file.guarded(&request, POLICY),
+        Some(file) => file.answer_with_policy(&request, POLICY),
         None => P::NO_ROUTE.error_response(),
     }
 }

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::IdentityCore;
 use super::sign_in::{MAX_ACCOUNTS, SignInGrant, SignInOutcome, of_user, rate_limited};
 use crate::actors::worker::{Access, Party, Work};
-use crate::auth::oauth::{OauthError, Pending, Provider, Providers, Seal, UsedStates};
+use crate::auth::oauth::{OauthError, PendingSignIn, Provider, Providers, Seal, UsedStates};
 use crate::clock;
 use crate::config::OauthSettings;
 use crate::domain::audit::{AuditEntry, Outcome};
@@ -54,7 +54,7 @@ impl OauthSignIn {
     }
 
     /// The sign-in that a callback belongs to, if this browser began it.
-    fn pending_of(&self, provider: &Provider, callback: &FinishOauth) -> Option<Pending> {
+    fn pending_of(&self, provider: &Provider, callback: &FinishOauth) -> Option<PendingSignIn> {
         let pending = self.seal.open(callback.cookie.as_ref()?)?;
         pending.fits(provider.name(), &callback.state).then_some(pending)
     }
@@ -90,7 +90,7 @@ impl Work for BeginOauth {
     async fn run(self, core: Arc<IdentityCore>) -> Result<Self::Reply, DomainError> {
         let provider = core.oauth.providers.get(&self.provider).ok_or(NO_PROVIDER)?;
         let _place = provider.place().ok_or(DomainError::Busy { actor: "identity" })?;
-        let pending = Pending::begin(provider.name(), self.workspace, clock::now())?;
+        let pending = PendingSignIn::begin(provider.name(), self.workspace, clock::now())?;
         let location = provider.authorize_url(&pending).await.map_err(refusal)?;
         Ok(OauthRedirect {
             location: location.into(),
@@ -230,7 +230,7 @@ impl IdentityCore {
         &self,
         provider: &Provider,
         callback: FinishOauth,
-        pending: &Pending,
+        pending: &PendingSignIn,
     ) -> Result<Result<String, Failure>, DomainError> {
         let FinishOauth { reply, iss, .. } = callback;
         if iss.is_some_and(|iss| !provider.is_issuer(&iss)) {

@@ -10,8 +10,8 @@ use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
-use super::door::Door;
-use super::{OauthError, Pending};
+use super::provider_client::ProviderClient;
+use super::{OauthError, PendingSignIn};
 use crate::config::ProviderSettings;
 use crate::outbound::{OutboundError, Refusal, Rule};
 
@@ -28,8 +28,8 @@ pub(super) struct Github {
     authorize: Url,
     token: Url,
     emails: Url,
-    web: Door,
-    api: Door,
+    web: ProviderClient,
+    api: ProviderClient,
 }
 
 /// The answer to a code: an error has status 200 too.
@@ -65,12 +65,12 @@ impl Github {
             authorize: below(base, "login/oauth/authorize")?,
             token: below(base, "login/oauth/access_token")?,
             emails: below(api, &format!("user/emails?per_page={PAGE}"))?,
-            web: Door::new(name, base, timeout)?,
-            api: Door::new(name, api, timeout)?,
+            web: ProviderClient::new(name, base, timeout)?,
+            api: ProviderClient::new(name, api, timeout)?,
         })
     }
 
-    pub(super) fn authorize_url(&self, pending: &Pending) -> Url {
+    pub(super) fn authorize_url(&self, pending: &PendingSignIn) -> Url {
         let verifier = PkceCodeVerifier::new(pending.verifier.clone());
         let challenge = PkceCodeChallenge::from_code_verifier_sha256(&verifier);
         let mut url = self.authorize.clone();
@@ -90,7 +90,7 @@ impl Github {
     pub(super) async fn email_of(
         &self,
         code: &SecretString,
-        pending: &Pending,
+        pending: &PendingSignIn,
     ) -> Result<String, OauthError> {
         const STEP: &str = "its list of e-mail addresses";
         let token = self.redeem(code, pending).await?;
@@ -102,37 +102,37 @@ impl Github {
             .header(AUTHORIZATION, bearer)
             .body(Vec::new());
         // The only part that can be malformed is the token.
-        let request = request.map_err(|_| self.api.unusable(STEP, "the token fits no header"))?;
+        let request = request.map_err(|_| self.api.answer_error(STEP, "the token fits no header"))?;
         let sent = self.api.send(request).await;
-        let answer = sent.map_err(|error| self.api.failed(STEP, &error))?;
+        let answer = sent.map_err(|error| self.api.exchange_error(STEP, &error))?;
         let read = |answer: &Response<Vec<u8>>| serde_json::from_slice::<Vec<Email>>(answer.body()).ok();
         let emails = Some(&answer)
             .filter(|answer| answer.status().is_success())
             .and_then(read);
-        let emails = emails.ok_or_else(|| self.api.unusable(STEP, "no list came"))?;
+        let emails = emails.ok_or_else(|| self.api.answer_error(STEP, "no list came"))?;
         let primary = emails.into_iter().find(|email| email.primary && email.verified);
         primary
             .map(|email| email.email)
             .ok_or(OauthError::NoVerifiedEmail)
     }
 
-    async fn redeem(&self, code: &SecretString, pending: &Pending) -> Result<SecretString, OauthError> {
+    async fn redeem(&self, code: &SecretString, pending: &PendingSignIn) -> Result<SecretString, OauthError> {
         const STEP: &str = "its token endpoint";
         let mut request = Request::new(self.form(code, pending));
         *request.method_mut() = Method::POST;
         let uri = self.token.as_str().parse();
-        *request.uri_mut() = uri.map_err(|_| self.web.unusable(STEP, "its address is no URI"))?;
+        *request.uri_mut() = uri.map_err(|_| self.web.answer_error(STEP, "its address is no URI"))?;
         let headers = request.headers_mut();
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         let form = HeaderValue::from_static("application/x-www-form-urlencoded");
         headers.insert(CONTENT_TYPE, form);
         let sent = self.web.send(request).await;
-        let answer = sent.map_err(|error| self.web.failed(STEP, &error))?;
+        let answer = sent.map_err(|error| self.web.exchange_error(STEP, &error))?;
         self.token_in(answer.body())
     }
 
     /// The body of the token request (RFC 6749 section 4.1.3).
-    fn form(&self, code: &SecretString, pending: &Pending) -> Vec<u8> {
+    fn form(&self, code: &SecretString, pending: &PendingSignIn) -> Vec<u8> {
         let mut form = form_urlencoded::Serializer::new(String::new());
         form.extend_pairs([
             ("grant_type", "authorization_code"),
@@ -150,18 +150,18 @@ impl Github {
     fn token_in(&self, body: &[u8]) -> Result<SecretString, OauthError> {
         const STEP: &str = "its token endpoint";
         let answer = serde_json::from_slice::<TokenAnswer>(body);
-        let answer = answer.map_err(|_| self.web.unusable(STEP, "the answer is not JSON of a token"))?;
+        let answer = answer.map_err(|_| self.web.answer_error(STEP, "the answer is not JSON of a token"))?;
         match (answer.access_token, answer.error.as_deref()) {
             (Some(token), None) => Ok(token),
             (_, Some("bad_verification_code")) => Err(OauthError::CodeRefused),
             (_, Some("incorrect_client_credentials")) => {
-                Err(self.web.unusable(STEP, "the client id or secret is wrong"))
+                Err(self.web.answer_error(STEP, "the client id or secret is wrong"))
             }
             (_, Some("redirect_uri_mismatch")) => {
-                Err(self.web.unusable(STEP, "the redirect URI is not registered"))
+                Err(self.web.answer_error(STEP, "the redirect URI is not registered"))
             }
-            (_, Some(_)) => Err(self.web.unusable(STEP, "it answered with an error")),
-            (None, None) => Err(self.web.unusable(STEP, "the answer holds no token")),
+            (_, Some(_)) => Err(self.web.answer_error(STEP, "it answered with an error")),
+            (None, None) => Err(self.web.answer_error(STEP, "the answer holds no token")),
         }
     }
 }

@@ -3,15 +3,15 @@
 //!
 //! - [`Providers`]: the configured providers; [`Provider`] builds the URL of its sign-in page and turns a code into a
 //!   verified e-mail address.
-//! - [`Pending`]: what the browser keeps between the two requests of a sign-in, signed by [`Seal`]; [`UsedStates`]
+//! - [`PendingSignIn`]: what the browser keeps between the two requests of a sign-in, signed by [`Seal`]; [`UsedStates`]
 //!   admits each one once.
 //!
 //! A provider proves an e-mail address and nothing else. Who has an account is decided by the caller.
 
-mod door;
 mod github;
 mod oidc;
 mod pending;
+mod provider_client;
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -23,7 +23,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use self::github::Github;
 use self::oidc::Oidc;
-pub use self::pending::{LIFETIME, Pending, Seal, UsedStates};
+pub use self::pending::{LIFETIME, PendingSignIn, Seal, UsedStates};
 use crate::config::{OauthSettings, ProviderKind, ProviderSettings};
 use crate::domain::email::account_address;
 use crate::outbound::OutboundError;
@@ -113,7 +113,7 @@ impl Provider {
     ///
     /// # Errors
     /// When the provider's endpoints can't be discovered.
-    pub async fn authorize_url(&self, pending: &Pending) -> Result<Url, OauthError> {
+    pub async fn authorize_url(&self, pending: &PendingSignIn) -> Result<Url, OauthError> {
         match &self.flow {
             Flow::Oidc(oidc) => self.in_time(oidc.authorize_url(pending)).await,
             Flow::Github(github) => Ok(github.authorize_url(pending)),
@@ -132,7 +132,7 @@ impl Provider {
     ///
     /// # Errors
     /// [`OauthError`].
-    pub async fn email_of(&self, code: &SecretString, pending: &Pending) -> Result<String, OauthError> {
+    pub async fn email_of(&self, code: &SecretString, pending: &PendingSignIn) -> Result<String, OauthError> {
         let email = match &self.flow {
             Flow::Oidc(oidc) => self.in_time(oidc.email_of(code, pending)).await?,
             Flow::Github(github) => self.in_time(github.email_of(code, pending)).await?,

@@ -19,8 +19,8 @@ use parking_lot::Mutex;
 use reqwest::Url;
 use secrecy::{ExposeSecret, SecretString};
 
-use super::door::Door;
-use super::{OauthError, Pending};
+use super::provider_client::ProviderClient;
+use super::{OauthError, PendingSignIn};
 use crate::clock;
 use crate::config::ProviderSettings;
 use crate::outbound::{OutboundError, Refusal, Rule};
@@ -65,14 +65,14 @@ pub(super) struct Oidc {
     secret: Option<SecretString>,
     scopes: Vec<Scope>,
     redirect: RedirectUrl,
-    door: Door,
-    known: Mutex<Option<Arc<Known>>>,
+    door: ProviderClient,
+    known: Mutex<Option<Arc<CachedMetadata>>>,
     /// When keys were last read again; held while they are.
     refreshed: tokio::sync::Mutex<Option<Instant>>,
 }
 
 /// What the provider says about itself.
-struct Known {
+struct CachedMetadata {
     metadata: CoreProviderMetadata,
     since: Instant,
 }
@@ -91,7 +91,7 @@ impl Oidc {
         // The client adds this scope itself.
         let scopes = settings.scopes().into_iter().filter(|scope| scope != "openid");
         Ok(Self {
-            door: Door::new(name, &issuer, timeout)?,
+            door: ProviderClient::new(name, &issuer, timeout)?,
             issuer: IssuerUrl::new(issuer).map_err(|_| invalid())?,
             client_id: ClientId::new(settings.client_id.clone()),
             secret: settings.client_secret.clone(),
@@ -106,8 +106,8 @@ impl Oidc {
         self.issuer.as_str() == iss
     }
 
-    pub(super) async fn authorize_url(&self, pending: &Pending) -> Result<Url, OauthError> {
-        let known = self.known().await?;
+    pub(super) async fn authorize_url(&self, pending: &PendingSignIn) -> Result<Url, OauthError> {
+        let known = self.current_metadata().await?;
         let verifier = PkceCodeVerifier::new(pending.verifier.clone());
         let (state, nonce) = (pending.state.clone(), pending.nonce.clone());
         let flow = CoreAuthenticationFlow::AuthorizationCode;
@@ -122,23 +122,23 @@ impl Oidc {
     pub(super) async fn email_of(
         &self,
         code: &SecretString,
-        pending: &Pending,
+        pending: &PendingSignIn,
     ) -> Result<String, OauthError> {
-        let mut known = self.known().await?;
+        let mut known = self.current_metadata().await?;
         let answer = self.redeem(&known.metadata, code, pending).await?;
         let nonce = Nonce::new(pending.nonce.clone());
-        let mut verified = self.verified(&known.metadata, &answer, &nonce);
-        if verified.as_ref().is_err_and(Unfit::is_about_keys)
+        let mut verified = self.verify_claims(&known.metadata, &answer, &nonce);
+        if verified.as_ref().is_err_and(TokenRejection::is_about_keys)
             && let Some(fresh) = self.with_new_keys(&known).await?
         {
             known = fresh;
-            verified = self.verified(&known.metadata, &answer, &nonce);
+            verified = self.verify_claims(&known.metadata, &answer, &nonce);
         }
-        let claims = verified.map_err(|Unfit(_, why)| OauthError::Untrusted(why))?;
+        let claims = verified.map_err(|TokenRejection(_, why)| OauthError::Untrusted(why))?;
         let email = match (claims.email(), claims.email_verified()) {
             (Some(email), Some(verified)) => verified.then(|| email.to_string()),
             _ => {
-                self.asked_for_email(&known.metadata, &answer, claims.subject())
+                self.fetch_email(&known.metadata, &answer, claims.subject())
                     .await?
             }
         };
@@ -147,7 +147,7 @@ impl Oidc {
 
     /// The verified address from the UserInfo endpoint: a provider need not put it into the ID token (OpenID Connect
     /// Core 1.0 section 5.4).
-    async fn asked_for_email(
+    async fn fetch_email(
         &self,
         metadata: &CoreProviderMetadata,
         answer: &CoreTokenResponse,
@@ -159,17 +159,17 @@ impl Oidc {
         }
         // The crate panics on a token that fits no header.
         if !token.secret().bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(self.door.unusable(TOKEN, "the access token fits no header"));
+            return Err(self.door.answer_error(TOKEN, "the access token fits no header"));
         }
         let client = self.client(metadata);
         let request = client.user_info(token.clone(), Some(subject.clone()));
-        let request = request.map_err(|_| self.door.unusable(USER_INFO, "it is not known"))?;
+        let request = request.map_err(|_| self.door.answer_error(USER_INFO, "it is not known"))?;
         let told: Result<CoreUserInfoClaims, _> = request.request_async(&self.door).await;
         let claims = told.map_err(|error| match error {
-            UserInfoError::Request(error) => self.door.failed(USER_INFO, &error),
+            UserInfoError::Request(error) => self.door.exchange_error(USER_INFO, &error),
             UserInfoError::ClaimsVerification(_) => OauthError::Untrusted("UserInfo is of another user"),
             UserInfoError::Parse(_) | UserInfoError::Response(..) | UserInfoError::Other(_) | _ => {
-                self.door.unusable(USER_INFO, "it can't be read")
+                self.door.answer_error(USER_INFO, "it can't be read")
             }
         })?;
         let email = claims.email().filter(|_| claims.email_verified() == Some(true));
@@ -177,13 +177,13 @@ impl Oidc {
     }
 
     /// The discovery document and its keys, read again after [`FRESH`].
-    async fn known(&self) -> Result<Arc<Known>, OauthError> {
-        let known = self.cached();
+    async fn current_metadata(&self) -> Result<Arc<CachedMetadata>, OauthError> {
+        let known = self.fresh_metadata();
         if let Some(known) = known.filter(|known| known.since.elapsed() < FRESH) {
             return Ok(known);
         }
         let metadata = CoreProviderMetadata::discover_async(self.issuer.clone(), &self.door).await;
-        let metadata = metadata.map_err(|error| self.undiscovered(DISCOVERY, &error))?;
+        let metadata = metadata.map_err(|error| self.discovery_error(DISCOVERY, &error))?;
         let token = metadata.token_endpoint().map(|url| url.url());
         // The browser is sent to the first one; it may as little be `javascript:` as a page without TLS.
         let endpoints = [Some(metadata.authorization_endpoint().url()), token];
@@ -193,26 +193,29 @@ impl Oidc {
         {
             return Err(self
                 .door
-                .unusable(DISCOVERY, "an endpoint is missing or has no HTTPS"));
+                .answer_error(DISCOVERY, "an endpoint is missing or has no HTTPS"));
         }
         Ok(self.remember(metadata))
     }
 
-    fn cached(&self) -> Option<Arc<Known>> {
+    fn fresh_metadata(&self) -> Option<Arc<CachedMetadata>> {
         self.known.lock().clone()
     }
 
-    fn remember(&self, metadata: CoreProviderMetadata) -> Arc<Known> {
+    fn remember(&self, metadata: CoreProviderMetadata) -> Arc<CachedMetadata> {
         let since = Instant::now();
-        let known = Arc::new(Known { metadata, since });
+        let known = Arc::new(CachedMetadata { metadata, since });
         *self.known.lock() = Some(Arc::clone(&known));
         known
     }
 
     /// The provider with keys that are newer than those of `known`; `None` when they were read a moment ago.
-    async fn with_new_keys(&self, known: &Arc<Known>) -> Result<Option<Arc<Known>>, OauthError> {
+    async fn with_new_keys(
+        &self,
+        known: &Arc<CachedMetadata>,
+    ) -> Result<Option<Arc<CachedMetadata>>, OauthError> {
         let mut refreshed = self.refreshed.lock().await;
-        if let Some(newer) = self.cached().filter(|newer| !Arc::ptr_eq(newer, known)) {
+        if let Some(newer) = self.fresh_metadata().filter(|newer| !Arc::ptr_eq(newer, known)) {
             return Ok(Some(newer));
         }
         if refreshed.is_some_and(|at| at.elapsed() < REFRESH_PAUSE) {
@@ -220,17 +223,17 @@ impl Oidc {
         }
         *refreshed = Some(Instant::now());
         let keys = CoreJsonWebKeySet::fetch_async(known.metadata.jwks_uri(), &self.door).await;
-        let keys = keys.map_err(|error| self.undiscovered(KEYS, &error))?;
+        let keys = keys.map_err(|error| self.discovery_error(KEYS, &error))?;
         Ok(Some(self.remember(known.metadata.clone().set_jwks(keys))))
     }
 
-    fn undiscovered(&self, step: &'static str, error: &DiscoveryError<OutboundError>) -> OauthError {
+    fn discovery_error(&self, step: &'static str, error: &DiscoveryError<OutboundError>) -> OauthError {
         match error {
-            DiscoveryError::Request(error) => self.door.failed(step, error),
-            DiscoveryError::Response(..) => self.door.unusable(step, "the status or type is wrong"),
-            DiscoveryError::Validation(_) => self.door.unusable(step, "it names another issuer"),
+            DiscoveryError::Request(error) => self.door.exchange_error(step, error),
+            DiscoveryError::Response(..) => self.door.answer_error(step, "the status or type is wrong"),
+            DiscoveryError::Validation(_) => self.door.answer_error(step, "it names another issuer"),
             DiscoveryError::Parse(_) | DiscoveryError::UrlParse(_) | DiscoveryError::Other(_) | _ => {
-                self.door.unusable(step, "it can't be read")
+                self.door.answer_error(step, "it can't be read")
             }
         }
     }
@@ -254,47 +257,49 @@ impl Oidc {
         &self,
         metadata: &CoreProviderMetadata,
         code: &SecretString,
-        pending: &Pending,
+        pending: &PendingSignIn,
     ) -> Result<CoreTokenResponse, OauthError> {
         let client = self.client(metadata);
         let request = client.exchange_code(AuthorizationCode::new(code.expose_secret().to_owned()));
-        let request = request.map_err(|_| self.door.unusable(TOKEN, "it is not known"))?;
+        let request = request.map_err(|_| self.door.answer_error(TOKEN, "it is not known"))?;
         request
             .set_pkce_verifier(PkceCodeVerifier::new(pending.verifier.clone()))
             .request_async(&self.door)
             .await
-            .map_err(|error| self.unredeemed(&error))
+            .map_err(|error| self.redeem_error(&error))
     }
 
-    fn unredeemed(
+    fn redeem_error(
         &self,
         error: &RequestTokenError<OutboundError, StandardErrorResponse<CoreErrorResponseType>>,
     ) -> OauthError {
         match error {
-            RequestTokenError::Request(error) => self.door.failed(TOKEN, error),
+            RequestTokenError::Request(error) => self.door.exchange_error(TOKEN, error),
             RequestTokenError::ServerResponse(refusal) => {
                 let code = refusal.error();
                 if *code == CoreErrorResponseType::InvalidGrant {
                     OauthError::CodeRefused
                 } else if *code == CoreErrorResponseType::InvalidClient {
-                    self.door.unusable(TOKEN, "the client id or secret is wrong")
+                    self.door.answer_error(TOKEN, "the client id or secret is wrong")
                 } else {
-                    self.door.unusable(TOKEN, "it answered with an error")
+                    self.door.answer_error(TOKEN, "it answered with an error")
                 }
             }
-            RequestTokenError::Parse(..) => self.door.unusable(TOKEN, "the answer can't be read"),
-            RequestTokenError::Other(_) => self.door.unusable(TOKEN, "the type or body is wrong"),
+            RequestTokenError::Parse(..) => self.door.answer_error(TOKEN, "the answer can't be read"),
+            RequestTokenError::Other(_) => self.door.answer_error(TOKEN, "the type or body is wrong"),
         }
     }
 
     /// The claims of the ID token, after all checks of OpenID Connect Core 1.0 section 3.1.3.7.
-    fn verified<'a>(
+    fn verify_claims<'a>(
         &self,
         metadata: &CoreProviderMetadata,
         answer: &'a CoreTokenResponse,
         nonce: &Nonce,
-    ) -> Result<&'a CoreIdTokenClaims, Unfit> {
-        let token = answer.id_token().ok_or(Unfit(false, "there is no ID token"))?;
+    ) -> Result<&'a CoreIdTokenClaims, TokenRejection> {
+        let token = answer
+            .id_token()
+            .ok_or(TokenRejection(false, "there is no ID token"))?;
         let verifier = CoreIdTokenVerifier::new_public_client(
             self.client_id.clone(),
             self.issuer.clone(),
@@ -308,21 +313,21 @@ impl Oidc {
             }
             Ok(())
         });
-        let claims = token.claims(&verifier, nonce).map_err(Unfit::from)?;
+        let claims = token.claims(&verifier, nonce).map_err(TokenRejection::from)?;
         // Steps 4 and 5, which the crate leaves to its users.
         if claims
             .authorized_party()
             .is_some_and(|party| *party != self.client_id)
         {
-            return Err(Unfit(false, "it was issued to another client"));
+            return Err(TokenRejection(false, "it was issued to another client"));
         }
         if let Some(expected) = claims.access_token_hash() {
-            let unfit = |_| Unfit(false, "at_hash can't be checked");
+            let unfit = |_| TokenRejection(false, "at_hash can't be checked");
             let algorithm = token.signing_alg().map_err(unfit)?;
             let key = token.signing_key(&verifier).map_err(unfit)?;
             let hash = AccessTokenHash::from_token(answer.access_token(), algorithm, key);
             if hash.ok().as_ref() != Some(expected) {
-                return Err(Unfit(false, "at_hash belongs to another access token"));
+                return Err(TokenRejection(false, "at_hash belongs to another access token"));
             }
         }
         Ok(claims)
@@ -330,15 +335,15 @@ impl Oidc {
 }
 
 /// Why an ID token is refused, and whether newer keys might fit.
-struct Unfit(bool, &'static str);
+struct TokenRejection(bool, &'static str);
 
-impl Unfit {
+impl TokenRejection {
     fn is_about_keys(&self) -> bool {
         self.0
     }
 }
 
-impl From<ClaimsVerificationError> for Unfit {
+impl From<ClaimsVerificationError> for TokenRejection {
     fn from(error: ClaimsVerificationError) -> Self {
         let because = |why| Self(false, why);
         match error {
@@ -357,7 +362,7 @@ impl From<ClaimsVerificationError> for Unfit {
     }
 }
 
-impl From<SignatureVerificationError> for Unfit {
+impl From<SignatureVerificationError> for TokenRejection {
     fn from(error: SignatureVerificationError) -> Self {
         match error {
             SignatureVerificationError::NoMatchingKey => Self(true, "no key of the provider fits"),

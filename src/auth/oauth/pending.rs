@@ -23,7 +23,7 @@ const MAX_USED: usize = 100_000;
 
 /// A sign-in that has begun.
 #[derive(Clone, Serialize, Deserialize)]
-pub struct Pending {
+pub struct PendingSignIn {
     iss: String,
     exp: i64,
     pub(super) provider: String,
@@ -38,7 +38,7 @@ pub struct Pending {
     workspace: Option<String>,
 }
 
-impl Pending {
+impl PendingSignIn {
     /// Begins a sign-in with new random values of 256 bits each.
     ///
     /// # Errors
@@ -84,14 +84,14 @@ impl Seal {
     }
 
     /// The signed form.
-    pub fn close(&self, pending: &Pending) -> Result<SecretString, DomainError> {
+    pub fn close(&self, pending: &PendingSignIn) -> Result<SecretString, DomainError> {
         jsonwebtoken::encode(&Header::new(Algorithm::HS256), pending, &self.encoding)
             .map(SecretString::from)
             .map_err(|error| DomainError::internal("signing the sign-in failed", error))
     }
 
     /// A sign-in that was signed here and has not expired.
-    pub fn open(&self, sealed: &SecretString) -> Option<Pending> {
+    pub fn open(&self, sealed: &SecretString) -> Option<PendingSignIn> {
         let mut validation = Validation::new(Algorithm::HS256);
         validation.set_issuer(&[PURPOSE]);
         validation.set_required_spec_claims(&["exp", "iss"]);
@@ -111,7 +111,7 @@ impl UsedStates {
     ///
     /// # Errors
     /// `Busy` when too many are remembered.
-    pub fn mark(&self, pending: &Pending, now: DateTime<Utc>) -> Result<bool, DomainError> {
+    pub fn mark(&self, pending: &PendingSignIn, now: DateTime<Utc>) -> Result<bool, DomainError> {
         let mut used = self.0.lock();
         let now = now.timestamp();
         while used.first().is_some_and(|(exp, _)| *exp < now) {
@@ -139,8 +139,8 @@ mod tests {
         Seal::new(&SecretString::from(SECRET))
     }
 
-    fn begin(now: DateTime<Utc>) -> Pending {
-        Pending::begin("corp", Some("Blue Team".into()), now).unwrap()
+    fn begin(now: DateTime<Utc>) -> PendingSignIn {
+        PendingSignIn::begin("corp", Some("Blue Team".into()), now).unwrap()
     }
 
     #[test]

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::error::HostedError;
 use super::guard::{DemoLimits, Public};
 use super::query::Params;
-use super::recall::{DEFAULT_LIMIT, MAX_LIMIT, exported};
+use super::recall::{DEFAULT_LIMIT, MAX_LIMIT, bundle_response};
 use super::resource;
 use crate::actors::graph_store::{DemoExport, DemoQuestion, DemoRecall, Visit};
 use crate::domain::confidence::Confidence;
@@ -163,7 +163,7 @@ async fn export(
         limit: params.number("limit", DEFAULT_LIMIT, 1, MAX_LIMIT)? as usize,
         visit: visit(&state, ("q", params.required("q")?), visitor.ip),
     };
-    Ok(exported(state.graph.call(message).await?))
+    Ok(bundle_response(state.graph.call(message).await?))
 }
 
 fn visit(state: &AppState, (field, text): (&'static str, String), ip: IpAddr) -> Visit {

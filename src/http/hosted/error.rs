@@ -35,13 +35,13 @@ pub(super) struct ErrorBody {
 #[derive(Debug)]
 pub enum HostedError {
     /// A status with a fixed text defined by the API contract.
-    Says(StatusCode, &'static str),
+    Message(StatusCode, &'static str),
     Domain(DomainError),
 }
 
 impl Problem for HostedError {
-    const NO_ROUTE: Self = Self::Says(StatusCode::NOT_FOUND, "no such route");
-    const NO_METHOD: Self = Self::Says(StatusCode::METHOD_NOT_ALLOWED, "method not allowed");
+    const NO_ROUTE: Self = Self::Message(StatusCode::NOT_FOUND, "no such route");
+    const NO_METHOD: Self = Self::Message(StatusCode::METHOD_NOT_ALLOWED, "method not allowed");
 }
 
 impl From<DomainError> for HostedError {
@@ -53,7 +53,7 @@ impl From<DomainError> for HostedError {
 impl fmt::Display for HostedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Says(_, text) => f.write_str(text),
+            Self::Message(_, text) => f.write_str(text),
             Self::Domain(error) => error.fmt(f),
         }
     }
@@ -62,7 +62,7 @@ impl fmt::Display for HostedError {
 impl ResponseError for HostedError {
     fn status_code(&self) -> StatusCode {
         match self {
-            Self::Says(status, _) => *status,
+            Self::Message(status, _) => *status,
             Self::Domain(error) => problem::status_of(error, StatusCode::BAD_REQUEST),
         }
     }

@@ -257,7 +257,7 @@ async fn start(
             state.puller.call_with(message, load).await?
         }
     };
-    created(by, &state, batch).await
+    created_response(by, &state, batch).await
 }
 
 fn read_batch(text: Vec<u8>) -> Result<NewBatch, DomainError> {
@@ -325,7 +325,7 @@ fn first_page(by: Principal, batch: Uuid) -> ReadFeedBatch {
     }
 }
 
-async fn created(by: Principal, state: &AppState, batch: Uuid) -> Result<HttpResponse, HostedError> {
+async fn created_response(by: Principal, state: &AppState, batch: Uuid) -> Result<HttpResponse, HostedError> {
     let view = state.puller.call(first_page(by, batch)).await?;
     Ok(HttpResponse::Created()
         .insert_header((LOCATION, batch_path(batch)))
@@ -352,7 +352,7 @@ async fn list(
     let message = ListFeedBatches {
         by: caller.by,
         feed: params.uuid("feed")?,
-        status: params.parsed("status")?,
+        status: params.parse_value("status")?,
         limit: params.number("limit", BATCHES, 1, MAX_PAGE)?,
         offset: params.number("offset", 0, 0, MAX_OFFSET)?,
     };
@@ -382,8 +382,8 @@ async fn batch(
     let message = ReadFeedBatch {
         by: caller.by,
         batch: id_of(&id, "batch")?,
-        status: params.parsed("status")?,
-        after: params.parsed("after")?,
+        status: params.parse_value("status")?,
+        after: params.parse_value("after")?,
         limit: params.number("limit", ITEMS, 1, MAX_PAGE)?,
     };
     let view = state.puller.call(message).await?;
@@ -471,7 +471,7 @@ async fn commit(
     let message = CommitFeedItems {
         by: caller.by,
         batch,
-        items: chosen(body.item_ids)?,
+        items: check_items(body.item_ids)?,
     };
     let results = state.puller.call(message).await?;
     Ok(HttpResponse::Ok().json(CommitAnswer {
@@ -480,7 +480,7 @@ async fn commit(
     }))
 }
 
-fn chosen(items: Option<Vec<ItemId>>) -> Result<Option<Vec<ItemId>>, DomainError> {
+fn check_items(items: Option<Vec<ItemId>>) -> Result<Option<Vec<ItemId>>, DomainError> {
     let most = usize::try_from(MAX_ITEMS).unwrap_or(usize::MAX);
     match &items {
         Some(items) if items.is_empty() || items.len() > most => {

@@ -28,7 +28,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// What a route requires of its caller.
-pub trait Needs: 'static {
+pub trait Requirement: 'static {
     /// The permission, if the route requires more than a signed-in caller.
     const PERMISSION: Option<Permission>;
     /// The workspace feature, if the route requires one.
@@ -39,7 +39,7 @@ macro_rules! needs {
     ($($(#[$meta:meta])* $name:ident: $permission:expr, $feature:expr;)+) => { $(
         $(#[$meta])*
         pub struct $name;
-        impl Needs for $name {
+        impl Requirement for $name {
             const PERMISSION: Option<Permission> = $permission;
             const FEATURE: Option<&'static str> = $feature;
         }
@@ -67,7 +67,7 @@ pub struct Guarded<N> {
     _needs: PhantomData<N>,
 }
 
-impl<N: Needs> FromRequest for Guarded<N> {
+impl<N: Requirement> FromRequest for Guarded<N> {
     type Error = HostedError;
     type Future = Pin<Box<dyn Future<Output = Result<Self, HostedError>>>>;
 
@@ -208,7 +208,7 @@ async fn admit(request: &HttpRequest) -> Result<Principal, DomainError> {
 }
 
 async fn authenticate(request: &HttpRequest, state: &AppState, ip: IpAddr) -> Result<Principal, DomainError> {
-    let presented = presented(request)?;
+    let presented = read_credential(request)?;
     state.identity.call(Authenticate { presented, ip }).await
 }
 
@@ -219,7 +219,7 @@ pub(super) fn has_credential(request: &HttpRequest) -> bool {
 }
 
 /// The credential of the request: a bearer token, or an API key in either header. Two different ones are an error.
-fn presented(request: &HttpRequest) -> Result<RequestCredential, DomainError> {
+fn read_credential(request: &HttpRequest) -> Result<RequestCredential, DomainError> {
     const MISSING: DomainError = DomainError::Unauthenticated("invalid or missing credentials");
     let header = |name: &str| -> Result<Option<SecretString>, DomainError> {
         let mut values = request.headers().get_all(name);

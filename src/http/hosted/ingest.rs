@@ -100,7 +100,7 @@ async fn stix(
         origin: StixOrigin::default(),
     };
     let done = state.graph.call_with(message, load).await?;
-    Ok(created(StixResults {
+    Ok(created_response(StixResults {
         result: done.result,
         remarked: done.remarked,
         warnings: done.warnings,
@@ -189,15 +189,15 @@ async fn drafts<W: IngestBody>(
     let done = state.graph.call_with(message, load).await?;
     let result = done.result;
     Ok(match skipped {
-        None => created(result),
-        Some(skipped) => created(MispResults {
+        None => created_response(result),
+        Some(skipped) => created_response(MispResults {
             result,
             not_taken: skipped.into(),
         }),
     })
 }
 
-fn created(results: impl Serialize) -> HttpResponse {
+fn created_response(results: impl Serialize) -> HttpResponse {
     let answer = IngestAnswer {
         success: true,
         results,

@@ -8,11 +8,11 @@ use actix_web::{HttpMessage, HttpRequest};
 use super::error::HostedError;
 use super::guard::has_credential;
 
-const NO_JSON: HostedError = HostedError::Says(
+const NO_JSON: HostedError = HostedError::Message(
     StatusCode::UNSUPPORTED_MEDIA_TYPE,
     "Content-Type: must be application/json, in UTF-8",
 );
-const ENCODED: HostedError = HostedError::Says(
+const ENCODED: HostedError = HostedError::Message(
     StatusCode::UNSUPPORTED_MEDIA_TYPE,
     "Content-Encoding: must be identity",
 );

@@ -63,7 +63,7 @@ async fn body_of<T: Send + 'static>(
     parse: fn(Vec<u8>) -> Result<T, DomainError>,
 ) -> Result<(T, Load), DomainError> {
     let limit = state.settings.server.body_limit;
-    body::counted(payload, limit, &state.bodies, Some(by.workspace.id), parse).await
+    body::read_counted(payload, limit, &state.bodies, Some(by.workspace.id), parse).await
 }
 
 /// Parses an id from a path. A malformed UUID is reported as not found, like an unknown id.

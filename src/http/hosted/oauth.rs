@@ -128,9 +128,9 @@ async fn begin(
     let sealed = begun.cookie.expose_secret().to_owned();
     Ok(HttpResponse::Found()
         .insert_header((LOCATION, begun.location))
-        .cookie(Kept::SignIn.cookie(settings, &provider, Some(sealed)))
+        .cookie(OauthCookie::SignIn.cookie(settings, &provider, Some(sealed)))
         // Without a value too: an earlier sign-in must not decide where this one ends.
-        .cookie(Kept::Console.cookie(settings, &provider, console))
+        .cookie(OauthCookie::Console.cookie(settings, &provider, console))
         .finish())
 }
 
@@ -174,7 +174,7 @@ async fn callback(
     if again {
         return Ok(response);
     }
-    for kept in [Kept::SignIn, Kept::Console] {
+    for kept in [OauthCookie::SignIn, OauthCookie::Console] {
         let cleared = response.add_cookie(&kept.cookie(settings, &provider, None));
         cleared.map_err(|error| DomainError::internal("the request failed unexpectedly", error))?;
     }
@@ -191,7 +191,7 @@ fn answer_to(
         Ok(signed_in) => Ok(LoginAnswer::from(signed_in)),
         Err(error) => Err(HostedError::from(error)),
     };
-    let console = request.cookie(Kept::Console.name(&state.settings.oauth));
+    let console = request.cookie(OauthCookie::Console.name(&state.settings.oauth));
     let id = console.map(|cookie| cookie.value().to_owned());
     let Some(id) = id.filter(|id| state.settings.server.console && is_console_id(id)) else {
         return plain.map_or_else(
@@ -238,7 +238,7 @@ fn finish_of(
     settings: &OauthSettings,
 ) -> Result<FinishOauth, DomainError> {
     let params = Params::of(request)?;
-    let kept = request.cookie(Kept::SignIn.name(settings));
+    let kept = request.cookie(OauthCookie::SignIn.name(settings));
     Ok(FinishOauth {
         provider: provider.to_owned(),
         state: params.text("state", MAX_PARAMETER)?.into(),
@@ -260,14 +260,14 @@ fn reply_of(params: &Params) -> Result<OauthReply, DomainError> {
 
 /// What the browser keeps between the two requests of a sign-in.
 #[derive(Clone, Copy)]
-enum Kept {
+enum OauthCookie {
     /// The sealed sign-in.
     SignIn,
     /// The id of the console that waits for the answer. It only decides how the answer is shown.
     Console,
 }
 
-impl Kept {
+impl OauthCookie {
     /// Browsers keep a cookie with the prefix only if it was set with `Secure` over HTTPS (RFC 6265bis section
     /// 4.1.3.1).
     fn name(self, settings: &OauthSettings) -> &'static str {

@@ -46,7 +46,7 @@ impl Params {
     }
 
     /// A parameter as it was sent.
-    pub fn given(&self, name: &str) -> Option<&str> {
+    pub fn raw_value(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 
@@ -87,7 +87,7 @@ impl Params {
     }
 
     /// A value of a type whose parse error states the rule.
-    pub fn parsed<T: FromStr<Err: ToString>>(&self, name: &str) -> Result<Option<T>, DomainError> {
+    pub fn parse_value<T: FromStr<Err: ToString>>(&self, name: &str) -> Result<Option<T>, DomainError> {
         let parse = |text: &String| {
             text.parse::<T>()
                 .map_err(|rule| DomainError::invalid(name, rule.to_string()))

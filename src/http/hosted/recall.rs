@@ -116,10 +116,10 @@ async fn search(
     let effective = include_rejected && caller.by.may_see_rejected();
     let mut message = Recall {
         query: params.text("q", MAX_QUERY)?,
-        mode: params.parsed("mode")?.unwrap_or(RecallMode::Blended),
+        mode: params.parse_value("mode")?.unwrap_or(RecallMode::Blended),
         limit: params.number("limit", DEFAULT_LIMIT, 1, MAX_LIMIT)? as usize,
         include_rejected,
-        narrowing: Narrowing::read(|name| params.given(name))?,
+        narrowing: Narrowing::read(|name| params.raw_value(name))?,
         meant: None,
         explain: params.flag("explain", false)?,
         by: caller.by,
@@ -171,7 +171,7 @@ async fn semantic(
         query: params.text("q", MAX_QUERY)?,
         limit: params.number("limit", DEFAULT_LIMIT, 1, MAX_LIMIT)? as usize,
         include_rejected: params.flag("include_rejected", false)?,
-        narrowing: Narrowing::read(|name| params.given(name))?,
+        narrowing: Narrowing::read(|name| params.raw_value(name))?,
         explain: params.flag("explain", false)?,
         by: caller.by,
     };
@@ -237,11 +237,11 @@ async fn export(
         by: caller.by,
         session: id_of(&id, "session")?,
     };
-    Ok(exported(state.graph.call(message).await?))
+    Ok(bundle_response(state.graph.call(message).await?))
 }
 
 /// The answer with an exported bundle.
-pub(super) fn exported(exported: ExportBundle) -> HttpResponse {
+pub(super) fn bundle_response(exported: ExportBundle) -> HttpResponse {
     let mut answer = HttpResponse::Ok();
     if exported.held_back > 0 {
         answer.insert_header((HELD_BACK, exported.held_back));

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::LocalState;
 use super::error::LocalError;
-use super::input::{BYTES_PER_CHAR, Checked};
+use super::input::{BYTES_PER_CHAR, ValidJson};
 use super::validate::{Fields, issue, no_body};
 use crate::capacity::Load;
 use crate::http::body;
@@ -32,9 +32,9 @@ pub(super) async fn fields_of<T: Send + 'static>(
         let body: &RawValue = serde_json::from_str(text).map_err(|_| LocalError::UNREADABLE)?;
         let mut fields = Fields::of_body(body)?;
         let taken = take(&mut fields);
-        fields.done(taken)
+        fields.finish(taken)
     };
-    body::counted(payload, limit, &state.bodies, None, read).await
+    body::read_counted(payload, limit, &state.bodies, None, read).await
 }
 
 /// Reads a small JSON body of any shape. An empty body is null.
@@ -47,7 +47,7 @@ pub(super) async fn json_body(
         Some(text) => serde_json::from_str(text).map_err(|_| LocalError::UNREADABLE),
         None => Ok(Value::Null),
     };
-    let (value, _load) = body::counted(payload, limit, &state.bodies, None, read).await?;
+    let (value, _load) = body::read_counted(payload, limit, &state.bodies, None, read).await?;
     Ok(value)
 }
 
@@ -59,7 +59,7 @@ pub(super) fn query_of<T>(
     let query = query(request);
     let mut fields = Fields::of_query(&query);
     let taken = take(&mut fields);
-    fields.done(taken)
+    fields.finish(taken)
 }
 
 /// The text of a body, checked to be JSON; `None` if it is blank.
@@ -74,7 +74,7 @@ fn json_of(bytes: &[u8]) -> Result<Option<&str>, LocalError> {
 
 /// Checks that the text is JSON.
 fn check(text: &str) -> Result<(), LocalError> {
-    let checked: Result<Checked, _> = serde_json::from_str(text);
+    let checked: Result<ValidJson, _> = serde_json::from_str(text);
     checked.map(drop).map_err(|error| {
         let (place, said) = broken(text, &error);
         let loc = vec![json!("body"), json!(place)];
@@ -106,7 +106,7 @@ fn broken(text: &str, error: &serde_json::Error) -> (usize, &'static str) {
         return (at, words(&message));
     }
     let end = text.chars().count();
-    let ending = Ending::of(text.trim_end());
+    let ending = TruncatedEnd::of(text.trim_end());
     if let Some((start, false)) = ending.string {
         return (start, "Unterminated string starting at");
     }
@@ -130,7 +130,7 @@ fn broken(text: &str, error: &serde_json::Error) -> (usize, &'static str) {
 
 /// How a truncated JSON text ends. Lengths are in characters.
 #[derive(Debug, Default)]
-struct Ending {
+struct TruncatedEnd {
     chars: usize,
     last: Option<char>,
     /// Where the last string begins, and whether it is closed.
@@ -141,7 +141,7 @@ struct Ending {
     word: usize,
 }
 
-impl Ending {
+impl TruncatedEnd {
     fn of(text: &str) -> Self {
         let mut ending = Self::default();
         let (mut escaped, mut visible) = (false, None);

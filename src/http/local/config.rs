@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use super::body::json_body;
 use super::error::{ErrorBody, LocalError};
 use super::toml::{TOML, is_toml, toml_body, wants_toml};
-use super::{LocalState, address_of, guarded};
+use super::{LocalState, address_of, guarded_resource};
 use crate::config::local::{Applied, ChangedSettings, ConfigMeta, ShownSettings};
 
 /// Largest change, in bytes; all settings together take a few kilobytes.
@@ -17,12 +17,12 @@ const NOTHING_WAITS: &str = "No change of this setting waits for a restart";
 
 pub(super) fn configure(cfg: &mut web::ServiceConfig) {
     cfg.service(
-        guarded("/api/config")
+        guarded_resource("/api/config")
             .route(web::get().to(read))
             .route(web::put().to(change)),
     );
-    cfg.service(guarded("/api/config/meta").route(web::get().to(meta)));
-    cfg.service(guarded("/api/config/pending/{path}").route(web::delete().to(withdraw)));
+    cfg.service(guarded_resource("/api/config/meta").route(web::get().to(meta)));
+    cfg.service(guarded_resource("/api/config/pending/{path}").route(web::delete().to(withdraw)));
 }
 
 #[derive(utoipa::OpenApi)]
@@ -140,7 +140,7 @@ async fn withdraw(
         .memory
         .withdraw_config(path.into_inner(), address_of(&request))
         .await?;
-    let outcome = withdrawn.ok_or(LocalError::Says(StatusCode::NOT_FOUND, NOTHING_WAITS))?;
+    let outcome = withdrawn.ok_or(LocalError::Message(StatusCode::NOT_FOUND, NOTHING_WAITS))?;
     let done = outcome.map_err(|issues| LocalError::issues(&issues))?;
     Ok(HttpResponse::Ok().json(Changed::from(done)))
 }

@@ -76,7 +76,7 @@ enum Place {
 #[derive(Debug)]
 pub enum LocalError {
     /// A status with a fixed text defined by the API contract.
-    Says(StatusCode, &'static str),
+    Message(StatusCode, &'static str),
     /// 422 Unprocessable Content.
     Issues(Vec<Value>),
     Domain(DomainError),
@@ -84,7 +84,7 @@ pub enum LocalError {
 
 impl LocalError {
     /// The body is not UTF-8, or not readable JSON.
-    pub(super) const UNREADABLE: Self = Self::Says(StatusCode::BAD_REQUEST, BAD_BODY);
+    pub(super) const UNREADABLE: Self = Self::Message(StatusCode::BAD_REQUEST, BAD_BODY);
 
     /// A 422 with these issues.
     pub fn issues<T: Serialize>(issues: &[T]) -> Self {
@@ -93,16 +93,16 @@ impl LocalError {
 
     fn retry_after(&self) -> Option<u64> {
         match self {
-            Self::Says(StatusCode::TOO_MANY_REQUESTS, _) => Some(RETRY_SECONDS),
+            Self::Message(StatusCode::TOO_MANY_REQUESTS, _) => Some(RETRY_SECONDS),
             Self::Domain(error) => problem::retry_after(error),
-            Self::Says(..) | Self::Issues(_) => None,
+            Self::Message(..) | Self::Issues(_) => None,
         }
     }
 }
 
 impl Problem for LocalError {
-    const NO_ROUTE: Self = Self::Says(StatusCode::NOT_FOUND, "Not Found");
-    const NO_METHOD: Self = Self::Says(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed");
+    const NO_ROUTE: Self = Self::Message(StatusCode::NOT_FOUND, "Not Found");
+    const NO_METHOD: Self = Self::Message(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed");
 }
 
 impl From<DomainError> for LocalError {
@@ -114,7 +114,7 @@ impl From<DomainError> for LocalError {
 impl fmt::Display for LocalError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Says(_, text) => f.write_str(text),
+            Self::Message(_, text) => f.write_str(text),
             Self::Issues(issues) => write!(f, "{} invalid fields", issues.len()),
             Self::Domain(DomainError::RateLimited { .. }) => f.write_str(RATE_LIMITED),
             Self::Domain(DomainError::Internal { .. }) => f.write_str(INTERNAL),
@@ -126,7 +126,7 @@ impl fmt::Display for LocalError {
 impl ResponseError for LocalError {
     fn status_code(&self) -> StatusCode {
         match self {
-            Self::Says(status, _) => *status,
+            Self::Message(status, _) => *status,
             Self::Issues(_) => StatusCode::UNPROCESSABLE_ENTITY,
             Self::Domain(error) => problem::status_of(error, StatusCode::UNPROCESSABLE_ENTITY),
         }
@@ -143,7 +143,7 @@ impl ResponseError for LocalError {
                 loc.extend(field.split('.').map(|part| json!(part)));
                 json!([{"type": "value_error", "loc": loc, "msg": format!("Value error, {rule}"), "input": null}])
             }
-            Self::Says(..) | Self::Domain(_) => json!(self.to_string()),
+            Self::Message(..) | Self::Domain(_) => json!(self.to_string()),
         };
         problem::response(self.status_code(), self.retry_after(), json!({"detail": detail}))
     }

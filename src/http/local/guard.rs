@@ -43,10 +43,10 @@ async fn check(request: &ServiceRequest) -> Result<(), LocalError> {
     if known.is_none() {
         // Not counted: a foreign page must not exhaust the window of the local user.
         if !is_this_machine(address) {
-            return Err(LocalError::Says(StatusCode::SERVICE_UNAVAILABLE, SET_A_KEY));
+            return Err(LocalError::Message(StatusCode::SERVICE_UNAVAILABLE, SET_A_KEY));
         }
         if is_foreign_page(request.headers()) {
-            return Err(LocalError::Says(StatusCode::FORBIDDEN, FOREIGN_PAGE));
+            return Err(LocalError::Message(StatusCode::FORBIDDEN, FOREIGN_PAGE));
         }
     }
     let counted = if known == Some(true) {
@@ -63,7 +63,7 @@ async fn check(request: &ServiceRequest) -> Result<(), LocalError> {
         .into());
     }
     if known == Some(false) {
-        return Err(LocalError::Says(StatusCode::UNAUTHORIZED, KEY_REQUIRED));
+        return Err(LocalError::Message(StatusCode::UNAUTHORIZED, KEY_REQUIRED));
     }
     Ok(())
 }

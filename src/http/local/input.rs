@@ -61,11 +61,11 @@ impl<'a> Input<'a> {
     }
 
     /// The input as an error shows it: the value if it is short, otherwise its size.
-    pub(super) fn shown(self) -> Value {
+    pub(super) fn abridge(self) -> Value {
         match self {
-            Self::Parameter(value) => shown(value),
+            Self::Parameter(value) => abridge(value),
             Self::Json(raw) if raw.get().len() > LOOKED_AT => size(raw.get().len()),
-            Self::Json(raw) => shown(&serde_json::from_str(raw.get()).unwrap_or(Value::Null)),
+            Self::Json(raw) => abridge(&serde_json::from_str(raw.get()).unwrap_or(Value::Null)),
         }
     }
 
@@ -82,7 +82,7 @@ impl<'a> Input<'a> {
 }
 
 /// The value as an error shows it.
-pub(super) fn shown(value: &Value) -> Value {
+pub(super) fn abridge(value: &Value) -> Value {
     let length = match value {
         Value::String(text) => text.chars().count(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
@@ -131,15 +131,15 @@ impl<'a> Object<'a> {
 }
 
 /// Any JSON value: its grammar is checked and nothing is kept.
-pub(super) struct Checked;
+pub(super) struct ValidJson;
 
-impl<'de> Deserialize<'de> for Checked {
+impl<'de> Deserialize<'de> for ValidJson {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Self)
     }
 }
 
-impl<'de> Visitor<'de> for Checked {
+impl<'de> Visitor<'de> for ValidJson {
     type Value = Self;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -301,7 +301,7 @@ mod tests {
                 json!("(not repeated: 100003 bytes)"),
             ),
         ] {
-            assert_eq!(Input::Json(&raw(&text)).shown(), want);
+            assert_eq!(Input::Json(&raw(&text)).abridge(), want);
         }
     }
 
@@ -332,11 +332,11 @@ mod tests {
             "\"\u{1}\"",
         ] {
             let tree = serde_json::from_str::<Value>(text).unwrap_err();
-            let check = serde_json::from_str::<Checked>(text).err().unwrap();
+            let check = serde_json::from_str::<ValidJson>(text).err().unwrap();
             assert_eq!(check.to_string(), tree.to_string(), "{text}");
         }
         let deep = "[".repeat(200);
-        let check = serde_json::from_str::<Checked>(&deep).err().unwrap();
+        let check = serde_json::from_str::<ValidJson>(&deep).err().unwrap();
         assert!(check.to_string().contains("recursion limit"));
     }
 }

@@ -17,7 +17,7 @@ use self::types::{
 pub(super) use self::types::{IngestBody, RecallBody, RememberBody, SynthesizeBody};
 use super::body::{fields_of, limit_for};
 use super::error::{BAD_FORMAT, ErrorBody, Issue, LocalError, NO_CAPACITY};
-use super::{LocalState, address_of, guarded};
+use super::{LocalState, address_of, guarded_resource};
 use crate::domain::error::DomainError;
 use crate::domain::memory::synthesis::SynthesisFormat;
 use crate::local::{MemoryError, NewNote, RememberOutcome, Scope};
@@ -26,11 +26,11 @@ use crate::local::{MemoryError, NewNote, RememberOutcome, Scope};
 const ITEMS_PER_WRITE: usize = 10;
 
 pub(super) fn configure(cfg: &mut web::ServiceConfig) {
-    cfg.service(guarded("/api/recall").route(web::post().to(recall)));
-    cfg.service(guarded("/api/remember").route(web::post().to(remember)));
-    cfg.service(guarded("/api/ingest").route(web::post().to(ingest)));
-    cfg.service(guarded("/api/synthesize").route(web::post().to(synthesize)));
-    cfg.service(guarded("/api/notes/{id}").route(web::get().to(note)));
+    cfg.service(guarded_resource("/api/recall").route(web::post().to(recall)));
+    cfg.service(guarded_resource("/api/remember").route(web::post().to(remember)));
+    cfg.service(guarded_resource("/api/ingest").route(web::post().to(ingest)));
+    cfg.service(guarded_resource("/api/synthesize").route(web::post().to(synthesize)));
+    cfg.service(guarded_resource("/api/notes/{id}").route(web::get().to(note)));
 }
 
 #[derive(utoipa::OpenApi)]
@@ -40,7 +40,7 @@ pub(super) struct Docs;
 impl From<MemoryError> for LocalError {
     fn from(error: MemoryError) -> Self {
         match error {
-            MemoryError::WriteCapacity => Self::Says(StatusCode::TOO_MANY_REQUESTS, NO_CAPACITY),
+            MemoryError::WriteCapacity => Self::Message(StatusCode::TOO_MANY_REQUESTS, NO_CAPACITY),
             MemoryError::Domain(error) => error.into(),
             MemoryError::Open(cause) => DomainError::internal("the memory is closed", cause).into(),
         }
@@ -181,7 +181,7 @@ async fn write_items(
             notes.push(note);
             None
         }
-        Err(broken) => Some(told(&broken)),
+        Err(broken) => Some(join_issues(&broken)),
     };
     let refused: Vec<Option<String>> = items.into_iter().map(take).collect();
     let written = if notes.is_empty() {
@@ -190,7 +190,9 @@ async fn write_items(
         state.memory.remember_all(notes, from).await
     };
     // If the batch failed, each of its items failed.
-    let mut outcomes = written.map(Vec::into_iter).map_err(|error| said(&error));
+    let mut outcomes = written
+        .map(Vec::into_iter)
+        .map_err(|error| client_message(&error));
     let result = |refused: Option<String>| match (refused, &mut outcomes) {
         (Some(broken), _) => ItemResult::failed(broken),
         (None, Err(error)) => ItemResult::failed(error.as_str()),
@@ -202,7 +204,7 @@ async fn write_items(
 }
 
 /// The issues of an item as one text, each prefixed with its field.
-fn told(broken: &[Issue]) -> String {
+fn join_issues(broken: &[Issue]) -> String {
     let rule = |issue: &Issue| {
         let field = issue.loc.last().and_then(Value::as_str).unwrap_or_default();
         format!("{field}: {}", issue.msg)
@@ -218,7 +220,7 @@ fn item_of(outcome: Result<RememberOutcome, DomainError>) -> ItemResult {
 }
 
 /// The part of a failure that a client may see.
-fn said(error: &MemoryError) -> String {
+fn client_message(error: &MemoryError) -> String {
     if let MemoryError::Domain(DomainError::Internal { what, cause }) = error {
         tracing::error!(what, cause, "ingest failed");
     }
@@ -251,7 +253,7 @@ async fn synthesize(
     let (SynthesizeBody { query, format, k }, _load) = read.await?;
     let format: SynthesisFormat = format
         .parse()
-        .map_err(|_| LocalError::Says(StatusCode::BAD_REQUEST, BAD_FORMAT))?;
+        .map_err(|_| LocalError::Message(StatusCode::BAD_REQUEST, BAD_FORMAT))?;
     let answer = state
         .memory
         .synthesize_for(&query, format, k, address_of(&request))

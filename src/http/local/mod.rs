@@ -78,13 +78,13 @@ pub fn configure(cfg: &mut web::ServiceConfig) {
     pages::configure(cfg);
     // Unknown paths are guarded too, so that callers without a key can't probe for routes.
     for path in ["/api", "/api/{rest:.*}"] {
-        cfg.service(guarded(path).route(web::route().to(no_route::<LocalError>)));
+        cfg.service(guarded_resource(path).route(web::route().to(no_route::<LocalError>)));
     }
     cfg.default_service(web::route().to(no_route::<LocalError>));
 }
 
 /// A resource behind the guard that answers HEAD wherever it answers GET.
-fn guarded(path: &'static str) -> Resource<impl Endpoint> {
+fn guarded_resource(path: &'static str) -> Resource<impl Endpoint> {
     stream(path).wrap(from_fn(head_as_get))
 }
 

@@ -18,8 +18,8 @@ use super::graph::{EdgesQuery, EntitiesQuery, NodeQuery, NodesQuery, ViewQuery};
 use super::guard::FOREIGN_PAGE;
 use super::memory::{IngestBody, RecallBody, RememberBody, SynthesizeBody};
 use super::system::{HistoryQuery, LogsQuery};
-use super::validate::{Described, Fields};
-use super::{API_VERSION, LocalState, config, graph, guard, guarded, memory, streams, system};
+use super::validate::{Fields, ReaderSchema};
+use super::{API_VERSION, LocalState, config, graph, guard, guarded_resource, memory, streams, system};
 use crate::config::local::LocalSettings;
 use crate::domain::error::DomainError;
 use crate::http::document::Document;
@@ -51,7 +51,7 @@ const VIEWER: Viewer = Viewer {
 };
 
 pub(super) fn configure(cfg: &mut web::ServiceConfig) {
-    cfg.service(guarded("/api/openapi.json").route(web::get().to(document)));
+    cfg.service(guarded_resource("/api/openapi.json").route(web::get().to(document)));
     cfg.service(VIEWER.scope::<LocalError>().wrap(from_fn(guard::admit)));
 }
 
@@ -166,11 +166,11 @@ static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
 fn current(settings: &LocalSettings, with_key: bool) -> Option<Value> {
     let mut document = DOCUMENT.clone();
     for (schema, described) in bodies(settings) {
-        bound(&mut document, schema, described)?;
+        apply_bounds(&mut document, schema, described)?;
     }
     for (path, described) in queries() {
         let operation = document.get_mut("paths")?.get_mut(path)?.get_mut("get")?;
-        bound_parameters(operation, described)?;
+        apply_parameter_bounds(operation, described)?;
     }
     if !with_key {
         document.get_mut("security")?.as_array_mut()?.insert(0, json!({}));
@@ -179,7 +179,7 @@ fn current(settings: &LocalSettings, with_key: bool) -> Option<Value> {
 }
 
 /// What the reader of each body takes.
-fn bodies(settings: &LocalSettings) -> [(&'static str, Described); 4] {
+fn bodies(settings: &LocalSettings) -> [(&'static str, ReaderSchema); 4] {
     [
         (
             "RecallBody",
@@ -201,7 +201,7 @@ fn bodies(settings: &LocalSettings) -> [(&'static str, Described); 4] {
 }
 
 /// What the reader of each query string takes.
-fn queries() -> [(&'static str, Described); 7] {
+fn queries() -> [(&'static str, ReaderSchema); 7] {
     [
         ("/api/graph/nodes", Fields::describe(NodesQuery::read)),
         ("/api/graph/edges", Fields::describe(EdgesQuery::read)),
@@ -214,7 +214,7 @@ fn queries() -> [(&'static str, Described); 7] {
 }
 
 /// Gives the properties of a schema the types, bounds and defaults that their reader has.
-fn bound(document: &mut Value, schema: &str, described: Described) -> Option<()> {
+fn apply_bounds(document: &mut Value, schema: &str, described: ReaderSchema) -> Option<()> {
     let target = document
         .get_mut("components")?
         .get_mut("schemas")?
@@ -226,21 +226,21 @@ fn bound(document: &mut Value, schema: &str, described: Described) -> Option<()>
     for (name, mut keywords) in described.properties {
         let property = target.get_mut("properties")?.get_mut(&name)?;
         // The entries of a list have a schema of their own.
-        if let Some(Described { properties, required }) = Described::of_items(&mut keywords) {
+        if let Some(ReaderSchema { properties, required }) = ReaderSchema::of_items(&mut keywords) {
             let entry = property.get("items")?.get("$ref")?.as_str()?;
             inner.push((
                 entry.rsplit('/').next()?.to_owned(),
-                Described { properties, required },
+                ReaderSchema { properties, required },
             ));
         }
         replace(property, keywords)?;
     }
     inner
         .into_iter()
-        .try_for_each(|(schema, described)| bound(document, &schema, described))
+        .try_for_each(|(schema, described)| apply_bounds(document, &schema, described))
 }
 
-fn bound_parameters(operation: &mut Value, described: Described) -> Option<()> {
+fn apply_parameter_bounds(operation: &mut Value, described: ReaderSchema) -> Option<()> {
     let parameters = operation.get_mut("parameters")?.as_array_mut()?;
     for (name, mut keywords) in described.properties {
         let parameter = parameters
@@ -326,7 +326,7 @@ mod tests {
             let typed = &schemas[schema]["properties"];
             assert_eq!(names(typed), names(&json!(described.properties)), "{schema}");
             for (name, keywords) in &mut described.properties {
-                if let Some(entry) = Described::of_items(keywords) {
+                if let Some(entry) = ReaderSchema::of_items(keywords) {
                     let target = typed[name]["items"]["$ref"].as_str().unwrap();
                     let target = DOCUMENT.pointer(target.trim_start_matches('#')).unwrap();
                     assert_eq!(

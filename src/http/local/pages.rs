@@ -7,13 +7,13 @@ use actix_web::middleware::{Next, from_fn};
 use actix_web::{Error, HttpRequest, HttpResponse, web};
 
 use super::error::LocalError;
-use super::guarded;
+use super::guarded_resource;
 use crate::http::pages::Page;
 
 pub(super) fn configure(cfg: &mut web::ServiceConfig) {
     Page::Local.configure::<LocalError>(cfg, "/");
     cfg.service(
-        guarded("/config")
+        guarded_resource("/config")
             .route(web::get().to(page))
             .wrap(from_fn(refused_with_page)),
     );

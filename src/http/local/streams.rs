@@ -128,14 +128,14 @@ fn chunks(subscription: Subscription, heartbeat: Duration) -> impl Stream<Item =
         let chunk = match tokio::time::timeout(patience, subscription.next()).await {
             Err(_) => KEEP_ALIVE,
             Ok(None) => return None,
-            Ok(Some(event)) => collected(event, &mut subscription),
+            Ok(Some(event)) => collect_frames(event, &mut subscription),
         };
         Some((Ok(chunk), (subscription, heartbeat)))
     })
 }
 
 /// The frames of an event and of all events that are ready.
-fn collected(first: Event, subscription: &mut Subscription) -> Bytes {
+fn collect_frames(first: Event, subscription: &mut Subscription) -> Bytes {
     let mut chunk = BytesMut::new();
     write_frame(&mut chunk, &first);
     while chunk.len() < CHUNK {

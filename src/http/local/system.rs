@@ -9,7 +9,7 @@ use self::types::{Edition, Health, Stats, Storage, Version};
 pub(super) use self::types::{HistoryQuery, LogsQuery};
 use super::body::query_of;
 use super::error::{ErrorBody, LocalError};
-use super::{API_VERSION, EDITION, EDITION_NAME, LocalState, guarded};
+use super::{API_VERSION, EDITION, EDITION_NAME, LocalState, guarded_resource};
 use crate::config::{EmbeddingProvider, LlmProvider};
 use crate::local::{LogPage, TelemetryEntry, TelemetryMetrics};
 use crate::search::BUILTIN_MODEL;
@@ -42,15 +42,15 @@ const FEATURES: [(&str, bool); 21] = [
 ];
 
 pub(super) fn configure(cfg: &mut web::ServiceConfig) {
-    cfg.service(guarded("/api/health").route(web::get().to(health)));
-    cfg.service(guarded("/api/stats").route(web::get().to(stats)));
-    cfg.service(guarded("/api/storage").route(web::get().to(storage)));
-    cfg.service(guarded("/api/version").route(web::get().to(version)));
-    cfg.service(guarded("/api/edition").route(web::get().to(edition)));
-    cfg.service(guarded("/api/telemetry").route(web::get().to(telemetry)));
-    cfg.service(guarded("/api/history").route(web::get().to(history)));
-    cfg.service(guarded("/api/logs").route(web::get().to(logs)));
-    cfg.service(guarded("/api/sync").route(web::post().to(sync)));
+    cfg.service(guarded_resource("/api/health").route(web::get().to(health)));
+    cfg.service(guarded_resource("/api/stats").route(web::get().to(stats)));
+    cfg.service(guarded_resource("/api/storage").route(web::get().to(storage)));
+    cfg.service(guarded_resource("/api/version").route(web::get().to(version)));
+    cfg.service(guarded_resource("/api/edition").route(web::get().to(edition)));
+    cfg.service(guarded_resource("/api/telemetry").route(web::get().to(telemetry)));
+    cfg.service(guarded_resource("/api/history").route(web::get().to(history)));
+    cfg.service(guarded_resource("/api/logs").route(web::get().to(logs)));
+    cfg.service(guarded_resource("/api/sync").route(web::post().to(sync)));
 }
 
 #[derive(utoipa::OpenApi)]

@@ -36,7 +36,7 @@ pub(super) async fn toml_body(
         let text = String::from_utf8(bytes).map_err(|_| LocalError::UNREADABLE)?;
         parse(&text)
     };
-    let (value, _load) = body::counted(payload, limit, &state.bodies, None, read).await?;
+    let (value, _load) = body::read_counted(payload, limit, &state.bodies, None, read).await?;
     Ok(value)
 }
 

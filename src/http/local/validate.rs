@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::error::{Issue, LocalError};
-use super::input::{Input, Object, shown};
+use super::input::{Input, Object, abridge};
 
 /// The fields of one object, read one by one.
 pub(super) struct Fields<'a> {
@@ -20,17 +20,17 @@ enum Source<'a> {
     Body(Object<'a>),
     Query(&'a Map<String, Value>),
     /// There is no request: what is asked for is written down, for the document.
-    Nowhere(Described),
+    Nowhere(ReaderSchema),
 }
 
 /// The fields that a reader takes, as the properties of a JSON Schema.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct Described {
+pub(super) struct ReaderSchema {
     pub properties: Map<String, Value>,
     pub required: Vec<String>,
 }
 
-impl Described {
+impl ReaderSchema {
     /// Takes the fields of the entries of a list out of its schema; `None` if it is not a list.
     pub(super) fn of_items(list: &mut Value) -> Option<Self> {
         let items = list.as_object_mut()?.remove("items")?;
@@ -40,12 +40,12 @@ impl Described {
 
 impl<'a> Fields<'a> {
     /// The fields that `read` takes, with their types, bounds and defaults.
-    pub(super) fn describe<T>(read: impl FnOnce(&mut Fields<'_>) -> T) -> Described {
-        let mut fields = Fields::at(Source::Nowhere(Described::default()), Vec::new());
+    pub(super) fn describe<T>(read: impl FnOnce(&mut Fields<'_>) -> T) -> ReaderSchema {
+        let mut fields = Fields::at(Source::Nowhere(ReaderSchema::default()), Vec::new());
         read(&mut fields);
         match fields.source {
             Source::Nowhere(described) => described,
-            Source::Body(_) | Source::Query(_) => Described::default(),
+            Source::Body(_) | Source::Query(_) => ReaderSchema::default(),
         }
     }
 
@@ -92,8 +92,8 @@ impl<'a> Fields<'a> {
         let value = self.get(name);
         if value.is_none() {
             let whole = match &mut self.source {
-                Source::Body(object) => object.whole().shown(),
-                Source::Query(map) => shown(&Value::Object((*map).clone())),
+                Source::Body(object) => object.whole().abridge(),
+                Source::Query(map) => abridge(&Value::Object((*map).clone())),
                 Source::Nowhere(described) => {
                     described.required.push(name.to_owned());
                     return None;
@@ -106,7 +106,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Returns `value` if no issue was recorded.
-    pub(super) fn done<T>(self, value: T) -> Result<T, LocalError> {
+    pub(super) fn finish<T>(self, value: T) -> Result<T, LocalError> {
         if self.issues.is_empty() {
             Ok(value)
         } else {
@@ -115,7 +115,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Reads fields whose issues are returned separately instead of failing the whole request.
-    pub(super) fn apart<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> Result<T, Vec<Issue>> {
+    pub(super) fn collect_issues<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> Result<T, Vec<Issue>> {
         let before = self.issues.len();
         let value = read(self);
         let broken = self.issues.split_off(before);
@@ -123,7 +123,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Adds issues that were returned separately, if the request fails anyway.
-    pub(super) fn blame<'i>(&mut self, broken: impl IntoIterator<Item = &'i Issue>) {
+    pub(super) fn add_issues<'i>(&mut self, broken: impl IntoIterator<Item = &'i Issue>) {
         if !self.issues.is_empty() {
             self.issues.extend(broken.into_iter().cloned());
         }
@@ -144,7 +144,7 @@ impl<'a> Fields<'a> {
         ctx: Option<Value>,
     ) {
         let loc = self.place(name);
-        self.issues.push(issue(kind, loc, msg, input.shown(), ctx));
+        self.issues.push(issue(kind, loc, msg, input.abridge(), ctx));
     }
 
     /// A required text of `min` to `max` characters.
@@ -257,7 +257,7 @@ impl<'a> Fields<'a> {
         if let Some(choice) = place.and_then(|place| choices.get(place)) {
             return *choice;
         }
-        let expected = listed(&words);
+        let expected = quote_choices(&words);
         let msg = format!("Input should be {expected}");
         self.broken(
             name,
@@ -355,7 +355,7 @@ fn with(mut schema: Value, keyword: &str, value: Value) -> Value {
 }
 
 /// Quoted words in a sentence: `'a', 'b' or 'c'`.
-fn listed(words: &[String]) -> String {
+fn quote_choices(words: &[String]) -> String {
     let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
     match quoted.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} or {last}", rest.join(", ")),
@@ -395,13 +395,13 @@ fn missing(loc: Vec<Value>, input: Value) -> Issue {
 
 fn no_object(loc: Vec<Value>, input: Input<'_>) -> Issue {
     let msg = "Input should be a valid dictionary or object to extract fields from";
-    issue("model_attributes_type", loc, msg, input.shown(), None)
+    issue("model_attributes_type", loc, msg, input.abridge(), None)
 }
 
-type Wrong = (&'static str, &'static str);
+type TypeIssue = (&'static str, &'static str);
 
 /// Parses a whole number, also from text or with a zero fraction.
-fn integer(value: &Value) -> Result<i128, Wrong> {
+fn integer(value: &Value) -> Result<i128, TypeIssue> {
     let from_float = |number: f64| {
         if number.fract() == 0.0 {
             // Values beyond i128 saturate, which is outside every range.
@@ -440,7 +440,7 @@ fn integer(value: &Value) -> Result<i128, Wrong> {
 }
 
 /// Parses a boolean, also from the usual words and numbers.
-fn truth(value: &Value) -> Result<bool, Wrong> {
+fn truth(value: &Value) -> Result<bool, TypeIssue> {
     let unclear = (
         "bool_parsing",
         "Input should be a valid boolean, unable to interpret input",
@@ -474,7 +474,7 @@ mod tests {
             fields.number_or("d", 2, 1, 9);
             fields.optional_flag_or("e", true);
             fields.choice_or("h", &["x", "y", "z"], "y");
-            let read = |fields: &mut Fields<'_>| fields.apart(|fields| fields.text("g", 2, 4));
+            let read = |fields: &mut Fields<'_>| fields.collect_issues(|fields| fields.text("g", 2, 4));
             fields.list("f", 1, 6, read);
         });
         assert_eq!(described.required, ["a", "f"]);

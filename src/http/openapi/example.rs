@@ -30,17 +30,17 @@ impl<'d> Examples<'d> {
                 let schema = name.and_then(|name| self.schemas.get(name));
                 schema.map_or(Value::Null, |schema| self.of(schema))
             }
-            RefOr::T(schema) => stated(schema).unwrap_or_else(|| self.composed(schema)),
+            RefOr::T(schema) => stated_example(schema).unwrap_or_else(|| self.compose(schema)),
         }
     }
 
-    fn composed(&self, schema: &Schema) -> Value {
+    fn compose(&self, schema: &Schema) -> Value {
         match schema {
             Schema::Array(array) => self.list(array),
             Schema::Object(object) => self.object(object),
             Schema::OneOf(one) => self.first(&one.items),
             Schema::AnyOf(any) => self.first(&any.items),
-            Schema::AllOf(all) => self.merged(&all.items),
+            Schema::AllOf(all) => self.merge_examples(&all.items),
             _ => Value::Null,
         }
     }
@@ -77,7 +77,7 @@ impl<'d> Examples<'d> {
         values.find(|value| !value.is_null()).unwrap_or(Value::Null)
     }
 
-    fn merged(&self, items: &[RefOr<Schema>]) -> Value {
+    fn merge_examples(&self, items: &[RefOr<Schema>]) -> Value {
         let mut whole = Map::new();
         for item in items {
             if let Value::Object(members) = self.of(item) {
@@ -91,7 +91,7 @@ impl<'d> Examples<'d> {
 }
 
 /// The schema's own example or default.
-fn stated(schema: &Schema) -> Option<Value> {
+fn stated_example(schema: &Schema) -> Option<Value> {
     let (example, examples, default) = match schema {
         Schema::Array(schema) => (&schema.example, &schema.examples, &schema.default),
         Schema::Object(schema) => (&schema.example, &schema.examples, &schema.default),

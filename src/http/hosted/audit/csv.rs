@@ -26,7 +26,7 @@ pub(super) fn stream(
     audit: AuditHandle,
     export: AuditExport,
 ) -> impl Stream<Item = Result<Bytes, DomainError>> {
-    let header = written(|writer| writer.write_record(COLUMNS));
+    let header = write_records(|writer| writer.write_record(COLUMNS));
     let pages = try_unfold(export, move |mut export| {
         let audit = audit.clone();
         async move {
@@ -45,7 +45,7 @@ pub(super) fn stream(
 }
 
 fn rows(entries: &[AuditEntry]) -> Result<Bytes, DomainError> {
-    written(|writer| {
+    write_records(|writer| {
         entries
             .iter()
             .try_for_each(|entry| writer.write_record(record(entry)))
@@ -53,7 +53,7 @@ fn rows(entries: &[AuditEntry]) -> Result<Bytes, DomainError> {
 }
 
 /// The text of some records.
-fn written(
+fn write_records(
     write: impl FnOnce(&mut csv::Writer<Vec<u8>>) -> Result<(), csv::Error>,
 ) -> Result<Bytes, DomainError> {
     let failed = |error: &dyn std::fmt::Display| DomainError::internal("writing the CSV failed", error);
@@ -154,7 +154,7 @@ mod tests {
         entry.user_email = Some("=HYPERLINK(1)".into());
         let text = String::from_utf8(
             [
-                written(|writer| writer.write_record(COLUMNS)).unwrap(),
+                write_records(|writer| writer.write_record(COLUMNS)).unwrap(),
                 rows(&[entry]).unwrap(),
             ]
             .concat(),

@@ -9,15 +9,15 @@ use crate::domain::memory::view::{DomainCount, EntitySort, EntityView, Page, Sor
 use crate::http::local::body::query_of;
 use crate::http::local::error::LocalError;
 use crate::http::local::validate::Fields;
-use crate::http::local::{LocalState, guarded};
+use crate::http::local::{LocalState, guarded_resource};
 use crate::local::{EntityFilter, EntityOrder};
 
 const MAX_ENTITIES: usize = 500;
 const DEFAULT_ENTITIES: usize = 50;
 
 pub(super) fn configure(cfg: &mut web::ServiceConfig) {
-    cfg.service(guarded("/api/entities").route(web::get().to(entities)));
-    cfg.service(guarded("/api/domains").route(web::get().to(domains)));
+    cfg.service(guarded_resource("/api/entities").route(web::get().to(entities)));
+    cfg.service(guarded_resource("/api/domains").route(web::get().to(domains)));
 }
 
 /// Which entities are wanted.

@@ -12,7 +12,7 @@ pub(super) use self::view::{NodeQuery, ViewQuery};
 use super::body::query_of;
 use super::error::LocalError;
 use super::validate::Fields;
-use super::{LocalState, guarded};
+use super::{LocalState, guarded_resource};
 use crate::domain::memory::view::{GraphEdge, GraphNode, Page};
 
 /// Most nodes or edges in one response.
@@ -23,8 +23,8 @@ const MAX_OFFSET: usize = usize::MAX >> 1;
 const MAX_FILTER: usize = 500;
 
 pub(super) fn configure(cfg: &mut web::ServiceConfig) {
-    cfg.service(guarded("/api/graph/nodes").route(web::get().to(nodes)));
-    cfg.service(guarded("/api/graph/edges").route(web::get().to(edges)));
+    cfg.service(guarded_resource("/api/graph/nodes").route(web::get().to(nodes)));
+    cfg.service(guarded_resource("/api/graph/edges").route(web::get().to(edges)));
     view::configure(cfg);
     entities::configure(cfg);
 }

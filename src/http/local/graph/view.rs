@@ -11,7 +11,7 @@ use crate::domain::memory::view::{GraphView, NodeDetails, Page};
 use crate::http::local::body::query_of;
 use crate::http::local::error::{ErrorBody, LocalError};
 use crate::http::local::validate::Fields;
-use crate::http::local::{LocalState, guarded};
+use crate::http::local::{LocalState, guarded_resource};
 use crate::local::ViewGraph;
 
 const MAX_NODES: usize = 5000;
@@ -25,8 +25,8 @@ const DEFAULT_NEIGHBOURS: usize = 50;
 const MAX_ID: usize = MAX_TYPE + 1 + MAX_VALUE;
 
 pub(super) fn configure(cfg: &mut web::ServiceConfig) {
-    cfg.service(guarded("/api/graph/view").route(web::get().to(view)));
-    cfg.service(guarded("/api/graph/node").route(web::get().to(node)));
+    cfg.service(guarded_resource("/api/graph/view").route(web::get().to(view)));
+    cfg.service(guarded_resource("/api/graph/node").route(web::get().to(node)));
 }
 
 /// Which part of the graph is wanted.

@@ -146,7 +146,7 @@ impl IngestBody {
     pub fn read(fields: &mut Fields<'_>, settings: &LocalSettings) -> Vec<Result<NewNote, Vec<Issue>>> {
         let max_content = settings.web.max_content_chars;
         let items = fields.list("items", 1, MAX_ITEMS, |fields| read_item(fields, max_content));
-        fields.blame(items.iter().filter_map(|item| item.as_ref().err()).flatten());
+        fields.add_issues(items.iter().filter_map(|item| item.as_ref().err()).flatten());
         items
     }
 }
@@ -155,7 +155,7 @@ impl IngestBody {
 /// is reported for the item alone. Null and an empty text mean the default.
 fn read_item(fields: &mut Fields<'_>, max_content: usize) -> Result<NewNote, Vec<Issue>> {
     let content = fields.text("content", 1, max_content);
-    fields.apart(|fields| {
+    fields.collect_issues(|fields| {
         let mut or = |name: &str, most: usize, default: &str| {
             let given = fields.optional_text(name, most);
             given.unwrap_or_else(|| default.to_owned())

@@ -21,7 +21,7 @@ const MAX_ANSWER: usize = 512 << 10;
 const MAX_ORIGINS: usize = 8;
 
 /// The way to one provider. Its endpoints may be on several hosts: each origin has a guarded client of its own.
-pub(super) struct Door {
+pub(super) struct ProviderClient {
     provider: String,
     limits: Limits,
     /// Only if the operator configured the provider itself that way.
@@ -31,7 +31,7 @@ pub(super) struct Door {
     clients: Mutex<HashMap<String, Arc<GuardedClient>>>,
 }
 
-impl Door {
+impl ProviderClient {
     /// A door for the provider at `base`.
     ///
     /// # Errors
@@ -106,7 +106,7 @@ impl Door {
     }
 
     /// What a failed exchange means; its cause, which holds no secret, is only logged.
-    pub(super) fn failed(&self, step: &'static str, error: &OutboundError) -> OauthError {
+    pub(super) fn exchange_error(&self, step: &'static str, error: &OutboundError) -> OauthError {
         tracing::warn!(provider = self.provider, step, %error, "a sign-in provider failed");
         match error {
             OutboundError::Timeout { .. } => OauthError::Slow,
@@ -118,14 +118,14 @@ impl Door {
     }
 
     /// An answer that can't be used. Of its text nothing is logged: it may hold tokens.
-    pub(super) fn unusable(&self, step: &'static str, why: &'static str) -> OauthError {
+    pub(super) fn answer_error(&self, step: &'static str, why: &'static str) -> OauthError {
         tracing::warn!(provider = self.provider, step, why, "a sign-in provider failed");
         OauthError::Failed(step)
     }
 }
 
 /// The client of the `openidconnect` crate.
-impl<'c> AsyncHttpClient<'c> for Door {
+impl<'c> AsyncHttpClient<'c> for ProviderClient {
     type Error = OutboundError;
     type Future = BoxFuture<'c, Result<HttpResponse, OutboundError>>;
 
