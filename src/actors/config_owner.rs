@@ -15,7 +15,7 @@ use super::audit_writer::{Append, AuditHandle};
 use super::job;
 use super::worker::{Access, ActorCore, Party, Work, WorkerHandle};
 use crate::clock;
-use crate::config::local::{Applied, ConfigIssue, ConfigMeta, Editor, LocalSettings};
+use crate::config::local::{ChangeOutcome, ConfigIssue, ConfigMeta, Editor, LocalSettings};
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
 
@@ -37,7 +37,7 @@ impl Work for ReadConfig {
     }
 
     async fn run(self, core: Arc<ConfigCore>) -> Result<Self::Reply, DomainError> {
-        Ok(core.editor.lock().shown())
+        Ok(core.editor.lock().redacted_settings())
     }
 }
 
@@ -90,7 +90,7 @@ pub struct ChangeConfig {
 
 impl Work for ChangeConfig {
     type Core = ConfigCore;
-    type Reply = Result<Applied, Vec<ConfigIssue>>;
+    type Reply = Result<ChangeOutcome, Vec<ConfigIssue>>;
     const NAME: &'static str = "change_config";
     const ACCESS: Access = Access::Write;
 
@@ -114,7 +114,7 @@ pub struct WithdrawConfig {
 
 impl Work for WithdrawConfig {
     type Core = ConfigCore;
-    type Reply = Option<Result<Applied, Vec<ConfigIssue>>>;
+    type Reply = Option<Result<ChangeOutcome, Vec<ConfigIssue>>>;
     const NAME: &'static str = "withdraw_config";
     const ACCESS: Access = Access::Write;
 
@@ -168,9 +168,9 @@ impl ConfigCore {
         &self,
         change: &Value,
         from: IpAddr,
-    ) -> Result<Result<Applied, Vec<ConfigIssue>>, DomainError> {
+    ) -> Result<Result<ChangeOutcome, Vec<ConfigIssue>>, DomainError> {
         let now = self.editor.lock().clone();
-        let (next, settings, done) = match now.planned(change) {
+        let (next, settings, done) = match now.plan(change) {
             Ok(planned) => planned,
             Err(issues) => return Ok(Err(issues)),
         };
@@ -206,7 +206,7 @@ async fn save(editor: Editor, needed: bool) -> Result<Editor, DomainError> {
 }
 
 /// Records which keys were changed, never their values.
-fn entry(ws: Uuid, from: IpAddr, done: &Applied) -> AuditEntry {
+fn entry(ws: Uuid, from: IpAddr, done: &ChangeOutcome) -> AuditEntry {
     AuditEntry::anonymous(
         ws,
         from,

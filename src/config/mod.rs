@@ -46,13 +46,13 @@ impl ConfigError {
     }
 
     /// Appends the reason for the rule.
-    fn explained(mut self, reason: &str) -> Self {
+    fn with_reason(mut self, reason: &str) -> Self {
         self.text.push_str(&format!(" ({reason})"));
         self
     }
 
     /// The key and its rule.
-    fn parts(&self) -> (&str, &str) {
+    fn key_and_rule(&self) -> (&str, &str) {
         self.text.split_once(": ").unwrap_or(("", &self.text))
     }
 }
@@ -284,7 +284,7 @@ impl Settings {
             }
             figment = figment.merge(Toml::file(path));
             for (key, text) in
-                secrets::unquoted(path, |path| SECRETS.contains(&path) || oauth::is_secret(path))?
+                secrets::find_unquoted(path, |path| SECRETS.contains(&path) || oauth::is_secret(path))?
             {
                 figment = figment.merge(Serialized::default(&key, text));
             }

@@ -53,7 +53,7 @@ pub(super) fn variable_of(key: &str) -> String {
 ///
 /// # Errors
 /// Names the key whose original text can't be recovered from the parsed value.
-pub(super) fn unquoted(
+pub(super) fn find_unquoted(
     file: &Path,
     is_text: impl Fn(&str) -> bool,
 ) -> Result<Vec<(String, String)>, ConfigError> {
@@ -167,7 +167,7 @@ mod tests {
         let file = dir.path().join("c.toml");
         let read = |text: &str| {
             std::fs::write(&file, text).unwrap();
-            unquoted(&file, |path| path.ends_with("token"))
+            find_unquoted(&file, |path| path.ends_with("token"))
         };
         for (text, path, want) in [
             ("token = 202401019999", "token", "202401019999"),

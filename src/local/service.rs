@@ -13,7 +13,7 @@ use crate::actors::rate_limiter::{RateKey, RateState, TakeRequest};
 use crate::actors::telemetry_tailer::{
     LogPage, Peer, ReadHistory, ReadLogs, ReadMetrics, StreamKind, Subscribe, Subscription, TelemetryMetrics,
 };
-use crate::config::local::{Applied, ConfigIssue, ConfigMeta, LocalSettings};
+use crate::config::local::{ChangeOutcome, ConfigIssue, ConfigMeta, LocalSettings};
 
 /// Window of `web.rate_limit_per_minute`.
 const RATE_WINDOW: Duration = Duration::from_secs(60);
@@ -44,7 +44,7 @@ impl MemoryManager {
         &self,
         change: Value,
         from: IpAddr,
-    ) -> Result<Result<Applied, Vec<ConfigIssue>>, MemoryError> {
+    ) -> Result<Result<ChangeOutcome, Vec<ConfigIssue>>, MemoryError> {
         Ok(self.handles.config.call(ChangeConfig { change, from }).await?)
     }
 
@@ -53,7 +53,7 @@ impl MemoryManager {
         &self,
         path: String,
         from: IpAddr,
-    ) -> Result<Option<Result<Applied, Vec<ConfigIssue>>>, MemoryError> {
+    ) -> Result<Option<Result<ChangeOutcome, Vec<ConfigIssue>>>, MemoryError> {
         Ok(self.handles.config.call(WithdrawConfig { path, from }).await?)
     }
 

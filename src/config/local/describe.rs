@@ -7,7 +7,7 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{AdditionalProperties, ObjectBuilder, Schema, Type};
 use utoipa::{Number, PartialSchema, ToSchema};
 
-use super::rules::{self, Accepted, Kind};
+use super::rules::{self, AcceptedValues, Kind};
 use super::tree::{self, HIDDEN};
 
 /// No control characters, as the editor demands.
@@ -28,8 +28,8 @@ impl ToSchema for ShownSettings {
 impl PartialSchema for ShownSettings {
     fn schema() -> RefOr<Schema> {
         let defaults = defaults();
-        let section = shown(&defaults, &defaults, "");
-        let example = tree::redacted(&defaults);
+        let section = section_schema(&defaults, &defaults, "");
+        let example = tree::redact_secrets(&defaults);
         section
             .description(Some("The settings in effect."))
             .examples([example])
@@ -49,7 +49,7 @@ impl PartialSchema for ChangedSettings {
         let example =
             json!({"retrieval.default_k": 7, "governance": {"pii": {"enabled": true}}, "llm.model": "m"});
         let description = "Settings and their new values: nested, or with dotted names at any depth.";
-        let section = changed(&defaults, &defaults, "");
+        let section = change_schema(&defaults, &defaults, "");
         section.description(Some(description)).examples([example]).into()
     }
 }
@@ -72,11 +72,11 @@ fn section() -> ObjectBuilder {
 }
 
 /// A section in which every setting is given.
-fn shown(defaults: &Value, at: &Value, prefix: &str) -> ObjectBuilder {
+fn section_schema(defaults: &Value, at: &Value, prefix: &str) -> ObjectBuilder {
     entries(at).fold(section(), |all, (key, value)| {
         let path = tree::join(prefix, key);
         let schema = match value {
-            Value::Object(_) => shown(defaults, value, &path),
+            Value::Object(_) => section_schema(defaults, value, &path),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
                 leaf(defaults, &path)
             }
@@ -86,11 +86,11 @@ fn shown(defaults: &Value, at: &Value, prefix: &str) -> ObjectBuilder {
 }
 
 /// A section in which any setting may be given, by its name or by its dotted path from here.
-fn changed(defaults: &Value, at: &Value, prefix: &str) -> ObjectBuilder {
+fn change_schema(defaults: &Value, at: &Value, prefix: &str) -> ObjectBuilder {
     below(at, "").into_iter().fold(section(), |all, relative| {
         let path = tree::join(prefix, &relative);
         let schema = match tree::get(at, &relative) {
-            Some(value @ Value::Object(_)) => changed(defaults, value, &path),
+            Some(value @ Value::Object(_)) => change_schema(defaults, value, &path),
             Some(value) => {
                 let schema = leaf(defaults, &path);
                 if value.is_string() {
@@ -117,12 +117,12 @@ fn below(at: &Value, prefix: &str) -> Vec<String> {
 
 /// One setting.
 fn leaf(defaults: &Value, path: &str) -> ObjectBuilder {
-    let Accepted { kind, range, choices } = rules::accepted(defaults, path);
+    let AcceptedValues { kind, range, choices } = rules::accepted_values(defaults, path);
     let schema = ObjectBuilder::new();
     match kind {
         Kind::Boolean => schema.schema_type(Type::Boolean),
-        Kind::Number => between(schema.schema_type(Type::Number), range),
-        Kind::Integer => between(schema.schema_type(Type::Integer), range),
+        Kind::Number => with_range(schema.schema_type(Type::Number), range),
+        Kind::Integer => with_range(schema.schema_type(Type::Integer), range),
         Kind::Secret => {
             let description = format!("A secret, shown as `{HIDDEN}`.");
             schema.schema_type(Type::String).description(Some(description))
@@ -135,7 +135,7 @@ fn leaf(defaults: &Value, path: &str) -> ObjectBuilder {
     }
 }
 
-fn between(schema: ObjectBuilder, range: Option<(Value, Value)>) -> ObjectBuilder {
+fn with_range(schema: ObjectBuilder, range: Option<(Value, Value)>) -> ObjectBuilder {
     let (least, most) = range.unzip();
     schema
         .minimum(least.as_ref().and_then(number))

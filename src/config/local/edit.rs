@@ -10,7 +10,7 @@ use super::super::ConfigError;
 use super::LocalSettings;
 use super::issue::ConfigIssue;
 use super::manual;
-use super::pending::{self, Waiting};
+use super::pending::{self, PendingValues};
 use super::tree::{self, HIDDEN};
 
 /// Sections and keys that take effect only after a restart.
@@ -41,7 +41,7 @@ const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// The outcome of a change.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Applied {
+pub struct ChangeOutcome {
     /// Keys already in effect.
     pub applied: Vec<String>,
     /// Keys in effect after a restart.
@@ -54,9 +54,9 @@ pub struct Editor {
     pub(super) defaults: Value,
     pub(super) running: Value,
     /// Values taken over from an earlier process. They stay in the file, or the next start would lose them.
-    pub(super) kept: Waiting,
+    pub(super) kept: PendingValues,
     /// Values that wait for the next start.
-    pub(super) pending: Waiting,
+    pub(super) pending: PendingValues,
     /// Where the next start looks for pending values, even if the data directory itself is pending.
     pub(super) home: Option<PathBuf>,
     /// Whether credentials for an external database are set.
@@ -74,8 +74,8 @@ impl fmt::Debug for Editor {
 
 impl Editor {
     /// The effective settings, with secrets hidden.
-    pub fn shown(&self) -> Value {
-        tree::redacted(&self.running)
+    pub fn redacted_settings(&self) -> Value {
+        tree::redact_secrets(&self.running)
     }
 
     /// The dotted paths that take effect only after a restart.
@@ -87,7 +87,7 @@ impl Editor {
 
     /// The settings as the file of a next start: those in effect and those that wait, without secrets.
     pub fn text(&self) -> String {
-        manual::filled(&self.later(), &self.defaults)
+        manual::render_file(&self.later(), &self.defaults)
     }
 
     /// The change that takes back what waits at a dotted path, if anything does.
@@ -110,11 +110,11 @@ impl Editor {
     ///
     /// # Errors
     /// Everything that is wrong with the change.
-    pub fn planned(&self, changes: &Value) -> Result<(Self, LocalSettings, Applied), Vec<ConfigIssue>> {
-        let wanted = self.wanted(changes)?;
+    pub fn plan(&self, changes: &Value) -> Result<(Self, LocalSettings, ChangeOutcome), Vec<ConfigIssue>> {
+        let wanted = self.read_change(changes)?;
         let mut next = self.clone();
         let done = next.take(&wanted);
-        let settings = self.checked(&next, &wanted)?;
+        let settings = self.check_all(&next, &wanted)?;
         Ok((next, settings, done))
     }
 
@@ -124,7 +124,7 @@ impl Editor {
     }
 
     /// The leaves of a nested or dotted change, checked for their types.
-    fn wanted(&self, changes: &Value) -> Result<BTreeMap<String, Value>, Vec<ConfigIssue>> {
+    fn read_change(&self, changes: &Value) -> Result<BTreeMap<String, Value>, Vec<ConfigIssue>> {
         let (mut wanted, mut issues) = (BTreeMap::new(), Vec::new());
         if let Some(map) = changes.as_object() {
             self.flatten(map, "", &mut wanted, &mut issues);
@@ -170,7 +170,7 @@ impl Editor {
                 _ => Ok(value),
             });
             match checked {
-                Ok(value) => match self.overruled(&path, &value) {
+                Ok(value) => match self.overriding_source(&path, &value) {
                     None => drop(wanted.insert(path, value)),
                     Some(rule) => issues.push(self.issue("value_error", &path, &rule, &value)),
                 },
@@ -180,7 +180,7 @@ impl Editor {
     }
 
     /// Why a value would have no effect even after a restart, if so.
-    fn overruled(&self, path: &str, value: &Value) -> Option<String> {
+    fn overriding_source(&self, path: &str, value: &Value) -> Option<String> {
         let hidden = tree::is_secret(path) && value == HIDDEN;
         if hidden || !needs_restart(path) || tree::get(&self.running, path) == Some(value) {
             return None;
@@ -192,8 +192,8 @@ impl Editor {
     }
 
     /// Stores each value where it takes effect: now or at the next start.
-    fn take(&mut self, wanted: &BTreeMap<String, Value>) -> Applied {
-        let mut done = Applied::default();
+    fn take(&mut self, wanted: &BTreeMap<String, Value>) -> ChangeOutcome {
+        let mut done = ChangeOutcome::default();
         for (path, value) in wanted {
             if tree::is_secret(path) && value == HIDDEN {
                 continue;
@@ -216,20 +216,20 @@ impl Editor {
 
     /// The effective settings after a change, provided they and the pending values are valid; otherwise every broken
     /// rule.
-    fn checked(
+    fn check_all(
         &self,
         next: &Self,
         wanted: &BTreeMap<String, Value>,
     ) -> Result<LocalSettings, Vec<ConfigIssue>> {
         let mut later = next.later();
         let (mut issues, mut blamed) = (Vec::new(), BTreeSet::new());
-        while let Err(error) = self.startable(&later) {
-            let (path, _) = error.parts();
+        while let Err(error) = self.check_startable(&later) {
+            let (path, _) = error.key_and_rule();
             if issues.len() >= MAX_ISSUES || !blamed.insert(path.to_owned()) {
                 break;
             }
             issues.push(ConfigIssue::of_rule(
-                &bounded(error.clone(), &later),
+                &add_bounds(error.clone(), &later),
                 &later,
                 &self.defaults,
             ));
@@ -245,8 +245,8 @@ impl Editor {
             .map_err(|error| vec![ConfigIssue::of_rule(&error, &next.running, &self.defaults)])
     }
 
-    fn startable(&self, tree: &Value) -> Result<(), ConfigError> {
-        LocalSettings::of_tree(tree)?.startable(self.credentials)
+    fn check_startable(&self, tree: &Value) -> Result<(), ConfigError> {
+        LocalSettings::of_tree(tree)?.check_startable(self.credentials)
     }
 
     /// Writes the values that wait for a restart.
@@ -266,8 +266,8 @@ impl Editor {
 }
 
 /// Adds the bounds of the key to an error about a negative number, which fails before its range is checked.
-fn bounded(error: ConfigError, tree: &Value) -> ConfigError {
-    let (path, _) = error.parts();
+fn add_bounds(error: ConfigError, tree: &Value) -> ConfigError {
+    let (path, _) = error.key_and_rule();
     if !tree::get(tree, path)
         .and_then(Value::as_i64)
         .is_some_and(i64::is_negative)
@@ -277,7 +277,7 @@ fn bounded(error: ConfigError, tree: &Value) -> ConfigError {
     let mut probe = tree.clone();
     tree::set(&mut probe, path, json!(0));
     match LocalSettings::of_tree(&probe) {
-        Err(other) if other.parts().0 == path => other,
+        Err(other) if other.key_and_rule().0 == path => other,
         Ok(_) | Err(_) => error,
     }
 }

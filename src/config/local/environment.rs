@@ -23,7 +23,7 @@ pub(super) fn all() -> Variables {
 
 /// A value that overrides the file and the pending changes.
 #[derive(Debug)]
-pub(super) struct Set {
+pub(super) struct Override {
     pub(super) path: String,
     /// The variable or flag that sets it.
     pub(super) by: String,
@@ -31,7 +31,7 @@ pub(super) struct Set {
 }
 
 /// The leaves that the environment sets. A blank variable counts as unset.
-pub(super) fn read(defaults: &Value, variables: &Variables) -> Result<Vec<Set>, ConfigError> {
+pub(super) fn read(defaults: &Value, variables: &Variables) -> Result<Vec<Override>, ConfigError> {
     let mut set = Vec::new();
     for path in tree::leaves(defaults) {
         let name = name_of(&path);
@@ -41,14 +41,14 @@ pub(super) fn read(defaults: &Value, variables: &Variables) -> Result<Vec<Set>, 
         // Treating a non-UTF-8 API key as unset would leave the service open.
         let text = value
             .to_str()
-            .ok_or_else(|| refused(&name, &path, "UTF-8 text"))?;
+            .ok_or_else(|| refusal(&name, &path, "UTF-8 text"))?;
         if text.trim().is_empty() {
             continue;
         }
         let default = tree::get(defaults, &path).unwrap_or(&Value::Null);
-        let value =
-            parse(text.trim(), default).ok_or_else(|| refused(&name, &path, &wanted(defaults, &path)))?;
-        set.push(Set {
+        let value = parse(text.trim(), default)
+            .ok_or_else(|| refusal(&name, &path, &expected_value(defaults, &path)))?;
+        set.push(Override {
             path,
             by: name,
             value,
@@ -86,12 +86,12 @@ pub(super) fn name_of(path: &str) -> String {
     }
 }
 
-fn refused(name: &str, path: &str, wanted: &str) -> ConfigError {
+fn refusal(name: &str, path: &str, wanted: &str) -> ConfigError {
     ConfigError::new(format!("{name} ({path}): must be {wanted}"))
 }
 
 /// What a key accepts. The range of a number comes from the error for the largest value.
-fn wanted(defaults: &Value, path: &str) -> String {
+fn expected_value(defaults: &Value, path: &str) -> String {
     let mut probe = defaults.clone();
     let kind = match tree::get(defaults, path).unwrap_or(&Value::Null) {
         Value::Bool(_) => return "true or false".into(),

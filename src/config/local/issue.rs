@@ -36,7 +36,7 @@ impl ConfigIssue {
         let input = if in_place_of_secret || path.split('.').any(tree::is_secret) {
             Value::from(HIDDEN)
         } else {
-            shortened(tree::quotable(input))
+            shorten(tree::quotable(input))
         };
         Self {
             kind,
@@ -49,7 +49,7 @@ impl ConfigIssue {
 
     /// A broken rule; `tree` holds the offending value.
     pub(super) fn of_rule(error: &ConfigError, tree: &Value, defaults: &Value) -> Self {
-        let (path, rule) = error.parts();
+        let (path, rule) = error.key_and_rule();
         let input = tree::get(tree, path).unwrap_or(&Value::Null);
         let Some(((least, most), number)) = error.range.as_ref().zip(input.as_f64()) else {
             return Self::new(
@@ -81,7 +81,7 @@ impl ConfigIssue {
     }
 }
 
-fn shortened(input: Value) -> Value {
+fn shorten(input: Value) -> Value {
     let text = input.as_str().map_or_else(|| input.to_string(), str::to_owned);
     if text.chars().count() <= SHOWN {
         return input;

@@ -25,7 +25,7 @@ pub(super) static MANUAL: LazyLock<Manual> = LazyLock::new(|| Manual::read(LOCAL
 #[derive(Debug, PartialEq)]
 pub(super) struct Manual {
     pub(super) sections: Vec<SectionMeta>,
-    pub(super) settings: Vec<Explained>,
+    pub(super) settings: Vec<SettingDoc>,
 }
 
 /// A section of the settings.
@@ -41,7 +41,7 @@ pub struct SectionMeta {
 
 /// What the file says about a setting.
 #[derive(Debug, PartialEq)]
-pub(super) struct Explained {
+pub(super) struct SettingDoc {
     pub(super) path: String,
     pub(super) section: String,
     pub(super) description: String,
@@ -93,7 +93,7 @@ impl Manual {
                     manual.open(name, &mem::take(&mut comment), &group);
                     section = name;
                 }
-                Line::Key(name) => manual.settings.push(Explained {
+                Line::Key(name) => manual.settings.push(SettingDoc {
                     path: tree::join(section, name),
                     section: section.to_owned(),
                     description: plain(&comment),
@@ -132,8 +132,8 @@ fn plain(comment: &str) -> String {
 }
 
 /// The file with the values of a tree. Secrets are left out.
-pub(super) fn filled(tree: &Value, defaults: &Value) -> String {
-    let shown = tree::redacted(tree);
+pub(super) fn render_file(tree: &Value, defaults: &Value) -> String {
+    let shown = tree::redact_secrets(tree);
     let mut section = "";
     let body = LOCAL_DEFAULTS.lines().skip_while(|line| !line.is_empty());
     let lines = body.map(|line| match Line::of(line) {
@@ -145,7 +145,7 @@ pub(super) fn filled(tree: &Value, defaults: &Value) -> String {
             let path = tree::join(section, name);
             let (value, public) = (tree::get(tree, &path), tree::get(&shown, &path));
             match value {
-                Some(_) if value != public => hidden(name, &path),
+                Some(_) if value != public => secret_line(name, &path),
                 Some(value) if Some(value) != tree::get(defaults, &path) => {
                     format!("{name} = {}", literal(value))
                 }
@@ -158,7 +158,7 @@ pub(super) fn filled(tree: &Value, defaults: &Value) -> String {
     std::iter::once(HEAD.to_owned()).chain(lines).collect()
 }
 
-fn hidden(name: &str, path: &str) -> String {
+fn secret_line(name: &str, path: &str) -> String {
     let variable = environment::name_of(path);
     format!("# {name} is set, and not shown here. {variable} can set it.")
 }
@@ -180,7 +180,7 @@ mod tests {
         sections.find(|section| section.name == name).unwrap()
     }
 
-    fn setting(path: &str) -> &'static Explained {
+    fn setting(path: &str) -> &'static SettingDoc {
         let mut settings = MANUAL.settings.iter();
         settings.find(|setting| setting.path == path).unwrap()
     }
@@ -249,7 +249,7 @@ mod tests {
         ] {
             tree::set(&mut tree, path, value);
         }
-        let text = filled(&tree, &defaults);
+        let text = render_file(&tree, &defaults);
         assert!(!text.contains("hidden-key"), "{text}");
         assert!(
             text.contains("\n# api_key is set, and not shown here. LOCAL_LLM_API_KEY can set it.\n"),
@@ -272,7 +272,7 @@ mod tests {
             tree::set(&mut tree, path, tree::get(&defaults, path).unwrap().clone());
         }
         assert_eq!(read, tree);
-        let plain = filled(&defaults, &defaults);
+        let plain = render_file(&defaults, &defaults);
         let keys = |text: &str| {
             let is_key = |line: &&str| matches!(Line::of(line), Line::Key(_));
             text.lines().filter(is_key).map(str::to_owned).collect::<Vec<_>>()

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::edit::{self, Editor};
-use super::manual::{Explained, MANUAL, SectionMeta};
-use super::rules::{self, Accepted, Kind};
+use super::manual::{MANUAL, SectionMeta, SettingDoc};
+use super::rules::{self, AcceptedValues, Kind};
 use super::tree::{self, HIDDEN};
 use super::{LocalSettings, trees};
 
@@ -83,7 +83,7 @@ pub struct FieldMeta {
 }
 
 /// What each setting accepts by default, in the order of [`MANUAL`].
-static ACCEPTED: LazyLock<Vec<Accepted>> = LazyLock::new(|| {
+static ACCEPTED: LazyLock<Vec<AcceptedValues>> = LazyLock::new(|| {
     let defaults = trees(None).map(|(defaults, _)| defaults).unwrap_or_default();
     let all = MANUAL.settings.iter();
     all.map(|setting| bounds(&defaults, &setting.path)).collect()
@@ -103,7 +103,7 @@ impl Editor {
         }
     }
 
-    fn field(&self, told: &Explained, by_default: &Accepted, later: &Value) -> FieldMeta {
+    fn field(&self, told: &SettingDoc, by_default: &AcceptedValues, later: &Value) -> FieldMeta {
         let path = told.path.as_str();
         let restart = edit::needs_restart(path);
         let accepted = if DEPENDENT.contains(&path) {
@@ -118,7 +118,7 @@ impl Editor {
             if is_secret {
                 json!(HIDDEN)
             } else {
-                tree::redacted(value)
+                tree::redact_secrets(value)
             }
         };
         let is_set = || tree::get(&self.running, path).is_some_and(|value| value != "");
@@ -140,18 +140,18 @@ impl Editor {
 }
 
 /// What a setting accepts once it is used.
-fn bounds(tree: &Value, path: &str) -> Accepted {
-    let used = used(tree);
+fn bounds(tree: &Value, path: &str) -> AcceptedValues {
+    let used = with_providers(tree);
     let base = if LocalSettings::of_tree(&used).is_ok() {
         &used
     } else {
         tree
     };
-    rules::accepted(base, path)
+    rules::accepted_values(base, path)
 }
 
 /// The settings with both providers in use: their rules hold only then.
-fn used(tree: &Value) -> Value {
+fn with_providers(tree: &Value) -> Value {
     let mut used = tree.clone();
     for section in ["embedding", "llm"] {
         tree::set(&mut used, &format!("{section}.provider"), json!("openai"));
@@ -175,7 +175,7 @@ mod tests {
     }
 
     fn change(editor: &mut Editor, change: &Value) {
-        *editor = editor.planned(change).unwrap().0;
+        *editor = editor.plan(change).unwrap().0;
     }
 
     fn field(editor: &Editor, path: &str) -> FieldMeta {
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn only_the_listed_bounds_depend_on_other_settings() {
         let defaults = editor().defaults;
-        let mut other = used(&defaults);
+        let mut other = with_providers(&defaults);
         // A second round lowers what the first could not lower before its neighbours.
         for path in [tree::leaves(&defaults), tree::leaves(&defaults)].concat() {
             let Some(number) = tree::get(&other, &path).and_then(Value::as_u64) else {

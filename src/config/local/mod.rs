@@ -28,11 +28,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 pub use self::describe::{ChangedSettings, ShownSettings};
-pub use self::edit::{Applied, Editor};
+pub use self::edit::{ChangeOutcome, Editor};
 pub use self::issue::ConfigIssue;
 pub use self::manual::SectionMeta;
 pub use self::meta::{ConfigMeta, FieldMeta};
-use self::pending::Waiting;
+use self::pending::PendingValues;
 pub use self::rules::Kind;
 pub use self::validate::EVERYWHERE;
 use super::{
@@ -272,7 +272,7 @@ impl LocalSettings {
         let mut above = environment::read(&defaults, variables)?;
         above.extend(flags.leaves()?);
         let credentials = environment::credentials(variables);
-        let layered = |waiting: &Waiting| {
+        let layered = |waiting: &PendingValues| {
             let mut tree = file.clone();
             let layers = waiting
                 .iter()
@@ -281,25 +281,25 @@ impl LocalSettings {
             tree
         };
         // The location of the pending changes depends on all other layers.
-        let base = Self::of_tree(&layered(&Waiting::new()))?;
-        let wrong = base.startable(credentials).err().map(|error| error.text);
+        let base = Self::of_tree(&layered(&PendingValues::new()))?;
+        let wrong = base.check_startable(credentials).err().map(|error| error.text);
         let home = base.data_dir();
-        let kept = pending::usable(pending::read(home.as_deref()), &defaults, |waiting| {
+        let kept = pending::usable_values(pending::read(home.as_deref()), &defaults, |waiting| {
             let settings = Self::of_tree(&layered(waiting))?;
-            match settings.startable(credentials) {
+            match settings.check_startable(credentials) {
                 // An error that also occurs without the pending changes is not caused by them.
                 Err(error) if wrong.as_ref() != Some(&error.text) => Err(error),
-                Ok(()) | Err(_) => probe::usable(&settings, waiting),
+                Ok(()) | Err(_) => probe::check_usable(&settings, waiting),
             }
         });
         let running = layered(&kept);
         let settings = Self::of_tree(&running)?;
-        settings.startable(credentials)?;
+        settings.check_startable(credentials)?;
         let editor = Editor {
             defaults,
             running,
             kept,
-            pending: Waiting::new(),
+            pending: PendingValues::new(),
             home,
             credentials,
             above: above.into_iter().map(|set| (set.path, set.by)).collect(),
@@ -332,7 +332,7 @@ impl LocalSettings {
             let message = MOVED.iter().fold(message, |message, (section, key)| {
                 message.replace(&format!(", `{section}_{key}`"), "")
             });
-            tree::misfit(&path, &message)
+            tree::type_error(&path, &message)
         })?;
         settings.validate()?;
         Ok(settings)
@@ -403,7 +403,7 @@ fn trees(file: Option<&Path>) -> Result<(Value, Value), ConfigError> {
         figment = figment.merge(Toml::file(path));
         let is_text =
             |path: &str| tree::is_secret(path) && tree::get(&defaults, path).is_some_and(Value::is_string);
-        for (path, text) in secrets::unquoted(path, is_text)? {
+        for (path, text) in secrets::find_unquoted(path, is_text)? {
             figment = figment.merge(Serialized::default(&path, text));
         }
     }
@@ -412,10 +412,10 @@ fn trees(file: Option<&Path>) -> Result<(Value, Value), ConfigError> {
 }
 
 impl LocalFlags {
-    fn leaves(&self) -> Result<Vec<environment::Set>, ConfigError> {
+    fn leaves(&self) -> Result<Vec<environment::Override>, ConfigError> {
         let mut leaves = Vec::new();
         let mut set = |path: &str, by: &str, value: Option<Value>| {
-            leaves.extend(value.map(|value| environment::Set {
+            leaves.extend(value.map(|value| environment::Override {
                 path: path.to_owned(),
                 by: by.to_owned(),
                 value,

@@ -17,34 +17,34 @@ use crate::files;
 pub(super) const FILE: &str = "pending.json";
 
 /// Values by dotted path.
-pub(super) type Waiting = BTreeMap<String, Value>;
+pub(super) type PendingValues = BTreeMap<String, Value>;
 
 /// The values left by an earlier process. An unreadable file is reported and ignored.
-pub(super) fn read(dir: Option<&Path>) -> Waiting {
+pub(super) fn read(dir: Option<&Path>) -> PendingValues {
     let Some(file) = dir.map(|dir| dir.join(FILE)) else {
-        return Waiting::new();
+        return PendingValues::new();
     };
     let ignored = |error: &dyn std::fmt::Display| {
         eprintln!(
             "configuration: {} can't be read and is ignored: {error}",
             file.display()
         );
-        Waiting::new()
+        PendingValues::new()
     };
     match std::fs::read(&file) {
         Ok(text) => serde_json::from_slice(&text).unwrap_or_else(|error| ignored(&error)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Waiting::new(),
+        Err(error) if error.kind() == ErrorKind::NotFound => PendingValues::new(),
         Err(error) => ignored(&error),
     }
 }
 
 /// The usable values. One may depend on another, so a value refused on its own is retried after others were accepted.
-pub(super) fn usable(
-    found: Waiting,
+pub(super) fn usable_values(
+    found: PendingValues,
     defaults: &Value,
-    fits: impl Fn(&Waiting) -> Result<(), ConfigError>,
-) -> Waiting {
-    let mut kept = Waiting::new();
+    fits: impl Fn(&PendingValues) -> Result<(), ConfigError>,
+) -> PendingValues {
+    let mut kept = PendingValues::new();
     let (mut open, unknown): (Vec<_>, Vec<_>) = found
         .into_iter()
         .partition(|(path, value)| edit::may_wait(defaults, path, value));
@@ -74,7 +74,7 @@ pub(super) fn usable(
 }
 
 /// Writes the file atomically and durably, readable only by its owner.
-pub(super) fn write(dir: &Path, waiting: &Waiting) -> std::io::Result<()> {
+pub(super) fn write(dir: &Path, waiting: &PendingValues) -> std::io::Result<()> {
     files::private_dir(dir)?;
     files::write_private(&dir.join(FILE), &json!(waiting).to_string())
 }

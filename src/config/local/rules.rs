@@ -39,7 +39,7 @@ impl Kind {
 
 /// What a setting accepts.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Accepted {
+pub(super) struct AcceptedValues {
     pub(super) kind: Kind,
     /// The smallest and the largest number.
     pub(super) range: Option<(Value, Value)>,
@@ -48,7 +48,7 @@ pub(super) struct Accepted {
 }
 
 /// What the setting at `path` accepts while all others have the values of `tree`, which must be valid.
-pub(super) fn accepted(tree: &Value, path: &str) -> Accepted {
+pub(super) fn accepted_values(tree: &Value, path: &str) -> AcceptedValues {
     let kind = Kind::of(path, tree::get(tree, path).unwrap_or(&Value::Null));
     let broken = |value: Value| broken(tree, path, value);
     let (mut range, mut choices) = (None, Vec::new());
@@ -63,11 +63,13 @@ pub(super) fn accepted(tree: &Value, path: &str) -> Accepted {
         }
         Kind::Text => {
             let error = broken(json!("\u{1}"));
-            choices = error.map(|error| quoted(error.parts().1)).unwrap_or_default();
+            choices = error
+                .map(|error| quoted_names(error.key_and_rule().1))
+                .unwrap_or_default();
         }
         Kind::Boolean | Kind::Secret | Kind::List => {}
     }
-    Accepted { kind, range, choices }
+    AcceptedValues { kind, range, choices }
 }
 
 /// The rule that refuses a value, if one does.
@@ -76,10 +78,10 @@ fn broken(tree: &Value, path: &str, value: Value) -> Option<ConfigError> {
     tree::set(&mut probe, path, value);
     LocalSettings::of_tree(&probe)
         .err()
-        .filter(|error| error.parts().0 == path)
+        .filter(|error| error.key_and_rule().0 == path)
 }
 
 /// The names that a rule allows.
-fn quoted(rule: &str) -> Vec<String> {
+fn quoted_names(rule: &str) -> Vec<String> {
     rule.split('`').skip(1).step_by(2).map(str::to_owned).collect()
 }

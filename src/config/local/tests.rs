@@ -210,10 +210,10 @@ fn changes_may_be_nested_or_dotted_and_say_when_they_take_effect() {
     assert_eq!(done.pending_restart, ["llm.model"]);
     assert_eq!((settings.retrieval.default_k, settings.web.max_k), (5, 20));
     assert_eq!(settings.llm.model, "");
-    let shown = editor.shown();
+    let shown = editor.redacted_settings();
     assert_eq!(shown["retrieval"]["default_k"], 5);
     assert_eq!(shown["llm"]["model"], "", "what waits is not shown as running");
-    assert_eq!(editor.change(&json!({})).unwrap().1, Applied::default());
+    assert_eq!(editor.change(&json!({})).unwrap().1, ChangeOutcome::default());
     let back = editor.change(&json!({"llm.model": ""})).unwrap().1;
     assert_eq!(
         (back.applied, back.pending_restart.len()),
@@ -224,7 +224,7 @@ fn changes_may_be_nested_or_dotted_and_say_when_they_take_effect() {
 #[test]
 fn one_bad_value_and_nothing_is_applied() {
     let (_, mut editor) = plain();
-    let before = editor.shown();
+    let before = editor.redacted_settings();
     for (change, kind, loc) in [
         (json!({"nope": {"a": 1}}), "extra_forbidden", "nope"),
         (json!({"nope": 1}), "extra_forbidden", "nope"),
@@ -258,7 +258,7 @@ fn one_bad_value_and_nothing_is_applied() {
         let issues = editor.change(&whole).unwrap_err();
         assert_eq!(issues[0].kind, kind, "{change}");
         assert_eq!(issues[0].loc[1..].join("."), loc, "{change}");
-        assert_eq!(editor.shown(), before, "{change}");
+        assert_eq!(editor.redacted_settings(), before, "{change}");
     }
     let issues = editor
         .change(&json!({"a": 1, "b": 2, "web.max_k": true}))
@@ -277,7 +277,7 @@ fn secrets_are_hidden_at_every_depth_and_three_stars_leave_them_alone() {
     ];
     let (settings, mut editor) = load(None, &vars, &LocalFlags::default()).unwrap();
     assert!(!format!("{settings:?}").contains("hidden-"));
-    let shown = editor.shown();
+    let shown = editor.redacted_settings();
     assert_eq!(
         (&shown["platform"]["token"], &shown["llm"]["api_key"]),
         (&json!("***"), &json!("***"))
@@ -286,7 +286,7 @@ fn secrets_are_hidden_at_every_depth_and_three_stars_leave_them_alone() {
     assert_eq!(shown["llm"]["max_tokens"], 4096);
     assert!(!shown.to_string().contains("hidden-"));
     let (settings, done) = editor.change(&json!({"platform.token": "***"})).unwrap();
-    assert_eq!(done, Applied::default());
+    assert_eq!(done, ChangeOutcome::default());
     assert_eq!(settings.platform.token.expose_secret(), "hidden-one");
     let (settings, done) = editor.change(&json!({"platform": {"token": "new"}})).unwrap();
     assert_eq!(done.applied, ["platform.token"]);
@@ -295,7 +295,7 @@ fn secrets_are_hidden_at_every_depth_and_three_stars_leave_them_alone() {
         .change(&json!({"llm": {"api_key": {"password": "oops"}}}))
         .unwrap_err();
     assert!(!format!("{issues:?}").contains("oops"));
-    let deep = tree::redacted(&json!({"a": [{"PassWord": "p", "b": {"my_secret_thing": ["s"]}}]}));
+    let deep = tree::redact_secrets(&json!({"a": [{"PassWord": "p", "b": {"my_secret_thing": ["s"]}}]}));
     assert_eq!(
         deep,
         json!({"a": [{"PassWord": "***", "b": {"my_secret_thing": ["***"]}}]})
@@ -461,8 +461,8 @@ fn the_restart_required_set_is_the_contract_s() {
 
 impl Editor {
     /// Applies a change as the actor that owns the settings does.
-    fn change(&mut self, changes: &Value) -> Result<(LocalSettings, Applied), Vec<ConfigIssue>> {
-        let (next, settings, done) = self.planned(changes)?;
+    fn change(&mut self, changes: &Value) -> Result<(LocalSettings, ChangeOutcome), Vec<ConfigIssue>> {
+        let (next, settings, done) = self.plan(changes)?;
         if !next.waits_as(self) {
             next.save().unwrap();
         }

@@ -63,7 +63,7 @@ pub(super) fn is_secret(path: &str) -> bool {
 
 /// The tree with every secret hidden, at every depth. An empty secret stays visible, to show that none is set. Numbers
 /// such as `max_tokens` are not secrets.
-pub(super) fn redacted(tree: &Value) -> Value {
+pub(super) fn redact_secrets(tree: &Value) -> Value {
     let hide = |value: &Value| value.as_str().is_some_and(|text| !text.is_empty());
     redact(tree, false, &hide)
 }
@@ -107,7 +107,7 @@ fn without_credentials(url: &str) -> String {
 }
 
 /// The deserializer's error without the value it quotes, which may be secret or long.
-pub(super) fn misfit(path: &str, message: &str) -> ConfigError {
+pub(super) fn type_error(path: &str, message: &str) -> ConfigError {
     let about_key = ["unknown field", "missing field", "duplicate field"];
     let expected = message.rsplit_once("expected ").map(|(_, expected)| expected);
     let Some(expected) = expected.filter(|_| !about_key.iter().any(|start| message.starts_with(start)))

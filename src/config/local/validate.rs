@@ -90,7 +90,7 @@ impl LocalSettings {
             ("enrichment.timeout_ms", enrichment.timeout_ms),
         ] {
             let rule = "at most three quarters of actors.extractor.timeout_ms";
-            within(key, patience, 100..=most).map_err(|error| error.explained(rule))?;
+            within(key, patience, 100..=most).map_err(|error| error.with_reason(rule))?;
         }
         let chars = synthesis.max_source_chars;
         within("synthesis.max_source_chars", chars, 100..=MAX_CHARS)?;
@@ -141,7 +141,7 @@ impl LocalSettings {
     }
 
     /// Refuses to listen on all addresses without a key, and to use an external database without `credentials`.
-    pub(super) fn startable(&self, credentials: bool) -> Result<(), ConfigError> {
+    pub(super) fn check_startable(&self, credentials: bool) -> Result<(), ConfigError> {
         if self.backend.starts_with("ws") && !credentials {
             return Err(ConfigError::new(
                 "backend: an external SurrealDB needs THREAT_MEMORY_STORAGE_USER and THREAT_MEMORY_STORAGE_PASSWORD"

@@ -9,7 +9,7 @@ use super::body::json_body;
 use super::error::{ErrorBody, LocalError};
 use super::toml::{TOML, is_toml, toml_body, wants_toml};
 use super::{LocalState, address_of, guarded_resource};
-use crate::config::local::{Applied, ChangedSettings, ConfigMeta, ShownSettings};
+use crate::config::local::{ChangeOutcome, ChangedSettings, ConfigMeta, ShownSettings};
 
 /// Largest change, in bytes; all settings together take a few kilobytes.
 const BODY_LIMIT: usize = 256 * 1024;
@@ -73,8 +73,8 @@ struct Changed {
     message: &'static str,
 }
 
-impl From<Applied> for Changed {
-    fn from(done: Applied) -> Self {
+impl From<ChangeOutcome> for Changed {
+    fn from(done: ChangeOutcome) -> Self {
         let message = if done.pending_restart.is_empty() {
             "Config updated in-memory."
         } else {

@@ -193,9 +193,9 @@ fn a_change_that_can_not_be_written_is_not_made() {
     )
     .unwrap();
     let change = json!({"llm.model": "m", "retrieval.default_k": 3});
-    let (next, ..) = editor.planned(&change).unwrap();
+    let (next, ..) = editor.plan(&change).unwrap();
     assert!(next.save().is_err());
-    assert_eq!(editor.shown()["retrieval"]["default_k"], 10);
+    assert_eq!(editor.redacted_settings()["retrieval"]["default_k"], 10);
 }
 
 #[test]
