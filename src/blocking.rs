@@ -30,7 +30,7 @@ pub fn spawn_as<T: Send + 'static>(
     task: &'static str,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> JoinHandle<T> {
-    watched(&Handle::current(), task, LIMIT, work)
+    spawn_watched(&Handle::current(), task, LIMIT, work)
 }
 
 /// Like [`spawn_as`], on a given runtime.
@@ -39,7 +39,7 @@ pub fn spawn_as_on<T: Send + 'static>(
     task: &'static str,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> JoinHandle<T> {
-    watched(runtime, task, LIMIT, work)
+    spawn_watched(runtime, task, LIMIT, work)
 }
 
 /// Like [`spawn`], on a given runtime.
@@ -48,22 +48,22 @@ where
     T: Send + 'static,
     W: FnOnce() -> T + Send + 'static,
 {
-    watched(runtime, name_of::<W>(), LIMIT, work)
+    spawn_watched(runtime, name_of::<W>(), LIMIT, work)
 }
 
 /// The function that a closure is part of, as a path inside this crate: `actors::extractor::…::read`.
 pub fn name_of<W>() -> &'static str {
-    named(type_name::<W>())
+    path_in_crate(type_name::<W>())
 }
 
-fn named(type_name: &'static str) -> &'static str {
+fn path_in_crate(type_name: &'static str) -> &'static str {
     let path = type_name.trim_start_matches('<');
     let path = path.split(['<', '>', ' ', '{']).next().unwrap_or(path);
     let path = path.trim_end_matches(':');
     path.split_once("::").map_or(path, |(_, inside)| inside)
 }
 
-fn watched<T: Send + 'static>(
+fn spawn_watched<T: Send + 'static>(
     runtime: &Handle,
     task: &'static str,
     limit: Duration,
@@ -167,7 +167,7 @@ mod tests {
     fn a_task_that_takes_too_long_shows_by_name_in_figures_and_log_until_it_ends() {
         on_one_thread(async |figures, log| {
             let (end, go_on) = channel();
-            let task = watched(
+            let task = spawn_watched(
                 &Handle::current(),
                 "a::slow::task",
                 SHORT,
@@ -194,7 +194,7 @@ mod tests {
                 go_on.recv().ok();
                 panic!("as it should");
             };
-            let task: JoinHandle<()> = watched(&Handle::current(), "a::slow::task", SHORT, panics);
+            let task: JoinHandle<()> = spawn_watched(&Handle::current(), "a::slow::task", SHORT, panics);
             shows(&figures, "blocking_tasks_overdue 1").await;
             drop(end);
             assert!(task.await.is_err());
@@ -224,11 +224,11 @@ mod tests {
         let here = "blocking::tests::tasks_are_named_after_the_function_that_starts_them";
         assert_eq!(name(|| ()), here);
         assert_eq!(
-            named("<threat_memory::a::Core<T> as x::Y>::run::{{closure}}"),
+            path_in_crate("<threat_memory::a::Core<T> as x::Y>::run::{{closure}}"),
             "a::Core"
         );
         assert_eq!(
-            named("threat_memory::a::run<u8>::{{closure}}::{{closure}}"),
+            path_in_crate("threat_memory::a::run<u8>::{{closure}}::{{closure}}"),
             "a::run"
         );
     }

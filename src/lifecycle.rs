@@ -16,7 +16,7 @@ use crate::files;
 use crate::store::{StorageMemory, StorageServer, Store, StoreError};
 
 /// Exit code when the process gives up (sysexits.h, EX_SOFTWARE).
-pub(crate) const GAVE_UP: i32 = 70;
+pub(crate) const EXIT_GAVE_UP: i32 = 70;
 const CLOSING_PAUSE: Duration = Duration::from_millis(10);
 const CLOSING_TRIES: u32 = 500;
 
@@ -42,7 +42,7 @@ impl From<DomainError> for StartError {
 
 /// Waits up to five seconds until the store has closed its files. It does so in the background once the last handle is
 /// dropped, and needs the runtime for it.
-pub(crate) async fn closed(store: &Weak<Store>, dir: Option<&Path>, temporary: Option<&Path>) {
+pub(crate) async fn wait_until_closed(store: &Weak<Store>, dir: Option<&Path>, temporary: Option<&Path>) {
     for _ in 0..CLOSING_TRIES {
         let open = dir.is_some_and(files::has_open_files) || temporary.is_some_and(Path::exists);
         if store.strong_count() == 0 && !open {
@@ -63,7 +63,7 @@ pub(crate) async fn drain(audit: &AuditHandle, deadline: Duration) {
 }
 
 /// The secret kept in the data directory, created at the first start.
-pub(crate) fn stored_secret(dir: Option<&Path>) -> Result<SecretString, StartError> {
+pub(crate) fn load_or_create_secret(dir: Option<&Path>) -> Result<SecretString, StartError> {
     token::secret_of(dir).map_err(|error| {
         let place = dir.map_or_else(|| "token secret".into(), |dir| dir.display().to_string());
         StartError::Io(place, error)
@@ -114,7 +114,7 @@ pub(crate) fn give_up(reason: &str) -> ! {
         told.send(()).ok();
     });
     done.recv_timeout(Duration::from_secs(1)).ok();
-    std::process::exit(GAVE_UP)
+    std::process::exit(EXIT_GAVE_UP)
 }
 
 #[cfg(test)]
@@ -149,7 +149,7 @@ mod tests {
             .env(MAY_END, "1")
             .output()
             .unwrap();
-        assert_eq!(ended.status.code(), Some(GAVE_UP));
+        assert_eq!(ended.status.code(), Some(EXIT_GAVE_UP));
         assert!(String::from_utf8_lossy(&ended.stderr).contains(REASON));
     }
 }

@@ -103,7 +103,7 @@ fn main() -> ExitCode {
         } => {
             let flags = Flags { bind, storage };
             match Settings::load(config.as_deref(), &flags) {
-                Ok(settings) => system.block_on(hosted(settings)),
+                Ok(settings) => system.block_on(run_hosted(settings)),
                 Err(error) => refuse(&error),
             }
         }
@@ -120,7 +120,7 @@ fn main() -> ExitCode {
                 backend: None,
             };
             match LocalSettings::load(config.as_deref(), &flags) {
-                Ok((settings, editor)) => system.block_on(local(settings, editor)),
+                Ok((settings, editor)) => system.block_on(run_local(settings, editor)),
                 Err(error) => refuse(&error),
             }
         }
@@ -134,7 +134,7 @@ fn refuse(error: &ConfigError) -> ExitCode {
 
 /// Sets up logging in the directory that the key names, then starts the service; returns an exit code if either fails.
 /// The future waits for the signal to stop. The logs are flushed when the guard is dropped.
-async fn started<T>(
+async fn start_service<T>(
     log: &LogSettings,
     (key, data_dir): (&str, Option<&Path>),
     start: impl Future<Output = Result<T, StartError>>,
@@ -156,10 +156,10 @@ async fn started<T>(
     Ok((app, stop, guard))
 }
 
-async fn hosted(settings: Settings) -> ExitCode {
+async fn run_hosted(settings: Settings) -> ExitCode {
     let (log, dir) = (settings.log.clone(), settings.data_dir());
     let start = Application::start(settings);
-    let (app, stop, _flush) = match started(&log, ("storage", dir.as_deref()), start).await {
+    let (app, stop, _flush) = match start_service(&log, ("storage", dir.as_deref()), start).await {
         Ok(started) => started,
         Err(code) => return code,
     };
@@ -170,10 +170,10 @@ async fn hosted(settings: Settings) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-async fn local(settings: LocalSettings, editor: Editor) -> ExitCode {
+async fn run_local(settings: LocalSettings, editor: Editor) -> ExitCode {
     let (log, dir) = (settings.logging.clone(), settings.data_dir());
     let start = LocalApplication::start(settings, editor);
-    let (app, stop, _flush) = match started(&log, ("storage.data_dir", dir.as_deref()), start).await {
+    let (app, stop, _flush) = match start_service(&log, ("storage.data_dir", dir.as_deref()), start).await {
         Ok(started) => started,
         Err(code) => return code,
     };

@@ -18,7 +18,7 @@ use uuid::Uuid;
 pub use self::export::AuditExport;
 use super::handle::{Access, ActorHandle, InFlight, Job, Request, Stateful};
 use super::job::{self, TaskReply};
-use crate::capacity::Party;
+use crate::capacity::Tenant;
 use crate::domain::audit::{AuditEntry, ChainReport};
 use crate::domain::error::DomainError;
 use crate::store::{AuditFilter, Store};
@@ -46,7 +46,7 @@ impl Request for Append {
     const NAME: &'static str = "append";
     const ACCESS: Access = Access::Write;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         Some(self.0.tenant_id)
     }
 }
@@ -60,7 +60,7 @@ impl Request for Chain {
     const NAME: &'static str = "chain";
     const ACCESS: Access = Access::Write;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         Some(self.0.tenant_id)
     }
 }
@@ -77,7 +77,7 @@ impl Request for ChainAll {
     const NAME: &'static str = "chain_all";
     const ACCESS: Access = Access::Write;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         Some(self.tenant)
     }
 }
@@ -94,7 +94,7 @@ impl Request for ListEntries {
     const NAME: &'static str = "list_entries";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         Some(self.tenant)
     }
 }
@@ -110,7 +110,7 @@ impl Request for VerifyChain {
     const NAME: &'static str = "verify_chain";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         Some(self.tenant)
     }
 }
@@ -124,7 +124,7 @@ impl Request for Drain {
     const NAME: &'static str = "drain";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         None
     }
 }

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use super::audit_writer::{Append, AuditHandle};
 use super::job;
-use super::worker::{Access, ActorCore, Party, Work, WorkerHandle};
+use super::worker::{Access, ActorCore, Tenant, Work, WorkerHandle};
 use crate::clock;
 use crate::config::local::{ChangeOutcome, ConfigIssue, ConfigMeta, Editor, LocalSettings};
 use crate::domain::audit::{AuditEntry, Outcome};
@@ -32,7 +32,7 @@ impl Work for ReadConfig {
     const NAME: &'static str = "read_config";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         None
     }
 
@@ -51,7 +51,7 @@ impl Work for ReadConfigFile {
     const NAME: &'static str = "read_config_file";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         None
     }
 
@@ -71,7 +71,7 @@ impl Work for ReadConfigMeta {
     const NAME: &'static str = "read_config_meta";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         None
     }
 
@@ -94,7 +94,7 @@ impl Work for ChangeConfig {
     const NAME: &'static str = "change_config";
     const ACCESS: Access = Access::Write;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         None
     }
 
@@ -118,7 +118,7 @@ impl Work for WithdrawConfig {
     const NAME: &'static str = "withdraw_config";
     const ACCESS: Access = Access::Write;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         None
     }
 
@@ -240,7 +240,7 @@ mod tests {
         const NAME: &'static str = "die";
         const ACCESS: Access = Access::Read;
 
-        fn party(&self) -> Party {
+        fn tenant(&self) -> Tenant {
             None
         }
     }

@@ -20,7 +20,7 @@ use super::graph_store::memory::EnrichmentQueue;
 use super::graph_store::memory::enrich::{
     ApplyEnrichment, CountEnrichmentFailure, ReadWaitingNotes, Verdict, WaitingNote,
 };
-use super::worker::{Access, ActorCore, Party, Work, WorkerHandle};
+use super::worker::{Access, ActorCore, Tenant, Work, WorkerHandle};
 use crate::domain::error::DomainError;
 use crate::domain::memory::entity::{EntityDraft, Mentions, RelationDraft};
 use crate::domain::memory::note::Note;
@@ -66,7 +66,7 @@ impl Work for ReadQueue {
     const NAME: &'static str = "read_queue";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         None
     }
 

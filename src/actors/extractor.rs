@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::job;
-use super::worker::{Access, ActorCore, Party, Work, WorkerHandle};
+use super::worker::{Access, ActorCore, Tenant, Work, WorkerHandle};
 use crate::clock;
 use crate::config::{ActorSettings, LlmProvider, LlmSettings};
 use crate::domain::error::DomainError;
@@ -31,7 +31,7 @@ pub type ExtractorHandle = WorkerHandle<ExtractorCore>;
 #[derive(Debug)]
 pub struct Extract {
     /// Workspace that submitted the text.
-    pub workspace: Party,
+    pub workspace: Tenant,
     pub text: String,
     pub source_type: SourceType,
 }
@@ -42,7 +42,7 @@ impl Work for Extract {
     const NAME: &'static str = "extract";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         self.workspace
     }
 
@@ -72,7 +72,7 @@ impl Work for ExtractWithModel {
     const NAME: &'static str = "extract_with_model";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         None
     }
 
@@ -98,7 +98,7 @@ impl Work for Synthesize {
     const NAME: &'static str = "synthesize";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         None
     }
 
@@ -130,7 +130,7 @@ impl Work for JudgeNote {
     const NAME: &'static str = "decide";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         None
     }
 
@@ -157,7 +157,7 @@ impl Work for Understand {
     const NAME: &'static str = "understand";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         None
     }
 

@@ -14,7 +14,7 @@ use metrics::{counter, gauge, histogram};
 use parking_lot::RwLock;
 use tracing::Span;
 
-use crate::capacity::{Load, Party, Share, Shares};
+use crate::capacity::{Load, Share, Shares, Tenant};
 use crate::config::ActorSettings;
 use crate::domain::error::DomainError;
 
@@ -34,7 +34,7 @@ pub trait Request: Send + 'static {
     const ACCESS: Access;
 
     /// Workspace the request is made for: permits are shared out among workspaces.
-    fn party(&self) -> Party;
+    fn tenant(&self) -> Tenant;
 }
 
 /// A request in flight, with the permit it keeps until the work is done.
@@ -165,7 +165,7 @@ impl<A: Actor<Context = Context<A>>> ActorHandle<A> {
             Access::Write => self.inner.settings.write_timeout_ms,
         };
         let answer = async {
-            let permit = self.permit(M::ACCESS, body.party()).await?;
+            let permit = self.permit(M::ACCESS, body.tenant()).await?;
             gauge!("actor_in_flight", "actor" => actor).increment(1.0);
             let guard = InFlight {
                 _permit: permit,
@@ -195,19 +195,19 @@ impl<A: Actor<Context = Context<A>>> ActorHandle<A> {
         }
     }
 
-    async fn permit(&self, access: Access, party: Party) -> Result<Share, DomainError> {
+    async fn permit(&self, access: Access, tenant: Tenant) -> Result<Share, DomainError> {
         let actor = self.inner.name;
         let permit = match access {
             Access::Read => {
                 let _waiting = WaitingGauge::new(actor);
-                self.inner.reads.take(party).await
+                self.inner.reads.take(tenant).await
             }
             Access::Write => {
                 let _waiting = WaitingGauge::new(actor);
                 // A write that is still queued has done nothing yet, so it may be abandoned sooner than a running
                 // one.
                 let patience = Duration::from_millis(self.inner.settings.timeout_ms);
-                let taken = tokio::time::timeout(patience, self.inner.writes.take_own(party)).await;
+                let taken = tokio::time::timeout(patience, self.inner.writes.take_own(tenant)).await;
                 taken.ok().flatten()
             }
         };

@@ -16,7 +16,7 @@ use super::audit_writer::{AuditHandle, Chain};
 use super::extractor::ExtractorHandle;
 use super::graph_store::{CommitStaged, GraphHandle};
 use super::keyed_locks::KeyedLocks;
-use super::worker::{Access, ActorCore, Party, Work, WorkerHandle};
+use super::worker::{Access, ActorCore, Tenant, Work, WorkerHandle};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
@@ -62,7 +62,7 @@ impl Work for ReadBatch {
     const NAME: &'static str = "read_batch";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         Some(self.by.workspace.id)
     }
 
@@ -76,7 +76,7 @@ impl Work for DecideEntity {
     const NAME: &'static str = "decide";
     const ACCESS: Access = Access::Write;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         Some(self.by.workspace.id)
     }
 
@@ -124,7 +124,7 @@ impl Work for CommitBatch {
     const NAME: &'static str = "commit_batch";
     const ACCESS: Access = Access::Write;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         Some(self.by.workspace.id)
     }
 

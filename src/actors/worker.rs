@@ -15,8 +15,8 @@ use tokio::task::JoinSet;
 pub use super::handle::Access;
 use super::handle::{ActorHandle, Job, Request, Stateful};
 use super::job::{self, TaskReply};
-pub use crate::capacity::Party;
-use crate::capacity::bulk_or;
+pub use crate::capacity::Tenant;
+use crate::capacity::bulk_runtime_or;
 use crate::domain::error::DomainError;
 
 /// State shared by all requests to one actor; it survives a restart of the actor.
@@ -38,9 +38,9 @@ pub trait Work: Send + 'static {
     const ACCESS: Access;
 
     /// Workspace the request is made for: permits are shared out among workspaces.
-    fn party(&self) -> Party;
+    fn tenant(&self) -> Tenant;
 
-    /// Whether the work is large enough to step back behind other requests: see [`crate::capacity::bulk_or`].
+    /// Whether the work is large enough to step back behind other requests: see [`crate::capacity::bulk_runtime_or`].
     fn is_bulk(&self) -> bool {
         false
     }
@@ -54,8 +54,8 @@ impl<W: Work> Request for W {
     const NAME: &'static str = W::NAME;
     const ACCESS: Access = W::ACCESS;
 
-    fn party(&self) -> Party {
-        Work::party(self)
+    fn tenant(&self) -> Tenant {
+        Work::tenant(self)
     }
 }
 
@@ -101,7 +101,7 @@ impl<W: Work> Handler<Job<W>> for Worker<W::Core> {
         let (work, guard, span) = job.open();
         let core = Arc::clone(&self.core);
         let runtime = if work.is_bulk() {
-            bulk_or(&self.runtime)
+            bulk_runtime_or(&self.runtime)
         } else {
             &self.runtime
         };

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::handle::{Access, ActorHandle, Job, Request, Stateful};
-use crate::capacity::Party;
+use crate::capacity::Tenant;
 use crate::domain::error::DomainError;
 
 /// Handle to the write permits.
@@ -30,7 +30,7 @@ impl Request for TakePermit {
     const NAME: &'static str = "take_permit";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         None
     }
 }

@@ -12,7 +12,7 @@ use secrecy::{ExposeSecret, SecretString};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
-use super::{Listening, StartError, demo_data, first, serve, tidy_metrics};
+use super::{Listeners, StartError, demo_data, first, serve, tidy_metrics};
 use crate::actors::audit_writer::{AuditHandle, AuditWriter};
 use crate::actors::extractor::ExtractorCore;
 use crate::actors::graph_store::{GraphCore, GraphEnvironment, GraphHandle, IndexCoverage};
@@ -28,7 +28,7 @@ use crate::auth::token::Tokens;
 use crate::capacity::Budget;
 use crate::config::{EmbeddingProvider, Settings};
 use crate::http::{AppState, compression, cors, equalize_refusal_time, hosted, observe};
-use crate::lifecycle::{self, closed, drain, keep, stored_secret};
+use crate::lifecycle::{self, drain, keep, load_or_create_secret, wait_until_closed};
 use crate::mail::Mailer;
 use crate::outbound::{GuardedClient, Policy};
 use crate::search::{Embedder, IndexSettings, SearchIndex};
@@ -42,7 +42,7 @@ pub struct Application {
     core: Arc<GraphCore>,
     pulls: Arc<TaxiiPullerCore>,
     notifications: Arc<NotifierCore>,
-    listening: Listening,
+    listening: Listeners,
     background: Vec<JoinHandle<()>>,
     first_admin: Option<FirstAdmin>,
 }
@@ -177,7 +177,7 @@ impl Application {
         let store = Arc::downgrade(&self.store);
         let engine_dir = self.state.settings.engine_dir();
         drop(self);
-        closed(&store, engine_dir.as_deref(), temporary.as_deref()).await;
+        wait_until_closed(&store, engine_dir.as_deref(), temporary.as_deref()).await;
     }
 }
 
@@ -278,7 +278,7 @@ fn notifications(
 fn secret(settings: &Settings) -> Result<SecretString, StartError> {
     match &settings.jwt_secret {
         Some(secret) => Ok(secret.clone()),
-        None => stored_secret(settings.data_dir().as_deref()),
+        None => load_or_create_secret(settings.data_dir().as_deref()),
     }
 }
 
@@ -291,7 +291,7 @@ async fn open_store(settings: &Settings, secret: &SecretString) -> Result<Arc<St
 }
 
 /// Binds both listeners and starts serving.
-fn listen(state: &AppState, recorder: PrometheusHandle) -> Result<Listening, StartError> {
+fn listen(state: &AppState, recorder: PrometheusHandle) -> Result<Listeners, StartError> {
     let settings = &state.settings.server;
     let data = web::Data::new(state.clone());
     let origins = settings.cors_origins.clone();

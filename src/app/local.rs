@@ -9,7 +9,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use secrecy::ExposeSecret;
 use tokio::task::JoinHandle;
 
-use super::{Listening, StartError, first, serve, tidy_metrics};
+use super::{Listeners, StartError, first, serve, tidy_metrics};
 use crate::config::local::{EVERYWHERE, Editor, LocalSettings, WebSettings};
 use crate::http::local::{self, LocalState};
 use crate::http::{compression, observe};
@@ -19,7 +19,7 @@ use crate::telemetry;
 /// The local service with its HTTP API.
 pub struct LocalApplication {
     core: LocalCore,
-    listening: Listening,
+    listening: Listeners,
     metrics: JoinHandle<()>,
     drain: Duration,
 }
@@ -35,7 +35,7 @@ impl LocalApplication {
         let web = settings.web.clone();
         let core = LocalCore::start(settings, editor).await?;
         let metrics = tokio::spawn(tidy_metrics(recorder.clone()));
-        let state = LocalState::new(MemoryManager::over(&core), &web.api_key);
+        let state = LocalState::new(MemoryManager::from_core(&core), &web.api_key);
         let listening = listen(&state, &web, recorder)?;
         Ok(Self {
             core,
@@ -70,7 +70,7 @@ fn listen(
     state: &LocalState,
     web_settings: &WebSettings,
     recorder: PrometheusHandle,
-) -> Result<Listening, StartError> {
+) -> Result<Listeners, StartError> {
     let place = format!("web.host {} port {}", web_settings.host, web_settings.port);
     let failed = |error| StartError::Io(place.clone(), error);
     let address = match web_settings.host.parse::<IpAddr>() {

@@ -29,7 +29,7 @@ async fn tidy_metrics(recorder: PrometheusHandle) {
 }
 
 /// Two running listeners: the API and the metrics.
-struct Listening {
+struct Listeners {
     server: ServerHandle,
     admin_server: ServerHandle,
     address: SocketAddr,
@@ -37,7 +37,7 @@ struct Listening {
     serving: JoinHandle<std::io::Result<()>>,
 }
 
-impl Listening {
+impl Listeners {
     /// Stops accepting and waits up to `deadline` for requests in flight.
     async fn stop(&self, deadline: Duration) {
         let stopping = async {
@@ -58,7 +58,7 @@ fn serve(
     admin_bind: SocketAddr,
     recorder: PrometheusHandle,
     bind_key: &str,
-) -> Result<Listening, StartError> {
+) -> Result<Listeners, StartError> {
     let recorder = web::Data::new(recorder);
     let admin_server = HttpServer::new(move || {
         App::new()
@@ -76,7 +76,7 @@ fn serve(
         let (served, _) = tokio::join!(server, admin_server);
         served
     });
-    Ok(Listening {
+    Ok(Listeners {
         server: handles.0,
         admin_server: handles.1,
         address,

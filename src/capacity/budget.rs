@@ -6,10 +6,10 @@ use std::sync::Arc;
 use metrics::gauge;
 use parking_lot::Mutex;
 
-use super::{Party, Share};
+use super::{Share, Tenant};
 use crate::domain::error::DomainError;
 
-/// Fraction of the budget (1 in 64) up to which a party is never refused because of what others hold.
+/// Fraction of the budget (1 in 64) up to which a tenant is never refused because of what others hold.
 const LITTLE: usize = 64;
 
 /// Limits the bytes of request bodies in flight in the process.
@@ -25,13 +25,13 @@ pub struct Budget {
 struct Inner {
     total: usize,
     most: usize,
-    held: Mutex<Held>,
+    held: Mutex<BudgetState>,
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct BudgetState {
     all: usize,
-    by: HashMap<Party, usize>,
+    by: HashMap<Tenant, usize>,
 }
 
 /// The bytes of one body, and its large-body permit if it holds one. Released when dropped, so it must live as long as
@@ -39,13 +39,13 @@ struct Held {
 #[derive(Debug)]
 pub struct Load {
     inner: Arc<Inner>,
-    party: Party,
+    tenant: Tenant,
     bytes: usize,
     place: Option<Share>,
 }
 
 impl Budget {
-    /// A budget of `total` bytes, of which one party gets at most `most`.
+    /// A budget of `total` bytes, of which one tenant gets at most `most`.
     pub fn new(total: usize, most: usize) -> Self {
         gauge!("body_bytes_in_flight").set(0.0);
         Self {
@@ -58,17 +58,17 @@ impl Budget {
     }
 
     /// The load of a body of which nothing has been read yet.
-    pub fn load(&self, party: Party) -> Load {
+    pub fn load(&self, tenant: Tenant) -> Load {
         Load {
             inner: Arc::clone(&self.inner),
-            party,
+            tenant,
             bytes: 0,
             place: None,
         }
     }
 
     /// Bytes in use.
-    pub fn used(&self) -> usize {
+    pub fn used_bytes(&self) -> usize {
         self.inner.held.lock().all
     }
 }
@@ -77,19 +77,19 @@ impl Load {
     /// Counts more bytes of the body.
     ///
     /// # Errors
-    /// `Busy` when the budget or the party's part of it is exhausted; nothing is counted then.
+    /// `Busy` when the budget or the tenant's part of it is exhausted; nothing is counted then.
     pub fn grow(&mut self, bytes: usize) -> Result<(), DomainError> {
         let (total, most) = (self.inner.total, self.inner.most);
         let mut held = self.inner.held.lock();
-        let own = held.by.get(&self.party).copied().unwrap_or(0) + bytes;
+        let own = held.by.get(&self.tenant).copied().unwrap_or(0) + bytes;
         let all = held.all + bytes;
-        let present = held.by.len() + usize::from(!held.by.contains_key(&self.party));
+        let present = held.by.len() + usize::from(!held.by.contains_key(&self.tenant));
         let fits = own <= most && all <= total && (all <= total / 2 || own <= total / present);
         if !fits && own > (total / LITTLE).min(most) {
             return Err(DomainError::Busy { actor: "body reader" });
         }
         held.all = all;
-        held.by.insert(self.party, own);
+        held.by.insert(self.tenant, own);
         self.bytes += bytes;
         gauge!("body_bytes_in_flight").set(all as f64);
         Ok(())
@@ -110,10 +110,10 @@ impl Drop for Load {
     fn drop(&mut self) {
         let mut held = self.inner.held.lock();
         held.all -= self.bytes;
-        if let Some(own) = held.by.get_mut(&self.party) {
+        if let Some(own) = held.by.get_mut(&self.tenant) {
             *own -= self.bytes;
             if *own == 0 {
-                held.by.remove(&self.party);
+                held.by.remove(&self.tenant);
             }
         }
         gauge!("body_bytes_in_flight").set(held.all as f64);
@@ -126,23 +126,23 @@ mod tests {
 
     use super::*;
 
-    fn party() -> Party {
+    fn tenant() -> Tenant {
         Some(Uuid::new_v4())
     }
 
     #[test]
     fn a_party_gets_at_most_its_part_and_gives_it_back_with_its_load() {
         let budget = Budget::new(1000, 500);
-        let mut one = budget.load(party());
+        let mut one = budget.load(tenant());
         one.grow(500).unwrap();
         assert!(matches!(one.grow(1), Err(DomainError::Busy { .. })));
-        assert_eq!(budget.used(), 500, "a refused byte is not counted");
-        let mut same = budget.load(one.party);
-        assert!(same.grow(400).is_err(), "all loads of a party count together");
+        assert_eq!(budget.used_bytes(), 500, "a refused byte is not counted");
+        let mut same = budget.load(one.tenant);
+        assert!(same.grow(400).is_err(), "all loads of a tenant count together");
         drop(one);
         same.grow(500).unwrap();
         drop(same);
-        assert_eq!(budget.used(), 0);
+        assert_eq!(budget.used_bytes(), 0);
         assert!(
             budget.inner.held.lock().by.is_empty(),
             "nobody is remembered for ever"
@@ -152,8 +152,11 @@ mod tests {
     #[test]
     fn once_half_is_in_use_nobody_gets_more_than_the_fair_share() {
         let budget = Budget::new(1200, 600);
-        let (mut loud, mut second, mut third) =
-            (budget.load(party()), budget.load(party()), budget.load(party()));
+        let (mut loud, mut second, mut third) = (
+            budget.load(tenant()),
+            budget.load(tenant()),
+            budget.load(tenant()),
+        );
         loud.grow(600).unwrap();
         second.grow(100).unwrap();
         third.grow(100).unwrap();
@@ -167,11 +170,11 @@ mod tests {
     #[test]
     fn a_little_is_there_for_everybody_whatever_the_others_hold() {
         let budget = Budget::new(6400, 3200);
-        let mut loud = [budget.load(party()), budget.load(party())];
+        let mut loud = [budget.load(tenant()), budget.load(tenant())];
         for load in &mut loud {
             load.grow(3200).unwrap();
         }
-        let mut quiet = budget.load(party());
+        let mut quiet = budget.load(tenant());
         quiet.grow(100).unwrap();
         assert!(quiet.grow(1).is_err());
     }
@@ -182,6 +185,6 @@ mod tests {
         let mut load = budget.load(None);
         load.grow(0).unwrap();
         drop(load);
-        assert_eq!(budget.used(), 0);
+        assert_eq!(budget.used_bytes(), 0);
     }
 }

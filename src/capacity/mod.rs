@@ -2,24 +2,24 @@
 //!
 //! - [`Shares`]: permits, such as those of an actor's gate, and the queue for them.
 //! - [`Budget`]: bytes of request bodies in flight.
-//! - [`heavy`]: turns for CPU-bound work.
+//! - [`run_heavy`]: turns for CPU-bound work.
 //! - [`runtime`]: the threads, and those of low priority for bulk work.
-//! - [`side_by_side`]: the threads that share a large search.
+//! - [`search_pool`]: the threads that share a large search.
 //!
 //! A single workspace may use nearly everything. While others are active it gets its fair share, so that the load of
 //! one never causes an outage for another.
 
 mod budget;
-mod lane;
+mod pools;
 mod shares;
 mod threads;
 
 use uuid::Uuid;
 
 pub use budget::{Budget, Load};
-pub use lane::{cores, heavy, indexing, large_places};
+pub use pools::{cores, index_permits, large_body_permits, run_heavy};
 pub use shares::{Share, Shares};
-pub use threads::{STACK_BYTES, bulk_or, lower_priority, runtime, shorten_slice, side_by_side};
+pub use threads::{STACK_BYTES, bulk_runtime_or, lower_priority, runtime, search_pool, shorten_slice};
 
 /// The owner of work: a workspace, or `None` for the service itself and for unauthenticated callers.
-pub type Party = Option<Uuid>;
+pub type Tenant = Option<Uuid>;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use super::Party;
+use super::Tenant;
 
 /// Permits for work, with a queue of waiting tasks.
 ///
@@ -24,7 +24,7 @@ pub struct Shares {
 pub struct Share {
     /// `None` once it has been released by other means.
     state: Option<Arc<Mutex<State>>>,
-    party: Party,
+    tenant: Tenant,
 }
 
 #[derive(Debug)]
@@ -36,7 +36,7 @@ struct State {
     waiting: usize,
     arrived: u64,
     /// Parties that hold or wait for a permit.
-    present: HashMap<Party, Presence>,
+    present: HashMap<Tenant, Presence>,
 }
 
 #[derive(Debug, Default)]
@@ -69,18 +69,18 @@ impl Shares {
     }
 
     /// Takes a permit, waiting if necessary; `None` when the queue is full.
-    pub async fn take(&self, party: Party) -> Option<Share> {
+    pub async fn take(&self, tenant: Tenant) -> Option<Share> {
         let (number, handed) = {
             let mut state = self.state.lock();
-            if let Some(share) = state.try_take(party, &self.state) {
+            if let Some(share) = state.try_take(tenant, &self.state) {
                 return Some(share);
             }
-            state.queue(party)?
+            state.queue(tenant)?
         };
         // A cancelled waiter leaves the queue.
-        let _place = InLine {
+        let _place = QueuedWaiter {
             state: &self.state,
-            party,
+            tenant,
             number,
         };
         handed.await.ok()
@@ -88,17 +88,17 @@ impl Shares {
 
     /// Takes a permit. Waits only while others hold part of this workspace's share; `None` if it already has its full
     /// share.
-    pub async fn take_own(&self, party: Party) -> Option<Share> {
+    pub async fn take_own(&self, tenant: Tenant) -> Option<Share> {
         {
             let mut state = self.state.lock();
-            if let Some(share) = state.try_take(party, &self.state) {
+            if let Some(share) = state.try_take(tenant, &self.state) {
                 return Some(share);
             }
-            if state.claimed(party) >= state.most(party) {
+            if state.claims_of(tenant) >= state.most(tenant) {
                 return None;
             }
         }
-        self.take(party).await
+        self.take(tenant).await
     }
 
     /// Number of free permits.
@@ -114,46 +114,46 @@ impl Shares {
 
 impl State {
     /// Number of workspaces present, including this one.
-    fn workspaces(&self, party: Party) -> usize {
+    fn workspaces(&self, tenant: Tenant) -> usize {
         let others = self
             .present
             .keys()
-            .filter(|other| other.is_some() && **other != party);
-        others.count() + usize::from(party.is_some())
+            .filter(|other| other.is_some() && **other != tenant);
+        others.count() + usize::from(tenant.is_some())
     }
 
-    /// Most permits that a party may hold.
-    fn most(&self, party: Party) -> usize {
-        share(party, self.workspaces(party), self.capacity, self.reserve)
+    /// Most permits that a tenant may hold.
+    fn most(&self, tenant: Tenant) -> usize {
+        share(tenant, self.workspaces(tenant), self.capacity, self.reserve)
     }
 
-    /// Permits that a party holds or waits for.
-    fn claimed(&self, party: Party) -> usize {
-        let presence = self.present.get(&party);
+    /// Permits that a tenant holds or waits for.
+    fn claims_of(&self, tenant: Tenant) -> usize {
+        let presence = self.present.get(&tenant);
         presence.map_or(0, |presence| presence.held + presence.waiting.len())
     }
 
-    fn try_take(&mut self, party: Party, own: &Arc<Mutex<State>>) -> Option<Share> {
-        let held = self.present.get(&party).map_or(0, |presence| presence.held);
-        (self.free > 0 && held < self.most(party)).then(|| self.grant(party, own))
+    fn try_take(&mut self, tenant: Tenant, own: &Arc<Mutex<State>>) -> Option<Share> {
+        let held = self.present.get(&tenant).map_or(0, |presence| presence.held);
+        (self.free > 0 && held < self.most(tenant)).then(|| self.grant(tenant, own))
     }
 
-    fn grant(&mut self, party: Party, own: &Arc<Mutex<State>>) -> Share {
+    fn grant(&mut self, tenant: Tenant, own: &Arc<Mutex<State>>) -> Share {
         self.free -= 1;
-        self.present.entry(party).or_default().held += 1;
+        self.present.entry(tenant).or_default().held += 1;
         Share {
             state: Some(Arc::clone(own)),
-            party,
+            tenant,
         }
     }
 
     /// Adds a waiter to the queue, if there is room.
-    fn queue(&mut self, party: Party) -> Option<(u64, oneshot::Receiver<Share>)> {
+    fn queue(&mut self, tenant: Tenant) -> Option<(u64, oneshot::Receiver<Share>)> {
         let own = self
             .present
-            .get(&party)
+            .get(&tenant)
             .map_or(0, |presence| presence.waiting.len());
-        if own >= share(party, self.workspaces(party), self.line, 1) {
+        if own >= share(tenant, self.workspaces(tenant), self.line, 1) {
             return None;
         }
         if self.waiting >= self.line {
@@ -163,12 +163,12 @@ impl State {
         self.arrived += 1;
         self.waiting += 1;
         let number = self.arrived;
-        let presence = self.present.entry(party).or_default();
+        let presence = self.present.entry(tenant).or_default();
         presence.waiting.push_back(Waiter { number, hand });
         Some((number, handed))
     }
 
-    /// Makes room in a full queue: removes the last waiter of the party with the most waiters, if it has at least two
+    /// Makes room in a full queue: removes the last waiter of the tenant with the most waiters, if it has at least two
     /// more than `own`.
     fn send_away_longest(&mut self, own: usize) -> Option<()> {
         let lines = self.present.values_mut().map(|presence| &mut presence.waiting);
@@ -185,41 +185,41 @@ impl State {
     fn hand_on(&mut self, own: &Arc<Mutex<State>>) {
         while self.free > 0 {
             let workspaces = self.workspaces(None);
-            let candidates = self.present.iter().filter_map(|(party, presence)| {
+            let candidates = self.present.iter().filter_map(|(tenant, presence)| {
                 let first = presence.waiting.front()?;
-                let most = share(*party, workspaces, self.capacity, self.reserve);
-                (presence.held < most).then_some((presence.held, first.number, *party))
+                let most = share(*tenant, workspaces, self.capacity, self.reserve);
+                (presence.held < most).then_some((presence.held, first.number, *tenant))
             });
-            let Some((.., party)) = candidates.min_by_key(|(held, number, _)| (*held, *number)) else {
+            let Some((.., tenant)) = candidates.min_by_key(|(held, number, _)| (*held, *number)) else {
                 return;
             };
             let next = self
                 .present
-                .get_mut(&party)
+                .get_mut(&tenant)
                 .and_then(|presence| presence.waiting.pop_front());
             let Some(Waiter { hand, .. }) = next else { return };
             self.waiting -= 1;
-            let share = self.grant(party, own);
+            let share = self.grant(tenant, own);
             if let Err(mut unwanted) = hand.send(share) {
                 // The waiter is gone. Dropping its permit would try to take the lock that is held here.
                 unwanted.state = None;
-                self.give_back(party);
+                self.give_back(tenant);
             }
         }
     }
 
-    fn give_back(&mut self, party: Party) {
+    fn give_back(&mut self, tenant: Tenant) {
         self.free += 1;
-        if let Some(presence) = self.present.get_mut(&party) {
+        if let Some(presence) = self.present.get_mut(&tenant) {
             presence.held -= 1;
         }
-        self.forget_if_gone(party);
+        self.forget_if_gone(tenant);
     }
 
-    fn forget_if_gone(&mut self, party: Party) {
+    fn forget_if_gone(&mut self, tenant: Tenant) {
         let gone = |presence: &Presence| presence.held == 0 && presence.waiting.is_empty();
-        if self.present.get(&party).is_some_and(gone) {
-            self.present.remove(&party);
+        if self.present.get(&tenant).is_some_and(gone) {
+            self.present.remove(&tenant);
         }
     }
 }
@@ -228,29 +228,29 @@ impl Drop for Share {
     fn drop(&mut self) {
         let Some(own) = self.state.take() else { return };
         let mut state = own.lock();
-        state.give_back(self.party);
+        state.give_back(self.tenant);
         state.hand_on(&own);
     }
 }
 
 /// A waiter's position in the queue.
-struct InLine<'a> {
+struct QueuedWaiter<'a> {
     state: &'a Arc<Mutex<State>>,
-    party: Party,
+    tenant: Tenant,
     number: u64,
 }
 
-impl Drop for InLine<'_> {
+impl Drop for QueuedWaiter<'_> {
     fn drop(&mut self) {
         let mut state = self.state.lock();
-        let Some(presence) = state.present.get_mut(&self.party) else {
+        let Some(presence) = state.present.get_mut(&self.tenant) else {
             return;
         };
         let before = presence.waiting.len();
         presence.waiting.retain(|waiter| waiter.number != self.number);
         let left = before - presence.waiting.len();
         state.waiting -= left;
-        state.forget_if_gone(self.party);
+        state.forget_if_gone(self.tenant);
         if left > 0 {
             // With one workspace fewer, the shares of the others grow.
             state.hand_on(self.state);
@@ -258,9 +258,9 @@ impl Drop for InLine<'_> {
     }
 }
 
-/// The share of a party in `all` when this many workspaces are present.
-fn share(party: Party, workspaces: usize, all: usize, reserve: usize) -> usize {
-    let share = match (party, workspaces) {
+/// The share of a tenant in `all` when this many workspaces are present.
+fn share(tenant: Tenant, workspaces: usize, all: usize, reserve: usize) -> usize {
+    let share = match (tenant, workspaces) {
         (None, _) => all,
         (Some(_), 0 | 1) => all.saturating_sub(reserve),
         (Some(_), present) => all / present,

@@ -10,7 +10,7 @@ use std::time::Duration;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use tokio::runtime::{Builder, Handle, Runtime};
 
-use super::lane::cores;
+use super::pools::cores;
 
 /// Niceness of threads for bulk work (nice(2)): beside a thread of normal priority they get a quarter of a core.
 #[cfg(target_os = "linux")]
@@ -35,7 +35,7 @@ static BULK: LazyLock<Option<Runtime>> = LazyLock::new(|| {
         .ok()
 });
 
-static SIDE_BY_SIDE: LazyLock<Option<ThreadPool>> = LazyLock::new(|| {
+static SEARCH_POOL: LazyLock<Option<ThreadPool>> = LazyLock::new(|| {
     let started = ThreadPoolBuilder::new().thread_name(|_| "search".into()).build();
     started
         .inspect_err(|error| tracing::warn!(%error, "large searches run on one thread each"))
@@ -54,13 +54,13 @@ pub fn runtime() -> Builder {
 }
 
 /// The runtime for bulk work, or `usual` if there is none.
-pub fn bulk_or(usual: &Handle) -> &Handle {
+pub fn bulk_runtime_or(usual: &Handle) -> &Handle {
     BULK.as_ref().map_or(usual, Runtime::handle)
 }
 
 /// A thread per core for the parts of one large search; `None` if there are none to be had.
-pub fn side_by_side() -> Option<&'static ThreadPool> {
-    SIDE_BY_SIDE.as_ref()
+pub fn search_pool() -> Option<&'static ThreadPool> {
+    SEARCH_POOL.as_ref()
 }
 
 /// Shortens the time slice of the calling thread and of the threads that it will start. From Linux 6.12 on, a thread that
@@ -145,7 +145,7 @@ mod tests {
     async fn only_bulk_work_has_a_low_priority() {
         let usual = Handle::current();
         let before = niceness();
-        let bulk = bulk_or(&usual);
+        let bulk = bulk_runtime_or(&usual);
         let on_worker = bulk.spawn(async { niceness() }).await.unwrap();
         let blocking = bulk.spawn_blocking(niceness).await.unwrap();
         assert_eq!((on_worker, blocking), (before + NICENESS, before + NICENESS));

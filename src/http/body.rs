@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use super::objects::{MUST_BE_AN_OBJECT, Objects};
 use super::weight;
 use crate::auth::is_secret_name;
-use crate::capacity::{Budget, Load, Party, Share, heavy, large_places};
+use crate::capacity::{Budget, Load, Share, Tenant, large_body_permits, run_heavy};
 use crate::domain::error::DomainError;
 
 /// Bodies above this size are parsed on a blocking thread.
@@ -53,23 +53,23 @@ pub async fn read_counted<T: Send + 'static, E: From<DomainError> + Send + 'stat
     payload: web::Payload,
     limit: usize,
     budget: &Budget,
-    party: Party,
+    tenant: Tenant,
     parse: impl FnOnce(Vec<u8>) -> Result<T, E> + Send + 'static,
 ) -> Result<(T, Load), E> {
-    let mut load = budget.load(party);
+    let mut load = budget.load(tenant);
     let bytes = Vec::from(read(payload, limit, Some(&mut load)).await?);
     if bytes.len() < LARGE {
         return Ok((parse(bytes)?, load));
     }
-    load.keep(large_body_permit(party).await?);
+    load.keep(large_body_permit(tenant).await?);
     // The load moves into the task, which runs to its end even if the caller disconnects.
-    let (parsed, load) = heavy(party, move || Ok((parse(bytes), load))).await?;
+    let (parsed, load) = run_heavy(tenant, move || Ok((parse(bytes), load))).await?;
     Ok((parsed?, load))
 }
 
 /// Waits for a large-body permit.
-async fn large_body_permit(party: Party) -> Result<Share, DomainError> {
-    let waited = tokio::time::timeout(LARGE_WAIT, large_places().take(party)).await;
+async fn large_body_permit(tenant: Tenant) -> Result<Share, DomainError> {
+    let waited = tokio::time::timeout(LARGE_WAIT, large_body_permits().take(tenant)).await;
     let busy = DomainError::Busy { actor: "body reader" };
     waited.ok().flatten().ok_or(busy)
 }

@@ -31,7 +31,7 @@ use crate::domain::memory::entity::mentions_in;
 use crate::domain::permission::Tier;
 use crate::domain::principal::Workspace;
 use crate::domain::tlp::Tlp;
-use crate::lifecycle::{self, StartError, closed, drain, keep, stored_secret};
+use crate::lifecycle::{self, StartError, drain, keep, load_or_create_secret, wait_until_closed};
 use crate::search::{IndexSettings, SearchIndex};
 use crate::store::Store;
 use crate::{blocking, clock, embedding, llm};
@@ -199,7 +199,7 @@ impl LocalCore {
         let store = Arc::downgrade(&self.store);
         let engine_dir = self.handles.settings().engine_dir();
         drop(self);
-        closed(&store, engine_dir.as_deref(), temporary.as_deref()).await;
+        wait_until_closed(&store, engine_dir.as_deref(), temporary.as_deref()).await;
     }
 }
 
@@ -256,7 +256,7 @@ async fn open_store(settings: &LocalSettings) -> Result<Arc<Store>, StartError> 
     // owner out with a password of its own.
     let secret = match &owner {
         Some((_, password)) if settings.is_shared() => password.clone(),
-        Some(_) | None => stored_secret(settings.data_dir().as_deref())?,
+        Some(_) | None => load_or_create_secret(settings.data_dir().as_deref())?,
     };
     lifecycle::open_store(
         "local",

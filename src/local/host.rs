@@ -13,7 +13,7 @@ use crate::config::local::{Editor, LocalSettings};
 use crate::lifecycle::StartError;
 
 /// Time-out for closing.
-const CLOSING: Duration = Duration::from_secs(30);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The thread. When this is dropped, the actors stop and the thread ends.
 pub(super) struct Host {
@@ -66,7 +66,7 @@ async fn run(
             if ready.send(Ok(core.handles().clone())).is_ok() {
                 stopped.await.ok();
             }
-            core.stop(CLOSING).await;
+            core.stop(CLOSE_TIMEOUT).await;
         }
         Err(error) => {
             ready.send(Err(error)).ok();

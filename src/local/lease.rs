@@ -19,9 +19,9 @@ use crate::lifecycle::{StartError, give_up};
 use crate::store::{Holder, Store, StoreError};
 
 /// How long a lease is valid after its last renewal.
-const LASTS: Duration = Duration::from_secs(30);
+const LEASE_DURATION: Duration = Duration::from_secs(30);
 /// Renewal interval, short enough that a few failures do not lose the lease.
-const RENEWED_EVERY: Duration = Duration::from_secs(5);
+const RENEW_INTERVAL: Duration = Duration::from_secs(5);
 /// The file that identifies the installation of a data directory.
 const FILE: &str = "instance";
 /// How long shutdown waits for a renewal in progress.
@@ -55,12 +55,12 @@ impl Lease {
         let holder = Holder {
             instance: installation.id,
             process: Uuid::new_v4(),
-            place: place(),
+            place: process_location(),
         };
-        store.take_lease(&holder, LASTS).await?;
+        store.take_lease(&holder, LEASE_DURATION).await?;
         let lost = || give_up("another process has taken this memory over; the process gives up");
         let (stop, stopped) = watch::channel(());
-        let renewing = renew(Arc::clone(store), holder.clone(), RENEWED_EVERY, stopped, lost);
+        let renewing = renew(Arc::clone(store), holder.clone(), RENEW_INTERVAL, stopped, lost);
         let renewing = tokio::spawn(renewing);
         Ok(Self {
             holder,
@@ -116,7 +116,7 @@ async fn renew(
 }
 
 /// Where this process runs, for the error shown to a refused process.
-fn place() -> String {
+fn process_location() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let process = std::process::id();
     match host.trim() {

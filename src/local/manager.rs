@@ -84,7 +84,7 @@ pub enum MemoryError {
 
 /// A synthesized answer and its metadata.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Synthesized {
+pub struct SynthesisResult {
     pub synthesis: Answer,
     /// Number of notes shown to the model.
     pub sources_count: usize,
@@ -148,7 +148,7 @@ impl MemoryManager {
     }
 
     /// A memory over actors that the caller starts and stops.
-    pub(crate) fn over(core: &LocalCore) -> Self {
+    pub(crate) fn from_core(core: &LocalCore) -> Self {
         Self {
             handles: core.handles().clone(),
             retrievals: Arc::default(),
@@ -243,7 +243,7 @@ impl MemoryManager {
         query: &str,
         format: SynthesisFormat,
         k: usize,
-    ) -> Result<Synthesized, MemoryError> {
+    ) -> Result<SynthesisResult, MemoryError> {
         self.synthesize_for(query, format, k, HERE).await
     }
 
@@ -253,7 +253,7 @@ impl MemoryManager {
         format: SynthesisFormat,
         k: usize,
         from: IpAddr,
-    ) -> Result<Synthesized, MemoryError> {
+    ) -> Result<SynthesisResult, MemoryError> {
         let since = Instant::now();
         let settings = self.handles.settings();
         let found = self.look_up(query, k, Scope::default(), false).await?;
@@ -289,7 +289,7 @@ impl MemoryManager {
             .with("cited", cited);
             self.handles.audit.call(Append(entry)).await?;
         }
-        Ok(Synthesized {
+        Ok(SynthesisResult {
             sources_count: found.notes.len(),
             synthesis,
         })

@@ -11,7 +11,7 @@ mod manager;
 mod service;
 
 pub(crate) use self::core::LocalCore;
-pub use self::manager::{MemoryError, MemoryManager, Synthesized};
+pub use self::manager::{MemoryError, MemoryManager, SynthesisResult};
 pub use crate::actors::graph_store::memory::{
     EntityFilter, EntityOrder, FoundNote, NotesFound, Scope, ViewGraph,
 };

@@ -11,7 +11,7 @@ use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 use tantivy::DocId;
 
 use super::top::Top;
-use crate::capacity::side_by_side;
+use crate::capacity::search_pool;
 
 /// How documents are divided.
 #[derive(Debug, Clone, Copy)]
@@ -95,7 +95,7 @@ impl Partitions {
         }
         let with_others = |start: Top| -> Result<Top, E> {
             let part = |part: &Vec<DocRanges>| look_through(part, start.clone());
-            let others: Result<Vec<Top>, E> = match side_by_side() {
+            let others: Result<Vec<Top>, E> = match search_pool() {
                 Some(threads) => threads.install(|| self.others.par_iter().map(part).collect()),
                 None => self.others.iter().map(part).collect(),
             };

@@ -13,7 +13,7 @@ use super::reasons::{self, Reasons};
 use super::rows::scale_of;
 use super::table::Table;
 use super::votes::{self, Voters, Votes};
-use crate::capacity::side_by_side;
+use crate::capacity::search_pool;
 use crate::domain::why::Shares;
 
 /// Candidates that each leg contributes to a blended search.
@@ -126,7 +126,7 @@ fn by_both(
             false => Vec::new(),
         },
     };
-    let threads = (table.len() >= MANY_NODES).then(side_by_side).flatten();
+    let threads = (table.len() >= MANY_NODES).then(search_pool).flatten();
     let (found, near) = match threads {
         None => (words(), meaning()),
         Some(threads) => threads.join(words, meaning),

@@ -66,7 +66,7 @@ pub(super) fn dropped_lines() -> u64 {
 }
 
 /// A queue in front of a writer that may be slow.
-fn queued(writer: impl Write + Send + 'static) -> (NonBlocking, WorkerGuard) {
+fn non_blocking_writer(writer: impl Write + Send + 'static) -> (NonBlocking, WorkerGuard) {
     let queue = NonBlockingBuilder::default().buffered_lines_limit(MAX_WAITING_LINES);
     let (writer, guard) = queue.finish(writer);
     DROPPED.lock().push(writer.error_counter());
@@ -99,7 +99,7 @@ pub fn init_logs(settings: &LogSettings, key: &str, data_dir: Option<&Path>) -> 
     let quiet = format!(
         "{directives},surrealdb=warn,surrealdb_core=warn,surrealkv=error,tantivy=warn,actix_server=warn"
     );
-    let (writer, guard) = queued(std::io::stderr());
+    let (writer, guard) = non_blocking_writer(std::io::stderr());
     let mut guards = vec![guard];
     let terminal = fmt::layer()
         .with_target(false)
@@ -122,7 +122,7 @@ pub fn init_logs(settings: &LogSettings, key: &str, data_dir: Option<&Path>) -> 
                 .max_log_files(settings.keep_files)
                 .build(logs)
                 .map_err(|error| unusable(&error))?;
-            let (writer, guard) = queued(appender);
+            let (writer, guard) = non_blocking_writer(appender);
             guards.push(guard);
             let layer = fmt::layer()
                 .json()

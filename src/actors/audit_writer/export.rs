@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::{Append, AuditHandle, AuditWriter};
 use crate::actors::handle::{Access, Job, Request};
 use crate::actors::job::{self, TaskReply};
-use crate::capacity::Party;
+use crate::capacity::Tenant;
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
@@ -33,7 +33,7 @@ impl Request for CountEntries {
     const NAME: &'static str = "count_entries";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         Some(self.tenant)
     }
 }

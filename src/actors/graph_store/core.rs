@@ -13,7 +13,7 @@ use super::memory::state::Memory;
 use super::workspace::WorkspaceState;
 use crate::actors::audit_writer::{AuditHandle, Chain};
 use crate::actors::job::blocking;
-use crate::capacity::{heavy, indexing};
+use crate::capacity::{index_permits, run_heavy};
 use crate::domain::audit::AuditEntry;
 use crate::domain::error::DomainError;
 use crate::search::{IndexDoc, SearchError, SearchIndex, WorkspaceIndex};
@@ -197,7 +197,7 @@ impl GraphCore {
         target: &Arc<WorkspaceIndex>,
         write: impl FnOnce(&WorkspaceIndex) -> Result<(), SearchError> + Send + 'static,
     ) -> Result<(), DomainError> {
-        let place = indexing().take(Some(ws)).await;
+        let place = index_permits().take(Some(ws)).await;
         let target = Arc::clone(target);
         blocking(move || {
             let _place = place;
@@ -235,7 +235,7 @@ impl GraphCore {
         while !left.is_empty() {
             let rest = left.split_off(left.len().min(DOCS_PER_PIECE));
             let index = Arc::clone(&index);
-            let (piece, embedded) = heavy(Some(ws), move || {
+            let (piece, embedded) = run_heavy(Some(ws), move || {
                 let embedded = documents::embed(&index, &mut left);
                 Ok((left, embedded))
             })

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::core::GraphCore;
 use crate::actors::audit_writer::Append;
-use crate::actors::worker::{Access, Party, Work};
+use crate::actors::worker::{Access, Tenant, Work};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::detail::{EvidenceHead, EvidenceRecord, NodeRelationship};
@@ -46,7 +46,7 @@ impl Work for ReadNode {
     const NAME: &'static str = "read_node";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         Some(self.by.workspace.id)
     }
 
@@ -107,7 +107,7 @@ impl Work for ReadEvidence {
     const NAME: &'static str = "read_evidence";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         Some(self.by.workspace.id)
     }
 

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use super::documents;
-use crate::capacity::heavy;
+use crate::capacity::run_heavy;
 use crate::domain::node::node_id;
 use crate::domain::stix::ingest::StixPlan;
 use crate::search::{IndexDoc, SearchIndex};
@@ -113,7 +113,7 @@ impl DocWorker {
     async fn documents(&self, wanted: DocRequest) -> Option<Vec<IndexDoc>> {
         let (index, ws, plan) = (Arc::clone(&self.index), self.ws, Arc::clone(&self.plan));
         let now = self.now;
-        let made = heavy(Some(ws), move || {
+        let made = run_heavy(Some(ws), move || {
             let mut docs = documents_of(ws, &plan, now, wanted);
             Ok(documents::embed(&index, &mut docs).then_some(docs))
         });

@@ -10,8 +10,8 @@ use super::documents;
 use super::ingest::BULK;
 use super::workspace::WorkspaceState;
 use crate::actors::job::blocking;
-use crate::actors::worker::{Access, Party, Work};
-use crate::capacity::heavy;
+use crate::actors::worker::{Access, Tenant, Work};
+use crate::capacity::run_heavy;
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::draft::{Drafts, NodeDraft};
@@ -58,7 +58,7 @@ impl Work for IngestDrafts {
     const NAME: &'static str = "ingest_drafts";
     const ACCESS: Access = Access::Write;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         Some(self.by.workspace.id)
     }
 
@@ -84,7 +84,7 @@ impl Work for FindDuplicates {
     const NAME: &'static str = "find_duplicates";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         Some(self.by.workspace.id)
     }
 
@@ -138,7 +138,7 @@ impl Work for CommitStaged {
     const NAME: &'static str = "commit_staged";
     const ACCESS: Access = Access::Write;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         Some(self.by.workspace.id)
     }
 
@@ -259,7 +259,7 @@ impl GraphCore {
                     .map(|passage| documents::of_passage(passage, rev));
                 Ok(nodes.chain(edges).chain(passages).collect())
             };
-            heavy(Some(ws), docs).await
+            run_heavy(Some(ws), docs).await
         });
         self.index_revision(ws, state, rev, pages).await;
     }
@@ -275,7 +275,7 @@ async fn same_nodes(
     let mut same = HashMap::new();
     for first in (0..drafts.nodes.len()).step_by(DRAFTS_PER_PIECE) {
         let (target, drafts) = (Arc::clone(target), Arc::clone(&drafts));
-        let found = heavy(Some(ws), move || {
+        let found = run_heavy(Some(ws), move || {
             let piece = drafts.nodes.iter().enumerate().skip(first).take(DRAFTS_PER_PIECE);
             same_of(&target, piece, highest)
         })

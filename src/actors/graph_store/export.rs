@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::core::GraphCore;
 use crate::actors::audit_writer::Append;
 use crate::actors::job::{blocking, spawn_read};
-use crate::actors::worker::{Access, Party, Work};
+use crate::actors::worker::{Access, Tenant, Work};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
@@ -79,7 +79,7 @@ impl Work for ExportSession {
     const NAME: &'static str = "export_session";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         Some(self.by.workspace.id)
     }
 

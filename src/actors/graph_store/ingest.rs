@@ -11,8 +11,8 @@ use super::core::{GraphCore, NODES_PER_PAGE};
 use super::doc_prefetch::{DocPrefetch, PreparedDocs};
 use super::documents;
 use super::workspace::WorkspaceState;
-use crate::actors::worker::{Access, Party, Work};
-use crate::capacity::heavy;
+use crate::actors::worker::{Access, Tenant, Work};
+use crate::capacity::run_heavy;
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
@@ -65,7 +65,7 @@ impl Work for IngestStix {
     const NAME: &'static str = "ingest_stix";
     const ACCESS: Access = Access::Write;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         Some(self.by.workspace.id)
     }
 
@@ -189,7 +189,7 @@ impl GraphCore {
                     }
                 }
             }
-            heavy(Some(ws), move || {
+            run_heavy(Some(ws), move || {
                 let nodes = page_nodes.iter();
                 done.extend(nodes.map(|node| documents::of_stix(ws, (rev, now), node)));
                 let edges = page_edges.iter();
@@ -284,7 +284,7 @@ async fn find_known(
     index: Arc<WorkspaceIndex>,
     plan: Arc<StixPlan>,
 ) -> Result<HashSet<Uuid>, DomainError> {
-    heavy(Some(ws), move || {
+    run_heavy(Some(ws), move || {
         let nodes = plan.nodes.iter().map(|node| node_id(ws, &node.stix_id));
         let edges = plan.relationships.iter().map(|edge| edge_id(ws, &edge.stix_id));
         Ok(nodes.chain(edges).filter(|id| index.contains(*id, 0)).collect())
@@ -341,12 +341,12 @@ pub(in crate::actors) async fn plan_objects(
     defaults: StixDefaults,
     known: Markings,
 ) -> Result<StixPlan, DomainError> {
-    let mut planning = heavy(Some(ws), move || {
+    let mut planning = run_heavy(Some(ws), move || {
         Ok(StixPlanning::begin(objects, defaults, known))
     })
     .await?;
     loop {
-        let (next, more) = heavy(Some(ws), move || {
+        let (next, more) = run_heavy(Some(ws), move || {
             let more = planning.step(OBJECTS_PER_PIECE);
             Ok((planning, more))
         })

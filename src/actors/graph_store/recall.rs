@@ -9,7 +9,7 @@ use super::core::{GraphCore, index_error};
 use super::why::{GraphAnswer, RankedResults};
 use crate::actors::audit_writer::Append;
 use crate::actors::job::blocking;
-use crate::actors::worker::{Access, Party, Work};
+use crate::actors::worker::{Access, Tenant, Work};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
@@ -75,7 +75,7 @@ impl Work for Recall {
     const NAME: &'static str = "recall";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         Some(self.by.workspace.id)
     }
 
@@ -154,7 +154,7 @@ impl Work for RecallSemantic {
     const NAME: &'static str = "recall_semantic";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         Some(self.by.workspace.id)
     }
 

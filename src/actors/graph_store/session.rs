@@ -5,7 +5,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::core::GraphCore;
-use crate::actors::worker::{Access, Party, Work};
+use crate::actors::worker::{Access, Tenant, Work};
 use crate::domain::error::DomainError;
 use crate::domain::principal::Principal;
 use crate::domain::session::{RecallSession, Visible};
@@ -23,7 +23,7 @@ impl Work for ReadSession {
     const NAME: &'static str = "read_session";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         Some(self.by.workspace.id)
     }
 

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::*;
 use crate::actors::job::{self, TaskReply};
 use crate::actors::keeper;
-use crate::capacity::Party;
+use crate::capacity::Tenant;
 
 /// What the actor is told to do.
 #[derive(Debug, Clone)]
@@ -32,7 +32,7 @@ impl Request for Look {
     const NAME: &'static str = "look";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         None
     }
 }
@@ -45,7 +45,7 @@ impl Request for Change {
     const NAME: &'static str = "change";
     const ACCESS: Access = Access::Write;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         None
     }
 }
@@ -59,7 +59,7 @@ impl Request for ChangeOf {
     const NAME: &'static str = "change_of";
     const ACCESS: Access = Access::Write;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         Some(self.0)
     }
 }
@@ -466,9 +466,9 @@ fn the_load_of_a_request_is_given_back_when_its_work_ends_also_without_its_calle
         until(|| Arc::strong_count(&release) == 3).await;
         caller.abort();
         assert!(caller.await.unwrap_err().is_cancelled());
-        assert_eq!(budget.used(), 70, "the work goes on");
+        assert_eq!(budget.used_bytes(), 70, "the work goes on");
         release.close();
-        until(|| budget.used() == 0).await;
+        until(|| budget.used_bytes() == 0).await;
         // A refused request releases its load too.
         let (task, release) = hold();
         let holder = {
@@ -479,7 +479,7 @@ fn the_load_of_a_request_is_given_back_when_its_work_ends_also_without_its_calle
         let mut load = budget.load(None);
         load.grow(70).unwrap();
         assert!(is_busy(&handle.call_with(Change(Task::Echo(1)), load).await));
-        assert_eq!(budget.used(), 0);
+        assert_eq!(budget.used_bytes(), 0);
         release.close();
         holder.await.unwrap().unwrap();
     });

@@ -8,7 +8,7 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::{IdentityCore, run_hashing};
-use crate::actors::worker::{Access, Party, Work};
+use crate::actors::worker::{Access, Tenant, Work};
 use crate::auth::{api_key, password};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
@@ -118,7 +118,7 @@ impl Work for ListUsers {
     const NAME: &'static str = "list_users";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         Some(self.by.workspace.id)
     }
 
@@ -141,7 +141,7 @@ impl Work for CreateUser {
     const NAME: &'static str = "create_user";
     const ACCESS: Access = Access::Write;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         Some(self.by.workspace.id)
     }
 
@@ -179,7 +179,7 @@ impl Work for ChangeUser {
     const NAME: &'static str = "change_user";
     const ACCESS: Access = Access::Write;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         Some(self.by.workspace.id)
     }
 
@@ -241,7 +241,7 @@ impl Work for ListApiKeys {
     const NAME: &'static str = "list_api_keys";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         Some(self.by.workspace.id)
     }
 
@@ -264,7 +264,7 @@ impl Work for CreateApiKey {
     const NAME: &'static str = "create_api_key";
     const ACCESS: Access = Access::Write;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         Some(self.by.workspace.id)
     }
 
@@ -322,7 +322,7 @@ impl Work for RevokeApiKey {
     const NAME: &'static str = "revoke_api_key";
     const ACCESS: Access = Access::Write;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         Some(self.by.workspace.id)
     }
 
@@ -353,7 +353,7 @@ impl Work for ChangeWorkspace {
     const NAME: &'static str = "change_workspace";
     const ACCESS: Access = Access::Write;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         Some(self.by.workspace.id)
     }
 
@@ -405,7 +405,7 @@ impl Work for CreateWorkspace {
     const NAME: &'static str = "create_workspace";
     const ACCESS: Access = Access::Write;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         Some(self.by.workspace.id)
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use secrecy::SecretString;
 
 use super::IdentityCore;
-use crate::actors::worker::{Access, Party, Work};
+use crate::actors::worker::{Access, Tenant, Work};
 use crate::auth::api_key;
 use crate::clock;
 use crate::domain::error::DomainError;
@@ -36,7 +36,7 @@ impl Work for Authenticate {
     const NAME: &'static str = "authenticate";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         None
     }
 

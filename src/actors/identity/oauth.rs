@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use super::IdentityCore;
 use super::sign_in::{MAX_ACCOUNTS, SignInGrant, SignInOutcome, of_user, rate_limited};
-use crate::actors::worker::{Access, Party, Work};
+use crate::actors::worker::{Access, Tenant, Work};
 use crate::auth::oauth::{OauthError, PendingSignIn, Provider, Providers, Seal, UsedStates};
 use crate::clock;
 use crate::config::OauthSettings;
@@ -83,7 +83,7 @@ impl Work for BeginOauth {
     const NAME: &'static str = "begin_oauth";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         None
     }
 
@@ -126,7 +126,7 @@ impl Work for FinishOauth {
     const NAME: &'static str = "finish_oauth";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         None
     }
 

@@ -18,7 +18,7 @@ use crate::actors::audit_writer::Append;
 use crate::actors::rate_limiter::{
     BeginLogin, EndLogin, GUESSES, LoginGate, LoginPlace, Network, RateKey, RateState, TakeRequest,
 };
-use crate::actors::worker::{Access, Party, Work};
+use crate::actors::worker::{Access, Tenant, Work};
 use crate::auth::password;
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
@@ -64,7 +64,7 @@ impl Work for Login {
     const NAME: &'static str = "login";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         None
     }
 

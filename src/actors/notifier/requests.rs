@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::NotifierCore;
 use crate::actors::audit_writer::Append;
-use crate::actors::worker::{Access, Party, Work};
+use crate::actors::worker::{Access, Tenant, Work};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
@@ -25,7 +25,7 @@ impl Work for SubmitPilot {
     const NAME: &'static str = "submit_pilot";
     const ACCESS: Access = Access::Write;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         None
     }
 
@@ -71,7 +71,7 @@ impl Work for ListPilotRequests {
     const NAME: &'static str = "list_pilot_requests";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         Some(self.by.workspace.id)
     }
 

@@ -14,7 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::RateState;
 use crate::actors::handle::{Access, Request};
-use crate::capacity::Party;
+use crate::capacity::Tenant;
 
 /// How long a failure counts.
 const WINDOW: Duration = Duration::from_secs(15 * 60);
@@ -34,7 +34,7 @@ impl Request for BeginLogin {
     const NAME: &'static str = "begin_login";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         None
     }
 }
@@ -84,7 +84,7 @@ impl Request for EndLogin {
     const NAME: &'static str = "end_login";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         None
     }
 }

@@ -21,7 +21,7 @@ pub use self::network::Network;
 pub use self::window::Limit;
 use self::window::Windows;
 use super::handle::{Access, ActorHandle, Job, Request, Stateful};
-use crate::capacity::Party;
+use crate::capacity::Tenant;
 use crate::domain::error::DomainError;
 
 const SWEEP: Duration = Duration::from_secs(60);
@@ -77,7 +77,7 @@ impl Request for TakeRequest {
     const NAME: &'static str = "take_request";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         None
     }
 }

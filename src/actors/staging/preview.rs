@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::{BatchView, CommitBatch, ReadBatch, StagingCore};
 use crate::actors::extractor::Extract;
 use crate::actors::graph_store::FindDuplicates;
-use crate::actors::worker::{Access, Party, Work};
+use crate::actors::worker::{Access, Tenant, Work};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::{DomainError, ErrorKind};
@@ -50,7 +50,7 @@ impl Work for Preview {
     const NAME: &'static str = "preview";
     const ACCESS: Access = Access::Write;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         Some(self.by.workspace.id)
     }
 

@@ -7,8 +7,8 @@ use uuid::Uuid;
 
 use super::TaxiiPullerCore;
 use crate::actors::graph_store::{IngestOutcome, IngestStix};
-use crate::actors::worker::{Access, Party, Work};
-use crate::capacity::heavy;
+use crate::actors::worker::{Access, Tenant, Work};
+use crate::capacity::run_heavy;
 use crate::clock;
 use crate::domain::error::DomainError;
 use crate::domain::feed::ItemId;
@@ -53,7 +53,7 @@ impl Work for CommitFeedItems {
     const NAME: &'static str = "commit_feed_items";
     const ACCESS: Access = Access::Write;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         Some(self.by.workspace.id)
     }
 
@@ -129,7 +129,7 @@ fn review(batch: Uuid, choice: &Choice) -> Review {
 
 /// The chosen objects and what they refer to. Of two chosen versions of an object the newer one counts.
 async fn objects_of(ws: Uuid, choice: Choice) -> Result<Objects, DomainError> {
-    heavy(Some(ws), move || {
+    run_heavy(Some(ws), move || {
         let items = choice.items.into_iter().map(|item| item.object);
         let (mut text, mut places) = (String::new(), Vec::new());
         for object in items.chain(choice.support) {

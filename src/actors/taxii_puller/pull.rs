@@ -12,8 +12,8 @@ use uuid::Uuid;
 
 use super::{PullEnd, PullerHandle, TaxiiPullerCore};
 use crate::actors::graph_store::{IngestStix, plan_objects};
-use crate::actors::worker::{Access, Party, Work};
-use crate::capacity::{bulk_or, heavy};
+use crate::actors::worker::{Access, Tenant, Work};
+use crate::capacity::{bulk_runtime_or, run_heavy};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::{DomainError, PullFailure};
@@ -58,7 +58,7 @@ impl Work for StartPull {
     const NAME: &'static str = "start_pull";
     const ACCESS: Access = Access::Write;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         Some(self.by.workspace.id)
     }
 
@@ -163,7 +163,7 @@ impl TaxiiPullerCore {
         self.running.lock().insert(batch, ended.clone());
         let core = Arc::clone(self);
         tokio::spawn(async move {
-            let pull = bulk_or(&Handle::current()).spawn(Arc::clone(&core).run_pull(running));
+            let pull = bulk_runtime_or(&Handle::current()).spawn(Arc::clone(&core).run_pull(running));
             let how = match pull.await {
                 Ok(how) => how,
                 Err(panic) => {
@@ -245,13 +245,13 @@ impl TaxiiPullerCore {
         let cursor = serde_json::to_string(&page.cursor)
             .map_err(|error| DomainError::internal("the feed's cursor can't be written", error))?;
         let last = page.last;
-        let objects = heavy(Some(ws), move || Ok(objects_of(page))).await?;
+        let objects = run_heavy(Some(ws), move || Ok(objects_of(page))).await?;
         // The same at each delivery, so that an object without times is the same version each time.
         let (default, filled_in) = (running.default_tlp, running.feed.created_at);
         let (plan, stager) = self
             .plan_objects(ws, source, objects, (default, filled_in))
             .await?;
-        let staged = heavy(Some(ws), move || Ok(stager.page(plan))).await?;
+        let staged = run_heavy(Some(ws), move || Ok(stager.page(plan))).await?;
         let (defined, definitions) = definitions_of(&staged.support)?;
         let mut write = PageWrite {
             batch: running.batch,

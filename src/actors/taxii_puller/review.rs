@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::TaxiiPullerCore;
 use crate::actors::graph_store::FindDuplicates;
-use crate::actors::worker::{Access, Party, Work};
+use crate::actors::worker::{Access, Tenant, Work};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
@@ -69,7 +69,7 @@ impl Work for ReadFeedBatch {
     const NAME: &'static str = "read_feed_batch";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         Some(self.by.workspace.id)
     }
 
@@ -107,7 +107,7 @@ impl Work for ListFeedBatches {
     const NAME: &'static str = "list_feed_batches";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         Some(self.by.workspace.id)
     }
 
@@ -130,7 +130,7 @@ impl Work for ReadItem {
     const NAME: &'static str = "read_feed_item";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         Some(self.by.workspace.id)
     }
 
@@ -154,7 +154,7 @@ impl Work for DecideItem {
     const NAME: &'static str = "decide_feed_item";
     const ACCESS: Access = Access::Write;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         Some(self.by.workspace.id)
     }
 

@@ -7,8 +7,8 @@ use uuid::Uuid;
 
 use super::pull::definitions_of;
 use super::{PullEnd, TaxiiPullerCore};
-use crate::actors::worker::{Access, Party, Work};
-use crate::capacity::heavy;
+use crate::actors::worker::{Access, Tenant, Work};
+use crate::capacity::run_heavy;
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
@@ -42,7 +42,7 @@ impl Work for StageBundle {
     const NAME: &'static str = "stage_bundle";
     const ACCESS: Access = Access::Write;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         Some(self.by.workspace.id)
     }
 
@@ -175,7 +175,7 @@ impl TaxiiPullerCore {
             let of_edges: Vec<_> = edges.by_ref().take(PAGE - of_nodes.len()).collect();
             let last = nodes.len() == 0 && edges.len() == 0;
             let stager = Arc::clone(&stager);
-            let objects = heavy(Some(ws), move || {
+            let objects = run_heavy(Some(ws), move || {
                 let nodes = of_nodes.into_iter().map(|node| stager.node(node));
                 let edges = of_edges.into_iter().map(|edge| stager.relationship(edge));
                 Ok(nodes.chain(edges).collect())

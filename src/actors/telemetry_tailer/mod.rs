@@ -39,7 +39,7 @@ use self::replay::Opening;
 use self::tally::Tally;
 pub use self::tally::TelemetryMetrics;
 use super::job;
-use super::worker::{Access, ActorCore, Party, Work, WorkerHandle, every};
+use super::worker::{Access, ActorCore, Tenant, Work, WorkerHandle, every};
 use crate::blocking;
 use crate::domain::error::DomainError;
 
@@ -81,7 +81,7 @@ impl Work for Record {
     const NAME: &'static str = "record";
     const ACCESS: Access = Access::Write;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         None
     }
 
@@ -100,7 +100,7 @@ impl Work for ReadMetrics {
     const NAME: &'static str = "read_metrics";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         None
     }
 
@@ -122,7 +122,7 @@ impl Work for ReadHistory {
     const NAME: &'static str = "read_history";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         None
     }
 
@@ -144,7 +144,7 @@ impl Work for ReadLogs {
     const NAME: &'static str = "read_logs";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         None
     }
 
@@ -176,7 +176,7 @@ impl Work for Subscribe {
     const NAME: &'static str = "subscribe";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         None
     }
 
@@ -195,7 +195,7 @@ impl Work for Flush {
     const NAME: &'static str = "flush";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         None
     }
 

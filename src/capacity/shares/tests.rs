@@ -7,21 +7,21 @@ use uuid::Uuid;
 
 use super::*;
 
-fn party() -> Party {
+fn tenant() -> Tenant {
     Some(Uuid::new_v4())
 }
 
 /// Takes a permit that must be granted without waiting.
-async fn at_once(shares: &Shares, party: Party) -> Option<Share> {
-    tokio::time::timeout(Duration::from_secs(5), shares.take_own(party))
+async fn at_once(shares: &Shares, tenant: Tenant) -> Option<Share> {
+    tokio::time::timeout(Duration::from_secs(5), shares.take_own(tenant))
         .await
         .expect("it waits")
 }
 
 /// Waits for a permit and releases it at once; returns whether it got one.
-fn waiting(shares: &Shares, party: Party) -> tokio::task::JoinHandle<bool> {
+fn waiting(shares: &Shares, tenant: Tenant) -> tokio::task::JoinHandle<bool> {
     let shares = shares.clone();
-    tokio::spawn(async move { shares.take(party).await.is_some() })
+    tokio::spawn(async move { shares.take(tenant).await.is_some() })
 }
 
 async fn until_waiting(shares: &Shares, count: usize) {
@@ -31,7 +31,7 @@ async fn until_waiting(shares: &Shares, count: usize) {
 #[tokio::test]
 async fn a_workspace_alone_leaves_a_place_for_the_next_one() {
     let shares = Shares::new(4, 1, 0);
-    let (loud, quiet) = (party(), party());
+    let (loud, quiet) = (tenant(), tenant());
     let mut held = Vec::new();
     for _ in 0..3 {
         held.push(at_once(&shares, loud).await.unwrap());
@@ -60,13 +60,13 @@ async fn work_of_no_workspace_takes_every_place() {
     assert!(at_once(&shares, None).await.is_none());
     // A single permit can't be reserved.
     let one = Shares::new(1, 1, 0);
-    assert!(at_once(&one, party()).await.is_some());
+    assert!(at_once(&one, tenant()).await.is_some());
 }
 
 #[tokio::test]
 async fn who_is_below_its_share_waits_for_the_next_place_and_gets_it_before_the_others() {
     let shares = Shares::new(4, 1, 100);
-    let (loud, second, quiet) = (party(), party(), party());
+    let (loud, second, quiet) = (tenant(), tenant(), tenant());
     let mut held = Vec::new();
     for _ in 0..3 {
         held.push(at_once(&shares, loud).await.unwrap());
@@ -95,7 +95,7 @@ async fn who_is_below_its_share_waits_for_the_next_place_and_gets_it_before_the_
 #[tokio::test]
 async fn the_line_is_shared_out_too() {
     let shares = Shares::new(1, 0, 4);
-    let (loud, quiet) = (party(), party());
+    let (loud, quiet) = (tenant(), tenant());
     let held = shares.take(loud).await;
     let line: Vec<_> = (0..3).map(|_| waiting(&shares, loud)).collect();
     until_waiting(&shares, 3).await;
@@ -124,8 +124,8 @@ async fn the_line_is_shared_out_too() {
 #[tokio::test]
 async fn who_goes_away_leaves_the_line_and_is_forgotten() {
     let shares = Shares::new(1, 0, 10);
-    let held = shares.take(party()).await;
-    let waiters: Vec<_> = (0..5).map(|_| waiting(&shares, party())).collect();
+    let held = shares.take(tenant()).await;
+    let waiters: Vec<_> = (0..5).map(|_| waiting(&shares, tenant())).collect();
     until_waiting(&shares, 5).await;
     waiters.iter().for_each(tokio::task::JoinHandle::abort);
     until_waiting(&shares, 0).await;
@@ -137,15 +137,15 @@ async fn who_goes_away_leaves_the_line_and_is_forgotten() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_crowd_that_comes_and_goes_leaves_every_place_free() {
     let shares = Shares::new(5, 1, 50);
-    let parties: Vec<Party> = (0..4).map(|_| party()).chain([None]).collect();
+    let parties: Vec<Tenant> = (0..4).map(|_| tenant()).chain([None]).collect();
     let tasks: Vec<_> = (0..2000usize)
         .map(|n| {
-            let (shares, party) = (shares.clone(), parties[n % parties.len()]);
+            let (shares, tenant) = (shares.clone(), parties[n % parties.len()]);
             tokio::spawn(async move {
                 let place = if n % 3 == 0 {
-                    shares.take_own(party).await
+                    shares.take_own(tenant).await
                 } else {
-                    shares.take(party).await
+                    shares.take(tenant).await
                 };
                 if n % 7 == 0 {
                     tokio::task::yield_now().await;

@@ -10,7 +10,7 @@ use super::error::HostedError;
 use super::guard::{Guarded, RecallWrite};
 use super::{body_of, resource};
 use crate::actors::graph_store::{IngestDrafts, IngestStix};
-use crate::capacity::heavy;
+use crate::capacity::run_heavy;
 use crate::clock;
 use crate::domain::error::DomainError;
 use crate::domain::items::{self, AnalystEntries, IngestBody, ItemPlan, OsintItems, Report};
@@ -177,7 +177,7 @@ async fn drafts<W: IngestBody>(
     let by = caller.by;
     let (body, load): (W, _) = body_of(&by, &state, payload, |body| body::parse(&body)).await?;
     let sender = by.email().to_owned();
-    let planning = heavy(Some(by.workspace.id), move || {
+    let planning = run_heavy(Some(by.workspace.id), move || {
         Ok((items::plan(body, &sender, load.bytes())?, load))
     });
     let (ItemPlan { drafts, skipped }, load) = planning.await?;

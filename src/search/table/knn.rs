@@ -14,7 +14,7 @@ use super::super::top::Top;
 use super::Table;
 use super::nearest_rows::{NearRow, NearestRows};
 use super::scan::MANY_BLOCKS;
-use crate::capacity::side_by_side;
+use crate::capacity::search_pool;
 
 /// Least number of rows that a search takes from the scan of the sketches, and the share of all rows (1 in 128).
 const MIN_NEAR: usize = 8192;
@@ -112,7 +112,7 @@ impl Table {
         };
         let rows = rows();
         let is_shared = self.rows.blocks() >= MANY_BLOCKS && rows.len() > SCORED_AT_ONCE;
-        let top = match is_shared.then(side_by_side).flatten() {
+        let top = match is_shared.then(search_pool).flatten() {
             None => best_of(&rows),
             Some(threads) => {
                 let parts = rows.par_chunks(SCORED_AT_ONCE).map(best_of);

@@ -10,7 +10,7 @@ use super::super::document::RowFilter;
 use super::super::rows::ROWS_PER_BLOCK;
 use super::Table;
 use super::nearest_rows::{NearRow, NearestRows, SAMPLED};
-use crate::capacity::side_by_side;
+use crate::capacity::search_pool;
 
 /// Blocks from which a scan is divided, and blocks that one thread scans at a time.
 pub(super) const MANY_BLOCKS: usize = 256;
@@ -67,7 +67,7 @@ impl Table {
 impl<A: Fn(usize, u8) -> bool + Sync> Scan<'_, A> {
     /// Scans the blocks, with several threads if there are many of them.
     fn all(&self, blocks: &[usize], near: NearestRows) -> NearestRows {
-        let threads = (blocks.len() >= MANY_BLOCKS).then(side_by_side).flatten();
+        let threads = (blocks.len() >= MANY_BLOCKS).then(search_pool).flatten();
         let Some(threads) = threads else {
             return self.blocks(blocks.iter().copied(), near);
         };

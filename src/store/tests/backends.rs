@@ -9,7 +9,7 @@ use secrecy::SecretString;
 use tempfile::TempDir;
 use test_support::{copy_of, server};
 
-use crate::lifecycle::closed;
+use crate::lifecycle::wait_until_closed;
 use crate::store::temporary::TemporaryDir;
 use crate::store::{StorageMemory, Store};
 
@@ -74,7 +74,7 @@ fn open_once(url: String, dir: &Path) {
     let creating = std::thread::spawn(move || {
         run(async move {
             drop(open(&url).await);
-            closed(&Weak::new(), Some(&dir), None).await;
+            wait_until_closed(&Weak::new(), Some(&dir), None).await;
         });
     });
     creating.join().unwrap();

@@ -260,7 +260,7 @@ fn a_client_that_goes_away_leaves_a_whole_bundle_or_none() {
             tokio::time::sleep(Duration::from_millis(200)).await;
             // Writes of a workspace are serialised, so this ingest completes after a running one.
             let bodies = &app.application().state().bodies;
-            until(|| bodies.used() == 0).await;
+            until(|| bodies.used_bytes() == 0).await;
             app.admin.ingest(json!([object("tool", "next in line")])).await;
             let found = app.admin.search_with(&word, &[]).await;
             let ours = |node: &&Value| text(node, "name").starts_with(&word);

@@ -99,7 +99,7 @@ fn a_loud_workspace_gets_its_503s_and_a_quiet_one_none() {
             found["results"].as_array().unwrap().iter().filter(own).count(),
             written.min(100)
         );
-        until(|| app.application().state().bodies.used() == 0).await;
+        until(|| app.application().state().bodies.used_bytes() == 0).await;
         app.stop().await;
     });
 }
@@ -115,7 +115,7 @@ fn a_workspace_gets_half_of_the_bytes_in_flight_and_the_rest_is_there_for_others
         let body = heavy("stalled", 1_900_000).to_string();
         let mut stream = stalled(&loud, body.as_bytes(), 1_800_000).await;
         let bodies = &app.application().state().bodies;
-        until(|| bodies.used() == 1_800_000).await;
+        until(|| bodies.used_bytes() == 1_800_000).await;
 
         let refused = loud.post(STIX, &heavy("refused", 600_000)).await;
         assert!(retries(&refused));
@@ -125,7 +125,7 @@ fn a_workspace_gets_half_of_the_bytes_in_flight_and_the_rest_is_there_for_others
             .await
             .expect(201)
             .await;
-        assert_eq!(bodies.used(), 1_800_000);
+        assert_eq!(bodies.used_bytes(), 1_800_000);
         // Reads and small changes do not draw on the body budget.
         loud.search("stalled").await;
 
@@ -133,7 +133,7 @@ fn a_workspace_gets_half_of_the_bytes_in_flight_and_the_rest_is_there_for_others
         let mut answer = [0; 12];
         stream.read_exact(&mut answer).await.unwrap();
         assert_eq!(&answer, b"HTTP/1.1 201");
-        until(|| bodies.used() == 0).await;
+        until(|| bodies.used_bytes() == 0).await;
         loud.post(STIX, &heavy("accepted", 600_000))
             .await
             .expect(201)
@@ -149,18 +149,18 @@ fn the_bytes_of_a_body_count_until_its_work_has_ended_also_when_the_client_is_go
         let body = json!({"bundle": tools("counted", extent(400, 1_500))}).to_string();
         let bodies = &app.application().state().bodies;
         let stream = stalled(&app.admin, body.as_bytes(), body.len()).await;
-        until(|| bodies.used() == body.len()).await;
+        until(|| bodies.used_bytes() == body.len()).await;
         // The bytes are counted before the message is sent; nothing outside shows that it was.
         tokio::time::sleep(Duration::from_millis(50)).await;
         drop(stream);
         loop {
-            let used = bodies.used();
+            let used = bodies.used_bytes();
             if app.admin.search("counted").await["count"] != 0 {
                 break;
             }
             assert_eq!(used, body.len(), "given back before the work was done");
         }
-        until(|| bodies.used() == 0).await;
+        until(|| bodies.used_bytes() == 0).await;
         app.stop().await;
     });
 }
@@ -172,9 +172,9 @@ fn a_client_that_stalls_in_its_body_gives_its_bytes_back() {
         let body = heavy("cut off", 400_000).to_string();
         let bodies = &app.application().state().bodies;
         let stream = stalled(&app.admin, body.as_bytes(), 300_000).await;
-        until(|| bodies.used() == 300_000).await;
+        until(|| bodies.used_bytes() == 300_000).await;
         drop(stream);
-        until(|| bodies.used() == 0).await;
+        until(|| bodies.used_bytes() == 0).await;
         app.stop().await;
     });
 }

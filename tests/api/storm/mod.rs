@@ -5,7 +5,7 @@
 //! another length. On a slow machine the storm goes on, without further kills, until a write of each kind was
 //! acknowledged.
 
-mod ways;
+mod routes;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use test_support::extent;
 use tokio::sync::watch;
 
-use self::ways::{Failure, Way, Written};
+use self::routes::{Failure, IngestRoute, WrittenItem};
 use crate::helpers::{Client, PASSWORD, encode, run};
 use crate::process::{Service, hosted, started_once};
 use crate::stix::{by_id, text};
@@ -26,7 +26,7 @@ use crate::stix::{by_id, text};
 const SECONDS: &str = "THREAT_MEMORY_STORM_SECONDS";
 /// Number of writers; in the quick round one for each way in.
 fn writers() -> usize {
-    extent(Way::ALL.len(), 16)
+    extent(IngestRoute::ALL.len(), 16)
 }
 
 /// Every fourth writer uses the neighbour's workspace.
@@ -79,7 +79,7 @@ fn start(dir: &Path) -> Service {
 /// When the storm ends, and the endpoints that acknowledged a write so far.
 struct Course {
     until: Instant,
-    through: Mutex<HashSet<Way>>,
+    through: Mutex<HashSet<IngestRoute>>,
 }
 
 impl Course {
@@ -92,7 +92,7 @@ impl Course {
 
     fn goes_on(&self) -> bool {
         let now = Instant::now();
-        let complete = self.through.lock().unwrap().len() == Way::ALL.len();
+        let complete = self.through.lock().unwrap().len() == IngestRoute::ALL.len();
         now < self.until || (!complete && now < self.until + EXTENSION)
     }
 }
@@ -105,15 +105,15 @@ async fn up(running: &mut Running) -> Option<Clients> {
     clients.clone()
 }
 
-async fn write(lane: usize, mut running: Running, course: Arc<Course>) -> Vec<Written> {
+async fn write(lane: usize, mut running: Running, course: Arc<Course>) -> Vec<WrittenItem> {
     let neighbour = lane % NEIGHBOURS == NEIGHBOURS - 1;
     let mut all = Vec::new();
     while course.goes_on() {
         let Some(clients) = up(&mut running).await else {
             break;
         };
-        let way = Way::ALL[(lane + all.len()) % Way::ALL.len()];
-        let mut written = Written::new(way, neighbour);
+        let way = IngestRoute::ALL[(lane + all.len()) % IngestRoute::ALL.len()];
+        let mut written = WrittenItem::new(way, neighbour);
         let sent = written.send(clients.of(neighbour)).await;
         written.acknowledged = sent.is_ok();
         if written.acknowledged {
@@ -155,7 +155,7 @@ async fn try_get(client: &Client, path: &str) -> Option<Value> {
 }
 
 /// Runs the storm; returns what was written and how often the service was killed.
-async fn storm(dir: &Path, length: Duration) -> (Vec<Written>, usize) {
+async fn storm(dir: &Path, length: Duration) -> (Vec<WrittenItem>, usize) {
     let mut service = start(dir);
     let body = json!({"name": "Neighbour", "admin_email": NEIGHBOUR, "admin_password": PASSWORD});
     let made = service.admin().await.post("/api/admin/workspaces", &body).await;
@@ -195,7 +195,7 @@ async fn storm(dir: &Path, length: Duration) -> (Vec<Written>, usize) {
 }
 
 /// Runs `check` for each of `all`, a few at a time.
-async fn each<'w, F: Future<Output = ()>>(all: &'w [Written], check: impl Fn(&'w Written) -> F) {
+async fn each<'w, F: Future<Output = ()>>(all: &'w [WrittenItem], check: impl Fn(&'w WrittenItem) -> F) {
     let check = &check;
     join_all((0..LANES).map(|lane| async move {
         for written in all.iter().skip(lane).step_by(LANES) {
@@ -206,7 +206,7 @@ async fn each<'w, F: Future<Output = ()>>(all: &'w [Written], check: impl Fn(&'w
 }
 
 /// Repeats unacknowledged writes, as a client would.
-async fn repeat(clients: &Clients, all: &[Written]) {
+async fn repeat(clients: &Clients, all: &[WrittenItem]) {
     each(all, |written| async move {
         while let Err(failure) = written.send(clients.of(written.neighbour)).await {
             assert!(matches!(failure, Failure::Busy), "{failure:?}");
@@ -218,7 +218,7 @@ async fn repeat(clients: &Clients, all: &[Written]) {
 }
 
 /// Asserts that each node of each write exists exactly once, and that each edge exists; returns the node ids by name.
-async fn compare(clients: &Clients, all: &[Written]) -> BTreeMap<String, String> {
+async fn compare(clients: &Clients, all: &[WrittenItem]) -> BTreeMap<String, String> {
     let found = Mutex::new(BTreeMap::new());
     each(all, |written| {
         let found = &found;
@@ -253,7 +253,7 @@ async fn named(client: &Client, name: &str) -> Vec<Value> {
     nodes
 }
 
-async fn assert_edges(client: &Client, written: &Written) {
+async fn assert_edges(client: &Client, written: &WrittenItem) {
     let word = written.names[0].split(' ').next().unwrap();
     let path = format!("/api/recall/search?{}", encode(&[("q", word), ("limit", "100")]));
     let session = client.get(&path).await.expect(200).await;
@@ -265,7 +265,7 @@ async fn assert_edges(client: &Client, written: &Written) {
 }
 
 /// Asserts that neither workspace finds what the other one wrote.
-async fn assert_apart(clients: &Clients, all: &[Written]) {
+async fn assert_apart(clients: &Clients, all: &[WrittenItem]) {
     for neighbour in [false, true] {
         let theirs = all.iter().filter(|written| written.neighbour != neighbour);
         for written in theirs.take(extent(5, 50)) {
@@ -275,7 +275,7 @@ async fn assert_apart(clients: &Clients, all: &[Written]) {
     }
 }
 
-async fn assert_chains(clients: &Clients, all: &[Written]) {
+async fn assert_chains(clients: &Clients, all: &[WrittenItem]) {
     for neighbour in [false, true] {
         let chain = clients
             .of(neighbour)
@@ -304,7 +304,7 @@ fn a_storm_with_kills_loses_nothing_acknowledged_and_doubles_nothing() {
     run(async move {
         let dir = started_once();
         let (all, kills) = storm(dir.path(), Duration::from_secs(seconds)).await;
-        let (acknowledged, doubtful): (Vec<Written>, Vec<Written>) =
+        let (acknowledged, doubtful): (Vec<WrittenItem>, Vec<WrittenItem>) =
             all.iter().cloned().partition(|written| written.acknowledged);
 
         let service = start(dir.path());
@@ -330,7 +330,7 @@ fn a_storm_with_kills_loses_nothing_acknowledged_and_doubles_nothing() {
             acknowledged.len(),
             whole.len()
         );
-        for way in Way::ALL {
+        for way in IngestRoute::ALL {
             assert!(
                 acknowledged.iter().any(|written| written.way == way),
                 "{way:?} never got through"

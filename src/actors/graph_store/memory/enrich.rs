@@ -12,7 +12,7 @@ use super::wording::Wording;
 use crate::actors::graph_store::core::GraphCore;
 use crate::actors::graph_store::documents;
 use crate::actors::job::blocking;
-use crate::actors::worker::{Access, Party, Work};
+use crate::actors::worker::{Access, Tenant, Work};
 use crate::clock;
 use crate::domain::audit::{AuditEntry, Outcome};
 use crate::domain::error::DomainError;
@@ -49,7 +49,7 @@ impl Work for ReadWaitingNotes {
     const NAME: &'static str = "next_waiting";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         None
     }
 
@@ -85,7 +85,7 @@ impl Work for ApplyEnrichment {
     const NAME: &'static str = "apply_enrichment";
     const ACCESS: Access = Access::Write;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         None
     }
 
@@ -104,7 +104,7 @@ impl Work for CountEnrichmentFailure {
     const NAME: &'static str = "enrichment_failed";
     const ACCESS: Access = Access::Write;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         None
     }
 

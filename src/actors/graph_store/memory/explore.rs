@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::graph::MemoryGraph;
 use crate::actors::graph_store::core::GraphCore;
 use crate::actors::job::blocking;
-use crate::actors::worker::{Access, Party, Work};
+use crate::actors::worker::{Access, Tenant, Work};
 use crate::domain::error::DomainError;
 use crate::domain::memory::note::context;
 use crate::domain::memory::view::{DomainCount, GraphView, NodeDetails, NoteSummary, Page};
@@ -47,7 +47,7 @@ impl Work for ViewGraph {
     const NAME: &'static str = "view_graph";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         None
     }
 
@@ -70,7 +70,7 @@ impl Work for ReadGraphNode {
     const NAME: &'static str = "read_graph_node";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         None
     }
 
@@ -89,7 +89,7 @@ impl Work for ListDomains {
     const NAME: &'static str = "list_domains";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         None
     }
 

@@ -47,7 +47,7 @@ pub use self::state::{EnrichmentQueue, Memory};
 pub use self::tuning::{PiiAction, Tuning, TuningSource};
 use super::IndexCoverage;
 use super::core::GraphCore;
-use crate::actors::worker::{Access, Party, Work};
+use crate::actors::worker::{Access, Tenant, Work};
 use crate::domain::error::DomainError;
 use crate::domain::memory::entity::{EntityDraft, EntityKey};
 use crate::domain::memory::intent::Intent;
@@ -71,7 +71,7 @@ impl Work for Remember {
     const NAME: &'static str = "remember";
     const ACCESS: Access = Access::Write;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         None
     }
 
@@ -117,7 +117,7 @@ impl Work for RecallNotes {
     const NAME: &'static str = "recall_notes";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         None
     }
 
@@ -136,7 +136,7 @@ impl Work for ReadNote {
     const NAME: &'static str = "read_note";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         None
     }
 
@@ -159,7 +159,7 @@ impl Work for ListNodes {
     const NAME: &'static str = "list_nodes";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         None
     }
 
@@ -178,7 +178,7 @@ impl Work for ListEdges {
     const NAME: &'static str = "list_edges";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         None
     }
 
@@ -201,7 +201,7 @@ impl Work for ListEntities {
     const NAME: &'static str = "list_entities";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         None
     }
 
@@ -220,7 +220,7 @@ impl Work for CountMemory {
     const NAME: &'static str = "count_memory";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         None
     }
 
@@ -245,7 +245,7 @@ impl Work for IngestRelationship {
     const NAME: &'static str = "ingest_relationship";
     const ACCESS: Access = Access::Write;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         None
     }
 
@@ -264,7 +264,7 @@ impl Work for ReadRelationships {
     const NAME: &'static str = "read_relationships";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         None
     }
 

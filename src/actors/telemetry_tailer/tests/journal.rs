@@ -305,7 +305,7 @@ impl Request for Die {
     const NAME: &'static str = "die";
     const ACCESS: Access = Access::Read;
 
-    fn party(&self) -> Party {
+    fn tenant(&self) -> Tenant {
         None
     }
 }

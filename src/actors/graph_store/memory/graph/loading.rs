@@ -2,7 +2,7 @@
 
 use super::{MemoryGraph, NameIndex, Slot};
 use crate::actors::graph_store::memory::changes::Changes;
-use crate::capacity::side_by_side;
+use crate::capacity::search_pool;
 use crate::search::canonical_key;
 
 /// Number of entities from which names and keys are worth a thread each.
@@ -20,7 +20,7 @@ impl Loading {
 
     pub(in crate::actors::graph_store::memory) fn end(self) -> MemoryGraph {
         let Self(mut graph) = self;
-        let threads = (graph.entities.len() >= MANY).then(side_by_side).flatten();
+        let threads = (graph.entities.len() >= MANY).then(search_pool).flatten();
         let (by_key, by_name) = match threads {
             Some(threads) => threads.join(|| graph.sort_all(), || graph.names()),
             None => (graph.sort_all(), graph.names()),

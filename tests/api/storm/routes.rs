@@ -8,7 +8,7 @@ use crate::stix::{object, relationship, text};
 
 /// Every ingest endpoint; the text ingest once per mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Way {
+pub enum IngestRoute {
     Stix,
     Osint,
     Misp,
@@ -18,22 +18,22 @@ pub enum Way {
     Auto,
 }
 
-impl Way {
-    pub const ALL: [Way; 7] = [
-        Way::Stix,
-        Way::Osint,
-        Way::Misp,
-        Way::Analyst,
-        Way::Report,
-        Way::Review,
-        Way::Auto,
+impl IngestRoute {
+    pub const ALL: [IngestRoute; 7] = [
+        IngestRoute::Stix,
+        IngestRoute::Osint,
+        IngestRoute::Misp,
+        IngestRoute::Analyst,
+        IngestRoute::Report,
+        IngestRoute::Review,
+        IngestRoute::Auto,
     ];
 }
 
 /// A write that was started.
 #[derive(Debug, Clone)]
-pub struct Written {
-    pub way: Way,
+pub struct WrittenItem {
+    pub way: IngestRoute,
     /// Names of the nodes it creates.
     pub names: Vec<String>,
     /// STIX ids of the relationships it creates.
@@ -53,25 +53,25 @@ pub enum Failure {
     Busy,
 }
 
-impl Written {
-    pub fn new(way: Way, neighbour: bool) -> Self {
+impl WrittenItem {
+    pub fn new(way: IngestRoute, neighbour: bool) -> Self {
         let word = format!("w{}", uuid::Uuid::new_v4().simple());
         let two = [format!("{word} one"), format!("{word} two")];
         let hosts = [format!("{word}a.com"), format!("{word}b.com")];
         let (mut names, mut edges) = (two.to_vec(), Vec::new());
         let body = match way {
-            Way::Stix => {
+            IngestRoute::Stix => {
                 let tools = two.map(|name| object("tool", &name));
                 let edge = relationship(&tools[0], "uses", &tools[1]);
                 edges.push(text(&edge, "id").to_owned());
                 let [one, other] = tools;
                 json!({"bundle": [one, other, edge]})
             }
-            Way::Osint => json!({"collector": "storm", "items": [
+            IngestRoute::Osint => json!({"collector": "storm", "items": [
                 {"title": two[0], "type": "osint", "url": format!("https://{word}.example/one")},
                 {"title": two[1], "type": "osint", "url": format!("https://{word}.example/two")},
             ]}),
-            Way::Misp => {
+            IngestRoute::Misp => {
                 names = hosts.to_vec();
                 let attributes = hosts.map(|host| {
                     json!({"uuid": uuid::Uuid::new_v4(), "type": "domain", "category": "Network activity",
@@ -80,12 +80,18 @@ impl Written {
                 json!({"event": {"uuid": uuid::Uuid::new_v4(), "info": format!("{word} event"), "distribution": "3",
                     "Attribute": attributes}})
             }
-            Way::Analyst => json!({"nodes": two.map(|name| json!({"name": name, "node_type": "tool"}))}),
-            Way::Report => json!({"title": format!("{word} report"), "content_blocks":
+            IngestRoute::Analyst => {
+                json!({"nodes": two.map(|name| json!({"name": name, "node_type": "tool"}))})
+            }
+            IngestRoute::Report => json!({"title": format!("{word} report"), "content_blocks":
                 two.map(|name| json!({"entity_name": name, "node_type": "tool"}))}),
-            Way::Review | Way::Auto => {
+            IngestRoute::Review | IngestRoute::Auto => {
                 names = hosts.to_vec();
-                let mode = if way == Way::Auto { "auto" } else { "review" };
+                let mode = if way == IngestRoute::Auto {
+                    "auto"
+                } else {
+                    "review"
+                };
                 json!({"text": format!("The implant called {} and then {}.", hosts[0], hosts[1]),
                     "default_tlp": "TLP:GREEN", "ingest_mode": mode})
             }
@@ -103,18 +109,18 @@ impl Written {
     /// Sends the write with all its steps. Repeating it creates no duplicates.
     pub async fn send(&self, client: &Client) -> Result<(), Failure> {
         let path = match self.way {
-            Way::Stix => "/api/ingest/stix",
-            Way::Osint => "/api/ingest/osint",
-            Way::Misp => "/api/ingest/misp",
-            Way::Analyst => "/api/ingest/analyst",
-            Way::Report => "/api/ingest/report",
-            Way::Review | Way::Auto => "/api/ingest/preview",
+            IngestRoute::Stix => "/api/ingest/stix",
+            IngestRoute::Osint => "/api/ingest/osint",
+            IngestRoute::Misp => "/api/ingest/misp",
+            IngestRoute::Analyst => "/api/ingest/analyst",
+            IngestRoute::Report => "/api/ingest/report",
+            IngestRoute::Review | IngestRoute::Auto => "/api/ingest/preview",
         };
         let answer = step(client, Method::POST, path, &self.body).await?;
-        if self.way == Way::Auto && answer["auto_ingest"] != true {
+        if self.way == IngestRoute::Auto && answer["auto_ingest"] != true {
             return Err(Failure::Busy);
         }
-        if self.way == Way::Review {
+        if self.way == IngestRoute::Review {
             for entity in answer["entities"].as_array().unwrap() {
                 let path = format!("/api/ingest/staging/{}", text(entity, "id"));
                 step(client, Method::PATCH, &path, &json!({"status": "accepted"})).await?;
