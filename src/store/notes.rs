@@ -210,25 +210,25 @@ impl Store {
             ),
             (
                 "changed",
-                values(write.changed_relations.iter().map(changed)),
+                values(write.changed_relations.iter().map(edge_update)),
                 "FOR $row IN $changed { UPDATE $row.id SET properties = $row.properties, \
                  confidence = $row.confidence WHERE ws = $ws RETURN NONE }; ",
             ),
             (
                 "mentions",
-                values(write.mentions.iter().map(mentioning)),
+                values(write.mentions.iter().map(mention_update)),
                 "FOR $row IN $mentions { UPDATE $row.id SET mentions = $row.mentions, rev = $rev \
                  WHERE ws = $ws RETURN NONE }; ",
             ),
             (
                 "superseded",
-                values(write.superseded.iter().map(superseding)),
+                values(write.superseded.iter().map(supersession_update)),
                 "FOR $row IN $superseded { UPDATE $row.id SET superseded_by = $row.by, superseded_at = $now, \
                  rev = $rev WHERE ws = $ws RETURN NONE }; ",
             ),
             (
                 "repeated",
-                values(write.repeated.iter().map(repeating)),
+                values(write.repeated.iter().map(repeat_row)),
                 "FOR $row IN $repeated { UPDATE $row.id SET tier = $row.tier, confidence = $row.confidence, \
                  source_refs = $row.source_refs, rev = $rev WHERE ws = $ws RETURN NONE }; ",
             ),

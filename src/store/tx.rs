@@ -173,7 +173,7 @@ impl WriteTx {
     pub(super) async fn write<T: SurrealValue>(&self, query: &str, rows: Vec<T>) -> Result<(), StoreError> {
         let mut rows = rows.into_iter();
         loop {
-            let chunk: Vec<Value> = rows.by_ref().take(CHUNK).map(stored).collect();
+            let chunk: Vec<Value> = rows.by_ref().take(CHUNK).map(row_value).collect();
             if chunk.is_empty() {
                 return Ok(());
             }

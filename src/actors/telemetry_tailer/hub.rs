@@ -168,7 +168,7 @@ impl Hub {
 
     /// Ends the connections of streams that were closed and are still there: their clients do not read.
     pub(super) fn shut_down(&self) {
-        self.state.lock().ended.iter().for_each(cut);
+        self.state.lock().ended.iter().for_each(shut_down);
     }
 
     /// Looks at once, if somebody listens.

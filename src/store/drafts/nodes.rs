@@ -115,7 +115,7 @@ impl DraftsTransaction<'_> {
             let row = self.new_row(id, draft);
             rows.insert(id, Some(MergedNode::of_new_row(row)));
             self.created.insert(id);
-            self.told.nodes.insert(id);
+            self.report.nodes.insert(id);
             return Ok(());
         };
         let ours = self.created.contains(&id);
@@ -150,11 +150,11 @@ impl DraftsTransaction<'_> {
         match (ours, seen, attached) {
             (true, _, _) | (false, false, true) => {}
             (false, true, _) if news => {
-                self.told.updated.insert(id);
+                self.report.updated.insert(id);
             }
             (false, true, _) => {}
             (false, false, false) => {
-                self.told.nodes.insert(id);
+                self.report.nodes.insert(id);
             }
         }
         Ok(())

@@ -139,7 +139,7 @@ impl MemoryGraph {
     /// The relationship that leads from what is asked to what a note mentions.
     fn path_to(&self, mentions: &[Slot], asked: &[Slot]) -> Vec<EntityStep> {
         for from in asked {
-            let near = self.related(*from, asked, RELATED);
+            let near = self.related_entities(*from, asked, RELATED);
             let Some(to) = near.into_iter().find(|slot| mentions.contains(slot)) else {
                 continue;
             };

@@ -164,7 +164,7 @@ fn log_of_the_format_before() -> Vec<u8> {
     // Nothing of the other kinds.
     content.extend([0, 0, 0]);
     let length = u32::try_from(content.len()).unwrap().to_le_bytes();
-    let checksum = continued(0, &content).to_le_bytes();
+    let checksum = extend_checksum(0, &content).to_le_bytes();
     [
         b"threat-memory g1".as_slice(),
         id(7).as_bytes(),
@@ -185,7 +185,7 @@ fn a_log_of_the_format_before_is_discarded_and_not_misread() {
     assert_eq!(fs::read(&path).unwrap(), old, "only looked at");
     // Records without contents are the same in both: the name of the format alone tells them apart.
     let empty = [7, 0, 0, 0, 0, 0, 0];
-    let (length, checksum) = (7u32.to_le_bytes(), continued(0, &empty).to_le_bytes());
+    let (length, checksum) = (7u32.to_le_bytes(), extend_checksum(0, &empty).to_le_bytes());
     for (format, rev) in [(b"threat-memory g1", None), (FORMAT, Some(7))] {
         let log = [format.as_slice(), id(7).as_bytes(), &length, &checksum, &empty].concat();
         fs::write(&path, log).unwrap();

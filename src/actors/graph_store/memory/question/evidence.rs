@@ -130,7 +130,7 @@ struct NoteStatement {
 impl EvidenceCollector<'_> {
     fn add_evidence(&mut self, place: usize, answer: &Answer) {
         // The walk passed only those of the time asked for.
-        let is_seen = |slot: &Slot| self.graph.relation_in(*slot).and_then(seen).is_some();
+        let is_seen = |slot: &Slot| self.graph.relation_in(*slot).and_then(sighting_period).is_some();
         let timely = answer.relations.iter().any(is_seen);
         let says = |level, relation: Option<Slot>, confidence| NoteStatement {
             level,
