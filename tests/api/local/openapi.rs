@@ -41,7 +41,7 @@ fn validator(document: &Value, schema: &Value) -> jsonschema::Validator {
 /// Every path that the source registers below `/api/`.
 fn registered() -> BTreeSet<String> {
     let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src/http/local"));
-    let route = Regex::new(r#"\b(?:guarded|stream|resource(?:::<\w+>)?)\(\s*"([^"]+)""#).unwrap();
+    let route = Regex::new(r#"\b(?:guarded_resource|stream|resource(?:::<\w+>)?)\(\s*"([^"]+)""#).unwrap();
     let mut files = vec![folder.to_owned()];
     let mut found = BTreeSet::new();
     while let Some(file) = files.pop() {
