@@ -152,6 +152,7 @@ async fn start() -> Result<(Application, SecretString), String> {
     let flags = Flags {
         bind: Some("127.0.0.1:0".into()),
         storage: Some("mem://".into()),
+        ..Flags::default()
     };
     let mut settings = Settings::load(None, &flags).map_err(|error| error.to_string())?;
     settings.server.admin_bind.set_port(0);

@@ -1,9 +1,16 @@
 //! Files readable only by the user of the service, as they hold notes and secrets.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::Path;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+/// The files at the top of a data directory that other users must not read or replace.
+const PRIVATE: [&str; 4] = ["jwt.secret", "pending.json", "instance", "store.marker"];
+/// Permission bits of the group and of all others; of all others only; of a directory that everybody shares.
+const OTHERS: u32 = 0o077;
+const EVERYBODY: u32 = 0o007;
+const SHARED: u32 = 0o1000;
 
 /// Creates a directory and its parents with access for the owner only. An existing directory is left unchanged.
 ///
@@ -49,6 +56,47 @@ pub fn write_private(path: &Path, text: &str) -> io::Result<()> {
     }
 }
 
+/// Takes the access of other users to a data directory away, and to the secrets in it, with a warning for each. All else in
+/// it can only be reached through the directory.
+///
+/// # Errors
+/// The secret that everybody can read or write and whose permissions can't be changed. A directory like that is only warned
+/// of: volumes often belong to root, and everybody may write to them.
+pub(crate) fn close_to_others(data_dir: &Path) -> Result<(), (PathBuf, io::Error)> {
+    let secrets = PRIVATE.iter().map(|name| data_dir.join(name));
+    for path in std::iter::once(data_dir.to_owned()).chain(secrets) {
+        match restrict(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err((path, error)),
+            Ok(()) | Err(_) => {}
+        }
+    }
+    Ok(())
+}
+
+fn restrict(path: &Path) -> io::Result<()> {
+    let found = std::fs::metadata(path)?;
+    let mode = found.mode() & 0o7777;
+    if mode & OTHERS == 0 || mode & SHARED != 0 {
+        return Ok(());
+    }
+    let place = path.display();
+    match std::fs::set_permissions(path, Permissions::from_mode(mode & !OTHERS)) {
+        Ok(()) => {
+            tracing::warn!("{place} was open to other users (mode {mode:o}); it is not any more");
+            Ok(())
+        }
+        // Such as a secret that belongs to root and is handed to the group of the service.
+        Err(error) if found.is_dir() || mode & EVERYBODY == 0 => {
+            tracing::warn!(%error, "{place} is open to other users (mode {mode:o}), and that can't be changed");
+            Ok(())
+        }
+        Err(error) => Err(io::Error::new(
+            error.kind(),
+            format!("it is open to all users (mode {mode:o}), and that can't be changed: {error}"),
+        )),
+    }
+}
+
 fn write_new(path: &Path, text: &str) -> io::Result<()> {
     let mut file = OpenOptions::new()
         .write(true)
@@ -67,4 +115,45 @@ pub(crate) fn has_open_files(dir: &Path) -> bool {
     };
     open.flatten()
         .any(|entry| std::fs::read_link(entry.path()).is_ok_and(|path| path.starts_with(&dir)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        std::fs::metadata(path).unwrap().mode() & 0o7777
+    }
+
+    #[test]
+    fn what_is_open_to_others_is_closed() {
+        let parent = tempfile::tempdir().unwrap();
+        let dir = parent.path().join("data");
+        assert!(close_to_others(&dir).is_ok(), "before the first start");
+        std::fs::create_dir(&dir).unwrap();
+        for given in [0o755, 0o777, 0o750, 0o700] {
+            std::fs::set_permissions(&dir, Permissions::from_mode(given)).unwrap();
+            close_to_others(&dir).unwrap();
+            assert_eq!(mode(&dir), 0o700);
+        }
+        for name in PRIVATE {
+            let file = dir.join(name);
+            std::fs::write(&file, "secret").unwrap();
+            for given in [0o644, 0o640, 0o600, 0o666, 0o604, 0o400] {
+                std::fs::set_permissions(&file, Permissions::from_mode(given)).unwrap();
+                close_to_others(&dir).unwrap();
+                assert_eq!(mode(&file), given & 0o700, "{name} {given:o}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_directory_that_everybody_shares_stays_shared() {
+        let parent = tempfile::tempdir().unwrap();
+        let dir = parent.path().join("data");
+        std::fs::create_dir(&dir).unwrap();
+        std::fs::set_permissions(&dir, Permissions::from_mode(0o1777)).unwrap();
+        close_to_others(&dir).unwrap();
+        assert_eq!(mode(&dir), 0o1777);
+    }
 }

@@ -1,5 +1,8 @@
 //! Start and stop code shared by both services: the database, the supervisor, graceful shutdown.
 
+pub(crate) mod requirements;
+
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -13,7 +16,7 @@ use crate::auth::token;
 use crate::config::StorageSettings;
 use crate::domain::error::DomainError;
 use crate::files;
-use crate::store::{StorageMemory, StorageServer, Store, StoreError};
+use crate::store::{StorageMemory, StorageServer, Store, StoreError, StoreMarker, embedded_dir};
 
 /// Exit code when the process gives up (sysexits.h, EX_SOFTWARE).
 pub(crate) const EXIT_GAVE_UP: i32 = 70;
@@ -70,19 +73,26 @@ pub(crate) fn load_or_create_secret(dir: Option<&Path>) -> Result<SecretString, 
     })
 }
 
-/// Opens the database of one service; `owner` holds the name and password of the owner of an external one.
+/// Opens the database of one service; `owner` holds the name and password of the owner of an external one, which is the
+/// only one that needs the secret.
 pub(crate) async fn open_store(
     database: &str,
     engine_url: &str,
     storage: &StorageSettings,
     owner: Option<(String, SecretString)>,
-    secret: &SecretString,
+    secret: impl FnOnce() -> Result<SecretString, StartError>,
 ) -> Result<Arc<Store>, StartError> {
     let memory = StorageMemory {
         transaction: storage.transaction_mib << 20,
         memtable: storage.memtable_mib << 20,
         block_cache: storage.block_cache_mib << 20,
     };
+    if let Some(dir) = embedded_dir(engine_url) {
+        let marker = StoreMarker::begin(dir, storage.accept_loss)?;
+        let store = Store::open_marked(engine_url, database, memory, &marker).await?;
+        forget_derived(&marker, dir);
+        return Ok(Arc::new(store));
+    }
     let server = owner
         .filter(|_| storage.url.starts_with("ws"))
         .map(|(username, password)| StorageServer {
@@ -91,9 +101,35 @@ pub(crate) async fn open_store(
             connections: storage.connections,
             timeout: Duration::from_millis(storage.timeout_ms),
         });
+    let secret = match &server {
+        Some(_) => secret()?,
+        None => SecretString::from(String::new()),
+    };
     Ok(Arc::new(
-        Store::open(engine_url, database, memory, server.as_ref(), secret).await?,
+        Store::open(engine_url, database, memory, server.as_ref(), &secret).await?,
     ))
+}
+
+/// Removes what was derived from commits that the operator has given up; it is made anew from the store.
+fn forget_derived(marker: &StoreMarker, store: &Path) {
+    let Some(loss) = marker.accepted_loss() else {
+        return;
+    };
+    tracing::warn!(
+        found = loss.found,
+        known = loss.known,
+        "the store has lost commits that were acknowledged; --accept-loss goes on without them"
+    );
+    let Some(data_dir) = store.parent() else { return };
+    for derived in ["index", "graph"] {
+        let derived = data_dir.join(derived);
+        match std::fs::remove_dir_all(&derived) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                tracing::warn!(%error, dir = %derived.display(), "could not be removed: remove it yourself");
+            }
+            Ok(()) | Err(_) => {}
+        }
+    }
 }
 
 /// Restarts actors that die, and ends the process when one dies too often.

@@ -59,6 +59,9 @@ enum Command {
         /// surrealkv://DIRECTORY, mem://, ws://HOST:PORT or wss://HOST:PORT [default: surrealkv://data/hosted].
         #[arg(long, value_name = "URL")]
         storage: Option<String>,
+        /// Start although the store has lost writes that were acknowledged. Without a loss it has no effect.
+        #[arg(long)]
+        accept_loss: bool,
     },
     /// Serve the local, self-hosted memory API.
     Local {
@@ -74,6 +77,9 @@ enum Command {
         /// Directory for everything on disk [default: data/local].
         #[arg(long, value_name = "DIR")]
         data_dir: Option<PathBuf>,
+        /// Start although the store has lost writes that were acknowledged. Without a loss it has no effect.
+        #[arg(long)]
+        accept_loss: bool,
     },
 }
 
@@ -100,8 +106,13 @@ fn main() -> ExitCode {
             config,
             bind,
             storage,
+            accept_loss,
         } => {
-            let flags = Flags { bind, storage };
+            let flags = Flags {
+                bind,
+                storage,
+                accept_loss,
+            };
             match Settings::load(config.as_deref(), &flags) {
                 Ok(settings) => system.block_on(run_hosted(settings)),
                 Err(error) => refuse(&error),
@@ -112,12 +123,14 @@ fn main() -> ExitCode {
             host,
             port,
             data_dir,
+            accept_loss,
         } => {
             let flags = LocalFlags {
                 host,
                 port,
                 data_dir,
                 backend: None,
+                accept_loss,
             };
             match LocalSettings::load(config.as_deref(), &flags) {
                 Ok((settings, editor)) => system.block_on(run_local(settings, editor)),

@@ -1,14 +1,18 @@
 //! SurrealKV 1 under the names by which SurrealDB 3.3 calls it. `docs/engine.md` of threat-memory says why, what it costs,
 //! and when this crate goes away.
 
-use std::ops::RangeInclusive;
+mod commits;
+
+use std::ops::{Deref, RangeInclusive};
 use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 
-pub use surrealkv_1::{Durability, Error, HistoryOptions, LSMIterator, Mode, Result, Transaction, Tree};
-use surrealkv_1::{Options, RibbonFilter};
+pub use commits::{CommitObserver, observe_commits};
+use commits::{SyncNumbers, take_observer};
+pub use surrealkv_1::{Durability, Error, HistoryOptions, LSMIterator, Mode, Result, Transaction};
+use surrealkv_1::{Options, RibbonFilter, VLogChecksumLevel};
 use tokio::runtime::Handle;
 
 /// Flushed files from which they are merged into level 1: one for so many bytes of the block cache, which has to hold their
@@ -27,6 +31,32 @@ const PARTITION_BYTES: RangeInclusive<u64> = 16 << 10..=256 << 10;
 /// Bits of a file's filter for each key. A filter of SurrealKV's other kind reads several places per key instead of one cache
 /// line, and with its ten bits it is wrong for one key in a hundred; then a block is read in vain.
 const FILTER_BITS_PER_KEY: usize = 16;
+
+/// An open store. All but the sync of its log is SurrealKV's own.
+#[derive(Clone)]
+pub struct Tree {
+    tree: surrealkv_1::Tree,
+    /// Set for a store with an observer.
+    numbers: Option<Arc<SyncNumbers>>,
+}
+
+impl Deref for Tree {
+    type Target = surrealkv_1::Tree;
+
+    fn deref(&self) -> &surrealkv_1::Tree {
+        &self.tree
+    }
+}
+
+impl Tree {
+    /// Writes the log out. With `sync` it is on disk afterwards, and the observer of the store knows.
+    pub fn flush_wal(&self, sync: bool) -> Result<()> {
+        match &self.numbers {
+            Some(numbers) if sync => numbers.sync(&self.tree),
+            Some(_) | None => self.tree.flush_wal(sync),
+        }
+    }
+}
 
 /// The builder of SurrealKV 0.21, which also had an option for a second index of versions.
 pub struct TreeBuilder {
@@ -48,7 +78,10 @@ macro_rules! forward {
 impl Default for TreeBuilder {
     fn default() -> Self {
         let filter = Arc::new(RibbonFilter::new(FILTER_BITS_PER_KEY));
-        let mut options = Options::new().with_filter_policy(Some(filter));
+        // By default a value in the value log is answered as it is read, even where a byte of it has changed on disk.
+        let mut options = Options::new()
+            .with_filter_policy(Some(filter))
+            .with_vlog_checksum_verification(VLogChecksumLevel::Full);
         options.max_bytes_for_level = LEVEL_1_BYTES;
         Self {
             options,
@@ -92,6 +125,7 @@ impl TreeBuilder {
     pub fn build(self) -> Result<Tree> {
         let runtime = Handle::try_current();
         let options = self.sized_by_cache();
+        let observer = take_observer(&options.path);
         let open = || {
             let _context = runtime.as_ref().ok().map(Handle::enter);
             surrealkv_1::TreeBuilder::with_options(options).build()
@@ -102,7 +136,15 @@ impl TreeBuilder {
                 .spawn_scoped(scope, open)
                 .map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)))
         });
-        opened.unwrap_or_else(|error| Err(Error::Other(format!("no thread to open the store: {error}"))))
+        let tree = opened
+            .unwrap_or_else(|error| Err(Error::Other(format!("no thread to open the store: {error}"))))?;
+        let numbers = match (observer, runtime) {
+            (Some(observer), Ok(runtime)) => Some(SyncNumbers::begin(&tree, observer, runtime)?),
+            (Some(_), Err(_)) => return Err(Error::Other("an observed store needs a runtime".into())),
+            (None, _) => None,
+        };
+        let numbers = numbers.map(Arc::new);
+        Ok(Tree { tree, numbers })
     }
 
     fn sized_by_cache(mut self) -> Options {

@@ -28,7 +28,7 @@ use crate::auth::token::Tokens;
 use crate::capacity::Budget;
 use crate::config::{EmbeddingProvider, Settings};
 use crate::http::{AppState, compression, cors, equalize_refusal_time, hosted, observe};
-use crate::lifecycle::{self, drain, keep, load_or_create_secret, wait_until_closed};
+use crate::lifecycle::{self, drain, keep, load_or_create_secret, requirements, wait_until_closed};
 use crate::mail::Mailer;
 use crate::outbound::{GuardedClient, Policy};
 use crate::search::{Embedder, IndexSettings, SearchIndex};
@@ -60,9 +60,11 @@ impl Application {
         if settings.feeds.local_development {
             tracing::warn!("feeds.local_development is on: feeds may use HTTP and loopback addresses");
         }
-        let secret = secret(&settings)?;
+        requirements::check(settings.server.workers, settings.data_dir().as_deref())?;
         let embedder = embedding::begin(&settings.embedding, settings.embedding_api_key.clone(), &runtime);
-        let store = open_store(&settings, &secret).await?;
+        let store = open_store(&settings).await?;
+        // After the store: a directory with a secret and without a store is one that has lost it.
+        let secret = secret(&settings)?;
         let first_admin = bootstrap(
             &store,
             settings.admin_email.as_deref(),
@@ -127,7 +129,7 @@ impl Application {
             tokio::spawn(tidy_metrics(recorder.clone())),
             tokio::spawn(retention::run(Arc::clone(&store), settings.retention.clone())),
         ];
-        let listening = listen(&state, recorder)?;
+        let listening = listen(&state, recorder).await?;
         Ok(Self {
             state,
             store,
@@ -282,16 +284,17 @@ fn secret(settings: &Settings) -> Result<SecretString, StartError> {
     }
 }
 
-async fn open_store(settings: &Settings, secret: &SecretString) -> Result<Arc<Store>, StartError> {
+async fn open_store(settings: &Settings) -> Result<Arc<Store>, StartError> {
     let owner = settings
         .storage_user
         .clone()
         .zip(settings.storage_password.clone());
-    lifecycle::open_store("hosted", &settings.engine_url(), &settings.storage, owner, secret).await
+    let url = settings.engine_url();
+    lifecycle::open_store("hosted", &url, &settings.storage, owner, || secret(settings)).await
 }
 
 /// Binds both listeners and starts serving.
-fn listen(state: &AppState, recorder: PrometheusHandle) -> Result<Listeners, StartError> {
+async fn listen(state: &AppState, recorder: PrometheusHandle) -> Result<Listeners, StartError> {
     let settings = &state.settings.server;
     let data = web::Data::new(state.clone());
     let origins = settings.cors_origins.clone();
@@ -319,8 +322,9 @@ fn listen(state: &AppState, recorder: PrometheusHandle) -> Result<Listeners, Sta
     serve(
         server.run(),
         address,
-        settings.admin_bind,
+        (settings.admin_bind, &settings.admin_hosts),
         recorder,
         "server.admin_bind",
     )
+    .await
 }

@@ -36,7 +36,7 @@ impl LocalApplication {
         let core = LocalCore::start(settings, editor).await?;
         let metrics = tokio::spawn(tidy_metrics(recorder.clone()));
         let state = LocalState::new(MemoryManager::from_core(&core), &web.api_key);
-        let listening = listen(&state, &web, recorder)?;
+        let listening = listen(&state, &web, recorder).await?;
         Ok(Self {
             core,
             listening,
@@ -66,7 +66,7 @@ impl LocalApplication {
 }
 
 /// Binds both listeners and starts serving.
-fn listen(
+async fn listen(
     state: &LocalState,
     web_settings: &WebSettings,
     recorder: PrometheusHandle,
@@ -113,8 +113,9 @@ fn listen(
     serve(
         server.run(),
         address,
-        web_settings.admin_bind,
+        (web_settings.admin_bind, &[]),
         recorder,
         "web.admin_bind",
     )
+    .await
 }

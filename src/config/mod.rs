@@ -99,6 +99,8 @@ pub struct Settings {
 pub struct ServerSettings {
     pub bind: SocketAddr,
     pub admin_bind: SocketAddr,
+    /// Names under which the metrics are asked for, besides those of this machine and the bound address.
+    pub admin_hosts: Vec<String>,
     pub workers: usize,
     /// Bytes.
     pub body_limit: usize,
@@ -130,6 +132,9 @@ pub struct StorageSettings {
     pub connections: usize,
     /// Time-out of one statement to an external database.
     pub timeout_ms: u64,
+    /// Whether to start on a store that has lost acknowledged commits. A flag only: as a setting it would stay on.
+    #[serde(skip)]
+    pub accept_loss: bool,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -266,6 +271,8 @@ impl Default for ActorSettings {
 pub struct Flags {
     pub bind: Option<String>,
     pub storage: Option<String>,
+    /// Start on a store that has lost acknowledged commits.
+    pub accept_loss: bool,
 }
 
 impl Settings {
@@ -305,9 +312,10 @@ impl Settings {
         if let Some(url) = &flags.storage {
             figment = figment.merge(Serialized::default("storage.url", url));
         }
-        let settings: Settings = figment
+        let mut settings: Settings = figment
             .extract()
             .map_err(|error| ConfigError::new(describe(error)))?;
+        settings.storage.accept_loss = flags.accept_loss;
         settings.validate()?;
         Ok(settings)
     }

@@ -5,6 +5,7 @@ fn the_shipped_file_is_valid_and_flags_win() {
     let flags = Flags {
         bind: Some("127.0.0.1:0".into()),
         storage: Some("mem://".into()),
+        ..Flags::default()
     };
     let settings = Settings::load(None, &flags).unwrap();
     assert_eq!(settings.server.bind.port(), 0);
@@ -131,6 +132,7 @@ fn the_engine_lives_inside_the_data_directory() {
     let flags = Flags {
         bind: None,
         storage: Some("surrealkv://some/where?sync=every".into()),
+        ..Flags::default()
     };
     let settings = Settings::load(None, &flags).unwrap();
     assert_eq!(settings.data_dir(), Some(PathBuf::from("some/where")));

@@ -102,7 +102,8 @@ impl Settings {
         }
         let password = self.admin_password.as_ref();
         password.map_or(Ok(()), |password| {
-            password::check_new("THREAT_MEMORY_ADMIN_PASSWORD", password)
+            let email = self.admin_email.as_deref().unwrap_or_default();
+            password::check_new("THREAT_MEMORY_ADMIN_PASSWORD", password, email)
                 .map_err(|error| ConfigError::new(error.to_string()))
         })
     }

@@ -53,6 +53,9 @@ pub enum DomainError {
         "the storage can't be written (is the disk full?); writes are refused until the service is restarted"
     )]
     StorageFailed,
+    /// What was read from the disk is not what was written to it; `place` names the file and the offset.
+    #[error("a part of the store is damaged, so nothing of it is answered ({place}); restore a back-up")]
+    StorageDamaged { place: String },
     /// A threat feed could not be pulled; `batch` keeps what was staged before.
     #[error("the pull failed: {what}")]
     PullFailed {
@@ -143,7 +146,7 @@ impl DomainError {
             },
             Self::ProviderFailed { slow: true, .. } => ErrorKind::FarSideSlow,
             Self::ProviderFailed { slow: false, .. } => ErrorKind::FarSide,
-            Self::Internal { .. } => ErrorKind::Internal,
+            Self::StorageDamaged { .. } | Self::Internal { .. } => ErrorKind::Internal,
         }
     }
 }

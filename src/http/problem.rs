@@ -62,6 +62,7 @@ pub(super) fn retry_after(error: &DomainError) -> Option<u64> {
         }
         // A failed disk needs an operator; a retry does not help.
         DomainError::StorageFailed
+        | DomainError::StorageDamaged { .. }
         | DomainError::Invalid { .. }
         | DomainError::Unauthenticated(_)
         | DomainError::Forbidden(_)

@@ -31,7 +31,9 @@ use crate::domain::memory::entity::mentions_in;
 use crate::domain::permission::Tier;
 use crate::domain::principal::Workspace;
 use crate::domain::tlp::Tlp;
-use crate::lifecycle::{self, StartError, drain, keep, load_or_create_secret, wait_until_closed};
+use crate::lifecycle::{
+    self, StartError, drain, keep, load_or_create_secret, requirements, wait_until_closed,
+};
 use crate::search::{IndexSettings, SearchIndex};
 use crate::store::Store;
 use crate::{blocking, clock, embedding, llm};
@@ -65,6 +67,7 @@ impl LocalCore {
         let runtime = Handle::current();
         let actors = settings.actors.clone();
         let data_dir = settings.data_dir();
+        requirements::check(settings.web.workers, data_dir.as_deref())?;
         // Another process that takes over an external database would not write to this process's copy.
         let copy = data_dir.as_ref().filter(|_| !settings.is_shared());
         let copy = copy.map(|dir| GraphCopy::open(dir.join("graph").join("log"), WORKSPACE));
@@ -254,18 +257,19 @@ async fn open_store(settings: &LocalSettings) -> Result<Arc<Store>, StartError> 
     let owner = variable("THREAT_MEMORY_STORAGE_USER").zip(password);
     // All candidate owners of an external database share one user in it. A process that is refused must not lock the
     // owner out with a password of its own.
-    let secret = match &owner {
-        Some((_, password)) if settings.is_shared() => password.clone(),
-        Some(_) | None => load_or_create_secret(settings.data_dir().as_deref())?,
+    let of_owner = owner.as_ref().map(|(_, password)| password.clone());
+    let data_dir = settings.data_dir();
+    let secret = || match of_owner {
+        Some(password) if settings.is_shared() => Ok(password),
+        Some(_) | None => load_or_create_secret(data_dir.as_deref()),
     };
-    lifecycle::open_store(
-        "local",
-        &settings.engine_url(),
-        &settings.storage(),
-        owner,
-        &secret,
-    )
-    .await
+    let url = settings.engine_url();
+    let store = lifecycle::open_store("local", &url, &settings.storage(), owner, secret).await?;
+    if settings.engine_dir().is_some() {
+        // After the store: a directory with a secret and without a store is one that has lost it.
+        load_or_create_secret(data_dir.as_deref())?;
+    }
+    Ok(store)
 }
 
 /// Creates the workspace of a local installation if it is missing.
@@ -284,6 +288,7 @@ async fn ensure_workspace(store: &Store) -> Result<(), StartError> {
         features: Vec::new(),
         created_at: now,
         is_operator: true,
+        suspended: false,
     };
     Ok(store.create_workspace(&workspace, false, None, None, now).await?)
 }

@@ -19,6 +19,7 @@ use surrealdb_engine_local::Datastore;
 use uuid::Uuid;
 
 use super::database::{Connection, Database};
+use super::marker::StoreMarker;
 use super::migrate::Hashing;
 use super::pool::Pool;
 use super::size::SizeLimit;
@@ -56,6 +57,23 @@ pub enum StoreError {
     Held { place: String, seconds: u64 },
     #[error("storage {url}: {cause}")]
     Open { url: String, cause: String },
+    #[error(
+        "the store {store} has lost commits that were acknowledged: the last one in it has the number {found}, and \
+         store.marker beside it knows of number {known}. Is a disk missing, or was an older back-up put in place? Put the \
+         right store back, or start once with --accept-loss to go on with what is there"
+    )]
+    Behind { store: String, found: u64, known: u64 },
+    #[error(
+        "there is no store in {store} (its last commit would have the number 0), although this data directory had one \
+         (the last commit known has the number {known}). Is a disk not mounted? Put the store back, or start once with \
+         --accept-loss to begin without it"
+    )]
+    Gone { store: String, known: u64 },
+    #[error(
+        "{path}: {cause}, so nobody can tell whether the store has lost anything; start once with --accept-loss to go on \
+         with what is there"
+    )]
+    Marker { path: String, cause: String },
     #[error("the schema is version {found}, this program knows {known}; use a newer program")]
     TooNew { found: i64, known: i64 },
     #[error("database: {0}")]
@@ -73,6 +91,9 @@ impl StoreError {
             StoreError::InUse(_)
             | StoreError::Held { .. }
             | StoreError::Open { .. }
+            | StoreError::Behind { .. }
+            | StoreError::Gone { .. }
+            | StoreError::Marker { .. }
             | StoreError::TooNew { .. } => DomainError::internal(what, self),
         }
     }
@@ -129,7 +150,7 @@ impl Store {
             return Self::open_temporary(made, database, memory).await;
         }
         if url.starts_with(EMBEDDED) {
-            let engine = open_embedded(url, memory, CommitSync::Every).await?;
+            let engine = open_embedded(url, memory, CommitSync::Every, None).await?;
             return Self::of_engine(engine, database, memory, None).await;
         }
         let server = server.ok_or_else(|| open_error(url, "user and password are missing"))?;
@@ -140,6 +161,20 @@ impl Store {
         Ok(Self::over(Database::new(Connection::Pool(pool), budget), None))
     }
 
+    /// Opens an embedded store, whose commits the marker follows.
+    ///
+    /// # Errors
+    /// Those of [`Store::open`], and [`StoreError::Behind`] when the store has lost commits.
+    pub(crate) async fn open_marked(
+        url: &str,
+        database: &str,
+        memory: StorageMemory,
+        marker: &Arc<StoreMarker>,
+    ) -> Result<Self, StoreError> {
+        let engine = open_embedded(url, memory, CommitSync::Every, Some(marker)).await?;
+        Self::of_engine(engine, database, memory, None).await
+    }
+
     /// Opens a store in a directory that is removed after it. It may hold a store already.
     pub(super) async fn open_temporary(
         made: TemporaryDir,
@@ -147,7 +182,7 @@ impl Store {
         memory: StorageMemory,
     ) -> Result<Self, StoreError> {
         let url = format!("{EMBEDDED}{}", made.store().display());
-        let engine = open_embedded(&url, memory, CommitSync::Never).await?;
+        let engine = open_embedded(&url, memory, CommitSync::Never, None).await?;
         Self::of_engine(engine, database, memory, Some(made)).await
     }
 
@@ -257,17 +292,27 @@ impl Connector {
     }
 }
 
+/// The directory of an embedded, durable store.
+pub(crate) fn embedded_dir(url: &str) -> Option<&Path> {
+    let rest = url.strip_prefix(EMBEDDED)?;
+    Some(Path::new(rest.split_once('?').map_or(rest, |(path, _)| path)))
+}
+
 /// Opens an embedded store. A directory closed a moment ago may still be locked: the engine releases it in the
 /// background.
 async fn open_embedded(
     url: &str,
     memory: StorageMemory,
     sync: CommitSync,
+    marker: Option<&Arc<StoreMarker>>,
 ) -> Result<Surreal<Db>, StoreError> {
-    let dir = Path::new(url.strip_prefix(EMBEDDED).unwrap_or(url));
+    let dir = embedded_dir(url).unwrap_or(Path::new(url));
     files::private_dir(dir).map_err(|error| open_error(url, error))?;
     let mut tries = 0;
     loop {
+        if let Some(marker) = marker {
+            marker.watch();
+        }
         match datastore(url, memory, sync).await {
             Ok(datastore) => return Ok(Surreal::<Db>::unstable_from_datastore(datastore, None).await?),
             Err(error) => {
@@ -281,7 +326,8 @@ async fn open_embedded(
                 return Err(if locked {
                     StoreError::InUse(path)
                 } else {
-                    open_error(url, error)
+                    let refusal = marker.and_then(|marker| marker.refusal());
+                    refusal.unwrap_or_else(|| open_error(url, error))
                 });
             }
         }

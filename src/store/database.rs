@@ -27,7 +27,19 @@ use super::size::{self, SizeLimit};
 const WRITES: [&str; 6] = ["INSERT ", "UPDATE ", "UPSERT ", "CREATE ", "DELETE ", "RELATE "];
 
 /// Error texts by which the engine reports a disk failure.
-const DISK_ERRORS: [&str; 3] = ["IO error", "WAL error", "Database stopped"];
+const DISK_ERRORS: [&str; 3] = ["IO error", "WAL error", STOPPED];
+/// The engine takes no write until the store is reopened.
+const STOPPED: &str = "Database stopped";
+/// Error texts by which the engine reports bytes that are not those it wrote; the place follows.
+const DAMAGE: [&str; 5] = [
+    "Data corruption detected: ",
+    "Corrupted block: ",
+    "Corrupted table metadata: ",
+    "Decompression error: ",
+    "SSTable error: ",
+];
+/// Error texts of the system for a process, and for a machine, that has too many files open: `EMFILE` and `ENFILE`.
+const TOO_MANY_FILES: [&str; 2] = ["(os error 24)", "(os error 23)"];
 /// Error returned for a write refused because of an earlier failure.
 const DISK_FAILED: &str = "WAL error: an earlier write failed";
 
@@ -107,7 +119,12 @@ impl WriteBreaker {
     fn watch<T>(&self, outcome: surrealdb::Result<T>) -> surrealdb::Result<T> {
         outcome.inspect_err(|error| {
             if is_disk_failure(error) && !self.0.swap(true, Ordering::AcqRel) {
-                tracing::error!(%error, "the disk failed a write; nothing more is written until a restart");
+                let cause = if has_too_many_files(error) {
+                    "too many files are open, and the database stopped; raise the limit of open files"
+                } else {
+                    "the disk failed a write"
+                };
+                tracing::error!(%error, "{cause}; nothing more is written until a restart");
                 metrics::gauge!("storage_writable").set(0.0);
             }
         })
@@ -118,10 +135,37 @@ fn writes(text: &str) -> bool {
     WRITES.iter().any(|word| text.contains(word))
 }
 
-/// Whether a write failed because of the disk.
+/// Whether a write failed because of the disk, or the engine has stopped for whatever reason.
 pub(super) fn is_disk_failure(error: &surrealdb::Error) -> bool {
-    let said = |words: &str| error.message().contains(words);
-    !pool::is_unreachable(error) && DISK_ERRORS.into_iter().any(said)
+    !pool::is_unreachable(error) && tells_disk_failure(error.message())
+}
+
+/// Whether a statement failed because too many files are open. That passes, unless the engine has stopped.
+pub(super) fn has_too_many_files(error: &surrealdb::Error) -> bool {
+    tells_too_many_files(error.message())
+}
+
+/// Where the store is damaged, if a statement failed because of that.
+pub(super) fn damaged_place(error: &surrealdb::Error) -> Option<String> {
+    place_of_damage(error.message()).map(str::to_owned)
+}
+
+fn place_of_damage(text: &str) -> Option<&str> {
+    let start = DAMAGE
+        .into_iter()
+        .find_map(|words| Some(text.find(words)? + words.len()))?;
+    let place = text.get(start..)?;
+    // The checksums and other details follow.
+    Some(place.split_inclusive(')').next().unwrap_or(place))
+}
+
+fn tells_disk_failure(text: &str) -> bool {
+    let has_stopped = text.contains(STOPPED);
+    has_stopped || (DISK_ERRORS.into_iter().any(|words| text.contains(words)) && !tells_too_many_files(text))
+}
+
+fn tells_too_many_files(text: &str) -> bool {
+    TOO_MANY_FILES.into_iter().any(|words| text.contains(words))
 }
 
 impl Database {
@@ -303,5 +347,48 @@ impl<'a> IntoFuture for Statement<'a> {
                 None => answer,
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn too_many_open_files_are_no_failed_disk() {
+        for (text, is_disk, is_files) in [
+            ("IO error: No space left on device (os error 28)", true, false),
+            ("WAL error: Input/output error (os error 5)", true, false),
+            (
+                "Database stopped: IO error: Input/output error (os error 5)",
+                true,
+                false,
+            ),
+            ("IO error: Too many open files (os error 24)", false, true),
+            (
+                "WAL error: Too many open files in system (os error 23)",
+                false,
+                true,
+            ),
+            (
+                "Database stopped: IO error: Too many open files (os error 24)",
+                true,
+                true,
+            ),
+            ("There was a problem with a transaction", false, false),
+        ] {
+            assert_eq!(tells_disk_failure(text), is_disk, "{text}");
+            assert_eq!(tells_too_many_files(text), is_files, "{text}");
+        }
+    }
+    #[test]
+    fn damage_is_told_with_its_place() {
+        let text = "There was a problem with a transaction: Data corruption detected: Key+Value CRC32 mismatch \
+                    (file_id=3, offset=71): expected 1, calculated 2";
+        let place = "Key+Value CRC32 mismatch (file_id=3, offset=71)";
+        assert_eq!(place_of_damage(text), Some(place));
+        for text in ["IO error: No space left on device (os error 28)", ""] {
+            assert_eq!(place_of_damage(text), None);
+        }
     }
 }

@@ -15,10 +15,14 @@ use tracing_subscriber::{EnvFilter, Layer, fmt};
 
 use crate::config::LogSettings;
 use crate::files;
+use crate::lifecycle::give_up;
 
 /// Most log lines that wait for the disk or the terminal; further ones are dropped. A queue takes its memory, 32 bytes
 /// for each, at once.
 const MAX_WAITING_LINES: usize = 16_384;
+
+/// In the path of each source file of the crate whose threads accept connections and answer them.
+const LISTENER_CRATE: &str = "actix-server";
 
 /// How long a stop waits for them. Each guard gives up after 1.1 s by itself.
 const FLUSH_TIMEOUT: Duration = Duration::from_millis(1500);
@@ -74,6 +78,7 @@ fn non_blocking_writer(writer: impl Write + Send + 'static) -> (NonBlocking, Wor
 }
 
 /// Logs panics like any other error: the standard library writes them to standard error itself, and waits for its reader.
+/// A panic of a listener ends the process.
 pub fn log_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let thread = std::thread::current();
@@ -83,6 +88,11 @@ pub fn log_panics() {
                 tracing::error!(thread, "{panic}\n{trace}");
             }
             _ => tracing::error!(thread, "{panic}"),
+        }
+        // Such a panic ends an acceptor or an HTTP worker for good; those of handlers are caught.
+        let place = panic.location().map_or("", |place| place.file());
+        if place.contains(LISTENER_CRATE) {
+            give_up(&format!("a thread of a listener died: {panic}"));
         }
     }));
 }

@@ -106,6 +106,9 @@ pub struct LocalStorage {
     pub block_cache_mib: usize,
     pub connections: usize,
     pub timeout_ms: u64,
+    /// Whether to start on a store that has lost acknowledged commits. A flag only: as a setting it would stay on.
+    #[serde(skip)]
+    pub accept_loss: bool,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -249,6 +252,8 @@ pub struct LocalFlags {
     pub port: Option<u16>,
     pub data_dir: Option<PathBuf>,
     pub backend: Option<String>,
+    /// Start on a store that has lost acknowledged commits.
+    pub accept_loss: bool,
 }
 
 impl LocalSettings {
@@ -293,7 +298,8 @@ impl LocalSettings {
             }
         });
         let running = layered(&kept);
-        let settings = Self::of_tree(&running)?;
+        let mut settings = Self::of_tree(&running)?;
+        settings.storage.accept_loss = flags.accept_loss;
         settings.check_startable(credentials)?;
         let editor = Editor {
             defaults,
@@ -377,6 +383,7 @@ impl LocalSettings {
             block_cache_mib: self.storage.block_cache_mib,
             connections: self.storage.connections,
             timeout_ms: self.storage.timeout_ms,
+            accept_loss: self.storage.accept_loss,
         }
     }
 

@@ -1,5 +1,7 @@
 //! The log over HTTP, in the format the program writes.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
@@ -37,6 +39,8 @@ fn events(page: &Value) -> Vec<&str> {
 fn after_midnight_the_lines_of_the_day_before_are_still_there() {
     run(async {
         let dir = tempfile::tempdir().unwrap();
+        // A directory that others can read is a warning of its own.
+        std::fs::set_permissions(dir.path(), Permissions::from_mode(0o700)).unwrap();
         std::fs::create_dir(dir.path().join("logs")).unwrap();
         for (day, event) in [("2026-01-01", "the day before"), ("2025-12-31", "long ago")] {
             std::fs::write(
