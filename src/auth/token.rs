@@ -28,6 +28,26 @@ pub struct Claims {
     pub iss: String,
     pub iat: i64,
     pub exp: i64,
+    /// Id of the token, by which it can be revoked. Tokens of earlier versions have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jti: Option<Uuid>,
+}
+
+impl Claims {
+    /// The id by which the token is revoked. A token without one shares it with those that its user got in the same
+    /// second.
+    pub fn id(&self) -> Uuid {
+        self.jti.unwrap_or_else(|| {
+            let Self {
+                sub,
+                ws,
+                horizon,
+                iat,
+                ..
+            } = self;
+            Uuid::new_v5(sub, format!("{ws} {horizon} {iat}").as_bytes())
+        })
+    }
 }
 
 /// Signs and checks tokens.
@@ -63,6 +83,7 @@ impl Tokens {
             iss: ISSUER.into(),
             iat,
             exp: iat + LIFETIME,
+            jti: Some(Uuid::new_v4()),
         };
         jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims, &self.encoding)
             .map_err(|error| DomainError::internal("signing the token failed", error))
@@ -130,6 +151,22 @@ mod tests {
         assert_eq!(tokens().read(&old), None);
         let other = Tokens::new(&SecretString::from("another secret of at least 32 bytes!"));
         assert_eq!(other.read(&token), None);
+    }
+
+    #[test]
+    fn each_token_has_an_id_and_one_of_an_earlier_version_always_the_same() {
+        let (user, ws, now) = (Uuid::new_v4(), Uuid::new_v4(), crate::clock::now());
+        let claims = || {
+            let token = tokens().issue(user, ws, now, now).unwrap();
+            tokens().read(&token).unwrap()
+        };
+        assert_ne!(claims().id(), claims().id());
+        let early = || Claims {
+            jti: None,
+            ..claims()
+        };
+        assert_eq!(early().id(), early().id());
+        assert_ne!(early().id(), Claims { iat: 1, ..early() }.id());
     }
 
     #[test]

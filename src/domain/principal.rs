@@ -10,6 +10,7 @@ use utoipa::{PartialSchema, ToSchema};
 use uuid::Uuid;
 
 use super::error::DomainError;
+use super::nearest::nearest;
 use super::permission::{Permission, Role, Scope, Tier};
 use super::schema;
 use super::tlp::{Clearance, Tlp};
@@ -17,6 +18,11 @@ use super::tlp::{Clearance, Tlp};
 /// The feature a workspace needs for the ingest routes.
 pub const KNOWLEDGE_GRAPH: &str = "knowledge_graph";
 
+/// Why a suspended workspace is refused.
+pub const SUSPENDED: &str = "the workspace is suspended by the operator of this service";
+
+/// All features.
+const FEATURES: [&str; 1] = [KNOWLEDGE_GRAPH];
 const MAX_FEATURES: usize = 100;
 /// Longest name of a feature, in characters.
 const MAX_FEATURE: usize = 200;
@@ -35,14 +41,20 @@ impl TryFrom<Vec<String>> for Features {
                 "must hold at most {MAX_FEATURES} names of 1 to {MAX_FEATURE} characters, none of them NUL"
             ));
         }
+        // An unknown name would silently turn off the feature that was meant.
+        if let Some(unknown) = names.iter().find(|name| !FEATURES.contains(&name.as_str())) {
+            let meant = nearest(unknown, FEATURES).map(|meant| format!("; did you mean {meant}?"));
+            let (known, meant) = (FEATURES.join(", "), meant.unwrap_or_default());
+            return Err(format!("must be among {known}, and {unknown:?} is not{meant}"));
+        }
         Ok(Self(names))
     }
 }
 
 impl PartialSchema for Features {
     fn schema() -> RefOr<Schema> {
-        let name = "Name of a feature; the ingest routes require `knowledge_graph`.";
-        let name = schema::text(name, (1, MAX_FEATURE), schema::PLAIN, KNOWLEDGE_GRAPH);
+        let about = ["A feature; the ingest routes require `knowledge_graph`."];
+        let name = schema::names(&about, FEATURES.into_iter());
         let names = ArrayBuilder::new().items(name);
         names.max_items(Some(MAX_FEATURES)).into()
     }
@@ -76,9 +88,20 @@ pub struct Workspace {
     pub created_at: DateTime<Utc>,
     #[serde(skip)]
     pub is_operator: bool,
+    /// Whether the operator refuses all callers of this workspace.
+    #[serde(skip)]
+    pub suspended: bool,
 }
 
 impl Workspace {
+    /// Fails with 403 while the operator suspends the workspace.
+    pub fn require_active(&self) -> Result<(), DomainError> {
+        if self.suspended {
+            return Err(DomainError::Forbidden(SUSPENDED.into()));
+        }
+        Ok(())
+    }
+
     /// What the callers of this workspace may see.
     pub fn clearance(&self) -> Clearance {
         Clearance {

@@ -1,16 +1,18 @@
 //! Request bodies: read after authentication, bounded in size, and parsed so that errors name the field.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use actix_web::web;
 use futures_util::StreamExt;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 
 use super::objects::{MUST_BE_AN_OBJECT, Objects};
 use super::weight;
 use crate::auth::is_secret_name;
 use crate::capacity::{Budget, Load, Share, Tenant, large_body_permits, run_heavy};
 use crate::domain::error::DomainError;
+use crate::domain::nearest::nearest;
 
 /// Bodies above this size are parsed on a blocking thread.
 const LARGE: usize = 256 * 1024;
@@ -19,6 +21,9 @@ const LARGE_WAIT: Duration = Duration::from_secs(60);
 /// Idle and total time-outs for reading a body: a stalled caller must not hold a permit.
 const SILENCE: Duration = Duration::from_secs(10);
 const WHOLE: Duration = Duration::from_secs(120);
+
+/// Longest name of a field that is repeated, in characters.
+const MAX_NAME: usize = 100;
 
 /// Longest parser message that is passed on verbatim, in bytes.
 const SAID: usize = 300;
@@ -32,16 +37,50 @@ pub async fn json<T: DeserializeOwned>(payload: web::Payload, limit: usize) -> R
     parse(&bytes)
 }
 
-/// [`json`] for a body that may be left out: an empty one is `{}`.
+/// [`json`] for a body whose fields may all be left out; `fields` are their names. Unknown fields are ignored beside
+/// known ones. A body with unknown fields alone is refused: a mistyped field is not one that was left out.
 ///
 /// # Errors
-/// As [`json`].
+/// As [`json`], and `Invalid` with the name of the unknown field.
+pub async fn json_of_optional<T: DeserializeOwned>(
+    payload: web::Payload,
+    limit: usize,
+    fields: &[&'static str],
+) -> Result<T, DomainError> {
+    let bytes = read(payload, limit, None).await?;
+    parse_optional(&bytes, fields)
+}
+
+/// [`json_of_optional`] for a body that may be left out as a whole: an empty one is `{}`.
+///
+/// # Errors
+/// As [`json_of_optional`].
 pub async fn json_or_empty<T: DeserializeOwned>(
     payload: web::Payload,
     limit: usize,
+    fields: &[&'static str],
 ) -> Result<T, DomainError> {
     let bytes = read(payload, limit, None).await?;
-    parse(if bytes.is_empty() { b"{}" } else { &bytes })
+    parse_optional(if bytes.is_empty() { b"{}" } else { &bytes }, fields)
+}
+
+fn parse_optional<T: DeserializeOwned>(bytes: &[u8], fields: &[&'static str]) -> Result<T, DomainError> {
+    let value = parse(bytes)?;
+    let stated: BTreeMap<String, IgnoredAny> = serde_json::from_slice(bytes).unwrap_or_default();
+    let is_known = |name: &String| fields.contains(&name.as_str());
+    let Some(unknown) = stated.keys().next().filter(|_| !stated.keys().any(is_known)) else {
+        return Ok(value);
+    };
+    let mut rule = format!(
+        "is not known here, and the body has none of {}",
+        fields.join(", ")
+    );
+    if let Some(meant) = nearest(unknown, fields.iter().copied()) {
+        rule.push_str(&format!("; did you mean {meant}?"));
+    }
+    let is_short = unknown.chars().count() <= MAX_NAME && !unknown.chars().any(char::is_control);
+    let name = if is_short { unknown } else { "body" };
+    Err(DomainError::invalid(name, rule))
 }
 
 /// Reads a body of at most `limit` bytes and passes it to `parse`. The caller must keep the returned load alive for as
@@ -210,6 +249,35 @@ mod tests {
     struct Outer {
         #[allow(dead_code)]
         items: Vec<Inner>,
+    }
+
+    #[test]
+    fn a_body_with_unknown_fields_alone_is_refused() {
+        #[derive(Debug, Deserialize, PartialEq)]
+        struct Change {
+            role: Option<String>,
+            disabled: Option<bool>,
+        }
+        let read = |text: &str| parse_optional::<Change>(text.as_bytes(), &["role", "disabled"]);
+        for text in ["{}", r#"{"role":null}"#, r#"{"disabled":true,"note":1}"#] {
+            assert!(read(text).is_ok(), "{text}");
+        }
+        for (text, want) in [
+            (
+                r#"{"Disable":true}"#,
+                "Disable: is not known here, and the body has none of role, disabled; did you mean disabled?",
+            ),
+            (
+                r#"{"x":1}"#,
+                "x: is not known here, and the body has none of role, disabled",
+            ),
+            (r#"{"a\nb":1}"#, "body: is not known here"),
+            ("[]", "body: must be an object"),
+            (r#"{"disabled":1}"#, "disabled: invalid type"),
+        ] {
+            let error = read(text).unwrap_err().to_string();
+            assert!(error.starts_with(want), "{text} gave {error}");
+        }
     }
 
     #[test]

@@ -38,6 +38,7 @@ pub fn settings(storage: &str) -> Settings {
     let flags = Flags {
         bind: Some("127.0.0.1:0".into()),
         storage: Some(storage.into()),
+        ..Flags::default()
     };
     let mut settings = Settings::load(None, &flags).unwrap();
     settings.server.admin_bind.set_port(0);
@@ -379,6 +380,16 @@ impl Client {
     pub async fn settings(&self, change: Value) -> Value {
         let answer = self.patch("/api/admin/workspace", &change).await;
         answer.expect(200).await["workspace"].clone()
+    }
+
+    /// As the operator: decides about the workspace of another client, and returns what the operator sees of it.
+    pub async fn oversees(&self, other: &Client, decision: Value) -> Value {
+        let me = other.get("/api/auth/me").await.expect(200).await;
+        let path = format!(
+            "/api/admin/workspaces/{}",
+            me["workspace"]["id"].as_str().unwrap()
+        );
+        self.patch(&path, &decision).await.expect(200).await["workspace"].clone()
     }
 
     /// Adds a user to the caller's workspace, and returns its id and e-mail address.

@@ -9,6 +9,9 @@ let askAgain = async () => null;
 let watch = () => {};
 let quota = null;
 
+/** How long signing out waits for the service. */
+const LOGOUT_MS = 3000;
+
 const ALL = ["recall:read", "recall:write", "audit:read", "audit:export", "admin"];
 /** docs/api.md, "Credentials". */
 const OF_ROLE = {
@@ -88,8 +91,15 @@ export function requestsLeft() {
   return { left: quota.left, reset: Math.ceil((quota.until - Date.now()) / 1000) };
 }
 
-/** Forgets everything that the page holds. */
-export function signOut() {
+/** Signs out: the service refuses the token from now on, and the page forgets everything that it holds. */
+export async function signOut() {
+  if (user?.user) await revoke();
   history.replaceState(null, "", location.pathname);
   location.reload();
+}
+
+/** Asks the service to revoke the token. Who wants to leave is not kept by a service that does not answer. */
+async function revoke() {
+  const request = { method: "POST", headers, credentials: "omit", cache: "no-store", redirect: "error" };
+  await fetch("/api/auth/logout", { ...request, signal: AbortSignal.timeout(LOGOUT_MS) }).catch(() => {});
 }

@@ -1,4 +1,4 @@
-//! Administration of a workspace: users, API keys, settings; and, for the operator, new workspaces.
+//! Administration of a workspace: users, API keys, settings.
 
 use std::sync::Arc;
 
@@ -101,13 +101,6 @@ pub struct NewApiKey {
     pub key: SecretString,
 }
 
-/// A newly created workspace with its first administrator.
-#[derive(Debug)]
-pub struct NewWorkspace {
-    pub workspace: Workspace,
-    pub admin: UserView,
-}
-
 #[derive(Debug)]
 pub struct ListUsers {
     pub by: Principal,
@@ -152,7 +145,7 @@ impl Work for CreateUser {
             password,
             role,
         } = self;
-        password::check_new("password", &password)?;
+        password::check_new("password", &password, &email)?;
         let user = new_user(by.workspace.id, "email", &email, password, role).await?;
         let entry = AuditEntry::by(&by, "admin.user_create", "user", Outcome::Success, clock::now())
             .on(user.id)
@@ -219,7 +212,7 @@ impl Work for ChangeUser {
             change.tokens_after = disabled.then_some(now);
         }
         if let Some(password) = password {
-            password::check_new("password", &password)?;
+            password::check_new("password", &password, &found.email)?;
             change.password_hash = Some(run_hashing(move || password::hash(&password)).await?);
             // Anyone who knew the old password must not stay signed in.
             change.tokens_after = Some(now);
@@ -347,6 +340,9 @@ pub struct ChangeWorkspace {
     pub by: Principal,
     pub change: WorkspaceChange,
 }
+/// Why a tenant does not set its tier.
+pub const TIER_OF_OPERATOR: &str = "tier: is set by the operator of this service, for each workspace";
+
 impl Work for ChangeWorkspace {
     type Core = IdentityCore;
     type Reply = Workspace;
@@ -360,6 +356,9 @@ impl Work for ChangeWorkspace {
     async fn run(self, core: Arc<IdentityCore>) -> Result<Self::Reply, DomainError> {
         let ChangeWorkspace { by, change } = self;
         let ws = by.workspace.id;
+        if change.tier.is_some() && !by.workspace.is_operator {
+            return Err(DomainError::Forbidden(TIER_OF_OPERATOR.into()));
+        }
         let mut entry = AuditEntry::by(
             &by,
             "admin.workspace_change",
@@ -392,60 +391,6 @@ impl Work for ChangeWorkspace {
     }
 }
 
-#[derive(Debug)]
-pub struct CreateWorkspace {
-    pub by: Principal,
-    pub name: Label,
-    pub admin_email: String,
-    pub admin_password: SecretString,
-}
-impl Work for CreateWorkspace {
-    type Core = IdentityCore;
-    type Reply = NewWorkspace;
-    const NAME: &'static str = "create_workspace";
-    const ACCESS: Access = Access::Write;
-
-    fn tenant(&self) -> Tenant {
-        Some(self.by.workspace.id)
-    }
-
-    async fn run(self, core: Arc<IdentityCore>) -> Result<Self::Reply, DomainError> {
-        let CreateWorkspace {
-            by,
-            name,
-            admin_email,
-            admin_password,
-        } = self;
-        if !by.workspace.is_operator {
-            return Err(DomainError::Forbidden(
-                "only the operator's administrators create workspaces".into(),
-            ));
-        }
-        password::check_new("admin_password", &admin_password)?;
-        let workspace = new_workspace(name.into(), Tier::Pilot, false);
-        let admin = new_user(
-            workspace.id,
-            "admin_email",
-            &admin_email,
-            admin_password,
-            Role::Admin,
-        )
-        .await?;
-        let now = clock::now();
-        let entry = AuditEntry::by(&by, "admin.workspace_create", "workspace", Outcome::Success, now)
-            .on(workspace.id)
-            .with("name", workspace.name.as_str());
-        core.store
-            .create_workspace(&workspace, false, Some(&admin), Some(&entry), now)
-            .await?;
-        core.chain(entry).await;
-        Ok(NewWorkspace {
-            workspace,
-            admin: admin.into(),
-        })
-    }
-}
-
 /// A new workspace with its defaults: ceiling AMBER, no clearance, no grant.
 pub(super) fn new_workspace(name: String, tier: Tier, is_operator: bool) -> Workspace {
     Workspace {
@@ -458,6 +403,7 @@ pub(super) fn new_workspace(name: String, tier: Tier, is_operator: bool) -> Work
         features: vec![KNOWLEDGE_GRAPH.to_owned()],
         created_at: clock::now(),
         is_operator,
+        suspended: false,
     }
 }
 

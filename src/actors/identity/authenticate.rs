@@ -14,7 +14,7 @@ use crate::domain::permission::Permission;
 use crate::domain::principal::{Credential, Principal};
 use crate::store::UserRecord;
 
-const REFUSED: DomainError = DomainError::Unauthenticated("invalid or missing credentials");
+pub(super) const REFUSED: DomainError = DomainError::Unauthenticated("invalid or missing credentials");
 
 /// Credential presented by the caller.
 #[derive(Debug, Clone)]
@@ -46,7 +46,10 @@ impl Work for Authenticate {
         let (workspace, credential) = match presented {
             RequestCredential::Token(token) => {
                 let claims = core.tokens.read(token.expose_secret()).ok_or(REFUSED)?;
-                let found = core.store.user_in_workspace(claims.sub, claims.ws).await?;
+                let found = core
+                    .store
+                    .user_in_workspace(claims.sub, claims.ws, Some(claims.id()))
+                    .await?;
                 let (user, workspace) = found.ok_or(REFUSED)?;
                 let stale = claims.horizon != user.tokens_after.timestamp_micros();
                 if user.disabled || stale {
@@ -62,7 +65,7 @@ impl Work for Authenticate {
                 if !api_key::same(&digest, &found.key_hash) || found.revoked_at.is_some() || expired {
                     return Err(REFUSED);
                 }
-                let owner = core.store.user_in_workspace(found.owner, found.ws).await?;
+                let owner = core.store.user_in_workspace(found.owner, found.ws, None).await?;
                 let (owner, workspace) = owner.ok_or(REFUSED)?;
                 if owner.disabled {
                     return Err(REFUSED);

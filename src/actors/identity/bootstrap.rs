@@ -35,7 +35,7 @@ pub async fn bootstrap(
     let email = email.unwrap_or(DEFAULT_EMAIL);
     let (secret, generated_password) = match given {
         Some(given) => {
-            password::check_new("THREAT_MEMORY_ADMIN_PASSWORD", given)?;
+            password::check_new("THREAT_MEMORY_ADMIN_PASSWORD", given, email)?;
             (given.clone(), None)
         }
         None => {

@@ -8,7 +8,9 @@
 mod admin;
 mod authenticate;
 mod bootstrap;
+mod logout;
 mod oauth;
+mod operator;
 mod sign_in;
 
 use std::sync::{Arc, LazyLock};
@@ -16,12 +18,16 @@ use std::sync::{Arc, LazyLock};
 use tokio::sync::Semaphore;
 
 pub use self::admin::{
-    ApiKeyView, ChangeUser, ChangeWorkspace, CreateApiKey, CreateUser, CreateWorkspace, ListApiKeys,
-    ListUsers, NewApiKey, NewWorkspace, RevokeApiKey, UserView,
+    ApiKeyView, ChangeUser, ChangeWorkspace, CreateApiKey, CreateUser, ListApiKeys, ListUsers, NewApiKey,
+    RevokeApiKey, TIER_OF_OPERATOR, UserView,
 };
 pub use self::authenticate::{Authenticate, RequestCredential};
 pub use self::bootstrap::{FirstAdmin, bootstrap, demo_workspace};
+pub use self::logout::Logout;
 pub use self::oauth::{BeginOauth, FinishOauth, OauthRedirect, OauthReply, OauthSignIn};
+pub use self::operator::{
+    CreateWorkspace, ListWorkspaces, NewWorkspace, OverseeWorkspace, ReadWorkspace, WorkspaceView,
+};
 pub use self::sign_in::{Login, SignInGrant, SignInOutcome};
 use super::audit_writer::{AuditHandle, Chain};
 use super::job;

@@ -239,13 +239,19 @@ impl IdentityCore {
         self.limiter.call(attempt).await
     }
 
-    /// Issues a token, after its audit entry is written.
+    /// Issues a token, after its audit entry is written. Refused with 403 if the workspace is suspended.
     pub(super) async fn grant_sign_in(
         &self,
         user: UserRecord,
         entry: AuditEntry,
     ) -> Result<SignInGrant, DomainError> {
         let workspace = self.store.workspace(user.ws).await?.ok_or(WRONG_LOGIN)?;
+        if let Err(refused) = workspace.require_active() {
+            let mut entry = entry.with("reason", "workspace suspended");
+            entry.outcome = Outcome::Denied;
+            self.audit.call(Append(entry)).await?;
+            return Err(refused);
+        }
         let token = self
             .tokens
             .issue(user.id, user.ws, user.tokens_after, clock::now())?;

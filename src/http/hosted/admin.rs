@@ -10,8 +10,8 @@ use super::error::HostedError;
 use super::guard::{Admin, Guarded};
 use super::{id_of, resource};
 use crate::actors::identity::{
-    ApiKeyView, ChangeUser, ChangeWorkspace, CreateApiKey, CreateUser, CreateWorkspace, ListApiKeys,
-    ListUsers, RevokeApiKey, UserView,
+    ApiKeyView, ChangeUser, ChangeWorkspace, CreateApiKey, CreateUser, ListApiKeys, ListUsers, RevokeApiKey,
+    TIER_OF_OPERATOR, UserView,
 };
 use crate::auth::password::NewPassword;
 use crate::domain::email::Email;
@@ -65,20 +65,11 @@ struct ChangeWorkspaceBody {
     tlp_ceiling: Option<Tlp>,
     elevated_clearance: Option<bool>,
     red_export_grant: Option<bool>,
+    /// Only for the operator's own workspace: the tiers of the others are the operator's decision. A tenant's is refused
+    /// alone, and left out with a warning beside other settings.
     tier: Option<Tier>,
     #[schema(value_type = Option<Features>)]
     features: Option<Vec<String>>,
-}
-
-#[derive(Deserialize, ToSchema)]
-#[schema(as = NewWorkspace)]
-struct NewWorkspaceBody {
-    #[schema(value_type = Label)]
-    name: String,
-    #[schema(value_type = Email)]
-    admin_email: String,
-    #[schema(value_type = NewPassword)]
-    admin_password: SecretString,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -110,12 +101,9 @@ struct KeysAnswer {
 #[derive(Serialize, ToSchema)]
 struct WorkspaceAnswer {
     workspace: Workspace,
-}
-
-#[derive(Serialize, ToSchema)]
-struct NewWorkspaceAnswer {
-    workspace: Workspace,
-    admin: UserView,
+    /// What was asked for and left out, with the reason.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
 }
 
 pub(super) fn configure(cfg: &mut web::ServiceConfig) {
@@ -136,7 +124,6 @@ pub(super) fn configure(cfg: &mut web::ServiceConfig) {
             .route(web::get().to(read_workspace))
             .route(web::patch().to(change_workspace)),
     );
-    cfg.service(resource("/api/admin/workspaces").route(web::post().to(create_workspace)));
 }
 
 /// Operations of this file, for the API description.
@@ -149,8 +136,7 @@ pub(super) fn configure(cfg: &mut web::ServiceConfig) {
     create_key,
     revoke_key,
     read_workspace,
-    change_workspace,
-    create_workspace
+    change_workspace
 ))]
 pub(super) struct Docs;
 
@@ -201,7 +187,8 @@ async fn create_user(
     params(("id" = Uuid, Path, description = "Id of the user.")),
     responses(
         (status = 200, description = "The user.", body = UserAnswer),
-        (status = 409, description = "Administrators can neither disable nor demote themselves."),
+        (status = 409,
+            description = "Administrators can neither disable nor demote themselves, and one must be left."),
     )
 )]
 async fn change_user(
@@ -211,7 +198,8 @@ async fn change_user(
     payload: web::Payload,
 ) -> Result<HttpResponse, HostedError> {
     let user = id_of(&id, "user")?;
-    let body: ChangeUserBody = body::json(payload, BODY_LIMIT).await?;
+    let fields = ["password", "role", "disabled"];
+    let body: ChangeUserBody = body::json_of_optional(payload, BODY_LIMIT, &fields).await?;
     let message = ChangeUser {
         by: caller.by,
         user,
@@ -283,6 +271,7 @@ async fn revoke_key(
 async fn read_workspace(caller: Guarded<Admin>) -> HttpResponse {
     HttpResponse::Ok().json(WorkspaceAnswer {
         workspace: caller.by.workspace,
+        warnings: Vec::new(),
     })
 }
 
@@ -290,49 +279,42 @@ async fn read_workspace(caller: Guarded<Admin>) -> HttpResponse {
 #[utoipa::path(
     patch, path = "/api/admin/workspace", tag = "Administration", security(("bearer" = [])),
     request_body = ChangeWorkspaceBody,
-    responses((status = 200, description = "The settings.", body = WorkspaceAnswer))
+    responses(
+        (status = 200, description = "The settings.", body = WorkspaceAnswer),
+        (status = 403, description = "Only the operator sets the tier, or the caller is no administrator."),
+    )
 )]
 async fn change_workspace(
     caller: Guarded<Admin>,
     state: web::Data<AppState>,
     payload: web::Payload,
 ) -> Result<HttpResponse, HostedError> {
-    let body: ChangeWorkspaceBody = body::json(payload, BODY_LIMIT).await?;
-    let change = WorkspaceChange {
+    let fields = [
+        "tlp_ceiling",
+        "elevated_clearance",
+        "red_export_grant",
+        "tier",
+        "features",
+    ];
+    let body: ChangeWorkspaceBody = body::json_of_optional(payload, BODY_LIMIT, &fields).await?;
+    let mut change = WorkspaceChange {
         tlp_ceiling: body.tlp_ceiling,
         elevated_clearance: body.elevated_clearance,
         red_export_grant: body.red_export_grant,
-        tier: body.tier,
+        tier: None,
         features: body::optional("features", body.features)?,
     };
     let by = caller.by;
+    let mut warnings = Vec::new();
+    // Clients of earlier versions send all settings at once. The others of them are the tenant's to change.
+    if body.tier.is_some() && !by.workspace.is_operator && change != WorkspaceChange::default() {
+        warnings.push(format!(
+            "{TIER_OF_OPERATOR}, so it stays {}",
+            by.workspace.tier.as_str()
+        ));
+    } else {
+        change.tier = body.tier;
+    }
     let workspace = state.identity.call(ChangeWorkspace { by, change }).await?;
-    Ok(HttpResponse::Ok().json(WorkspaceAnswer { workspace }))
-}
-
-/// Creates a workspace with its first administrator.
-///
-/// Only administrators of the operator's workspace may do this.
-#[utoipa::path(
-    post, path = "/api/admin/workspaces", tag = "Administration", security(("bearer" = [])),
-    request_body = NewWorkspaceBody,
-    responses((status = 201, description = "The workspace and its administrator.", body = NewWorkspaceAnswer))
-)]
-async fn create_workspace(
-    caller: Guarded<Admin>,
-    state: web::Data<AppState>,
-    payload: web::Payload,
-) -> Result<HttpResponse, HostedError> {
-    let body: NewWorkspaceBody = body::json(payload, BODY_LIMIT).await?;
-    let message = CreateWorkspace {
-        by: caller.by,
-        name: body::field("name", body.name)?,
-        admin_email: body.admin_email,
-        admin_password: body.admin_password,
-    };
-    let made = state.identity.call(message).await?;
-    Ok(HttpResponse::Created().json(NewWorkspaceAnswer {
-        workspace: made.workspace,
-        admin: made.admin,
-    }))
+    Ok(HttpResponse::Ok().json(WorkspaceAnswer { workspace, warnings }))
 }

@@ -1,4 +1,4 @@
-//! Sign-in.
+//! Sign-in and sign-out.
 
 use actix_web::{HttpMessage, HttpRequest, HttpResponse, web};
 use secrecy::SecretString;
@@ -7,9 +7,9 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use super::error::HostedError;
-use super::guard::{Guarded, SignedInOnly};
+use super::guard::{Guarded, SignedInOnly, read_credential};
 use super::{media_type, resource};
-use crate::actors::identity::{Login, SignInGrant, SignInOutcome};
+use crate::actors::identity::{Login, Logout, SignInGrant, SignInOutcome};
 use crate::auth::token;
 use crate::domain::permission::{Role, Scope, Scopes, Tier};
 use crate::domain::principal::{Credential, Workspace};
@@ -115,12 +115,13 @@ struct ApiKeyAnswer {
 
 pub(super) fn configure(cfg: &mut web::ServiceConfig) {
     cfg.service(resource("/api/auth/login").route(web::post().to(login)));
+    cfg.service(resource("/api/auth/logout").route(web::post().to(logout)));
     cfg.service(resource("/api/auth/me").route(web::get().to(me)));
 }
 
 /// Operations of this file, for the API description.
 #[derive(utoipa::OpenApi)]
-#[openapi(paths(login, me))]
+#[openapi(paths(login, logout, me))]
 pub(super) struct Docs;
 
 /// Exchanges an e-mail address and password for a token.
@@ -149,6 +150,27 @@ async fn login(
     // The middleware writes the RateLimit headers from this, whatever the outcome.
     request.extensions_mut().insert(rate);
     Ok(HttpResponse::Ok().json(LoginAnswer::from(outcome?)))
+}
+
+/// Signs out: the token that the request presents is refused from now on.
+///
+/// Other tokens of the user stay valid. API keys can't sign out: an administrator revokes them.
+#[utoipa::path(
+    post, path = "/api/auth/logout", tag = "Sign-in", security(("bearer" = [])),
+    responses(
+        (status = 204, description = "The token is revoked."),
+        (status = 400, description = "The credential is an API key."),
+    )
+)]
+async fn logout(
+    request: HttpRequest,
+    caller: Guarded<SignedInOnly>,
+    state: web::Data<AppState>,
+) -> Result<HttpResponse, HostedError> {
+    let presented = read_credential(&request)?;
+    let by = caller.by;
+    state.identity.call(Logout { by, presented }).await?;
+    Ok(HttpResponse::NoContent().finish())
 }
 
 /// The authenticated caller.

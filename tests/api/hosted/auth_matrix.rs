@@ -18,6 +18,8 @@ use crate::stix;
 enum Needs {
     Nothing,
     SignIn,
+    /// A token, not an API key.
+    Token,
     RecallRead,
     /// `recall:write` and the feature `knowledge_graph`.
     RecallWrite,
@@ -52,6 +54,7 @@ impl Needs {
         match self {
             Needs::Nothing => "+++++++++++++",
             Needs::SignIn => "1111+++++++++",
+            Needs::Token => "1111++++fff++",
             Needs::RecallRead => "1111+++++3+ff",
             Needs::RecallWrite => "11113+3+3++f3",
             Needs::AuditRead => "111133++333ff",
@@ -95,7 +98,7 @@ fn new_email() -> String {
 }
 
 fn routes() -> Vec<Route> {
-    use Needs::{Admin, AuditExport, AuditRead, Nothing, Operator, RecallRead, RecallWrite, SignIn};
+    use Needs::{Admin, AuditExport, AuditRead, Nothing, Operator, RecallRead, RecallWrite, SignIn, Token};
     let (get, post) = (Method::GET, Method::POST);
     let (patch, delete) = (Method::PATCH, Method::DELETE);
     vec![
@@ -252,12 +255,17 @@ fn routes() -> Vec<Route> {
         ),
         route(delete, "/api/admin/api-keys/{id}", Admin, 204, 404),
         route(get.clone(), pilot::REQUESTS, Operator, 200, 403),
-        route(get, "/api/admin/workspace", Admin, 200, 200),
-        route(patch, "/api/admin/workspace", Admin, 200, 200),
+        route(get.clone(), "/api/admin/workspace", Admin, 200, 200),
+        route(patch.clone(), "/api/admin/workspace", Admin, 200, 200),
         with_body(
-            route(post, "/api/admin/workspaces", Operator, 201, 403),
+            route(post.clone(), "/api/admin/workspaces", Operator, 201, 403),
             || json!({"name": "matrix", "admin_email": new_email(), "admin_password": PASSWORD}),
         ),
+        route(get.clone(), "/api/admin/workspaces", Operator, 200, 403),
+        route(get, "/api/admin/workspaces/{id}", Operator, 200, 403),
+        route(patch, "/api/admin/workspaces/{id}", Operator, 200, 403),
+        // The last one: no token is valid after it.
+        route(post, "/api/auth/logout", Token, 204, 400),
     ]
 }
 
@@ -358,6 +366,10 @@ fn every_route_answers_every_caller_as_the_table_says() {
             ),
             ("/api/admin/users/", app.admin.add_user("viewer").await.0),
             ("/api/admin/api-keys/", app.admin.add_key(&["read"]).await.0),
+            ("/api/admin/workspaces/", {
+                let own = app.admin.get("/api/auth/me").await.expect(200).await;
+                part(&own["workspace"]["id"])
+            }),
         ];
         let callers = callers(&app).await;
         let mut wrong = Vec::new();

@@ -158,10 +158,11 @@ async fn try_get(client: &Client, path: &str) -> Option<Value> {
 async fn storm(dir: &Path, length: Duration) -> (Vec<WrittenItem>, usize) {
     let mut service = start(dir);
     let body = json!({"name": "Neighbour", "admin_email": NEIGHBOUR, "admin_password": PASSWORD});
-    let made = service.admin().await.post("/api/admin/workspaces", &body).await;
+    let operator = service.admin().await;
+    let made = operator.post("/api/admin/workspaces", &body).await;
     made.expect(201).await;
     let neighbour = service.anonymous().sign_in(NEIGHBOUR, PASSWORD).await;
-    neighbour.settings(json!({"tier": "enterprise"})).await;
+    operator.oversees(&neighbour, json!({"tier": "enterprise"})).await;
 
     let (send, running) = watch::channel(Some(Clients::sign_in(&service).await));
     let course = Course::lasting(length);

@@ -15,7 +15,7 @@ use crate::helpers::{Answer, TestApp, run, settings};
 use crate::stix::text;
 
 /// Routes that read and are no search: they leave nothing in the log.
-const SILENT: [&str; 20] = [
+const SILENT: [&str; 22] = [
     "GET /health",
     "GET /api/health",
     "GET /openapi.json",
@@ -33,6 +33,8 @@ const SILENT: [&str; 20] = [
     "GET /api/admin/users",
     "GET /api/admin/api-keys",
     "GET /api/admin/workspace",
+    "GET /api/admin/workspaces",
+    "GET /api/admin/workspaces/{id}",
     "GET /api/audit/logs",
     "GET /api/audit/verify",
     "GET /api/recall/sessions/{id}",

@@ -390,14 +390,32 @@ pub(super) async fn administration(log: &mut Log<'_>, viewer: &Client) {
     log.step(route, viewer.patch(path, &change).await, 403, &[]).await;
     let (route, path) = ("POST /api/admin/workspaces", "/api/admin/workspaces");
     let body = json!({"name": "Audited", "admin_email": "a@example.org", "admin_password": PASSWORD});
-    log.step(
-        route,
-        admin.post(path, &body).await,
-        201,
-        &[("admin.workspace_create", "success")],
-    )
-    .await;
+    let made = log
+        .step(
+            route,
+            admin.post(path, &body).await,
+            201,
+            &[("admin.workspace_create", "success")],
+        )
+        .await;
     log.step(route, viewer.post(path, &body).await, 403, &[]).await;
+    let route = "PATCH /api/admin/workspaces/{id}";
+    let path = format!("/api/admin/workspaces/{}", text(&made["workspace"], "id"));
+    let change = json!({"tier": "team"});
+    let changed = [("admin.workspace_change", "success")];
+    log.step(route, admin.patch(&path, &change).await, 200, &changed)
+        .await;
+    log.step(route, viewer.patch(&path, &change).await, 403, &[])
+        .await;
+
+    let leaving = log.app.user("viewer").await;
+    log.added().await;
+    let (route, path) = ("POST /api/auth/logout", "/api/auth/logout");
+    let left = [("auth.logout", "success")];
+    log.step(route, leaving.post(path, &json!({})).await, 204, &left)
+        .await;
+    log.step(route, leaving.post(path, &json!({})).await, 401, &[])
+        .await;
 
     let (route, path) = ("GET /api/audit/export", "/api/audit/export");
     log.step(route, admin.get(path).await, 200, &[("audit.export", "success")])
