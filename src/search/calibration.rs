@@ -2,12 +2,13 @@
 //!
 //! Signs say much about vectors whose components scatter around zero, as those of the built-in model do. For other
 //! models this is measured: vectors of the table are searched for by sketch and exactly, and where the sketch misses
-//! too many, more rows are scored in every search, up to all of them.
+//! too many, more rows are scored in every search, up to all of them. This is measured for each clearance among what callers
+//! with it may see, so that what one finds does not depend on what is hidden from it.
 
 use uuid::Uuid;
 
 use super::document::{CompiledFilter, Filter};
-use super::table::{Depth, Table};
+use super::table::{Depth, Table, Widening};
 use crate::domain::tlp::Tlp;
 
 /// Row counts between which a table is checked each time that it has doubled.
@@ -21,17 +22,41 @@ const WANTED: [(usize, f32); 2] = [(10, 0.9), (100, 0.75)];
 /// Share of the rows (1 in 4) from which scoring all of them is hardly slower.
 const EVERYTHING: usize = 4;
 
-/// Whether a table that was checked at `checked` rows should be checked again.
-pub(super) fn is_due(table: &Table, checked: usize) -> bool {
-    let rows = table.rows().len();
+/// Numbers of nodes that callers with each clearance may see, the lowest first.
+pub(super) fn visible_nodes(table: &Table) -> [usize; Tlp::ALL.len()] {
+    Tlp::ALL.map(|highest| table.count(&CompiledFilter::of(&Filter::up_to(highest))))
+}
+
+/// Checks the table for each clearance whose nodes have doubled since, and records how many there are now. None if no check
+/// was due.
+pub(super) fn check(table: &Table, checked: &mut [usize; Tlp::ALL.len()]) -> Option<Widening> {
+    let mut widenings = table.widening();
+    let mut below = None;
+    let mut is_any_due = false;
+    let levels = Tlp::ALL.into_iter().zip(visible_nodes(table));
+    for (((highest, rows), checked), own) in levels.zip(checked).zip(&mut widenings) {
+        if is_due(rows, *checked) {
+            let same = below.filter(|(count, _)| *count == rows);
+            *own = same.map_or_else(|| widening(table, highest), |(_, widening)| widening);
+            *checked = rows;
+            is_any_due = true;
+        }
+        below = Some((rows, *own));
+    }
+    is_any_due.then_some(widenings)
+}
+
+/// Whether so many nodes that were checked when they were `checked` should be checked again.
+fn is_due(rows: usize, checked: usize) -> bool {
     rows >= FROM && checked < UP_TO && rows >= checked * 2
 }
 
-/// The least factor by which a search must score more rows than usual.
-pub(super) fn widening(table: &Table) -> usize {
-    let allowed = CompiledFilter::of(&Filter::up_to(Tlp::Red));
-    let rows = table.rows().len();
-    let probes: Vec<Vec<i8>> = (0..rows)
+/// The least factor by which a search of what a clearance allows must score more rows than usual.
+pub(super) fn widening(table: &Table, highest: Tlp) -> usize {
+    let allowed = CompiledFilter::of(&Filter::up_to(highest));
+    let rows = table.count(&allowed);
+    let probes: Vec<Vec<i8>> = table
+        .rows_of(&allowed)
         .step_by((rows / PROBES).max(1))
         .filter_map(|row| Some(table.rows().vector(row)?.to_vec()))
         .collect();
@@ -40,18 +65,17 @@ pub(super) fn widening(table: &Table) -> usize {
         .iter()
         .map(|probe| ids(table.nearest_within(probe, &allowed, widest, Depth::EXACT)))
         .collect();
+    let depth = table.depth(&allowed, widest);
     let suffices = |widening: &usize| {
         let found: Vec<Vec<Uuid>> = probes
             .iter()
-            .map(|probe| {
-                ids(table.nearest_within(probe, &allowed, widest, table.depth(widest).widen_by(*widening)))
-            })
+            .map(|probe| ids(table.nearest_within(probe, &allowed, widest, depth.widen_by(*widening))))
             .collect();
         WANTED
             .iter()
             .all(|(limit, share)| recall(&exact, &found, *limit) >= *share)
     };
-    let is_less = |widening: &usize| table.depth(widest).widen_by(*widening).scored < rows / EVERYTHING;
+    let is_less = |widening: &usize| depth.widen_by(*widening).scored < rows / EVERYTHING;
     let widenings = std::iter::successors(Some(1usize), |widening| widening.checked_mul(2));
     widenings.take_while(is_less).find(suffices).unwrap_or(usize::MAX)
 }

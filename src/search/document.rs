@@ -10,6 +10,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::facts::{FactBounds, Facts};
+use super::marking_counts::VisibleGroups;
 use crate::domain::narrowing::Narrowing;
 use crate::domain::node::{NodeStatus, NodeType};
 use crate::domain::tlp::Tlp;
@@ -291,6 +292,9 @@ const PASSAGES: u8 = CLASSES as u8;
 // A mask is one u128, and its last bit is reserved for deleted rows.
 const _: () = assert!(CLASSES + TLPS < 127, "classes no longer fit a mask");
 
+/// Number of groups of nodes that are seen by the same callers: those of one status and marking.
+pub(super) const GROUPS: usize = STATUSES * TLPS;
+
 /// The class of a replaced row; no mask contains it.
 pub(super) const GONE: u8 = 127;
 
@@ -298,6 +302,13 @@ pub(super) const GONE: u8 = 127;
 pub(super) fn class_of(node_type: NodeType, status: NodeStatus, tlp: Tlp) -> u8 {
     let packed = (node_type as usize * STATUSES + status as usize) * TLPS + usize::from(tlp.rank());
     u8::try_from(packed).unwrap_or(GONE)
+}
+
+/// The group of nodes of this class; `None` for passages, and for merged nodes, which nobody sees.
+#[inline]
+pub(super) fn group_of(class: u8) -> Option<usize> {
+    let (class, group) = (usize::from(class), usize::from(class) % GROUPS);
+    (class < CLASSES && group / TLPS != NodeStatus::Merged as usize).then_some(group)
 }
 
 /// Whether nodes of this class may merely be mentioned in a text: actors and tools.
@@ -358,6 +369,9 @@ pub(super) trait RowFilter: Sync {
     /// Whether rows of this class may be returned at all.
     fn class(&self, class: u8) -> bool;
 
+    /// The strictest marking that the caller may see.
+    fn highest_tlp(&self) -> Tlp;
+
     /// Whether this row may be returned; what it says is looked up only if needed.
     fn row(&self, class: u8, row: &impl Candidate) -> bool;
 }
@@ -381,6 +395,7 @@ pub(super) trait Candidate {
 #[derive(Debug, Clone)]
 pub(super) struct CompiledFilter {
     mask: Mask,
+    highest_tlp: Tlp,
     bounds: Option<FactBounds>,
     only: Option<RowPredicate>,
     /// The same without what the caller asks of results, if it asks anything.
@@ -399,6 +414,7 @@ impl CompiledFilter {
         let widest = || Box::new(CompiledFilter::of(&filter.without_narrowing()));
         CompiledFilter {
             mask: Mask::of(filter),
+            highest_tlp: filter.highest_tlp,
             bounds: FactBounds::of(&filter.narrowing),
             widest: (!filter.narrowing.is_empty()).then(widest),
             only: filter.only.clone(),
@@ -417,6 +433,11 @@ impl CompiledFilter {
         self.visible.allows(class)
     }
 
+    /// The groups of nodes that the caller may see, wanted or not. Type 0 is as good as any.
+    pub(super) fn groups(&self) -> VisibleGroups {
+        VisibleGroups::of(|group| u8::try_from(group).is_ok_and(|class| self.visible.allows(class)))
+    }
+
     /// Whether the caller may see passages of this class, provided that it may see what they are about.
     #[inline]
     pub(super) fn passage(&self, class: u8) -> bool {
@@ -428,6 +449,10 @@ impl RowFilter for CompiledFilter {
     #[inline]
     fn class(&self, class: u8) -> bool {
         self.mask.allows(class)
+    }
+
+    fn highest_tlp(&self) -> Tlp {
+        self.highest_tlp
     }
 
     #[inline]

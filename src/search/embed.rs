@@ -33,7 +33,7 @@ pub struct BuiltinEmbedder {
     id: String,
 }
 
-const TOKENIZER: &[u8] = include_bytes!("../../assets/embedding/tokenizer.json");
+pub(super) const TOKENIZER: &[u8] = include_bytes!("../../assets/embedding/tokenizer.json");
 const WEIGHTS: &[u8] = include_bytes!("../../assets/embedding/model.safetensors");
 const CONFIG: &[u8] = include_bytes!("../../assets/embedding/config.json");
 

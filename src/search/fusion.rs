@@ -6,8 +6,9 @@
 //! them, votes alone would lose to whatever is least unlike in meaning.
 //!
 //! The final score is between 0 and 1 and falls with the rank, in bands: 0.95–1 if the query is the node's name or
-//! identifier; 0.90–0.95 if it is an alias; 0.80–0.90 if a name makes up much of the query; below 0.80 the fused score
-//! through a logistic curve. It orders the results of one query and is not a probability.
+//! identifier; 0.90–0.95 if it is an alias; 0.80–0.90 if a name makes up much of the query, or the node holds an exact rare
+//! word of it; below 0.80 the fused score through a logistic curve. It orders the results of one query and is not a
+//! probability.
 
 use std::collections::{HashMap, HashSet};
 
@@ -35,13 +36,16 @@ const LENT: f32 = 0.3;
 /// The BM25 score that maps to 0.5.
 const HALF_BM25: f32 = 10.0;
 
+/// Lowest score of a node whose name makes up much of the query, or that holds an exact rare word of it.
+pub const LEADING_SCORE: f32 = 0.80;
+
 /// Lower end and width of the final score's band.
 fn band(exact: ExactMatch) -> (f32, f32) {
     match exact.whole {
         Some(KeyKind::Identifier | KeyKind::Name) => (0.95, 0.05),
         Some(KeyKind::Alias) => (0.90, 0.05),
-        None if exact.share >= MAIN_SHARE => (0.80, 0.10),
-        None => (0.0, 0.80),
+        None if exact.share >= MAIN_SHARE => (LEADING_SCORE, 0.10),
+        None => (0.0, LEADING_SCORE),
     }
 }
 
@@ -230,8 +234,11 @@ struct Spread {
 }
 
 impl Spread {
+    /// Sums in the order of the scores: that of the nodes is the one of their random ids, and would show in the last bit.
     fn of(scores: &[f32]) -> Self {
         let count = scores.len().max(1) as f32;
+        let mut scores = scores.to_vec();
+        scores.sort_unstable_by(f32::total_cmp);
         let mean = scores.iter().sum::<f32>() / count;
         let variance = scores.iter().map(|score| (score - mean).powi(2)).sum::<f32>() / count;
         Spread {

@@ -1,11 +1,14 @@
 //! The keyword leg: BM25 over title and body of the nodes or over the passages, and exact look-up of canonical keys.
 //!
 //! Rows the caller may not see are skipped during collection, so `limit` counts visible rows only and raises the
-//! threshold only with them. Term statistics are those of all nodes of the workspace: they reveal how common a word is,
-//! but not where it occurs. Passages are weighed by them too, so that hidden passages change no score at all.
+//! threshold only with them. How common words are, how many nodes there are and how long, is counted over the nodes that the
+//! caller may see, whatever it asks of results, so that what is hidden changes no score. Passages are weighed by the same
+//! numbers.
+
+mod holders;
 
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use tantivy::postings::TermInfo;
 use tantivy::query::Bm25Weight;
@@ -17,11 +20,13 @@ use super::analyzer::tokenize;
 use super::document::{Candidate, CompiledFilter, Ends, KeyKind, RowFilter};
 use super::error::SearchError;
 use super::facts::Facts;
+use super::marking_counts::VisibleGroups;
 use super::memtable::{self, Memtable, TextField};
 use super::partitions::{PartitionPolicy, Partitions};
 use super::schema::{Fields, is_stix_id};
 use super::segments::{Segment, Segments};
 use super::table::{Table, TableEntry};
+use super::term_weight::{ScoreGrid, TermWeight};
 use super::text::canonical_key;
 use super::top::Top;
 use super::union::{self, ScoredTerm};
@@ -36,6 +41,7 @@ const MAX_TERMS: usize = 48;
 /// Maximum number of nodes per key; only very common names are shared by more than a handful. Of more, those with the
 /// strongest kind are kept.
 const MAX_PER_KEY: usize = 100;
+/// Nodes that are met before those with the lowest ids are taken.
 const MAX_LOOKED_AT: usize = 10_000;
 
 /// A segment, and what a search must know besides.
@@ -84,8 +90,18 @@ struct Word {
     field: Field,
     /// Where it is in each segment.
     places: Vec<Option<TermInfo>>,
+    weight: TermWeight,
+    /// Mean number of words in the field among the nodes of these groups, which the weight was computed with.
+    mean_length: f32,
+    groups: VisibleGroups,
+}
+
+/// A word of the query in one field, before its weight is rounded.
+struct AskedWord<'a> {
+    name: TextField,
+    text: &'a str,
+    places: Vec<Option<TermInfo>>,
     weight: Bm25Weight,
-    /// Mean number of words in the field, which the weight was computed with.
     mean_length: f32,
 }
 
@@ -107,14 +123,10 @@ impl Word {
             most: self.weight.max_score(),
         };
         let peaks = &segment.peaks;
-        let most = peaks.bound(&segment.reader, self.name, self.mean_length, &word)?;
+        let most = peaks.bound(&segment.reader, self.name, (self.groups, self.mean_length), &word)?;
+        let most = self.weight.bound(most);
         Ok(Some(ScoredTerm { most, ..word }))
     }
-}
-
-/// Number of documents with a word that is at these places.
-fn frequency(places: &[Option<TermInfo>]) -> u64 {
-    places.iter().flatten().map(|info| u64::from(info.doc_freq)).sum()
 }
 
 /// A document that carries a key.
@@ -146,30 +158,16 @@ impl TextScope {
 
 /// A snapshot of the text index.
 pub(super) struct Keywords<'a> {
-    segments: &'a Segments,
-    fields: &'a Fields,
-    fresh: &'a Memtable,
-    table: &'a Table,
-    workspace: Uuid,
+    pub(super) segments: &'a Segments,
+    pub(super) fields: &'a Fields,
+    pub(super) fresh: &'a Memtable,
+    pub(super) table: &'a Table,
+    pub(super) workspace: Uuid,
+    /// The nodes over which words are counted: those that the caller may see.
+    pub(super) groups: VisibleGroups,
 }
 
 impl<'a> Keywords<'a> {
-    pub(super) fn new(
-        segments: &'a Segments,
-        fields: &'a Fields,
-        fresh: &'a Memtable,
-        table: &'a Table,
-        workspace: Uuid,
-    ) -> Self {
-        Keywords {
-            segments,
-            fields,
-            fresh,
-            table,
-            workspace,
-        }
-    }
-
     fn rows(&self) -> impl Iterator<Item = SegmentView<'a>> {
         self.segments.iter().map(|segment| SegmentView {
             segment,
@@ -258,49 +256,70 @@ impl<'a> Keywords<'a> {
         texts: TextScope,
         words: &[(String, f32)],
     ) -> Result<(Vec<Word>, Vec<memtable::WeightedTerm>), SearchError> {
-        let (mut indexed, mut fresh) = (Vec::with_capacity(2 * words.len()), Vec::new());
-        let docs = self.nodes() + self.fresh.nodes();
-        for name in texts.fields() {
-            let field = self.field(*name);
-            let mean_length = self.mean_length(*name, docs);
-            for (word, times) in words {
-                let places = self.places(*name, &Term::from_field_text(field, word))?;
-                let in_index = frequency(&places);
-                let beside = self.fresh.doc_freq(*name, word) as u64;
-                if in_index + beside == 0 {
-                    continue;
-                }
-                let found = match name {
-                    TextField::Title | TextField::Body => in_index + beside,
-                    TextField::Passage => self.nodes_with(word)?.max(1),
-                };
-                let docs = docs.max(1);
-                let weight = Bm25Weight::for_one_term_without_explain(found.min(docs), docs, mean_length);
-                let weight = weight.boost_by(*times);
-                if beside > 0 {
-                    fresh.push(memtable::WeightedTerm {
-                        word: word.clone(),
-                        field: *name,
-                        weight: weight.clone(),
-                    });
-                }
-                if in_index > 0 {
-                    indexed.push(Word {
-                        name: *name,
-                        field,
-                        places,
-                        weight,
-                        mean_length,
-                    });
-                }
+        let asked = self.asked_words(texts, words)?;
+        let most = asked.iter().map(|word| word.weight.max_score()).sum();
+        let grid = ScoreGrid::for_sums_up_to(most);
+        let (mut indexed, mut fresh) = (Vec::with_capacity(asked.len()), Vec::new());
+        for word in asked {
+            let weight = TermWeight::new(word.weight, grid);
+            if self.fresh.has(word.name, word.text) {
+                fresh.push(memtable::WeightedTerm {
+                    word: word.text.to_owned(),
+                    field: word.name,
+                    weight: weight.clone(),
+                });
             }
+            indexed.push(Word {
+                name: word.name,
+                field: self.field(word.name),
+                places: word.places,
+                weight,
+                mean_length: word.mean_length,
+                groups: self.groups,
+            });
         }
         Ok((indexed, fresh))
     }
 
+    /// The words that any node the caller may see has, in each text field. In passages all are looked for.
+    fn asked_words<'w>(
+        &self,
+        texts: TextScope,
+        words: &'w [(String, f32)],
+    ) -> Result<Vec<AskedWord<'w>>, SearchError> {
+        let nodes = self.table.nodes(self.groups).max(1);
+        let mut asked = Vec::with_capacity(texts.fields().len() * words.len());
+        for name in texts.fields() {
+            let mean_length = self.mean_length(*name, nodes)?;
+            for (text, times) in words {
+                let places = self.places(*name, text)?;
+                let found = match name {
+                    TextField::Title | TextField::Body => self.nodes_with(*name, text, &places)?,
+                    TextField::Passage => {
+                        let in_bodies = self.places(TextField::Body, text)?;
+                        self.nodes_with(TextField::Body, text, &in_bodies)?.max(1)
+                    }
+                };
+                if found == 0 {
+                    continue;
+                }
+                let weight = Bm25Weight::for_one_term_without_explain(found.min(nodes), nodes, mean_length);
+                asked.push(AskedWord {
+                    name: *name,
+                    text,
+                    places,
+                    weight: weight.boost_by(*times),
+                    mean_length,
+                });
+            }
+        }
+        Ok(asked)
+    }
+
     /// Where a word is in each segment.
-    fn places(&self, field: TextField, term: &Term) -> Result<Vec<Option<TermInfo>>, SearchError> {
-        let place = |segment: &Segment| segment.words(field).get_term_info(term);
+    fn places(&self, name: TextField, word: &str) -> Result<Vec<Option<TermInfo>>, SearchError> {
+        let term = Term::from_field_text(self.field(name), word);
+        let place = |segment: &Segment| segment.words(name).get_term_info(&term);
         let places = self.segments.iter().map(place).collect::<Result<_, _>>();
         Ok(places?)
     }
@@ -313,32 +332,32 @@ impl<'a> Keywords<'a> {
         }
     }
 
-    /// Number of nodes with a word in their bodies.
-    fn nodes_with(&self, word: &str) -> Result<u64, SearchError> {
-        let places = self.places(TextField::Body, &Term::from_field_text(self.fields.body, word))?;
-        Ok(frequency(&places) + self.fresh.doc_freq(TextField::Body, word) as u64)
-    }
-
-    /// Mean number of words in a field of the documents.
-    fn mean_length(&self, name: TextField, nodes: u64) -> f32 {
-        match name {
-            TextField::Title | TextField::Body => {
-                (self.words_of(name) + self.fresh.words_of(name)) as f32 / nodes.max(1) as f32
+    /// Number of nodes that the caller may see with a word that is at these places, or in memory.
+    fn nodes_with(
+        &self,
+        name: TextField,
+        word: &str,
+        places: &[Option<TermInfo>],
+    ) -> Result<u64, SearchError> {
+        let mut counts = self.fresh.nodes_with(name, word);
+        for (segment, place) in self.segments.iter().zip(places) {
+            if let Some(info) = place {
+                counts = counts.and(segment.counts.of_word(segment, (name, info), self.fresh)?);
             }
-            TextField::Passage => PASSAGE_WORDS,
         }
+        Ok(counts.seen_by(self.groups))
     }
 
-    /// Number of nodes in the text index, replaced ones included.
-    fn nodes(&self) -> u64 {
-        let nodes = |segment: &Segment| u64::from(segment.reader.max_doc()).saturating_sub(segment.passages);
-        self.segments.iter().map(nodes).sum()
-    }
-
-    /// Number of words of a text field in all documents.
-    fn words_of(&self, field: TextField) -> u64 {
-        let words = |segment: &Segment| segment.words(field).total_num_tokens();
-        self.segments.iter().map(words).sum()
+    /// Mean number of words in a field of so many nodes, all that the caller may see.
+    fn mean_length(&self, name: TextField, nodes: u64) -> Result<f32, SearchError> {
+        if name == TextField::Passage {
+            return Ok(PASSAGE_WORDS);
+        }
+        let mut words = self.fresh.words_of(name);
+        for segment in self.segments.iter() {
+            words = words.and(segment.lengths()?.of(name));
+        }
+        Ok(words.seen_by(self.groups) as f32 / nodes as f32)
     }
 
     /// The distinct words of the query with their counts; if there are too many, the rarest.
@@ -351,11 +370,8 @@ impl<'a> Keywords<'a> {
         if terms.len() > MAX_TERMS {
             let mut ranked = Vec::with_capacity(terms.len());
             for (word, count) in terms {
-                let found = self
-                    .segments
-                    .searcher
-                    .doc_freq(&Term::from_field_text(self.fields.body, &word))?;
-                let found = found + self.fresh.doc_freq(TextField::Body, &word) as u64;
+                let places = self.places(TextField::Body, &word)?;
+                let found = self.nodes_with(TextField::Body, &word, &places)?;
                 ranked.push((found, word, count));
             }
             ranked.sort_unstable();
@@ -399,7 +415,7 @@ impl<'a> Keywords<'a> {
         let mut found: Vec<KeyedDoc> = fresh
             .chain(self.of_stix_id(text))
             .filter(|found| allowed.row(found.class, &self.table_entry(found.node)))
-            .take(MAX_PER_KEY)
+            .take(MAX_LOOKED_AT)
             .collect();
         for rows in self.rows() {
             let Some(info) = rows.segment.keys.terms().get(&key)? else {
@@ -416,7 +432,8 @@ impl<'a> Keywords<'a> {
                 found.len() < MAX_LOOKED_AT
             })?;
         }
-        found.sort_by_key(|found| Reverse(found.kind));
+        // By id, since in which order documents are met depends on hidden ones, too.
+        found.sort_unstable_by_key(|found| (Reverse(found.kind), found.node));
         found.truncate(MAX_PER_KEY);
         Ok(found)
     }
@@ -429,25 +446,23 @@ impl<'a> Keywords<'a> {
         limit: usize,
     ) -> Result<Vec<Uuid>, SearchError> {
         let fresh = self.fresh.with_prefix(prefix);
-        let mut found: Vec<Uuid> = fresh
+        let mut found: BTreeSet<Uuid> = fresh
             .filter(|(node, class)| allowed.row(*class, &self.table_entry(*node)))
             .map(|(node, _)| node)
-            .take(limit)
+            .take(MAX_LOOKED_AT)
             .collect();
         for rows in self.rows() {
             let mut keys = rows.segment.keys.terms().range().ge(prefix).into_stream()?;
-            while found.len() < limit && keys.advance() && keys.key().starts_with(prefix.as_bytes()) {
+            while found.len() < MAX_LOOKED_AT && keys.advance() && keys.key().starts_with(prefix.as_bytes()) {
                 rows.segment.carriers(keys.value(), |doc, kind| {
-                    if kind != KeyKind::Alias
-                        && rows.shows(doc, allowed)
-                        && !found.contains(&rows.segment.node(doc))
-                    {
-                        found.push(rows.segment.node(doc));
+                    if kind != KeyKind::Alias && rows.shows(doc, allowed) {
+                        found.insert(rows.segment.node(doc));
                     }
-                    found.len() < limit
+                    found.len() < MAX_LOOKED_AT
                 })?;
             }
         }
-        Ok(found)
+        // By id, since in which order documents are met depends on hidden ones, too.
+        Ok(found.into_iter().take(limit).collect())
     }
 }

@@ -9,13 +9,14 @@ use std::ops::Bound;
 use std::time::{Duration, Instant};
 
 use tantivy::fieldnorm::FieldNormReader;
-use tantivy::query::Bm25Weight;
 use uuid::Uuid;
 
 use super::analyzer::tokenize;
-use super::document::{IndexDoc, KeyKind, is_passage};
+use super::document::{IndexDoc, KeyKind};
 use super::keyword::KeyedDoc;
+use super::marking_counts::MarkingCounts;
 use super::schema::{body_of, keys_of, title_of};
+use super::term_weight::TermWeight;
 
 /// A text field of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -30,15 +31,15 @@ pub(super) enum TextField {
 struct FieldPostings {
     /// For each word the documents that have it, and how often.
     postings: HashMap<String, Vec<(Slot, u32)>>,
-    /// Number of words of each document, and in the rounded form in which the text index keeps it.
-    lengths: Vec<(u32, u8)>,
-    /// Number of words of all documents that are not outdated.
-    total: u64,
+    /// Number of words of each document, in the rounded form in which the text index keeps it.
+    lengths: Vec<u8>,
+    /// Number of words of all documents that are not outdated, so rounded.
+    total: MarkingCounts,
 }
 
 impl FieldPostings {
     /// Adds the next document.
-    fn add<'a>(&mut self, slot: Slot, texts: impl Iterator<Item = &'a String>) {
+    fn add<'a>(&mut self, (slot, class): (Slot, u8), texts: impl Iterator<Item = &'a String>) {
         let mut length = 0;
         for word in texts.flat_map(|text| tokenize(text)) {
             length += 1;
@@ -48,9 +49,10 @@ impl FieldPostings {
                 None => postings.push((slot, 1)),
             }
         }
-        self.lengths
-            .push((length, FieldNormReader::fieldnorm_to_id(length)));
-        self.total += u64::from(length);
+        let length = FieldNormReader::fieldnorm_to_id(length);
+        self.lengths.push(length);
+        self.total
+            .add(class, u64::from(FieldNormReader::id_to_fieldnorm(length)));
     }
 
     fn with(&self, word: &str) -> &[(Slot, u32)] {
@@ -58,11 +60,12 @@ impl FieldPostings {
     }
 
     /// No longer counts the words of a document.
-    fn forget(&mut self, slot: Slot) {
-        self.total -= u64::from(self.length(slot).0);
+    fn forget(&mut self, slot: Slot, class: u8) {
+        let length = FieldNormReader::id_to_fieldnorm(self.length(slot));
+        self.total.subtract(class, u64::from(length));
     }
 
-    fn length(&self, slot: Slot) -> (u32, u8) {
+    fn length(&self, slot: Slot) -> u8 {
         self.lengths.get(slot as usize).copied().unwrap_or_default()
     }
 }
@@ -85,7 +88,7 @@ struct MemtableDoc {
 pub(super) struct WeightedTerm {
     pub(super) word: String,
     pub(super) field: TextField,
-    pub(super) weight: Bm25Weight,
+    pub(super) weight: TermWeight,
 }
 
 /// The fresh documents of a workspace.
@@ -96,9 +99,8 @@ pub(super) struct Memtable {
     title: FieldPostings,
     body: FieldPostings,
     passage: FieldPostings,
-    /// How many of the documents are passages, and how many relationships without a text.
-    passages: usize,
-    textless: usize,
+    /// Whether the text index holds an older version of any of them.
+    replaces_any: bool,
     keys: BTreeMap<String, Vec<(Slot, KeyKind)>>,
     /// Revision up to which the index is complete together with these documents.
     checkpoint: u64,
@@ -133,27 +135,26 @@ impl Memtable {
             return;
         };
         let older = self.slots.insert(doc.node_id, slot);
-        for words in [&mut self.title, &mut self.body, &mut self.passage] {
-            older.into_iter().for_each(|older| words.forget(older));
-        }
-        let older = older.and_then(|older| self.docs.get_mut(older as usize));
-        let replaces = older.map_or(known, |older| {
+        let older = older.and_then(|slot| Some((slot, self.docs.get_mut(slot as usize)?)));
+        let replaces = older.map_or(known, |(slot, older)| {
             older.outdated = true;
-            self.passages -= usize::from(is_passage(older.class));
-            self.textless -= usize::from(!older.doc.is_searched());
+            for words in [&mut self.title, &mut self.body, &mut self.passage] {
+                words.forget(slot, older.class);
+            }
             older.replaces
         });
+        self.replaces_any |= replaces;
         let class = doc.class();
-        self.passages += usize::from(is_passage(class));
-        self.textless += usize::from(!doc.is_searched());
         let all = Some(doc).filter(|doc| !doc.is_removal());
         let (passage, shown) = (
             all.filter(|doc| doc.ends.is_some()),
             all.filter(|doc| doc.ends.is_none()),
         );
-        self.passage.add(slot, passage.into_iter().map(|doc| &doc.body));
-        self.title.add(slot, shown.into_iter().flat_map(title_of));
-        self.body.add(slot, shown.into_iter().flat_map(body_of));
+        self.passage
+            .add((slot, class), passage.into_iter().map(|doc| &doc.body));
+        self.title
+            .add((slot, class), shown.into_iter().flat_map(title_of));
+        self.body.add((slot, class), shown.into_iter().flat_map(body_of));
         for (key, kind) in shown.into_iter().flat_map(keys_of) {
             self.keys.entry(key).or_default().push((slot, kind));
         }
@@ -184,6 +185,11 @@ impl Memtable {
         self.slots.contains_key(&node)
     }
 
+    /// Whether the text index holds an outdated version of any node.
+    pub(super) fn replaces_any(&self) -> bool {
+        self.replaces_any
+    }
+
     fn words(&self, field: TextField) -> &FieldPostings {
         match field {
             TextField::Title => &self.title,
@@ -197,20 +203,31 @@ impl Memtable {
         self.docs.get(slot as usize).filter(|fresh| !fresh.outdated)
     }
 
-    /// Number of nodes.
-    pub(super) fn nodes(&self) -> u64 {
-        (self.len() - self.passages - self.textless) as u64
-    }
-
-    /// Number of words of a field in all documents.
-    pub(super) fn words_of(&self, field: TextField) -> u64 {
+    /// Number of words of a field in all nodes.
+    pub(super) fn words_of(&self, field: TextField) -> MarkingCounts {
         self.words(field).total
     }
 
-    /// Number of documents that have the word in the field.
-    pub(super) fn doc_freq(&self, field: TextField, word: &str) -> usize {
+    /// Number of nodes that have the word in the field.
+    pub(super) fn nodes_with(&self, field: TextField, word: &str) -> MarkingCounts {
+        let mut counts = MarkingCounts::default();
+        self.holders(field, word)
+            .for_each(|(_, class)| counts.add(class, 1));
+        counts
+    }
+
+    /// Whether any document has the word in the field.
+    pub(super) fn has(&self, field: TextField, word: &str) -> bool {
+        self.holders(field, word).next().is_some()
+    }
+
+    /// The documents that have the word in the field, with their classes.
+    pub(super) fn holders(&self, field: TextField, word: &str) -> impl Iterator<Item = (Uuid, u8)> {
         let with = self.words(field).with(word).iter();
-        with.filter(|(slot, _)| self.current(*slot).is_some()).count()
+        with.filter_map(|(slot, _)| {
+            let fresh = self.current(*slot)?;
+            Some((fresh.doc.node_id, fresh.class))
+        })
     }
 
     /// Every document that has one of the words, with its class and BM25 score.
@@ -219,8 +236,7 @@ impl Memtable {
         for term in terms {
             let words = self.words(term.field);
             for (slot, count) in words.with(&term.word) {
-                let (_, length) = words.length(*slot);
-                *scores.entry(*slot).or_default() += term.weight.score(length, *count);
+                *scores.entry(*slot).or_default() += term.weight.score(words.length(*slot), *count);
             }
         }
         scores.into_iter().filter_map(|(slot, score)| {

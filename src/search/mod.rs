@@ -5,6 +5,8 @@
 //!
 //! - One index per workspace ([`WorkspaceIndex`]): text (tantivy, BM25) and vectors (mapped files, searched by sketch)
 //!   under one commit. Nothing of one workspace, not even its word frequencies, reaches another.
+//! - What a score is computed with (frequencies, numbers, lengths, how deep to look) is counted over the nodes that the
+//!   caller may see, so that hidden ones change no score and no order.
 //! - Rows the caller may not see are excluded while candidates are collected, so `limit` counts visible rows. The rows
 //!   loaded for the response must still pass `Visible::filter`.
 //! - All calls block and none is async; the owner runs them on blocking threads.
@@ -23,24 +25,29 @@ mod error;
 mod facts;
 mod fusion;
 mod keyword;
+mod marking_counts;
 mod memtable;
 mod node_set_query;
 mod partitions;
 mod phrases;
 mod query;
+mod rare;
 mod reasons;
 mod relations;
 mod rows;
 mod schema;
 mod score_bounds;
+mod segment_counts;
 mod segments;
 mod storage;
 mod table;
+mod term_weight;
 #[cfg(test)]
 mod tests;
 mod text;
 mod top;
 mod union;
+mod vocabulary;
 mod votes;
 mod workspace;
 mod writers;
@@ -62,7 +69,9 @@ pub(crate) use dot::cosine;
 pub use embed::{BUILTIN_MODEL, BuiltinEmbedder, Embedder, embedding_text, quantize};
 pub use error::{EmbedError, SearchError};
 pub use facts::Facts;
+pub use fusion::LEADING_SCORE;
 pub use query::SearchResults;
+pub use rare::is_code_word;
 pub use reasons::{Reason, Reasons};
 pub use text::canonical_key;
 pub use votes::{Vote, Votes};

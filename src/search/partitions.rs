@@ -105,8 +105,13 @@ impl Partitions {
         let sample = look_through(&self.first, top.clone().at_most(few))?;
         let guess = sample.threshold();
         let found = with_others(top.clone().and(vec![sample]).above(guess))?;
-        if found.is_full() || guess == f32::MIN {
+        if guess == f32::MIN || found.is_full() && found.threshold() > guess {
             return Ok(found);
+        }
+        if found.is_full() {
+            // The sample gave up documents that score the same as the last one it kept, and may come before it by their id.
+            let tied = look_through(&self.first, top.above(guess))?;
+            return Ok(found.and(vec![tied]));
         }
         with_others(look_through(&self.first, top)?)
     }

@@ -1,4 +1,4 @@
-//! Finds the nodes that a query names, as a whole or in one of its phrases.
+//! Finds the nodes that a query names, as a whole or in one of its phrases, and those that hold its rare words.
 //!
 //! A name that makes up much of the query is its subject. A name in passing ("Mimikatz was used to read credentials
 //! from the memory of …") is a *mention*: the node is a result, but the other words describe the subject, so both legs
@@ -12,6 +12,7 @@ use super::analyzer::tokenize;
 use super::document::{CompiledFilter, KeyKind, is_entity};
 use super::error::SearchError;
 use super::keyword::Keywords;
+use super::rare::holders_of_rare;
 use super::text::{canonical_key, host, refang, words};
 use crate::domain::stix::ingest::NODE_TYPES;
 
@@ -23,7 +24,10 @@ const MAX_WORDS: usize = 64;
 const MIN_PREFIX: usize = 8;
 const MAX_COMPLETIONS: usize = 100;
 /// Number of words (without stop words) from which a query counts as a text, whose names may be mentions.
-const TEXT_WORDS: usize = 10;
+pub(super) const TEXT_WORDS: usize = 10;
+/// Share of a query that an exact rare word counts as at least, and what each further one adds: enough for a main name.
+const RARE_SHARE: f32 = 0.6;
+const NEXT_RARE_SHARE: f32 = 0.1;
 /// Largest share of a text for which a name is a mention.
 const MENTION_SHARE: f32 = 0.25;
 
@@ -107,6 +111,11 @@ pub(super) fn find_named(
             }
         }
     }
+    let others = words.iter().enumerate();
+    let others = others
+        .filter(|(at, _)| !taken.contains(at))
+        .map(|(_, word)| *word);
+    named.add_rare(holders_of_rare(others, total, allowed, keywords)?);
     for (start, word) in words.into_iter().enumerate() {
         named.add_part((start, word), 1.0 / total, allowed, keywords)?;
     }
@@ -156,6 +165,15 @@ impl NameMatches {
 }
 
 impl NameMatches {
+    /// Adds the nodes that hold so many rare words of the query.
+    fn add_rare(&mut self, holders: HashMap<Uuid, usize>) {
+        for (node, words) in holders {
+            let share = RARE_SHARE + NEXT_RARE_SHARE * (words.saturating_sub(1)) as f32;
+            let exact = self.nodes.entry(node).or_default();
+            exact.share = exact.share.max(share.min(1.0));
+        }
+    }
+
     /// Looks up what a word contains, starts or ends: the host of a URL, the prefix of a hash, the UUID of a STIX id.
     fn add_part(
         &mut self,

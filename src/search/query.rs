@@ -108,7 +108,7 @@ fn by_both(
         allowed: asked.allowed,
         table,
     };
-    let votes = table.passages() > 0;
+    let votes = table.count(&voters) > 0;
     let words = || {
         let words = keywords.weigh_terms(asked.text, &named.mentions)?;
         Ok::<_, SearchError>(Leg {

@@ -17,9 +17,6 @@ pub(super) const HIGH: &str = "high";
 pub(super) const LOW: &str = "low";
 pub(super) const CLASS: &str = "class";
 
-/// The key that every passage has, by which their number is known. No text has it as its canonical key.
-pub(super) const PASSAGE: &str = "\u{1}passage";
-
 /// The field handles.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fields {
@@ -95,7 +92,6 @@ pub(super) fn document(fields: &Fields, doc: &IndexDoc) -> TantivyDocument {
     }
     if doc.ends.is_some() {
         out.add_text(fields.passage, &doc.body);
-        out.add_text(fields.key, PASSAGE);
         return out;
     }
     title_of(doc).for_each(|text| out.add_text(fields.title, text));

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use tantivy::SegmentReader;
 
 use super::error::SearchError;
+use super::marking_counts::VisibleGroups;
 use super::memtable::TextField;
 use super::union::{ScoredTerm, highest};
 
@@ -20,7 +21,10 @@ const DRIFT: f32 = 0.05;
 
 /// The highest scores of words in one segment.
 #[derive(Debug, Default)]
-pub(super) struct ScoreBounds(Mutex<HashMap<(TextField, usize), ScoreBound>>);
+pub(super) struct ScoreBounds(Mutex<HashMap<BoundKey, ScoreBound>>);
+
+/// A word, and whose mean length of documents its bound was computed with.
+type BoundKey = (TextField, usize, VisibleGroups);
 
 #[derive(Debug, Clone, Copy)]
 struct ScoreBound {
@@ -31,19 +35,19 @@ struct ScoreBound {
 }
 
 impl ScoreBounds {
-    /// A bound on what a word adds to the score of a document of the segment.
+    /// A bound on what a word adds to the score of a document of the segment, before it is rounded.
     pub(super) fn bound(
         &self,
         segment: &SegmentReader,
         name: TextField,
-        mean_length: f32,
+        (groups, mean_length): (VisibleGroups, f32),
         word: &ScoredTerm<'_>,
     ) -> Result<f32, SearchError> {
         let most = word.weight.max_score();
         if word.info.doc_freq < FROM {
             return Ok(most);
         }
-        let key = (name, word.info.postings_range.start);
+        let key = (name, word.info.postings_range.start, groups);
         let known = self.0.lock().get(&key).copied();
         if let Some(share) = known.and_then(|peak| peak.scaled_to(mean_length)) {
             return Ok(most * share);

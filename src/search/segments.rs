@@ -2,21 +2,22 @@
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 use tantivy::columnar::ColumnValues;
 use tantivy::index::SegmentId;
 use tantivy::postings::{Postings, TermInfo};
 use tantivy::schema::IndexRecordOption;
-use tantivy::{DocId, DocSet, IndexReader, InvertedIndexReader, Searcher, SegmentReader, TERMINATED, Term};
+use tantivy::{DocId, DocSet, IndexReader, InvertedIndexReader, Searcher, SegmentReader, TERMINATED};
 use uuid::Uuid;
 
 use super::document::{GONE, KeyKind};
 use super::error::SearchError;
 use super::memtable::TextField;
-use super::schema::{CLASS, Fields, HIGH, LOW, PASSAGE, node_of};
+use super::schema::{CLASS, Fields, HIGH, LOW, node_of};
 use super::score_bounds::ScoreBounds;
+use super::segment_counts::{self, Lengths, SegmentCounts};
 
 /// A segment with its terms, and with the columns that identify each document's node and visibility.
 pub(super) struct Segment {
@@ -28,27 +29,42 @@ pub(super) struct Segment {
     high: Arc<dyn ColumnValues<u64>>,
     low: Arc<dyn ColumnValues<u64>>,
     class: Arc<dyn ColumnValues<u64>>,
-    /// Number of documents that are passages, replaced ones included.
-    pub(super) passages: u64,
+    fields: Fields,
+    lengths: OnceLock<Lengths>,
+    /// Number of deleted documents.
+    pub(super) deleted: usize,
+    pub(super) counts: Arc<SegmentCounts>,
     pub(super) peaks: Arc<ScoreBounds>,
 }
 
 impl Segment {
-    fn open(reader: &SegmentReader, fields: &Fields, peaks: Arc<ScoreBounds>) -> Result<Self, SearchError> {
+    /// Opens a version of a segment. What is known of an older one holds for it, too.
+    fn open(reader: &SegmentReader, fields: &Fields, older: Option<&Segment>) -> Result<Self, SearchError> {
         let column = |name| reader.fast_fields().column_first_or_default::<u64>(name);
-        let keys = reader.inverted_index(fields.key)?;
-        let passages = keys.doc_freq(&Term::from_field_text(fields.key, PASSAGE))?;
+        let counts = older.map(|older| Arc::clone(&older.counts)).unwrap_or_default();
+        let (counts, deleted) = match counts.note_deleted(reader) {
+            Some(deleted) => (counts, deleted),
+            None => {
+                let counts = Arc::<SegmentCounts>::default();
+                let deleted = counts.note_deleted(reader).unwrap_or_default();
+                (counts, deleted)
+            }
+        };
         Ok(Segment {
-            passages: u64::from(passages),
+            // A bound on what a word adds holds without some of the documents, too.
+            peaks: older.map(|older| Arc::clone(&older.peaks)).unwrap_or_default(),
+            fields: *fields,
+            lengths: OnceLock::new(),
+            deleted,
+            counts,
             high: column(HIGH)?,
             low: column(LOW)?,
             class: column(CLASS)?,
-            keys,
+            keys: reader.inverted_index(fields.key)?,
             title: reader.inverted_index(fields.title)?,
             body: reader.inverted_index(fields.body)?,
             passage: reader.inverted_index(fields.passage)?,
             reader: reader.clone(),
-            peaks,
         })
     }
 
@@ -81,6 +97,22 @@ impl Segment {
         u8::try_from(self.class.get_val(doc)).unwrap_or(GONE)
     }
 
+    /// Reads the classes of successive documents.
+    pub(super) fn read_classes(&self, first: DocId, classes: &mut [u64]) {
+        self.class.get_range(u64::from(first), classes);
+    }
+
+    /// The lengths of its nodes, added up by the first search.
+    pub(super) fn lengths(&self) -> Result<&Lengths, SearchError> {
+        match self.lengths.get() {
+            Some(lengths) => Ok(lengths),
+            None => {
+                let lengths = segment_counts::lengths(self, &self.fields)?;
+                Ok(self.lengths.get_or_init(|| lengths))
+            }
+        }
+    }
+
     pub(super) fn node(&self, doc: DocId) -> Uuid {
         node_of(self.high.get_val(doc), self.low.get_val(doc))
     }
@@ -107,9 +139,7 @@ impl Segments {
                 .find(|segment| segment.reader.segment_id() == reader.segment_id());
             all.push(match older {
                 Some(same) if same.reader.delete_opstamp() == reader.delete_opstamp() => Arc::clone(same),
-                // A bound on what a word adds holds without some of the documents, too.
-                Some(older) => Arc::new(Segment::open(reader, fields, Arc::clone(&older.peaks))?),
-                None => Arc::new(Segment::open(reader, fields, Arc::default())?),
+                older => Arc::new(Segment::open(reader, fields, older.map(Arc::as_ref))?),
             });
         }
         all.sort_by_key(|segment| Reverse(segment.reader.max_doc()));

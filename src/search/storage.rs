@@ -20,7 +20,8 @@ use super::error::SearchError;
 use super::relations::Relations;
 use super::rows::Extent;
 use super::schema::{Fields, schema};
-use super::table::Table;
+use super::table::{Table, Widening};
+use crate::domain::tlp::Tlp;
 
 /// Records the schema and embedder that an index was made with.
 const FINGERPRINT_FILE: &str = "fingerprint";
@@ -37,8 +38,8 @@ pub(super) struct Commit {
     /// The committed rows of the table, and those of the relationships.
     pub(super) rows: Extent,
     pub(super) relations: Extent,
-    /// By how much more rows than usual a search scores.
-    pub(super) widening: usize,
+    /// By how much more rows than usual a search scores, for each clearance.
+    pub(super) widening: Widening,
 }
 
 /// The state of an empty index.
@@ -52,7 +53,7 @@ const NOTHING: Commit = Commit {
         generation: 0,
         len: 0,
     },
-    widening: 1,
+    widening: [1; Tlp::ALL.len()],
 };
 
 impl Commit {
@@ -65,6 +66,7 @@ impl Commit {
         } = self;
         let [rows, relations] =
             [rows, relations].map(|extent| format!("{} {}", extent.generation, extent.len));
+        let widening = widening.map(|factor| factor.to_string()).join(" ");
         format!("{checkpoint} {rows} {relations} {widening}")
     }
 
@@ -73,19 +75,32 @@ impl Commit {
             .split(' ')
             .map(|part| part.parse().ok())
             .collect::<Option<_>>()?;
-        let [checkpoint, rows, rows_len, relations, relations_len, widening] = numbers.try_into().ok()?;
-        let extent = |generation, len| {
+        let ([checkpoint, rows, rows_len, relations, relations_len], widening) =
+            numbers.split_first_chunk()?;
+        let extent = |generation: &u64, len: &u64| {
             Some(Extent {
-                generation,
-                len: usize::try_from(len).ok()?,
+                generation: *generation,
+                len: usize::try_from(*len).ok()?,
             })
         };
         Some(Commit {
-            checkpoint,
+            checkpoint: *checkpoint,
             rows: extent(rows, rows_len)?,
             relations: extent(relations, relations_len)?,
-            widening: usize::try_from(widening).ok()?,
+            widening: widening_of(widening)?,
         })
+    }
+}
+
+/// The factors that a commit names. Older versions know one for all clearances.
+fn widening_of(numbers: &[u64]) -> Option<Widening> {
+    let factors: Vec<usize> = numbers
+        .iter()
+        .map(|factor| usize::try_from(*factor).ok())
+        .collect::<Option<_>>()?;
+    match factors.as_slice() {
+        [factor] => Some([*factor; Tlp::ALL.len()]),
+        factors => factors.try_into().ok(),
     }
 }
 

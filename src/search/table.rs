@@ -18,12 +18,14 @@ use ends::EndRows;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use uuid::Uuid;
 
-use super::document::{Candidate, Ends, GONE, is_passage};
+use super::document::{Candidate, Ends, GONE, RowFilter, is_passage};
 use super::dot::dot;
 use super::embed::quantize;
 use super::error::SearchError;
 use super::facts::Facts;
+use super::marking_counts::{MarkingCounts, VisibleGroups};
 use super::rows::{Extent, Head, NewRow, ROWS_PER_BLOCK, Rows};
+use crate::domain::tlp::Tlp;
 
 /// Where the rows are in the directory of an index.
 const DIR: &str = "rows";
@@ -45,6 +47,9 @@ impl NodeState {
     }
 }
 
+/// A factor for each marking, the least strict first, for callers who may see nothing stricter.
+pub(super) type Widening = [usize; Tlp::ALL.len()];
+
 /// All rows of one workspace.
 pub(super) struct Table {
     rows: Rows,
@@ -56,10 +61,10 @@ pub(super) struct Table {
     ends: EndRows,
     /// Number of rows that were replaced.
     gone: usize,
-    /// Number of passages.
-    passages: usize,
-    /// How many times as many rows as usual are scored; see [`super::calibration`].
-    widening: usize,
+    /// Number of nodes and passages of each class.
+    counts: [usize; GONE as usize + 1],
+    /// How many times as many rows as usual are scored for callers with each clearance; see [`super::calibration`].
+    widening: Widening,
 }
 
 impl Table {
@@ -78,8 +83,8 @@ impl Table {
             classes: Vec::with_capacity(len),
             ends: EndRows::default(),
             gone: 0,
-            passages: 0,
-            widening: 1,
+            counts: [0; GONE as usize + 1],
+            widening: [1; Tlp::ALL.len()],
         };
         (0..len).for_each(|row| table.publish(row));
         table
@@ -102,7 +107,11 @@ impl Table {
         match entry {
             hashbrown::hash_table::Entry::Occupied(mut entry) => {
                 let older = std::mem::replace(entry.get_mut(), number);
-                self.passages -= usize::from(rows.class(older as usize).is_some_and(is_passage));
+                let class = rows.class(older as usize).unwrap_or(GONE);
+                let count = self.counts.get_mut(usize::from(class));
+                count
+                    .into_iter()
+                    .for_each(|count| *count = count.saturating_sub(1));
                 if let Some(class) = self.classes.get_mut(older as usize) {
                     *class = GONE;
                 }
@@ -112,12 +121,13 @@ impl Table {
                 entry.insert(number);
             }
         }
-        if is_passage(head.class) {
-            self.passages += 1;
-            if let Some(ends) = self.rows.ends_of_passage(row) {
-                let rows = ends.both().map(|end| self.row_of(end));
-                self.ends.put(row, rows);
-            }
+        let count = self.counts.get_mut(usize::from(head.class));
+        count.into_iter().for_each(|count| *count += 1);
+        if is_passage(head.class)
+            && let Some(ends) = self.rows.ends_of_passage(row)
+        {
+            let rows = ends.both().map(|end| self.row_of(end));
+            self.ends.put(row, rows);
         }
     }
 
@@ -180,9 +190,25 @@ impl Table {
         Some([self.class(source)?, self.class(target)?])
     }
 
-    /// Number of passages.
-    pub(super) fn passages(&self) -> usize {
-        self.passages
+    /// Number of nodes or passages whose classes are allowed.
+    pub(super) fn count(&self, allowed: &impl RowFilter) -> usize {
+        let classes = (0..GONE).zip(&self.counts);
+        let allowed = classes.filter(|(class, _)| allowed.class(*class));
+        allowed.map(|(_, count)| count).sum()
+    }
+
+    /// Number of nodes in these groups.
+    pub(super) fn nodes(&self, groups: VisibleGroups) -> u64 {
+        let mut nodes = MarkingCounts::default();
+        let classes = (0..GONE).zip(&self.counts);
+        classes.for_each(|(class, count)| nodes.add(class, *count as u64));
+        nodes.seen_by(groups)
+    }
+
+    /// The rows with vectors whose classes are allowed, in ascending order.
+    pub(super) fn rows_of(&self, allowed: &impl RowFilter) -> impl Iterator<Item = usize> {
+        let classes = self.classes.iter().enumerate();
+        classes.filter_map(|(row, class)| allowed.class(*class).then_some(row))
     }
 
     /// Number of nodes and passages, including merged ones.
@@ -195,12 +221,12 @@ impl Table {
         &self.rows
     }
 
-    /// Multiplies the number of rows scored exactly.
-    pub(super) fn widen(&mut self, widening: usize) {
+    /// Multiplies the numbers of rows scored exactly.
+    pub(super) fn widen(&mut self, widening: Widening) {
         self.widening = widening;
     }
 
-    pub(super) fn widening(&self) -> usize {
+    pub(super) fn widening(&self) -> Widening {
         self.widening
     }
 
@@ -221,7 +247,8 @@ impl Table {
         self.classes.clear();
         self.ends.clear();
         self.nodes.clear();
-        (self.gone, self.passages) = (0, 0);
+        self.gone = 0;
+        self.counts.fill(0);
         (0..self.rows.len()).for_each(|row| self.publish(row));
     }
 

@@ -9,6 +9,10 @@ use std::net::IpAddr;
 
 /// Longest token or key in bytes, a limit of the text index.
 const MAX_TOKEN: usize = 200;
+/// Number of parent domains of one word that are indexed, and the longest suffix looked at, in bytes: folding makes text
+/// at most a quarter as long, as one letter of Latin stands for up to four bytes.
+const MAX_PARENTS: usize = 32;
+const MAX_SUFFIX: usize = 4 * (MAX_TOKEN + 1);
 /// Longest word, and number after it, that are joined into one name: `APT 28`, `FIN 7`, `Storm 0539`.
 const MAX_NUMBERED_WORD: usize = 8;
 const MAX_NUMBER: usize = 6;
@@ -207,18 +211,22 @@ fn compound(word: &str, emit: &mut dyn FnMut(&str)) {
     pieces(word, emit);
 }
 
-/// Parent domains, such as `example.com` of `mail.example.com`.
+/// Parent domains, such as `example.com` of `mail.example.com`; of very many, those nearest to the top. Only so many
+/// suffixes of a bounded length are looked at, whatever the word: work is linear in its length.
 fn parent_domains(word: &str, emit: &mut dyn FnMut(&str)) {
-    let top = word.rsplit('.').next().unwrap_or("");
-    if top.len() < 2 || !top.chars().all(char::is_alphabetic) {
+    let mut dots = word.rmatch_indices('.').map(|(at, _)| at + 1);
+    let Some(top) = dots.next().and_then(|at| word.get(at..)) else {
+        return;
+    };
+    // The characters of a longer top domain are not looked at.
+    if !(2..=MAX_SUFFIX).contains(&top.len()) || !top.chars().all(char::is_alphabetic) {
         return;
     }
-    let mut rest = word;
-    while let Some((_, parent)) = rest.split_once('.') {
-        if parent.contains('.') {
-            put(&fold(parent), emit);
-        }
-        rest = parent;
+    let is_short = |parent: &&str| parent.len() <= MAX_SUFFIX;
+    let parents = dots.filter_map(|at| word.get(at..));
+    let parents: Vec<&str> = parents.take_while(is_short).take(MAX_PARENTS).collect();
+    for parent in parents.into_iter().rev() {
+        put(&fold(parent), emit);
     }
 }
 

@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::document::{Candidate, CompiledFilter, RowFilter};
 use super::table::{Table, TableEntry};
+use crate::domain::tlp::Tlp;
 
 /// Passages that each leg contributes.
 pub(super) const DEPTH: usize = 100;
@@ -40,6 +41,10 @@ impl RowFilter for Voters<'_> {
     #[inline]
     fn class(&self, class: u8) -> bool {
         self.allowed.passage(class)
+    }
+
+    fn highest_tlp(&self) -> Tlp {
+        self.allowed.highest_tlp()
     }
 
     fn row(&self, class: u8, passage: &impl Candidate) -> bool {

@@ -23,6 +23,7 @@ use uuid::Uuid;
 
 use super::IndexSettings;
 use super::activity::Activity;
+use super::calibration;
 use super::document::{CompiledFilter, Filter, Hit, IndexDoc, KeyHit, Mode, StructuredQuery};
 use super::error::SearchError;
 use super::keyword::{Keywords, TextScope};
@@ -84,6 +85,7 @@ impl WorkspaceIndex {
         id: Uuid,
     ) -> Result<Self, SearchError> {
         let opened = storage::open(dir, fingerprint, dimension)?;
+        let visible = calibration::visible_nodes(&opened.table);
         Ok(WorkspaceIndex {
             id,
             index: opened.index,
@@ -99,7 +101,7 @@ impl WorkspaceIndex {
             fresh: RwLock::default(),
             most_fresh: settings.fresh_docs,
             queue: Mutex::new(Vec::new()),
-            writing: Arc::new(Mutex::new(WriterState::new(opened.commit))),
+            writing: Arc::new(Mutex::new(WriterState::new(opened.commit, visible))),
             writers,
             rollbacks: AtomicU64::new(0),
             activity: Activity::new(),
@@ -259,15 +261,17 @@ impl WorkspaceIndex {
         let fresh = self.memtable();
         let segments = self.segments()?;
         let table = self.table();
+        let allowed = CompiledFilter::of(filter);
         let question = Query {
             text: query,
             vector: query_vector,
             mode,
-            allowed: &CompiledFilter::of(filter),
+            allowed: &allowed,
             limit,
             explain,
         };
-        query::answer(&question, &self.keywords(&segments, &fresh, &table), &table)
+        let keywords = self.keywords((&segments, &fresh), &table, &allowed);
+        query::answer(&question, &keywords, &table)
     }
 
     /// Nodes that the words may be a name of: at most `limit` with some of the words in their names, and as many that
@@ -284,8 +288,8 @@ impl WorkspaceIndex {
         let fresh = self.memtable();
         let segments = self.segments()?;
         let table = self.table();
-        let keywords = self.keywords(&segments, &fresh, &table);
         let allowed = CompiledFilter::of(filter);
+        let keywords = self.keywords((&segments, &fresh), &table, &allowed);
         let weighted = keywords.weigh_terms(words, &HashSet::new())?;
         let mut found = keywords.best(TextScope::Names, &weighted, &allowed, limit)?;
         if let Some(vector) = vector {
@@ -307,8 +311,8 @@ impl WorkspaceIndex {
         let fresh = self.memtable();
         let segments = self.segments()?;
         let table = self.table();
-        let keywords = self.keywords(&segments, &fresh, &table);
         let allowed = CompiledFilter::of(filter);
+        let keywords = self.keywords((&segments, &fresh), &table, &allowed);
         let mut hits = Vec::new();
         for (key, text) in keys.iter().enumerate() {
             let found = keywords.with_key(text, &allowed)?;
@@ -384,6 +388,11 @@ impl WorkspaceIndex {
         self.table().len()
     }
 
+    /// Number of nodes that the filter accepts by type, status and marking.
+    pub fn count(&self, filter: &Filter) -> usize {
+        self.table().count(&CompiledFilter::of(filter))
+    }
+
     /// Whether the index is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -437,8 +446,21 @@ impl WorkspaceIndex {
         })
     }
 
-    fn keywords<'a>(&'a self, segments: &'a Segments, fresh: &'a Memtable, table: &'a Table) -> Keywords<'a> {
-        Keywords::new(segments, &self.fields, fresh, table, self.id)
+    /// The text index as it is for callers who may see what is allowed.
+    fn keywords<'a>(
+        &'a self,
+        (segments, fresh): (&'a Segments, &'a Memtable),
+        table: &'a Table,
+        allowed: &CompiledFilter,
+    ) -> Keywords<'a> {
+        Keywords {
+            segments,
+            fields: &self.fields,
+            fresh,
+            table,
+            workspace: self.id,
+            groups: allowed.groups(),
+        }
     }
 
     pub(super) fn segments(&self) -> Result<Arc<Segments>, SearchError> {

@@ -12,6 +12,7 @@ use tantivy::index::SegmentMeta;
 use tantivy::{FutureResult, IndexWriter};
 
 use super::storage::Commit;
+use crate::domain::tlp::Tlp;
 
 /// The write side of a workspace, used by one thread at a time.
 pub(super) struct WriterState {
@@ -23,20 +24,21 @@ pub(super) struct WriterState {
     pub(super) suspect: bool,
     /// The last commit.
     pub(super) committed: Commit,
-    /// Number of rows when the sketches were last checked.
-    pub(super) calibrated: usize,
+    /// Numbers of nodes visible with each clearance when the sketches were last checked.
+    pub(super) calibrated: [usize; Tlp::ALL.len()],
     pub(super) used: Instant,
     /// A merge that was begun while nothing was written.
     pub(super) tidying: Option<FutureResult<Option<SegmentMeta>>>,
 }
 
 impl WriterState {
-    pub(super) fn new(committed: Commit) -> Self {
+    /// The state of an index that was opened with this commit and so many nodes visible with each clearance.
+    pub(super) fn new(committed: Commit, visible: [usize; Tlp::ALL.len()]) -> Self {
         WriterState {
             writer: None,
             staged: false,
             suspect: false,
-            calibrated: committed.rows.len / 2,
+            calibrated: visible.map(|nodes| nodes / 2),
             committed,
             used: Instant::now(),
             tidying: None,

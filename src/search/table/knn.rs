@@ -16,7 +16,7 @@ use super::nearest_rows::{NearRow, NearestRows};
 use super::scan::MANY_BLOCKS;
 use crate::capacity::search_pool;
 
-/// Least number of rows that a search takes from the scan of the sketches, and the share of all rows (1 in 128).
+/// Least number of rows that a search takes from the scan of the sketches, and the share of the allowed rows (1 in 128).
 const MIN_NEAR: usize = 8192;
 const NEAR_SHARE: usize = 128;
 /// Least number of those rows that are scored by their vectors, and their number for each result asked for.
@@ -35,7 +35,8 @@ impl Table {
         allowed: &impl RowFilter,
         limit: usize,
     ) -> Vec<(Uuid, f32)> {
-        self.nearest_within(query, allowed, limit, self.depth(limit).widen_by(self.widening))
+        let depth = self.depth(allowed, limit).widen_by(self.widening_for(allowed));
+        self.nearest_within(query, allowed, limit, depth)
     }
 
     /// The `limit` accepted passages nearest to the query, best first. Fewer vote than there are results, so the search
@@ -46,7 +47,7 @@ impl Table {
         accepted: &impl RowFilter,
         limit: usize,
     ) -> Vec<(Uuid, f32)> {
-        let depth = Depth::SHALLOW.widen_by(self.widening);
+        let depth = Depth::SHALLOW.widen_by(self.widening_for(accepted));
         let rows = || {
             let near = self.candidates_at_cost(query, accepted, depth.near);
             near.rows().map(NearRow::row).collect()
@@ -61,14 +62,21 @@ impl Table {
         allowed: &impl RowFilter,
         limit: usize,
     ) -> Vec<(Uuid, f32)> {
-        self.nearest_within(query, allowed, limit, Depth::SHALLOW.widen_by(self.widening))
+        let depth = Depth::SHALLOW.widen_by(self.widening_for(allowed));
+        self.nearest_within(query, allowed, limit, depth)
     }
 
-    /// How deep a search looks, unless the model needs more.
-    pub(in crate::search) fn depth(&self, limit: usize) -> Depth {
+    /// What the model needs where these rows are searched.
+    fn widening_for(&self, allowed: &impl RowFilter) -> usize {
+        let highest = usize::from(allowed.highest_tlp().rank());
+        self.widening.get(highest).copied().unwrap_or(1)
+    }
+
+    /// How deep a search of these rows looks, unless the model needs more.
+    pub(in crate::search) fn depth(&self, allowed: &impl RowFilter, limit: usize) -> Depth {
         let scored = MIN_SCORED.max(limit.saturating_mul(SCORED_PER_RESULT));
         Depth {
-            near: MIN_NEAR.max(self.rows.len() / NEAR_SHARE).max(scored),
+            near: MIN_NEAR.max(self.count(allowed) / NEAR_SHARE).max(scored),
             scored,
         }
     }

@@ -3,9 +3,12 @@
 mod concurrency;
 mod durability;
 mod filters;
+mod hidden;
+mod linear;
 mod memtable;
 mod names;
 mod passages;
+mod rare;
 mod relations;
 mod vectors;
 mod visibility;

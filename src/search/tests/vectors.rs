@@ -99,16 +99,16 @@ fn a_model_whose_signs_say_nothing_is_noticed_and_searched_exactly() {
     let count = extent(5_000, 20_000);
     let vectors = clustered(count, 64, 3, 3.0);
     let mut table = table_of(&vectors);
-    let wider = widening(&table);
+    let wider = widening(&table, Tlp::Red);
     assert!(wider > 1);
-    table.widen(wider);
+    table.widen([wider; Tlp::ALL.len()]);
     let [ten, hundred] = found_of_exact(&table, &vectors[..20], &all());
     assert!(ten >= 0.99 && hundred >= 0.97, "{wider}: {ten} {hundred}");
     // Half of the components say nothing, and the sketch is short.
     let vectors: Vec<Vec<i8>> = clustered(count, 16, 5, 0.9);
     table = table_of(&vectors);
-    let wider = widening(&table);
-    table.widen(wider);
+    let wider = widening(&table, Tlp::Red);
+    table.widen([wider; Tlp::ALL.len()]);
     let [ten, hundred] = found_of_exact(&table, &vectors[..20], &all());
     assert!(ten >= 0.98 && hundred >= 0.96, "{wider}: {ten} {hundred}");
 }

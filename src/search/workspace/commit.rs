@@ -188,16 +188,15 @@ impl WorkspaceIndex {
             self.relations().rows().forget_others()?;
         }
         writing.committed = commit;
-        if calibration::is_due(&self.table(), writing.calibrated) {
-            let widening = calibration::widening(&self.table());
-            if widening > 1 {
+        let checked = calibration::check(&self.table(), &mut writing.calibrated);
+        if let Some(widening) = checked {
+            if widening.iter().any(|factor| *factor > 1) {
                 tracing::info!(
-                    widening,
+                    ?widening,
                     "the embedding model needs more rows to be scored exactly"
                 );
             }
             self.table_mut().widen(widening);
-            writing.calibrated = self.table().rows().len();
         }
         if let Err(error) = self.compact(writing) {
             tracing::warn!(%error, "a search index could not be compacted");

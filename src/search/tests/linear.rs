@@ -1,0 +1,117 @@
+//! Work of the tokenizers is linear in the length of a text, whatever its scripts and separators.
+
+use std::time::{Duration, Instant};
+
+use test_support::extent;
+
+use super::super::analyzer::{fold_accents, tokenize};
+use super::super::phrases::phrase_words;
+use super::super::text::{canonical_key, host, refang, split, words};
+
+/// Letters of scripts: Latin, Cyrillic, Chinese, Arabic, pictures and letters with combining marks.
+const PIECES: &[&str] = &["ab", "Ünïcode", "бг", "中文", "عرب", "🐻", "e\u{301}", "a1", "7"];
+const SEPARATORS: &[&str] = &[
+    ".", "-", "_", "/", "\\", ":", "@", ",", ";", " ", "", "\u{3002}", "\u{ff0e}", "\u{ff61}", "\u{2024}",
+    "[.]", "(dot)", "=", "?", "&", "'", "://", "\u{200b}",
+];
+/// Ends that make the whole a domain, a file or a number.
+const ENDS: &[&str] = &["com", "中国", "9"];
+/// Tokens and bytes of tokens for each byte of a text, at most: a word and its parts, and up to 32 parent domains of the
+/// last 200 bytes of a word.
+const TOKENS_PER_BYTE: usize = 2;
+const BYTES_PER_BYTE: usize = 40;
+/// A long text takes some tenths of a second in a debug build; a tokenizer that reads each suffix takes minutes.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A text of this many bytes at least.
+fn repeated(piece: &str, separator: &str, end: &str, length: usize) -> String {
+    let unit = format!("{piece}{separator}");
+    unit.repeat(length / unit.len() + 1) + end
+}
+
+/// Number and bytes of the tokens.
+fn produced(text: &str) -> (usize, usize) {
+    let (mut tokens, mut bytes) = (0, 0);
+    split(text, &mut |token| {
+        tokens += 1;
+        bytes += token.len();
+    });
+    (tokens, bytes)
+}
+
+fn read_in_every_way(text: &str) {
+    let start = Instant::now();
+    let (tokens, bytes) = produced(text);
+    let begin: String = text.chars().take(20).collect();
+    assert!(
+        tokens <= TOKENS_PER_BYTE * text.len() + 64 && bytes <= BYTES_PER_BYTE * text.len() + 8192,
+        "{begin:?}: {tokens} tokens of {bytes} bytes of a text of {}",
+        text.len()
+    );
+    assert!(tokenize(text).len() <= tokens);
+    assert!(canonical_key(text).len() <= 201);
+    let plain = refang(text);
+    assert!(plain.len() <= text.len());
+    assert!(phrase_words(&plain).len() <= 64);
+    for word in words(&plain) {
+        assert!(host(word).is_none_or(|host| host.len() < word.len()));
+    }
+    fold_accents(text);
+    let taken = start.elapsed();
+    assert!(
+        taken < PATIENCE,
+        "{begin:?} of {} bytes takes {taken:?}",
+        text.len()
+    );
+}
+
+#[test]
+fn a_text_of_any_script_and_separator_is_read_in_linear_time() {
+    let (few, many) = extent((200, 2_000), (10_000, 100_000));
+    for piece in PIECES {
+        for separator in SEPARATORS {
+            for end in ENDS {
+                for length in [few, many] {
+                    read_in_every_way(&repeated(piece, separator, end, length));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_word_of_a_megabyte_is_read_at_once() {
+    let (pieces, separators) = extent(
+        (["ab", "中文"].as_slice(), ["."].as_slice()),
+        (PIECES, SEPARATORS),
+    );
+    for piece in pieces {
+        for separator in separators {
+            let tenth = repeated(piece, separator, "com", 100_000);
+            let (_, of_tenth) = produced(&tenth);
+            let text = repeated(piece, separator, "com", 1_000_000);
+            let start = Instant::now();
+            let (tokens, bytes) = produced(&text);
+            let taken = start.elapsed();
+            assert!(
+                tokens <= TOKENS_PER_BYTE * text.len() && bytes <= 11 * of_tenth + 8192,
+                "{piece}{separator}: {tokens} tokens of {bytes} bytes"
+            );
+            assert!(taken < PATIENCE, "{piece}{separator} takes {taken:?}");
+        }
+    }
+}
+
+#[test]
+fn parents_of_a_usual_domain_are_all_there() {
+    let mut found = Vec::new();
+    split("a.b.mail.example.com", &mut |token| found.push(token.to_owned()));
+    for parent in [
+        "a.b.mail.example.com",
+        "b.mail.example.com",
+        "mail.example.com",
+        "example.com",
+    ] {
+        assert!(found.iter().any(|token| token == parent), "{parent}: {found:?}");
+    }
+}
