@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::answer::{AnswerEntity, AnswerRelation, ChunkAnswer, MAX_ENTITIES, MAX_RELATIONS};
 use super::belief::weigh_evidence;
 use super::ground::{Haystack, fold, quote_names};
-use crate::domain::extraction::{EntityKind, Gazetteer, entity_of_name, refang};
+use crate::domain::extraction::{EntityKind, Gazetteer, entity_of_name, mark_dual_use, refang};
 use crate::domain::naming::identity_of;
 use crate::domain::staging::{ExtractedEntity, ExtractedRelation, Extraction};
 
@@ -36,7 +36,9 @@ pub fn unite(text: &str, rules: Extraction, answers: Vec<ChunkAnswer>) -> Extrac
     for relation in relations.iter().take(MAX_MENTIONS) {
         union.relation(relation);
     }
-    union.finish()
+    let mut united = union.finish();
+    mark_dual_use(text, &mut united);
+    united
 }
 
 struct Union {

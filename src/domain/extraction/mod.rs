@@ -12,6 +12,7 @@
 
 mod bitcoin;
 mod context;
+mod dual_use;
 mod entities;
 mod files;
 mod gazetteer;
@@ -39,6 +40,7 @@ mod tests;
 
 use std::sync::LazyLock;
 
+pub use dual_use::mark_dual_use;
 pub use entities::{entities_of, entity_of_name, indicator_properties, stix_pattern};
 pub use gazetteer::{Entry, Gazetteer, canonical_name};
 pub use kind::{EntityKind, Mention};

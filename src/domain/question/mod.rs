@@ -13,6 +13,7 @@ mod model_reading;
 mod noun_pairs;
 mod nouns;
 mod period;
+mod statement;
 #[cfg(test)]
 mod tests;
 mod verbs;
@@ -30,6 +31,7 @@ pub use interpretation::{AskedPeriod, NameAsked, QuestionAsked};
 pub use kind::{Kind, intermediate_kind, relationship_code, relationship_of_code, relationships};
 pub use model_reading::{ModelReading, is_beyond_rules};
 pub use period::Period;
+pub use statement::is_statement;
 use words::{KindMention, Word};
 
 /// Longest name, in words, and how many words of a question are looked at for names.
@@ -414,7 +416,7 @@ fn connect_kinds(wanted: &[Kind], said: Vec<Kind>, named: &[Kind]) -> Option<Vec
 
 /// How well a node's names fit the words that a question has for a thing: the share of the words that are part of them,
 /// and among equal ones the share of the name that the words make up; 0 if that is not enough to take the node for the
-/// thing.
+/// thing. A code word among the words, such as `updmngr_k9`, must be part of the name: nothing else is meant by it.
 pub fn name_similarity<'n>(subject: &[&str], names: impl Iterator<Item = &'n str>) -> f32 {
     let fitting = names
         .map(|name| shares(subject, name))
@@ -423,9 +425,21 @@ pub fn name_similarity<'n>(subject: &[&str], names: impl Iterator<Item = &'n str
     rated.fold(0.0, f32::max)
 }
 
+/// Whether a word is an identifier by its form: letters with digits, or joined by `_` or `\\`.
+fn is_code_word(word: &str) -> bool {
+    let has_letters = word.chars().any(char::is_alphabetic);
+    has_letters && (word.chars().any(|c| c.is_ascii_digit()) || word.contains(['_', '\\']))
+}
+
 /// The share of the words that are part of a name, and the share of the name that they make up.
 fn shares(subject: &[&str], name: &str) -> (f32, f32) {
     let name = name.to_lowercase();
+    if subject
+        .iter()
+        .any(|word| is_code_word(word) && !name.contains(word))
+    {
+        return (0.0, 0.0);
+    }
     let parts: Vec<&str> = name
         .split(|c: char| !c.is_alphanumeric())
         .filter(|part| part.len() > 2)

@@ -283,6 +283,8 @@ fn a_thing_is_recognised_by_part_of_its_name() {
         (vec!["default", "passwords"], "Default Credentials", true),
         (vec!["sniffs", "network", "traffic"], "Network Sniffing", true),
         (vec!["written", "go"], "Command-Line Interface", false),
+        (vec!["leaves", "q7-panel"], "Example: stealer panel", false),
+        (vec!["user_qx_17"], "User Training", false),
     ] {
         assert_eq!(
             name_similarity(&words, std::iter::once(name)) > 0.0,

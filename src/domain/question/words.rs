@@ -222,7 +222,7 @@ fn is_plural(word: &str, singular: &str) -> bool {
 }
 
 /// Longest question without a word or mark that asks, and longest one that only begins with what it asks for, in words.
-const MAX_PLAIN: usize = 10;
+pub(super) const MAX_PLAIN: usize = 10;
 const MAX_PHRASE: usize = 20;
 /// Longest question, in words.
 const MAX_QUESTION: usize = 48;

@@ -159,7 +159,7 @@ impl GraphCore {
             Verdict::Keep | Verdict::Supersedes(_) | Verdict::SaidBy(_) => None,
         };
         let (rev, docs, entries) = {
-            let _turn = state.writing.write().await;
+            let _turn = state.writing.lock().await;
             memory.refresh(&self.store).await?;
             let mut write = NotesWrite {
                 enriched: vec![message.note],

@@ -4,7 +4,6 @@
 //! together in one transaction. A superseded note stays readable. Reads never wait for writes.
 
 mod changes;
-mod claims;
 mod copy;
 pub mod enrich;
 mod evolution;

@@ -1,30 +1,26 @@
-//! Groups of notes on their way into the database, several at once.
+//! Groups of notes on their way into the database, one after the other.
 //!
-//! The engine works on the rows of a transaction one after the other, on one core, and then waits for the disk. So the
-//! next group is begun while the one before is still in flight. A request whose claims meet those of a group in flight
-//! waits until that group has landed. Groups land in the order of their revisions, as a restart reads them.
+//! All requests that wait share a transaction, whose cost is the wait for the disk. Groups land in the order of their
+//! revisions, as a restart reads them.
 //!
 //! After a panic it is unknown what has become durable: the graph and the index are then completed from the database.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use tokio::runtime::Handle;
-use tokio::sync::RwLockReadGuard;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
-use super::claims::Claims;
 use super::evolution::NearDuplicates;
 use super::group::Group;
-use super::queue::{LEAST, Outcomes, PendingRequest};
+use super::queue::{Outcomes, PendingRequest};
 use super::state::Memory;
 use super::tuning::Tuning;
 use super::writer::GroupOutcome;
 use crate::actors::graph_store::core::GraphCore;
 use crate::actors::graph_store::workspace::WorkspaceState;
-use crate::capacity;
 use crate::clock;
 use crate::domain::error::DomainError;
 use crate::domain::memory::note::Note;
@@ -40,58 +36,32 @@ impl GraphCore {
             core: &self,
             memory,
             state: &state,
-            in_flight: VecDeque::new(),
-            blocked: false,
+            in_flight: None,
             ended: false,
         };
         pipeline.run().await;
     }
 
-    /// Number of transactions that may run at once. Another process that follows the journal of writes must meet
-    /// revisions in order, so with a shared database it is one.
-    fn most_transactions(&self) -> usize {
-        if self.surroundings.shared_store {
-            1
-        } else {
-            capacity::cores()
-        }
-    }
-
-    /// Records that it is unknown whether these revisions became durable.
-    fn distrust(&self, memory: &Memory, revs: impl IntoIterator<Item = u64>) {
+    /// Records that it is unknown whether this revision became durable.
+    fn distrust(&self, memory: &Memory, rev: u64) {
         memory.distrust();
         let state = self.state(memory.workspace);
         let mut unindexed = state.backlog();
-        for rev in revs {
-            unindexed.lacks_vectors_from(rev);
-            unindexed.behind = true;
-        }
+        unindexed.lacks_vectors_from(rev);
+        unindexed.behind = true;
     }
 
-    /// Waits for the groups that a pipeline left behind, then goes on with the queue.
-    pub(super) async fn take_over(self: Arc<Self>, left: Vec<(u64, PartTask)>) {
-        let mut revs = Vec::with_capacity(left.len());
-        for (rev, written) in left {
+    /// Waits for the group that a pipeline left behind, then goes on with the queue.
+    pub(super) async fn take_over(self: Arc<Self>, left: Option<(u64, PartTask)>) {
+        if let Some((rev, written)) = left {
             // Dropping what was written tells its callers.
             drop(written.await);
-            revs.push(rev);
-        }
-        if let Ok(memory) = self.memory_of() {
-            self.distrust(memory, revs);
+            if let Ok(memory) = self.memory_of() {
+                self.distrust(memory, rev);
+            }
         }
         self.write_queue().await;
     }
-}
-
-/// A group that is being written.
-struct GroupInFlight<'a> {
-    claims: Claims,
-    rev: u64,
-    /// Number of its notes that will wait for a language model.
-    queued: u64,
-    written: PartTask,
-    /// Keeps the other writers of the workspace out.
-    _turn: RwLockReadGuard<'a, ()>,
 }
 
 /// The task that writes a part.
@@ -108,10 +78,8 @@ struct Pipeline<'a> {
     core: &'a Arc<GraphCore>,
     memory: &'a Memory,
     state: &'a WorkspaceState,
-    /// Oldest first.
-    in_flight: VecDeque<GroupInFlight<'a>>,
-    /// Whether the requests at the front of the queue must wait until a group has landed.
-    blocked: bool,
+    /// The group that is being written, by its revision.
+    in_flight: Option<(u64, PartTask)>,
     ended: bool,
 }
 
@@ -121,60 +89,29 @@ impl Drop for Pipeline<'_> {
         if !self.ended
             && let Ok(runtime) = Handle::try_current()
         {
-            let left = self.in_flight.drain(..).map(|group| (group.rev, group.written));
-            runtime.spawn(Arc::clone(self.core).take_over(left.collect()));
+            let left = self.in_flight.take();
+            runtime.spawn(Arc::clone(self.core).take_over(left));
         }
     }
 }
 
-impl<'a> Pipeline<'a> {
+impl Pipeline<'_> {
     async fn run(&mut self) {
         loop {
-            while self.begin().await {}
-            let Some(oldest) = self.in_flight.front_mut() else {
-                self.ended = self.memory.queue().may_end();
-                if self.ended {
-                    return;
-                }
-                continue;
-            };
-            tokio::select! {
-                written = &mut oldest.written => {
-                    let rev = oldest.rev;
-                    // Its claims hold until it has landed.
-                    match written {
-                        Ok((part, outcome)) => self.land(part, outcome.map(|()| rev)),
-                        // A task that panicked takes its callers' channels with it, which tells them.
-                        Err(_) => self.core.distrust(self.memory, [rev]),
-                    }
-                    self.in_flight.pop_front();
-                    self.blocked = false;
-                }
-                () = self.memory.arrival() => {}
+            let waits = self.memory.queue().len() > 0;
+            if waits {
+                self.write_group().await;
+            } else if self.memory.queue().may_end() {
+                self.ended = true;
+                return;
             }
         }
     }
 
-    /// Begins to write a group, if enough notes wait and a transaction is free; returns whether it may be called again.
-    async fn begin(&mut self) -> bool {
-        let alone = self.in_flight.is_empty();
-        let free = self.core.most_transactions().saturating_sub(self.in_flight.len());
-        let least = if alone { 1 } else { LEAST };
-        if self.blocked || free == 0 || self.memory.queue().notes() < least {
-            return false;
-        }
-        let turn = match self.state.writing.try_read() {
-            Ok(turn) => turn,
-            // Another writer waits until all groups have landed.
-            Err(_) if !alone => return false,
-            Err(_) => self.state.writing.read().await,
-        };
-        let mut requests = self.memory.queue().share(free);
-        if !alone && self.must_be_alone(&requests) {
-            self.memory.queue().requeue(requests);
-            self.blocked = true;
-            return false;
-        }
+    /// Writes all requests that wait, and shows them once they are durable.
+    async fn write_group(&mut self) {
+        let _turn = self.state.writing.lock().await;
+        let mut requests = self.memory.queue().take();
         let tuning = (self.memory.tuning)();
         let known = self
             .core
@@ -184,59 +121,19 @@ impl<'a> Pipeline<'a> {
             Err(error) => {
                 let askers = requests.into_iter().map(|request| request.done);
                 self.core.show(GroupOutcome::with_error(askers, &error));
-                return true;
+                return;
             }
         };
-        let (requests, claims) = self.without_conflicts(requests, &known, &tuning);
-        if requests.is_empty() {
-            self.blocked = true;
-            return false;
-        }
         let now = clock::now();
         let part = self.part(requests, &known, stored, &tuning, now);
         let rev = self.core.store.next_rev();
-        self.in_flight.push_back(GroupInFlight {
-            claims,
-            rev,
-            queued: part.group.write.enrich.len() as u64,
-            written: self.write(part, rev, now),
-            _turn: turn,
-        });
-        true
-    }
-
-    /// Whether these requests can be planned only once nothing is in flight: the memory must be read again, or one of
-    /// their notes was looked up so long ago that it must be looked up again.
-    fn must_be_alone(&self, requests: &[PendingRequest]) -> bool {
-        let recent = self.memory.recent();
-        let mut notes = requests.iter().flat_map(|request| &request.notes).flatten();
-        self.memory.is_stale(&self.core.store)
-            || notes.any(|note| note.evolve && !recent.reaches(note.looked.seen))
-    }
-
-    /// The requests that can be written beside what is in flight, and their claims. The others wait, as do those that
-    /// touch the same as one that waits.
-    fn without_conflicts(
-        &self,
-        requests: Vec<PendingRequest>,
-        known: &NearDuplicates,
-        tuning: &Tuning,
-    ) -> (Vec<PendingRequest>, Claims) {
-        let (mut taken, mut claims) = (Vec::new(), Claims::default());
-        let (mut deferred, mut deferred_claims) = (Vec::new(), Claims::default());
-        for request in requests {
-            let own = Claims::of(self.memory, &request, known);
-            let mut in_flight = self.in_flight.iter().map(|group| &group.claims);
-            if deferred_claims.meet(&own, tuning) || in_flight.any(|claims| claims.meet(&own, tuning)) {
-                deferred_claims.add(own);
-                deferred.push(request);
-            } else {
-                claims.add(own);
-                taken.push(request);
-            }
+        let (_, written) = self.in_flight.insert((rev, self.write(part, rev, now)));
+        match written.await {
+            Ok((part, outcome)) => self.land(part, outcome.map(|()| rev)),
+            // A task that panicked takes its callers' channels with it, which tells them.
+            Err(_) => self.core.distrust(self.memory, rev),
         }
-        self.memory.queue().requeue(deferred);
-        (taken, claims)
+        self.in_flight = None;
     }
 
     fn part(
@@ -247,8 +144,7 @@ impl<'a> Pipeline<'a> {
         tuning: &Tuning,
         now: DateTime<Utc>,
     ) -> RequestGroup {
-        let queued: u64 = self.in_flight.iter().map(|group| group.queued).sum();
-        let mut group = Group::of(stored, self.memory.enrichment.depth() + queued);
+        let mut group = Group::of(stored, self.memory.enrichment.depth());
         let asked = requests.into_iter().map(|request| {
             let notes = request.notes.iter().map(|prepared| match prepared {
                 Ok(prepared) => Ok(group.add(self.memory, prepared, known, request.from, tuning)),

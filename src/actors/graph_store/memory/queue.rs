@@ -9,9 +9,6 @@ use super::prepare::PreparedNote;
 use crate::domain::error::DomainError;
 use crate::domain::memory::note::RememberOutcome;
 
-/// Fewest notes that are worth a transaction beside another one.
-pub(super) const LEAST: usize = 4;
-
 /// Outcome for each note of one request.
 pub(super) type Outcomes = Vec<Result<RememberOutcome, DomainError>>;
 /// Channel to the caller that waits for the outcome of a request.
@@ -25,54 +22,23 @@ pub(super) struct PendingRequest {
     pub(super) _permit: Option<OwnedSemaphorePermit>,
 }
 
-impl PendingRequest {
-    /// Number of notes; a request without any still needs its answer.
-    fn weight(&self) -> usize {
-        self.notes.len().max(1)
-    }
-}
-
 /// The queue, oldest request first, and whether a task writes what is in it.
 #[derive(Default)]
 pub(super) struct Queue {
     requests: VecDeque<PendingRequest>,
-    notes: usize,
     has_writer: bool,
 }
 
 impl Queue {
     /// Adds a request; returns whether a task must be started that writes it.
     pub(super) fn push(&mut self, request: PendingRequest) -> bool {
-        self.notes += request.weight();
         self.requests.push_back(request);
         !std::mem::replace(&mut self.has_writer, true)
     }
 
-    /// Number of waiting notes.
-    pub(super) fn notes(&self) -> usize {
-        self.notes
-    }
-
-    /// Takes the oldest requests: the share of one of so many transactions, which is at least [`LEAST`] notes.
-    pub(super) fn share(&mut self, transactions: usize) -> Vec<PendingRequest> {
-        let before = self.notes;
-        let share = before.div_ceil(transactions.min(before / LEAST).max(1));
-        let mut taken = Vec::new();
-        while before - self.notes < share
-            && let Some(request) = self.requests.pop_front()
-        {
-            self.notes -= request.weight();
-            taken.push(request);
-        }
-        taken
-    }
-
-    /// Puts requests back to the front, in their order.
-    pub(super) fn requeue(&mut self, requests: Vec<PendingRequest>) {
-        for request in requests.into_iter().rev() {
-            self.notes += request.weight();
-            self.requests.push_front(request);
-        }
+    /// Takes all requests, oldest first.
+    pub(super) fn take(&mut self) -> Vec<PendingRequest> {
+        self.requests.drain(..).collect()
     }
 
     /// Lets the task end if nothing waits; returns whether it may.
@@ -82,7 +48,6 @@ impl Queue {
     }
 
     /// Number of waiting requests.
-    #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.requests.len()
     }

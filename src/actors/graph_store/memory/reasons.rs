@@ -87,7 +87,7 @@ impl Ranking<'_> {
 
 impl MemoryGraph {
     /// The words of a question that name entities, longest first.
-    fn named_by(
+    pub(super) fn named_by(
         &self,
         query: &str,
         asked: &[Slot],

@@ -9,7 +9,7 @@ use parking_lot::RwLock;
 use uuid::Uuid;
 
 use super::graph::{MemoryGraph, Slot};
-use super::question::{Level, QuestionAnswers};
+use super::question::{Level, QuestionAnswers, is_indicator};
 use super::scope::Scope;
 use super::state::Memory;
 use super::tuning::Tuning;
@@ -22,9 +22,11 @@ use crate::domain::extraction::question_filters;
 use crate::domain::memory::intent::{Intent, intent_of};
 use crate::domain::memory::note::{Note, truncate_chars};
 use crate::domain::memory::why::{InterpretedQuestion, NoteWhy};
-use crate::domain::question::{ModelReading, ParsedQuestion};
+use crate::domain::question::{ModelReading, ParsedQuestion, is_statement};
 use crate::domain::tlp::Tlp;
-use crate::search::{Filter, Hit, Mode, SearchIndex, SearchResults, WorkspaceIndex};
+use crate::search::{
+    Filter, Hit, LEADING_SCORE, Mode, SearchIndex, SearchResults, WorkspaceIndex, is_code_word,
+};
 
 /// Maximum number of notes contributed by word and vector search.
 const POOL: usize = 100;
@@ -42,6 +44,10 @@ const WORDS: usize = 64;
 const MAX_NAME_LENGTH: usize = 5;
 /// Characters of a note that are read for dates.
 const READ: usize = 20_000;
+/// What the scores of all other notes are multiplied by where a note holds an exact rare word of the question, and the
+/// score that such a note then has at least among answers of the graph.
+const BESIDE_RARE: f32 = 0.5;
+const RARE_AMONG_ANSWERS: f32 = 0.85;
 /// Highest score of a note that doesn't answer a question which the graph answers.
 const OTHER_NOTES: f32 = 0.15;
 
@@ -228,16 +234,26 @@ impl NoteSearch {
         };
         let SearchResults { hits, reasons, .. } = found.map_err(index_error)?;
         let graph = self.graph.read();
-        let ranking = Ranking {
+        let mut ranking = Ranking {
             graph: &graph,
             tuning: &self.tuning,
             intent,
             now: self.now,
             scope: &self.scope,
             answered: self.answered.as_ref(),
+            has_code_word: false,
         };
         let asked = ranking.entities_of_query(query);
-        let ranked = ranking.fuse(hits, ranking.neighbourhood(&asked), *k);
+        let is_led = hits.first().is_some_and(|hit| hit.score >= LEADING_SCORE);
+        ranking.has_code_word = is_led && ranking.has_unknown_code_word(query, &asked);
+        // The notes about a name lead where the text asks, or is hardly more than the name: a sentence that states something
+        // is no question about the names in it.
+        let near = if is_statement(query) {
+            HashMap::new()
+        } else {
+            ranking.neighbourhood(&asked)
+        };
+        let ranked = ranking.fuse(hits, near, *k);
         let told = explain.then(|| ranking.explain(query, &asked, &reasons, &ranked));
         Ok((intent, ranked, told))
     }
@@ -252,6 +268,8 @@ pub(super) struct Ranking<'a> {
     pub(super) scope: &'a Scope,
     /// What the graph answers to the question.
     pub(super) answered: Option<&'a QuestionAnswers>,
+    /// Whether the question has a code word that is no name in the graph.
+    pub(super) has_code_word: bool,
 }
 
 /// A note with its score, and what the score is made of.
@@ -328,6 +346,21 @@ impl Ranking<'_> {
         asked
     }
 
+    /// Whether a question has a code word that is no name in the graph. An indicator is one although the graph has it.
+    fn has_unknown_code_word(&self, query: &str, asked: &[Slot]) -> bool {
+        let mut names = self.graph.named_by(query, asked, self.answered);
+        names.retain(|(_, slot)| {
+            let entity = self.graph.entity_in(*slot);
+            entity.is_some_and(|entity| !is_indicator(&entity.entity_type))
+        });
+        let is_named = |word: &str| {
+            let word = word.trim_matches(|c: char| !c.is_alphanumeric());
+            names.iter().any(|(name, _)| name.contains(word))
+        };
+        let words = query.split_whitespace().take(WORDS);
+        words.filter(|word| !is_named(word)).any(is_code_word)
+    }
+
     /// Fuses the results of search and graph: the weighted scores are added and scaled back to 0 to 1. What the graph
     /// answers comes first.
     pub(super) fn fuse(&self, found: Vec<Hit>, near: HashMap<Uuid, f32>, k: usize) -> Vec<RankedNote> {
@@ -358,6 +391,9 @@ impl Ranking<'_> {
         for note in answers {
             scores.entry(*note).or_default();
         }
+        // Notes have no names of their own, so only an exact rare word lifts one so high.
+        let leads = |text: f32| self.has_code_word && text >= LEADING_SCORE;
+        let is_led = scores.values().any(|text| leads(*text));
         let whole = 1.0 + graph_weight + recency_weight;
         let mut ranked: Vec<RankedNote> = scores
             .into_iter()
@@ -368,13 +404,19 @@ impl Ranking<'_> {
                 } else {
                     0.0
                 };
+                // Whatever the weights, a note that leads has more than half of the highest score, and others have less.
+                let (near, recent, factor) = match (leads(text), is_led) {
+                    (true, _) => (1.0, 0.5 + 0.5 * recent, 1.0),
+                    (false, true) => (near, recent, BESIDE_RARE),
+                    (false, false) => (near, recent, 1.0),
+                };
                 let parts = ScoreParts {
                     text,
                     graph: graph_weight * near,
                     evidence: recency_weight * recent,
                 };
-                let score = (text + graph_weight * near + recency_weight * recent) / whole;
-                self.lift_answer(node_id, score, parts.times(1.0 / whole))
+                let parts = parts.times(factor / whole);
+                self.lift_answer(node_id, parts, leads(text))
             })
             .collect();
         ranked.sort_unstable_by(|a, b| {
@@ -387,16 +429,20 @@ impl Ranking<'_> {
         ranked
     }
 
-    /// Lifts a note that answers the question above those that don't: each level has a band of scores of its own.
-    fn lift_answer(&self, node_id: Uuid, score: f32, parts: ScoreParts) -> RankedNote {
+    /// Lifts a note that answers the question above those that don't: each level has a band of scores of its own. One that
+    /// holds an exact rare word of the question stands above all bands.
+    fn lift_answer(&self, node_id: Uuid, parts: ScoreParts, holds_rare_word: bool) -> RankedNote {
         let Some(answered) = self.answered else {
+            let score = parts.sum();
             return RankedNote {
                 hit: Hit { node_id, score },
                 parts,
             };
         };
         let mut parts = parts.times(OTHER_NOTES);
-        if let Some(note) = answered.notes.get(&node_id) {
+        if holds_rare_word {
+            parts.text += RARE_AMONG_ANSWERS;
+        } else if let Some(note) = answered.notes.get(&node_id) {
             let weight = 0.8 * note.weight() + 0.2 * self.recency(node_id);
             parts.graph += 0.15 + 0.05 * note.fit;
             parts.evidence += match note.level {

@@ -16,7 +16,7 @@ impl GraphCore {
         let memory = self.memory().await?;
         let ws = memory.workspace;
         let state = self.state(ws);
-        let turn = state.writing.write().await;
+        let turn = state.writing.lock().await;
         memory.refresh(&self.store).await?;
         let now = clock::now();
         let mut write = NotesWrite::default();

@@ -32,7 +32,6 @@ pub struct Memory {
     losses: AtomicU64,
     queue: Mutex<Queue>,
     /// Notified when a request arrives in the queue.
-    arrival: Notify,
     recent: Mutex<RecentNotes>,
     journal: Mutex<Option<GraphJournal>>,
     pub(super) created: AtomicU64,
@@ -89,7 +88,6 @@ impl Memory {
             loaded: OnceCell::new(),
             losses: AtomicU64::new(0),
             queue: Mutex::default(),
-            arrival: Notify::new(),
             recent: Mutex::default(),
             journal: Mutex::default(),
             created: AtomicU64::new(0),
@@ -108,9 +106,9 @@ impl Memory {
     }
 
     /// Reloads the memory if a database reply was lost: the write may have taken effect, and a caller that retries it
-    /// must not create a duplicate. Call under the write lock, with nothing in flight.
+    /// must not create a duplicate. Call under the write lock.
     pub(super) async fn refresh(&self, store: &Store) -> Result<(), DomainError> {
-        if !self.is_stale(store) {
+        if self.losses.load(Ordering::Acquire) == store.losses() {
             return Ok(());
         }
         self.read(store).await
@@ -126,21 +124,9 @@ impl Memory {
         self.losses.store(u64::MAX, Ordering::Release);
     }
 
-    /// Whether a database reply was lost since the memory was read.
-    pub(super) fn is_stale(&self, store: &Store) -> bool {
-        self.losses.load(Ordering::Acquire) != store.losses()
-    }
-
     /// Queues a request; returns whether a task must be started that writes it.
     pub(super) fn enqueue(&self, request: PendingRequest) -> bool {
-        let starts = self.queue().push(request);
-        self.arrival.notify_one();
-        starts
-    }
-
-    /// Waits until a request has arrived in the queue.
-    pub(super) async fn arrival(&self) {
-        self.arrival.notified().await;
+        self.queue().push(request)
     }
 
     async fn read(&self, store: &Store) -> Result<(), DomainError> {

@@ -1,10 +1,11 @@
 //! The memory over a real store: what is remembered is found, once, and survives a restart.
 
-mod concurrent_groups;
 mod copy;
+mod groups;
 mod personal_data;
 mod questions;
 mod races;
+mod recall;
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -283,6 +284,7 @@ fn a_note_that_is_superseded_during_a_search_is_found_as_its_successor() {
             now: crate::clock::now(),
             scope: &Scope::default(),
             answered: None,
+            has_code_word: false,
         };
         let ranked = ranking.fuse(hits, HashMap::new(), 10);
         assert_eq!(ranked.len(), 1);

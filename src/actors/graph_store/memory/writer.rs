@@ -78,8 +78,7 @@ impl GraphCore {
     }
 
     /// What is known of the notes of a group: the near-duplicates, and the stored notes that are repeated with something
-    /// new about them. Call under the workspace's write lock, alone or shared; unless nothing is in flight, neither the
-    /// memory nor the look-up of a note may be out of date.
+    /// new about them. Call under the workspace's write lock.
     pub(super) async fn find_known(
         &self,
         memory: &Memory,

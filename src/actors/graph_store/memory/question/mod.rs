@@ -152,6 +152,11 @@ fn kind_of(entity_type: &str) -> Option<Kind> {
     Some(kind)
 }
 
+/// Whether an entity of this type is an indicator, such as an address or the name of a file.
+pub(super) fn is_indicator(entity_type: &str) -> bool {
+    kind_of(entity_type) == Some(Kind::Indicator)
+}
+
 /// Whether groups can be attributed to an entity of this type, though nobody calls it a group.
 fn is_sponsor(entity_type: &str) -> bool {
     matches!(entity_type, "organization" | "person" | "identity")

@@ -94,7 +94,7 @@ fn a_note_whose_look_up_is_long_past_is_looked_up_again() {
         remember(&core, "Something else.").await;
         let memory = core.memory().await.unwrap();
         let state = core.state(workspace());
-        let turn = state.writing.write().await;
+        let turn = state.writing.lock().await;
         let writer = {
             let core = Arc::clone(&core);
             tokio::spawn(async move { remember(&core, &BEACONS.replace("went", "then went")).await })

@@ -1,20 +1,15 @@
-//! Notes that arrive together and have nothing to do with each other are written at the same time.
+//! Notes that wait together are written in one transaction.
 
 use std::collections::HashSet;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use test_support::until;
-use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::super::claims::Claims;
-use super::super::evolution::NearDuplicates;
-use super::super::prepare::{PreparedNote, prepare};
-use super::super::queue::PendingRequest;
+use super::super::prepare::prepare;
 use super::copy::CopiedMemory;
 use super::*;
-use crate::capacity::cores;
 use crate::clock;
 use crate::store::tests::fresh_with;
 use crate::store::{NotesWrite, StorageMemory};
@@ -34,7 +29,7 @@ async fn together(core: &Arc<GraphCore>, notes: Vec<NewNote>) -> Vec<WriteResult
     // Catching up takes the turn.
     core.open_memory().await.unwrap();
     let memory = core.memory().await.unwrap();
-    let turn = state.writing.write().await;
+    let turn = state.writing.lock().await;
     let mut writers: Vec<JoinHandle<WriteResult>> = Vec::new();
     for note in notes {
         let core = Arc::clone(core);
@@ -54,52 +49,8 @@ async fn together(core: &Arc<GraphCore>, notes: Vec<NewNote>) -> Vec<WriteResult
     told
 }
 
-/// Whether the second note must wait while the first one is written.
-async fn must_wait(core: &GraphCore, texts: &[String; 2]) -> bool {
-    let memory = core.memory().await.unwrap();
-    let claims = texts.each_ref().map(|text| {
-        let request = PendingRequest {
-            notes: vec![prepare(workspace(), note(text), &tuning(), Some(&core.index))],
-            from: HERE,
-            done: oneshot::channel().0,
-            _permit: None,
-        };
-        let notes: Vec<&PreparedNote> = request.notes.iter().flatten().collect();
-        let known = NearDuplicates::of(memory, &notes, &tuning());
-        Claims::of(memory, &request, &known)
-    });
-    claims[0].meet(&claims[1], &tuning())
-}
-
 #[test]
-fn only_what_shares_nothing_new_is_written_at_once() {
-    run(async {
-        let core = fresh(tuning()).await;
-        remember(&core, "APT28 uses Mimikatz.").await;
-        remember(&core, "Sandworm was seen.").await;
-        let apart = [
-            [seen(1), seen(2)],
-            // Known entities and relationships are shared by all.
-            ["In March", "In May"].map(|month| format!("{month} APT28 used Mimikatz against a bank.")),
-            ["In March", "In May"].map(|month| format!("{month} Sandworm was seen near a bank.")),
-        ];
-        for texts in apart {
-            assert!(!must_wait(&core, &texts).await, "{texts:?}");
-        }
-        let after_another = [
-            ["It was told", "We read"].map(|who| format!("{who} of CVE-2024-4711.")),
-            ["It was told", "We read"].map(|who| format!("{who} that Sandworm used Mimikatz.")),
-            ["in June", "in  June"].map(|month| format!("APT28 used Mimikatz {month}.")),
-            ["went", "then went"].map(|went| BEACONS.replace("went", went)),
-        ];
-        for texts in after_another {
-            assert!(must_wait(&core, &texts).await, "{texts:?}");
-        }
-    });
-}
-
-#[test]
-fn a_single_note_is_no_transaction_beside_another() {
+fn what_waits_together_is_one_transaction() {
     run(async {
         let core = fresh(tuning()).await;
         remember(&core, "A first note.").await;
@@ -110,7 +61,7 @@ fn a_single_note_is_no_transaction_beside_another() {
             together(&core, texts.map(|text| note(&text)).collect()).await;
             let changes = core.store.changes(workspace(), before, 1_000).await.unwrap();
             let revs: HashSet<u64> = changes.notes.iter().map(|change| change.rev).collect();
-            assert_eq!(revs.len(), (notes / 4).clamp(1, cores()), "{notes} notes");
+            assert_eq!(revs.len(), 1, "{notes} notes");
         }
     });
 }
@@ -137,7 +88,7 @@ fn other_writers_have_their_turn_between_groups() {
             .collect();
         for _ in 0..20 {
             let highest = {
-                let _turn = state.writing.write().await;
+                let _turn = state.writing.lock().await;
                 let highest = state.backlog().highest;
                 // Nothing becomes durable in the meantime.
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -155,7 +106,7 @@ fn other_writers_have_their_turn_between_groups() {
 }
 
 #[test]
-fn what_is_written_apart_is_one_graph_and_one_index() {
+fn what_is_written_together_is_one_graph_and_one_index() {
     run(async {
         let copied = CopiedMemory::new().await;
         let core = copied.core();
@@ -175,12 +126,10 @@ fn what_is_written_apart_is_one_graph_and_one_index() {
         assert_eq!(told[12].note_id, told[3].note_id);
         assert_eq!(told[14].superseded, Some(told[13].note_id));
 
-        copied.assert_right("after two transactions at once").await;
+        copied.assert_right("after many notes at once").await;
         let changes = core.store.changes(workspace(), 0, 1_000).await.unwrap();
         let revs: HashSet<u64> = changes.notes.iter().map(|change| change.rev).collect();
-        // The repeated note may have waited for the one that it repeats.
-        let least = cores().min(4);
-        assert!((least..=least + 1).contains(&revs.len()), "{}", revs.len());
+        assert_eq!(revs.len(), 1);
         for (text, told) in texts.iter().zip(&told) {
             let superseded = text == BEACONS;
             let found = ids(&core, text, None).await;
@@ -190,7 +139,7 @@ fn what_is_written_apart_is_one_graph_and_one_index() {
 }
 
 #[test]
-fn a_part_that_fails_fails_alone() {
+fn a_group_that_fails_leaves_nothing_and_can_be_sent_again() {
     run(async {
         let memory = StorageMemory {
             transaction: 1 << 20,
@@ -201,24 +150,16 @@ fn a_part_that_fails_fails_alone() {
         let core = over(&store, &audit, None, tuning());
         remember(&core, "A first note.").await;
         let large = format!("{} {}", seen(0), "many words ".repeat(200_000));
-        let mut texts: Vec<String> = [large].into_iter().chain((1..8).map(seen)).collect();
-        // It builds on an address that the first note would have brought, and is in the second half.
-        texts.push(seen(0));
+        // The last one builds on an address that the first note would have brought.
+        let texts: Vec<String> = [large]
+            .into_iter()
+            .chain((1..8).map(seen))
+            .chain([seen(0)])
+            .collect();
         let told = together(&core, texts.iter().map(|text| note(text)).collect()).await;
-        assert!(told[0].is_err());
-        let apart = told.iter().filter(|told| told.is_ok()).count();
-        assert_eq!(apart > 0, cores() > 1);
-        assert_eq!(told[8].is_ok(), cores() > 1);
-        // Whoever was told of a failure finds nothing written, and can try again.
-        for (text, told) in texts.iter().zip(&told).skip(1) {
-            let again = remember(&core, text).await;
-            match told {
-                Ok(told) => {
-                    assert_eq!(again.status, NoteStatus::Duplicate);
-                    assert_eq!(again.note_id, told[0].as_ref().unwrap().note_id);
-                }
-                Err(_) => assert_eq!(again.status, NoteStatus::Created),
-            }
+        assert!(told.iter().all(Result::is_err));
+        for text in &texts[1..] {
+            assert_eq!(remember(&core, text).await.status, NoteStatus::Created);
         }
         let stored = store.entities(workspace()).await.unwrap().rows;
         assert!(
@@ -249,7 +190,7 @@ fn what_a_dead_pipeline_left_in_flight_is_completed_from_the_database() {
             store.write_notes(workspace(), &write, rev, now).await.unwrap();
             panic!("after the commit");
         });
-        Arc::clone(&core).take_over(vec![(rev, written)]).await;
+        Arc::clone(&core).take_over(Some((rev, written))).await;
         core.fill_vectors().await;
         let again = remember(&core, BEACONS).await;
         assert_eq!((again.status, again.note_id), (NoteStatus::Duplicate, id));
